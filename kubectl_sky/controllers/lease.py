@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from kubectl_sky.cluster import leases
 from kubectl_sky.cluster.leases import Claim, Lease
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import ClusterError, Forbidden, NotFound
+from kubectl_sky.errors import ClusterError, Forbidden, NotFound, Unreachable
 from kubectl_sky.names import CONTROLLERS_NAMESPACE, controller_lease
 
 LEASE_SECONDS = 45
@@ -38,13 +38,16 @@ class LeaseKeeper:
 
     async def acquire(self) -> None:
         """Wait until all Leases are held. Raises ClusterError if that is not allowed."""
+        self._held.clear()
         for claim in self._claims:
-            waiting = False
-            while not await self._hold(claim):
-                if not waiting:
-                    _log.info("waiting: another process holds the Lease %s", _path(claim))
-                waiting = True
-                await self._pause(_RETRY_SECONDS)
+            noted = ""
+            while reason := await self._why_not(claim):
+                if reason != noted:
+                    _log.info("waiting for the Lease %s: %s", _path(claim), reason)
+                noted = reason
+                await asyncio.sleep(_RETRY_SECONDS)
+                for held in self._held:
+                    await self._why_not(held)
 
     async def keep(self) -> str:
         """Renew the Leases until one is lost; return why."""
@@ -86,11 +89,12 @@ class LeaseKeeper:
             self._held[claim] = lease
         return lease is not None
 
-    async def _pause(self, seconds: float) -> None:
-        """Wait for a Lease; keep those that are held already."""
-        await asyncio.sleep(seconds)
-        for claim in self._held:
-            await self._hold(claim)
+    async def _why_not(self, claim: Claim) -> str:
+        """Take or renew a Lease; return why it is not held, or nothing. Raises ClusterError."""
+        try:
+            return "" if await self._hold(claim) else "another process holds it"
+        except Unreachable as error:
+            return error.what
 
 
 def _path(claim: Claim) -> str:

@@ -92,25 +92,33 @@ class OneLine(logging.Formatter):
 
 
 async def _run(options: Options, session: Session) -> None:
-    """Run the operator while this process holds the Leases of its controllers."""
-    stopped = _on_signals()
+    """Run the operator whenever this process holds the Leases of its controllers."""
     timely = Session.connect(replace(options.connection, request_timeout=_LEASE_REQUEST_SECONDS))
     keeper = LeaseKeeper(timely, claims_of(options.names, options.namespace))
     async with serve_health(options.health_port):
-        if not await _finished_first(keeper.acquire(), stopped):
-            await keeper.release()
-            return
-        _log.info("running the controllers %s", ", ".join(options.names))
-        keeping = asyncio.create_task(keeper.keep())
-        keeping.add_done_callback(lambda task: stopped.set())
         try:
-            await _operate(options, session, stopped)
+            while await _lead(options, session, keeper):
+                pass
         finally:
-            lost = keeping.result() if keeping.done() else ""
-            keeping.cancel()
             await keeper.release()
-        if lost:
-            raise ClusterError(lost, "start it again")
+
+
+async def _lead(options: Options, session: Session, keeper: LeaseKeeper) -> bool:
+    """Run the operator until a signal or until a Lease is lost; return whether it was lost."""
+    stopped = _on_signals()
+    if not await _finished_first(keeper.acquire(), stopped):
+        return False
+    _log.info("running the controllers %s", ", ".join(options.names))
+    keeping = asyncio.create_task(keeper.keep())
+    keeping.add_done_callback(lambda task: stopped.set())
+    try:
+        await _operate(options, session, stopped)
+    finally:
+        lost = keeping.done()
+        keeping.cancel()
+    if lost:
+        _log.warning("%s; waiting for it", keeping.result())
+    return lost
 
 
 def _on_signals() -> asyncio.Event:

@@ -84,7 +84,7 @@ def child(only: str, minutes: float) -> None:
     _count_requests(sent)
 
     def report() -> None:
-        time.sleep(20)
+        time.sleep(60)  # lists again after so many new objects
         print(f"start: {_megabytes()} MB; {_total(sent)}", flush=True)
         sent.clear()
         time.sleep(minutes * 60)

@@ -161,7 +161,8 @@ def test_controller_second_replica_leads_when_first_one_stops(controller: Contro
     run = ("controllers", "run", "--only", "tasks", "-n", controller.namespace)
     second = controller.command.start(*run)
     assert second.stderr
-    assert f"holds the Lease {controller.namespace}/{LEASE}" in second.stderr.readline()
+    line = second.stderr.readline()
+    assert f"waiting for the Lease {controller.namespace}/{LEASE}: another process" in line
     assert controller.holder() == first
     controller.stop(signal.SIGTERM)
     eventually(lambda: controller.holder() not in ("", first))

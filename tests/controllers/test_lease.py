@@ -1,0 +1,80 @@
+"""A process holds its Leases, loses them, and waits for them."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.cluster.leases import Claim
+from kubectl_sky.controllers import lease
+from kubectl_sky.controllers.lease import LeaseKeeper, claims_of
+from kubectl_sky.errors import ClusterError
+from tests.actions.conftest import shorten_waits
+from tests.fake_cluster import FakeCluster, lost
+
+OTHERS = {"holderIdentity": "other", "leaseDurationSeconds": 45}
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    shorten_waits(monkeypatch)
+    monkeypatch.setattr(lease, "_RENEW_SECONDS", 0.01)
+    monkeypatch.setattr(lease, "_RETRY_SECONDS", 0.01)
+    return FakeCluster()
+
+
+def put(api: FakeCluster, claim: Claim, spec: dict[str, object]) -> None:
+    manifest = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+    now = datetime.now(UTC).isoformat()
+    api.put(manifest | {"metadata": {"name": claim.name}, "spec": {"renewTime": now} | spec})
+
+
+def holder(api: FakeCluster, claim: Claim) -> str:
+    return str(api.get(kinds.LEASE, claim.name)["spec"]["holderIdentity"])
+
+
+def test_claims_of_two_processes_are_in_one_order_with_different_holders() -> None:
+    first, second = claims_of(("tasks", "ray"), None), claims_of(("ray", "tasks"), None)
+    assert [claim.name for claim in first] == ["kubectl-sky-ray-all", "kubectl-sky-tasks-all"]
+    assert [claim.name for claim in first] == [claim.name for claim in second]
+    assert first[0].namespace == "kubectl-sky"
+    assert first[0].holder != second[0].holder
+
+
+def test_keeper_waits_for_other_process_and_outage_then_holds(
+    api: FakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    (claim,) = claims_of(("tasks",), "default")
+    put(api, claim, OTHERS)
+    api.before("get leases", lost, nth=2)
+    api.before("get leases", lambda: put(api, claim, {"holderIdentity": ""}), nth=9)
+    keeper = LeaseKeeper(api.session(), [claim])
+    asyncio.run(asyncio.wait_for(keeper.acquire(), 20))
+    assert holder(api, claim) == claim.holder
+    assert "another process holds it" in caplog.text
+    asyncio.run(keeper.release())
+    assert holder(api, claim) == ""
+
+
+def test_keeper_returns_why_when_other_process_takes_lease(api: FakeCluster) -> None:
+    (claim,) = claims_of(("tasks",), "default")
+    keeper = LeaseKeeper(api.session(), [claim])
+
+    async def lose() -> str:
+        await keeper.acquire()
+        put(api, claim, OTHERS)
+        return await asyncio.wait_for(keeper.keep(), 20)
+
+    why = asyncio.run(lose())
+    assert why == "lost the Lease default/kubectl-sky-tasks: another process holds it"
+    asyncio.run(keeper.release())
+    assert holder(api, claim) == "other"
+
+
+def test_keeper_forbidden_names_install(api: FakeCluster) -> None:
+    api.forbidden.add("create leases")
+    keeper = LeaseKeeper(api.session(), claims_of(("tasks",), "default"))
+    with pytest.raises(ClusterError, match="controllers install"):
+        asyncio.run(keeper.acquire())
