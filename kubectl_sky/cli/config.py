@@ -26,7 +26,7 @@ def view(form: str | None) -> None:
         output.out(output.document("Settings", {"settings": rows}, form))
         return
     cells = [[row.name, _text(row.value), row.source] for row in values]
-    output.out(output.table(["SETTING", "VALUE", "SOURCE"], cells))
+    output.out(output.table(["SETTING", "VALUE", "SOURCE"], cells, cut=["SOURCE"]))
 
 
 @command.command("get", examples=["config get queue", "config get ports.expose"])

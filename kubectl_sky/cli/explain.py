@@ -33,7 +33,9 @@ def command(field: str, recursive: bool) -> None:
     below = match.fields()
     if below:
         rows = _tree(match) if recursive else [_row(child, 0) for child in below]
-        parts.append("FIELDS:\n" + output.table(["FIELD", "TYPE", ""], rows).partition("\n")[2])
+        parts.append(
+            "FIELDS:\n" + output.table(["FIELD", "TYPE", ""], rows, fits=False).partition("\n")[2]
+        )
     output.out("\n\n".join(parts))
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,18 @@ _MAX_CELL_CHARACTERS = 1000  # characters in one table cell
 _MIN_PROGRESS_OBJECTS = 50  # number of objects that can be sent within a second
 _MIN_PROGRESS_BYTES = 20_000_000  # bytes that can be read within a second
 _TICK = 0.9  # seconds between updates of ages
+_MIN_LAST_COLUMN = 16  # characters of the last column before other columns are left out
+_RED, _GREEN, _YELLOW = 31, 32, 33
+_COLORS = {
+    **dict.fromkeys(("failed", "error:"), _RED),
+    "running": _GREEN,
+    **dict.fromkeys(("pending", "warning:"), _YELLOW),
+}
+_STATES = ("STATUS", "STATE")  # columns with states
+# Marks our colours, which are kept where those of the cluster's text are removed.
+_MARK = os.urandom(8).hex()
+_MARKED = re.compile(rf"{_MARK}\[([0-9]+)m")
+_SGR = re.compile(r"\x1b\[[0-9]+m")
 _CLEAR, _HOME, _END_OF_LINE, _BELOW = "\x1b[2J", "\x1b[H", "\x1b[K", "\x1b[J"
 
 
@@ -41,7 +54,7 @@ live = LiveLine()
 def out(text: str) -> None:
     """Print a result on stdout."""
     with live.hidden():
-        click.echo(shown(text, sys.stdout))
+        click.echo(shown(text, sys.stdout), color=colored(sys.stdout) or None)
 
 
 def note(text: str) -> None:
@@ -52,8 +65,11 @@ def note(text: str) -> None:
 
 def error(text: str) -> None:
     """Print an error, warning or prompt on stderr."""
+    word, space, rest = text.partition(" ")
+    if word in ("error:", "warning:"):
+        text = in_color(word, sys.stderr) + space + rest
     with live.hidden():
-        click.echo(shown(text, sys.stderr), err=True)
+        click.echo(shown(text, sys.stderr), err=True, color=colored(sys.stderr) or None)
 
 
 def notes(items: Iterable[object]) -> None:
@@ -78,7 +94,20 @@ def shown(text: str, stream: TextIO) -> str:
 
     The text may quote the cluster and its programs.
     """
+    if _MARK in text:
+        return "".join(
+            f"\x1b[{part}m" if index % 2 else shown(part, stream)
+            for index, part in enumerate(_MARKED.split(text))
+        )
     return plain(text) if stream.isatty() else text
+
+
+def in_color(text: str, stream: TextIO | None = None) -> str:
+    """Return a state or another word in its colour, if the stream (stdout) is coloured."""
+    color = _COLORS.get(text)
+    if color is None or not colored(stream or sys.stdout):
+        return text
+    return f"{_MARK}[{color}m{text}{_MARK}[0m"
 
 
 def is_live() -> bool:
@@ -120,17 +149,58 @@ def transfer(label: str, size: int) -> Iterator[Callable[[int], object]]:
         yield bar.update
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Format a table like kubectl: columns three spaces apart, without lines."""
+def table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    cut: Sequence[str] = (),
+    fits: bool = True,
+) -> str:
+    """Format a table like kubectl: columns three spaces apart, without lines.
+
+    A table that is wider than the terminal loses the columns of `cut`, in that order, until the
+    rest fits; what is still too long is cut. Without `fits`, the terminal wraps it.
+    """
     lines = [] if style.no_headers else [list(header)]
     lines += [list(map(cell, row)) for row in rows]
     widths = [
         max((len(line[column]) for line in lines), default=0) for column in range(len(header))
     ]
-    return "\n".join(
-        "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )
+    limit = shutil.get_terminal_size().columns if fits and sys.stdout.isatty() else sys.maxsize
+    columns = _fitting(header, widths, cut, limit)
+    return "\n".join(_row(header, line, [(c, widths[c]) for c in columns], limit) for line in lines)
+
+
+def _fitting(
+    header: Sequence[str], widths: Sequence[int], cut: Sequence[str], limit: int
+) -> list[int]:
+    """Return the columns that fit, with a part of the last one at least."""
+    columns = list(range(len(header)))
+    for title in cut:
+        *others, last = (widths[column] for column in columns)
+        if sum(others) + 3 * len(others) + min(last, _MIN_LAST_COLUMN) <= limit:
+            break
+        columns = [column for column in columns if header[column] != title]
+    return columns
+
+
+def _row(
+    header: Sequence[str], line: Sequence[str], columns: Sequence[tuple[int, int]], limit: int
+) -> str:
+    """Format a row; the state has its colour unless it is cut."""
+    parts, width = [], 0
+    for column, column_width in columns:
+        text = line[column]
+        end = width + len(text)
+        if end > limit:
+            parts.append(text[: max(limit - width - 1, 0)] + "…")
+            break
+        padding = " " * (column_width - len(text) + 3)
+        parts.append((in_color(text) if header[column] in _STATES else text) + padding)
+        width = end + len(padding)
+        if width >= limit:
+            break
+    return "".join(parts).rstrip()
 
 
 def cell(text: str) -> str:
@@ -173,6 +243,12 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def _cut_line(line: str, columns: int) -> str:
+    """Cut a line to the width of the terminal; a line that is cut loses its colours."""
+    text = _SGR.sub("", line)
+    return line if len(text) <= columns else text[:columns]
+
+
 class LiveText:
     """Output that shows a text repeatedly; on a terminal also because its ages change."""
 
@@ -206,6 +282,6 @@ class LiveText:
         if hidden > 0:
             lines = [*lines[: rows - 2], f"… and {hidden + 1} more lines"]
         prefix = _HOME if self._has_drawn else _CLEAR + _HOME
-        body = "".join(f"{line[:columns]}{_END_OF_LINE}\n" for line in lines)
+        body = "".join(f"{_cut_line(line, columns)}{_END_OF_LINE}\n" for line in lines)
         click.echo(prefix + body + _BELOW, nl=False)
         self._has_drawn = True

@@ -46,8 +46,12 @@ def listing(tasks: Sequence[TaskStatus], form: str | None, columns: Sequence[str
         *columns,
         *(["UPDATED", "NOTE"] if wide else []),
     ]
+    rows = list(_rows(tasks))
+    if not wide and any(map(_reason, rows)):
+        titles.append("REASON")
     titles.sort(key="LABELS".__eq__)  # the last one, as in kubectl
-    return output.table(titles, [[_CELLS[title](row) for title in titles] for row in _rows(tasks)])
+    cells = [[_CELLS[title](row) for title in titles] for row in rows]
+    return output.table(titles, cells, cut=_LEAST_IMPORTANT)
 
 
 def incomplete(tasks: Iterable[TaskStatus]) -> Iterator[str]:
@@ -73,7 +77,7 @@ def name(target: TaskStatus | PipelineStatus) -> str:
 def line(target: TaskStatus | PipelineStatus) -> str:
     """Format the state of a task or pipeline, and why, on one line."""
     note = f": {target.note}" if target.note else ""
-    return f"{name(target)} ({target.name}) {target.state}{note}"
+    return f"{name(target)} ({target.name}) {output.in_color(target.state)}{note}"
 
 
 def nodes(task: TaskStatus | PipelineStatus) -> str:
@@ -94,8 +98,16 @@ _CELLS: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = {
     "USER": lambda task: task.user,
     "JOBS": lambda task: _first_items(_jobs(task)),
     "NOTE": lambda task: task.note,
+    "REASON": lambda task: _reason(task),
     "LABELS": lambda task: names.selector_of(_labels(task)),
 }
+# Columns that a narrow terminal does not show, the first ones first.
+_LEAST_IMPORTANT = ("UPDATED", "JOBS", "USER", "NAMESPACE", "NODES", "AGE")
+
+
+def _reason(task: TaskStatus | PipelineStatus) -> str:
+    """Return why a task is pending or has failed."""
+    return task.note if task.state in (State.PENDING, State.FAILED) else ""
 
 
 def _labels(task: TaskStatus | PipelineStatus) -> Mapping[str, str]:
@@ -119,7 +131,7 @@ def details(task: TaskStatus) -> str:
     facts = {
         "Id": task.id,
         "Name": task.name,
-        "Status": f"{task.state}{_specific_status(task)}{f' — {task.note}' if task.note else ''}",
+        "Status": f"{output.in_color(task.state)}{_specific_status(task)}{_suffix(task)}",
         "Namespace": task.namespace,
         "User": task.user,
         "Backend": task.backend,
@@ -144,12 +156,17 @@ def details(task: TaskStatus) -> str:
         for node in visible
     ]
     header = ["NODE", "STATUS", "EXIT", "RESTARTS", "FOR", "REASON", "HOST", "JOB", "POD"]
-    table = output.table(header, rows) if rows else "All have completed."
+    cut = ("JOB", "POD", "HOST", "RESTARTS", "FOR")
+    table = output.table(header, rows, cut=cut) if rows else "All have completed."
     messages = dict.fromkeys(node.message for node in task.nodes if node.message)
     notes = "".join(f"\n{message}" for message in list(messages)[:5])
     omitted = len(task.nodes) - len(visible)
     more = f"\n… and {omitted} more; `-o json` has all" if omitted and visible else ""
     return f"{head}\n\n{table}{more}{notes and chr(10)}{notes}"
+
+
+def _suffix(task: TaskStatus | PipelineStatus) -> str:
+    return f" — {task.note}" if task.note else ""
 
 
 def _duration(node: NodeStatus) -> str:
@@ -179,7 +196,7 @@ def pipeline_details(pipeline: PipelineStatus) -> str:
     facts = {
         "Id": pipeline.id,
         "Name": pipeline.name,
-        "Status": f"{pipeline.state}{f' — {pipeline.note}' if pipeline.note else ''}",
+        "Status": f"{output.in_color(pipeline.state)}{_suffix(pipeline)}",
         "Execution": "parallel" if pipeline.first_member.parallel else "serial",
         "Namespace": pipeline.namespace,
         "User": pipeline.user,

@@ -54,7 +54,9 @@ def test_submit_on_terminal_shows_what_it_waits_for(sky: Command, columns: int) 
     assert all(len(part) < columns and part.startswith("quick: ") for part in updates)
     assert any("pending: 1/1 cluster nodes" in part for part in updates)
     last = screen.rpartition(" of 0:04")[2]
-    assert last.startswith("\r\x1b[Kerror: task line0001 did not start in time: 1/1 cluster nodes")
+    red = "\x1b[31merror:\x1b[0m"
+    message = f"{red} task line0001 did not start in time: 1/1 cluster nodes"
+    assert last.startswith(f"\r\x1b[K{message}")
 
 
 def test_submit_interrupted_on_terminal_begins_new_line(sky: Command) -> None:

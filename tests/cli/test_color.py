@@ -1,0 +1,131 @@
+"""Colours and widths of tables, on terminals of several sizes."""
+
+import io
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from kubectl_sky.cli import output, tasks
+from kubectl_sky.observe import ownership, status
+from tests.builders import make_job, make_pod, terminated
+
+RED, RESET = "\x1b[31m", "\x1b[0m"
+HEADER = ["ID", "STATUS", "HOST", "REASON"]
+ROWS = [
+    ["bcdf2345", "failed", "worker-17.example.com", "OOMKilled (exit code 137), 3 restarts"],
+    ["bcdg6789", "completed", "worker-18.example.com", ""],
+]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def style(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(output, "style", output.Style())
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    yield
+
+
+def screen(monkeypatch: pytest.MonkeyPatch, columns: int) -> Terminal:
+    """Replace stdout by a terminal of this width."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    size = os.terminal_size((columns, 20))
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda: size)
+    return terminal
+
+
+def table(**options: object) -> str:
+    return output.table(HEADER, ROWS, cut=("HOST",), **options)  # type: ignore[arg-type]
+
+
+def test_table_on_wide_terminal_has_all_columns_and_colored_state(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = screen(monkeypatch, 120)
+    output.out(table())
+    header, first, second = terminal.getvalue().splitlines()
+    assert header.split() == HEADER
+    assert f"   {RED}failed{RESET}      worker-17" in first
+    assert "\x1b" not in second
+
+
+@pytest.mark.parametrize("columns", [200, 80, 60, 40, 20, 10, 3])
+def test_table_has_no_wrapped_row_on_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    terminal = screen(monkeypatch, columns)
+    output.out(table())
+    lines = re.sub(r"\x1b\[[0-9]+m", "", terminal.getvalue()).splitlines()
+    assert len(lines) == 3
+    assert all(len(line) <= columns for line in lines)
+
+
+def test_narrow_table_leaves_out_least_important_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = screen(monkeypatch, 60)
+    output.out(table())
+    header, first, _ = terminal.getvalue().splitlines()
+    assert header.split() == ["ID", "STATUS", "REASON"]
+    assert first.endswith("OOMKilled (exit code 137), 3 restarts")
+
+
+def test_piped_table_is_whole_and_without_color(capsys: pytest.CaptureFixture[str]) -> None:
+    output.out(table())
+    assert "\x1b" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("choice", "colored"), [("always", True), ("never", False)])
+def test_color_flag_decides_for_pipes_and_terminals(
+    choice: str,
+    colored: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    output.style.color = choice
+    output.out(table())
+    output.error("error: something failed")
+    captured = capsys.readouterr()
+    assert (RED in captured.out, RED in captured.err) == (colored, colored)
+    terminal = screen(monkeypatch, 120)
+    output.out(table())
+    assert (RED in terminal.getvalue()) == colored
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_no_color_and_dumb_terminal_have_no_color(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    terminal = screen(monkeypatch, 120)
+    output.out(table())
+    assert "\x1b" not in terminal.getvalue()
+
+
+def test_color_of_untrusted_text_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = screen(monkeypatch, 120)
+    output.out(output.table(["NAME", "STATUS"], [["\x1b[32mrunning\x1b[0m", "failed"]]))
+    output.out("a message with \x1b[31mcolour\x1b[0m")
+    text = terminal.getvalue()
+    assert text.count("\x1b") == 2  # those of the state
+    assert "\x1b[32m" not in text
+
+
+def test_list_has_reason_only_if_task_is_pending_or_failed() -> None:
+    failed = make_pod(state=terminated(137, "OOMKilled"), phase="Failed")
+    of_jobs = [
+        ownership.decide([make_job(end="Failed")], [failed]),
+        ownership.decide([make_job(end="Complete")], []),
+    ]
+    [bad], [good] = (status.folded(owned).tasks for owned in of_jobs)
+    header, row = tasks.listing([bad], None, []).splitlines()
+    assert header.split()[-1] == "REASON"
+    assert "OOMKilled" in row
+    assert tasks.listing([good], None, []).splitlines()[0].split()[-1] == "AGE"
