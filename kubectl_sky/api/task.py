@@ -14,7 +14,7 @@ from kubectl_sky.actions import render, taskfile
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source
 from kubectl_sky.actions.ui import Collected
-from kubectl_sky.errors import InvalidFiles, Problem
+from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.load import MAX_BYTES
@@ -119,7 +119,7 @@ class Task:
             text: str = yaml.dump(
                 _plain(fields), Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True
             )
-        except yaml.representer.RepresenterError as error:
+        except (yaml.representer.RepresenterError, RecursionError) as error:
             raise TypeError(f"Task: {error}") from None
         self._set(text.encode(), _NO_FILE, Overrides())
 
@@ -135,8 +135,10 @@ class Task:
         try:
             return cls._of(bounded.read(path, MAX_BYTES), path, Overrides())
         except OSError as error:
-            reason = f"cannot be read: {bounded.reason(error)}"
-            raise InvalidFiles([Problem(path, 0, 0, "", reason)]) from error
+            reason = bounded.reason(error)
+        except ValueError as error:  # a NUL character
+            reason = str(error)
+        raise InvalidFiles([Problem(path, 0, 0, "", f"cannot be read: {reason}")])
 
     @classmethod
     def _of(cls, text: bytes, file: str, overrides: Overrides) -> Self:
@@ -154,10 +156,16 @@ class Task:
         return self._text.decode(errors="replace")
 
     def override(self, **changes: Unpack[Changes]) -> Self:
-        """Return the task with other values, as the flags of `kubectl sky submit` set them."""
+        """Return the task with other values, as the flags of `kubectl sky submit` set them.
+
+        Raises UserError for a name that no variable can have.
+        """
         values: dict[str, Any] = dict(changes)
         for name in ("env", "secret"):
             if name in values:
+                wrong = next((key for key in values[name] if "=" in key), None)
+                if wrong is not None:
+                    raise UserError(f'{name}: "{wrong}" is not the name of a variable')
                 pairs = tuple(f"{key}={value}" for key, value in values[name].items())
                 values[name] = (*getattr(self._overrides, name), *pairs)
         if "num_nodes" in values:

@@ -113,6 +113,23 @@ def test_missing_file_is_reported_at_once(tmp_path: Path) -> None:
     assert caught.value.problems[0].file == str(tmp_path / "nothing.yaml")
 
 
+def test_path_with_nul_character_is_reported() -> None:
+    with pytest.raises(InvalidFiles, match="null byte"):
+        Task.from_yaml("a\x00b")
+
+
+def test_override_refuses_name_that_no_variable_has() -> None:
+    with pytest.raises(UserError, match='"A=B" is not the name of a variable'):
+        Task(run="x").override(env={"A=B": "c"})
+
+
+def test_value_that_contains_itself_is_type_error() -> None:
+    config: dict[str, object] = {}
+    config["again"] = config
+    with pytest.raises(TypeError, match="recursion"):
+        Task(run="x", config=config)
+
+
 def test_value_that_yaml_does_not_have_is_type_error() -> None:
     with pytest.raises(TypeError, match="cannot represent"):
         Task(run="x", envs={"A": object()})  # type: ignore[dict-item]
