@@ -7,6 +7,7 @@ from contextlib import ExitStack
 import pytest
 import yaml
 
+from tests.cluster import cache
 from tests.cluster.target import Cluster
 from tests.e2e import killing
 from tests.e2e.conftest import ROOT, Command
@@ -134,7 +135,8 @@ def test_rayservice_of_serve_is_accepted(sky: Command, kubectl: Command) -> None
     task = "name: fruit\nservice: {replicas: 2}\nrun: serve run fruit:app size=3\n"
     task += "resources: {ports: 8000, image_id: rayproject/ray}\nsecrets: {T: x}\n"
     file = sky.write("fruit.yaml", task)
-    with defined(kubectl, yaml.load(path.read_text(), Loader=yaml.CSafeLoader)):
+    definition = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+    with cache.lock("kuberay-kinds"), defined(kubectl, definition):
         rendered = sky("serve", "render", file, "--backend", "rayservice")
         assert rendered.returncode == 0, rendered.stderr
         done = kubectl("apply", "--dry-run=server", "-f", "-", stdin=rendered.stdout)
