@@ -205,7 +205,9 @@ def _over_time(outcomes: "Mapping[str, Outcome]") -> str:
         blocks.append(output.table(["TIME", title.upper()], rows).splitlines())
     width = max(map(len, blocks[0]))
     lines = [f"{left:<{width}}   {right}" for left, right in zip(*blocks, strict=True)]
-    legend = ", ".join(f"{_MARKS[index % len(_MARKS)]} {user}" for index, user in enumerate(users))
+    legend = ", ".join(
+        f"{_MARKS[index % len(_MARKS)]} {output.cell(user)}" for index, user in enumerate(users)
+    )
     return "\n".join([*lines, "", legend])
 
 
@@ -225,9 +227,10 @@ def _summary(outcomes: "Mapping[str, Outcome]") -> str:
         columns.append([f"{share:.1%}" for share in outcome.contended.values()])
         columns.append([age.duration(timedelta(seconds=wait)) for wait in outcome.waits.values()])
     rows = [list(row) for row in zip(*columns, strict=True)]
-    deviations = [f"{outcome.deviation:.1%} ({title})" for title, outcome in outcomes.items()]
-    return (
-        f"{output.table(header, rows)}\n\n"
-        "Shares are of the time while all users had waiting jobs."
-        f" Largest deviation from equal shares: {', '.join(deviations)}."
-    )
+    text = "Shares are of the time while all users had waiting jobs."
+    if all(outcome.contended_seconds for outcome in outcomes.values()):
+        deviations = [f"{outcome.deviation:.1%} ({title})" for title, outcome in outcomes.items()]
+        text += f" Largest deviation from equal shares: {', '.join(deviations)}."
+    else:
+        text = "There are no shares: the users never had waiting jobs all at the same time."
+    return f"{output.table(header, rows)}\n\n{text}"

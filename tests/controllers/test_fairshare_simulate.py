@@ -104,7 +104,15 @@ def test_simulate_json_has_shares_of_trace(tmp_path: Path) -> None:
     done = invoke("simulate", "--trace", str(tmp_path / "jobs.json"), "-o", "json")
     values = json.loads(done.output)
     assert values["policy"] == "linear"
+    assert values["fair"]["deviation"] == 0.0
     assert values["without"]["waits"] == values["fair"]["waits"] == {"a": 0.0, "b": 0.0}
+
+
+def test_simulate_users_without_waiting_jobs_have_no_shares(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text('user,submitted,seconds\na,0,3\n"b\x1b[31m\nc",9,3\n')
+    done = invoke("simulate", "--trace", str(tmp_path / "jobs.csv"))
+    assert "There are no shares: " in done.output
+    assert "# a, = b c\n" in done.output
 
 
 def test_simulate_plot_is_png(tmp_path: Path) -> None:

@@ -46,7 +46,9 @@ class Outcome:
 
     @property
     def deviation(self) -> float:
-        """The largest relative difference of a contended share from an equal one."""
+        """The largest relative difference of a contended share from an equal one; 0 for none."""
+        if not self.contended_seconds:
+            return 0.0
         users = len(self.contended)
         return max((abs(share * users - 1) for share in self.contended.values()), default=0.0)
 
