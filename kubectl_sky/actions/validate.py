@@ -3,7 +3,7 @@
 import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -52,22 +52,19 @@ def document_problems(
     return sorted([*file_problems, warning]) if warning else file_problems
 
 
-def document_warnings(
+def document_refusals(
     document: Document, settings: Settings, as_task: bool = False
 ) -> list[Problem]:
-    """Return a warning for each field of a valid document that submit refuses.
+    """Return an error for each field of a valid document that submit, or serve, refuses.
 
-    Fields that are not supported are reported by `document_problems`.
+    Values that are not set are none: flags of submit set them.
     """
-    served = document.get("service") is not None and not as_task
     if document.is_header or document.is_volume:
         return []
-    if unsupported.refusals(document, as_task, served):
-        return []
-    return [
-        replace(problem, message=f"submit refuses it: {problem.message}", severity="warning")
-        for problem in refusals(document, task_of(document), settings)
-    ]
+    served = document.get("service") is not None and not as_task
+    if refused := unsupported.refusals(document, as_task, served):
+        return refused
+    return refusals(document, task_of(document), settings)
 
 
 def refusals(document: Document, task: Task, settings: Settings) -> list[Problem]:
@@ -210,7 +207,9 @@ def _read(
     for document in documents:
         file_problems = document_problems(document, settings, as_task)
         if not any(problem.severity == "error" for problem in file_problems):
-            file_problems += document_warnings(document, settings, as_task)
+            refused = document_refusals(document, settings, as_task)
+            fields = {problem.path for problem in refused}  # they have a warning, too
+            file_problems = [item for item in file_problems if item.path not in fields] + refused
         problems += sorted(file_problems)
     return tuple(problems), documents
 

@@ -26,9 +26,10 @@ def command(
 ) -> int:
     """Check task FILEs (`-` is standard input); report all problems with their lines.
 
-    Exits with 2 if there is an error. Warnings name what is recognized but not supported. Warnings
-    that end in a class such as [host] name fields that reach beyond the task: --strict does not
-    turn them into errors, but settings can refuse a class (refuse: [privileged, host]).
+    Exits with 2 if there is an error: submit would refuse the file. Warnings name what is
+    recognized but not supported. Warnings that end in a class such as [host] name fields that reach
+    beyond the task: --strict does not turn them into errors, but settings can refuse a class
+    (refuse: [privileged, host]).
 
     --compat uses a table of known differences and does not run SkyPilot. It does not consider
     SkyPilot's server, the GPUs and prices that SkyPilot looks up, or variables that are not set

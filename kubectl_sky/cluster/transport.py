@@ -261,6 +261,8 @@ def unreachable(info: RequestInfo, error: Exception) -> ClusterError:
         if isinstance(error, failure):
             host = info.host.rsplit(":", 1)[0]
             why = _matching(_NOT_CONNECTED, str(error).lower()) or str(error)
+            if why == _REFUSED and host in _LOOPBACK:
+                hint = _CHECK_LOCAL
             return result(what.format(info=info, host=host, why=why), hint)
     return Unreachable(f"lost the connection to {info.host}", "try again")
 
@@ -279,8 +281,11 @@ def _matching(table: Sequence[tuple[str, str]], text: str) -> str | None:
     return next((why for word, why in table if word in text), None)
 
 
+_REFUSED = "connection refused"
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_CHECK_LOCAL = "check that the cluster runs; to start the local one, run `kubectl sky local up`"
 _NOT_CONNECTED = (
-    ("refused", "connection refused"),
+    ("refused", _REFUSED),
     ("no route to host", "no route to the host"),
     ("unreachable", "the network is unreachable"),
     ("timed out", "timed out"),

@@ -1,15 +1,20 @@
-"""Warnings of validate for valid files: settings and what submit refuses."""
+"""Validate refuses what submit refuses, and warns of the rest."""
 
 import io
 from pathlib import Path
 
 import pytest
+import yaml
 
+from kubectl_sky import users
 from kubectl_sky.actions import validate
 from kubectl_sky.actions.flags import Overrides
+from kubectl_sky.actions.render import render_file
 from kubectl_sky.actions.taskfile import Source, load
 from kubectl_sky.actions.ui import UI
-from kubectl_sky.errors import InvalidFiles, Problem
+from kubectl_sky.errors import InvalidFiles, Problem, UserError
+from kubectl_sky.facts import Facts
+from kubectl_sky.spec import service, unsupported
 
 MOUNT = "  /a: {source: s3://b, mode: MOUNT}\n"
 WRONG = (
@@ -46,12 +51,11 @@ REFUSED = [
 ]
 
 
-def test_validate_warns_about_fields_refused_by_submit(tmp_path: Path) -> None:
+def test_validate_refuses_fields_refused_by_submit(tmp_path: Path) -> None:
     problems = checked(tmp_path, WRONG)
     assert unpack_paths(problems) == REFUSED
-    assert {problem.severity for problem in problems} == {"warning"}
-    assert all(problem.message.startswith("submit refuses it: ") for problem in problems)
-    assert [problem.message.partition("it: ")[2] for problem in problems] == [
+    assert {problem.severity for problem in problems} == {"error"}
+    assert [problem.message for problem in problems] == [
         '"tpu-v2-8": GKE has no TPU of this name for pods',
         "no CSI driver or PVC is configured to mount s3://b (mode: MOUNT)",
         'the store of bucket "bucket" is not set',
@@ -86,3 +90,46 @@ def test_validate_missing_programs_are_warning_or_error_if_strict(tmp_path: Path
 def test_validate_image_in_settings_has_no_program_warning(tmp_path: Path, settings: str) -> None:
     assert checked(tmp_path, "run: |\n  git pull\n", settings) == []
     assert drafted(tmp_path) == ()
+
+
+def _cases() -> list[tuple[str, str]]:
+    """Return task files: examples, and one for each rule of unsupported fields."""
+    root = Path(__file__).parents[2]
+    files = [*root.glob("examples/*.yaml"), *root.glob("examples/server/*.yaml")]
+    cases = [(file.name, file.read_text()) for file in sorted(files)]
+    for entry in unsupported.listed():
+        value: object = {"a": "b"}
+        for name in reversed(entry.field):
+            value = {name: value} if name not in ("*", "[]") else [value]
+        cases.append((".".join(entry.field), yaml.safe_dump({"run": "echo", **dict(value)})))  # type: ignore[call-overload]
+    return [*cases, ("wrong", WRONG), ("mounts", f"file_mounts:\n{MOUNT}run: echo\n")]
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in _cases()])
+def test_validate_is_valid_exactly_if_submit_accepts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.chdir(Path(__file__).parents[2])
+    problems = [item for item in checked(tmp_path, text) if item.severity == "error"]
+    documents = list(yaml.safe_load_all(text))
+
+    def unset(section: str) -> tuple[str, ...]:
+        values = [item for document in documents for item in (document.get(section) or {}).items()]
+        return tuple(f"{name}=x" for name, value in values if value is None)
+
+    environ = {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)}
+    served = any("service" in document for document in documents)
+    path, flags = str(tmp_path / "task.yaml"), service.Flags() if served else None
+    source = Source(
+        path,
+        Overrides(env=unset("envs"), secret=unset("secrets")),
+        environ,
+        io.BytesIO(),
+        serve=flags,
+    )
+    try:
+        render_file(source, Facts(users.named("alice"), "default"), UI())
+        refused = ""
+    except UserError as error:
+        refused = str(error)
+    assert bool(problems) == bool(refused), (problems, refused)

@@ -59,6 +59,7 @@ def test_error_connection_refused_is_unreachable(cluster: Any) -> None:
     with pytest.raises(Unreachable) as error:
         objects.list_all(connect(cluster, server="https://127.0.0.1:1"), kinds.NODE)
     assert text_of(error).startswith("cannot reach 127.0.0.1:1: connection refused; check")
+    assert "`kubectl sky local up`" in error.value.hint, "after `local down`"
     assert time.monotonic() - begun < 30
 
 
