@@ -21,6 +21,8 @@ from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests, redacted
 from kubectl_sky.workloads.decide import Decision, decide
 
+_PRACTICE = "practice cluster: "  # of the API server's warnings, the one for a terminal
+
 DryRun = Literal["none", "client", "server"]
 
 
@@ -98,10 +100,7 @@ def submit_all(
         upload.snapshot(file.decision, file.task_file.archives, file.existing, options.follow)
         for file in prepared
     ]
-    submitted = []
-    for file in prepared:
-        submitted.append(apply(file.session, file.decision, file.existing, ui))
-        ui.submitted(submitted[-1])
+    submitted = [_send(file, ui) for file in prepared]
     with ExitStack() as stack:
         for file, result, files_of_task in zip(prepared, submitted, uploads, strict=True):
             stack.enter_context(
@@ -127,6 +126,14 @@ def prepare_all(
         _prepare(options, task_file, ui, connect or Session.connect)
         for options, task_file in zip(files, task_files, strict=True)
     ]
+
+
+def _send(file: Prepared, ui: UI) -> Submitted:
+    submitted = apply(file.session, file.decision, file.existing, ui)
+    if ui.live:
+        ui.notes(text for text in file.session.warnings if text.startswith(_PRACTICE))
+    ui.submitted(submitted)
+    return submitted
 
 
 def _prepare(

@@ -3,6 +3,7 @@
 The other modules of this package pass paths and dicts to a Session. A Session is thread-safe.
 """
 
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -65,6 +66,9 @@ class Outgoing:
     silence: float | None = None  # seconds a stream may be silent; None for no limit
 
 
+_WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
+
+
 class _CachedValue:
     """A value that is computed once."""
 
@@ -82,6 +86,7 @@ class Session:
         self._target = target
         self._lock = threading.Lock()
         self._cache: dict[str, _CachedValue] = {}
+        self.warnings: dict[str, None] = {}  # of the API server, each once
         self._lost_at = -_RESTART_SECONDS  # monotonic time of the last request without an answer
         for name in (connection.as_user, *connection.as_groups):
             if name and not name.isprintable():
@@ -142,6 +147,8 @@ class Session:
         info = RequestInfo(method, path, self.server)
         data = None if body is None else encode(body)
         reply = self.open(Outgoing(info, query or {}, {**_JSON_HEADERS, **(headers or {})}, data))
+        for text in _WARNING.findall(str(reply.headers.get("Warning") or "")):
+            self.warnings.setdefault(text)
         return Answer(
             reply.status,
             _decoded(info, reply, shape),

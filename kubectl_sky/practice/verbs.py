@@ -1,6 +1,7 @@
 """The verbs of the API: get, list, create, update, patch, delete, and reviews and tokens."""
 
 import copy
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -25,6 +26,11 @@ from kubectl_sky.practice.state import key
 
 _MIN_TOKEN_SECONDS = 600
 _IMMUTABLE = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+_PROGRAMS = (
+    "practice cluster: images are not pulled; this machine's"
+    f" Python {sys.version_info.major}.{sys.version_info.minor} runs"
+)
 
 
 class Result(NamedTuple):
@@ -90,6 +96,8 @@ class Verbs:
         if info.resource.namespaced and not info.namespace:
             raise problems.bad_request("an empty namespace may not be set during creation")
         _manager(info, request).update(None, obj)
+        if info.resource.storage == "pods":
+            request.warnings.append(_PROGRAMS)
         created = self.api.add(info.resource, obj, info.namespace, dry_run=request.dry_run)
         return Result(created, 201)
 

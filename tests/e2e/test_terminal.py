@@ -53,6 +53,7 @@ def test_submit_on_terminal_shows_what_it_waits_for(sky: Command, columns: int) 
     assert len({part[-12:] for part in updates}) >= 3, "it ticks"
     assert all(len(part) < columns and part.startswith("quick: ") for part in updates)
     assert any("pending: 1/1 cluster nodes" in part for part in updates)
+    assert screen.count("practice cluster: images are not pulled; this machine's Python 3.") == 1
     last = screen.rpartition(" of 0:04")[2]
     red = "\x1b[31merror:\x1b[0m"
     message = f"{red} task line0001 did not start in time: 1/1 cluster nodes"
