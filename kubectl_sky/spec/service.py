@@ -13,6 +13,20 @@ REPLICA = "SKYPILOT_SERVE_REPLICA_ID"  # in SkyPilot a number from 1
 _HEADER = re.compile(r"[-A-Za-z0-9]+")
 _POLICY: Path = ("service", "replica_policy")
 _PROBE: Path = ("service", "readiness_probe")
+_TIMES = (
+    (*_PROBE, "initial_delay_seconds"),
+    (*_PROBE, "timeout_seconds"),
+    (*_PROBE, "endpoint_probe_interval_seconds"),
+    (*_PROBE, "consecutive_failure_threshold_timeout"),
+    (*_POLICY, "upscale_delay_seconds"),
+    (*_POLICY, "downscale_delay_seconds"),
+)
+_COUNTS = (("service", "replicas"), (*_POLICY, "min_replicas"), (*_POLICY, "max_replicas"))
+_RANGES: tuple[tuple[Path, float, float], ...] = (
+    *((path, 0, 10_000) for path in _COUNTS),
+    *((path, 0, 1_000_000) for path in _TIMES),  # seconds
+    ((*_POLICY, "target_qps_per_replica"), 0.001, 1_000_000),
+)
 
 
 @dataclass(frozen=True)
@@ -121,6 +135,7 @@ def undone(filled: Filled) -> Iterator[Undone]:
         return
     yield from _ports(document)
     yield from _replicas(document)
+    yield from _amounts(document)
     yield from _secrets(filled)
     nodes = document.get("num_nodes")
     if isinstance(nodes, int) and nodes > 1:
@@ -131,7 +146,9 @@ def undone(filled: Filled) -> Iterator[Undone]:
             reason = "the volume would be deleted with the version of the service"
             instead = "create it by kubectl sky volumes create, and name it"
             yield ("volumes", path), reason, instead, True
-    for name, _ in entries(document.get(*_PROBE, "headers")):
+    for name, text in entries(document.get(*_PROBE, "headers")):
+        if not str(text).isprintable():
+            yield (*_PROBE, "headers", name), "contains a control character", "remove it", True
         if not _HEADER.fullmatch(str(name)):
             yield (
                 (*_PROBE, "headers", name),
@@ -164,8 +181,6 @@ def _ports(document: Document) -> Iterator[Undone]:
 
 def _replicas(document: Document) -> Iterator[Undone]:
     replicas = document.get("service", "replicas")
-    if isinstance(replicas, int) and replicas < 0:
-        yield ("service", "replicas"), "is negative", "such as 2", True
     path: Path = (*_POLICY, "min_replicas")
     if 0 in (document.get(*path), replicas):
         path = path if document.get(*path) == 0 else ("service", "replicas")
@@ -173,6 +188,14 @@ def _replicas(document: Document) -> Iterator[Undone]:
     if isinstance(document.get(*_POLICY, "target_qps_per_replica"), dict):
         reason = "all replicas of a Deployment scale alike"
         yield (*_POLICY, "target_qps_per_replica"), reason, "write one number", True
+
+
+def _amounts(document: Document) -> Iterator[Undone]:
+    """Yield numbers that are out of range; NaN is in no range."""
+    for path, low, high in _RANGES:
+        value = document.get(*path)
+        if isinstance(value, int | float) and not low <= value <= high:
+            yield path, f"is not from {low:g} to {high:g}", "", True
 
 
 def _secrets(filled: Filled) -> Iterator[Undone]:

@@ -131,7 +131,22 @@ def test_scaling_becomes_an_autoscaler() -> None:
         ({"resources": {"ports": "80-81"}}, "resources.ports", "several ports"),
         ({"num_nodes": 2}, "num_nodes", "is one pod"),
         ({"volumes": {"/v": {"size": "1Gi"}}}, "volumes./v", "deleted with the version"),
-        ({"service": {"replicas": -1}}, "service.replicas", "is negative"),
+        ({"service": {"replicas": -1}}, "service.replicas", "is not from 0 to 10000"),
+        (
+            {"service": {"readiness_probe": {"path": "/", "timeout_seconds": float("nan")}}},
+            "service.readiness_probe.timeout_seconds",
+            "is not from 0 to",
+        ),
+        (
+            {"service": {"readiness_probe": {"path": "/", "initial_delay_seconds": 1e400}}},
+            "service.readiness_probe.initial_delay_seconds",
+            "is not from 0 to",
+        ),
+        (
+            {"service": {"readiness_probe": {"path": "/", "headers": {"A": "b\r\nC: d"}}}},
+            "service.readiness_probe.headers.A",
+            "control character",
+        ),
         ({"service": {"tls": {"keyfile": "a", "certfile": "b"}}}, "service.tls", "without TLS"),
         (
             {"service": {"readiness_probe": {"path": "/", "headers": {"a b": "c"}}}},

@@ -1,0 +1,114 @@
+"""The status of a service from its objects."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_sky.observe.services import ServiceObjects, State, status_of
+from tests.builders import CREATED, make_pod, terminated
+
+Json = dict[str, Any]
+
+
+def deployment(wanted: int = 2, reason: str = "NewReplicaSetAvailable", **status: Any) -> Json:
+    labels = {"kubectl-sky/service": "web", "task-id": "bcdf2345", "username": "alice"}
+    metadata = {
+        "name": "web",
+        "namespace": "default",
+        "uid": "uid-web",
+        "generation": 3,
+        "creationTimestamp": CREATED,
+        "labels": labels,
+        "annotations": {
+            "deployment.kubernetes.io/revision": "2",
+            "kubectl-sky/backend": "service",
+        },
+    }
+    progress = {"type": "Progressing", "reason": reason, "status": "True"}
+    if reason == "ProgressDeadlineExceeded":
+        progress["status"] = "False"
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
+        "spec": {"replicas": wanted, "template": {"metadata": {"labels": labels}}},
+        "status": {"observedGeneration": 3, "conditions": [progress], **status},
+    }
+
+
+def owned(uid: str) -> list[Json]:
+    return [{"kind": "x", "uid": uid, "controller": True}]
+
+
+def replica_set(version: int) -> Json:
+    metadata = {
+        "name": f"web-{version}",
+        "uid": f"uid-rs-{version}",
+        "ownerReferences": owned("uid-web"),
+        "annotations": {"deployment.kubernetes.io/revision": str(version)},
+    }
+    return {"kind": "ReplicaSet", "metadata": metadata}
+
+
+def pod(name: str, version: int, ready: bool = True, state: Json | None = None) -> Json:
+    made = make_pod(0, "Running", state or {"running": {"startedAt": CREATED}})
+    made["metadata"] |= {"name": name, "uid": f"uid-{name}"}
+    made["metadata"]["ownerReferences"] = owned(f"uid-rs-{version}")
+    made["status"]["conditions"] = [{"type": "Ready", "status": str(ready)}]
+    return made
+
+
+SETS = (replica_set(1), replica_set(2))
+FULL: Json = {"replicas": 2, "updatedReplicas": 2, "readyReplicas": 2}
+
+
+@pytest.mark.parametrize(
+    ("item", "state"),
+    [
+        (deployment(**FULL), State.READY),
+        (deployment(**FULL | {"readyReplicas": 1}), State.DEGRADED),
+        (deployment(**FULL | {"replicas": 3}), State.UPDATING),
+        (deployment(**FULL | {"observedGeneration": 2}), State.UPDATING),
+        (deployment(reason="ReplicaSetUpdated", replicas=1), State.STARTING),
+        (deployment(reason="ProgressDeadlineExceeded", replicas=2), State.FAILED),
+        (deployment(wanted=0), State.READY),
+    ],
+)
+def test_state_of_service(item: Json, state: State) -> None:
+    assert status_of(ServiceObjects(item, SETS, ())).state is state
+
+
+def test_replica_that_fails_has_reason_and_others_have_none() -> None:
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
+    bad = pod("web-b", 2, ready=False, state=waiting)
+    bad["status"]["containerStatuses"][1]["lastState"] = terminated(3)
+    objects = ServiceObjects(deployment(), SETS, (bad, pod("web-a", 1)))
+    web = status_of(objects)
+    assert [(item.pod, item.version, item.ready) for item in web.replicas] == [
+        ("web-a", 1, True),
+        ("web-b", 2, False),
+    ]
+    assert web.replicas[0].reason == "" and "3" in web.replicas[1].reason
+    assert web.reason.endswith("(web-b)")
+    assert all(finding.ranks == (1,) for finding in web.findings)
+
+
+def test_pod_of_another_controller_is_no_replica() -> None:
+    """Labels find, uids decide."""
+    foreign = pod("web-x", 9)
+    assert status_of(ServiceObjects(deployment(), SETS, (foreign,))).replicas == ()
+
+
+def test_unready_replica_shows_what_its_probe_says() -> None:
+    about = {"name": "web-a"}
+    message = "Readiness probe failed: HTTP probe failed with statuscode: 503"
+    event = {"involvedObject": about, "reason": "Unhealthy", "type": "Warning", "message": message}
+    objects = ServiceObjects(deployment(), SETS, (pod("web-a", 2, ready=False),), events=(event,))
+    assert "503" in status_of(objects).reason
+
+
+def test_pod_that_is_deleted_is_no_failure() -> None:
+    leaving = pod("web-a", 1)
+    leaving["metadata"]["deletionTimestamp"] = CREATED
+    web = status_of(ServiceObjects(deployment(), SETS, (leaving, pod("web-b", 2))))
+    assert web.findings == () and web.replicas[0].reason == "Terminating"
