@@ -27,7 +27,7 @@ def login(name: str) -> None:
     output.out(f"Logged in as {user.name}{label_note}")
 
 
-@command.command("whoami", examples=["auth whoami"])
+@command.command("whoami", examples=["auth whoami", "auth whoami -o json"])
 @options.cluster
 @options.output("json", "yaml", "name")
 def whoami(cluster: options.ClusterFlags, form: str | None) -> None:

@@ -75,7 +75,8 @@ class _ListRequest:
     "states",
     multiple=True,
     type=click.Choice(selection.states(), case_sensitive=False),
-    help="Show only tasks in this state; repeatable.",
+    metavar="STATE",
+    help=f"Show only tasks in this state; repeatable: {', '.join(selection.states())}.",
 )
 @click.option(
     "--since", type=options.DURATION, help="Show only tasks created within this time: 90s, 5m, 2h."

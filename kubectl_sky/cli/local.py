@@ -87,7 +87,7 @@ def down(purge: bool) -> None:
         output.note(f"The {previous.driver} cluster was not running; {previous.note}")
 
 
-@command.command("status", examples=["local status"])
+@command.command("status", examples=["local status", "local status -o json"])
 @options.output("json", "yaml")
 def status(form: str | None) -> int:
     """Show the cluster. Exits with 0 if it is running, otherwise with 3."""

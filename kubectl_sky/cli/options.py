@@ -102,6 +102,10 @@ def flags_of(params: Mapping[str, Any]) -> ClusterFlags:
     return _cluster_flags(**values, all_namespaces=bool(params.get("all_namespaces")))
 
 
+_MAX_TIMEOUT = 2_000_000.0  # seconds, which sockets accept
+_MAX_SECONDS = 100 * 365 * 86_400
+
+
 class Duration(click.ParamType[timedelta]):
     """Durations in kubectl's format: 90s, 5m, 1h30m; a plain number is in seconds."""
 
@@ -116,11 +120,14 @@ class Duration(click.ParamType[timedelta]):
             return value
         text = str(value)
         if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,6})?", text):
-            return timedelta(seconds=float(text))
+            text += "s"
         if not re.fullmatch(r"(?:[0-9]{1,9}(?:\.[0-9]{1,6})?(?:ms|[smhd]))+", text):
             self.fail(f"{text!r} is not a duration; use 90s, 5m or 1h30m", param, ctx)
         parts = re.findall(r"([0-9.]+)(ms|[smhd])", text)
-        return timedelta(seconds=sum(float(number) * self._UNITS[unit] for number, unit in parts))
+        seconds = sum(float(number) * self._UNITS[unit] for number, unit in parts)
+        if seconds > _MAX_SECONDS:
+            self.fail(f"{text!r} is longer than 100 years", param, ctx)
+        return timedelta(seconds=seconds)
 
 
 DURATION = Duration()
@@ -132,7 +139,7 @@ class _Timeout(Duration):
     def convert(  # type: ignore[override]
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float | None:
-        return super().convert(value, param, ctx).total_seconds() or None
+        return min(super().convert(value, param, ctx).total_seconds(), _MAX_TIMEOUT) or None
 
 
 _TIMEOUT = _Timeout()

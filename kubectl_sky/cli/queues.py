@@ -17,7 +17,7 @@ def command() -> None:
     """Show Kueue's queues: their quota, and what is admitted or pending, in order."""
 
 
-@command.command("list", examples=["queues list -n team-a"])
+@command.command("list", examples=["queues list", "queues list -n team-a"])
 @options.cluster
 @options.output("json", "yaml", "name")
 @options.no_headers
@@ -49,7 +49,9 @@ def list_(cluster: options.ClusterFlags, form: str | None) -> None:
         output.out(output.table(["QUEUE", "CLUSTERQUEUE", "ADMITTED", "PENDING", "STATE"], rows))
 
 
-@command.command("status", examples=["queues status team-queue"])
+@command.command(
+    "status", examples=["queues status team-queue", "queues status team-queue -o json"]
+)
 @click.argument("queue")
 @options.cluster
 @options.output("json", "yaml")

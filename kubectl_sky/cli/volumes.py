@@ -159,7 +159,7 @@ _CELLS: dict[str, Callable[[VolumeStatus], str]] = {
 }
 
 
-@command.command("status", examples=["volumes status data-vol"])
+@command.command("status", examples=["volumes status data-vol", "volumes status data-vol -o yaml"])
 @click.argument("volume")
 @options.cluster_all_namespaces
 @options.all_users
@@ -196,7 +196,7 @@ def _details(volume: VolumeStatus, users: list[str]) -> str:
     return "\n".join(output.fields(facts))
 
 
-@command.command("delete", examples=["volumes delete data-vol"])
+@command.command("delete", examples=["volumes delete data-vol", "volumes delete data-vol --force"])
 @click.argument("volume")
 @options.cluster_all_namespaces
 @options.all_users
