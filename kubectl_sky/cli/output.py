@@ -23,7 +23,7 @@ _MAX_CELL_CHARACTERS = 1000  # characters in one table cell
 _MIN_PROGRESS_OBJECTS = 50  # number of objects that can be sent within a second
 _MIN_PROGRESS_BYTES = 20_000_000  # bytes that can be read within a second
 _TICK = 0.9  # seconds between updates of ages
-_MIN_LAST_COLUMN = 16  # characters of the last column before other columns are left out
+_MIN_LAST_COLUMN = 20  # characters of the last column before other columns are left out
 _RED, _GREEN, _YELLOW = 31, 32, 33
 _COLORS = {
     **dict.fromkeys(("failed", "error:"), _RED),
