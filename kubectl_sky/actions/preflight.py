@@ -85,6 +85,14 @@ def check(
     return Existing(manifests, tuple(items), shared, complete, notes)
 
 
+def as_first_sent(
+    session: Session, decision: Decision, manifests: Manifests
+) -> tuple[Manifests, list[Json]]:
+    """Return the manifests with what only the first submit decides, and the existing objects."""
+    items = _existing(session, decision, manifests)
+    return _as_first_sent(manifests, items), items
+
+
 def _check_quotas(
     session: Session,
     decision: Decision,

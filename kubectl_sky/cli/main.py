@@ -34,6 +34,7 @@ _GROUPS = {
         "explain": "Explain a field of task files or settings",
         "validate": "Check task files and report every problem with its line",
         "render": "Print the manifests that submit would send",
+        "diff": "Show what submit would change of a task in the cluster",
         "submit": "Submit a task and follow its logs",
     },
     "Watch": {

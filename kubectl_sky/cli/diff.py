@@ -1,0 +1,44 @@
+"""`kubectl sky diff`."""
+
+import os
+import sys
+
+import click
+
+from kubectl_sky.actions.flags import Overrides
+from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli.ui import Terminal
+from kubectl_sky.errors import UserError
+
+
+@commands.command("diff", examples=["diff task.yaml", "diff task.yaml --id train001 --gpus A100:8"])
+@click.argument("file")
+@options.task
+@options.strict
+@options.cluster
+def command(file: str, overrides: Overrides, cluster: options.ClusterFlags, strict: bool) -> int:
+    """Show what the task in FILE (`-` is standard input) changes against the cluster.
+
+    Compares with the task of --id, or with the newest task of that name. Each object is compared as
+    the API server would store it, by a dry run, so that defaults are no differences. Values of
+    Secrets are masked. A task is never changed in place: submit FILE as a new task.
+
+    As in kubectl, the exit code is 0 without differences, 1 with some, and greater if the command
+    failed; KUBECTL_EXTERNAL_DIFF is the program that compares two folders.
+    """
+    from kubectl_sky.actions import diff
+    from kubectl_sky.actions.taskfile import Source
+
+    source = Source(file, overrides, os.environ, sys.stdin.buffer, strict)
+    pairs = diff.diff(source, cluster.flags(), cluster.user, Terminal())
+    changed = [pair for pair in pairs if pair.differs]
+    external = os.environ.get(diff.EXTERNAL)
+    if external and changed:
+        sys.stdout.flush()
+        code = diff.run_external(changed, external, os.environ)
+        if code > 1:
+            raise UserError(f"{diff.EXTERNAL}={external} failed with exit code {code}")
+        return code
+    for pair in changed:
+        output.out("\n".join(pair.unified()))
+    return 1 if changed else 0
