@@ -68,7 +68,8 @@ def command(
     Several tasks in one file are a pipeline: each task runs when the one before it has succeeded.
     If one fails, the remaining tasks are cancelled. All tasks are in the cluster from the start,
     the later ones suspended, and this command resumes them. With --detach or after Ctrl-C they stay
-    suspended until `kubectl sky wait ID --continue`, or the same submit with --id ID, resumes them.
+    suspended until `kubectl sky wait ID --continue`, or the same submit with --id ID, resumes them;
+    the tasks controller does so without a client.
 
     With `execution: parallel` in the header, the tasks are a group: they run at the same time and
     find each other as TASK-RANK.$SKYPILOT_JOBGROUP_NAME. When the `primary_tasks` have finished,
