@@ -9,7 +9,7 @@ from typing import Literal, Self, overload
 from kubectl_sky.actions import find, identity, pipeline, stop
 from kubectl_sky.actions import follow as following
 from kubectl_sky.actions import logs as reading
-from kubectl_sky.actions.find import Scope, Target
+from kubectl_sky.actions.find import Scope
 from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.actions.pending import explain_pending
 from kubectl_sky.actions.submit import DryRun, Options
@@ -23,6 +23,7 @@ from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import Problem
+from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.spec.dangers import Danger
 
@@ -100,7 +101,7 @@ class Client:
         """Return your tasks, newest first."""
         return tuple(find.list_tasks(self._session, self._scope))
 
-    def status(self, task: str) -> Target:
+    def status(self, task: str) -> TaskStatus | PipelineStatus:
         """Return the state of a task and its nodes, or that of a pipeline or group.
 
         Here and below, `task` is an id, a prefix of an id, or a name. Raises UnknownName.
@@ -146,7 +147,9 @@ class Client:
 
         return lines(read)
 
-    def wait(self, task: str, *, timeout: float | None = None, resume: bool = False) -> Target:
+    def wait(
+        self, task: str, *, timeout: float | None = None, resume: bool = False
+    ) -> TaskStatus | PipelineStatus:
         """Wait until a task, pipeline or group has completed, and return its final state.
 
         With `resume`, resume each stage of a pipeline when the one before it has completed: plain
@@ -216,7 +219,7 @@ class Submission:
     dangers: tuple[Danger, ...]
     client: Client = field(repr=False, compare=False)
 
-    def status(self) -> Target:
+    def status(self) -> TaskStatus | PipelineStatus:
         """Return the state, as `Client.status` does."""
         return self.client.status(self.id)
 
@@ -224,7 +227,7 @@ class Submission:
         """Yield the log lines, as `Client.logs` does; by default until the end."""
         return self.client.logs(self.id, follow=follow)
 
-    def wait(self, *, timeout: float | None = None) -> Target:
+    def wait(self, *, timeout: float | None = None) -> TaskStatus | PipelineStatus:
         """Wait until it has completed, and resume the stages of a pipeline, as `Client.wait`."""
         return self.client.wait(self.id, timeout=timeout, resume=True)
 
