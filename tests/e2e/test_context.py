@@ -73,7 +73,7 @@ def test_submit_unknown_contexts_are_refused_with_position(contexts: Command) ->
 
 
 def test_render_context_of_file_is_reported_without_kubeconfig(offline: Command) -> None:
-    done = offline("render", "-", stdin=TASK.format("infra: k8s/west"))
+    done = offline("render", "-", "--user", "ann", stdin=TASK.format("infra: k8s/west"))
     assert done.returncode == 0
     assert "west" not in done.stdout
-    assert done.stderr == ("infra: submit uses context west, kubectl apply the current one\n")
+    assert done.stderr == "infra: submit uses context west, kubectl apply the current one\n"

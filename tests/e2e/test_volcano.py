@@ -62,7 +62,8 @@ def test_submit_volcano_creates_pod_group_and_reports_queue(sky: Command, kubect
     assert sky.json("status", "volcano1")["metadata"]["detailed_status"] == "queued"
     output = sky("status", "volcano1").stdout
     assert f"PodGroup gang-volcano1 is Pending in Volcano's queue default: {full}" in output
-    assert f"queue default has not admitted the task: {full}" in sky("doctor", "volcano1").stdout
+    output = " ".join(sky("doctor", "volcano1").stdout.split())
+    assert f"queue default has not admitted the task: {full}" in output
     set_status(kubectl, "Inqueue", "2/2 tasks in gang unschedulable")
     output = sky("doctor", "volcano1").stdout
     assert "no capacity to start all 2 nodes at once" in output

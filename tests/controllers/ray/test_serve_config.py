@@ -96,6 +96,7 @@ def serving(folder: Path) -> Iterator[None]:
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
         "PYTHONPATH": f"{assets.folder('runtime')}:{ROOT}",
+        "PYTHONDONTWRITEBYTECODE": "1",  # runtime/ holds what is sent to pods
         "RAY_AUTH_MODE": "disabled",
         "RAY_USAGE_STATS_ENABLED": "0",
     }
