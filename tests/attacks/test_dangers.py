@@ -372,8 +372,8 @@ def configured(sky: Command, text: str) -> Path:
 def test_validate_and_render_danger_is_warning_despite_strict(
     offline: Command,
 ) -> None:
-    for command in ("validate", "render"):
-        done = offline(command, "-", "--strict", stdin=HOSTILE)
+    for command in (["validate"], ["render", "--user", "ann"]):
+        done = offline(*command, "-", "--strict", stdin=HOSTILE)
         assert (done.returncode, done.stderr) == (0, SAID)
 
 
@@ -434,7 +434,7 @@ def test_local_paths_outside_task_folder_are_warned(offline: Command, tmp_path: 
         "run: x\nworkdir: project/link\nfile_mounts:\n  /a: ~/.ssh\n  /b: project/code\n"
         "  /c: project/code/../../outside/a\n"
     )
-    done = offline("render", "project/task.yaml")
+    done = offline("render", "project/task.yaml", "--user", "ann")
     assert done.returncode == 0
     assert done.stderr.splitlines() == [
         f"project/task.yaml:2:1: warning: workdir: sends {outside}, outside the task's folder"
@@ -455,7 +455,7 @@ def test_file_mount_with_nul_character_is_error(offline: Command) -> None:
 def test_workdir_link_to_outside_is_error(offline: Command, tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "passwd").symlink_to("/etc/passwd")
-    done = offline("render", "-", stdin="run: x\nworkdir: code\n")
+    done = offline("render", "-", "--user", "ann", stdin="run: x\nworkdir: code\n")
     assert (done.returncode, done.stdout) == (2, "")
     assert "<stdin>:2:10: workdir: passwd is a link to /etc/passwd" in done.stderr
 
@@ -465,13 +465,13 @@ def test_workdir_with_credentials_is_warned_or_refused(offline: Command, tmp_pat
         path = tmp_path / "code" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x")
-    done = offline("render", "-", stdin="run: x\nworkdir: code\n")
+    done = offline("render", "-", "--user", "ann", stdin="run: x\nworkdir: code\n")
     assert done.returncode == 0
     assert done.stderr == (
         "<stdin>:2:1: warning: workdir: sends credentials: .aws, deploy.pem [local_files]\n"
     )
     configured(offline, "refuse: [local_files]\n")
-    done = offline("render", "-", stdin="run: x\nworkdir: code\n")
+    done = offline("render", "-", "--user", "ann", stdin="run: x\nworkdir: code\n")
     assert (done.returncode, done.stdout) == (2, "")
     assert "<stdin>:2:1: workdir: sends credentials: .aws, deploy.pem; refused" in done.stderr
 
@@ -481,7 +481,7 @@ def test_env_file_outside_task_folder_is_warned(offline: Command, tmp_path: Path
     (tmp_path / "project" / "task.yaml").write_text("run: x\n")
     (tmp_path / "all.env").write_text("A=1\n")
     for flag in ("--env-file", "--secret-file"):
-        done = offline("render", "project/task.yaml", flag, "all.env")
+        done = offline("render", "project/task.yaml", "--user", "ann", flag, "all.env")
         assert done.stderr == (
             f"{flag}: warning: all.env: reads {tmp_path}/all.env, outside the task's folder"
             " [local_files]\n"
