@@ -16,6 +16,7 @@ from kubectl_sky.kinds import LEASE
 from kubectl_sky.names import MANAGER
 
 _MAX_SECONDS = 3600  # of a Lease that somebody else wrote
+_MAX_AHEAD = timedelta(seconds=15)  # of a renewal; one that is later comes from a wrong clock
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -63,9 +64,9 @@ def hold(session: Session, claim: Claim, previous: Lease | None = None) -> Lease
     if lease and lease.live and lease.holder != claim.holder:
         return None
     try:
-        if lease is None:
-            return _create(session, claim)
-        return _patch(session, claim, lease)
+        held = _patch(session, claim, lease) if lease else _create(session, claim)
+        # Our clock was wrong, or has been set: the answer tells by how much.
+        return held if held.live else _patch(session, claim, held)
     except (Conflict, NotFound):  # another process was faster, or it was edited or deleted
         return hold(session, claim) if previous else None
 
@@ -114,10 +115,12 @@ def _lease(answer: Answer) -> Lease:
     now = datetime.now(UTC)
     server_time = _parsed(lambda: parsedate_to_datetime(answer.date), now)
     renewed_at = _parsed(lambda: datetime.fromisoformat(spec["renewTime"]), _NEVER)
+    if renewed_at > server_time + _MAX_AHEAD:
+        renewed_at = _NEVER  # a wrong clock must not hold it for years
     seconds = spec.get("leaseDurationSeconds")
     return Lease(
         str(spec.get("holderIdentity") or ""),
-        min(renewed_at, server_time),  # a wrong clock must not hold it for years
+        min(renewed_at, server_time),
         min(seconds, _MAX_SECONDS) if isinstance(seconds, int) else 0,
         str(metadata.get("resourceVersion") or ""),
         server_time - now,

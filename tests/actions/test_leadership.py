@@ -67,7 +67,7 @@ def step(api: FakeCluster, label: str = names.PIPELINE, token: str | None = None
         ({"renewTime": None}, False),
         ({"leaseDurationSeconds": "45"}, False),
         ({"leaseDurationSeconds": -1}, False),
-        ({"renewTime": "9999-12-31T23:59:59.000000Z"}, True),
+        ({"renewTime": "9999-12-31T23:59:59.000000Z"}, False),
     ],
 )
 def test_lease_is_live_only_with_holder_and_recent_renewal(

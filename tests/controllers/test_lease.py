@@ -1,11 +1,12 @@
 """A process holds its Leases, loses them, and waits for them."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import pytest
 
 from kubectl_sky import kinds
+from kubectl_sky.cluster import leases
 from kubectl_sky.cluster.leases import Claim
 from kubectl_sky.controllers import lease
 from kubectl_sky.controllers.lease import LeaseKeeper, claims_of
@@ -78,3 +79,25 @@ def test_keeper_forbidden_names_install(api: FakeCluster) -> None:
     keeper = LeaseKeeper(api.session(), claims_of(("tasks",), "default"))
     with pytest.raises(ClusterError, match="controllers install"):
         asyncio.run(keeper.acquire())
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+def test_hold_with_wrong_clock_writes_time_of_server(
+    api: FakeCluster, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    class WrongClock(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> "WrongClock":
+            return super().now(tz) + timedelta(hours=hours)
+
+    (claim,) = claims_of(("tasks",), "default")
+    with monkeypatch.context() as patched:
+        patched.setattr(leases, "datetime", WrongClock)
+        held = leases.hold(api.session(), claim)
+        assert held
+        assert held.live
+    renewed_at = datetime.fromisoformat(api.get(kinds.LEASE, claim.name)["spec"]["renewTime"])
+    assert abs(renewed_at - datetime.now(UTC)) < timedelta(minutes=1)
+    other = leases.get(api.session(), claim.namespace, claim.name)
+    assert other
+    assert other.live
