@@ -55,6 +55,7 @@ class _Worker:
     def __init__(self, reconciler: Reconciler, graph: Json, rounds: asyncio.Semaphore) -> None:
         self.graph = graph
         self.secret: tuple[float, bytes] = (0.0, b"")  # until when, and the value
+        self.reading = asyncio.Lock()  # the secret
         self.wake = asyncio.Event()
         self.state = State.of(graph)
         self._reconciler = reconciler
@@ -151,13 +152,14 @@ class _Handlers:
         reference = worker and (worker.graph["spec"].get("webhook") or {}).get("secretRef")
         if not worker or not reference:
             return b""
-        if worker.secret[0] < monotonic():
-            worker.secret = (monotonic() + _SECRET_SECONDS, b"")
-            try:
-                value = await asyncio.to_thread(
-                    self._reconciler.secret, worker.graph, reference, "secret"
-                )
-            except (DownloadFailed, SkyError):
-                return b""
-            worker.secret = (worker.secret[0], value)
-        return worker.secret[1]
+        async with worker.reading:  # events at the same time wait for one request
+            if worker.secret[0] < monotonic():
+                worker.secret = (monotonic() + _SECRET_SECONDS, b"")
+                try:
+                    value = await asyncio.to_thread(
+                        self._reconciler.secret, worker.graph, reference, "secret"
+                    )
+                except (DownloadFailed, SkyError):
+                    return b""
+                worker.secret = (worker.secret[0], value)
+            return worker.secret[1]

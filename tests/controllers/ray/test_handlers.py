@@ -1,0 +1,31 @@
+"""The handlers read what webhooks need once for all events."""
+
+import asyncio
+import time
+from types import SimpleNamespace
+from typing import cast
+
+from kubectl_sky.cluster.session import Json
+from kubectl_sky.controllers.ray.handlers import _Handlers, _Worker
+from kubectl_sky.controllers.ray.reconcile import Reconciler
+
+KEY = ("team", "fruit")
+
+
+def test_secret_events_at_same_time_share_one_request() -> None:
+    reads: list[str] = []
+
+    def secret(graph: Json, reference: Json, default_key: str) -> bytes:
+        reads.append(reference["name"])
+        time.sleep(0.05)
+        return b"0123456789abcdef"
+
+    async def read() -> list[bytes]:
+        handlers = _Handlers(cast(Reconciler, SimpleNamespace(secret=secret)), "")
+        spec = {"webhook": {"secretRef": {"name": "source"}}}
+        worker = SimpleNamespace(graph={"spec": spec}, secret=(0.0, b""), reading=asyncio.Lock())
+        handlers._workers[KEY] = cast(_Worker, worker)
+        return await asyncio.gather(*(handlers._secret(KEY) for _ in range(3)))
+
+    assert asyncio.run(read()) == [b"0123456789abcdef"] * 3
+    assert reads == ["source"]
