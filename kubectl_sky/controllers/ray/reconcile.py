@@ -150,6 +150,8 @@ class Reconciler:
             return Results([condition], live)
         except InvalidTemplate as error:
             return Results([Condition("Applied", False, "InvalidTemplate", str(error))], live)
+        except NotFound:  # the RayServeGraph is deleted, or its namespace
+            raise
         except SkyError as error:
             return Results([Condition("Applied", False, _reason(error), error.what)], live)
 
@@ -160,6 +162,8 @@ class Reconciler:
         if live and not service.is_controlled_by(live, graph):
             why = f'RayService "{name}" exists and belongs to no or another RayServeGraph'
             return Condition("Applied", False, "NotControlled", why), live
+        if live is None:
+            self._patch_status(graph, [], dry_run=True)
         if not state.has_builder:
             self._apply_builder(graph)
             state.has_builder = True
@@ -177,6 +181,7 @@ class Reconciler:
         self, graph: Json, desired: Json, live: Json | None, differences: list[str]
     ) -> str:
         """Report what is about to be applied and what KubeRay does with it."""
+        after = objects.apply(self.session, desired, dry_run=True)
         if live is None:
             message = "created; KubeRay creates a RayCluster"
             self.event(graph, "Normal", "Creating", message)
@@ -184,7 +189,6 @@ class Reconciler:
         if service.was_applied(desired, live):
             edited = service.listed(differences)
             self.event(graph, "Warning", "EditedByHand", f"putting back: {edited}")
-        after = objects.apply(self.session, desired, dry_run=True)
         message = service.describe(service.classify(live["spec"], after["spec"]))
         self.event(graph, "Normal", "Updating", message)
         return message
@@ -213,14 +217,21 @@ class Reconciler:
         if wanted.get("lastError") != state.status.get("lastError") and wanted.get("lastError"):
             reason, _, message = wanted["lastError"].partition(": ")
             self.event(graph, "Warning", reason, message)
-        path = objects.path(RAY_SERVE_GRAPH, metadata["namespace"], metadata["name"], "status")
-        body = [
-            {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
-            {"op": "add", "path": "/status", "value": wanted},
-        ]
-        headers = {"Content-Type": "application/json-patch+json"}
-        self.session.request("PATCH", path, body=body, headers=headers)
+        self._patch_status(graph, [{"op": "add", "path": "/status", "value": wanted}])
         state.status = wanted
+
+    def _patch_status(self, graph: Json, changes: list[Json], *, dry_run: bool = False) -> None:
+        """Change the status. Raises NotFound if the RayServeGraph is deleted.
+
+        A dry run only checks that it exists: kopf does not report what was deleted while its watch
+        was interrupted, and the garbage collector would delete a RayService without an owner.
+        """
+        metadata = graph["metadata"]
+        path = objects.path(RAY_SERVE_GRAPH, metadata["namespace"], metadata["name"], "status")
+        body = [{"op": "test", "path": "/metadata/uid", "value": metadata["uid"]}, *changes]
+        headers = {"Content-Type": "application/json-patch+json"}
+        query = {"dryRun": "All"} if dry_run else None
+        self.session.request("PATCH", path, query=query, body=body, headers=headers)
 
     def event(self, graph: Json, kind: str, reason: str, message: str) -> None:
         """Record an Event of a RayServeGraph; failures are ignored."""

@@ -13,7 +13,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.controllers.ray import reconcile
 from kubectl_sky.controllers.ray.download import Answer, Source, download
 from kubectl_sky.controllers.ray.reconcile import Reconciler, State
-from kubectl_sky.errors import NotFound, NotServed
+from kubectl_sky.errors import NotFound, NotServed, Refused
 from tests.controllers.ray.graphs import make_bytes
 from tests.controllers.ray.source import GraphSource, serving
 from tests.controllers.ray.test_service import make_spec
@@ -41,6 +41,7 @@ class Api:
         self.writes: list[str] = []
         self.events: list[str] = []
         self.unserved: set[str] = set()
+        self.absent: set[str] = set()  # paths that cannot be changed
         self.mutate: Callable[[Json], None] = lambda item: None
 
     def request(
@@ -58,6 +59,8 @@ class Api:
             if path not in self.objects:
                 raise NotFound("not found")
             return copy.deepcopy(self.objects[path])
+        if path in self.absent:
+            raise NotFound("not found")
         body = copy.deepcopy(body)
         item: Json = body if path == STATUS else merged(self.objects.get(path, {}), body)
         if path == SERVICE:
@@ -153,6 +156,27 @@ def test_round_service_of_another_owner_is_not_changed(rounds: Rounds) -> None:
     rounds.api.objects[SERVICE] = {"metadata": {"name": "fruit"}, "spec": {}}
     assert rounds.run() == [f"PATCH {STATUS}"]
     assert rounds.api.condition("Applied") == "NotControlled"
+
+
+def test_round_deleted_graph_is_not_applied_again(rounds: Rounds) -> None:
+    rounds.run()
+    del rounds.api.objects[SERVICE]
+    rounds.api.absent.add(STATUS)
+    events = len(rounds.api.events)
+    with pytest.raises(NotFound):
+        rounds.run()
+    assert rounds.api.writes == []
+    assert len(rounds.api.events) == events
+
+
+def test_round_refused_service_is_not_announced_as_created(rounds: Rounds) -> None:
+    def refuse(item: Json) -> None:
+        raise Refused("denied by a webhook")
+
+    rounds.api.mutate = refuse
+    rounds.run()
+    assert rounds.api.condition("Applied") == "Refused"
+    assert rounds.api.events == ["Refused"]
 
 
 def test_round_field_changed_by_admission_is_written_once(rounds: Rounds) -> None:
