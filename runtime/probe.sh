@@ -1,4 +1,5 @@
 # The lines above set url, timeout, method, data and the headers. Prints why the request has failed.
+unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY # the address is the pod's own
 curl_() {
   for header; do set -- "$@" -H "$header"; shift; done
   [ "$method" = GET ] || set -- "$@" --data-binary "$data"

@@ -227,7 +227,8 @@ def test_probe_script_sends_the_request_with_any_tool(path: str, port: int, tmp_
     document = make_document(data)
     (script,) = probe_script(service_of(document, Flags())).values()
     (tmp_path / "probe.sh").write_text(script)
-    environment = {"PATH": path, "TOKEN": "s3 'cr3t"}
+    proxy = "http://127.0.0.1:9"  # that listens nowhere
+    environment = {"PATH": path, "TOKEN": "s3 'cr3t", "http_proxy": proxy, "all_proxy": proxy}
     done = subprocess.run(
         ["/bin/sh", str(tmp_path / "probe.sh")], env=environment, capture_output=True, text=True
     )
