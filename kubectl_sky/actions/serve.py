@@ -84,9 +84,10 @@ def up(options: Options, ui: UI) -> ServiceStatus | None:
     """
     prepared = _prepare(options, ui)
     session, name = prepared.session, prepared.serving.name
-    for manifest in reversed(prepared.named()):  # the Deployment first
-        live = _live(session, objects.known_kind(manifest.object), name)
-        if live:
+    wanted = [objects.known_kind(item.object) for item in reversed(prepared.named())]
+    for kind in dict.fromkeys((*wanted, *_RUNNERS)):  # the Deployment first
+        live = _live(session, kind, name)
+        if live and (kind in wanted or _is_service(live)):
             raise _taken(live, prepared.user)
     existing = _check(prepared, ui)
     if options.dry_run == "server":
@@ -95,7 +96,7 @@ def up(options: Options, ui: UI) -> ServiceStatus | None:
         return None
     apply(session, prepared.decision, existing, ui)
     ui.note(f'service "{name}" created')
-    return _follow(session, name, options, ui)
+    return _follow(session, prepared.serving, options, ui)
 
 
 def update(options: Options, ui: UI) -> ServiceStatus | None:
@@ -118,7 +119,7 @@ def update(options: Options, ui: UI) -> ServiceStatus | None:
     _replace(prepared, existing, live, current)
     _prune(session, live, prepared.decision.id)
     ui.note(f'service "{name}" updated')
-    return _follow(session, name, options, ui)
+    return _follow(session, prepared.serving, options, ui)
 
 
 def _prepare(options: Options, ui: UI) -> _Prepared:
@@ -192,7 +193,8 @@ def find(session: Session, user: User | None, name: str) -> Json:
     """
     name = name.removeprefix("service/")
     found = (_live(session, kind, names.dns_label(name, "service")) for kind in _RUNNERS)
-    live = next(filter(None, found), None)
+    existing = [item for item in found if item]
+    live = next(filter(_is_service, existing), next(iter(existing), None))
     if live is None or not _is_service(live):
         message = f'service "{name}" not found in namespace "{session.namespace}"'
         hint = "run `kubectl sky serve status` to see your services"
@@ -388,14 +390,15 @@ def pods(session: Session, live: Json) -> Sequence[Mapping[str, Any]]:
     return own_pods(live, _parts(session, live), labelled)
 
 
-def _follow(session: Session, name: str, options: Options, ui: UI) -> ServiceStatus:
+def _follow(session: Session, serving: Serving, options: Options, ui: UI) -> ServiceStatus:
     """Wait until the version is ready, and say what it waits for. Raises TaskFailed."""
-    started, noted, text = monotonic(), 0.0, ""
+    name, started, noted, text = serving.name, monotonic(), 0.0, ""
+    limit = options.start_timeout or (serving.deadline if serving.ray else None)  # KubeRay has none
     while True:
         current = status(session, find(session, None, name))
         if not options.follow or current.state is State.READY:
             return current
-        late = options.start_timeout and monotonic() - started > options.start_timeout
+        late = limit and monotonic() - started > limit
         if current.state is State.FAILED or late:
             reason = current.reason or "replicas are not ready in time"
             hint = f"see `kubectl sky serve logs {name}`"
