@@ -50,7 +50,7 @@ _SEND = [
     click.option(
         "--wait-timeout",
         type=options.DURATION,
-        help="Time limit for the replicas (default: initial_delay_seconds, then 20m).",
+        help="Time limit for the replicas (default: initial_delay_seconds or 20m, and 10m).",
     ),
 ]
 
@@ -204,7 +204,8 @@ def status(
     items = serve.find_all(session, scope.namespace, scope.user)
     services = [serve.status(session, item, explain=False) for item in items]
     if form == "name":
-        output.out("\n".join(f"service/{item.name}" for item in services))
+        for item in services:
+            output.out(f"service/{item.name}")
     elif form:
         output.out(
             output.document(
@@ -277,7 +278,8 @@ def down(
     else:
         deleted = serve.down(session, user, names)
     if form == "name":
-        output.out("\n".join(f"service/{name}" for name in deleted))
+        for name in deleted:
+            output.out(f"service/{name}")
     elif form:
         output.out(output.document("ServicesDeleted", {"services": deleted}, form))
     else:
