@@ -12,12 +12,22 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / ".ci")]
+
+import reference  # noqa: E402 - beside this file
 
 from kubectl_sky.cli.main import COMMANDS, sky  # noqa: E402 - of this checkout
 
 # Files beside docs/ that are pages of the site.
 PAGES = {"README.md": "index.md", "SECURITY.md": "security.md", "CHANGELOG.md": "changelog.md"}
+# Sources of pages that are generated: links to them are links to the pages.
+GENERATED = {
+    "schemas/task.json": "reference/task-fields.md",
+    "schemas/settings.json": "reference/settings.md",
+    "kubectl_sky/errors.py": "reference/exit-codes.md",
+    "kubectl_sky/spec/variables.py": "reference/environment.md",
+    "kubectl_sky/observe/verdict.py": "reference/findings.md",
+}
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)")
 _HELP_WIDTH = 80  # columns
 
@@ -29,6 +39,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, page, content=_LINK.sub(_to_page, text)))
     commands = File.generated(config, "reference/commands.md", content="\n".join(_commands()))
     files.append(commands)
+    for page, text in reference.pages().items():
+        files.append(File.generated(config, page, content=text))
     return files
 
 
@@ -38,8 +50,8 @@ def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, **_: Any) -
 
     def replace(match: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join(folder, match[1]))
-        if path in PAGES:
-            return posixpath.relpath(PAGES[path], folder.removeprefix("docs").lstrip("/") or ".")
+        if target := PAGES.get(path) or GENERATED.get(path):
+            return posixpath.relpath(target, folder.removeprefix("docs").lstrip("/") or ".")
         if path.startswith("docs/") or not (ROOT / path).exists():
             return match[1]
         return f"{config.repo_url}/{'tree' if (ROOT / path).is_dir() else 'blob'}/main/{path}"

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kubectl_sky import names
 from kubectl_sky.cli.main import COMMANDS
+from kubectl_sky.observe.verdict import RULES
+from kubectl_sky.spec import explain
 
 ROOT = Path(__file__).parent.parent
 
@@ -54,3 +57,26 @@ def test_site_loads_nothing_from_other_servers(site: Path) -> None:
     for page in site.rglob("*.html"):
         text = page.read_text()
         assert 'src="http' not in text and "fonts.googleapis" not in text, page
+
+
+def test_site_describes_every_field(site: Path) -> None:
+    text = (site / "reference" / "task-fields" / "index.html").read_text()
+    for field in explain.explain("").walk():
+        assert f"<code>{'.'.join(field.path)}</code>" in text, field.name
+
+
+def test_site_describes_every_finding(site: Path) -> None:
+    text = (site / "reference" / "findings" / "index.html").read_text()
+    assert [rule.name for rule in RULES if f"<code>{rule.name}</code>" not in text] == []
+
+
+def test_labels_page_has_every_label_and_annotation() -> None:
+    text = (ROOT / "docs" / "labels.md").read_text()
+    keys = [value for value in vars(names).values() if isinstance(value, str)]
+    assert [key for key in keys if names.is_ours(key) and f"`{key}`" not in text] == []
+
+
+def test_examples_page_has_every_example() -> None:
+    text = (ROOT / "docs" / "examples.md").read_text()
+    examples = [path.name for path in (ROOT / "examples").glob("*.yaml")]
+    assert [name for name in examples if f"(../examples/{name})" not in text] == []
