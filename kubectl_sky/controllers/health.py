@@ -24,7 +24,7 @@ async def serve_health(port: int | None) -> AsyncIterator[None]:
     runner = web.AppRunner(application, handle_signals=False, access_log=None)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "0.0.0.0", port).start()
+        await web.TCPSite(runner, None, port).start()  # IPv6, too: pods may have nothing else
         yield
     except OSError as error:
         reason = (error.strerror or str(error)).lower()

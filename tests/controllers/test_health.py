@@ -1,0 +1,30 @@
+"""The probes of the kubelet are answered at every address of the pod."""
+
+import asyncio
+import socket
+
+import aiohttp
+import pytest
+
+from kubectl_sky.controllers.health import PATH, serve_health
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_health_of_ipv4_and_ipv6_pod_is_ok(host: str) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.create_server((host, 0), family=family) as server:
+            port = server.getsockname()[1]
+    except OSError:
+        pytest.skip(f"this machine has no {host}")
+
+    async def probe() -> int:
+        url = f"http://[{host}]:{port}{PATH}" if ":" in host else f"http://{host}:{port}{PATH}"
+        async with (
+            serve_health(port),
+            aiohttp.ClientSession() as client,
+            client.get(url) as response,
+        ):
+            return response.status
+
+    assert asyncio.run(probe()) == 200
