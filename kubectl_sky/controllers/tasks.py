@@ -106,6 +106,8 @@ class Sweeper:
                 await asyncio.to_thread(self.sweep)
             except SkyError as error:
                 _log.warning("cannot delete finished tasks: %s", error)
+            except Exception:  # noqa: BLE001 - one task must not end the sweeps
+                _log.exception("cannot delete finished tasks: internal error")
             await asyncio.sleep(_SWEEP_SECONDS)
 
     def sweep(self) -> None:

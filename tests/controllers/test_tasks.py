@@ -126,3 +126,29 @@ def test_sweeper_keeps_stages_of_unfinished_pipeline(api: FakeCluster, send: Sub
     run(api, 0)
     Sweeper(api.session(), "default", timedelta(days=-1)).sweep()
     assert len(jobs(api)) == 3
+
+
+def test_sweeper_goes_on_after_internal_error(
+    api: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    async def sweep_twice() -> None:
+        swept = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def sweep(self: Sweeper) -> None:
+            calls.append(1)
+            if len(calls) == 2:
+                loop.call_soon_threadsafe(swept.set)
+            raise IndexError("a bug")
+
+        monkeypatch.setattr(Sweeper, "sweep", sweep)
+        monkeypatch.setattr(tasks, "_SWEEP_SECONDS", 0.01)
+        sweeper = Sweeper(api.session(), "default", timedelta(hours=1))
+        await sweeper.start()
+        await asyncio.wait_for(swept.wait(), 5)
+        await sweeper.stop()
+
+    asyncio.run(sweep_twice())
+    assert len(calls) >= 2
