@@ -24,7 +24,8 @@ _CHUNK_BYTES = 65536
 _TOKEN = re.compile(r"[!-~]{1,16384}\Z")
 _MAX_ETAG = 1024  # characters
 _REASONS = {401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 429: "TooManyRequests"}
-_METADATA_SERVICES = {"100.100.100.200", "168.63.129.16", "fd00:ec2::254"}  # of clouds
+_METADATA_SERVICES = {"100.100.100.200", "168.63.129.16", "fd00:ec2::254", "fd20:ce::254"}
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # reaches the IPv4 address of its last 32 bits
 
 
 class DownloadFailed(Exception):
@@ -118,6 +119,8 @@ def is_public_or_private(text: str) -> bool:
     address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
         address = address.ipv4_mapped
+    elif address in _NAT64:
+        address = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
     return not (
         address.is_loopback
         or address.is_link_local

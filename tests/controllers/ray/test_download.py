@@ -110,6 +110,8 @@ def test_download_closed_port_names_cause(source: GraphSource) -> None:
         "https://[::ffff:127.0.0.1]/",
         "https://169.254.169.254/latest/meta-data",
         "https://[fd00:ec2::254]/",
+        "https://[fd20:ce::254]/",
+        "https://[64:ff9b::a9fe:a9fe]/",
         "https://[fe80::1%25eth0]/",
         "https://0.0.0.0/",
         "file:///etc/passwd",
