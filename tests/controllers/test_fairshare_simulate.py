@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from kubectl_sky.cli.main import sky
 from kubectl_sky.cluster.session import Session
+from kubectl_sky.controllers.fairshare import status
 from kubectl_sky.controllers.fairshare.policy import Curve, Policy
 from kubectl_sky.controllers.fairshare.simulate import (
     Job,
@@ -16,6 +17,8 @@ from kubectl_sky.controllers.fairshare.simulate import (
     read_trace,
     simulate,
 )
+from kubectl_sky.controllers.fairshare.state import RECOVERS
+from kubectl_sky.controllers.fairshare.status import ClassStatus
 from kubectl_sky.errors import UserError
 from tests.controllers.fair_share import ALICE, World
 
@@ -179,3 +182,13 @@ def test_status_lists_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     names = invoke("status", "-o", "name").output.splitlines()
     assert names == ["priorityclass/broken", f"priorityclass/{ALICE}"]
+
+
+def test_status_damaged_time_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = World().cluster.session()
+    monkeypatch.setattr(Session, "connect", lambda *_: session)
+    item = {"metadata": {"name": "x", "annotations": {RECOVERS: "soon"}}, "value": 5}
+    monkeypatch.setattr(status, "list_classes", lambda _: [ClassStatus.read(item)])
+    done = invoke("status")
+    assert done.exception is None
+    assert done.output.splitlines()[1].split()[-1] == "-"

@@ -21,6 +21,7 @@ _MAX_KNOWN = 100_000  # PodGroups
 def register(registry: kopf.OperatorRegistry, context: Context) -> None:
     """Add the handlers of this controller. Raises UserError for an invalid policy."""
     if not context.settings.fair_share:
+        _LOG.info("fairshare is off: the settings name no queues")
         return
     if context.namespace is not None:
         _LOG.warning("fairshare is off: PriorityClasses need a controller for all namespaces (-A)")

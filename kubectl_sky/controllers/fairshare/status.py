@@ -1,6 +1,7 @@
 """`fairshare status`: the PriorityClasses of fair share, as a user may see them."""
 
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from kubectl_sky import kinds
@@ -40,7 +41,7 @@ class ClassStatus:
             base=state.base if state else None,
             count=state.count if state else None,
             running=len(state.running) if state else None,
-            recovers=annotations.get(RECOVERS, ""),
+            recovers=_time(annotations.get(RECOVERS, "")),
         )
 
     def as_json(self) -> dict[str, object]:
@@ -54,3 +55,12 @@ def list_classes(session: Session) -> list[ClassStatus]:
     return sorted(
         map(ClassStatus.read, items), key=lambda status: (status.queue, status.owner, status.name)
     )
+
+
+def _time(text: str) -> str:
+    """Return a time, or nothing if an admin has damaged it."""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return ""
+    return text
