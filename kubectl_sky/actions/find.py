@@ -18,7 +18,7 @@ Reference = str | None  # an id, a prefix of an id or a name; None: the last tas
 # Chooses from the tasks with a name, newest first; from all tasks for the reference None.
 Choose = Callable[[Reference, Sequence[Target]], Sequence[Target]]
 
-_MIN_PREFIX = 3  # characters: a mistyped name must not be the prefix of an id
+MIN_PREFIX = 3  # characters: a mistyped name must not be the prefix of an id
 
 
 class TaskNotFound(UnknownName):
@@ -245,7 +245,7 @@ def _matches(scope: Scope, text: Reference, tasks: Sequence[TaskStatus]) -> Sequ
     if named:
         return scope.choose(text, named)
     matches = [target for target in candidates if text and target.id.startswith(text)]
-    if not matches or len(text or "") < _MIN_PREFIX:
+    if not matches or len(text or "") < MIN_PREFIX:
         raise _not_found(text, scope)
     return refuse_several(text, matches)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from kubectl_sky import kinds, names
-from kubectl_sky.actions.find import Scope
+from kubectl_sky.actions.find import MIN_PREFIX, Scope
 from kubectl_sky.actions.validate import read_documents
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
@@ -146,7 +146,11 @@ def find(session: Session, scope: Scope, text: str) -> VolumeStatus:
     matches = (
         [volume for volume in candidates if volume.id == text]
         or [volume for volume in candidates if volume.name == text]
-        or [volume for volume in candidates if volume.id.startswith(text)]
+        or [
+            volume
+            for volume in candidates
+            if volume.id.startswith(text) and len(text) >= MIN_PREFIX
+        ]
     )
     if len(matches) == 1:
         return matches[0]

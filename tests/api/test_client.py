@@ -228,6 +228,9 @@ def test_volumes_are_created_listed_and_deleted(api: FakeCluster, client: Client
     api.put({"apiVersion": "v1", "kind": "Pod", "metadata": pod, "spec": {"volumes": [claim]}})
     with pytest.raises(InUse) as caught:
         client.volumes.delete("data")
+    for text in ("", created.id[:2]):  # an empty variable is not the only volume
+        with pytest.raises(UnknownName):
+            client.volumes.delete(text, force=True)
     assert "force=True" in caught.value.hint
     assert client.volumes.delete("data", force=True).id == created.id
     assert client.volumes.list() == ()
