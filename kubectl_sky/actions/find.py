@@ -30,7 +30,9 @@ def _silent(text: str) -> None:
 
 
 def refuse_several(text: Reference, matches: Sequence[Target]) -> Sequence[Target]:
-    """Return the only match. Raises UserError if there are several."""
+    """Return the only match. Raises UserError if there are several, or no reference."""
+    if text is None:
+        raise UserError("no TASK given", "name a task")
     if len(matches) > 1:
         ids = ", ".join(match.id for match in matches[:8]) + (" …" if matches[8:] else "")
         raise UserError(f'"{text}" matches {len(matches)} tasks: {ids}', "use the full id")
@@ -238,6 +240,8 @@ def _identify(session: Session, scope: Scope, text: Reference) -> list[_Location
 
 def _matches(scope: Scope, text: Reference, tasks: Sequence[TaskStatus]) -> Sequence[Target]:
     """Return the tasks and pipelines that a name, a prefix or None means."""
+    if text is None and scope.user is None:  # the last task may be another user's
+        raise UserError("no TASK given", "name a task, or remove --all-users")
     submitted = [task for task in tasks if text is not None or not task.member]
     candidates: list[Target] = [*submitted, *pipelines(tasks)]
     candidates.sort(key=lambda target: (target.created_at, target.id), reverse=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kubectl_sky.actions.find import Scope, Target
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.status import TaskStatus
+    from kubectl_sky.users import User
 
 
 @commands.command("stop", examples=["stop train", "stop w586rcb8 n7kqzt4m", "stop --all --yes"])
@@ -69,10 +70,10 @@ def _choose_tasks(
     from kubectl_sky.actions import find
 
     if references is not None:
-        scope = replace(scope, choose=partial(_confirm_several, yes))
+        scope = replace(scope, choose=partial(_confirm_several, yes, scope.user))
         tasks = find.get_tasks(session, scope, references or [None])
         for task in tasks if sys.stdin.isatty() else ():
-            output.note(f"Deleting {_described(task)}, with its logs")
+            output.note(f"Deleting {_described(task, scope.user)}, with its logs")
         return tasks
     tasks = find.list_tasks(session, scope)
     if tasks and not yes:
@@ -84,19 +85,21 @@ def _choose_tasks(
 
 
 def _confirm_several(
-    yes: bool, name: str | None, matches: "Sequence[Target]"
+    yes: bool, user: "User | None", name: str | None, matches: "Sequence[Target]"
 ) -> "Sequence[Target]":
     """Ask whether to stop all tasks with a name, or the last task if there is no name."""
     if name is None:
-        options.confirm(f"Stop your last task, {_described(matches[0])}?", "its id")
+        options.confirm(f"Stop the last task, {_described(matches[0], None)}?", "its id")
         return matches[:1]
     if len(matches) > 1 and not yes:
-        rows = "\n".join(f"  {_described(target)}" for target in matches)
+        rows = "\n".join(f"  {_described(target, user)}" for target in matches)
         output.error(f'{len(matches)} tasks are named "{name}":\n{rows}')
         options.confirm(f"Stop all {len(matches)}?", "--yes, or use an id")
     return matches
 
 
-def _described(target: "Target") -> str:
+def _described(target: "Target", user: "User | None") -> str:
+    """Describe a task, with its owner if the search includes all users."""
+    owner = "" if user else f' of user "{target.user}"'
     age = tasks_of.since(target.created_at)
-    return f"{tasks_of.name(target)} ({target.name}), {age} old"
+    return f"{tasks_of.name(target)} ({target.name}){owner}, {age} old"

@@ -148,6 +148,43 @@ def test_stop_without_task_asks_for_last_task_on_terminal(
     assert jobs(api) == {OLD, NEW}
 
 
+@pytest.mark.parametrize("command", [("stop",), ("logs",), ("exec", "--", "id")])
+def test_last_task_of_all_users_is_refused(
+    run: Run, api: FakeCluster, terminal: list[str], command: tuple[str, ...]
+) -> None:
+    terminal += ["y"]
+    api.user = "bob"
+    name, *rest = command
+    code, _, err = run(name, "--all-users", *rest)
+    assert code == 2
+    assert "no TASK given" in err
+    assert jobs(api) == {OLD, NEW, LAST}
+
+
+def test_stop_of_other_users_names_owners(
+    run: Run, api: FakeCluster, terminal: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts: list[str] = []
+
+    def refuse(prompt: str) -> str:
+        prompts.append(prompt)
+        return terminal.pop(0)
+
+    terminal += ["n", "n"]
+    monkeypatch.setattr("click.termui.visible_prompt_func", refuse)
+    api.user = "bob"
+    rows = run("stop", "train", "--all-users")[2]
+    assert re.search(rf'task/{OLD} \(train\) of user "alice",', rows)
+    assert run("stop", "--user", "alice")[0] == 2
+    assert f'Stop the last task, task/{LAST} (eval) of user "alice"' in prompts[-1]
+    assert jobs(api) == {OLD, NEW, LAST}
+
+
+def test_library_and_server_have_no_last_task(api: FakeCluster) -> None:
+    with pytest.raises(UserError, match="no TASK given"):
+        find.get(api.session(), Scope("default", named("alice")), None)
+
+
 @pytest.mark.parametrize("arguments", [(), ("-y",), ("",), ("", "-y")])
 def test_stop_without_task_is_refused_without_terminal(
     run: Run, api: FakeCluster, arguments: tuple[str, ...]
