@@ -1,9 +1,6 @@
 """Print the trace of HTTP requests on stderr."""
 
 import logging
-import sys
-
-import click
 
 from kubectl_sky.cli import output
 from kubectl_sky.cluster.http_trace import LOGGER, LONG_BODIES, REQUESTS
@@ -14,7 +11,7 @@ _STEP = 5  # between the levels of the logger
 
 class _Handler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        click.echo(output.shown(record.getMessage(), sys.stderr), err=True)
+        output.error(record.getMessage())  # above the live line
 
 
 def start(verbosity: int) -> None:

@@ -405,5 +405,6 @@ def confirm(question: str, flag: str = "--yes") -> None:
     """
     if not sys.stdin.isatty():
         raise UserError(f"{question} (stdin is not a terminal)", f"confirm with {flag}")
-    if not click.confirm(question, err=True):
+    # Names of the cluster may have control characters and line breaks.
+    if not click.confirm(output_of.cell(question), err=True):
         raise UserError("cancelled")

@@ -102,4 +102,4 @@ def _described(target: "Target", user: "User | None") -> str:
     """Describe a task, with its owner if the search includes all users."""
     owner = "" if user else f' of user "{target.user}"'
     age = tasks_of.since(target.created_at)
-    return f"{tasks_of.name(target)} ({target.name}){owner}, {age} old"
+    return output.cell(f"{tasks_of.name(target)} ({target.name}){owner}, {age} old")

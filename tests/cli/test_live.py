@@ -1,15 +1,18 @@
 """The line that shows what tasks wait for, and tables whose ages move."""
 
 import io
+import logging
 import sys
 from collections.abc import Iterator
+from time import monotonic
 
 import pytest
 
 from kubectl_sky.actions.ui import Waiting
-from kubectl_sky.cli import live, output
+from kubectl_sky.cli import http_trace, live, options, output
 from kubectl_sky.cli.live import LiveLine, line
 from kubectl_sky.cli.ui import Terminal
+from kubectl_sky.cluster.http_trace import LOGGER, REQUESTS
 from kubectl_sky.observe.logs import Origin
 from tests.polling import eventually
 
@@ -152,3 +155,28 @@ def test_live_text_is_outdated_after_a_second_on_terminal(
     piped.show("AGE 0s")
     now[0] = 9.0
     assert not piped.is_outdated
+
+
+def test_http_trace_is_written_above_live_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = make_screen(monkeypatch)
+    monkeypatch.setattr(live, "_INTERVAL", 60)
+    http_trace.start(6)
+    output.live.set("a", Waiting("train: queued", monotonic()))
+    logging.getLogger(LOGGER).log(REQUESTS, "GET /version")
+    http_trace.start(0)
+    assert screen.lines == ["GET /version", ""]
+
+
+def test_confirm_question_with_hostile_name_is_one_plain_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    prompts: list[str] = []
+
+    def accept(prompt: str) -> str:
+        prompts.append(prompt)
+        return "y"
+
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("click.termui.visible_prompt_func", accept)
+    options.confirm("Stop evil\x1b[2J\r\nDelete mine?")
+    assert prompts == ["Stop evil Delete mine? [y/N]: "]
