@@ -72,7 +72,10 @@ def _without_password(text: str) -> str:
     """Remove user and password from a URL."""
     if "@" not in text:
         return text
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return "an invalid URL"
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
@@ -92,10 +95,12 @@ def put(key: str, text: str, environ: Mapping[str, str]) -> Path:
     Raises UnknownName, and UserError if the value is invalid or the file cannot be edited.
     """
     steps = _steps(key)
+    if not text.isprintable():  # no setting has lines or control characters
+        raise UserError(f"{key}: the value must be one line of text")
     field = explain.explain(f"settings.{key}")
     try:
         value = text if field.types == "string" else yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date such as 2001-99-99
         raise UserError(f"{key}: invalid YAML: {text!r}") from None
     path = settings.settings_file(environ)
     return _write(path, key, edit.put, _text(path) or _HEADER, steps, value)

@@ -27,8 +27,9 @@ _DEADLINE_SECONDS = 1.0  # per <Tab>: a connection to a distant cluster takes th
 _CACHE_SECONDS = 10.0
 _CACHED_FILES = 50
 _MAX_CACHE_BYTES = 4_000_000
-# Shells expand what they are given, and anyone with access to the cluster can name a task.
-_SAFE = re.compile(r"[\w.:@%+/=-]+")
+# Shells expand what they are given, and anyone with access to the cluster can name a task. A word
+# that begins with a dash would be a flag.
+_SAFE = re.compile(r"\w[\w.:@%+/=-]*")
 _NO_SPACE, _NO_FILES, _FOLDERS = 2, 4, 16  # cobra's ShellCompDirective
 
 # What completes a parameter of these names: words of the cluster, or files.
@@ -72,7 +73,7 @@ class Text(click.types.StringParamType):
         given = ctx.params.get(param.name or "")
         used = given if isinstance(given, tuple) else ()
         items = [
-            CompletionItem(f"{word}:" if paths else word, help=text)
+            CompletionItem(f"{word}:" if paths else word, help=output.cell(text))
             for word, text in _candidates("tasks" if paths else self.kind, ctx.params)
             if word.startswith(incomplete) and word not in used and _SAFE.fullmatch(word)
         ]

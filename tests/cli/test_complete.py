@@ -124,9 +124,19 @@ def test_complete_damaged_cache_is_ignored(cluster: list[str], content: bytes) -
 
 def test_complete_unsafe_names_are_dropped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     names = ["$(touch x)", "a b", "`id`", "a;b", "*", "\x1b[2J", "a\nb", "arn:aws:eks:x/y", "good"]
+    names += ["--all", "=ls"]
     monkeypatch.setattr(complete, "_fetch", lambda source, params: [(name, "") for name in names])
     monkeypatch.setenv("KUBECTL_SKY_CACHE_HOME", str(tmp_path))
     assert words("list", "--context", "") == ["arn:aws:eks:x/y", "good"]
+
+
+def test_complete_hostile_description_is_one_harmless_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    text = "evil\x1b]0;x\x07\r\nplain\n--all\u202e, running"
+    monkeypatch.setattr(complete, "_fetch", lambda source, params: [("bcdf2345", text)])
+    monkeypatch.setenv("KUBECTL_SKY_CACHE_HOME", str(tmp_path))
+    assert [item.help for item in items("stop", "")] == ["evil plain --all<U+202E>, running"]
 
 
 def test_complete_files_and_folders_are_left_to_shell() -> None:

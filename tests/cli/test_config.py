@@ -58,6 +58,11 @@ def test_config_view_names_line_default_and_environment(
     assert "secret" not in run("view").output
 
 
+def test_config_view_hides_invalid_url_with_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECTL_SKY_SERVER", "http://me:secret@[x")
+    assert sources()["KUBECTL_SKY_SERVER"] == ("an invalid URL", "environment")
+
+
 def test_config_get_unset_prints_default_or_empty_line() -> None:
     assert run("get", "max_gib").output == "4\n"
     assert run("get", "ports.expose").output == "clusterip\n"
@@ -92,6 +97,10 @@ def test_config_set_follows_link_of_settings_file(folder: Path, tmp_path: Path) 
         ("backend", "foo", "backend: expected one of auto, jobs"),
         ("ports.expose", "[", "ports.expose: expected one of clusterip"),
         ("host_paths", "[", "host_paths: invalid YAML"),
+        ("max_gib", "2001-99-99", "max_gib: invalid YAML: '2001-99-99'"),
+        ("image", "a\nbackend: indexed", "image: the value must be one line of text"),
+        ("image", "a\x1b[2J", "image: the value must be one line of text"),
+        ("image", "a\udcff", "image: the value must be one line of text"),
         ("queue..x", "a", "invalid setting 'queue..x'"),
         ("nothing", "a", 'field "settings.nothing" not found'),
         ("stores.s3.endpoint", "ftp://x", "stores.s3.endpoint: expected an address"),
