@@ -152,7 +152,7 @@ def _fields(root: str, level: int) -> Iterator[str]:
 
 def _anchor(name: str) -> str:
     """Return the anchor of a field: `resources.cpus` becomes `resources-cpus`."""
-    return re.sub(r"\W+", "-", name).strip("-")
+    return re.sub(r"\W+", "-", name.replace("*", "any")).strip("-")
 
 
 def _text(text: str) -> str:
