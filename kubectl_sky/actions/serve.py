@@ -203,7 +203,7 @@ def find(session: Session, user: User | None, name: str) -> Json:
         raise UnknownName(message, hint)
     if user and not user.owns(live["metadata"]):
         owner = live["metadata"]["labels"].get(names.USERNAME)
-        raise UnknownName(f'service "{name}" belongs to {owner}', "add --all-users to include it")
+        raise UnknownName(f'service "{name}" belongs to {owner}', f"add --user {owner}")
     return live
 
 
@@ -294,13 +294,25 @@ def _replace(prepared: _Prepared, existing: Existing, live: Json, current: dict[
                 else:
                     objects.replace_object(session, _replacing(item, before, prepared.serving))
         except (SkyError, KeyboardInterrupt):
+            unused = not _has_version(session, live, prepared.decision.id)
             for done in applied:
-                if done.created:
+                if done.created and unused:
                     kind = objects.known_kind(done.object)
                     objects.delete_by_uid(session, kind, done.object["metadata"])
             raise
     if not prepared.serving.scaling and kinds.HPA.kind in current:
         objects.delete_by_uid(session, kinds.HPA, current[kinds.HPA.kind]["metadata"])
+
+
+def _has_version(session: Session, live: Json, version: str) -> bool:
+    """Return whether a service may have a version: the answer to its update may be lost."""
+    metadata = live["metadata"]
+    try:
+        kind = objects.known_kind(live)
+        current = objects.get(session, kind, metadata["name"], metadata["namespace"])
+    except SkyError:
+        return True
+    return pod_labels(current).get(names.TASK_ID) == version
 
 
 def _owned(item: Json, owner: Json) -> Json:

@@ -1,17 +1,20 @@
 """Names and time limits of services, without a cluster."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from kubectl_sky import kinds, users
+from kubectl_sky import kinds, names, users
 from kubectl_sky.actions import serve
+from kubectl_sky.actions.preflight import Existing
 from kubectl_sky.actions.submit import Options
 from kubectl_sky.actions.ui import UI
+from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import NameTaken, TaskFailed
+from kubectl_sky.errors import NameTaken, TaskFailed, UnknownName, Unreachable
 from kubectl_sky.kinds import Kind
 from kubectl_sky.observe.services import State
 from kubectl_sky.plan.serving import Serving
@@ -69,3 +72,51 @@ def test_follow_rayservice_not_ready_fails_at_its_deadline(monkeypatch: pytest.M
     ui = SimpleNamespace(note=lambda text: None)
     with pytest.raises(TaskFailed, match="ImagePullBackOff"):
         serve._follow(SESSION, cast(Serving, serving), cast(Options, options), cast(UI, ui))
+
+
+@pytest.mark.parametrize(("version", "deleted"), [("new", []), ("old", ["web-new"])])
+def test_update_failed_deletes_objects_of_version_only_if_not_sent(
+    monkeypatch: pytest.MonkeyPatch, version: str, deleted: list[str]
+) -> None:
+    workload = make_item(kinds.DEPLOYMENT, LABELS)
+    workload["metadata"]["uid"] = "1"
+    labels = {"metadata": {"labels": {names.TASK_ID: version}}}
+    script = make_item(kinds.CONFIG_MAP, LABELS)
+    script["metadata"] |= {"name": "web-new", "uid": "2"}
+    removed: list[str] = []
+
+    def lose(session: Session, item: Json) -> None:
+        raise Unreachable("the answer was lost")
+
+    monkeypatch.setattr(serve, "admit", lambda *given: None)
+    monkeypatch.setattr(serve, "shared_objects", lambda *given: nullcontext(()))
+    applied = [SimpleNamespace(object=script, created=True)]
+    monkeypatch.setattr(serve, "apply_all", lambda *given: applied)
+    monkeypatch.setattr(serve, "_replacing", lambda item, *given: item)
+    monkeypatch.setattr(objects, "replace_object", lose)
+    current = workload | {"spec": {"template": labels}}
+    monkeypatch.setattr(objects, "get", lambda *given: current)
+    monkeypatch.setattr(
+        objects, "delete_by_uid", lambda session, kind, metadata: removed.append(metadata["name"])
+    )
+    prepared = SimpleNamespace(
+        session=SESSION,
+        serving=SimpleNamespace(name="web", scaling=None),
+        decision=SimpleNamespace(id="new"),
+        manifests=SimpleNamespace(workload=(), own=(), shared=()),
+        named=lambda: [SimpleNamespace(object=workload)],
+    )
+    with pytest.raises(Unreachable):
+        serve._replace(
+            cast(serve._Prepared, prepared),
+            cast(Existing, SimpleNamespace(shared=None)),
+            workload,
+            {"Deployment": workload},
+        )
+    assert removed == deleted
+
+
+def test_find_service_of_other_user_names_flag_of_all_commands(live: dict[Kind, Json]) -> None:
+    live[kinds.DEPLOYMENT] = make_item(kinds.DEPLOYMENT, LABELS | {"username": "bob"})
+    with pytest.raises(UnknownName, match="add --user bob"):
+        serve.find(SESSION, users.named("alice"), "web")
