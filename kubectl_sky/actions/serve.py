@@ -175,7 +175,7 @@ def _taken(live: Json, user: User) -> NameTaken:
     name, namespace = metadata["name"], metadata["namespace"]
     if not _is_service(live):
         message = f'{kind} "{name}" already exists in namespace "{namespace}"'
-        return NameTaken(f"{message}, and is no part of a service", "choose another --name")
+        return NameTaken(f"{message}, and is not part of a service", "choose another --name")
     if not user.owns(metadata):
         owner = (metadata.get("labels") or {}).get(names.USERNAME)
         return NameTaken(f'service "{name}" belongs to {owner}', "choose another --name")
@@ -254,14 +254,14 @@ def _claimed(prepared: _Prepared, live: Json) -> dict[str, Json]:
     (workload,) = prepared.manifests.workload
     if workload.object["kind"] != live["kind"]:
         message = f'service "{prepared.serving.name}" is a {live["kind"]}'
-        raise NameTaken(message, "delete it by `kubectl sky serve down` to change its backend")
+        raise NameTaken(message, "run `kubectl sky serve down` first to change its backend")
     for kind in (kinds.SERVICE, kinds.HPA):
         item = _live(prepared.session, kind, prepared.serving.name)
         wanted = any(manifest.object["kind"] == kind.kind for manifest in prepared.named())
         if item and _belongs(item, live):
             found[kind.kind] = item
         elif item and wanted:
-            message = f'{kind.kind} "{prepared.serving.name}" is no part of the service'
+            message = f'{kind.kind} "{prepared.serving.name}" is not part of the service'
             raise NameTaken(message, "rename it, or run the service under another name")
     return found
 
@@ -427,7 +427,7 @@ def _follow(session: Session, serving: Serving, options: Options, ui: UI) -> Ser
         try:
             sleep(_POLL_SECONDS)
         except KeyboardInterrupt:
-            hint = f"the service goes on; see `kubectl sky serve status {name}`"
+            hint = f"the service keeps running; see `kubectl sky serve status {name}`"
             raise Interrupted("interrupted", hint) from None
 
 

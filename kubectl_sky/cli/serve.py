@@ -69,7 +69,7 @@ def _source(file: str, overrides: Overrides, flags: dict[str, Any]) -> "Source":
     from kubectl_sky.spec.service import Flags
 
     if overrides.backend not in (None, "rayservice"):
-        raise UserError(f"--backend {overrides.backend} runs no services", "rayservice does")
+        raise UserError(f"--backend {overrides.backend} is not supported", "use rayservice")
     backend = overrides.backend or "service"
     overrides = replace(overrides, backend=None)
     serve = Flags(flags["replicas"], flags["qps_metric"], flags["cpu_target"], backend)

@@ -81,12 +81,12 @@ def _options(words: list[str]) -> dict[str, object]:
         elif match := _ARGUMENT.fullmatch(word):
             arguments[match[1]] = match[2]
         else:
-            raise _refused(f'"{word}" has no counterpart in a RayService')
+            raise _refused(f'"{word}" is not a field of a RayService')
     if "import_path" not in result:
-        raise _refused("its command names no MODULE:APP")
+        raise _refused("MODULE:APP is missing")
     return result | ({"args": arguments} if arguments else {})
 
 
 def _refused(reason: str) -> FieldError:
     hint = "put other commands into setup, or serve it without --backend rayservice"
-    return FieldError(("run",), f"no RayService can run it: {reason}", hint)
+    return FieldError(("run",), f"not supported by a RayService: {reason}", hint)

@@ -152,8 +152,8 @@ def undone(filled: Filled) -> Iterator[Undone]:
         if not _HEADER.fullmatch(str(name)):
             yield (
                 (*_PROBE, "headers", name),
-                "no header can be called this",
-                "letters, digits and -",
+                "invalid header name",
+                "use letters, digits and -",
                 True,
             )
 

@@ -151,7 +151,7 @@ def test_scaling_becomes_an_autoscaler() -> None:
         (
             {"service": {"readiness_probe": {"path": "/", "headers": {"a b": "c"}}}},
             'service.readiness_probe.headers."a b"',
-            "no header",
+            "invalid header name",
         ),
         (
             {"secrets": {"T": "x"}, "service": {"readiness_probe": "/$T"}},
@@ -303,7 +303,7 @@ def test_serve_run_becomes_a_rayservice() -> None:
     ],
 )
 def test_other_command_is_no_rayservice(run: str) -> None:
-    with pytest.raises(FieldError, match="no RayService can run it"):
+    with pytest.raises(FieldError, match="not supported by a RayService"):
         ray_plan(run)
 
 

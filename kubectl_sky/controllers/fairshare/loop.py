@@ -92,7 +92,7 @@ class Loop:
             try:
                 self.run()
             except Exception:  # noqa: BLE001
-                _LOG.exception("fair share: internal error; trying again")
+                _LOG.exception("fair share: internal error; retrying")
                 self._stopped.wait(_MAX_RETRY_SECONDS)
 
     def run(self) -> None:
@@ -156,9 +156,9 @@ class Loop:
     def _log(self, problem: str) -> None:
         """Log a problem once, and its end."""
         if problem and problem != self._problem:
-            _LOG.warning("fair share: %s; trying again", problem)
+            _LOG.warning("fair share: %s; retrying", problem)
         elif self._problem and not problem:
-            _LOG.warning("fair share goes on")
+            _LOG.warning("fair share works again")
         self._problem = problem
 
     def _send(self, remark: Remark) -> None:

@@ -247,7 +247,7 @@ def _texts(template: Json, field: str) -> dict[str, str]:
 def _check_name(name: str) -> None:
     if len(name) > MAX_NAME or "." in name or not name[0].isalpha():
         rule = f"at most {MAX_NAME} characters, a letter first and no dots"
-        raise InvalidTemplate(f'"{name}" is no name for a RayService: it has {rule}')
+        raise InvalidTemplate(f'"{name}" is not a valid name of a RayService: use {rule}')
 
 
 def _builder_name(name: str) -> str:

@@ -105,7 +105,7 @@ def test_ray_service_invalid_template_names_field(spec: Json, message: str) -> N
 
 @pytest.mark.parametrize("name", ["x" * 48, "a.b", "1a"])
 def test_ray_service_name_that_kuberay_refuses_is_refused(name: str) -> None:
-    with pytest.raises(InvalidTemplate, match="is no name for a RayService"):
+    with pytest.raises(InvalidTemplate, match="is not a valid name of a RayService"):
         service.ray_service(make_graph(name=name), "config")
 
 
