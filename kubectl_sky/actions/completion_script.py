@@ -44,7 +44,11 @@ def uninstall(environ: Mapping[str, str]) -> Path:
     for folder in _folders(environ):
         path = folder / NAME
         if _is_ours(path):
-            path.unlink()
+            try:
+                path.unlink()
+            except OSError as error:
+                reason = (error.strerror or "").lower()
+                raise UserError(f"{path}: cannot be deleted: {reason}") from None
             return path
     existing = shutil.which(NAME, path=environ.get("PATH", ""))
     if existing:

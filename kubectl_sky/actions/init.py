@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubectl_sky import __version__
-from kubectl_sky.errors import UserError
+from kubectl_sky.errors import InvalidFiles, UserError
 from kubectl_sky.spec.load import load
 from kubectl_sky.spec.validate import validate
 
@@ -40,6 +40,8 @@ def draft(target: str, gpus: str, nodes: int, kind: str) -> tuple[Draft, Path]:
     """
     if not target.isprintable() or not Path(target).name:
         raise UserError(f"invalid task name {target!r}", _NAMES)
+    if not gpus.isprintable():
+        raise UserError(f"invalid --gpus {gpus!r}", f"use a type and a number, such as {_GPUS}")
     path = Path(target)
     if path.suffix in (".yaml", ".yml"):
         return Draft(path.stem, "", gpus, nodes, kind), path
@@ -76,6 +78,8 @@ def text(draft: Draft, file: str) -> str:
         *_BODIES[kind](draft),
     ]
     content = "\n".join(lines) + "\n"
+    if _yaml_value(draft.name) != draft.name:  # such as `a: b`, `a # b` and 1e3
+        raise UserError(f'invalid task name "{draft.name}"', _NAMES)
     errors = [
         problem
         for document in load(content.encode(), file)
@@ -87,6 +91,14 @@ def text(draft: Draft, file: str) -> str:
     if errors:
         raise UserError(f"--gpus {draft.gpus}: {errors[0].message}", errors[0].hint)
     return content
+
+
+def _yaml_value(text: str) -> object:
+    """Return the value that a text is in YAML; None if it is no value."""
+    try:
+        return load(f"name: {text}\n".encode(), "name")[0].get("name")
+    except InvalidFiles:
+        return None
 
 
 def _resources(draft: Draft, kind: str) -> Sequence[str]:

@@ -1,5 +1,6 @@
 """Words for the command line from a cluster in memory, and the script for kubectl."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,21 @@ def test_install_writes_script_beside_plugin_once(tmp_path: Path) -> None:
     assert not path.exists()
     with pytest.raises(UserError, match="not found on PATH"):
         completion_script.uninstall(environ)
+
+
+def test_uninstall_without_right_is_user_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, environ = folder_of_path(tmp_path)
+    completion_script.install(None, environ)
+
+    def unlink(path: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    with pytest.raises(UserError, match="complete-sky: cannot be deleted: permission denied"):
+        completion_script.uninstall(environ)
+    assert (folder / "kubectl_complete-sky").exists()
 
 
 def test_install_existing_script_of_package_is_kept(tmp_path: Path) -> None:

@@ -148,3 +148,19 @@ def test_init_invalid_gpus_are_refused(folder: Path, gpus: str) -> None:
     with pytest.raises(SkyError) as caught:
         init.text(Draft(gpus=gpus), "task.yaml")
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("k: v",), 'invalid task name "k: v"'),
+        (("e # x",), 'invalid task name "e # x"'),
+        (("w", "--gpus", "A100:1\nsetup: x"), "invalid --gpus"),
+    ],
+)
+def test_init_text_that_is_other_yaml_is_refused(
+    folder: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    done = run(*arguments)
+    assert message in f"{done.exception}{done.output}"
+    assert list(folder.iterdir()) == []
