@@ -219,22 +219,32 @@ def _list_objects(
 
 
 def _identify(session: Session, scope: Scope, text: Reference) -> list[_Location]:
-    """Locate tasks and pipelines by id, name or prefix of an id; tasks take precedence."""
+    """Locate tasks and pipelines by id, name or prefix of an id; tasks take precedence.
+
+    The id of another user's task does not hide a task of that name.
+    """
+    foreign = None
     for label in (names.TASK_ID, names.PIPELINE) if names.ID.fullmatch(text or "") else ():
         items = listing.list_workloads(session, scope.namespace, f"{label}={text}")
-        if items:
-            return [_locate_owned(scope, _Location(label, str(text), ""), items)]
+        location = _Location(label, str(text), "")
+        if scope.filter_owned(items):
+            return [_locate_owned(scope, location, items)]
+        foreign = foreign or (items and _not_owned(location, items))
     selector = names.selector_of({names.TASK: "true"} | scope.labels)
     tasks = status.tasks(
         scope.filter_owned(listing.list_workloads(session, scope.namespace, selector)), []
     )
+    try:
+        matches = _matches(scope, text, tasks)
+    except TaskNotFound as error:
+        raise foreign or error from None
     return [
         _Location(
             names.TASK_ID if isinstance(match, TaskStatus) else names.PIPELINE,
             match.id,
             match.namespace,
         )
-        for match in _matches(scope, text, tasks)
+        for match in matches
     ]
 
 
@@ -262,13 +272,15 @@ def _locate_owned(scope: Scope, location: _Location, items: Sequence[Json]) -> _
             f"task {location.id} exists in the namespaces {', '.join(namespaces[:8])}",
             "choose one of them with --namespace",
         )
-    if not owned:
-        owner = status.tasks(items, [])[0].user
-        raise UnknownName(
-            f"task {location.id} belongs to {owner}",
-            "add --all-users to include other users' tasks",
-        )
     return replace(location, namespace=owned[0]["metadata"]["namespace"])
+
+
+def _not_owned(location: _Location, items: Sequence[Json]) -> UnknownName:
+    owner = status.tasks(items, [])[0].user
+    return UnknownName(
+        f"task {location.id} belongs to {owner}",
+        "add --all-users to include other users' tasks",
+    )
 
 
 def _not_found(text: Reference, scope: Scope) -> UserError:

@@ -103,6 +103,17 @@ def test_exact_name_wins_over_prefix_of_id(run: Run, send: Submitter) -> None:
     assert run("status", "bcdf2", "-o", "name")[1] == f"task/{OLD}\n"
 
 
+def test_id_of_other_user_does_not_hide_name(run: Run, api: FakeCluster, send: Submitter) -> None:
+    send("name: pretrain\nrun: 'true'\n", task_id="zzzz2345")
+    api.user = "bob"
+    send("name: other\nrun: 'true'\n", task_id="pretrain")
+    assert run("status", "pretrain", "-o", "name")[1] == "task/pretrain\n"
+    api.user = "alice"
+    assert run("status", "pretrain", "-o", "name")[1] == "task/zzzz2345\n"
+    api.user = "carol"
+    assert "task pretrain belongs to bob" in run("status", "pretrain")[2]
+
+
 def test_ambiguous_prefix_is_refused_with_ids(run: Run) -> None:
     code, _, err = run("status", "bcd")
     assert code == 2
