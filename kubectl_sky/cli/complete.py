@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -25,6 +26,7 @@ _DEADLINE_SECONDS = 1.0  # per <Tab>: a connection to a distant cluster takes th
 # Loading the Kubernetes client takes 0.2 s. The second <Tab>, which lists the candidates, follows
 # within seconds and takes them from a file.
 _CACHE_SECONDS = 10.0
+_THREAD = "completion"  # that asks the cluster
 _CACHED_FILES = 50
 _MAX_CACHE_BYTES = 4_000_000
 # Shells expand what they are given, and anyone with access to the cluster can name a task. A word
@@ -135,8 +137,6 @@ def _kubeconfigs() -> list[tuple[str, float]]:
 
 def _fetch(source: str, params: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Ask the cluster, for a second at most; an error gives no words."""
-    from threading import Thread
-
     from kubectl_sky.actions import completion
     from kubectl_sky.cli import options
 
@@ -150,7 +150,7 @@ def _fetch(source: str, params: Mapping[str, Any]) -> list[tuple[str, str]]:
             )
             words.extend(completion.candidates(source, request))
 
-    thread = Thread(target=fetch, daemon=True)
+    thread = threading.Thread(target=fetch, name=_THREAD, daemon=True)
     thread.start()
     thread.join(_DEADLINE_SECONDS)
     return list(words)
@@ -164,6 +164,9 @@ def responded(command: click.Command, words: Sequence[str]) -> bool:
     if words[:1] == [COMMAND]:
         _silence()
         _respond(command, words[1:])
+        if any(thread.name == _THREAD for thread in threading.enumerate()):
+            sys.stdout.flush()
+            os._exit(0)  # an exit waits for the requests of other threads
         return True
     if os.environ.get(VARIABLE):
         _silence()

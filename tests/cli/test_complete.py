@@ -193,6 +193,24 @@ def test_complete_wrong_words_give_directive_only_or_commands(arguments: list[st
     assert done.stdout.endswith(":4\n")
 
 
+def test_complete_ends_without_waiting_for_requests(tmp_path: Path) -> None:
+    script = (
+        "import time; from concurrent.futures import ThreadPoolExecutor as Pool;"
+        "from kubectl_sky.actions import completion; from kubectl_sky.cli import complete;"
+        "completion.candidates = lambda *_: list(Pool().map(time.sleep, [60]));"
+        "complete.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "logs", ""],
+        env={**os.environ, "KUBECTL_SKY_CACHE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    assert done.stdout == ":4\n"
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
 def test_completion_prints_script_of_shell(shell: str) -> None:
     done = subprocess.run(
