@@ -119,7 +119,7 @@ class Task:
             text: str = yaml.dump(
                 _plain(fields), Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True
             )
-        except (yaml.representer.RepresenterError, RecursionError) as error:
+        except (yaml.representer.RepresenterError, RecursionError, UnicodeError) as error:
             raise TypeError(f"Task: {error}") from None
         self._set(text.encode(), _NO_FILE, Overrides())
 
@@ -158,7 +158,7 @@ class Task:
     def override(self, **changes: Unpack[Changes]) -> Self:
         """Return the task with other values, as the flags of `kubectl sky submit` set them.
 
-        Raises UserError for a name that no variable can have.
+        Raises UserError for a name that no variable can have, and for text that is not UTF-8.
         """
         values: dict[str, Any] = dict(changes)
         for name in ("env", "secret"):
@@ -171,7 +171,8 @@ class Task:
         if "num_nodes" in values:
             values["num_nodes"] = str(values["num_nodes"])
         if "ports" in values:
-            values["ports"] = tuple(map(str, values["ports"]))
+            values["ports"] = _ports(values["ports"])
+        _check_utf8(values)
         if "id" in values:
             values["task_id"] = values.pop("id")
         return self._of(self._text, self.file, replace(self._overrides, **values))
@@ -199,6 +200,19 @@ class Task:
         """Return the task for the actions."""
         stdin = io.BytesIO(self._text)
         return Source(self.file, self._overrides, os.environ, stdin, in_memory=True)
+
+
+def _ports(value: str | Sequence[str]) -> tuple[str, ...]:
+    """Return ports as a tuple; a string is one port, not a sequence of digits."""
+    return (value,) if isinstance(value, str) else tuple(map(str, value))
+
+
+def _check_utf8(values: Mapping[str, Any]) -> None:
+    """Raise UserError for a text that no manifest can hold."""
+    for name, value in values.items():
+        texts = value if isinstance(value, tuple) else (value,)
+        if not all(bounded.is_utf8(text) for text in texts if isinstance(text, str)):
+            raise UserError(f"{name}: the value is not UTF-8")
 
 
 def _plain(value: object) -> object:

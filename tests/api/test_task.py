@@ -230,3 +230,24 @@ def test_documented_attributes_exist() -> None:
         for attribute in re.findall(r"`(\w+)(?:\(\))?`", rows[name]):
             assert attribute in kind.__dataclass_fields__ or hasattr(kind, attribute), attribute
     assert set(kubectl_sky.__all__) - {"__version__"} <= set(re.findall(r"\w+", page))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"env": {"A": "\udcff"}}, {"secret": {"A": "\udcff"}}, {"name": "\udcff"}]
+)
+def test_override_that_is_not_utf8_raises(changes: Changes) -> None:
+    with pytest.raises(UserError, match="the value is not UTF-8"):
+        Task(run="true").override(**changes)
+
+
+def test_task_field_that_is_not_utf8_raises() -> None:
+    with pytest.raises(TypeError, match="Task: "):
+        Task(run="\udcff")
+
+
+def test_override_ports_with_string_is_one_port() -> None:
+    texts = [
+        Task(name="a", run="true").override(id=ID, ports=ports).render().yaml
+        for ports in ("8080", ["8080"])
+    ]
+    assert texts[0] == texts[1]
