@@ -141,7 +141,7 @@ def test_list_formats_show_same_states(sky: Command) -> None:
         'jsonpath={range .tasks[*]}{.task_id}{" "}{.metadata.nodes[*].detailed_status}{"\\n"}{end}'
     )
     wanted = [
-        "fail0001 FAILED",
+        "fail0001 failed",
         "half0001 completed running",
         "half0002 completed running",
         "over0001 completed",
