@@ -143,7 +143,7 @@ def test_submit_queued_task_prints_position_and_follows(sky: Command) -> None:
     until(lambda: sky.json("status", "before01")["status"] == "running")
     process = sky.start("submit", sky.write("task.yaml", TASK), *flags, "--id", "follow01")
     assert process.stderr
-    assert any("Queued: first of 1 in the queue gold" in line for line in process.stderr)
+    assert any("queued: first of 1 in the queue gold" in line for line in process.stderr)
     assert sky("exec", "before01", "--all-ranks", "--", "touch", "/tmp/go").returncode == 0
     out, _ = process.communicate(timeout=200)
     assert process.returncode == 0

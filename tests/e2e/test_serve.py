@@ -109,7 +109,7 @@ def test_service_bad_update_shows_reason_and_old_replicas_serve(
     web = sky.json("serve", "status", "web")
     assert web["replicas"]["ready"] == 1
     assert [(pod["version"], pod["ready"]) for pod in web["pods"]] == [(1, True), (2, False)]
-    assert "Error 3" in web["message"]
+    assert "exit code 3" in web["message"]
     assert kubectl("rollout", "undo", "deployment/web").returncode == 0
     eventually(lambda: sky.json("serve", "status", "web")["status"] == "ready")
     versions = {item["metadata"]["labels"]["task-id"] for item in objects(kubectl, "configmaps")}
