@@ -176,6 +176,7 @@ STEPS = (
     Step("submit - --dry-run=server", ALL),
     Step("submit - --id allall01", ALL, "done on 1"),
     Step("submit - --id allall01", ALL, "unchanged"),
+    Step("diff - --id allall01", ALL),
     Step("submit -", PIPELINE, "second"),
     Step("submit -", GROUP),
     Step("submit - --backend indexed", SMALL),
