@@ -43,7 +43,9 @@ _FLAGS = [
         help="Scale by the CPU usage, in percent of the requested CPUs.",
     ),
 ]
-_SEND = [
+_SENDING: list[Callable[[Any], Any]] = [  # up and update
+    click.argument("file"),
+    *_FLAGS,
     options.dry_run,
     click.option("-d", "--detach", is_flag=True, help="Return without waiting for replicas."),
     click.option("--show-secrets", is_flag=True, help="With --dry-run -o yaml: print secrets."),
@@ -52,6 +54,10 @@ _SEND = [
         type=options.DURATION,
         help="Time limit for the replicas (default: initial_delay_seconds or 20m, and 10m).",
     ),
+    options.task,
+    options.strict,
+    options.cluster,
+    options.output("json", "yaml", "name", paths=False),
 ]
 
 
@@ -96,13 +102,7 @@ def _options(
 @command.command(
     "up", examples=["serve up service.yaml", "serve up service.yaml --replicas 3 --detach"]
 )
-@click.argument("file")
-@_decorated(_FLAGS)
-@_decorated(_SEND)
-@options.task
-@options.strict
-@options.cluster
-@options.output("json", "yaml", "name", paths=False)
+@_decorated(_SENDING)
 def up(
     file: str,
     overrides: Overrides,
@@ -128,13 +128,7 @@ def up(
     "update",
     examples=["serve update service.yaml", "serve update service.yaml --env MODEL=gemma"],
 )
-@click.argument("file")
-@_decorated(_FLAGS)
-@_decorated(_SEND)
-@options.task
-@options.strict
-@options.cluster
-@options.output("json", "yaml", "name", paths=False)
+@_decorated(_SENDING)
 def update(
     file: str,
     overrides: Overrides,

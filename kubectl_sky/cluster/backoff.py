@@ -17,6 +17,11 @@ _STABLE_SECONDS = 10.0  # seconds after which a connection counts as successful
 T = TypeVar("T")
 
 
+def delay(failures: int, first: float, longest: float) -> float:
+    """Return the seconds to wait after a number of failures: doubled after each."""
+    return min(first * 2.0 ** min(failures - 1, 20), longest)
+
+
 class Backoff:
     """Wait longer after each error; raise the error once errors last for `seconds`."""
 

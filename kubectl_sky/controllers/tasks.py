@@ -11,6 +11,7 @@ from kubectl_sky import names
 from kubectl_sky.actions import find, stop
 from kubectl_sky.actions.find import TaskNotFound
 from kubectl_sky.actions.lead import lead, needs_action
+from kubectl_sky.cluster import backoff
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.controllers.context import Context
 from kubectl_sky.controllers.task_index import Key, TaskIndex
@@ -63,7 +64,8 @@ class TasksController:
             seconds = await asyncio.to_thread(self._step, key)
         except SkyError as error:
             self._failures[key] += 1
-            seconds = _backoff(self._failures[key])
+            failures = self._failures[key]
+            seconds = backoff.delay(failures, _FIRST_RETRY_SECONDS, _MAX_RETRY_SECONDS)
             _log.warning("%s %s/%s: %s", key.label, key.namespace, key.id, error)
         else:
             self._failures.pop(key, None)
@@ -118,8 +120,3 @@ class Sweeper:
         if deleted:
             stop.stop(self._session, deleted)
             _log.info("%d finished tasks deleted", len(deleted))
-
-
-def _backoff(failures: int) -> float:
-    doubled = _FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 20)
-    return min(doubled, _MAX_RETRY_SECONDS)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import monotonic
 
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import backoff, objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.controllers.ray import graph as graphs
 from kubectl_sky.controllers.ray import serve_config, service, status
@@ -90,8 +90,8 @@ class Reconciler:
         """Return the seconds until the next download, with jitter."""
         pause = float(graph["spec"]["source"].get("pollIntervalSeconds") or 60)
         if state.failures:
-            backoff = _BACKOFF_SECONDS * 2.0 ** min(state.failures - 1, 10)
-            pause = min(backoff, max(pause, _BACKOFF_SECONDS), _MAX_BACKOFF_SECONDS)
+            retry = backoff.delay(state.failures, _BACKOFF_SECONDS, _MAX_BACKOFF_SECONDS)
+            pause = min(retry, max(pause, _BACKOFF_SECONDS))
         return pause * random.uniform(0.9, 1.1)
 
     async def _download(self, graph: Json, state: State) -> list[Condition]:
