@@ -1,5 +1,6 @@
 """A cluster stops with the process that started it and leaves no files."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,7 +39,12 @@ def holder(real_cluster: Cluster) -> tuple[subprocess.Popen[str], Place]:
 def remains(place: Place) -> list[str]:
     """List the remaining files and devices of a cluster."""
     links = Path("/sys/class/net") / place.bridge
-    groups = Path("/sys/fs/cgroup").glob(f"**/{place.cgroup.name}")
+    # os.walk passes over folders that vanish meanwhile; glob raises before Python 3.13
+    groups = [
+        Path(parent) / place.cgroup.name
+        for parent, folders, _ in os.walk("/sys/fs/cgroup")
+        if place.cgroup.name in folders
+    ]
     paths = [place.folder, links, *groups]
     return [str(path) for path in paths if path.exists()] + below(place.folder)
 
