@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from kubectl_sky.cli import commands, options, output
-from kubectl_sky.cli.ui import write
+from kubectl_sky.cli.terminal import write
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.escapes import Cleaner
 

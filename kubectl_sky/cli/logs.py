@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubectl_sky.cli import commands, options, tasks
-from kubectl_sky.cli.ui import Printer, Terminal
+from kubectl_sky.cli.terminal import Printer, Terminal
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.logs import Form, Output
 

@@ -11,7 +11,7 @@ import click
 from kubectl_sky import settings
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import commands, options, output
-from kubectl_sky.cli.ui import Terminal
+from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from kubectl_sky import documents
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.ui import Collected
 from kubectl_sky.cli import commands, options, output
-from kubectl_sky.cli.ui import Terminal
+from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.errors import Problem, UserError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky.cli import output
-from kubectl_sky.cli.ui import Printer
+from kubectl_sky.cli.terminal import Printer
 from kubectl_sky.observe.escapes import Cleaner, harmless, plain
 from kubectl_sky.observe.logs import Form, Origin
 from tests.e2e.conftest import Command

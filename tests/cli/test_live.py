@@ -11,7 +11,7 @@ import pytest
 from kubectl_sky.actions.ui import Waiting
 from kubectl_sky.cli import http_trace, live, options, output
 from kubectl_sky.cli.live import LiveLine, line
-from kubectl_sky.cli.ui import Terminal
+from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.cluster.http_trace import LOGGER, REQUESTS
 from kubectl_sky.observe.logs import Origin
 from tests.polling import eventually
