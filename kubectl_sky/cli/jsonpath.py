@@ -1,6 +1,6 @@
-"""Render kubectl's JSONPath templates.
+"""Render kubectl's JSONPath templates and custom columns.
 
-Examples: `{.tasks[*].task_id}`, `{range .tasks[*]}{.name} {end}`.
+Examples: `{.tasks[*].task_id}`, `{range .tasks[*]}{.name} {end}`, `ID:.task_id,NAME:.name`.
 """
 
 import itertools
@@ -16,6 +16,7 @@ from kubectl_sky.errors import UserError
 
 # An expression in braces, whose quoted strings may contain braces; otherwise literal text.
 _PART = re.compile(r"""\{((?:[^{}"']|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*)\}|([^{}]+)""")
+_COMMA = re.compile(r",(?![^\[(]*[\])])")  # not one within brackets
 _MAX_TEMPLATE = 4096  # characters
 _MAX_ITEMS = 1_000_000  # values that a template may write
 _HINT = "such as {.nodes[0].pod}"
@@ -62,6 +63,32 @@ def render(value: object, template: str) -> str:
     if len(texts) > _MAX_ITEMS:
         raise UserError(f"jsonpath: writes more than {_MAX_ITEMS:,} values", _HINT)
     return "".join(texts)
+
+
+def columns(value: object, spec: str) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of custom columns, `NAME:PATH` separated by commas.
+
+    A list has a row per item, any other document one row. Raises UserError for an invalid spec.
+    """
+    header, paths = [], []
+    for column in _COMMA.split(spec):
+        name, colon, path = column.partition(":")
+        if not (name.strip() and colon and path.strip("{} ")):
+            raise UserError(
+                f"custom-columns: {column}: not of the form NAME:PATH",
+                "such as custom-columns=ID:.task_id,NAME:.name",
+            )
+        header.append(name.strip())
+        paths.append(path.strip())
+    rows = [[render(item, path) or "<none>" for path in paths] for item in _items(value)]
+    return header, rows
+
+
+def _items(value: Any) -> list[object]:  # noqa: ANN401 -- any JSON
+    """Return the items of a TaskList or another list; else the document itself."""
+    if str(value.get("kind")).endswith("List"):
+        return next((list(items) for items in value.values() if isinstance(items, list)), [])
+    return [value]
 
 
 def _parts(template: str) -> tuple[_Part, ...]:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -314,13 +315,19 @@ task = _option_group(
 )
 
 
+_MAX_TEMPLATE_FILE = 10_000  # characters; longer templates are refused
+_JSONPATH_FILE = "jsonpath-file="
+_TEMPLATES = (output_of.JSONPATH, _JSONPATH_FILE, output_of.COLUMNS)
+
+
 class _Format(click.ParamType[str]):
-    """An output format of a command, or kubectl's `jsonpath=TEMPLATE`."""
+    """An output format of a command, or one of kubectl's with a template."""
 
     name = "format"
 
     def __init__(self, formats: tuple[str, ...], paths: bool) -> None:
-        self.formats = (*formats, *(["jsonpath=…"] if paths else []))
+        self.templates = _TEMPLATES if paths else ()
+        self.formats = (*formats, *(f"{template}…" for template in self.templates))
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """Return the formats as --help shows them."""
@@ -340,11 +347,23 @@ class _Format(click.ParamType[str]):
     ) -> str:
         """Check a format; the error for an unknown one lists the supported formats."""
         text = str(value)
-        path = "jsonpath=…" in self.formats and text.startswith(output_of.JSONPATH)
-        if not path and text not in self.formats:
+        if not text.startswith(self.templates) and text not in self.formats:
             listed = ", ".join(map(repr, self.formats))
             self.fail(f"{text!r} is not one of {listed}.", param, ctx)
+        if self.templates and text.startswith(_JSONPATH_FILE):
+            return output_of.JSONPATH + _template(text.removeprefix(_JSONPATH_FILE))
         return text
+
+
+def _template(path: str) -> str:
+    """Read a template; what is longer than a template may be is not read."""
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            return file.read(_MAX_TEMPLATE_FILE).removesuffix("\n")
+    except OSError as error:
+        raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+    except ValueError as error:
+        raise UserError(f"{path}: not UTF-8") from error
 
 
 def _hide_headers(context: click.Context, option: click.Parameter, value: bool) -> None:

@@ -19,6 +19,7 @@ from kubectl_sky.errors import Problem, listed
 from kubectl_sky.observe.escapes import plain
 
 JSONPATH = "jsonpath="
+COLUMNS = "custom-columns="
 _MAX_CELL_CHARACTERS = 1000  # characters in one table cell
 _MIN_PROGRESS_OBJECTS = 50  # number of objects that can be sent within a second
 _MIN_PROGRESS_BYTES = 20_000_000  # bytes that can be read within a second
@@ -219,11 +220,15 @@ def fields(values: Mapping[str, str]) -> list[str]:
 
 
 def data(value: object, form: str) -> str:
-    """Format a value as JSON or YAML, or with a `jsonpath=` template."""
+    """Format a value as JSON or YAML, with a `jsonpath=` template, or as `custom-columns=`."""
     if form.startswith(JSONPATH):
         from kubectl_sky.cli import jsonpath
 
         return jsonpath.render(value, form.removeprefix(JSONPATH))
+    if form.startswith(COLUMNS):
+        from kubectl_sky.cli import jsonpath
+
+        return table(*jsonpath.columns(value, form.removeprefix(COLUMNS)), fits=False)
     if form == "json":
         return json.dumps(value, indent=4, ensure_ascii=False)
     import yaml  # tables do not need it

@@ -144,8 +144,17 @@ def test_formats_are_tested_for_every_command() -> None:
 
 
 @pytest.mark.parametrize("command", sorted(FORMATS.keys() - {"logs"}))
-def test_command_output_matches_format(run: Callable[..., str], command: str) -> None:
-    texts = {form: run(command, form.replace("…", "{.none}")) for form in FORMATS[command]}
+def test_command_output_matches_format(
+    run: Callable[..., str], command: str, tmp_path: Path
+) -> None:
+    template = tmp_path / "template"
+    template.write_text("{.none}\n")
+    values = {
+        "jsonpath=…": "jsonpath={.none}",
+        "jsonpath-file=…": f"jsonpath-file={template}",
+        "custom-columns=…": "custom-columns=KIND:.kind,NONE:.none",
+    }
+    texts = {form: run(command, values.get(form, form)) for form in FORMATS[command]}
     data = json.loads(texts["json"])
     if data.get("kind") != "List":  # of Kubernetes objects
         check(data)
@@ -153,6 +162,10 @@ def test_command_output_matches_format(run: Callable[..., str], command: str) ->
         data["items"] if command.endswith("render") else [data]
     )
     assert texts.get("jsonpath=…", "").strip() == ""
+    assert texts.get("jsonpath-file=…") == texts.get("jsonpath=…")
+    header, *rows = texts.get("custom-columns=…", "KIND   NONE\n").splitlines()
+    assert re.fullmatch("KIND +NONE", header)
+    assert all(row.endswith("   <none>") for row in rows)
     kind = "" if command == "auth whoami" else r"\w+/"
     assert re.fullmatch(rf"{kind}[\w-]+\n", texts.get("name", "task/x\n"))
     assert re.match(r"[A-Z]+  ", texts.get("wide", "ID  "))

@@ -59,7 +59,7 @@ def test_complete_dash_lists_flags_with_help() -> None:
     [
         (("logs", "--color", ""), ["auto", "always", "never"]),
         (("logs", "--color=n"), ["never"]),
-        (("list", "-o", "js"), ["json", "jsonpath="]),
+        (("list", "-o", "js"), ["json", "jsonpath=", "jsonpath-file="]),
         (("submit", "--backend", "jo"), ["jobs", "jobset"]),
         (("submit", "--expose", "p"), ["podip"]),
         (("submit", "--dry-run", "s"), ["server"]),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.cli.jsonpath import render
+from kubectl_sky.cli.jsonpath import columns, render
 from kubectl_sky.errors import UserError
 
 VALUE = {"tasks": [{"id": "a", "n": 1, "x.y": True}, {"id": "b", "n": 2}], "name": "é"}
@@ -71,3 +71,21 @@ def test_jsonpath_hostile_template_is_refused_or_ends(template: str, message: st
             render(TASKS, template)
     else:
         render(TASKS, template)
+
+
+def test_columns_of_list_have_row_per_item() -> None:
+    value = {"kind": "TaskList", "next": None, **VALUE}
+    header, rows = columns(value, "ID:.id, X:['x.y'],N:{.n}")
+    assert header == ["ID", "X", "N"]
+    assert rows == [["a", "true", "1"], ["b", "<none>", "2"]]
+
+
+def test_columns_of_object_have_one_row() -> None:
+    value = {"kind": "Task", **VALUE}
+    assert columns(value, "ALL:.tasks[0,1].id,NAME:.name") == (["ALL", "NAME"], [["a b", "é"]])
+
+
+@pytest.mark.parametrize("spec", ["", "ID", "ID:", ":.id", "ID:.id,", "ID:{}"])
+def test_columns_invalid_spec_is_user_error(spec: str) -> None:
+    with pytest.raises(UserError, match="not of the form NAME:PATH"):
+        columns({"kind": "Task"}, spec)
