@@ -42,6 +42,7 @@ _GROUPS = {
         "status": "Show a task and its nodes",
         "logs": "Print the logs of a task's nodes",
         "wait": "Wait until tasks have finished",
+        "ui": "Show tasks, nodes and logs on the whole terminal, live",
     },
     "Serve": {
         "serve": "Run a service of replicas: up, update, render, status, logs, down",

@@ -1,0 +1,175 @@
+"""Threads that read from the cluster, so that nothing blocks the screen."""
+
+import math
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from threading import Event, Lock, Thread
+
+from rich.text import Text
+
+from kubectl_sky.actions.find import Scope
+from kubectl_sky.actions.follow import follow
+from kubectl_sky.actions.logs import LogRequest
+from kubectl_sky.actions.ui import UI, Waiting
+from kubectl_sky.actions.watch import watch_tasks
+from kubectl_sky.cluster.loglines import ResumePosition
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.cluster.streams import LogOptions
+from kubectl_sky.errors import ClusterError, Interrupted, SkyError, TaskFailed, Unreachable
+from kubectl_sky.observe.logs import Origin
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.ui.text import log_text, node_prefix, one_line
+
+MAX_LINES = 5000  # log lines that are kept
+_RETRY_SECONDS = 5.0
+_CHECK_SECONDS = 5.0  # seconds between two checks of the connection
+
+
+def start(name: str, work: Callable[[], object], crashed: Callable[[Exception], object]) -> None:
+    """Run work in a thread that does not delay the exit, even if it waits for a dead server."""
+
+    def run() -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 -- the main thread reports the bug
+            crashed(error)
+
+    Thread(target=run, name=name, daemon=True).start()
+
+
+class TaskFeed:
+    """Watch the tasks of a scope until `stop` is set; watch again after errors."""
+
+    def __init__(
+        self,
+        session: Session,
+        scope: Scope,
+        show: Callable[["TaskFeed", Sequence[TaskStatus]], object],
+        fail: Callable[["TaskFeed", SkyError], object],
+    ) -> None:
+        self.stop = Event()
+        self._session = session
+        self._scope = scope
+        self._show = show
+        self._fail = fail
+
+    def run(self) -> None:
+        """Show the tasks after each change, as `list -w` does."""
+        while not self.stop.is_set():
+            try:
+                for tasks in watch_tasks(self._session, self._scope):
+                    if self.stop.is_set():
+                        return
+                    if tasks is not None:
+                        self._show(self, tasks)
+            except SkyError as error:
+                self._fail(self, error)
+                self.stop.wait(_RETRY_SECONDS)
+
+
+def check_connection(
+    session: Session, report: Callable[[ClusterError | None], object], stop: Event
+) -> None:
+    """Report whether the API server answers, until `stop` is set.
+
+    A watch retries for a minute before it fails; meanwhile what it has shown is old.
+    """
+    while not stop.wait(_CHECK_SECONDS):
+        try:
+            session.check_ready()
+        except ClusterError as error:
+            report(error)
+        else:
+            report(None)
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line of a log, or a note about it, which has no time."""
+
+    text: Text
+    time: str = ""
+    prefix: Text | None = None
+
+    def shown(self, timestamps: bool) -> Text:
+        """Return the line as it is on the screen."""
+        time = (f"{self.time} ", "dim") if timestamps and self.time else ""
+        return Text.assemble(self.prefix or "", time, self.text)
+
+
+class LogFeed(UI):
+    """Follow the logs of a task as `logs -f` does, and keep the newest lines for the screen.
+
+    `skipped` counts the lines that came faster than the screen took them.
+    """
+
+    def __init__(self, session: Session, task: TaskStatus, ranks: Collection[int]) -> None:
+        self.stop = Event()
+        self.waiting_for: Waiting | None = None
+        self._session = session
+        self._task = task
+        self._ranks = ranks
+        self._lock = Lock()
+        self._lines: deque[LogLine] = deque(maxlen=MAX_LINES)
+        self._skipped = 0
+        self._positions: dict[str, ResumePosition] = {}
+
+    def take(self, limit: int) -> tuple[list[LogLine], int]:
+        """Return the oldest lines, and how many were skipped before them."""
+        with self._lock:
+            lines = [self._lines.popleft() for _ in range(min(limit, len(self._lines)))]
+            skipped, self._skipped = self._skipped, 0
+        return lines, skipped
+
+    def run(self) -> None:
+        """Follow the logs until the task has finished or `stop` is set; go on after lost ones."""
+        while not self.stop.is_set():
+            try:
+                follow(self._session, self._task, self._request(), self, leads=False)
+                return self.note(f"task {self._task.id} completed")
+            except Interrupted:
+                return None
+            except Unreachable as error:
+                self.note(f"{error.what}; retrying")
+                self.stop.wait(_RETRY_SECONDS)
+            except SkyError as error:
+                failed = isinstance(error, TaskFailed)
+                self.note(error.what if failed else f"error: {error}", "red")
+                return None
+        return None
+
+    def _request(self) -> LogRequest:
+        positions = {pod: position.encode() for pod, position in self._positions.items()}
+        options = LogOptions(follow=True, tail=MAX_LINES, timestamps=True, positions=positions)
+        return LogRequest(options, ranks=self._ranks, start_timeout=math.inf, stop=self.stop)
+
+    @property
+    def live(self) -> bool:
+        """Whether `waiting` updates a line."""
+        return True
+
+    def waiting(self, task_id: str, waiting: Waiting | None) -> None:
+        """Keep what the task waits for."""
+        self.waiting_for = waiting
+
+    def note(self, text: str, style: str = "yellow") -> None:
+        """Keep a note among the lines."""
+        self._keep([LogLine(Text(one_line(text), style))])
+
+    def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
+        """Keep log lines, which begin with their times."""
+        self._positions.setdefault(origin.pod, ResumePosition()).advance(list(lines))
+        prefix = node_prefix(origin.prefix, origin.rank) if origin.prefix else None
+        parts = (line.partition(b" ") for line in lines[-MAX_LINES:])
+        kept = [
+            LogLine(log_text(text), one_line(time.decode(errors="replace")), prefix)
+            for time, _, text in parts
+        ]
+        self._keep(kept, len(lines) - len(kept))
+
+    def _keep(self, lines: Sequence[LogLine], skipped: int = 0) -> None:
+        with self._lock:
+            excess = len(self._lines) + len(lines) - MAX_LINES
+            self._skipped += max(excess, 0) + skipped
+            self._lines.extend(lines)

@@ -1,0 +1,162 @@
+"""The logs of a task or a node, live."""
+
+from collections import deque
+from collections.abc import Iterable
+from time import monotonic
+from typing import ClassVar
+
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import RichLog
+
+from kubectl_sky.observe.nodes import NodeStatus
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.ui.feeds import MAX_LINES, LogFeed, LogLine
+from kubectl_sky.ui.text import one_line
+from kubectl_sky.ui.view import View
+
+_INTERVAL = 0.05  # seconds between two looks for new lines
+_LINES_AT_ONCE = 200  # so that keys are answered while many lines arrive
+
+
+class _Lines(RichLog):
+    """Lines that scroll to the end, until the user moves up."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "scroll_down", show=False),
+        Binding("k", "scroll_up", show=False),
+        Binding("g", "scroll_home", show=False),
+        Binding("G", "scroll_end", show=False),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__(max_lines=MAX_LINES, min_width=0, wrap=True, id="content")
+
+    def action_scroll_up(self) -> None:
+        """Read earlier lines."""
+        self.auto_scroll = False
+        super().action_scroll_up()
+
+    def action_page_up(self) -> None:
+        """Read earlier lines."""
+        self.auto_scroll = False
+        super().action_page_up()
+
+    def action_scroll_home(self) -> None:
+        """Read the first lines."""
+        self.auto_scroll = False
+        super().action_scroll_home()
+
+    def action_scroll_end(self) -> None:
+        """Read the newest lines, as they come."""
+        self.auto_scroll = True
+        super().action_scroll_end()
+
+
+class LogView(View):
+    """The newest lines of a task or of one node."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "toggle_scroll", "Scroll"),
+        Binding("t", "toggle_times", "Times"),
+        Binding("w", "toggle_wrap", "Wrap"),
+    ]
+
+    def __init__(self, task: TaskStatus, node: NodeStatus | None = None) -> None:
+        super().__init__()
+        self._subject = task
+        self._node = node
+        self._times = False
+        self._width = 0
+        self._feed: LogFeed | None = None
+        self._kept: deque[LogLine] = deque(maxlen=MAX_LINES)
+        self._pending: deque[LogLine] = deque(maxlen=MAX_LINES)
+
+    def content(self) -> Widget:
+        """Return the lines."""
+        return _Lines()
+
+    def heading(self) -> str:
+        """Return the names of the task and the node."""
+        node = f" {self._node.name}" if self._node else ""
+        return f"logs {self._subject.name}{node} {self._subject.id}"
+
+    def idle_status(self) -> Text:
+        """Return what the task waits for, or how the lines are shown."""
+        lines = self.query_one(_Lines)
+        waiting = self._feed.waiting_for if self._feed else None
+        if waiting:
+            seconds = int(monotonic() - waiting.since)
+            return Text(f"{one_line(waiting.text)} · {seconds // 60}:{seconds % 60:02}", "yellow")
+        return Text("" if lines.auto_scroll else "scrolling is stopped; G goes on")
+
+    def on_mount(self) -> None:
+        """Follow the logs in a thread."""
+        super().on_mount()
+        ranks = [self._node.index] if self._node else []
+        self._feed = LogFeed(self.sky.session, self._subject, ranks)
+        self.sky.in_background("logs", self._feed.run)
+        self.set_interval(_INTERVAL, self._take)
+
+    def on_unmount(self) -> None:
+        """Stop to follow."""
+        if self._feed:
+            self._feed.stop.set()
+
+    def _take(self) -> None:
+        """Write some of the lines that have arrived."""
+        if self._feed and not self._pending:
+            lines, skipped = self._feed.take(_LINES_AT_ONCE)
+            if skipped:
+                note = f"{skipped:,} lines skipped: they came faster than they can be shown"
+                lines.insert(0, LogLine(Text(note, "yellow")))
+            self._kept.extend(lines)
+            self._write(lines)
+        else:
+            count = min(len(self._pending), _LINES_AT_ONCE)
+            self._write([self._pending.popleft() for _ in range(count)])
+
+    def _write(self, lines: Iterable[LogLine]) -> None:
+        widget = self.query_one(_Lines)
+        for line in lines:
+            if self.filter.lower() in line.text.plain.lower():
+                widget.write(line.shown(self._times))
+
+    def _rewrite(self) -> None:
+        """Write the kept lines again, some at a time, because they look different now."""
+        self.query_one(_Lines).clear()
+        self._pending = deque(self._kept, maxlen=MAX_LINES)
+
+    def set_filter(self, text: str) -> None:
+        """Show only lines that contain a text."""
+        if text != self.filter:
+            super().set_filter(text)
+            self._rewrite()
+
+    def on_resize(self) -> None:
+        """Wrap the lines at the new width."""
+        super().on_resize()
+        if self._width not in (0, self.size.width):
+            self._rewrite()
+        self._width = self.size.width
+
+    def action_toggle_times(self) -> None:
+        """Show or hide the time of each line."""
+        self._times = not self._times
+        self._rewrite()
+
+    def action_toggle_wrap(self) -> None:
+        """Wrap long lines or not."""
+        widget = self.query_one(_Lines)
+        widget.wrap = not widget.wrap
+        self._rewrite()
+
+    def action_toggle_scroll(self) -> None:
+        """Stop or resume scrolling to the newest line."""
+        widget = self.query_one(_Lines)
+        if widget.auto_scroll:
+            widget.auto_scroll = False
+        else:
+            widget.action_scroll_end()
+        self.update_view()

@@ -1,0 +1,111 @@
+"""Text of the cluster on the screen: never markup, and without control characters.
+
+Names, reasons and log lines are other people's text. Textual parses strings as markup, so that all
+of it becomes `Text`.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from rich.cells import cell_len
+from rich.console import Group
+from rich.padding import Padding
+from rich.text import Text
+
+from kubectl_sky.errors import SkyError
+from kubectl_sky.observe.escapes import harmless, plain
+from kubectl_sky.observe.findings import Finding
+from kubectl_sky.observe.verdict import Step, Verdict
+
+MIN_LAST_COLUMN = 20  # cells of the last column before other columns are left out
+_PADDING = 2  # cells beside each column
+_MAX_TEXT = 1000  # characters on one line
+_MAX_LINE_BYTES = 8000  # of a log line, which may have a mebibyte
+_STYLES = {
+    **dict.fromkeys(("failed", "error:", Step.PROBLEM), "red"),
+    **dict.fromkeys(("running", Step.PASSED), "green"),
+    **dict.fromkeys(("pending", "warning:"), "yellow"),
+}
+# Those of `logs`: readable on dark and light backgrounds.
+_NODE_STYLES = ("cyan", "green", "yellow", "magenta", "blue")
+
+
+def one_line(text: str) -> str:
+    """Put untrusted text on one line; long text is cut."""
+    if not text.isprintable():
+        text = " ".join(plain(text).split())
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
+
+
+def styled(text: str) -> Text:
+    """Return one line of untrusted text; a state has its colour."""
+    return Text(one_line(text), _STYLES.get(text, ""), no_wrap=True, overflow="ellipsis")
+
+
+def error_text(error: SkyError, hint: str = "") -> Text:
+    """Return an error on one line, with what happens next."""
+    hint = hint or error.hint
+    what = f"{error.what}; {hint}" if hint else error.what
+    return Text.assemble(("error: ", "red"), one_line(what), no_wrap=True, overflow="ellipsis")
+
+
+def log_text(line: bytes) -> Text:
+    """Return a log line with its colours, and without other escape sequences."""
+    cut = line[:_MAX_LINE_BYTES]
+    return Text.from_ansi(harmless(cut).decode() + ("…" if cut != line else ""))
+
+
+def node_prefix(prefix: str, rank: int) -> Text:
+    """Return what begins the lines of a node, in the colour of the node."""
+    return Text(f"{one_line(prefix)} | ", _NODE_STYLES[rank % len(_NODE_STYLES)])
+
+
+def column_widths(
+    titles: Sequence[str], rows: Sequence[Sequence[str]], columns: int, cut: Sequence[str]
+) -> Mapping[str, int]:
+    """Return the columns of a table that fit, with their widths.
+
+    The columns of `cut` are left out in this order until the rest fits, with a part of the last
+    column. No other column is wider than a quarter of the screen.
+    """
+    widest = max(columns // 4, 12)
+    widths = {
+        title: min(max([len(title), *(cell_len(row[index]) for row in rows)]), widest)
+        for index, title in enumerate(titles)
+    }
+    last = titles[-1]
+
+    def room() -> int:
+        """Return the cells that the other columns leave to the last one."""
+        return columns - sum(width + _PADDING for title, width in widths.items() if title != last)
+
+    for title in cut:
+        needed = MIN_LAST_COLUMN + _PADDING if last in widths else 0
+        if room() >= needed:
+            break
+        widths.pop(title, None)
+    if last in widths:
+        widths[last] = max(room() - _PADDING, len(last))
+    return widths
+
+
+def verdict_text(verdict: Verdict) -> Group:
+    """Format the verdict of `doctor`: the stages, and each cause with its next step."""
+    task = verdict.task
+    head = f"task/{task.id} ({task.name}) is {task.state}: {verdict.summary}"
+    parts: list[Text | Padding] = [Text(one_line(head), "bold"), Text()]
+    for stage, step in verdict.stages:
+        parts.append(Text.assemble(f"{stage:<12}", (str(step), _STYLES.get(step, "dim"))))
+        for finding in verdict.findings:
+            if finding.stage is stage:
+                parts += _cause(finding, task.num_nodes)
+    if verdict.unread:
+        kinds = ", ".join(verdict.unread)
+        parts += [Text(), Text(f"not checked, because you may not list them: {one_line(kinds)}")]
+    return Group(*parts)
+
+
+def _cause(finding: Finding, nodes: int) -> list[Padding]:
+    ranks = ", ".join(f"node-{rank}" for rank in finding.ranks) if nodes > 1 else ""
+    cause = f"{ranks}: {finding.what}" if ranks else finding.what
+    lines = Text(one_line(cause)), Text(one_line(f"next: {finding.then}"), "italic")
+    return [Padding(line, (0, 0, 0, 4)) for line in lines]

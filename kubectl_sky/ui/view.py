@@ -1,0 +1,157 @@
+"""What all views have: a title, a prompt for filters and commands, a status line, and keys."""
+
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.screen import Screen
+from textual.suggester import SuggestFromList
+from textual.widget import Widget
+from textual.widgets import Footer, Input, Static
+
+from kubectl_sky.ui.text import one_line
+
+if TYPE_CHECKING:
+    from kubectl_sky.ui.app import SkyApp
+
+COMMANDS = {
+    "tasks": "show the tasks",
+    "ns": "choose a namespace; ns NAME shows its tasks",
+    "all": "show the tasks of all namespaces",
+    "users": "show the tasks of all users, or only yours",
+    "help": "show the keys",
+    "quit": "quit",
+}
+
+
+class Prompt(Input):
+    """The line for a filter or a command."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", show=False)]
+
+    def __init__(self) -> None:
+        super().__init__(compact=True, id="prompt", select_on_focus=False, max_length=200)
+        self.is_command = False
+
+    def action_cancel(self) -> None:
+        """Close the prompt, and drop what was typed."""
+        view = self.screen
+        assert isinstance(view, View)
+        view.close_prompt("")
+
+
+class View(Screen[None]):
+    """A screen above the same title, prompt and status line."""
+
+    AUTO_FOCUS = "#content"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "prompt(False)", "Filter", key_display="/"),
+        Binding("colon", "prompt(True)", "Command", show=False),
+        Binding("question_mark", "app.help", "Help", key_display="?"),
+        Binding("q", "app.stop_app", "Quit"),
+        Binding("escape", "back", "Back", show=False),
+    ]
+    filters = True  # whether `/` filters what the view shows
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.filter = ""
+
+    @property
+    def sky(self) -> "SkyApp":
+        """The application, with the tasks and the session."""
+        return cast("SkyApp", self.app)
+
+    def compose(self) -> ComposeResult:
+        """Lay out the view."""
+        yield Static(id="title")
+        yield self.content()
+        yield Horizontal(Static(id="sigil"), Prompt(), id="line")
+        yield Static(id="status")
+        yield Footer(show_command_palette=False, compact=True)
+
+    def content(self) -> Widget:
+        """Return the widget in the middle, with the id `content`."""
+        raise NotImplementedError
+
+    def heading(self) -> str:
+        """Return what the view shows, for the title."""
+        raise NotImplementedError
+
+    def update_content(self) -> None:
+        """Show the current state; called after changes and every second."""
+
+    def idle_status(self) -> Text:
+        """Return what the status line shows without errors and notes."""
+        return Text()
+
+    def on_mount(self) -> None:
+        """Hide the prompt."""
+        self.query_one("#line").display = False
+
+    def on_screen_resume(self) -> None:
+        """Show what has changed meanwhile, after the first layout."""
+        self.call_after_refresh(self.update_view)
+
+    def on_resize(self) -> None:
+        """Fit the columns to the new width."""
+        self.call_after_refresh(self.update_view)
+
+    def update_view(self) -> None:
+        """Show the current state, the title and the status."""
+        self.update_content()
+        parts = [self.heading(), f"/{self.filter}" if self.filter else "", self.sky.heading()]
+        title = " · ".join(one_line(part) for part in parts if part)
+        self.query_one("#title", Static).update(
+            Text(f" {title}", "bold", no_wrap=True, overflow="ellipsis")
+        )
+        status = self.sky.status() or self.idle_status()
+        status.no_wrap, status.overflow = True, "ellipsis"
+        self.query_one("#status", Static).update(status)
+
+    def action_prompt(self, is_command: bool) -> None:
+        """Open the prompt for a filter or a command."""
+        if not (is_command or self.filters):
+            return
+        prompt = self.query_one(Prompt)
+        prompt.is_command = is_command
+        prompt.suggester = SuggestFromList(COMMANDS) if is_command else None
+        self.query_one("#sigil", Static).update(Text(":" if is_command else "/"))
+        self.query_one("#line").display = True
+        prompt.value = "" if is_command else self.filter
+        prompt.focus()
+
+    def close_prompt(self, text: str) -> None:
+        """Close the prompt; `text` is the filter, or the command."""
+        prompt = self.query_one(Prompt)
+        self.query_one("#line").display = False
+        self.query_one("#content").focus()
+        if not prompt.is_command:
+            self.set_filter(text)
+        elif text.strip():
+            self.sky.run_command(text.strip())
+
+    def set_filter(self, text: str) -> None:
+        """Show only what contains a text."""
+        if text != self.filter:
+            self.filter = text
+            self.update_view()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter while the user types."""
+        prompt = event.input
+        if isinstance(prompt, Prompt) and prompt.has_focus and not prompt.is_command:
+            self.set_filter(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Keep the filter, or run the command."""
+        self.close_prompt(event.value)
+
+    def action_back(self) -> None:
+        """Remove the filter, else go back to the view before."""
+        if self.filter:
+            self.set_filter("")
+        else:
+            self.sky.go_back()
