@@ -1,0 +1,1 @@
+"""Tests of kubectl_sky/ui."""

@@ -1,0 +1,98 @@
+"""The full-screen interface without a terminal, over a cluster in memory."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from textual.pilot import Pilot
+
+from kubectl_sky import users
+from kubectl_sky.ui import feeds
+from kubectl_sky.ui.app import SkyApp
+from tests.actions.conftest import Submitter, shorten_waits
+from tests.fake_cluster import FakeCluster
+
+NARROW, WIDE = (60, 20), (120, 40)
+_SECONDS = 20.0  # until a test gives up
+
+
+class Screen:
+    """What a user sees, and the keys."""
+
+    def __init__(self, app: SkyApp, pilot: Pilot[None]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the screen."""
+        strips = self.app.screen._compositor.render_strips()
+        return ["".join(segment.text for segment in strip).rstrip() for strip in strips]
+
+    @property
+    def text(self) -> str:
+        """The screen as one text."""
+        return "\n".join(self.lines)
+
+    async def press(self, *keys: str) -> None:
+        """Press keys."""
+        await self.pilot.press(*keys)
+
+    async def until(self, check: Callable[[], object]) -> None:
+        """Wait until a check is true."""
+        deadline = monotonic() + _SECONDS
+        while not check():
+            assert monotonic() < deadline, self.text
+            await self.pilot.pause(0.02)
+
+    async def shows(self, *texts: str) -> None:
+        """Wait until the screen has all texts."""
+        await self.until(lambda: all(text in self.text for text in texts))
+
+    async def lacks(self, *texts: str) -> None:
+        """Wait until the screen has none of the texts."""
+        await self.until(lambda: not any(text in self.text for text in texts))
+
+
+Play = Callable[..., SkyApp]
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeCluster:
+    """A cluster in memory; its errors are retried at once."""
+    monkeypatch.setenv("KUBECTL_SKY_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(feeds, "_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(feeds, "_CHECK_SECONDS", 0.05)
+    shorten_waits(monkeypatch)
+    return FakeCluster()
+
+
+@pytest.fixture
+def send(api: FakeCluster, tmp_path: Path) -> Submitter:
+    """Submit task texts to the cluster in memory, as alice."""
+    return Submitter(api, tmp_path)
+
+
+@pytest.fixture
+def play(api: FakeCluster) -> Play:
+    """Run the interface as alice while a user acts; return it when it has ended."""
+
+    def play(
+        act: Callable[[Screen], Awaitable[None]],
+        size: tuple[int, int] = WIDE,
+        namespace: str | None = "default",
+        all_users: bool = False,
+    ) -> SkyApp:
+        app = SkyApp(api.session(), users.named("alice"), namespace, all_users)
+
+        async def run() -> None:
+            async with app.run_test(size=size) as pilot:
+                await act(Screen(app, pilot))
+
+        asyncio.run(run())
+        return app
+
+    return play
