@@ -184,7 +184,7 @@ class SkyApp(App[None]):
     def update_view(self) -> None:
         """Show the current state in the view on top."""
         view = next((view for view in reversed(self.screen_stack) if isinstance(view, View)), None)
-        if view and view.is_mounted:
+        if view:
             view.update_view()
 
     # Commands

@@ -106,6 +106,8 @@ class LogView(View):
 
     def _take(self) -> None:
         """Write some of the lines that have arrived."""
+        if not self.query(_Lines) or not self.query_one(_Lines).size:
+            return
         if self._feed and not self._pending:
             lines, skipped = self._feed.take(_LINES_AT_ONCE)
             if skipped:
@@ -119,9 +121,11 @@ class LogView(View):
 
     def _write(self, lines: Iterable[LogLine]) -> None:
         widget = self.query_one(_Lines)
+        columns = widget.scrollable_content_region.width
         for line in lines:
             if self.filter.lower() in line.text.plain.lower():
-                widget.write(line.shown(self._times))
+                text = line.shown(self._times)
+                widget.write(text, width=columns if widget.wrap else max(text.cell_len, 1))
 
     def _rewrite(self) -> None:
         """Write the kept lines again, some at a time, because they look different now."""

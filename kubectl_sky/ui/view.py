@@ -101,6 +101,8 @@ class View(Screen[None]):
 
     def update_view(self) -> None:
         """Show the current state, the title and the status."""
+        if not self.query("#status"):  # not laid out yet, or closed
+            return
         self.update_content()
         parts = [self.heading(), f"/{self.filter}" if self.filter else "", self.sky.heading()]
         title = " · ".join(one_line(part) for part in parts if part)

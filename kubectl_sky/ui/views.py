@@ -260,8 +260,9 @@ class _Page(View):
         return VerticalScroll(Static(id="text"), id="content")
 
     def show_text(self, text: RenderableType) -> None:
-        """Show a text."""
-        self.query_one("#text", Static).update(text)
+        """Show a text, unless the view is closed."""
+        for widget in self.query("#text").results(Static):
+            widget.update(text)
 
 
 class DoctorView(_Page):
@@ -292,11 +293,7 @@ class DoctorView(_Page):
             text: RenderableType = verdict_text(doctor.diagnose(self.sky.session, self._subject))
         except SkyError as error:
             text = error_text(error, "press r to try again")
-        self.sky.from_thread(self._show, text)
-
-    def _show(self, text: RenderableType) -> None:
-        if self.is_mounted:
-            self.show_text(text)
+        self.sky.from_thread(self.show_text, text)
 
 
 class HelpView(_Page):
@@ -348,8 +345,7 @@ class NamespaceList(View):
 
     def _show(self, names: Sequence[str]) -> None:
         self._names = names
-        if self.is_mounted:
-            self.update_view()
+        self.update_view()
 
     def update_content(self) -> None:
         """Show the namespaces that contain the filter."""

@@ -1,0 +1,258 @@
+"""Stop, doctor, namespaces, commands, lost connections, and the end of the interface."""
+
+import os
+import signal
+from threading import Event
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.ui.app import SkyApp
+from kubectl_sky.ui.views import DoctorView, HelpView, TaskList
+from tests.actions.conftest import Submitter
+from tests.builders import ID
+from tests.fake_cluster import FakeCluster
+from tests.ui.conftest import NARROW, WIDE, Play, Screen
+
+HELLO = "name: hello\nrun: echo hello\n"
+JOB = f"hello-{ID}"
+
+
+@pytest.mark.parametrize("key", ["n", "escape", "enter"])
+def test_stop_that_is_not_confirmed_deletes_nothing(
+    api: FakeCluster, send: Submitter, play: Play, key: str
+) -> None:
+    send(HELLO)
+
+    async def act(screen: Screen) -> None:
+        await screen.shows(ID)
+        await screen.press("ctrl+k")
+        await screen.shows("Stop this task", "namespace  default", "user       alice")
+        await screen.press(key)
+        await screen.lacks("Stop this task")
+
+    play(act)
+    assert api.count("delete jobs") == 0
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE])
+def test_stop_that_is_confirmed_deletes_task(
+    api: FakeCluster, send: Submitter, play: Play, size: tuple[int, int]
+) -> None:
+    send(HELLO)
+
+    async def act(screen: Screen) -> None:
+        await screen.shows(ID)
+        await screen.press("enter")
+        await screen.shows("RESTARTS" if size is WIDE else "NODE")
+        await screen.press("ctrl+k")
+        await screen.shows("Stop this task", f"id         {ID}", "y stop   n cancel")
+        await screen.press("y")
+        await screen.shows(f"task/{ID} (hello) stopped", "deleted")
+        await screen.press("escape")
+        await screen.shows("0 tasks")
+
+    play(act, size)
+    assert api.names() == []
+
+
+def test_stop_without_right_shows_error(api: FakeCluster, send: Submitter, play: Play) -> None:
+    send(HELLO)
+    api.forbidden.add("delete jobs")
+
+    async def act(screen: Screen) -> None:
+        await screen.shows(ID)
+        await screen.press("ctrl+k", "y")
+        await screen.shows("error: ", "delete")
+
+    play(act)
+    assert f"jobs {JOB}" in api.names()
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE])
+def test_doctor_shows_stages_and_cause(
+    api: FakeCluster, send: Submitter, play: Play, size: tuple[int, int]
+) -> None:
+    send(HELLO)
+    api.start(JOB)
+    api.finish(JOB, 127)
+
+    async def act(screen: Screen) -> None:
+        await screen.shows("failed")
+        await screen.press("d")
+        await screen.shows(f"task/{ID} (hello) is failed:", "next: ", "queue       ok", "problem")
+
+    play(act, size)
+
+
+def test_doctor_without_answer_leaves_keys_working(
+    api: FakeCluster, send: Submitter, play: Play
+) -> None:
+    send(HELLO)
+    answer = Event()
+    api.before("list events", answer.wait)
+
+    async def act(screen: Screen) -> None:
+        await screen.shows(ID)
+        await screen.press("d")
+        await screen.until(lambda: isinstance(screen.app.screen, DoctorView))
+        await screen.until(lambda: api.count("list events"))
+        await screen.press("escape")
+        await screen.until(lambda: isinstance(screen.app.screen, TaskList))
+        await screen.press("question_mark")
+        await screen.shows("ctrl-k")
+        answer.set()
+
+    play(act)
+
+
+def test_doctor_refused_shows_error(api: FakeCluster, send: Submitter, play: Play) -> None:
+    send(HELLO)
+
+    async def act(screen: Screen) -> None:
+        await screen.shows(ID)
+        for _ in range(10):
+            api.before("list events", lambda: 401)
+        await screen.press("d")
+        await screen.shows("error: ", "press r to try again")
+
+    play(act)
+
+
+def test_namespaces_are_chosen_from_list_or_by_command(
+    api: FakeCluster, send: Submitter, play: Play
+) -> None:
+    send(HELLO)
+    api.kinds.add(kinds.NAMESPACE)
+    for name in ("default", "team"):
+        api.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+    async def act(screen: Screen) -> None:
+        await screen.shows(ID)
+        await screen.press("n")
+        await screen.shows("all namespaces", "default", "team")
+        await screen.press("slash", *"tea", "enter")
+        await screen.lacks("all namespaces")
+        await screen.press("enter")
+        await screen.shows(" · team · alice", "no tasks found")
+        await screen.press("0")
+        await screen.shows(ID, "NAMESPACE", "all namespaces")
+        await screen.press("colon", *"ns team", "enter")
+        await screen.shows("no tasks found")
+        assert screen.app.namespace == "team"
+
+    play(act)
+
+
+def test_namespaces_without_right_say_how_to_choose(
+    api: FakeCluster, send: Submitter, play: Play
+) -> None:
+    api.kinds.add(kinds.NAMESPACE)
+    api.forbidden.add("list namespaces")
+
+    async def act(screen: Screen) -> None:
+        await screen.press("n")
+        await screen.shows("error: ", ":ns NAME")
+
+    play(act)
+
+
+def test_unknown_command_is_reported(play: Play) -> None:
+    async def act(screen: Screen) -> None:
+        await screen.press("colon", *"nosuch", "enter")
+        await screen.shows('unknown command "nosuch"')
+        await screen.press("colon", "escape", "colon", "h", "enter")
+        await screen.until(lambda: isinstance(screen.app.screen, HelpView))
+
+    play(act)
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE])
+def test_lost_connection_is_shown_until_it_is_back(
+    api: FakeCluster, send: Submitter, play: Play, size: tuple[int, int]
+) -> None:
+    send(HELLO)
+
+    async def act(screen: Screen) -> None:
+        await screen.shows(ID)
+        api.ready = False
+        await screen.shows("error: ", ID)
+        api.ready = True
+        await screen.lacks("error: ")
+
+    play(act, size)
+
+
+def test_refused_watch_is_shown_and_retried(api: FakeCluster, send: Submitter, play: Play) -> None:
+    send(HELLO)
+    api.forbidden |= {"watch jobs", "list jobs"}
+
+    async def act(screen: Screen) -> None:
+        await screen.shows("error: ", "retrying")
+        api.forbidden.clear()
+        await screen.shows(ID)
+        await screen.lacks("error: ")
+
+    play(act)
+
+
+def test_quit_key_ends_with_zero_and_interrupt_with_130(play: Play) -> None:
+    async def quit_(screen: Screen) -> None:
+        await screen.press("q")
+
+    async def interrupt(screen: Screen) -> None:
+        await screen.press("slash", "ctrl+c")
+
+    async def kill(screen: Screen) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        await screen.until(lambda: screen.app.return_code is not None)
+
+    codes = [play(act).return_code for act in (quit_, interrupt, kill)]
+    assert codes == [0, 130, 130]
+
+
+def test_end_does_not_wait_for_server(api: FakeCluster, send: Submitter, play: Play) -> None:
+    send(HELLO)
+    answer = Event()
+
+    async def act(screen: Screen) -> None:
+        await screen.shows(ID)
+        api.before("list events", answer.wait)
+        await screen.press("d")
+        await screen.until(lambda: api.count("list events"))
+        await screen.press("ctrl+c")
+
+    assert play(act).return_code == 130
+    answer.set()
+
+
+def test_bug_in_thread_ends_interface_without_traceback(
+    play: Play, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    apps: list[SkyApp] = []
+
+    def fail() -> None:
+        raise ZeroDivisionError("a bug")
+
+    async def act(screen: Screen) -> None:
+        apps.append(screen.app)
+        screen.app.in_background("test", fail)
+        await screen.until(lambda: screen.app.bug)
+
+    with pytest.raises(ZeroDivisionError):
+        play(act)
+    assert isinstance(apps[0].bug, ZeroDivisionError)
+    assert "Traceback" not in "".join(capfd.readouterr())
+
+
+def test_no_color_leaves_states_as_words(
+    send: Submitter, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    send(HELLO)
+
+    async def act(screen: Screen) -> None:
+        assert screen.app.no_color
+        await screen.shows(ID, "pending")
+
+    play(act)

@@ -1,0 +1,245 @@
+"""The logs of tasks and nodes on the whole screen."""
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.actions import find
+from kubectl_sky.observe.logs import Origin
+from kubectl_sky.ui import feeds
+from kubectl_sky.ui.feeds import LogFeed
+from kubectl_sky.ui.logs import LogView
+from tests.actions.conftest import Submitter
+from tests.actions.test_find import ALICE
+from tests.builders import ID
+from tests.fake_cluster import FakeCluster
+from tests.ui.conftest import NARROW, WIDE, Play, Screen
+
+HELLO = "name: hello\nrun: echo hello\n"
+JOB = f"hello-{ID}"
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE])
+def test_logs_show_lines_as_they_come(
+    api: FakeCluster, send: Submitter, play: Play, size: tuple[int, int]
+) -> None:
+    send(HELLO)
+    pod = api.start(JOB)
+    api.log(pod, b"first\n")
+
+    async def act(screen: Screen) -> None:
+        await screen.shows("running")
+        await screen.press("l")
+        await screen.shows("first", f"logs hello {ID}")
+        api.log(pod, b"second\n")
+        await screen.shows("first", "second")
+        api.finish(JOB)
+        await screen.shows(f"task {ID} completed")
+        await screen.press("escape")
+        await screen.shows("1 task")
+
+    play(act, size)
+
+
+def test_logs_of_failed_task_end_with_reason(api: FakeCluster, send: Submitter, play: Play) -> None:
+    send(HELLO)
+    api.log(api.start(JOB), b"last words\n")
+    api.finish(JOB, 3)
+
+    async def act(screen: Screen) -> None:
+        await screen.shows("failed")
+        await screen.press("l")
+        await screen.shows("last words", "failed: node-0: exit code 3")
+
+    play(act)
+
+
+def test_logs_remove_escapes_and_show_markup_as_text(
+    api: FakeCluster, send: Submitter, play: Play
+) -> None:
+    send(HELLO)
+    line = (
+        b"\x1b]0;title\x07\x1b[2J[red]no[/red] \x1b[32mgreen\x1b[0m \x9b5m pay\xe2\x80\xaevil\r\n"
+    )
+    api.log(api.start(JOB), line)
+
+    async def act(screen: Screen) -> None:
+        await screen.shows("running")
+        await screen.press("l")
+        await screen.shows("[red]no[/red] green", "pay<U+202E>vil")
+        assert "title" not in screen.text
+        assert not any(ord(character) < 32 for line in screen.lines for character in line)
+
+    play(act)
+
+
+def test_logs_of_several_nodes_have_prefixes_and_node_key_selects_one(
+    api: FakeCluster, send: Submitter, play: Play
+) -> None:
+    send(HELLO + "num_nodes: 2\n")
+    for rank in (0, 1):
+        api.log(api.start(f"{JOB}-node-{rank}"), f"from {rank}\n".encode())
+
+    async def act(screen: Screen) -> None:
+        await screen.shows("2/2")
+        await screen.press("l")
+        await screen.shows("node-0 | from 0", "node-1 | from 1")
+        await screen.press("escape", "enter")
+        await screen.shows("RESTARTS")
+        await screen.press("down", "enter")
+        await screen.shows("from 1", f"node-1 {ID}")
+        assert "from 0" not in screen.text
+
+    play(act)
+
+
+def test_logs_keys_filter_and_show_times(api: FakeCluster, send: Submitter, play: Play) -> None:
+    send(HELLO)
+    api.log(api.start(JOB), b"loss 1\nother\nloss 2\n" + b"long " * 100 + b"\n")
+
+    async def act(screen: Screen) -> None:
+        await screen.shows("running")
+        await screen.press("l")
+        await screen.shows("loss 1", "other")
+        rows = screen.text.count("long")
+        await screen.press("w")
+        await screen.until(lambda: 0 < screen.text.count("long") < rows)
+        await screen.press("t")
+        await screen.shows("2026-01-01T00:00:00")
+        await screen.press("t")
+        await screen.lacks("2026-01-01T00:00:00")
+        await screen.press("slash", *"LOSS", "enter")
+        await screen.lacks("other")
+        await screen.shows("loss 1", "loss 2", "/LOSS")
+        await screen.press("escape")
+        await screen.shows("other")
+
+    play(act)
+
+
+def test_logs_stay_where_user_reads(api: FakeCluster, send: Submitter, play: Play) -> None:
+    send(HELLO)
+    pod = api.start(JOB)
+    api.log(pod, b"".join(b"line %d.\n" % number for number in range(100)))
+
+    async def act(screen: Screen) -> None:
+        await screen.shows("running")
+        await screen.press("l")
+        await screen.shows("line 99.")
+        await screen.press("g")
+        await screen.shows("line 0.", "scrolling is stopped")
+        api.log(pod, b"new\n")
+        view = screen.app.screen
+        assert isinstance(view, LogView)
+        await screen.until(lambda: len(view._kept) == 101)
+        await screen.pilot.pause()
+        assert "line 0." in screen.text and "new" not in screen.text
+        await screen.press("G")
+        await screen.shows("new")
+
+    play(act, NARROW)
+
+
+def test_logs_wrap_again_when_screen_is_resized(
+    api: FakeCluster, send: Submitter, play: Play
+) -> None:
+    send(HELLO)
+    api.log(api.start(JOB), b"a" * 50 + b" " + b"z" * 50 + b"\n")
+
+    async def act(screen: Screen) -> None:
+        await screen.shows("running")
+        await screen.press("l")
+        await screen.shows("a" * 50 + " " + "z" * 50)
+        await screen.pilot.resize_terminal(*NARROW)
+        await screen.until(lambda: "z" * 50 in screen.lines)
+
+    play(act)
+
+
+def test_logs_of_pending_task_say_what_it_waits_for(
+    api: FakeCluster, send: Submitter, play: Play
+) -> None:
+    send(HELLO)
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    condition["message"] = "0/2 nodes are available: 2 Insufficient cpu."
+    pod = api.start(JOB)
+    api.change(kinds.POD, pod, status={"phase": "Pending", "conditions": [condition]})
+
+    async def act(screen: Screen) -> None:
+        await screen.shows("pending")
+        await screen.press("l")
+        await screen.shows("insufficient cpu")
+
+    play(act)
+
+
+def test_logs_are_read_again_without_repeats_after_lost_connection(
+    api: FakeCluster, send: Submitter, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubectl_sky.cluster.backoff.TIMEOUT_SECONDS", 0.0)
+    send(HELLO)
+    pod = api.start(JOB)
+    api.log(pod, b"first\n")
+
+    async def act(screen: Screen) -> None:
+        await screen.shows("running")
+        await screen.press("l")
+        await screen.shows("first")
+        down = True
+        for nth in range(1, 500):
+            for request in ("watch pods", "watch jobs", "get pods/log", "get pods"):
+                api.before(request, lambda: 503 if down else None, nth)
+        api.break_streams()
+        await screen.shows("retrying")
+        down = False
+        api.log(pod, b"second\n")
+        await screen.shows("second")
+        assert screen.text.count("first") == 1
+
+    play(act)
+
+
+def test_logs_view_that_is_closed_stops_reading(
+    api: FakeCluster, send: Submitter, play: Play
+) -> None:
+    send(HELLO)
+    api.log(api.start(JOB), b"first\n")
+
+    async def act(screen: Screen) -> None:
+        await screen.shows("running")
+        await screen.press("l")
+        await screen.shows("first")
+        view = screen.app.screen
+        assert isinstance(view, LogView) and view._feed
+        feed = view._feed
+        await screen.press("escape")
+        await screen.until(feed.stop.is_set)
+
+    play(act)
+
+
+def test_log_feed_keeps_newest_lines_and_counts_skipped(
+    api: FakeCluster, send: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(HELLO)
+    task = find.get_task(api.session(), ALICE, ID)
+    feed = LogFeed(api.session(), task, ())
+    origin = Origin(ID, 0, "node-0", "pod")
+    count = feeds.MAX_LINES + 10
+    lines = [b"2026-01-01T00:00:00.%09dZ line %d" % (number, number) for number in range(count)]
+    for start in range(0, count, 100):
+        feed.logs(origin, lines[start : start + 100], True)
+    taken, skipped = feed.take(2)
+    assert (skipped, [line.text.plain for line in taken]) == (10, ["line 10", "line 11"])
+    assert taken[0].shown(True).plain == "2026-01-01T00:00:00.000000010Z line 10"
+    assert feed.take(1)[1] == 0
+    feed.logs(origin, lines, True)
+    assert feed.take(count)[1] == 10 + feeds.MAX_LINES - 3
+    assert feed.take(count) == ([], 0)
+
+
+def test_log_feed_cuts_long_lines(api: FakeCluster, send: Submitter) -> None:
+    send(HELLO)
+    feed = LogFeed(api.session(), find.get_task(api.session(), ALICE, ID), ())
+    feed.logs(Origin(ID, 0, "node-0", "pod"), [b"2026-01-01T00:00:00Z " + b"x" * 1_000_000], True)
+    (line,), _ = feed.take(1)
+    assert len(line.text) == 8001 and line.text.plain.endswith("x…")
