@@ -14,7 +14,7 @@ from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.ui.feeds import MAX_LINES, LogFeed, LogLine
 from kubectl_sky.ui.text import one_line
-from kubectl_sky.ui.view import View
+from kubectl_sky.ui.view import GENERAL, View
 
 _INTERVAL = 0.05  # seconds between two looks for new lines
 _LINES_AT_ONCE = 200  # so that keys are answered while many lines arrive
@@ -61,6 +61,7 @@ class LogView(View):
         Binding("s", "toggle_scroll", "Scroll"),
         Binding("t", "toggle_times", "Times"),
         Binding("w", "toggle_wrap", "Wrap"),
+        *GENERAL,
     ]
 
     def __init__(self, task: TaskStatus, node: NodeStatus | None = None) -> None:

@@ -18,6 +18,7 @@ class Table(DataTable[Text]):
     """Rows of text, one of which is selected."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "select_cursor", "Open", key_display="enter"),
         Binding("j", "cursor_down", show=False),
         Binding("k", "cursor_up", show=False),
         Binding("g", "scroll_top", show=False),

@@ -67,13 +67,13 @@ def column_widths(
     """Return the columns of a table that fit, with their widths.
 
     The columns of `cut` are left out in this order until the rest fits, with a part of the last
-    column. No other column is wider than a quarter of the screen.
+    column. Other columns are at most a quarter of the screen wide, unless room is left.
     """
-    widest = max(columns // 4, 12)
-    widths = {
-        title: min(max([len(title), *(cell_len(row[index]) for row in rows)]), widest)
+    wanted = {
+        title: max([len(title), *(cell_len(row[index]) for row in rows)])
         for index, title in enumerate(titles)
     }
+    widths = {title: min(width, max(columns // 4, 12)) for title, width in wanted.items()}
     last = titles[-1]
 
     def room() -> int:
@@ -87,7 +87,8 @@ def column_widths(
         widths.pop(title, None)
     if last in widths:
         widths[last] = max(room() - _PADDING, len(last))
-    return widths
+        return widths
+    return {title: min(wanted[title], width + max(room(), 0)) for title, width in widths.items()}
 
 
 def verdict_text(verdict: Verdict) -> Group:

@@ -26,6 +26,16 @@ COMMANDS = {
 }
 
 
+# The last keys of each view, and of the footer.
+GENERAL: list[BindingType] = [
+    Binding("slash", "prompt(False)", "Filter", key_display="/"),
+    Binding("colon", "prompt(True)", "Command", show=False),
+    Binding("question_mark", "app.help", "Help", key_display="?"),
+    Binding("q", "app.stop_app", "Quit"),
+    Binding("escape", "back", "Back", show=False),
+]
+
+
 class Prompt(Input):
     """The line for a filter or a command."""
 
@@ -43,16 +53,9 @@ class Prompt(Input):
 
 
 class View(Screen[None]):
-    """A screen above the same title, prompt and status line."""
+    """A screen with the same title, prompt and status line; its keys end with GENERAL."""
 
     AUTO_FOCUS = "#content"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "prompt(False)", "Filter", key_display="/"),
-        Binding("colon", "prompt(True)", "Command", show=False),
-        Binding("question_mark", "app.help", "Help", key_display="?"),
-        Binding("q", "app.stop_app", "Quit"),
-        Binding("escape", "back", "Back", show=False),
-    ]
     filters = True  # whether `/` filters what the view shows
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.ui.logs import LogView
 from kubectl_sky.ui.table import MAX_ROWS, Table
 from kubectl_sky.ui.text import error_text, one_line, styled, verdict_text
-from kubectl_sky.ui.view import COMMANDS, View
+from kubectl_sky.ui.view import COMMANDS, GENERAL, View
 
 _TASK_COLUMNS = ("NAMESPACE", "ID", "NAME", "STATUS", "NODES", "AGE", "USER", "REASON")
 _NODE_COLUMNS = ("NODE", "STATUS", "EXIT", "RESTARTS", "FOR", "HOST", "POD", "REASON")
@@ -66,6 +66,7 @@ class TaskActions(View):
         Binding("l", "logs", "Logs"),
         Binding("d", "doctor", "Doctor"),
         Binding("ctrl+k", "stop", "Stop"),
+        *GENERAL,
     ]
 
     @property
@@ -98,7 +99,7 @@ class TaskList(TaskActions):
     """The tasks, newest first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("u", "app.toggle_users", "Users"),
+        Binding("u", "app.toggle_users", "Users", show=False),
         Binding("n", "app.namespaces", "Namespaces", show=False),
         Binding("0", "app.all_namespaces", "All namespaces", show=False),
     ]
@@ -268,7 +269,7 @@ class _Page(View):
 class DoctorView(_Page):
     """Why a task does not start or has failed."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("r", "diagnose", "Again")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("r", "diagnose", "Again"), *GENERAL]
 
     def __init__(self, task: TaskStatus) -> None:
         super().__init__()
@@ -299,6 +300,8 @@ class DoctorView(_Page):
 class HelpView(_Page):
     """The keys and the commands."""
 
+    BINDINGS: ClassVar[list[BindingType]] = GENERAL
+
     def heading(self) -> str:
         """Return what the view shows."""
         return "keys"
@@ -313,6 +316,8 @@ class HelpView(_Page):
 
 class NamespaceList(View):
     """The namespaces of the cluster."""
+
+    BINDINGS: ClassVar[list[BindingType]] = GENERAL
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,0 +1,53 @@
+"""`kubectl sky ui` without its packages, and without a terminal."""
+
+import io
+import os
+import sys
+
+import pytest
+
+from kubectl_sky.cli import main, output, ui
+from kubectl_sky.cluster.session import Session
+from tests.fake_cluster import FakeCluster
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_ui_without_textual_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ui, "find_spec", lambda name: None)
+    assert main.main(["ui"]) == 2
+    assert "hint: run: pip install 'kubectl-sky[ui]'" in capsys.readouterr().err
+
+
+def test_ui_without_terminal_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["ui"]) == 2
+    expected = "error: stdin or stdout is not a terminal\nhint: use `kubectl sky list --watch`\n"
+    assert capsys.readouterr() == ("", expected)
+
+
+@pytest.mark.parametrize(("flags", "no_color"), [((), None), (("--color", "never"), "1")])
+def test_ui_starts_with_scope_of_flags(
+    monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], no_color: str | None
+) -> None:
+    started: list[tuple[object, ...]] = []
+
+    def run(session: Session, *scope: object) -> int:
+        started.append((*scope, os.environ.get("NO_COLOR")))
+        return 130
+
+    monkeypatch.setattr("kubectl_sky.ui.app.run", run)
+    monkeypatch.setattr(Session, "connect", FakeCluster().session)
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "")
+    monkeypatch.setattr(output, "style", output.Style())
+    assert main.main(["ui", "-A", "--all-users", "--user", "alice", *flags]) == 130
+    ((user, namespace, all_users, color),) = started
+    assert (str(user), namespace, all_users) == ("User(name='alice')", None, True)
+    assert color == no_color

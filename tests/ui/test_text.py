@@ -1,0 +1,43 @@
+"""Widths of columns, and text of others."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_sky.ui.text import column_widths, log_text, one_line, styled
+
+TITLES = ("ID", "NAME", "STATUS", "AGE", "REASON")
+ROW = ("bcdf2345", "a-rather-long-name-of-a-task", "pending", "10m", "node-0: ImagePullBackOff")
+CUT = ("REASON", "AGE")
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (120, {"ID": 8, "NAME": 28, "STATUS": 7, "AGE": 3, "REASON": 64}),
+        (60, {"ID": 8, "NAME": 28, "STATUS": 7, "AGE": 3}),
+        (30, {"ID": 8, "NAME": 12, "STATUS": 7}),
+    ],
+)
+def test_column_widths_follow_screen(columns: int, expected: dict[str, int]) -> None:
+    assert column_widths(TITLES, [ROW], columns, CUT) == expected
+
+
+@given(st.integers(1, 300), st.lists(st.tuples(*[st.text(max_size=60)] * 5), max_size=3))
+def test_column_widths_fit_wide_screen(columns: int, rows: list[tuple[str, ...]]) -> None:
+    widths = column_widths(TITLES, rows, columns, CUT)
+    assert list(widths)[:3] == ["ID", "NAME", "STATUS"]
+    if columns >= 120:
+        assert sum(widths.values()) + 2 * len(widths) <= columns
+
+
+@given(st.text(max_size=80))
+def test_text_of_others_has_no_control_characters(text: str) -> None:
+    assert one_line(text).isprintable() or "\n" not in one_line(text)
+    assert "\x1b" not in styled(text).plain
+
+
+@given(st.binary(max_size=200))
+def test_log_text_has_no_control_characters(line: bytes) -> None:
+    plain = log_text(line.replace(b"\n", b"")).plain
+    assert not any(ord(character) < 32 or 127 <= ord(character) < 160 for character in plain)
