@@ -210,7 +210,8 @@ STEPS = (
 
 
 def test_role_steps_cover_every_command() -> None:
-    apart = {"serve"}  # by --with serve; tests/e2e/test_serve.py
+    # serve: by --with serve; tests/e2e/test_serve.py. ui: the requests of list -w, logs -f, stop.
+    apart = {"serve", "ui"}
     assert {step.line.split()[0] for step in STEPS} | OFFLINE | ADMINS | apart == set(COMMANDS)
 
 
