@@ -22,6 +22,7 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.ui.text import log_text, node_prefix, one_line
 
 MAX_LINES = 5000  # log lines that are kept
+_FIRST_LINES = 1000  # lines of each node that are read first
 _RETRY_SECONDS = 5.0
 _CHECK_SECONDS = 5.0  # seconds between two checks of the connection
 
@@ -98,6 +99,13 @@ class LogLine:
         return Text.assemble(self.prefix or "", time, self.text)
 
 
+def _parsed(origin: Origin, line: bytes) -> LogLine:
+    """Return a line that begins with its time."""
+    time, _, text = line.partition(b" ")
+    prefix = node_prefix(origin.prefix, origin.rank) if origin.prefix else None
+    return LogLine(log_text(text), one_line(time.decode(errors="replace")), prefix)
+
+
 class LogFeed(UI):
     """Follow the logs of a task as `logs -f` does, and keep the newest lines for the screen.
 
@@ -111,16 +119,17 @@ class LogFeed(UI):
         self._task = task
         self._ranks = ranks
         self._lock = Lock()
-        self._lines: deque[LogLine] = deque(maxlen=MAX_LINES)
+        self._lines: deque[tuple[Origin, bytes] | LogLine] = deque(maxlen=MAX_LINES)
         self._skipped = 0
         self._positions: dict[str, ResumePosition] = {}
 
     def take(self, limit: int) -> tuple[list[LogLine], int]:
         """Return the oldest lines, and how many were skipped before them."""
         with self._lock:
-            lines = [self._lines.popleft() for _ in range(min(limit, len(self._lines)))]
+            items = [self._lines.popleft() for _ in range(min(limit, len(self._lines)))]
             skipped, self._skipped = self._skipped, 0
-        return lines, skipped
+        # Lines that are skipped are not parsed.
+        return [item if isinstance(item, LogLine) else _parsed(*item) for item in items], skipped
 
     def run(self) -> None:
         """Follow the logs until the task has finished or `stop` is set; go on after lost ones."""
@@ -141,7 +150,7 @@ class LogFeed(UI):
 
     def _request(self) -> LogRequest:
         positions = {pod: position.encode() for pod, position in self._positions.items()}
-        options = LogOptions(follow=True, tail=MAX_LINES, timestamps=True, positions=positions)
+        options = LogOptions(follow=True, tail=_FIRST_LINES, timestamps=True, positions=positions)
         return LogRequest(options, ranks=self._ranks, start_timeout=math.inf, stop=self.stop)
 
     @property
@@ -160,16 +169,9 @@ class LogFeed(UI):
     def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
         """Keep log lines, which begin with their times."""
         self._positions.setdefault(origin.pod, ResumePosition()).advance(list(lines))
-        prefix = node_prefix(origin.prefix, origin.rank) if origin.prefix else None
-        parts = (line.partition(b" ") for line in lines[-MAX_LINES:])
-        kept = [
-            LogLine(log_text(text), one_line(time.decode(errors="replace")), prefix)
-            for time, _, text in parts
-        ]
-        self._keep(kept, len(lines) - len(kept))
+        self._keep([(origin, line) for line in lines])
 
-    def _keep(self, lines: Sequence[LogLine], skipped: int = 0) -> None:
+    def _keep(self, items: Sequence[tuple[Origin, bytes] | LogLine]) -> None:
         with self._lock:
-            excess = len(self._lines) + len(lines) - MAX_LINES
-            self._skipped += max(excess, 0) + skipped
-            self._lines.extend(lines)
+            self._skipped += max(len(self._lines) + len(items) - MAX_LINES, 0)
+            self._lines.extend(items)

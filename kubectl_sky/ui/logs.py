@@ -17,7 +17,7 @@ from kubectl_sky.ui.text import one_line
 from kubectl_sky.ui.view import GENERAL, View
 
 _INTERVAL = 0.05  # seconds between two looks for new lines
-_LINES_AT_ONCE = 200  # so that keys are answered while many lines arrive
+_LINES_AT_ONCE = 250  # so that keys are answered while many lines arrive
 
 
 class _Lines(RichLog):

@@ -51,7 +51,8 @@ def error_text(error: SkyError, hint: str = "") -> Text:
 def log_text(line: bytes) -> Text:
     """Return a log line with its colours, and without other escape sequences."""
     cut = line[:_MAX_LINE_BYTES]
-    text = Text.from_ansi(harmless(cut).decode() + ("…" if cut != line else ""))
+    safe = harmless(cut).decode() + ("…" if cut != line else "")
+    text = Text.from_ansi(safe) if "\x1b" in safe else Text(safe)
     text.expand_tabs(8)
     return text
 

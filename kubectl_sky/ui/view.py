@@ -104,7 +104,7 @@ class View(Screen[None]):
 
     def update_view(self) -> None:
         """Show the current state, the title and the status."""
-        if not self.query("#status"):  # not laid out yet, or closed
+        if not (self.is_attached and self.query("#status")):  # closed, or not laid out yet
             return
         self.update_content()
         parts = [self.heading(), f"/{self.filter}" if self.filter else "", self.sky.heading()]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -25,6 +25,9 @@ from kubectl_sky.ui.logs import LogView
 from kubectl_sky.ui.table import MAX_ROWS, Table
 from kubectl_sky.ui.text import error_text, one_line, styled, verdict_text
 from kubectl_sky.ui.view import COMMANDS, GENERAL, View
+
+if TYPE_CHECKING:
+    from kubectl_sky.ui.app import SkyApp
 
 _TASK_COLUMNS = ("NAMESPACE", "ID", "NAME", "STATUS", "NODES", "AGE", "USER", "REASON")
 _NODE_COLUMNS = ("NODE", "STATUS", "EXIT", "RESTARTS", "FOR", "HOST", "POD", "REASON")
@@ -262,8 +265,8 @@ class _Page(View):
 
     def show_text(self, text: RenderableType) -> None:
         """Show a text, unless the view is closed."""
-        for widget in self.query("#text").results(Static):
-            widget.update(text)
+        if self.is_attached:
+            self.query_one("#text", Static).update(text)
 
 
 class DoctorView(_Page):
@@ -287,14 +290,15 @@ class DoctorView(_Page):
     def action_diagnose(self) -> None:
         """Read the objects of the task in a thread."""
         self.show_text(Text("reading objects and events"))
-        self.sky.in_background("doctor", self._diagnose)
+        self.sky.in_background("doctor", partial(self._diagnose, self.sky))
 
-    def _diagnose(self) -> None:
+    def _diagnose(self, sky: "SkyApp") -> None:
+        """Diagnose the task, in a thread; the view may be closed meanwhile."""
         try:
-            text: RenderableType = verdict_text(doctor.diagnose(self.sky.session, self._subject))
+            text: RenderableType = verdict_text(doctor.diagnose(sky.session, self._subject))
         except SkyError as error:
             text = error_text(error, "press r to try again")
-        self.sky.from_thread(self.show_text, text)
+        sky.from_thread(self.show_text, text)
 
 
 class HelpView(_Page):
@@ -336,17 +340,18 @@ class NamespaceList(View):
     def on_mount(self) -> None:
         """List the namespaces."""
         super().on_mount()
-        self.sky.in_background("namespaces", self._list)
+        self.sky.in_background("namespaces", partial(self._list, self.sky))
 
-    def _list(self) -> None:
+    def _list(self, sky: "SkyApp") -> None:
+        """List the namespaces, in a thread; the view may be closed meanwhile."""
         try:
-            items = objects.list_all(self.sky.session, kinds.NAMESPACE)
+            items = objects.list_all(sky.session, kinds.NAMESPACE)
         except SkyError as error:
             hint = "type :ns NAME to choose a namespace"
-            self.sky.from_thread(self.sky.show_note, error_text(error, hint))
+            sky.from_thread(sky.show_note, error_text(error, hint))
         else:
             names = sorted(str(item["metadata"]["name"]) for item in items)
-            self.sky.from_thread(self._show, names)
+            sky.from_thread(self._show, names)
 
     def _show(self, names: Sequence[str]) -> None:
         self._names = names

@@ -3,6 +3,7 @@
 import os
 import signal
 from threading import Event
+from threading import enumerate as enumerate_threads
 
 import pytest
 
@@ -102,6 +103,10 @@ def test_doctor_without_answer_leaves_keys_working(
         await screen.press("question_mark")
         await screen.shows("ctrl-k")
         answer.set()
+        await screen.until(
+            lambda: not any(thread.name == "doctor" for thread in enumerate_threads())
+        )
+        await screen.pilot.pause()
 
     play(act)
 
