@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from threading import Event
+from threading import Event, Thread
 from time import monotonic
 from typing import ClassVar
 
@@ -69,6 +69,8 @@ class SkyApp(App[None]):
         self._note_until = 0.0
         self._feed: TaskFeed | None = None
         self._stopping = Event()
+        self._stops: list[Thread] = []
+        self._stop_error: SkyError | None = None  # not shown yet
 
     # The start and the end
 
@@ -109,9 +111,9 @@ class SkyApp(App[None]):
 
     # Threads
 
-    def in_background(self, name: str, work: Callable[[], object]) -> None:
+    def in_background(self, name: str, work: Callable[[], object]) -> Thread:
         """Run work that waits for the cluster; it shows its result with `from_thread`."""
-        feeds.start(name, work, lambda error: self.from_thread(self._crash, error))
+        return feeds.start(name, work, lambda error: self.from_thread(self._crash, error))
 
     def from_thread(self, callback: Callable[..., object], *arguments: object) -> None:
         """Call back in the thread of the screen, without waiting for it."""
@@ -249,22 +251,35 @@ class SkyApp(App[None]):
     def stop_task(self, task: TaskStatus) -> None:
         """Delete a task in a thread, and say how it went."""
         self.show_note(f"stopping task {task.id} ({name_of(task)})")
-        self.in_background("stop", partial(self._stop, task))
+        self._stops.append(self.in_background("stop", partial(self._stop, task)))
 
     def _stop(self, task: TaskStatus) -> None:
         try:
             left = stop.stop(self.session, [task])
         except SkyError as error:
-            self.from_thread(self.show_note, error_text(error))
+            self._stop_error = error
+            self.from_thread(self._show_stop_error, error)
             return
         warnings = "".join(f"; warning: {stop.secret_warning(each)}" for each in left)
         self.from_thread(self.show_note, f"task/{task.id} ({name_of(task)}) stopped{warnings}")
+
+    def _show_stop_error(self, error: SkyError) -> None:
+        self._stop_error = None
+        self.show_note(error_text(error))
+
+    def finish_stops(self) -> None:
+        """Wait until tasks are stopped that the user has confirmed. Raises SkyError."""
+        for thread in self._stops:
+            thread.join()
+        if self._stop_error:
+            raise self._stop_error
 
 
 def run(session: Session, user: User, namespace: str | None, all_users: bool) -> int:
     """Show the interface until the user quits; return the exit code. Raises what failed."""
     app = SkyApp(session, user, namespace, all_users)
     app.run(mouse=False)  # so that the terminal selects text as usual
+    app.finish_stops()
     if app.bug:
         raise app.bug
     return app.return_code or 0

@@ -27,7 +27,7 @@ _RETRY_SECONDS = 5.0
 _CHECK_SECONDS = 5.0  # seconds between two checks of the connection
 
 
-def start(name: str, work: Callable[[], object], crashed: Callable[[Exception], object]) -> None:
+def start(name: str, work: Callable[[], object], crashed: Callable[[Exception], object]) -> Thread:
     """Run work in a thread that does not delay the exit, even if it waits for a dead server."""
 
     def run() -> None:
@@ -36,7 +36,9 @@ def start(name: str, work: Callable[[], object], crashed: Callable[[Exception], 
         except Exception as error:  # noqa: BLE001 -- the main thread reports the bug
             crashed(error)
 
-    Thread(target=run, name=name, daemon=True).start()
+    thread = Thread(target=run, name=name, daemon=True)
+    thread.start()
+    return thread
 
 
 class TaskFeed:

@@ -2,12 +2,14 @@
 
 import os
 import signal
+from contextlib import nullcontext
 from threading import Event
 from threading import enumerate as enumerate_threads
 
 import pytest
 
 from kubectl_sky import kinds
+from kubectl_sky.errors import Forbidden
 from kubectl_sky.ui.app import SkyApp
 from kubectl_sky.ui.views import DoctorView, HelpView, TaskList
 from tests.actions.conftest import Submitter
@@ -70,6 +72,30 @@ def test_stop_without_right_shows_error(api: FakeCluster, send: Submitter, play:
     assert f"jobs {JOB}" in api.names()
 
 
+@pytest.mark.parametrize("allowed", [True, False])
+def test_stop_is_finished_and_reported_after_quit(
+    api: FakeCluster, send: Submitter, play: Play, allowed: bool
+) -> None:
+    send(HELLO)
+    answer = Event()
+    api.before("delete jobs", lambda: answer.wait() and None)
+    api.forbidden |= set() if allowed else {"delete jobs"}
+
+    async def act(screen: Screen) -> None:
+        await screen.shows(ID)
+        await screen.press("ctrl+k", "y")
+        await screen.shows("stopping task")
+        await screen.until(lambda: api.count("delete jobs"))
+        await screen.press("q")
+
+    app = play(act)
+    assert f"jobs {JOB}" in api.names()
+    answer.set()
+    with nullcontext() if allowed else pytest.raises(Forbidden):
+        app.finish_stops()
+    assert (f"jobs {JOB}" in api.names()) is not allowed
+
+
 @pytest.mark.parametrize("size", [NARROW, WIDE])
 def test_doctor_shows_stages_and_cause(
     api: FakeCluster, send: Submitter, play: Play, size: tuple[int, int]
@@ -91,7 +117,7 @@ def test_doctor_without_answer_leaves_keys_working(
 ) -> None:
     send(HELLO)
     answer = Event()
-    api.before("list events", answer.wait)
+    api.before("list events", lambda: answer.wait() and None)
 
     async def act(screen: Screen) -> None:
         await screen.shows(ID)
@@ -222,7 +248,7 @@ def test_end_does_not_wait_for_server(api: FakeCluster, send: Submitter, play: P
 
     async def act(screen: Screen) -> None:
         await screen.shows(ID)
-        api.before("list events", answer.wait)
+        api.before("list events", lambda: answer.wait() and None)
         await screen.press("d")
         await screen.until(lambda: api.count("list events"))
         await screen.press("ctrl+c")
