@@ -8,9 +8,9 @@ from threading import enumerate as enumerate_threads
 
 import pytest
 
-from kubectl_sky import kinds
+from kubectl_sky import kinds, users
 from kubectl_sky.errors import Forbidden
-from kubectl_sky.ui.app import SkyApp
+from kubectl_sky.ui.app import SkyApp, run
 from kubectl_sky.ui.views import DoctorView, HelpView, TaskList
 from tests.actions.conftest import Submitter
 from tests.builders import ID
@@ -287,3 +287,12 @@ def test_no_color_leaves_states_as_words(
         await screen.shows(ID, "pending")
 
     play(act)
+
+
+def test_run_raises_bug_of_interface(api: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(app: SkyApp, **options: object) -> None:
+        app.bug = ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(SkyApp, "run", fail)
+    with pytest.raises(ZeroDivisionError):
+        run(api.session(), users.named("alice"), None, True)
