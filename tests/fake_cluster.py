@@ -63,7 +63,7 @@ _REASONS = {
     410: "Expired",
     429: "TooManyRequests",
 }
-_VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
 def lost() -> None:
@@ -349,6 +349,12 @@ class FakeCluster:
             raise problems.exists(asked.kind.resource, name)
         item = asked.body | {"metadata": metadata | {"name": name, "namespace": asked.namespace}}
         return 201, (item if asked.query.get("dryRun") else self._store(path, item))
+
+    def _update(self, asked: _Asked) -> tuple[int, Json]:
+        live, version = self._existing(asked), asked.body["metadata"]["resourceVersion"]
+        if version != live["metadata"]["resourceVersion"]:
+            raise problems.conflict(asked.kind.resource, asked.name, "resourceVersion")
+        return 200, self._store(asked.path, asked.body)
 
     def _patch(self, asked: _Asked) -> tuple[int, Json]:
         live, body = self._existing(asked), asked.body

@@ -1,13 +1,13 @@
 """`serve`: run a service, update it, show it and delete it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic, sleep
 from typing import Any
 
 from kubectl_sky import kinds, names
-from kubectl_sky.actions import contexts, gather, preflight, taskfile
+from kubectl_sky.actions import submit, taskfile
 from kubectl_sky.actions.apply import (
     add_owners,
     admit,
@@ -15,9 +15,8 @@ from kubectl_sky.actions.apply import (
     owner_reference,
     shared_objects,
 )
-from kubectl_sky.actions.preflight import Existing, refuse_foreign
-from kubectl_sky.actions.submit import Options
-from kubectl_sky.actions.taskfile import TaskFile
+from kubectl_sky.actions.preflight import refuse_foreign
+from kubectl_sky.actions.submit import Options, Prepared
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.apply import apply_all
@@ -45,9 +44,8 @@ from kubectl_sky.observe.services import (
     status_of,
 )
 from kubectl_sky.plan.serving import Serving
-from kubectl_sky.render.manifests import Manifest, Manifests, redacted
+from kubectl_sky.render.manifests import Manifest
 from kubectl_sky.users import User
-from kubectl_sky.workloads.decide import Decision, decide
 
 _POLL_SECONDS = 1.0
 _NOTE_SECONDS = 10.0  # between notes on what replicas wait for
@@ -55,48 +53,27 @@ _RUNNERS = {kinds.DEPLOYMENT: kinds.REPLICA_SET, kinds.RAY_SERVICE: kinds.RAY_CL
 _CLAIMED = (*_RUNNERS, kinds.SERVICE, kinds.HPA)  # kinds with the name of the service
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """A decided service, before anything is sent."""
-
-    session: Session
-    task_file: TaskFile
-    decision: Decision
-    manifests: Manifests
-    user: User
-
-    @property
-    def serving(self) -> Serving:
-        """The service."""
-        serving = self.decision.plans[0].serving
-        assert serving
-        return serving
-
-    def named(self) -> list[Manifest]:
-        """Return the objects with the name of the service, which all versions share."""
-        return [item for item in self.manifests.own if _is_named(item.object, self.serving.name)]
-
-
 def up(options: Options, ui: UI) -> ServiceStatus | None:
     """Create a service and wait until its replicas are ready; None for a dry run.
 
     Raises SkyError: NameTaken if the name is in use, TaskFailed if the replicas do not get ready.
     """
-    prepared = _prepare(options, ui)
-    session, name = prepared.session, prepared.serving.name
-    wanted = [objects.known_kind(item.object) for item in reversed(prepared.named())]
+    prepared = _plan(options, ui)
+    session, serving = prepared.session, _serving(prepared)
+    wanted = [objects.known_kind(item.object) for item in reversed(_named(prepared))]
     for kind in dict.fromkeys((*wanted, *_RUNNERS)):  # the Deployment first
-        live = _live(session, kind, name)
+        live = _live(session, kind, serving.name)
         if live and (kind in wanted or _is_service(live)):
-            raise _taken(live, prepared.user)
-    existing = _check(prepared, ui)
+            raise _taken(live, prepared.facts.user)
+    prepared = submit.check(prepared, ui)
     if options.dry_run == "server":
-        apply(session, prepared.decision, existing, ui, dry_run=True)
-    if _preview(options, prepared, ui):
+        apply(session, prepared.decision, prepared.existing, ui, dry_run=True)
+    if options.dry_run != "none":
+        ui.preview(prepared.shown)
         return None
-    apply(session, prepared.decision, existing, ui)
-    ui.note(f'service "{name}" created')
-    return _follow(session, prepared.serving, options, ui)
+    apply(session, prepared.decision, prepared.existing, ui)
+    ui.note(f'service "{serving.name}" created')
+    return _follow(session, serving, options, ui)
 
 
 def update(options: Options, ui: UI) -> ServiceStatus | None:
@@ -104,50 +81,42 @@ def update(options: Options, ui: UI) -> ServiceStatus | None:
 
     The old replicas serve until the new ones are ready. Raises SkyError like `up`.
     """
-    prepared = _prepare(options, ui)
-    session, name = prepared.session, prepared.serving.name
-    live = find(session, prepared.user, name)
+    prepared = _plan(options, ui)
+    session, serving = prepared.session, _serving(prepared)
+    live = find(session, prepared.facts.user, serving.name)
     if _is_unchanged(prepared, live):
-        ui.note(f'service "{name}" unchanged')
+        ui.note(f'service "{serving.name}" unchanged')
         return status(session, live)
     current = _claimed(prepared, live)
-    existing = _check(prepared, ui)
+    prepared = submit.check(prepared, ui)
     if options.dry_run == "server":
-        admit(session, prepared.manifests.workload)
-    if _preview(options, prepared, ui):
+        admit(session, prepared.existing.manifests.workload)
+    if options.dry_run != "none":
+        ui.preview(prepared.shown)
         return None
-    _replace(prepared, existing, live, current)
+    _replace(prepared, live, current)
     _prune(session, live, prepared.decision.id)
-    ui.note(f'service "{name}" updated')
-    return _follow(session, prepared.serving, options, ui)
+    ui.note(f'service "{serving.name}" updated')
+    return _follow(session, serving, options, ui)
 
 
-def _prepare(options: Options, ui: UI) -> _Prepared:
+def _plan(options: Options, ui: UI) -> Prepared:
     task_file = taskfile.load(options.source, ui)
-    task_file, connection = contexts.choose(task_file, options.connection)
-    task_file = replace(task_file, given_id=False)  # the id of a version, not of a task
-    session = Session.connect(connection)
-    facts = gather.facts(session, task_file, options.user)
-    decision = decide(task_file.entries, facts, task_file.settings)
-    manifests = task_file.render(decision.plans)
-    return _Prepared(session, task_file, decision, manifests, facts.user)
+    # The id is that of a version, which is always new.
+    return submit.plan(options, replace(task_file, given_id=False), Session.connect)
 
 
-def _check(prepared: _Prepared, ui: UI) -> Existing:
-    task_file, decision = prepared.task_file, prepared.decision
-    existing = preflight.check(prepared.session, task_file, decision, prepared.manifests)
-    ui.notes((*task_file.remarks, *decision.notes, *existing.notes))
-    return existing
+def _serving(prepared: Prepared) -> Serving:
+    """Return the service of a file."""
+    serving = prepared.decision.plans[0].serving
+    assert serving
+    return serving
 
 
-def _preview(options: Options, prepared: _Prepared, ui: UI) -> bool:
-    """Show the manifests of a dry run; return whether this is one."""
-    if options.dry_run == "none":
-        return False
-    plans = prepared.decision.plans
-    show = options.show_secrets
-    ui.preview(prepared.manifests if show else prepared.task_file.render(map(redacted, plans)))
-    return True
+def _named(prepared: Prepared) -> list[Manifest]:
+    """Return the objects with the name of the service, which all versions share."""
+    name, manifests = _serving(prepared).name, prepared.existing.manifests.own
+    return [item for item in manifests if _is_named(item.object, name)]
 
 
 def _is_named(item: Json, name: str) -> bool:
@@ -222,23 +191,23 @@ def find_all(session: Session, namespace: str | None, user: User | None) -> list
     return sorted(ours, key=lambda item: item["metadata"]["creationTimestamp"], reverse=True)
 
 
-def _is_unchanged(prepared: _Prepared, live: Json) -> bool:
+def _is_unchanged(prepared: Prepared, live: Json) -> bool:
     """Return whether the file gives the objects of the version that runs, under its id."""
-    entry = prepared.task_file.entries[0]
+    (entry,) = prepared.task_file.entries
     entry = replace(entry, task_id=live["metadata"]["labels"].get(names.TASK_ID, entry.task_id))
     task_file = replace(prepared.task_file, entries=(entry,))
-    facts = gather.facts(prepared.session, task_file, prepared.user.name)
-    (plan,) = decide(task_file.entries, facts, task_file.settings).plans
-    for manifest in task_file.render([plan]).own:
+    session, serving = prepared.session, _serving(prepared)
+    same = submit.decided(prepared.options, task_file, session, prepared.facts)
+    for manifest in same.existing.manifests.own:
         item, kind = manifest.object, objects.known_kind(manifest.object)
-        current = _live(prepared.session, kind, item["metadata"]["name"])
+        current = _live(session, kind, item["metadata"]["name"])
         if current is None:
             return False
-        if kind == kinds.DEPLOYMENT and prepared.serving.scaling:
+        if kind == kinds.DEPLOYMENT and serving.scaling:
             item = _with_replicas(item, current)
         if foreign_fields(item, current):
             return False
-    surplus = None if prepared.serving.scaling else _live(prepared.session, kinds.HPA, plan.name)
+    surplus = None if serving.scaling else _live(session, kinds.HPA, serving.name)
     return surplus is None
 
 
@@ -248,22 +217,22 @@ def _with_replicas(item: Json, live: Json) -> Json:
     return item | {"spec": item["spec"] | {"replicas": wanted}}
 
 
-def _claimed(prepared: _Prepared, live: Json) -> dict[str, Json]:
+def _claimed(prepared: Prepared, live: Json) -> dict[str, Json]:
     """Return the live Service and autoscaler of a service, by kind. Raises NameTaken."""
-    found = {live["kind"]: live}
-    (workload,) = prepared.manifests.workload
+    current, name = {live["kind"]: live}, _serving(prepared).name
+    (workload,) = prepared.existing.manifests.workload
     if workload.object["kind"] != live["kind"]:
-        message = f'service "{prepared.serving.name}" is a {live["kind"]}'
+        message = f'service "{name}" is a {live["kind"]}'
         raise NameTaken(message, "run `kubectl sky serve down` first to change its backend")
     for kind in (kinds.SERVICE, kinds.HPA):
-        item = _live(prepared.session, kind, prepared.serving.name)
-        wanted = any(manifest.object["kind"] == kind.kind for manifest in prepared.named())
+        item = _live(prepared.session, kind, name)
+        wanted = any(manifest.object["kind"] == kind.kind for manifest in _named(prepared))
         if item and _belongs(item, live):
-            found[kind.kind] = item
+            current[kind.kind] = item
         elif item and wanted:
-            message = f'{kind.kind} "{prepared.serving.name}" is not part of the service'
+            message = f'{kind.kind} "{name}" is not part of the service'
             raise NameTaken(message, "rename it, or run the service under another name")
-    return found
+    return current
 
 
 def _belongs(item: Json, deployment: Json) -> bool:
@@ -271,13 +240,14 @@ def _belongs(item: Json, deployment: Json) -> bool:
     return any(owner["uid"] == deployment["metadata"]["uid"] for owner in owners)
 
 
-def _replace(prepared: _Prepared, existing: Existing, live: Json, current: dict[str, Json]) -> None:
+def _replace(prepared: Prepared, live: Json, current: dict[str, Json]) -> None:
     """Send the objects of a version, then the Deployment; undo the former if that fails."""
-    session, named = prepared.session, prepared.named()
-    owner = owner_reference(live)
-    admit(session, prepared.manifests.workload)
-    versioned = [_owned(item.object, owner) for item in prepared.manifests.own if item not in named]
-    with shared_objects(session, prepared.manifests.shared, existing.shared or {}, False) as shared:
+    session, named, serving = prepared.session, _named(prepared), _serving(prepared)
+    owner, manifests = owner_reference(live), prepared.existing.manifests
+    admit(session, manifests.workload)
+    versioned = [_owned(item.object, owner) for item in manifests.own if item not in named]
+    existing = prepared.existing.shared or {}
+    with shared_objects(session, manifests.shared, existing, False) as shared:
         applied = apply_all(session, [versioned], refuse_foreign)
         try:
             sharers = [
@@ -292,7 +262,7 @@ def _replace(prepared: _Prepared, existing: Existing, live: Json, current: dict[
                 if before is None:
                     objects.create(session, _owned(item, owner))
                 else:
-                    objects.replace_object(session, _replacing(item, before, prepared.serving))
+                    objects.replace_object(session, _replacing(item, before, serving))
         except (SkyError, KeyboardInterrupt):
             unused = not _has_version(session, live, prepared.decision.id)
             for done in applied:
@@ -300,7 +270,7 @@ def _replace(prepared: _Prepared, existing: Existing, live: Json, current: dict[
                     kind = objects.known_kind(done.object)
                     objects.delete_by_uid(session, kind, done.object["metadata"])
             raise
-    if not prepared.serving.scaling and kinds.HPA.kind in current:
+    if not serving.scaling and kinds.HPA.kind in current:
         objects.delete_by_uid(session, kinds.HPA, current[kinds.HPA.kind]["metadata"])
 
 
@@ -340,9 +310,8 @@ def _replacing(item: Json, live: Json, serving: Serving) -> Json:
 def _prune(session: Session, deployment: Json, version: str) -> None:
     """Delete the ConfigMaps and Secrets of versions that no ReplicaSet can return to."""
     name, namespace = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
-    selector = f"{names.SERVICE}={name}"
     used = {version} | {pod_labels(item).get(names.TASK_ID) for item in _parts(session, deployment)}
-    for item in objects.list_all(session, kinds.CONFIG_MAP, namespace, label_selector=selector):
+    for item in _list_labelled(session, kinds.CONFIG_MAP, namespace, name):
         if item["metadata"]["labels"].get(names.TASK_ID) in used or not _belongs(item, deployment):
             continue
         base = item["metadata"]["name"]
@@ -354,51 +323,72 @@ def _prune(session: Session, deployment: Json, version: str) -> None:
         objects.delete_by_uid(session, kinds.CONFIG_MAP, item["metadata"])
 
 
-def status(session: Session, deployment: Json, explain: bool = True) -> ServiceStatus:
-    """Return the status of a service; `explain` reads why replicas are not ready."""
-    return status_of(_read(session, deployment, explain))
+def status(session: Session, live: Json) -> ServiceStatus:
+    """Return the status of a service, and why replicas are not ready."""
+    core, metadata = CoreManager(session), live["metadata"]
+    (service,) = _read(session, [live], metadata["namespace"], metadata["name"])
+    events = _allowed(lambda: core.list_events(metadata["namespace"]))
+    return status_of(replace(service, events=events, cluster_nodes=_allowed(core.list_nodes)))
 
 
-def _read(session: Session, deployment: Json, explain: bool) -> ServiceObjects:
-    metadata = deployment["metadata"]
-    name, namespace = metadata["name"], metadata["namespace"]
-    selector, core = f"{names.SERVICE}={name}", CoreManager(session)
+def statuses(session: Session, namespace: str | None, user: User | None) -> list[ServiceStatus]:
+    """Return the status of all services, newest first, with one request per kind."""
+    services = find_all(session, namespace, user)
+    return [status_of(item) for item in _read(session, services, namespace)] if services else []
 
-    def optional(read: Callable[[], Any]) -> Any:  # noqa: ANN401 -- JSON
-        try:
-            return read()
-        except (Forbidden, NotFound):
-            return None
 
-    def mine(kind: Kind) -> Json | None:
-        item = optional(lambda: objects.get(session, kind, name, namespace))
-        return item if item and _belongs(item, deployment) else None
+def _read(
+    session: Session, services: Sequence[Json], namespace: str | None, name: str = ""
+) -> list[ServiceObjects]:
+    """Return the objects of services, or of the one with a name, with one request per kind."""
+    runners = dict.fromkeys(map(objects.known_kind, services))
+    parts = [item for kind in runners for item in _list_parts(session, kind, namespace, name)]
+    pods = _list_labelled(session, kinds.POD, namespace, name)
+    addresses = _allowed(lambda: _list_labelled(session, kinds.SERVICE, namespace, name))
+    autoscalers = _allowed(lambda: _list_labelled(session, kinds.HPA, namespace, name))
 
-    return ServiceObjects(
-        deployment,
-        _parts(session, deployment),
-        core.list_pods(namespace, selector),
-        mine(kinds.SERVICE),
-        mine(kinds.HPA),
-        (optional(lambda: core.list_events(namespace)) or ()) if explain else (),
-        (optional(core.list_nodes) or ()) if explain else (),
-    )
+    def owned(items: Iterable[Json], live: Json) -> Json | None:
+        named = (item for item in items if item["metadata"]["name"] == live["metadata"]["name"])
+        return next((item for item in named if _belongs(item, live)), None)
+
+    return [
+        ServiceObjects(live, parts, pods, owned(addresses, live), owned(autoscalers, live))
+        for live in services
+    ]
+
+
+def _allowed(read: Callable[[], list[Json]]) -> list[Json]:
+    try:
+        return read()
+    except Forbidden:
+        return []
+
+
+def _list_labelled(
+    session: Session, kind: Kind, namespace: str | None, name: str = ""
+) -> list[Json]:
+    """List the objects of services, or of one by name."""
+    selector = f"{names.SERVICE}={name}" if name else names.SERVICE
+    return objects.list_all(session, kind, namespace, label_selector=selector)
 
 
 def _parts(session: Session, live: Json) -> list[Json]:
     """Return the ReplicaSets of a Deployment, or the RayClusters of a RayService."""
-    kind, metadata = _RUNNERS[objects.known_kind(live)], live["metadata"]
-    selector = f"{names.SERVICE}={metadata['name']}" if kind == kinds.REPLICA_SET else ""
-    items = objects.list_all(session, kind, metadata["namespace"], label_selector=selector)
-    return [item for item in items if controller(item) == live["metadata"]["uid"]]
+    metadata = live["metadata"]
+    items = _list_parts(session, objects.known_kind(live), metadata["namespace"], metadata["name"])
+    return [item for item in items if controller(item) == metadata["uid"]]
+
+
+def _list_parts(session: Session, kind: Kind, namespace: str | None, name: str = "") -> list[Json]:
+    if kind == kinds.DEPLOYMENT:
+        return _list_labelled(session, _RUNNERS[kind], namespace, name)
+    return objects.list_all(session, _RUNNERS[kind], namespace)  # KubeRay copies no labels
 
 
 def pods(session: Session, live: Json) -> Sequence[Mapping[str, Any]]:
     """Return the pods of a service, oldest first: a pod's position is the replica's number."""
     metadata = live["metadata"]
-    labelled = CoreManager(session).list_pods(
-        metadata["namespace"], f"{names.SERVICE}={metadata['name']}"
-    )
+    labelled = _list_labelled(session, kinds.POD, metadata["namespace"], metadata["name"])
     return own_pods(live, _parts(session, live), labelled)
 
 
@@ -436,16 +426,17 @@ def down(session: Session, user: User, references: Sequence[str]) -> list[str]:
 
     Also delete what an interrupted `up` left without a Deployment. Raises UnknownName.
     """
-    found: list[Json] = []
+    items: list[Json] = []
     for reference in references:
         try:
-            found.append(find(session, user, reference))
+            items.append(find(session, user, reference))
         except UnknownName:
-            leftovers = list(_leftovers(session, user, reference))
-            if not leftovers:
+            name = names.dns_label(reference.removeprefix("service/"), "service")
+            remaining = leftovers(session, user, name)
+            if not remaining:
                 raise
-            found += leftovers
-    return delete(session, found)
+            items += remaining
+    return delete(session, items)
 
 
 def delete(session: Session, items: Iterable[Json]) -> list[str]:
@@ -457,10 +448,15 @@ def delete(session: Session, items: Iterable[Json]) -> list[str]:
     return list(dict.fromkeys(deleted))
 
 
-def _leftovers(session: Session, user: User, reference: str) -> Iterator[Json]:
-    name = names.dns_label(reference.removeprefix("service/"), "service")
-    for kind in (kinds.SERVICE, kinds.HPA):
-        item = _live(session, kind, name)
-        owned = item and (item["metadata"].get("ownerReferences") or not _is_service(item))
-        if item and not owned and user.owns(item["metadata"]):
-            yield {"apiVersion": kind.api_version, "kind": kind.kind} | item
+def leftovers(session: Session, user: User, name: str = "") -> list[Json]:
+    """Return what interrupted calls of `up` left without a Deployment, of one service or of all."""
+    namespace = session.namespace
+    items = _allowed(lambda: _list_labelled(session, kinds.SERVICE, namespace, name))
+    items += _allowed(lambda: _list_labelled(session, kinds.HPA, namespace, name))
+    return [
+        item
+        for item in items
+        if _is_service(item)
+        and not item["metadata"].get("ownerReferences")
+        and user.owns(item["metadata"])
+    ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from kubectl_sky.actions import contexts, gather, preflight, taskfile, upload
@@ -16,6 +16,7 @@ from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import UserError
+from kubectl_sky.facts import Facts
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests, redacted
@@ -44,11 +45,15 @@ class Options:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A checked file, and what submit will send and upload for it."""
+    """A file, and what submit will send and upload for it.
+
+    Nothing exists in `existing` until `check` has compared the tasks with the cluster.
+    """
 
     options: Options
     task_file: TaskFile
     session: Session
+    facts: Facts
     decision: Decision
     existing: Existing
 
@@ -123,7 +128,7 @@ def prepare_all(
     """Check and plan all files; sends nothing. Raises SkyError."""
     task_files = taskfile.load_all([options.source for options in files], ui)
     return [
-        _prepare(options, task_file, ui, connect or Session.connect)
+        check(plan(options, task_file, connect or Session.connect), ui)
         for options, task_file in zip(files, task_files, strict=True)
     ]
 
@@ -136,18 +141,30 @@ def _send(file: Prepared, ui: UI) -> Submitted:
     return submitted
 
 
-def _prepare(
-    options: Options, task_file: TaskFile, ui: UI, connect: Callable[[Connection], Session]
+def plan(
+    options: Options, task_file: TaskFile, connect: Callable[[Connection], Session]
 ) -> Prepared:
-    """Plan the tasks of a file, and check them against the cluster."""
+    """Connect, and plan the tasks of a file. Raises SkyError."""
     task_file, connection = contexts.choose(task_file, options.connection)
     session = connect(connection)
     facts = gather.facts(session, task_file, options.user)
+    return decided(options, task_file, session, facts)
+
+
+def decided(options: Options, task_file: TaskFile, session: Session, facts: Facts) -> Prepared:
+    """Plan the tasks of a file by what is known of the cluster. Raises SkyError."""
     decision = decide(task_file.entries, facts, task_file.settings)
-    existing = preflight.check(session, task_file, decision, task_file.render(decision.plans))
+    existing = Existing(task_file.render(decision.plans))
+    return Prepared(options, task_file, session, facts, decision, existing)
+
+
+def check(prepared: Prepared, ui: UI) -> Prepared:
+    """Compare the planned tasks with the cluster, and show all notes. Raises SkyError."""
+    task_file, decision = prepared.task_file, prepared.decision
+    existing = preflight.check(prepared.session, task_file, decision, prepared.existing.manifests)
     ui.notes((*task_file.remarks, *decision.notes, *existing.notes))
     ui.notes(upload.notes(decision.plans, task_file.archives, existing))
-    return Prepared(options, task_file, session, decision, existing)
+    return replace(prepared, existing=existing)
 
 
 def _check_followable(files: Sequence[Prepared]) -> None:

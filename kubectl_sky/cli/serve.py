@@ -195,8 +195,7 @@ def status(
     if name:
         _print(serve.status(session, serve.find(session, scope.user, name)), form)
         return
-    items = serve.find_all(session, scope.namespace, scope.user)
-    services = [serve.status(session, item, explain=False) for item in items]
+    services = serve.statuses(session, scope.namespace, scope.user)
     if form == "name":
         for item in services:
             output.out(f"service/{item.name}")
@@ -246,7 +245,12 @@ def logs(
 
 @command.command("down", examples=["serve down llm", "serve down --all --yes"])
 @click.argument("names", nargs=-1, metavar="[NAME...]")
-@click.option("--all", "everything", is_flag=True, help="Delete all your services.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Delete all your services, and what an interrupted `up` left.",
+)
 @options.cluster
 @options.yes
 @options.output("json", "yaml", "name")
@@ -265,9 +269,10 @@ def down(
     session = cluster.session()
     user = identity.user(session, cluster.user)
     if everything:
-        items = serve.find_all(session, session.namespace, user)
-        if items and not yes:
-            options.confirm(f"Delete {output.count(len(items), 'service')}?")
+        items = serve.find_all(session, session.namespace, user) + serve.leftovers(session, user)
+        services = {item["metadata"]["name"] for item in items}
+        if services and not yes:
+            options.confirm(f"Delete {output.count(len(services), 'service')}?")
         deleted = serve.delete(session, items)
     else:
         deleted = serve.down(session, user, names)

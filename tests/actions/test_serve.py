@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -9,18 +10,21 @@ import pytest
 
 from kubectl_sky import kinds, names, users
 from kubectl_sky.actions import serve
-from kubectl_sky.actions.preflight import Existing
-from kubectl_sky.actions.submit import Options
+from kubectl_sky.actions.submit import Options, Prepared
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import NameTaken, TaskFailed, UnknownName, Unreachable
+from kubectl_sky.errors import TaskFailed, UnknownName, Unreachable
 from kubectl_sky.kinds import Kind
 from kubectl_sky.observe.services import State
+from kubectl_sky.plan import labels
 from kubectl_sky.plan.serving import Serving
+from tests.actions.conftest import Run
+from tests.fake_cluster import FakeCluster
 
 Json = dict[str, Any]
 SESSION = cast(Session, SimpleNamespace(namespace="default"))
+WEB = "name: web\nservice: {replicas: 2}\nresources: {ports: 8080}\nrun: serve\n"
 LABELS = {"kubectl-sky/service": "web", "username": "alice"}
 
 
@@ -37,25 +41,79 @@ def live(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[Kind, Json]]:
     yield items
 
 
+@pytest.fixture
+def services(api: FakeCluster, tmp_path: Path) -> FakeCluster:
+    """A cluster with the kinds of services, and files of two services."""
+    api.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA}
+    for name in ("web", "chat"):
+        (tmp_path / f"{name}.yaml").write_text(WEB.replace("web", name))
+    return api
+
+
 def test_find_foreign_deployment_does_not_hide_rayservice(live: dict[Kind, Json]) -> None:
     live[kinds.DEPLOYMENT] = make_item(kinds.DEPLOYMENT, {})
     live[kinds.RAY_SERVICE] = make_item(kinds.RAY_SERVICE, LABELS)
     assert serve.find(SESSION, users.named("alice"), "web")["kind"] == "RayService"
 
 
-def test_up_name_of_service_with_other_backend_is_taken(
-    live: dict[Kind, Json], monkeypatch: pytest.MonkeyPatch
+def test_up_name_of_service_with_other_backend_is_taken(services: FakeCluster, run: Run) -> None:
+    services.kinds.add(kinds.RAY_SERVICE)
+    ray = make_item(kinds.RAY_SERVICE, LABELS)
+    services.put(ray | {"metadata": ray["metadata"] | {"name": "web"}})
+    code, _, stderr = run("serve", "up", "web.yaml", "--detach")
+    assert (code, services.writes) == (2, [])
+    assert 'service "web" already exists' in stderr
+
+
+def test_status_several_services_lists_each_kind_once(services: FakeCluster, run: Run) -> None:
+    for name in ("web", "chat"):
+        assert run("serve", "up", f"{name}.yaml", "--detach")[0] == 0
+    services.requests.clear()
+    code, stdout, _ = run("serve", "status")
+    assert code == 0
+    assert {line.split()[0] for line in stdout.splitlines()[1:]} == {"web", "chat"}
+    assert sorted(text for text in services.requests if text.startswith("list")) == [
+        "list deployments",
+        "list horizontalpodautoscalers",
+        "list pods",
+        "list replicasets",
+        "list services",
+    ]
+    assert "web.default.svc:8080" in stdout
+
+
+def test_update_unchanged_gathers_facts_once_and_writes_nothing(
+    services: FakeCluster, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    live[kinds.DEPLOYMENT] = make_item(kinds.DEPLOYMENT, LABELS)
-    prepared = SimpleNamespace(
-        session=SESSION,
-        serving=SimpleNamespace(name="web"),
-        user=users.named("alice"),
-        named=lambda: [SimpleNamespace(object=make_item(kinds.RAY_SERVICE, LABELS))],
-    )
-    monkeypatch.setattr(serve, "_prepare", lambda options, ui: prepared)
-    with pytest.raises(NameTaken, match="already exists"):
-        serve.up(cast(Options, None), cast(UI, None))
+    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
+    services.requests.clear()
+    monkeypatch.setattr(labels, "__version__", "9.9.9")  # of a newer plugin
+    code, _, stderr = run("serve", "update", "web.yaml", "--detach")
+    assert (code, services.writes) == (0, [])
+    assert 'service "web" unchanged' in stderr
+    assert services.count("create selfsubjectreviews") == 1
+
+
+def test_update_changed_file_replaces_the_deployment(services: FakeCluster, run: Run) -> None:
+    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
+    services.requests.clear()
+    code, _, stderr = run("serve", "update", "web.yaml", "--detach", "--env", "A=b")
+    assert code == 0 and 'service "web" updated' in stderr
+    assert services.count("update deployments web") == 1
+
+
+def test_down_all_also_deletes_what_an_interrupted_up_left(services: FakeCluster, run: Run) -> None:
+    for name in ("web", "chat"):
+        assert run("serve", "up", f"{name}.yaml", "--detach")[0] == 0
+    orphan = services.get(kinds.SERVICE, "web")
+    services.remove(kinds.DEPLOYMENT, "web")
+    del orphan["metadata"]["ownerReferences"]
+    services.put(orphan)
+    foreign = make_item(kinds.SERVICE, {"username": "alice"})
+    services.put(foreign | {"metadata": foreign["metadata"] | {"name": "other"}})
+    code, stdout, _ = run("serve", "down", "--all", "--yes")
+    assert (code, stdout) == (0, "service/chat deleted\nservice/web deleted\n")
+    assert [name for name in services.names() if name.startswith("services")] == ["services other"]
 
 
 def test_follow_rayservice_not_ready_fails_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +138,7 @@ def test_update_failed_deletes_objects_of_version_only_if_not_sent(
 ) -> None:
     workload = make_item(kinds.DEPLOYMENT, LABELS)
     workload["metadata"]["uid"] = "1"
-    labels = {"metadata": {"labels": {names.TASK_ID: version}}}
+    template = {"metadata": {"labels": {names.TASK_ID: version}}}
     script = make_item(kinds.CONFIG_MAP, LABELS)
     script["metadata"] |= {"name": "web-new", "uid": "2"}
     removed: list[str] = []
@@ -94,25 +152,21 @@ def test_update_failed_deletes_objects_of_version_only_if_not_sent(
     monkeypatch.setattr(serve, "apply_all", lambda *given: applied)
     monkeypatch.setattr(serve, "_replacing", lambda item, *given: item)
     monkeypatch.setattr(objects, "replace_object", lose)
-    current = workload | {"spec": {"template": labels}}
+    current = workload | {"spec": {"template": template}}
     monkeypatch.setattr(objects, "get", lambda *given: current)
     monkeypatch.setattr(
         objects, "delete_by_uid", lambda session, kind, metadata: removed.append(metadata["name"])
     )
+    plan = SimpleNamespace(serving=SimpleNamespace(name="web", scaling=None), id="new")
+    item = SimpleNamespace(object=workload)
+    manifests = SimpleNamespace(workload=(), own=[item], shared=())
     prepared = SimpleNamespace(
         session=SESSION,
-        serving=SimpleNamespace(name="web", scaling=None),
-        decision=SimpleNamespace(id="new"),
-        manifests=SimpleNamespace(workload=(), own=(), shared=()),
-        named=lambda: [SimpleNamespace(object=workload)],
+        decision=SimpleNamespace(id="new", plans=[plan]),
+        existing=SimpleNamespace(manifests=manifests, shared=None),
     )
     with pytest.raises(Unreachable):
-        serve._replace(
-            cast(serve._Prepared, prepared),
-            cast(Existing, SimpleNamespace(shared=None)),
-            workload,
-            {"Deployment": workload},
-        )
+        serve._replace(cast(Prepared, prepared), workload, {"Deployment": workload})
     assert removed == deleted
 
 

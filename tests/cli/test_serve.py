@@ -18,6 +18,7 @@ def test_names_without_services_are_no_line(
     monkeypatch.setattr(options.ClusterFlags, "session", lambda self: session)
     monkeypatch.setattr(options, "scope", lambda *given: SimpleNamespace(namespace="", user=None))
     monkeypatch.setattr("kubectl_sky.actions.identity.user", lambda *given: None)
-    monkeypatch.setattr(serve, "find_all", lambda *given: [])
+    for name in ("find_all", "leftovers"):
+        monkeypatch.setattr(serve, name, lambda *given: [])
     done = CliRunner().invoke(command, [*arguments, "-o", "name"], catch_exceptions=False)
     assert (done.exit_code, done.stdout) == (0, "")
