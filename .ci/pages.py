@@ -19,7 +19,12 @@ import reference  # noqa: E402 - beside this file
 from kubectl_sky.cli.main import COMMANDS, sky  # noqa: E402 - of this checkout
 
 # Files beside docs/ that are pages of the site.
-PAGES = {"README.md": "index.md", "SECURITY.md": "security.md", "CHANGELOG.md": "changelog.md"}
+PAGES = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "README.md": "index.md",
+    "SECURITY.md": "security.md",
+}
 # Sources of pages that are generated: links to them are links to the pages.
 GENERATED = {
     "schemas/task.json": "reference/task-fields.md",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 LINK = re.compile(r"\]\(([^)\s:]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
@@ -19,7 +19,7 @@ def anchors(page: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.exists()], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_links_of_page_exist(page: Path) -> None:
     broken = []
     for link in LINK.findall(FENCE.sub("", page.read_text())):

@@ -7,6 +7,7 @@ import pytest
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.controllers_install import NAMES, controllers_install
 from kubectl_sky.render import manifests
+from kubectl_sky.workloads import registry
 
 Json = dict[str, Any]
 
@@ -29,6 +30,18 @@ def test_controllers_install_has_no_wildcards_secrets_or_right_to_create_workloa
             text = str(rule)
             assert "*" not in text and "secrets" not in text and "exec" not in text
             assert "create" not in rule["verbs"] or rule["resources"] == ["leases"]
+
+
+def test_controllers_install_tasks_may_lead_kinds_of_all_backends() -> None:
+    granted = {
+        (group, resource)
+        for role in of_kind(rendered(None, ("tasks",)), "Role", "ClusterRole")
+        for rule in role["rules"]
+        if {"delete", "list", "patch", "watch"} <= set(rule["verbs"])
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    assert {(kind.group, kind.plural) for kind in registry.KINDS} <= granted
 
 
 def test_controllers_install_in_namespace_has_no_cluster_wide_objects() -> None:

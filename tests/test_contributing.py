@@ -1,0 +1,137 @@
+"""The pages for contributors name what exists: modules, paths, commits and tested versions."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kubectl_sky.cluster import exec as cluster_exec
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "kubectl_sky"
+MAP, RECIPES = ROOT / "docs" / "code-map.md", ROOT / "docs" / "recipes.md"
+SUPPORT = ROOT / "docs" / "support.md"
+CODE = re.compile(r"`([^`\n]+)`")
+FENCE = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PLACEHOLDER = re.compile(r"NAME|NN-")
+COMMIT = re.compile(r"`([0-9a-f]{7})`")
+# Folders of code that only commits touch which add something of the recipe's kind.
+CHECKED_FOLDERS = {"schemas", "templates"} | {
+    f"kubectl_sky/{folder}" for folder in ("cli", "plan", "spec", "workloads")
+}
+MODULES = ROOT / "tests" / "cluster" / "modules"
+
+
+def git(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+
+
+def paths_in(text: str) -> set[str]:
+    """Return the paths in code and in commands; generated ones and placeholders are left out."""
+    words = {word for block in FENCE.findall(text) for word in block.split()}
+    words |= set(CODE.findall(FENCE.sub("", text)))
+    return {
+        word
+        for word in words
+        if re.fullmatch(r"(docs|examples|kubectl_sky|schemas|templates|tests)/[\w./-]+", word)
+        and not PLACEHOLDER.search(word)
+    }
+
+
+def sections(text: str) -> dict[str, str]:
+    """Return the text below each heading of the second level."""
+    parts = re.split(r"^## (.*)\n", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_code_map_names_every_module_and_no_other() -> None:
+    text = sections(MAP.read_text())
+    rows = [line.split("|") for line in text["Folders"].splitlines() if line.startswith("| `")]
+    folders = {name for row in rows for name in CODE.findall(row[1])} - {"kubectl_sky/"}
+    table = text["Modules that all layers use"]
+    modules = {name for row in table.splitlines() for name in CODE.findall(row.split(" | ")[0])}
+    listed = git("ls-files", "--cached", "--others", "--exclude-standard", "kubectl_sky").stdout
+    entries = [line.split("/")[1:] for line in listed.splitlines() if (ROOT / line).exists()]
+    assert folders == {parts[0] for parts in entries if len(parts) > 1}
+    assert modules - {"kubectl_sky/"} == {parts[0] for parts in entries if len(parts) == 1}
+
+
+def test_code_map_first_files_exist() -> None:
+    for line in sections(MAP.read_text())["Folders"].splitlines():
+        if line.startswith("| `") and "`kubectl_sky/`" not in line:
+            _, folder, _, first, _ = line.split("|")
+            for name in CODE.findall(first):
+                assert (PACKAGE / folder.strip(" `") / name).is_file(), (folder, name)
+
+
+def test_code_map_picture_has_layers_of_import_linter() -> None:
+    (picture,) = FENCE.findall(sections(MAP.read_text())["Layers"])
+    rows = [re.split(r" {3,}(?=\S)", line.strip())[:-1] for line in picture.splitlines()]
+    drawn = [set(re.findall(r"\w+", " ".join(row))) for row in rows]
+    project = (ROOT / "pyproject.toml").read_text()
+    (layers,) = re.findall(r"^layers = \[\n(.*?)^\]", project, re.MULTILINE | re.DOTALL)
+    linted = [set(re.findall(r"\w+", line)) for line in layers.splitlines()]
+    assert drawn[:-1] == linted[:-1]
+    assert drawn[-1] < linted[-1], "the words are a selection"
+
+
+@pytest.mark.parametrize("page", [MAP, RECIPES, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
+def test_contributor_page_names_only_existing_paths(page: Path) -> None:
+    paths = paths_in(page.read_text())
+    assert paths
+    assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.skipif(
+    git("rev-parse", "--is-shallow-repository").stdout.strip() != "false", reason="no history"
+)
+@pytest.mark.parametrize("recipe", ["Add a command", "Add a field", "Add a backend"])
+def test_recipe_names_files_that_example_commits_touched(recipe: str) -> None:
+    """Every folder of the example commits' code, whatever its files were called then."""
+    text = sections(RECIPES.read_text())[recipe]
+    named = {folder for path in CODE.findall(text) if (folder := folder_of(path))}
+    for commit in COMMIT.findall(text):
+        shown = git("show", "--name-only", "--format=", commit)
+        assert shown.returncode == 0, shown.stderr
+        touched = {folder_of(path) for path in shown.stdout.splitlines()}
+        assert touched & CHECKED_FOLDERS <= named, commit
+
+
+def folder_of(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def test_recipe_commits_are_named() -> None:
+    for title, text in sections(RECIPES.read_text()).items():
+        assert COMMIT.search(text), title
+
+
+@pytest.mark.parametrize(
+    ("title", "folder", "module"),
+    [
+        ("Kueue", "kueue", "sigs.k8s.io/kueue"),
+        ("JobSet", "jobset", "sigs.k8s.io/jobset"),
+        ("AppWrapper", "appwrapper", "github.com/project-codeflare/appwrapper"),
+        ("MPI operator", "mpi-operator", "github.com/kubeflow/mpi-operator"),
+        ("KubeRay", "kuberay", "github.com/ray-project/kuberay/ray-operator"),
+    ],
+)
+def test_support_page_has_versions_of_tested_controllers(
+    title: str, folder: str, module: str
+) -> None:
+    text = (MODULES / folder / "go.mod").read_text()
+    (version,) = re.findall(rf"^\s+{re.escape(module)} v(\S+)", text, re.MULTILINE)
+    assert f"| {title} | {version} |" in SUPPORT.read_text()
+
+
+def test_support_page_has_tested_kubernetes_and_oldest_python() -> None:
+    text = SUPPORT.read_text()
+    (version,) = re.findall(r"k8s.io/kubernetes v(\S+)", (MODULES / "kube" / "go.mod").read_text())
+    assert f"| {version} built from its Go modules" in text
+    (oldest,) = re.findall(
+        r'^requires-python = ">=(.*)"', (ROOT / "pyproject.toml").read_text(), re.M
+    )
+    assert f"| Python | {oldest} and newer | {oldest} (everything)" in text
+    source = Path(cluster_exec.__file__).read_text()
+    assert f"| Kubernetes | {re.findall('Kubernetes (.*) or newer', source)[0]} and newer |" in text
