@@ -7,13 +7,10 @@ from pathlib import Path
 import pytest
 
 from kubectl_sky.cluster import exec as cluster_exec
+from tests.test_layout import CODE, FENCE, MAP, ROOT, sections
 
-ROOT = Path(__file__).parent.parent
-PACKAGE = ROOT / "kubectl_sky"
-MAP, RECIPES = ROOT / "docs" / "code-map.md", ROOT / "docs" / "recipes.md"
+RECIPES = ROOT / "docs" / "recipes.md"
 SUPPORT = ROOT / "docs" / "support.md"
-CODE = re.compile(r"`([^`\n]+)`")
-FENCE = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PLACEHOLDER = re.compile(r"NAME|NN-")
 COMMIT = re.compile(r"`([0-9a-f]{7})`")
 # Folders of code that only commits touch which add something of the recipe's kind.
@@ -39,43 +36,6 @@ def paths_in(text: str) -> set[str]:
     }
 
 
-def sections(text: str) -> dict[str, str]:
-    """Return the text below each heading of the second level."""
-    parts = re.split(r"^## (.*)\n", text, flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
-
-
-def test_code_map_names_every_module_and_no_other() -> None:
-    text = sections(MAP.read_text())
-    rows = [line.split("|") for line in text["Folders"].splitlines() if line.startswith("| `")]
-    folders = {name for row in rows for name in CODE.findall(row[1])} - {"kubectl_sky/"}
-    table = text["Modules that all layers use"]
-    modules = {name for row in table.splitlines() for name in CODE.findall(row.split(" | ")[0])}
-    listed = git("ls-files", "--cached", "--others", "--exclude-standard", "kubectl_sky").stdout
-    entries = [line.split("/")[1:] for line in listed.splitlines() if (ROOT / line).exists()]
-    assert folders == {parts[0] for parts in entries if len(parts) > 1}
-    assert modules - {"kubectl_sky/"} == {parts[0] for parts in entries if len(parts) == 1}
-
-
-def test_code_map_first_files_exist() -> None:
-    for line in sections(MAP.read_text())["Folders"].splitlines():
-        if line.startswith("| `") and "`kubectl_sky/`" not in line:
-            _, folder, _, first, _ = line.split("|")
-            for name in CODE.findall(first):
-                assert (PACKAGE / folder.strip(" `") / name).is_file(), (folder, name)
-
-
-def test_code_map_picture_has_layers_of_import_linter() -> None:
-    (picture,) = FENCE.findall(sections(MAP.read_text())["Layers"])
-    rows = [re.split(r" {3,}(?=\S)", line.strip())[:-1] for line in picture.splitlines()]
-    drawn = [set(re.findall(r"\w+", " ".join(row))) for row in rows]
-    project = (ROOT / "pyproject.toml").read_text()
-    (layers,) = re.findall(r"^layers = \[\n(.*?)^\]", project, re.MULTILINE | re.DOTALL)
-    linted = [set(re.findall(r"\w+", line)) for line in layers.splitlines()]
-    assert drawn[:-1] == linted[:-1]
-    assert drawn[-1] < linted[-1], "the words are a selection"
-
-
 @pytest.mark.parametrize("page", [MAP, RECIPES, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
 def test_contributor_page_names_only_existing_paths(page: Path) -> None:
     paths = paths_in(page.read_text())
@@ -89,7 +49,7 @@ def test_contributor_page_names_only_existing_paths(page: Path) -> None:
 @pytest.mark.parametrize("recipe", ["Add a command", "Add a field", "Add a backend"])
 def test_recipe_names_files_that_example_commits_touched(recipe: str) -> None:
     """Every folder of the example commits' code, whatever its files were called then."""
-    text = sections(RECIPES.read_text())[recipe]
+    text = sections(RECIPES)[recipe]
     named = {folder for path in CODE.findall(text) if (folder := folder_of(path))}
     for commit in COMMIT.findall(text):
         shown = git("show", "--name-only", "--format=", commit)
@@ -103,7 +63,7 @@ def folder_of(path: str) -> str:
 
 
 def test_recipe_commits_are_named() -> None:
-    for title, text in sections(RECIPES.read_text()).items():
+    for title, text in sections(RECIPES).items():
         assert COMMIT.search(text), title
 
 

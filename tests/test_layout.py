@@ -1,6 +1,7 @@
 """Project rules that linters do not check: names and file locations."""
 
 import ast
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,6 +41,10 @@ TOP_LEVEL = {
     "web",
 }
 
+MAP = ROOT / "docs" / "code-map.md"
+CODE = re.compile(r"`([^`\n]+)`")
+FENCE = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -71,14 +76,49 @@ def violations(path: Path) -> Iterator[str]:
 
 
 def test_layout_top_level_has_only_known_entries() -> None:
-    listed = subprocess.run(
-        ["git", "ls-tree", "--name-only", "HEAD"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert set(listed.stdout.split()) <= TOP_LEVEL
+    assert set(git("ls-tree", "--name-only", "HEAD").split()) <= TOP_LEVEL
+
+
+def git(*arguments: str) -> str:
+    command = ["git", *arguments]
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+def sections(page: Path) -> dict[str, str]:
+    """Return the text below each heading of the second level."""
+    parts = re.split(r"^## (.*)\n", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_code_map_names_every_module_and_no_other() -> None:
+    text = sections(MAP)
+    rows = [line.split("|") for line in text["Folders"].splitlines() if line.startswith("| `")]
+    folders = {name for row in rows for name in CODE.findall(row[1])} - {"kubectl_sky/"}
+    table = text["Modules that all layers use"]
+    modules = {name for row in table.splitlines() for name in CODE.findall(row.split(" | ")[0])}
+    listed = git("ls-files", "--cached", "--others", "--exclude-standard", "kubectl_sky")
+    entries = [line.split("/")[1:] for line in listed.splitlines() if (ROOT / line).exists()]
+    assert folders == {parts[0] for parts in entries if len(parts) > 1}
+    assert modules - {"kubectl_sky/"} == {parts[0] for parts in entries if len(parts) == 1}
+
+
+def test_code_map_first_files_exist() -> None:
+    for line in sections(MAP)["Folders"].splitlines():
+        if line.startswith("| `") and "`kubectl_sky/`" not in line:
+            _, folder, _, first, _ = line.split("|")
+            for name in CODE.findall(first):
+                assert (PACKAGE / folder.strip(" `") / name).is_file(), (folder, name)
+
+
+def test_code_map_picture_has_layers_of_import_linter() -> None:
+    (picture,) = FENCE.findall(sections(MAP)["Layers"])
+    rows = [re.split(r" {3,}(?=\S)", line.strip())[:-1] for line in picture.splitlines()]
+    drawn = [set(re.findall(r"\w+", " ".join(row))) for row in rows]
+    project = (ROOT / "pyproject.toml").read_text()
+    (layers,) = re.findall(r"^layers = \[\n(.*?)^\]", project, re.MULTILINE | re.DOTALL)
+    linted = [set(re.findall(r"\w+", line)) for line in layers.splitlines()]
+    assert drawn[:-1] == linted[:-1]
+    assert drawn[-1] < linted[-1], "the words are a selection"
 
 
 def test_layout_length_and_parameters_are_counted() -> None:
