@@ -11,7 +11,7 @@ import click
 from kubectl_sky.cli import commands, options, tasks
 from kubectl_sky.cli.terminal import Printer, Terminal
 from kubectl_sky.errors import UserError
-from kubectl_sky.observe.logs import Form, Output
+from kubectl_sky.observe.logs import Form, Output, Template
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.logs import LogRequest
@@ -48,12 +48,21 @@ def pattern(context: click.Context, param: click.Parameter, value: str | None) -
         raise click.BadParameter(message, context, param) from None
 
 
+def _template(context: click.Context, param: click.Parameter, value: str | None) -> Template | None:
+    """Parse `--template`."""
+    try:
+        return Template(value) if value is not None else None
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, param) from None
+
+
 @commands.command(
     "logs",
     examples=[
         "logs train -f",
         "logs train --rank 0,4-7 --grep loss",
         "logs train --tail 100 -o json",
+        "logs train -t --template {time}:{rank}:{text}",
     ],
 )
 @click.argument("task", required=False)
@@ -67,6 +76,18 @@ def pattern(context: click.Context, param: click.Parameter, value: str | None) -
 @click.option("--tail", type=int, help="Show only the last lines of each node; -1 shows all.")
 @click.option("--since", type=options.DURATION, help="Show only lines of the last 90s, 5m, 2h.")
 @click.option("--timestamps", is_flag=True, help="Show the time of each line.")
+@click.option(
+    "-t",
+    "local",
+    is_flag=True,
+    help="Show the time of each line as short local time: 11-21 04:47:04.",
+)
+@click.option(
+    "--template",
+    callback=_template,
+    metavar="TEXT",
+    help="Print each line in this form; the fields are {task}, {rank}, {pod}, {time}, {text}.",
+)
 @click.option(
     "-p", "--previous", is_flag=True, help="Show the log of the container before its restart."
 )
@@ -120,12 +141,17 @@ def command(
     With -f, the exit code is that of the task: 4 if it failed. When a node has failed for good, the
     task's other nodes are stopped: by the cluster, or by -f with the backends jobs and volcano.
 
-    With -o json each line is an object with task, rank, pod, time and text.
+    With -o json each line is an object with task, rank, pod, time and text. A --template has the
+    same fields; {time} is the local time with -t.
     """
     from kubectl_sky.actions.follow import follow, show
 
     if flags["invert"] and not flags["grep"]:
         raise UserError("-v requires --grep", "add --grep REGEX")
+    if flags["local"] and (flags["timestamps"] or flags["form"] == Output.JSON):
+        raise UserError("-t cannot be combined with --timestamps or -o json", "choose one of them")
+    if flags["template"] and flags["form"]:
+        raise UserError("--template cannot be combined with -o", "choose one of them")
     ui = Terminal(_printer(flags))
     request = _request(following, flags)
     session = cluster.session()
@@ -141,6 +167,8 @@ def _printer(flags: Mapping[str, Any]) -> Printer:
     form = Form(
         output=Output(flags["form"] or Output.TEXT),
         stamped=_with_timestamps(flags),
+        local=flags["local"],
+        template=flags["template"],
         grep=flags["grep"],
         invert=flags["invert"],
     )
@@ -148,7 +176,12 @@ def _printer(flags: Mapping[str, Any]) -> Printer:
 
 
 def _with_timestamps(flags: Mapping[str, Any]) -> bool:
-    return bool(flags["timestamps"]) or flags["form"] == Output.JSON
+    template: Template | None = flags["template"]
+    return (
+        bool(flags["timestamps"] or flags["local"])
+        or flags["form"] == Output.JSON
+        or bool(template and template.has_time)
+    )
 
 
 def _request(following: bool, flags: Mapping[str, Any]) -> "LogRequest":

@@ -1,15 +1,20 @@
-"""Format log lines: plain, coloured by node, or as JSON, with an optional filter."""
+"""Format log lines: plain, coloured by node, by a template or as JSON; with a filter."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, tzinfo
 from enum import StrEnum
+from functools import lru_cache
+from string import Formatter
 
 from kubectl_sky.observe.escapes import harmless, plain
 from kubectl_sky.regex import Regex
 
 # SGR codes that are readable on dark and light backgrounds, in the usual order
 _COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
+_SECOND = len("2026-11-21T04:47:04")  # a timestamp without its fraction and zone
+FIELDS = ("task", "rank", "pod", "time", "text")  # of JSON lines and of templates
 
 
 class Output(StrEnum):
@@ -34,19 +39,49 @@ class Origin:
     prefix: str = ""
 
 
+class Template:
+    """A template of log lines with fields in braces: `{time} {rank} {text}`.
+
+    Only the names of fields are accepted, without attributes, indexes, formats and conversions.
+    """
+
+    def __init__(self, text: str) -> None:
+        """Parse a template. Raises ValueError with what is wrong."""
+        self._parts: list[tuple[bytes, str]] = []  # text, and the field that follows it
+        for literal, name, spec, conversion in Formatter().parse(text):
+            if name is not None and (name not in FIELDS or spec or conversion):
+                suffix = (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
+                fields = ", ".join(f"{{{field}}}" for field in FIELDS)
+                raise ValueError(f"unknown field {{{name}{suffix}}}; the fields are {fields}")
+            self._parts.append((literal.encode(), name or ""))
+
+    @property
+    def has_time(self) -> bool:
+        """Whether it needs the timestamps of the lines."""
+        return any(name == "time" for _, name in self._parts)
+
+    def line(self, values: dict[str, bytes]) -> bytes:
+        """Return a line; `values` has every field."""
+        return b"".join(literal + (values[name] if name else b"") for literal, name in self._parts)
+
+
 @dataclass(frozen=True)
 class Form:
     """How log lines are printed, and which ones.
 
     `terminal` means that the output is a terminal, where lines must not have side effects.
-    `stamped` means that lines begin with a timestamp. `grep` must match a line, or with `invert`
-    must not match it.
+    `stamped` means that lines begin with a timestamp; `local` prints it in local time and without
+    the year (in the time zone `zone`; None: that of the computer). `template` replaces prefix and
+    line. `grep` must match a line, or with `invert` must not match it.
     """
 
     output: Output = Output.TEXT
     color: bool = False
     terminal: bool = False
     stamped: bool = False
+    local: bool = False
+    zone: tzinfo | None = None
+    template: Template | None = None
     grep: Regex | None = None
     invert: bool = False
 
@@ -60,6 +95,10 @@ class Form:
             complete = complete or lines[-1] is not last
         if self.output is Output.JSON:
             return self._json(origin, lines)
+        if self.template:
+            return self._from_template(self.template, origin, lines)
+        if self.local:
+            lines = [b" ".join((self._time(line), line.partition(b" ")[2])) for line in lines]
         if self.terminal:
             lines = [harmless(line) for line in lines]
         prefix = b"" if self.output is Output.RAW else self._prefix(origin)
@@ -69,6 +108,29 @@ class Form:
         assert self.grep
         text = line.partition(b" ")[2] if self.stamped else line
         return bool(self.grep.search(text)) is not self.invert
+
+    def _time(self, line: bytes) -> bytes:
+        """Return the timestamp of a line, in local time if that is requested."""
+        stamp = line.partition(b" ")[0]
+        return _local_time(stamp[:_SECOND], stamp[-6:], self.zone) or stamp if self.local else stamp
+
+    def _from_template(self, template: Template, origin: Origin, lines: Sequence[bytes]) -> bytes:
+        """Return the lines as the template has them; each ends with a newline."""
+        values = {
+            "task": plain(origin.task).encode(),
+            "rank": str(origin.rank).encode(),
+            "pod": plain(origin.pod).encode(),
+            "time": b"",
+        }
+        result = []
+        for line in lines:
+            text = line
+            if self.stamped:
+                values["time"], text = self._time(line), line.partition(b" ")[2]
+            if self.terminal:
+                values["time"], text = harmless(values["time"]), harmless(text)
+            result.append(template.line(values | {"text": text}) + b"\n")
+        return b"".join(result)
 
     def _split(self, line: str) -> Sequence[str]:
         """Return the timestamp and the text of a line."""
@@ -94,6 +156,17 @@ class Form:
         pairs = zip(strings, strings, strict=True)
         objects = [f'{head}, "time": {time}, "text": {text}}}\n' for time, text in pairs]
         return "".join(objects).encode()
+
+
+@lru_cache(maxsize=1024)  # many lines have the same second
+def _local_time(second: bytes, end: bytes, zone: tzinfo | None) -> bytes:
+    """Return a time as stern's short timestamps: `11-21 04:47:04`; empty if invalid."""
+    offset = end if end[:1] in b"+-" else b"Z"
+    try:
+        moment = datetime.fromisoformat((second + offset).decode()).astimezone(zone)
+    except (ValueError, OverflowError):
+        return b""
+    return f"{moment:%m-%d %H:%M:%S}".encode()
 
 
 def prefixed(lines: Sequence[bytes], prefix: bytes, complete: bool) -> bytes:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from kubectl_sky import regex
 from kubectl_sky.observe.escapes import harmless, plain
-from kubectl_sky.observe.logs import Form, Origin, Output
+from kubectl_sky.observe.logs import Form, Origin, Output, Template
 
 NODE = Origin("t1", 1, "node-1", "pod-a", "node-1")
 LONELY = Origin("t1", 0, "node-0", "pod-a")
@@ -129,3 +130,59 @@ def test_log_form_grep_nested_repetition_is_linear() -> None:
     form = Form(grep=regex.compiled(b"(a+)+$"))
     assert form.block(NODE, [line, b"aaa", "é".encode()], True).endswith(b"aaa\n")
     assert not Form(grep=regex.compiled("^[é]$".encode())).block(NODE, [b"\xc3", b"e"], True)
+
+
+IST = timezone(timedelta(hours=5, minutes=30))
+
+
+@pytest.mark.parametrize(
+    ("stamp", "expected"),
+    [
+        ("2026-11-21T22:47:04.123456789Z", "11-22 04:17:04"),
+        ("2026-11-21T22:47:04Z", "11-22 04:17:04"),
+        ("2026-11-21T22:47:04.5+02:00", "11-22 02:17:04"),
+        ("2026-11-99T22:47:04Z", "2026-11-99T22:47:04Z"),  # a stranger's answer
+        ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59Z"),  # no such year in that zone
+    ],
+)
+def test_log_form_local_time_is_short(stamp: str, expected: str) -> None:
+    form = Form(stamped=True, local=True, zone=IST)
+    line = f"{stamp} loss = 5".encode()
+    assert form.block(NODE, [line], True) == f"node-1 | {expected} loss = 5\n".encode()
+
+
+def test_log_form_template_has_fields_of_json() -> None:
+    template = Template("{{{time}}} {task}/{rank}@{pod}: {text}")
+    form = Form(stamped=True, template=template)
+    line = b"2026-11-21T22:47:04.5Z a {rank} \xff"
+    expected = b"{2026-11-21T22:47:04.5Z} t1/1@pod-a: a {rank} \xff\n"
+    assert form.block(NODE, [line], False) == expected
+    local = Form(stamped=True, local=True, zone=IST, template=Template("{time}|{text}"))
+    assert local.block(NODE, [line], True) == b"11-22 04:17:04|a {rank} \xff\n"
+    assert Form(template=Template("{time}{text}")).block(NODE, [b"a b"], True) == b"a b\n"
+
+
+def test_log_form_template_on_terminal_is_harmless() -> None:
+    form = Form(terminal=True, stamped=True, template=Template("{pod} {time} {text}"))
+    origin = Origin("t1", 0, "node-0", "pod\x1b[2J")
+    block = form.block(origin, [b"2026\x1b]0;x\x07 \x1b[2Ja\xe2\x80\xae"], True)
+    assert block == b"pod 2026 a<U+202E>\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "{}",
+        "{0}",
+        "{node}",
+        "{text.__class__}",
+        "{text[0]}",
+        "{text!r}",
+        "{text:>999999999}",
+        "{text:{rank}}",
+    ],
+)
+def test_log_template_other_than_field_names_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"unknown field|Single|expected"):
+        Template(text)

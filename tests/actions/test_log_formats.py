@@ -1,0 +1,61 @@
+"""Timestamps and templates of `logs`, over a cluster in memory."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.actions.conftest import Run, Submitter
+from tests.builders import ID
+from tests.fake_cluster import FakeCluster
+
+TASK = "name: train\nrun: echo hello\n"
+
+
+@pytest.fixture(autouse=True)
+def _in_kolkata(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "IST-5:30")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.fixture(autouse=True)
+def _task(api: FakeCluster, send: Submitter) -> None:
+    send(TASK)
+    api.log(api.start(f"train-{ID}"), b"one\ntwo\n")
+    api.finish(f"train-{ID}")
+
+
+def test_logs_local_time_is_short(run: Run) -> None:
+    assert run("logs", ID, "-t") == (0, "01-01 05:30:00 one\n01-01 05:30:00 two\n", "")
+
+
+def test_logs_timestamps_stay_as_the_cluster_has_them(run: Run) -> None:
+    code, out, _ = run("logs", ID, "--timestamps", "--tail", "1")
+    assert (code, out[:20], out[-6:]) == (0, "2026-01-01T00:00:00.", "Z two\n")
+
+
+def test_logs_template_replaces_line(run: Run) -> None:
+    expected = f"[0] {ID} 05:30 one\n[0] {ID} 05:30 two\n".replace("05:30", "01-01 05:30:00")
+    assert run("logs", ID, "-t", "--template", "[{rank}] {task} {time} {text}")[1] == expected
+    out = run("logs", ID, "--template", "{time}")[1]
+    assert all(line.startswith("2026-01-01T00:00:00.") for line in out.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("-t", "--timestamps"), "-t cannot be combined with --timestamps or -o json"),
+        (("-t", "-o", "json"), "-t cannot be combined with --timestamps or -o json"),
+        (("--template", "{text}", "-o", "raw"), "--template cannot be combined with -o"),
+        (("--template", "{secret}"), "unknown field {secret}; the fields are {task}, {rank},"),
+    ],
+)
+def test_logs_formats_that_exclude_each_other_are_refused(
+    run: Run, flags: tuple[str, ...], message: str
+) -> None:
+    code, out, err = run("logs", ID, *flags)
+    assert (code, out) == (2, "")
+    assert message in err
