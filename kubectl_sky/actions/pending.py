@@ -128,8 +128,7 @@ class StartReporter:
         now = monotonic()
         if any(node.reason == QUEUED for node in task.nodes):
             self._started_at = now  # time in a queue does not count towards the limit
-        task = self._explain(task, now)
-        self._diagnose(task, now)
+        task = self._explained_task(task, now)
         self._report(task, now)
         started = any(node.started or node.restarts for node in task.nodes)
         if self._limit is not None and not started and now > self._started_at + self._limit:
@@ -138,6 +137,15 @@ class StartReporter:
                 f"task {task.id} did not start in time: {reason}",
                 f"it remains submitted; run `kubectl sky doctor {task.id}` for the cause",
             )
+        return task
+
+    def stage(self, task: TaskStatus) -> waiting.Stage | None:
+        """Return the current stage with its cause, without reporting it; None if no node waits."""
+        return waiting.stage(self._explained_task(task, monotonic()), self._cause)
+
+    def _explained_task(self, task: TaskStatus, now: float) -> TaskStatus:
+        task = self._explain(task, now)
+        self._diagnose(task, now)
         return task
 
     def end(self, task: TaskStatus) -> None:
@@ -189,3 +197,33 @@ class StartReporter:
             queued = any(node.reason == QUEUED for node in task.nodes)
             since, limit = (self._begun_at, None) if queued else (self._started_at, self._limit)
             self._ui.waiting(task.id, Waiting(stage.text + self._suffix, since, limit))
+
+
+class WaitReporter:
+    """Show on a live line what unfinished tasks wait for, or where they run.
+
+    `limit` is that of the whole wait in seconds. An interface that is not live gets nothing.
+    """
+
+    def __init__(self, session: Session, ui: UI, limit: float | None) -> None:
+        self._session = session
+        self._ui = ui
+        self._limit = limit
+        self._begun_at = monotonic()
+        self._starts: dict[str, StartReporter] = {}
+
+    def update(self, task: TaskStatus) -> None:
+        """Show the current state of a task."""
+        if not self._ui.live:
+            return
+        start = self._starts.setdefault(task.id, StartReporter(self._session, self._ui))
+        stage = None
+        with suppress(ClusterError):  # the wait goes on without the reason
+            stage = start.stage(task)
+        text = stage.text if stage else waiting.progress(task)
+        self._ui.waiting(task.id, Waiting(text, self._begun_at, self._limit))
+
+    def end(self, task: TaskStatus) -> None:
+        """Show nothing of a task any more."""
+        if self._ui.live:
+            self._ui.waiting(task.id, None)

@@ -16,6 +16,8 @@ from time import monotonic, sleep
 from kubectl_sky.actions import find, stop, watch
 from kubectl_sky.actions.find import Target
 from kubectl_sky.actions.leadership import Leadership
+from kubectl_sky.actions.pending import WaitReporter
+from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import NotFound, SkyError, TaskFailed
@@ -86,21 +88,23 @@ def wait_for_all(
     session: Session,
     targets: Sequence[Target],
     timeout: float | None,
-    note: Note,
+    ui: UI,
     leads: bool = False,
 ) -> list[Target]:
     """Wait for all tasks and pipelines. Raises SkyError after `timeout` seconds."""
     deadline = None if timeout is None else monotonic() + timeout
+    reporter = WaitReporter(session, ui, timeout)
 
     def wait_for_task(task: TaskStatus) -> TaskStatus:
         if task.incomplete:
-            note(f"{task.name}: {task.note}; {task.next_step}")
-        finished = watch.wait_until_finished(session, task, deadline)
+            ui.note(f"{task.name}: {task.note}; {task.next_step}")
+        finished = watch.wait_until_finished(session, task, deadline, reporter.update)
+        reporter.end(task)
         if not finished.over and _stop_surviving_nodes(session, finished):
-            note(f"{finished.name}: {finished.note}; the other nodes are being stopped")
+            ui.note(f"{finished.name}: {finished.note}; the other nodes are being stopped")
         return finished
 
-    client = PipelineClient(wait_for_task, note, leads)
+    client = PipelineClient(wait_for_task, ui.note, leads)
     return [
         client.follow(target)
         if isinstance(target, TaskStatus)

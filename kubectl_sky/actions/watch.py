@@ -1,6 +1,6 @@
 """Watch tasks: yield their status after each change."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
@@ -221,8 +221,16 @@ def _record_earlier_failure(session: Session, task: TaskStatus) -> None:
         EvidenceRecorder(session).record_failures(task, owned)
 
 
-def wait_until_finished(session: Session, task: TaskStatus, deadline: float | None) -> TaskStatus:
-    """Wait until a task has succeeded or failed; `deadline` is on the monotonic clock."""
+def wait_until_finished(
+    session: Session,
+    task: TaskStatus,
+    deadline: float | None,
+    report: Callable[[TaskStatus], None] = lambda task: None,
+) -> TaskStatus:
+    """Wait until a task has succeeded or failed; `deadline` is on the monotonic clock.
+
+    `report` gets the unfinished task at least twice a second.
+    """
     if task.state.ended:
         _record_earlier_failure(session, task)
         return task
@@ -232,6 +240,7 @@ def wait_until_finished(session: Session, task: TaskStatus, deadline: float | No
             latest = snapshot.task
         if latest.state.ended:
             return latest
+        report(latest)
         if deadline is not None and monotonic() >= deadline:
             break
     note = f": {latest.note}" if latest.note else ""

@@ -16,7 +16,7 @@ from kubectl_sky.actions.submit import DryRun, Options
 from kubectl_sky.actions.submit import submit as submit_task
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.api.logs import LogLine, lines
-from kubectl_sky.api.notes import LOG, Report
+from kubectl_sky.api.notes import LOG, Notes, Report
 from kubectl_sky.api.task import Manifests, Task
 from kubectl_sky.api.volumes import Volumes
 from kubectl_sky.cluster.connection import Connection
@@ -157,7 +157,7 @@ class Client:
         task failed, and SkyError at the timeout.
         """
         target = find.get(self._session, self._scope, task)
-        (finished,) = pipeline.wait_for_all(self._session, [target], timeout, LOG.info, resume)
+        (finished,) = pipeline.wait_for_all(self._session, [target], timeout, Notes(), resume)
         following.check_outcome(self._session, finished)
         return finished
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 import click
 
 from kubectl_sky.cli import commands, options, output, tasks
+from kubectl_sky.cli.ui import Terminal
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
 
@@ -51,7 +52,7 @@ def command(
         session, options.scope(session, cluster, all_users), references or [None]
     )
     limit = timeout.total_seconds() if timeout else None
-    finished = wait_for_all(session, targets, limit, output.note, leads)
+    finished = wait_for_all(session, targets, limit, Terminal(), leads)
     if form == "name":
         output.out("\n".join(tasks.name(target) for target in finished))
     elif form:

@@ -58,6 +58,16 @@ def stage(task: TaskStatus, cause: str = "") -> Stage | None:
     return Stage(f"{task.name}: {text}", normal=last.reason in NORMAL_REASONS)
 
 
+def progress(task: TaskStatus) -> str:
+    """Return where a started task runs, and how many of its nodes have completed."""
+    running = [node for node in task.nodes if node.state is State.RUNNING]
+    hosts = list(dict.fromkeys(node.host for node in running if node.host))
+    where = f" on {_summarize(hosts)}" if hosts else ""
+    completed = task.count(State.COMPLETED)
+    counted = f"{completed} of {task.num_nodes} nodes completed; " if completed else ""
+    return f"{task.name}: {counted}{task.state}{where}"
+
+
 def _progress(node: NodeStatus) -> tuple[bool, bool, bool]:
     return not is_blocked(node), bool(node.pod), bool(node.host)
 
