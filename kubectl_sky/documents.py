@@ -158,6 +158,24 @@ class TaskList(Document):
     next: NotRequired[Annotated[str | None, "of REST: the cursor of the next page"]]
 
 
+class NotifiedTask(TypedDict):
+    """A finished task."""
+
+    task_id: str
+    name: str
+    namespace: str
+    status: Annotated[str, "`completed` or `failed`"]
+    note: Annotated[str, "why it has failed; may be empty"]
+
+
+class Notification(Document):
+    """What `wait --notify` sends."""
+
+    status: Annotated[str, "`completed`, or `failed` if a task has failed or was stopped"]
+    text: Annotated[str, "the same for people, as chat services show it"]
+    tasks: Annotated[list[NotifiedTask], "empty if the wait ended because a task was stopped"]
+
+
 class Submission(Document):
     """A submit: `submit`, `POST /tasks/submit`."""
 
@@ -557,6 +575,7 @@ KINDS: Mapping[str, type] = {
         Task,
         TaskList,
         Pipeline,
+        Notification,
         Submission,
         SubmissionList,
         Stopped,

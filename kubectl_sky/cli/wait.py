@@ -1,17 +1,41 @@
 """`kubectl sky wait`."""
 
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.cli.ui import Terminal
+from kubectl_sky.errors import TaskFailed
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
 
+if TYPE_CHECKING:
+    from kubectl_sky.actions.find import Target
+
+
+def _url(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Check the URL of --notify before the wait; its path may be a secret."""
+    from kubectl_sky.actions import notify
+
+    try:
+        if value is not None:
+            notify.check(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, param) from None
+    return value
+
 
 @commands.command(
-    "wait", examples=["wait train", "wait train --timeout 1h", "wait PIPELINE --continue"]
+    "wait",
+    examples=[
+        "wait train",
+        "wait train --timeout 1h",
+        "wait PIPELINE --continue",
+        "wait train --notify https://hooks.example.com/T0/B0",
+    ],
 )
 @click.argument("references", nargs=-1, metavar="[TASK...]")
 @options.cluster_all_namespaces
@@ -24,14 +48,22 @@ from kubectl_sky.observe.status import TaskStatus
     help="Release each stage of a pipeline when the one before it has succeeded, and cancel what"
     " is left when one fails, as submit does while it follows.",
 )
+@click.option(
+    "--notify",
+    "url",
+    metavar="URL",
+    envvar="KUBECTL_SKY_NOTIFY",
+    callback=_url,
+    help="POST a JSON document to this https URL when all have finished (default:"
+    " $KUBECTL_SKY_NOTIFY).",
+)
 @options.output("json", "yaml", "name")
 def command(
     references: tuple[str, ...],
     cluster: options.ClusterFlags,
     all_users: bool,
-    timeout: timedelta | None,
-    leads: bool,
     form: str | None,
+    **flags: Any,  # noqa: ANN401 -- click's own types
 ) -> int:
     """Wait until TASKs, or all tasks of pipelines, have completed or failed.
 
@@ -42,17 +74,41 @@ def command(
     When a node of a task has failed for good, its other nodes are stopped: by the cluster, or by
     this command with the backends jobs and volcano.
 
+    --notify sends ids, names, states and reasons, but no logs. If it fails, that is a warning.
+
     With --continue, it resumes pipelines that were submitted with --detach or interrupted.
     """
-    from kubectl_sky.actions import find
+    from kubectl_sky.actions import find, notify
     from kubectl_sky.actions.pipeline import wait_for_all
 
     session = cluster.session()
     targets = find.get_targets(
         session, options.scope(session, cluster, all_users), references or [None]
     )
-    limit = timeout.total_seconds() if timeout else None
-    finished = wait_for_all(session, targets, limit, Terminal(), leads)
+    timeout = flags["timeout"]
+    limit = timeout.total_seconds() if isinstance(timeout, timedelta) else None
+    try:
+        finished = wait_for_all(session, targets, limit, Terminal(), flags["leads"])
+    except TaskFailed as error:
+        _notify(flags["url"], notify.stopped(error.what))
+        raise
+    _print(finished, form)
+    _notify(flags["url"], notify.finished(finished))
+    return 0 if all(target.state is State.COMPLETED for target in finished) else 4
+
+
+def _notify(url: str | None, document: dict[str, object]) -> None:
+    """Send a notification; a failure is a warning."""
+    from kubectl_sky.actions import notify
+
+    problem = notify.send(url, document) if url else ""
+    if problem:
+        output.warning(problem)
+
+
+def _print(finished: "Sequence[Target]", form: str | None) -> None:
+    from kubectl_sky.actions import find
+
     if form == "name":
         output.out("\n".join(tasks.name(target) for target in finished))
     elif form:
@@ -70,4 +126,3 @@ def command(
     else:
         for target in finished:
             output.out(tasks.line(target))
-    return 0 if all(target.state is State.COMPLETED for target in finished) else 4
