@@ -285,6 +285,37 @@ class Usage(Document):
     nodes: list[NodeUsage]
 
 
+class GpuSample(TypedDict):
+    """A GPU as nvidia-smi or rocm-smi shows it in a node; null if that is not known."""
+
+    rank: int
+    pod: str
+    gpu: Annotated[int, "index in the node"]
+    name: str
+    utilization_percent: float | None
+    memory_used_bytes: int | None
+    memory_total_bytes: int | None
+    temperature_celsius: float | None
+    power_watts: float | None
+    power_limit_watts: float | None
+
+
+class GpuFailure(TypedDict):
+    """A node that did not tell its GPUs."""
+
+    rank: int
+    pod: str
+    message: str
+
+
+class GpuUsage(Document):
+    """The usage of the GPUs of a task's running nodes: `top --gpu`."""
+
+    task_id: str
+    gpus: list[GpuSample]
+    failures: list[GpuFailure]
+
+
 class GpuNode(TypedDict):
     """A cluster node with accelerators."""
 
@@ -583,6 +614,7 @@ KINDS: Mapping[str, type] = {
         Diagnosis,
         ClusterCheck,
         Usage,
+        GpuUsage,
         GpuList,
         Queue,
         QueueList,

@@ -1,16 +1,25 @@
 """`gpus` and `top`: report the GPUs of the cluster and the usage of tasks."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Event
 
 from kubectl_sky import kinds, names
 from kubectl_sky.cluster import access, objects
+from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster.core import CoreManager
+from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Forbidden, NotServed
-from kubectl_sky.observe import usage
+from kubectl_sky.errors import ClusterError, Forbidden, NotServed, SkyError, UserError
+from kubectl_sky.observe import gpu_smi, usage
+from kubectl_sky.observe.gpu_smi import Gpu
+from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.usage import AcceleratorNode, Use
 
+_MAX_PARALLEL = 32  # nodes that are asked for their GPUs at a time
+_SMI_SECONDS = 15.0  # of the whole run in one node
+_SMI_BYTES = 1 << 20  # that it may print; of those, 64 KiB are read
 _UNFINISHED_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -48,3 +57,58 @@ def top(session: Session, task: TaskStatus) -> list[Use]:
         raise NotServed("the cluster has no metrics API", "install metrics-server") from error
     pods = CoreManager(session).list_pods(task.namespace, selector)
     return usage.uses(task.nodes, pods, metrics)
+
+
+@dataclass(frozen=True)
+class GpuReport:
+    """The GPUs of a task's running nodes, and the nodes that did not tell theirs."""
+
+    gpus: tuple[Gpu, ...]
+    failures: tuple[tuple[NodeStatus, SkyError], ...]
+
+
+def gpus(session: Session, task: TaskStatus) -> GpuReport:
+    """Run nvidia-smi or rocm-smi in the running nodes of a task, in parallel.
+
+    Raises UserError if no node runs, and the error of the first node if none tells its GPUs.
+    """
+    nodes = [node for node in task.nodes if node.state is State.RUNNING and node.pod]
+    if not nodes:
+        raise UserError(
+            f"no node of task {task.id} is running", f"see `kubectl sky status {task.id}`"
+        )
+    stop = Event()
+
+    def ask(node: NodeStatus) -> list[Gpu] | SkyError:
+        try:
+            return _gpus_of(session, task, node, stop)
+        except SkyError as error:
+            return error
+
+    with ThreadPoolExecutor(_MAX_PARALLEL) as pool:
+        try:
+            answers = list(zip(nodes, pool.map(ask, nodes), strict=True))
+        except BaseException:  # Ctrl-C: otherwise the pool would wait for all programs
+            stop.set()
+            raise
+    report = GpuReport(
+        tuple(gpu for _, answer in answers if isinstance(answer, list) for gpu in answer),
+        tuple((node, answer) for node, answer in answers if isinstance(answer, SkyError)),
+    )
+    if not report.gpus:
+        raise report.failures[0][1]
+    return report
+
+
+def _gpus_of(session: Session, task: TaskStatus, node: NodeStatus, stop: Event) -> list[Gpu]:
+    command = ["/bin/sh", "-c", gpu_smi.SCRIPT]
+    program = Program(task.namespace, node.pod, names.CONTAINER, command)
+    out, err = FirstBytes(limit=_SMI_BYTES), FirstBytes(limit=_SMI_BYTES)
+    pipes = Pipes(stdout=out, stderr=err, seconds=_SMI_SECONDS, stop=stop)
+    code = executing.run(session, program, pipes)
+    if code:
+        raise ClusterError(gpu_smi.failure(code, out.data, err.data))
+    try:
+        return gpu_smi.read(node, out.data)
+    except ValueError as error:
+        raise ClusterError(f"cannot read the GPUs of pod {node.pod}: {error}") from None

@@ -1,26 +1,47 @@
 """`kubectl sky top`."""
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import click
 
 from kubectl_sky.cli import commands, options, output
 
+if TYPE_CHECKING:
+    from kubectl_sky.actions.usage import GpuReport
 
-@commands.command("top", examples=["top train", "top train -o json"])
+
+@commands.command("top", examples=["top train", "top train -o json", "top train --gpu"])
 @click.argument("task", required=False)
 @options.cluster_all_namespaces
 @options.all_users
 @options.output("json", "yaml")
 @options.no_headers
+@click.option(
+    "--gpu",
+    "of_gpus",
+    is_flag=True,
+    help="Show the usage of each GPU: run nvidia-smi or rocm-smi in every running node.",
+)
 def command(
-    task: str | None, cluster: options.ClusterFlags, all_users: bool, form: str | None
+    task: str | None,
+    cluster: options.ClusterFlags,
+    all_users: bool,
+    form: str | None,
+    of_gpus: bool,
 ) -> None:
-    """Show the CPU and memory usage of TASK's nodes, if the cluster measures it."""
+    """Show the CPU and memory usage of TASK's nodes, if the cluster measures it.
+
+    With --gpu, show utilization, memory, temperature and power of each GPU. The image must have
+    nvidia-smi, which device plugins add to most images, or rocm-smi.
+    """
     from kubectl_sky.actions import find, usage
 
     session = cluster.session()
     match = find.get_task(session, options.scope(session, cluster, all_users), task)
+    if of_gpus:
+        _print_gpus(match.id, usage.gpus(session, match), form)
+        return
     samples = usage.top(session, match)
     if form:
         values = [sample.as_json() for sample in samples]
@@ -45,3 +66,39 @@ def command(
 def _percentage(used: Fraction, asked: Fraction) -> str:
     """Format usage as a percentage of the request, like kubectl top."""
     return f"{int(100 * used / asked)}%" if asked else "-"
+
+
+def _print_gpus(task_id: str, report: "GpuReport", form: str | None) -> None:
+    if form:
+        fields = {
+            "task_id": task_id,
+            "gpus": [gpu.as_json() for gpu in report.gpus],
+            "failures": [
+                {"rank": node.index, "pod": node.pod, "message": error.what}
+                for node, error in report.failures
+            ],
+        }
+        output.out(output.document("GpuUsage", fields, form))
+        return
+    rows = [
+        [
+            str(gpu.rank),
+            f"{gpu.index} {gpu.name}".rstrip(),
+            _amount(gpu.utilization, "%"),
+            _of(_amount(gpu.memory_used, "Mi", 2**20), _amount(gpu.memory_total, "Mi", 2**20)),
+            _amount(gpu.temperature, "C"),
+            _of(_amount(gpu.power, "W"), _amount(gpu.power_limit, "W")),
+        ]
+        for gpu in report.gpus
+    ]
+    output.out(output.table(["RANK", "GPU", "UTIL", "MEMORY", "TEMPERATURE", "POWER"], rows))
+    for node, error in report.failures:
+        output.warning(f"{node.name}: {error.what}")
+
+
+def _amount(value: float | None, unit: str, size: int = 1) -> str:
+    return "-" if value is None else f"{int(value / size)}{unit}"
+
+
+def _of(used: str, total: str) -> str:
+    return used if total == "-" else f"{used}/{total}"

@@ -75,7 +75,9 @@ _BUILT_IN: tuple[Right, ...] = (
     *_rights(kinds.POD, "create", "submit", optional=True),
     *_rights(kinds.POD, "get", "logs, submit", subresource="log"),
     # "get" opens a WebSocket before Kubernetes 1.35; since then "create" is needed too.
-    *_rights(kinds.POD, "get create", "exec, cp, submit of large files", subresource="exec"),
+    *_rights(
+        kinds.POD, "get create", "exec, cp, top --gpu, submit of large files", subresource="exec"
+    ),
     *_rights(kinds.POD, "get create", "port-forward", subresource="portforward"),
     *_rights(kinds.CONFIG_MAP, "create patch", "submit"),
     *_rights(kinds.CONFIG_MAP, "delete", "clean, submit that is undone"),

@@ -1,0 +1,153 @@
+"""Read what nvidia-smi or rocm-smi prints in a node of a task: untrusted text.
+
+The fields are those of `nvidia-smi --help-query-gpu` and of `rocm-smi --json`. A value that is not
+a number, such as `[N/A]`, is unknown.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from kubectl_sky.observe.escapes import plain
+from kubectl_sky.observe.nodes import NodeStatus
+
+_QUERY = (
+    "index,name,utilization.gpu,memory.used,memory.total,temperature.gpu,power.draw,power.limit"
+)
+_FIELDS = _QUERY.count(",") + 1
+# Prints the name of the program on the first line. Both paths are those of device plugins.
+SCRIPT = f"""PATH="$PATH:/usr/local/nvidia/bin:/opt/rocm/bin"
+if command -v nvidia-smi > /dev/null; then
+    echo nvidia-smi
+    exec nvidia-smi --query-gpu={_QUERY} --format=csv,noheader,nounits
+elif command -v rocm-smi > /dev/null; then
+    echo rocm-smi
+    exec rocm-smi --showproductname --showuse --showmeminfo vram --showtemp --showpower \\
+        --showmaxpower --json
+fi
+exit 127
+"""
+_MAX_GPUS = 64  # of one node
+_MAX_NAME = 64  # characters
+_MAX_MESSAGE = 200  # characters
+_NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?")
+_MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """The use of a GPU of a node. None: unknown. Memory in bytes, temperature in Celsius."""
+
+    rank: int
+    pod: str
+    index: int
+    name: str
+    utilization: float | None = None  # percent
+    memory_used: float | None = None
+    memory_total: float | None = None
+    temperature: float | None = None
+    power: float | None = None  # watts
+    power_limit: float | None = None
+
+    def as_json(self) -> dict[str, object]:
+        """Return the use as JSON values; null if it is unknown."""
+        return {
+            "rank": self.rank,
+            "pod": self.pod,
+            "gpu": self.index,
+            "name": self.name,
+            "utilization_percent": self.utilization,
+            "memory_used_bytes": _whole(self.memory_used),
+            "memory_total_bytes": _whole(self.memory_total),
+            "temperature_celsius": self.temperature,
+            "power_watts": self.power,
+            "power_limit_watts": self.power_limit,
+        }
+
+
+def read(node: NodeStatus, output: bytes) -> list[Gpu]:
+    """Return the GPUs in the output of SCRIPT. Raises ValueError if there are none."""
+    program, _, text = output.decode(errors="replace").partition("\n")
+    gpus = _nvidia(node, text) if program == "nvidia-smi" else _rocm(node, text)
+    limited = list(islice(gpus, _MAX_GPUS))
+    if not limited:
+        raise ValueError("it prints no GPU")
+    return limited
+
+
+def failure(exit_code: int, output: bytes, errors: bytes) -> str:
+    """Return why SCRIPT failed, with the first line that the program printed."""
+    program, _, text = output.decode(errors="replace").partition("\n")
+    if exit_code == 127 and not program:
+        return "nvidia-smi and rocm-smi not found in the image"
+    lines = f"{text}\n{errors.decode(errors='replace')}".split("\n")
+    first = next((line for line in map(_short, lines) if line), "")
+    name = program if program in ("nvidia-smi", "rocm-smi") else "the program"
+    return f"{name} failed with exit code {exit_code}" + (f": {first}" if first else "")
+
+
+def _short(line: str) -> str:
+    return " ".join(plain(line).split())[:_MAX_MESSAGE]
+
+
+def _nvidia(node: NodeStatus, text: str) -> Iterator[Gpu]:
+    for line in text.split("\n"):
+        cells = [cell.strip() for cell in line.split(",")]
+        if len(cells) < _FIELDS or not re.fullmatch("[0-9]{1,3}", cells[0]):
+            continue
+        split = len(cells) - _FIELDS + 2  # a name may have commas
+        name, numbers = ", ".join(cells[1:split]), list(map(_number, cells[split:]))
+        used, total = (None if value is None else value * _MIB for value in numbers[1:3])
+        yield Gpu(
+            node.index, node.pod, int(cells[0]), _name(name), numbers[0], used, total, *numbers[3:]
+        )
+
+
+def _rocm(node: NodeStatus, text: str) -> Iterator[Gpu]:
+    """Yield the GPUs of rocm-smi's JSON, which warnings may precede."""
+    begin = re.search(r"^\{", text, re.MULTILINE)
+    try:
+        cards = json.JSONDecoder().raw_decode(text, begin.start())[0] if begin else {}
+    except (ValueError, RecursionError):
+        return
+    for key, card in cards.items():
+        index = re.fullmatch("card([0-9]{1,3})", key)
+        if index and isinstance(card, dict):
+            yield Gpu(
+                node.index,
+                node.pod,
+                int(index[1]),
+                _name(str(_first(card, r"Card series", r"Card model") or "")),
+                _number(_first(card, r"GPU use \(%\)")),
+                _number(_first(card, r"VRAM Total Used Memory \(B\)")),
+                _number(_first(card, r"VRAM Total Memory \(B\)")),
+                _number(_first(card, r"Temperature \(Sensor edge\).*", r"Temperature \(Sensor.*")),
+                _number(_first(card, r"(Average|Current Socket) Graphics Package Power.*")),
+                _number(_first(card, r"Max Graphics Package Power.*")),
+            )
+
+
+def _first(card: Mapping[str, Any], *patterns: str) -> object:
+    """Return the first known value whose key matches: the keys depend on the version."""
+    for pattern in patterns:
+        for key, value in card.items():
+            known = isinstance(value, str | int | float) and value not in ("N/A", "")
+            if known and re.fullmatch(pattern, key, re.IGNORECASE):
+                return value
+    return None
+
+
+def _number(value: object) -> float | None:
+    text = str(value)
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def _name(text: str) -> str:
+    return " ".join(plain(text).split())[:_MAX_NAME]
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
