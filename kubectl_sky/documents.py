@@ -84,8 +84,11 @@ class DeletedPod(TypedDict):
     host: NotRequired[str]
     reason: NotRequired[str]
     message: NotRequired[str]
+    started_at: NotRequired[Annotated[str, "when its cluster node accepted it"]]
     ended_at: NotRequired[str]
     exit_code: NotRequired[int]
+    gpus: NotRequired[Annotated[int, "how many it held"]]
+    gpu: NotRequired[Annotated[str, "their model, or the name of the resource"]]
     lines: Annotated[list[str], "its last log lines"]
 
 
@@ -314,6 +317,27 @@ class GpuUsage(Document):
     task_id: str
     gpus: list[GpuSample]
     failures: list[GpuFailure]
+
+
+class GpuHours(TypedDict):
+    """The GPU-hours of a user, a task name or a GPU."""
+
+    key: Annotated[str, "the user, the task name or the GPU, as `by`"]
+    tasks: int
+    gpu_hours: float
+    cost: Annotated[float | None, "null unless the settings have all prices"]
+
+
+class GpuHoursList(Document):
+    """GPU-hours of pods that exist, or whose failure was recorded on this machine: `usage`."""
+
+    since: str
+    by: Annotated[str, "`user`, `name` or `gpu`"]
+    rows: list[GpuHours]
+    total: GpuHours
+    pods: Annotated[int, "existing pods that were counted"]
+    recorded_pods: Annotated[int, "deleted pods that were counted"]
+    unpriced: Annotated[list[str], "GPUs without a price, if there are prices"]
 
 
 class GpuNode(TypedDict):
@@ -615,6 +639,7 @@ KINDS: Mapping[str, type] = {
         ClusterCheck,
         Usage,
         GpuUsage,
+        GpuHoursList,
         GpuList,
         Queue,
         QueueList,

@@ -38,7 +38,8 @@ class Settings:
     of their Services. `code_volume` is the volume for files that are too large for ConfigMaps.
     `fair_share` maps Volcano queues to the policies of plan/fair_share.py. `ray_graphs` has the
     `trusted_hosts` and the address of the `webhook` of the ray controller.
-    `qps_metric` is the metric of the pods that scales services.
+    `qps_metric` is the metric of the pods that scales services. `prices` has the price of an hour
+    of each GPU model.
     """
 
     image: str | None = None
@@ -65,6 +66,7 @@ class Settings:
         default_factory=lambda: MappingProxyType({})
     )
     ray_graphs: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    prices: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:

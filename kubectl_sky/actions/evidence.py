@@ -65,7 +65,12 @@ class EvidenceRecorder:
         evidence_so_far = _read(self._folder, name)
         if evidence_so_far is None or not evidence_so_far.of(task):
             evidence_so_far = Evidence(
-                task.id, task.name, task.namespace, self._session.server, task.created_at
+                task.id,
+                task.name,
+                task.namespace,
+                self._session.server,
+                task.created_at,
+                user=task.user,
             )
         with suppress(OSError):
             updated = evidence_so_far.having(self._failures.values())
@@ -102,17 +107,27 @@ def of_deleted_task(
 
     Of several, the newest task counts.
     """
-    folder, text = _folder(environ), reference.removeprefix("task/")
-    records = [
-        record
-        for record in (_read(folder, name) for name in folder.names())
-        if record and record.server == session.server and namespace in (None, record.namespace)
-    ]
+    text = reference.removeprefix("task/")
+    records = of_scope(session, namespace, environ)
     records.sort(key=lambda record: record.created_at, reverse=True)
     matches = [record for record in records if text in (record.task_id, record.name)] or [
         record for record in records if text and record.task_id.startswith(text)
     ]
     return next(iter(matches), None)
+
+
+def of_scope(
+    session: Session, namespace: str | None, environ: Mapping[str, str] = os.environ
+) -> list[Evidence]:
+    """Return the evidence of all tasks of a cluster, in one namespace or all."""
+    if session.is_for_caller:
+        return []
+    folder = _folder(environ)
+    return [
+        record
+        for record in (_read(folder, name) for name in folder.names())
+        if record and record.server == session.server and namespace in (None, record.namespace)
+    ]
 
 
 def _folder(environ: Mapping[str, str]) -> Folder:

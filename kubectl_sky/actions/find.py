@@ -8,7 +8,9 @@ from kubectl_sky import names
 from kubectl_sky.actions import listing
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import UnknownName, UserError
+from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import ownership, status
+from kubectl_sky.observe.ownership import Ownership
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.users import User
@@ -92,6 +94,16 @@ class _Location:
 def list_tasks(session: Session, scope: Scope) -> list[TaskStatus]:
     """List the tasks in a scope, newest first, with one parallel request per kind."""
     return _statuses(session, scope, {names.TASK: "true"} | scope.labels)
+
+
+def list_owned(session: Session, scope: Scope, shapes: Callable[[Kind], type]) -> Ownership:
+    """List the objects and pods of the tasks in a scope, with the fields of `shapes`."""
+    selector = names.selector_of({names.TASK: "true"} | scope.labels)
+    items, pods = listing.list_workloads_and_pods(session, scope.namespace, selector, shapes)
+    owned = _owned(session, scope, scope.filter_owned(items), pods)
+    for text in owned.ignored:
+        scope.warn(text)
+    return owned
 
 
 def get_task(session: Session, scope: Scope, reference: Reference) -> TaskStatus:
@@ -194,18 +206,18 @@ def _fetch(session: Session, scope: Scope, location: _Location) -> Target:
 
 
 def _statuses(session: Session, scope: Scope, labels: dict[str, str]) -> list[TaskStatus]:
-    folded = _fold(session, scope, *_list_objects(session, scope, labels))
+    folded = status.folded(_owned(session, scope, *_list_objects(session, scope, labels)))
     for text in folded.ignored:
         scope.warn(text)
     return folded.tasks
 
 
-def _fold(
+def _owned(
     session: Session, scope: Scope, items: Sequence[Json], pods: Sequence[Json]
-) -> status.Folded:
+) -> Ownership:
     jobs = listing.list_intermediate_jobs(session, scope.namespace, items, pods)
     owned = ownership.decide(items, pods, jobs, scope.known_uids)
-    return status.folded(listing.explain_missing(session, scope.namespace, owned))
+    return listing.explain_missing(session, scope.namespace, owned)
 
 
 def _list_objects(

@@ -18,11 +18,14 @@ MAX_LABEL_VALUES = 100  # maximum number of values in a label selector
 
 
 def list_workloads_and_pods(
-    session: Session, namespace: str | None, selector: str
+    session: Session,
+    namespace: str | None,
+    selector: str,
+    shapes: Callable[[Kind], type] = list_shapes.shape,
 ) -> tuple[list[Json], list[Json]]:
-    """List workloads and pods in parallel."""
+    """List workloads and pods in parallel; `shapes` has the fields to decode of each kind."""
     *workload_lists, pods = _list_kinds(
-        session, (*registry.KINDS, kinds.POD), namespace, selector, list_shapes.shape
+        session, (*registry.KINDS, kinds.POD), namespace, selector, shapes
     )
     return [item for items in workload_lists for item in items], pods
 

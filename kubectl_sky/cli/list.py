@@ -35,14 +35,18 @@ class _ListRequest:
     form: str | None
     columns: tuple[str, ...]
 
-    def format(self, statuses: Sequence[TaskStatus]) -> str:
+    def format(
+        self,
+        statuses: Sequence[TaskStatus],
+        gpu_hours: Mapping[tuple[str, str], float] | None = None,
+    ) -> str:
         """Format the selected tasks.
 
         If there are none, text formats give an empty string; JSON and YAML give an empty list.
         """
         selected = self.selection.of(statuses)
         if selected or self.form not in (None, "wide", "name"):
-            return tasks.listing(selected, self.form, self.columns)
+            return tasks.listing(selected, self.form, self.columns, gpu_hours)
         return ""
 
 
@@ -95,7 +99,10 @@ class _ListRequest:
 def command(
     cluster: options.ClusterFlags, all_users: bool, form: str | None, **flags: object
 ) -> int:
-    """List your tasks, newest first."""
+    """List your tasks, newest first.
+
+    With -o wide, GPU-HOURS are those of the pods that still exist; see `usage`.
+    """
     request = _list_request(cluster, all_users, form, flags)
     if flags["all_contexts"]:
         return _list_all_contexts(cluster, all_users, request)
@@ -104,10 +111,9 @@ def command(
     if flags["watch"]:
         _watch(session, scope, request)
         return 0
-    from kubectl_sky.actions import find
-
-    selected = request.selection.of(find.list_tasks(session, scope))
-    text = request.format(selected)
+    statuses, gpu_hours = _tasks_and_hours(session, scope, form)
+    selected = request.selection.of(statuses)
+    text = request.format(selected, gpu_hours)
     if text:
         output.out(text)
     if selected:
@@ -116,6 +122,22 @@ def command(
         location = "any namespace" if cluster.all_namespaces else f"namespace {session.namespace}"
         output.note(f"No tasks found in {location}.")
     return 0
+
+
+def _tasks_and_hours(
+    session: "Session", scope: "Scope", form: str | None
+) -> tuple[list[TaskStatus], dict[tuple[str, str], float] | None]:
+    """List the tasks; for the wide format also the GPU-hours of each, by namespace and id."""
+    from kubectl_sky.actions import find, gpu_hours
+
+    if form != "wide":
+        return find.list_tasks(session, scope), None
+    statuses, spans = gpu_hours.of_tasks(session, scope)
+    hours: dict[tuple[str, str], float] = {}
+    for span in spans:
+        key = (span.namespace, span.task_id)
+        hours[key] = hours.get(key, 0) + span.hours()
+    return statuses, hours
 
 
 def _list_request(

@@ -30,8 +30,16 @@ def since(time: str) -> str:
     return age.since(time, datetime.now(UTC))
 
 
-def listing(tasks: Sequence[TaskStatus], form: str | None, columns: Sequence[str]) -> str:
-    """Format a list of tasks; `columns` are the extra ones that the flags request."""
+def listing(
+    tasks: Sequence[TaskStatus],
+    form: str | None,
+    columns: Sequence[str],
+    gpu_hours: Mapping[tuple[str, str], float] | None = None,
+) -> str:
+    """Format a list of tasks; `columns` are the extra ones that the flags request.
+
+    `gpu_hours` has those of each task, by namespace and id, for a column of the wide format.
+    """
     if form == "name":
         return "\n".join(f"task/{task.id}" for task in tasks)
     if form not in (None, "wide"):
@@ -44,13 +52,16 @@ def listing(tasks: Sequence[TaskStatus], form: str | None, columns: Sequence[str
         "NODES",
         "AGE",
         *columns,
-        *(["UPDATED", "NOTE"] if wide else []),
+        *(["UPDATED"] if wide else []),
+        *(["GPU-HOURS"] if wide and gpu_hours is not None else []),
+        *(["NOTE"] if wide else []),
     ]
     rows = list(_rows(tasks))
     if not wide and any(map(_reason, rows)):
         titles.append("REASON")
     titles.sort(key="LABELS".__eq__)  # the last one, as in kubectl
-    cells = [[_CELLS[title](row) for title in titles] for row in rows]
+    make = {**_CELLS, "GPU-HOURS": lambda row: _gpu_hours(row, gpu_hours or {})}
+    cells = [[make[title](row) for title in titles] for row in rows]
     return output.table(titles, cells, cut=_LEAST_IMPORTANT)
 
 
@@ -102,7 +113,15 @@ _CELLS: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = {
     "LABELS": lambda task: names.selector_of(_labels(task)),
 }
 # Columns that a narrow terminal does not show, the first ones first.
-_LEAST_IMPORTANT = ("UPDATED", "JOBS", "USER", "NAMESPACE", "NODES", "AGE")
+_LEAST_IMPORTANT = ("GPU-HOURS", "UPDATED", "JOBS", "USER", "NAMESPACE", "NODES", "AGE")
+
+
+def _gpu_hours(
+    target: TaskStatus | PipelineStatus, gpu_hours: Mapping[tuple[str, str], float]
+) -> str:
+    tasks = [target] if isinstance(target, TaskStatus) else target.tasks
+    hours = [gpu_hours[key] for task in tasks if (key := (task.namespace, task.id)) in gpu_hours]
+    return f"{sum(hours):.1f}" if hours else "-"
 
 
 def _reason(task: TaskStatus | PipelineStatus) -> str:

@@ -6,19 +6,21 @@ from typing import Any
 
 from kubectl_sky.observe.nodes import NodeStatus, Object, end_text, of_pod
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.observe.usage import gpus_of
 from kubectl_sky.workloads.workload import STOPPED
 
 LINES = 50  # lines of each node's log
 BYTES = 64 * 1024  # bytes of those lines
 LOGS = 16  # nodes whose log lines are kept: the first to fail
-_TEXTS = ("name", "pod", "host", "reason", "message", "ended_at")
+_TEXTS = ("name", "pod", "host", "reason", "message", "started_at", "ended_at", "gpu")
 
 
 @dataclass(frozen=True)
 class Death:
     """A failed pod of a node, and its last log lines.
 
-    `exit_code` is None if the container never ran.
+    `exit_code` is None if the container never ran. `gpus` is how many GPUs of the model `gpu` it
+    held since `started_at`; None without GPUs.
     """
 
     rank: int
@@ -30,6 +32,9 @@ class Death:
     ended_at: str = ""
     exit_code: int | None = None
     lines: tuple[str, ...] = ()
+    started_at: str = ""
+    gpus: int | None = None
+    gpu: str = ""
 
     @property
     def end(self) -> str:
@@ -48,7 +53,10 @@ class Death:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The deaths of one task, oldest first, and the identity of the task and server."""
+    """The deaths of one task, oldest first, and the identity of the task and server.
+
+    `user` is the owner, empty in records of earlier versions.
+    """
 
     task_id: str
     name: str
@@ -56,6 +64,7 @@ class Evidence:
     server: str
     created_at: str
     deaths: tuple[Death, ...] = ()
+    user: str = ""
 
     def of(self, task: TaskStatus) -> bool:
         """Return whether it belongs to this task, and not to an older one with its id."""
@@ -97,7 +106,7 @@ def read(value: Any) -> Evidence | None:  # noqa: ANN401 -- any JSON
         fields = {field: str(value[field]) for field in texts}
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
-    return Evidence(**fields, deaths=tuple(parsed))
+    return Evidence(**fields, deaths=tuple(parsed), user=str(value.get("user") or ""))
 
 
 def _last(lines: Sequence[bytes]) -> tuple[str, ...]:
@@ -126,6 +135,7 @@ def _death(task: TaskStatus, pod: Object) -> Death:
     stopped = "deletionTimestamp" in pod["metadata"] and (
         task.workload.fail_fast or (node is not None and node.reason == STOPPED)
     )
+    gpus = gpus_of(pod)
     return Death(
         rank=rank,
         name=status.name,
@@ -135,14 +145,18 @@ def _death(task: TaskStatus, pod: Object) -> Death:
         message=status.message,
         ended_at=status.ended_at,
         exit_code=status.exit_code,
+        started_at=pod.get("status", {}).get("startTime") or "",
+        gpus=gpus.count if gpus else None,
+        gpu=gpus.model if gpus else "",
     )
 
 
 def _read(value: Mapping[str, Any]) -> Death:
     rank = int(value["rank"])
-    code = value.get("exit_code")
+    code, gpus = value.get("exit_code"), value.get("gpus")
     return Death(
         rank=rank,
+        gpus=None if gpus is None else int(gpus),
         exit_code=None if code is None else int(code),
         lines=tuple(str(line) for line in value.get("lines") or ())[-LINES:],
         **{name: str(value.get(name) or "") for name in _TEXTS},

@@ -117,9 +117,33 @@ class PodOwner(TypedDict, total=False):
     metadata: _Metadata
 
 
+class _Resources(TypedDict, total=False):
+    """What a container requests: all that is read of it."""
+
+    resources: dict[str, Any]
+
+
+class _GpuPodSpec(TypedDict, total=False):
+    affinity: Any
+    containers: list[_Resources]
+    nodeName: Any
+    nodeSelector: Any
+
+
+class _GpuPod(TypedDict, total=False):
+    metadata: _Metadata
+    spec: _GpuPodSpec
+    status: dict[str, Any]
+
+
 _SHAPES: Mapping[Kind, type] = {kinds.JOB: _Job, kinds.POD: _Pod}
 
 
 def shape(kind: Kind) -> type:
     """Return the type of a kind's items; kinds without a shape keep the whole spec."""
     return _SHAPES.get(kind, _Item)
+
+
+def with_gpus(kind: Kind) -> type:
+    """Return the type of a kind's items, with what pods request."""
+    return _GpuPod if kind == kinds.POD else shape(kind)

@@ -1,7 +1,7 @@
 """Show who uses the cluster's accelerators, and what the nodes of a task use."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -165,3 +165,34 @@ def uses(
 def _used(metrics: Object, resource: str) -> Fraction:
     usages = (container.get("usage", {}) for container in metrics.get("containers", ()))
     return sum((amount_of(usage.get(resource)) for usage in usages), Fraction(0))
+
+
+@dataclass(frozen=True)
+class Gpus:
+    """The GPUs that a pod requests: their number, and their model or resource name."""
+
+    count: int
+    model: str
+
+
+def gpus_of(pod: Object, labels: Mapping[str, str] | None = None) -> Gpus | None:
+    """Return the GPUs of a pod; None if it has none. `labels` are those of its cluster node."""
+    for resource in RESOURCES:
+        count = int(requested(pod, resource))
+        if count > 0:
+            models = accelerators.from_labels(labels or {}) or _requested_models(pod)
+            return Gpus(count, next(iter(models), resource))
+    return None
+
+
+def _requested_models(pod: Object) -> list[str]:
+    """Return the models in the node selector and the required node affinity of a pod."""
+    spec = pod.get("spec", {})
+    labels: dict[str, str] = dict(spec.get("nodeSelector") or {})
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    for term in required.get("nodeSelectorTerms") or ():
+        for rule in term.get("matchExpressions") or ():
+            if rule.get("operator") == "In" and rule.get("values"):
+                labels.setdefault(rule.get("key", ""), rule["values"][0])
+    return accelerators.from_labels(labels)

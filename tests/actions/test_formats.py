@@ -48,6 +48,7 @@ COMMANDS: dict[str, tuple[str, int]] = {
     "stop": (ID, 0),
     "submit": (f"task.yaml --id {ID}", 0),
     "top": (ID, 0),
+    "usage": ("", 0),
     "users add": ("alice -n default", 0),
     "users list": ("", 0),
     "users remove": ("alice --yes", 0),

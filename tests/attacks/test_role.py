@@ -200,6 +200,7 @@ STEPS = (
     Step("top longlong", says="no metrics API", codes=(3,)),
     Step("queues list", says="Kueue is not installed", codes=(3,)),
     Step("gpus", says="may not list nodes", codes=(3,)),
+    Step("usage", says="counted: 0 existing pods"),
     Step("users show", says="No quota"),
     Step("stop longlong -y"),
     Step("clean -y", says="secrets are not cleaned"),
