@@ -101,7 +101,7 @@ def command(
 ) -> int:
     """List your tasks, newest first.
 
-    With -o wide, GPU-HOURS are those of the pods that still exist; see `usage`.
+    With -o wide, GPU-HOURS are those of the pods that still exist, if they have GPUs; see `usage`.
     """
     request = _list_request(cluster, all_users, form, flags)
     if flags["all_contexts"]:

@@ -38,7 +38,8 @@ def listing(
 ) -> str:
     """Format a list of tasks; `columns` are the extra ones that the flags request.
 
-    `gpu_hours` has those of each task, by namespace and id, for a column of the wide format.
+    `gpu_hours` has those of each task, by namespace and id, for a column of the wide format;
+    without any, it has no such column.
     """
     if form == "name":
         return "\n".join(f"task/{task.id}" for task in tasks)
@@ -53,7 +54,7 @@ def listing(
         "AGE",
         *columns,
         *(["UPDATED"] if wide else []),
-        *(["GPU-HOURS"] if wide and gpu_hours is not None else []),
+        *(["GPU-HOURS"] if wide and gpu_hours else []),
         *(["NOTE"] if wide else []),
     ]
     rows = list(_rows(tasks))

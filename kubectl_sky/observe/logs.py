@@ -98,8 +98,8 @@ class Form:
         if self.template:
             return self._from_template(self.template, origin, lines)
         if self.local:
-            lines = [b" ".join((self._time(line), line.partition(b" ")[2])) for line in lines]
-        if self.terminal:
+            lines = [b" ".join(self._time_and_text(line)) for line in lines]
+        elif self.terminal:
             lines = [harmless(line) for line in lines]
         prefix = b"" if self.output is Output.RAW else self._prefix(origin)
         return prefixed(lines, prefix, complete)
@@ -109,10 +109,15 @@ class Form:
         text = line.partition(b" ")[2] if self.stamped else line
         return bool(self.grep.search(text)) is not self.invert
 
-    def _time(self, line: bytes) -> bytes:
-        """Return the timestamp of a line, in local time if that is requested."""
-        stamp = line.partition(b" ")[0]
-        return _local_time(stamp[:_SECOND], stamp[-6:], self.zone) or stamp if self.local else stamp
+    def _time_and_text(self, line: bytes) -> tuple[bytes, bytes]:
+        """Return the timestamp and the text of a line, as they are printed.
+
+        They are made harmless separately: of a progress bar, only the last state remains.
+        """
+        stamp, _, text = line.partition(b" ") if self.stamped else (b"", b"", line)
+        if self.local:
+            stamp = _local_time(stamp[:_SECOND], stamp[-6:], self.zone) or stamp
+        return (harmless(stamp), harmless(text)) if self.terminal else (stamp, text)
 
     def _from_template(self, template: Template, origin: Origin, lines: Sequence[bytes]) -> bytes:
         """Return the lines as the template has them; each ends with a newline."""
@@ -120,16 +125,11 @@ class Form:
             "task": plain(origin.task).encode(),
             "rank": str(origin.rank).encode(),
             "pod": plain(origin.pod).encode(),
-            "time": b"",
         }
         result = []
         for line in lines:
-            text = line
-            if self.stamped:
-                values["time"], text = self._time(line), line.partition(b" ")[2]
-            if self.terminal:
-                values["time"], text = harmless(values["time"]), harmless(text)
-            result.append(template.line(values | {"text": text}) + b"\n")
+            values["time"], values["text"] = self._time_and_text(line)
+            result.append(template.line(values) + b"\n")
         return b"".join(result)
 
     def _split(self, line: str) -> Sequence[str]:

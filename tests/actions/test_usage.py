@@ -119,12 +119,14 @@ def test_usage_pod_with_forged_labels_is_not_counted(run: Run, api: FakeCluster)
     assert run("usage")[1].split()[-3:] == ["alice", "1", "6.0"]
 
 
-def test_list_wide_has_gpu_hours_and_default_has_not(run: Run) -> None:
+def test_list_wide_has_gpu_hours_and_default_has_not(run: Run, api: FakeCluster) -> None:
     lines = [line.split() for line in run("list", "-o", "wide")[1].splitlines()]
     assert lines[0][-2:] == ["GPU-HOURS", "NOTE"]
     hours = {line[1]: line[-1] for line in lines[1:]}
     assert hours == {"train": "6.0", "small": "-"}
     assert "GPU-HOURS" not in run("list")[1]
+    api.remove(kinds.POD, f"train-{ID}-0")
+    assert "GPU-HOURS" not in run("list", "-o", "wide")[1], "no task has GPUs"
 
 
 def test_list_wide_sends_no_more_requests(run: Run, api: FakeCluster) -> None:

@@ -151,6 +151,13 @@ def test_log_form_local_time_is_short(stamp: str, expected: str) -> None:
     assert form.block(NODE, [line], True) == f"node-1 | {expected} loss = 5\n".encode()
 
 
+def test_log_form_local_time_of_progress_bar_on_terminal_is_kept() -> None:
+    form = Form(stamped=True, local=True, zone=IST, terminal=True)
+    line = b"2026-11-21T22:47:04Z 10%\r\x1b[2J100%\r"
+    assert form.block(LONELY, [line], True) == b"11-22 04:17:04 100%\n"
+    assert form.block(LONELY, [b"\x1b[2Jx y"], True) == b"x y\n"
+
+
 def test_log_form_template_has_fields_of_json() -> None:
     template = Template("{{{time}}} {task}/{rank}@{pod}: {text}")
     form = Form(stamped=True, template=template)
