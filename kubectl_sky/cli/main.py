@@ -99,6 +99,7 @@ _SIMILAR_COMMANDS = {
     "delete": "stop",
     "ssh": "exec",
     "show-gpus": "gpus",
+    "cost-report": "usage",
     "check": "doctor",
     "storage": "volumes",
 }
