@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kubectl_sky import names
@@ -61,7 +62,9 @@ def listing(
     if not wide and any(map(_reason, rows)):
         titles.append("REASON")
     titles.sort(key="LABELS".__eq__)  # the last one, as in kubectl
-    make = {**_CELLS, "GPU-HOURS": lambda row: _gpu_hours(row, gpu_hours or {})}
+    make: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = _CELLS | {
+        "GPU-HOURS": partial(_gpu_hours, gpu_hours=gpu_hours or {})
+    }
     cells = [[make[title](row) for title in titles] for row in rows]
     return output.table(titles, cells, cut=_LEAST_IMPORTANT)
 
