@@ -120,7 +120,7 @@ class PodOwner(TypedDict, total=False):
 class _Resources(TypedDict, total=False):
     """What a container requests: all that is read of it."""
 
-    resources: dict[str, Any]
+    resources: dict[str, Any] | None
 
 
 class _GpuPodSpec(TypedDict, total=False):

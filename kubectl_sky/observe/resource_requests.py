@@ -19,9 +19,12 @@ def requested(pod: Object, resource: str) -> Fraction:
     return sum(
         (
             amount_of(
-                {**resources.get("limits", {}), **resources.get("requests", {})}.get(resource)
+                {
+                    **(resources.get("limits") or {}),
+                    **(resources.get("requests") or {}),
+                }.get(resource)
             )
-            for resources in (container.get("resources", {}) for container in containers)
+            for resources in (container.get("resources") or {} for container in containers)
         ),
         Fraction(0),
     )

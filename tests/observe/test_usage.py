@@ -79,3 +79,12 @@ def test_uses_compare_usage_with_requests() -> None:
     assert use.memory_asked / use.memory == 4
     assert use.accelerators_asked == use.as_json()["gpus_asked"] == 2
     assert usage.uses(task.nodes, [pod], []) == []
+
+
+def test_gpus_of_pod_with_null_resources_are_those_of_other_containers() -> None:
+    pod = make_pod()
+    empty = [{"name": "a", "resources": None}, {"name": "b", "resources": {"limits": None}}]
+    pod["spec"]["containers"] = empty
+    assert usage.gpus_of(pod) is None
+    pod["spec"]["containers"] = [*empty, {"name": "c", "resources": {"requests": {GPU: "2"}}}]
+    assert usage.gpus_of(pod) == usage.Gpus(2, GPU)
