@@ -13,7 +13,7 @@ from kubectl_sky.errors import ClusterError, Forbidden, NotServed, SkyError, Unr
 from kubectl_sky.observe import queues, waiting
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.observe.waiting import NORMAL_REASONS
+from kubectl_sky.observe.waiting import NORMAL_REASONS, Stage
 from kubectl_sky.workloads.workload import QUEUED
 
 _LOOK_INTERVAL = 3.0  # seconds between looks at why nodes do not start
@@ -128,7 +128,8 @@ class StartReporter:
         now = monotonic()
         if any(node.reason == QUEUED for node in task.nodes):
             self._started_at = now  # time in a queue does not count towards the limit
-        task = self._explained_task(task, now)
+        task = self._explain(task, now)
+        self._diagnose(task, now)
         self._report(task, now)
         started = any(node.started or node.restarts for node in task.nodes)
         if self._limit is not None and not started and now > self._started_at + self._limit:
@@ -137,15 +138,6 @@ class StartReporter:
                 f"task {task.id} did not start in time: {reason}",
                 f"it remains submitted; run `kubectl sky doctor {task.id}` for the cause",
             )
-        return task
-
-    def stage(self, task: TaskStatus) -> waiting.Stage | None:
-        """Return the current stage with its cause, without reporting it; None if no node waits."""
-        return waiting.stage(self._explained_task(task, monotonic()), self._cause)
-
-    def _explained_task(self, task: TaskStatus, now: float) -> TaskStatus:
-        task = self._explain(task, now)
-        self._diagnose(task, now)
         return task
 
     def end(self, task: TaskStatus) -> None:
@@ -183,7 +175,7 @@ class StartReporter:
         self._cause = self._cause if blocked else ""
 
     def _report(self, task: TaskStatus, now: float) -> None:
-        stage = waiting.stage(task, self._cause)
+        stage = self._stage_of(task)
         if stage is None:
             self.end(task)
             return
@@ -194,36 +186,38 @@ class StartReporter:
         if self._ui.live or stage.text not in self._reported:
             self._reported.add(stage.text)
             self._quiet_until = now + _REPORT_INTERVAL
-            queued = any(node.reason == QUEUED for node in task.nodes)
-            since, limit = (self._begun_at, None) if queued else (self._started_at, self._limit)
-            self._ui.waiting(task.id, Waiting(stage.text + self._suffix, since, limit))
+            self._ui.waiting(task.id, self._waiting(task, stage.text + self._suffix))
+
+    def _stage_of(self, task: TaskStatus) -> Stage | None:
+        return waiting.stage(task, self._cause)
+
+    def _waiting(self, task: TaskStatus, text: str) -> Waiting:
+        """Add the elapsed time and the limit; time in a queue has no limit."""
+        if any(node.reason == QUEUED for node in task.nodes):
+            return Waiting(text, self._begun_at)
+        return Waiting(text, self._started_at, self._limit)
 
 
-class WaitReporter:
-    """Show on a live line what unfinished tasks wait for, or where they run.
+class WaitReporter(StartReporter):
+    """Report the stages of a task's start, and on a live line also where it runs then.
 
-    `limit` is that of the whole wait in seconds. An interface that is not live gets nothing.
+    `since` and `timeout` are those of the whole wait.
     """
 
-    def __init__(self, session: Session, ui: UI, limit: float | None) -> None:
-        self._session = session
-        self._ui = ui
-        self._limit = limit
-        self._begun_at = monotonic()
-        self._starts: dict[str, StartReporter] = {}
+    def __init__(self, session: Session, ui: UI, since: float, timeout: float | None) -> None:
+        super().__init__(session, ui)
+        self._since = since
+        self._timeout = timeout
 
-    def update(self, task: TaskStatus) -> None:
-        """Show the current state of a task."""
-        if not self._ui.live:
-            return
-        start = self._starts.setdefault(task.id, StartReporter(self._session, self._ui))
-        stage = None
-        with suppress(ClusterError):  # the wait goes on without the reason
-            stage = start.stage(task)
-        text = stage.text if stage else waiting.progress(task)
-        self._ui.waiting(task.id, Waiting(text, self._begun_at, self._limit))
+    def update(self, task: TaskStatus) -> TaskStatus:
+        """Report the current stage; without reasons if they cannot be read."""
+        with suppress(ClusterError):
+            return super().update(task)
+        return task
 
-    def end(self, task: TaskStatus) -> None:
-        """Show nothing of a task any more."""
-        if self._ui.live:
-            self._ui.waiting(task.id, None)
+    def _stage_of(self, task: TaskStatus) -> Stage | None:
+        running = Stage(waiting.progress(task), normal=True) if self._ui.live else None
+        return super()._stage_of(task) or running
+
+    def _waiting(self, task: TaskStatus, text: str) -> Waiting:
+        return Waiting(text, self._since, self._timeout)

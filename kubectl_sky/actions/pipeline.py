@@ -92,14 +92,17 @@ def wait_for_all(
     leads: bool = False,
 ) -> list[Target]:
     """Wait for all tasks and pipelines. Raises SkyError after `timeout` seconds."""
-    deadline = None if timeout is None else monotonic() + timeout
-    reporter = WaitReporter(session, ui, timeout)
+    since = monotonic()
+    deadline = None if timeout is None else since + timeout
 
     def wait_for_task(task: TaskStatus) -> TaskStatus:
         if task.incomplete:
             ui.note(f"{task.name}: {task.note}; {task.next_step}")
-        finished = watch.wait_until_finished(session, task, deadline, reporter.update)
-        reporter.end(task)
+        reporter = WaitReporter(session, ui, since, timeout)
+        try:
+            finished = watch.wait_until_finished(session, task, deadline, reporter.update)
+        finally:
+            reporter.end(task)
         if not finished.over and _stop_surviving_nodes(session, finished):
             ui.note(f"{finished.name}: {finished.note}; the other nodes are being stopped")
         return finished

@@ -225,7 +225,7 @@ def wait_until_finished(
     session: Session,
     task: TaskStatus,
     deadline: float | None,
-    report: Callable[[TaskStatus], None] = lambda task: None,
+    report: Callable[[TaskStatus], object] = lambda task: None,
 ) -> TaskStatus:
     """Wait until a task has succeeded or failed; `deadline` is on the monotonic clock.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubectl_sky.cli import commands, options, output, tasks
-from kubectl_sky.cli.ui import Terminal
+from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.errors import TaskFailed
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus

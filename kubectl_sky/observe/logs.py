@@ -1,12 +1,13 @@
 """Format log lines: plain, coloured by node, by a template or as JSON; with a filter."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
-from string import Formatter
 
 from kubectl_sky.observe.escapes import harmless, plain
 from kubectl_sky.regex import Regex
@@ -15,6 +16,10 @@ from kubectl_sky.regex import Regex
 _COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
 _SECOND = len("2026-11-21T04:47:04")  # a timestamp without its fraction and zone
 FIELDS = ("task", "rank", "pod", "time", "text")  # of JSON lines and of templates
+
+
+# A doubled brace, a field in braces, or a brace without its counterpart.
+_BRACES = re.compile(r"(?P<escaped>\{\{|\}\})|\{(?P<name>[^{}]*)\}|[{}]")
 
 
 class Output(StrEnum):
@@ -48,12 +53,16 @@ class Template:
     def __init__(self, text: str) -> None:
         """Parse a template. Raises ValueError with what is wrong."""
         self._parts: list[tuple[bytes, str]] = []  # text, and the field that follows it
-        for literal, name, spec, conversion in Formatter().parse(text):
-            if name is not None and (name not in FIELDS or spec or conversion):
-                suffix = (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
-                fields = ", ".join(f"{{{field}}}" for field in FIELDS)
-                raise ValueError(f"unknown field {{{name}{suffix}}}; the fields are {fields}")
-            self._parts.append((literal.encode(), name or ""))
+        end = 0
+        for match in _BRACES.finditer(text):
+            literal, name = text[end : match.start()], match["name"]
+            end = match.end()
+            if match["escaped"]:
+                literal += match["escaped"][0]
+            elif name not in FIELDS:
+                raise ValueError(_invalid(match.start() + 1, match[0], name))
+            self._parts.append((literal.encode(errors="replace"), name or ""))
+        self._parts.append((text[end:].encode(errors="replace"), ""))
 
     @property
     def has_time(self) -> bool:
@@ -63,6 +72,16 @@ class Template:
     def line(self, values: dict[str, bytes]) -> bytes:
         """Return a line; `values` has every field."""
         return b"".join(literal + (values[name] if name else b"") for literal, name in self._parts)
+
+
+def _invalid(column: int, text: str, name: str | None) -> str:
+    """Return what is wrong with a brace or field of a template."""
+    if name is None:
+        return f'column {column}: single "{text}"; write "{text * 2}" for a brace'
+    similar = get_close_matches(name.lower(), FIELDS, 1)
+    fields = ", ".join(f"{{{field}}}" for field in FIELDS)
+    hint = f"did you mean {{{similar[0]}}}?" if similar else f"the fields are {fields}"
+    return f"column {column}: unknown field {text}; {hint}"
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,10 @@ def test_logs_template_replaces_line(run: Run) -> None:
         (("-t", "--timestamps"), "-t cannot be combined with --timestamps or -o json"),
         (("-t", "-o", "json"), "-t cannot be combined with --timestamps or -o json"),
         (("--template", "{text}", "-o", "raw"), "--template cannot be combined with -o"),
-        (("--template", "{secret}"), "unknown field {secret}; the fields are {task}, {rank},"),
+        (
+            ("--template", "{secret}"),
+            "column 1: unknown field {secret}; the fields are {task},",
+        ),
     ],
 )
 def test_logs_formats_that_exclude_each_other_are_refused(

@@ -17,6 +17,7 @@ from tests.fake_cluster import FakeCluster
 
 TASK = "name: train\nrun: echo hello\n"
 JOB = f"train-{ID}"
+BACKOFF = {"reason": "ImagePullBackOff", "message": "not found"}
 
 
 class LiveRecorder(Recorder):
@@ -67,9 +68,25 @@ def test_wait_on_terminal_shows_stage_then_cluster_node(api: FakeCluster, send: 
     assert len(limits) == 1 and limits.pop()[1] == 60, "the time is that of the whole wait"
 
 
-def test_wait_in_a_pipe_shows_and_asks_nothing_more(api: FakeCluster, send: Submitter) -> None:
+def test_wait_in_a_pipe_reports_stages_as_submit_does(api: FakeCluster, send: Submitter) -> None:
+    send(TASK)
+    blocked = make_pod(0, "Pending", {"waiting": BACKOFF})["status"]
+    api.change(kinds.POD, api.start(JOB), status=blocked)
+    ui = LiveRecorder(live=False)
+    ui.on = {"pending": lambda: api.finish(JOB)}
+    (finished,) = wait(api, ui, timeout=20)
+    assert finished.state == "completed"
+    assert ui.texts == ['train: pending: pulling image "" failed: not found', ""]
+
+
+def test_wait_in_a_pipe_is_silent_about_quick_starts_and_runs(
+    api: FakeCluster, send: Submitter
+) -> None:
     send(TASK)
     ui = LiveRecorder(live=False)
+    with pytest.raises(SkyError, match="gave up waiting"):
+        wait(api, ui, timeout=0.1)
+    api.start(JOB)
     with pytest.raises(SkyError, match="gave up waiting"):
         wait(api, ui, timeout=0.1)
     assert (ui.shown, ui.noted, api.count("list events")) == ([], [], 0)
