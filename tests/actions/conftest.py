@@ -1,6 +1,7 @@
 """Actions over a cluster in memory: nothing waits longer than some milliseconds."""
 
 import io
+import logging
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from kubectl_sky.actions.ui import UI
 from kubectl_sky.cli import main
 from kubectl_sky.cluster import backoff, streams, tail, watch
 from kubectl_sky.cluster.connection import Connection
+from kubectl_sky.cluster.http_trace import LOGGER
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.transport import Retries
 from kubectl_sky.observe.logs import Origin
@@ -129,7 +131,7 @@ def run(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> Run:
+) -> Iterator[Run]:
     """Run commands over the cluster in memory; return exit code, stdout and stderr."""
     monkeypatch.setenv("KUBECTL_SKY_CONFIG_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
@@ -139,4 +141,5 @@ def run(
         code = main.main(list(arguments))
         return code, *capsys.readouterr()
 
-    return run
+    yield run
+    logging.getLogger(LOGGER).setLevel(logging.CRITICAL)  # after -v=6
