@@ -224,6 +224,7 @@ class Validation(Document):
     problems: list[Problem]
     dangers: list[Danger]
     compat: NotRequired[Annotated[list[FileComparison], "of `--compat`"]]
+    notes: NotRequired[Annotated[list[str], "of `--live`"]]
 
 
 class Finding(TypedDict):

@@ -35,7 +35,7 @@ MODELS: dict[str, type[BaseModel]] = {
 COMMAND_ONLY = {
     "Task": {"context"},
     "TaskList": {"pipelines"},
-    "Validation": {"compat"},
+    "Validation": {"compat", "notes"},
     "Volume": {"done"},
 }
 

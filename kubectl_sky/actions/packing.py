@@ -29,17 +29,24 @@ class Packer:
 
     Credentials in a folder are added to `dangers`.
 
-    Without `progress`, local files are refused. Unchanged files are taken from the `cache`.
+    Without `progress`, local files are refused. Unchanged files are taken from the `cache`. With
+    `check_only`, files that are too large for ConfigMaps are not read: their archive has no digest.
     """
 
     def __init__(
-        self, progress: Progress | None, cache: Cache, limits: Limits = DEFAULT_LIMITS
+        self,
+        progress: Progress | None,
+        cache: Cache,
+        limits: Limits = DEFAULT_LIMITS,
+        *,
+        check_only: bool = False,
     ) -> None:
         self.problems: list[Problem] = []
         self.dangers: list[Danger] = []
         self._progress = progress
         self._cache = cache
         self._limits = limits
+        self._check_only = check_only
         self._archives: dict[LocalFiles, Archive] = {}
         self._credentials: dict[LocalFiles, list[str]] = {}  # file names by folder
 
@@ -92,6 +99,8 @@ class Packer:
         before, snapshot = archive.measure(local_source, self._limits, on_entry), Snapshot()
         if names and local_source.path.is_dir() and not may_hold_credentials(files):
             self._credentials[files] = names
+        if self._check_only and before.size >= _TOO_LARGE:
+            return Archive(local_source.path.is_dir(), "", before.files, before.size)
         cache = NO_CACHE if names or may_hold_credentials(files) else self._cache
         cached = cache.find(local_source, MAX_TOTAL_BYTES, before)
         if cached:

@@ -10,7 +10,7 @@ from kubectl_sky import kinds, names
 from kubectl_sky.actions import listing
 from kubectl_sky.actions.stop import AUXILIARY
 from kubectl_sky.actions.taskfile import TaskFile
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NameTaken, NotFound, NotServed, UserError
 from kubectl_sky.kinds import Kind
@@ -120,6 +120,25 @@ def _check_quotas(
     ]
     workloads = [manifest.object for manifest in manifests.workload]
     resource_quota.check(demand(workloads, others), quotas or (), limit_ranges, is_new=is_new)
+
+
+def missing_rights(session: Session, decision: Decision, existing: Existing) -> list[Forbidden]:
+    """Return an error for each kind that a submit must patch and the user may not.
+
+    The workloads become the owners of the other objects. No dry run shows this right: the objects
+    do not exist yet.
+    """
+    manifests, namespace = existing.manifests, decision.namespace
+    owned = (*manifests.auxiliary, *manifests.shared)
+    patched = dict.fromkeys(objects.known_kind(manifest.object) for manifest in owned)
+    return [
+        Forbidden(
+            f'you may not patch {kind.plural} in namespace "{namespace}"',
+            'a Role with the rights that submit needs: run "kubectl sky doctor --role"',
+        )
+        for kind in patched
+        if not access.may(session, "patch", kind, namespace=namespace)
+    ]
 
 
 def _list_if_allowed(session: Session, kind: Kind, namespace: str) -> list[Json] | None:

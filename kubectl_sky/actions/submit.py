@@ -15,7 +15,7 @@ from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import LogOptions
-from kubectl_sky.errors import UserError
+from kubectl_sky.errors import ClusterError, SkyError, Unauthorized, Unreachable, UserError
 from kubectl_sky.facts import Facts
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.render import manifests
@@ -131,6 +131,22 @@ def prepare_all(
         check(plan(options, task_file, connect or Session.connect), ui)
         for options, task_file in zip(files, task_files, strict=True)
     ]
+
+
+def refusals(task_file: TaskFile, options: Options, ui: UI) -> Sequence[SkyError]:
+    """Return the errors that a submit of a checked file would have; sends dry runs only.
+
+    Raises ClusterError if the cluster does not answer, or does not accept the credentials.
+    """
+    try:
+        file = _prepare(options, task_file, ui, Session.connect)
+        missing = preflight.missing_rights(file.session, file.decision, file.existing)
+        apply(file.session, file.decision, file.existing, UI(), dry_run=True)
+    except (Unreachable, Unauthorized):
+        raise
+    except (UserError, ClusterError) as error:
+        return (error,)
+    return missing
 
 
 def _send(file: Prepared, ui: UI) -> Submitted:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from kubectl_sky import names
 from kubectl_sky.actions import validate
@@ -20,8 +20,6 @@ from kubectl_sky.plan import runtime
 from kubectl_sky.plan.pipeline import members, title_of, with_names
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.private import Folder
-from kubectl_sky.render import manifests
-from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.settings import Settings, cache_folder
 from kubectl_sky.spec import service, unsupported
 from kubectl_sky.spec.arrays import array
@@ -34,6 +32,9 @@ from kubectl_sky.sync.archive import Limits
 from kubectl_sky.sync.archive_cache import NO_CACHE, Cache
 from kubectl_sky.workloads.arrays import Array
 from kubectl_sky.workloads.decide import AUTO, TaskEntry
+
+if TYPE_CHECKING:
+    from kubectl_sky.render.manifests import Manifests
 
 _START_TIMEOUT = 300.0  # seconds
 _COMPATIBLE_BACKENDS = (None, AUTO, "indexed")  # backends that are compatible with an array
@@ -96,8 +97,10 @@ class TaskFile:
         """Return the local files, by task id and then by target path."""
         return {entry.task_id: entry.archives for entry in self.entries}
 
-    def render(self, plans: Iterable[Plan]) -> Manifests:
+    def render(self, plans: Iterable[Plan]) -> "Manifests":
         """Render the plans of the tasks. Raises InvalidFiles with the position of a problem."""
+        from kubectl_sky.render import manifests  # noqa: PLC0415 -- `validate` needs no jinja2
+
         rendered = []
         for entry, plan in zip(self.entries, plans, strict=True):
             with entry.located():
@@ -121,7 +124,7 @@ def load(source: Source, ui: UI) -> TaskFile:
     ]
     remarks: list[str] = []
     if as_task:
-        documents, remarks = _as_tasks(documents)
+        documents, remarks = as_tasks(documents)
     if source.strict:
         problems = [problem.as_error() for problem in problems]
     errors = [problem for problem in problems if problem.severity == "error"]
@@ -134,9 +137,9 @@ def load(source: Source, ui: UI) -> TaskFile:
         raise InvalidFiles([*errors, *refused, *reviewed.refused])
     file_id = _checked_id(overrides.task_id) or new_id()
     limits = Limits(settings.max_files, settings.max_gib)
-    entries = _served(_entries(documents, file_id, overrides), source.serve, overrides)
+    entries = served_entries(entries_of(documents, file_id, overrides), source.serve, overrides)
     _check_plannable(entries, settings)
-    packer = Packer(ui.transfer if source.local_files else None, _cache(environ), limits)
+    packer = Packer(ui.transfer if source.local_files else None, cache(environ), limits)
     entries = pack_files(entries, packer)
     reviewed = apply_settings((*reviewed.dangers, *packer.dangers), settings, environ)
     if reviewed.refused:
@@ -168,7 +171,8 @@ def load_all(sources: Sequence[Source], ui: UI) -> list[TaskFile]:
     return task_files
 
 
-def _as_tasks(documents: Sequence[Document]) -> tuple[list[Document], list[str]]:
+def as_tasks(documents: Sequence[Document]) -> tuple[list[Document], list[str]]:
+    """Return services and pools as tasks, with notes; tasks are returned unchanged."""
     converted = [unsupported.as_task(document) for document in documents]
     return [document for document, _ in converted], [
         note for _, notes in converted for note in notes
@@ -184,7 +188,7 @@ def _refusals(documents: Sequence[Document], as_task: bool, served: bool) -> lis
     ]
 
 
-def _served(
+def served_entries(
     entries: tuple[TaskEntry, ...], flags: service.Flags | None, overrides: Overrides
 ) -> tuple[TaskEntry, ...]:
     """Return the task of a replica, if it is served. Raises UserError unless it is one service."""
@@ -226,7 +230,7 @@ def _unset_values(document: Document) -> Iterator[Problem]:
                 yield document.problem((section, name), "the value is not set", hint)
 
 
-def _entries(
+def entries_of(
     documents: Sequence[Document], file_id: str, overrides: Overrides
 ) -> tuple[TaskEntry, ...]:
     """Return the tasks; as in SkyPilot, a header names its only task."""
@@ -260,7 +264,7 @@ def pack_files(entries: Sequence[TaskEntry], packer: Packer) -> tuple[TaskEntry,
     return tuple(packed_entries)
 
 
-def _cache(environ: Mapping[str, str]) -> Cache:
+def cache(environ: Mapping[str, str]) -> Cache:
     """Return the cache of local files; empty for a user without a home directory."""
     with suppress(RuntimeError):
         return Cache(Folder(cache_folder(environ), "files"))

@@ -1,15 +1,14 @@
-"""Read and check task files: their problems, and the fields that reach beyond the task."""
+"""Read and check documents: their problems, and the fields that reach beyond the task."""
 
 import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from kubectl_sky import bounded
 from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.preferences import preferences
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.plan.resolve import find_refusals
 from kubectl_sky.settings import DEFAULT_IMAGE, Settings, settings_file
@@ -153,70 +152,3 @@ def _resolve(path: str) -> str:
         return os.path.realpath(Path(path).expanduser())
     except (OSError, RuntimeError, ValueError):  # no home directory; a NUL character
         return path
-
-
-@dataclass(frozen=True)
-class Report:
-    """The problems of one file; if it has no errors, the differences to SkyPilot."""
-
-    file: str
-    problems: tuple[Problem, ...]
-    review: Review = field(default_factory=Review)
-    differences: tuple[Problem, ...] = ()
-
-    @property
-    def erroneous(self) -> bool:
-        """Whether there is an error; SkyPilot's view is unknown then."""
-        return any(problem.severity == "error" for problem in self.problems)
-
-
-def check(
-    paths: Sequence[str],
-    stdin: BinaryIO,
-    environ: Mapping[str, str],
-    as_task: bool = False,
-    compare: bool = False,
-    may_read: bool = True,
-) -> list[Report]:
-    """Return a report for each file, in order; an unreadable file is a problem too.
-
-    `as_task` treats services and pools as tasks. `compare` adds the differences to SkyPilot.
-    Without `may_read`, a local path is a problem.
-    """
-    settings = preferences(environ)
-    reports = []
-    for path in paths:
-        problems, documents = _read(path, stdin, settings, as_task)
-        if not may_read and not any(problem.severity == "error" for problem in problems):
-            problems = (*problems, *local_paths(documents))
-        reviewed = review(path if may_read else None, documents, settings, environ)
-        differences = _differences(documents) if compare else ()
-        reports.append(Report(path, (*problems, *reviewed.refused), reviewed, differences))
-    return reports
-
-
-def _read(
-    path: str, stdin: BinaryIO, settings: Settings, as_task: bool
-) -> tuple[tuple[Problem, ...], tuple[Document, ...]]:
-    """Return the problems and the documents of a file; no documents if unreadable."""
-    try:
-        documents = read_documents(path, stdin)
-    except InvalidFiles as error:
-        return error.problems, ()
-    problems: list[Problem] = []
-    for document in documents:
-        file_problems = document_problems(document, settings, as_task)
-        if not any(problem.severity == "error" for problem in file_problems):
-            refused = document_refusals(document, settings, as_task)
-            fields = {problem.path for problem in refused}  # they have a warning, too
-            file_problems = [item for item in file_problems if item.path not in fields] + refused
-        problems += sorted(file_problems)
-    return tuple(problems), documents
-
-
-def _differences(documents: Sequence[Document]) -> tuple[Problem, ...]:
-    from kubectl_sky.spec import compat  # noqa: PLC0415 -- its table takes time to load
-
-    return tuple(
-        difference for document in documents for difference in compat.differences(document)
-    )

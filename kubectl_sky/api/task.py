@@ -11,6 +11,7 @@ import yaml
 
 from kubectl_sky import bounded, documents
 from kubectl_sky.actions import render, taskfile
+from kubectl_sky.actions.check import undecidable
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source
 from kubectl_sky.actions.ui import Collected
@@ -181,10 +182,11 @@ class Task:
         """Return what `submit` would report before it contacts a cluster: every problem at once."""
         ui = Collected()
         try:
-            taskfile.load(self.source(), ui)
+            task_file = taskfile.load(self.source(), ui)
         except InvalidFiles as error:
             return Validation((*error.problems, *ui.warnings), tuple(ui.dangers))
-        return Validation(tuple(ui.warnings), tuple(ui.dangers))
+        errors = undecidable(task_file.entries, task_file.settings)
+        return Validation((*errors, *ui.warnings), tuple(ui.dangers))
 
     def render(
         self, *, namespace: str | None = None, user: str | None = None, show_secrets: bool = False

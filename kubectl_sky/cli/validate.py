@@ -2,66 +2,121 @@
 
 import os
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from kubectl_sky.cli import commands, options, output
+from kubectl_sky.errors import Problem
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.validate import Report
+    from kubectl_sky.actions.check import Report
 
 
 @commands.command(
     "validate",
-    examples=["validate task.yaml", "validate --strict tasks/*.yaml", "validate -o json task.yaml"],
+    examples=[
+        "validate task.yaml",
+        "validate --strict tasks/*.yaml",
+        "validate --live -n team task.yaml",
+        "validate -o json task.yaml",
+    ],
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @options.output("json", "yaml")
 @options.strict
 @options.as_task
 @click.option("--compat", is_flag=True, help="Also check whether SkyPilot 0.14 accepts each file.")
+@click.option("--live", is_flag=True, help="Also check against the cluster; nothing is created.")
+@options.cluster
 def command(
-    files: tuple[str, ...], form: str | None, strict: bool, as_task: bool, compat: bool
+    files: tuple[str, ...],
+    form: str | None,
+    strict: bool,
+    as_task: bool,
+    cluster: options.ClusterFlags,
+    **flags: bool,
 ) -> int:
     """Check task FILEs (`-` is standard input); report all problems with their lines.
 
-    Exits with 2 if there is an error: submit would refuse the file. Warnings name what is
-    recognized but not supported. Warnings that end in a class such as [host] name fields that reach
-    beyond the task: --strict does not turn them into errors, but settings can refuse a class
-    (refuse: [privileged, host]).
+    Exits with 2 if there is an error: submit would refuse the file. Local files must exist, as for
+    submit. Values of envs and secrets that are not set are no errors: flags of submit set them.
+    Warnings name what is recognized but not supported. Warnings that end in a class such as [host]
+    name fields that reach beyond the task: --strict does not turn them into errors, but settings
+    can refuse a class (refuse: [privileged, host]).
 
     --compat uses a table of known differences and does not run SkyPilot. It does not consider
     SkyPilot's server, the GPUs and prices that SkyPilot looks up, or variables that are not set
     yet. It does not change the exit code.
-    """
-    from kubectl_sky.actions.validate import check
 
+    --live also asks the cluster, as submit does: GPUs, queues, volumes, quotas, your rights, and
+    admission by server-side dry runs. It exits with 3 if only the cluster refuses a file. The
+    connection options are those of --live. (--cluster NAME is kubectl's.)
+    """
+    from kubectl_sky.actions.check import check
+
+    compat = flags["compat"]
     reports = check(files, sys.stdin.buffer, os.environ, as_task, compare=compat)
     problems = [problem for report in reports for problem in report.problems]
     if strict:
         problems = [problem.as_error() for problem in problems]
-    has_errors = any(problem.severity == "error" for problem in problems)
+    code = 2 if any(problem.severity == "error" for problem in problems) else 0
+    live = _check_live(reports, cluster) if flags["live"] else _Live()
+    problems, code = [*problems, *live.problems], code or live.exit_code
     if form:
         result: dict[str, object] = {
-            "valid": not has_errors,
+            "valid": not code,
             "problems": [problem.as_json() for problem in problems],
-            "dangers": [
-                danger.as_json() for file_report in reports for danger in file_report.review.dangers
-            ],
+            "dangers": [danger.as_json() for report in reports for danger in report.review.dangers],
         }
-        if compat:
-            result["compat"] = [_compat(report) for report in reports]
+        result |= {"compat": [_compat(report) for report in reports]} if compat else {}
+        result |= {"notes": live.notes} if flags["live"] else {}
         output.out(output.document("Validation", result, form))
-        return 2 if has_errors else 0
+        return code
     output.problems(problems)
-    for report in reports:
-        output.notes(report.review.reported)
+    output.notes(danger for report in reports for danger in report.review.reported)
+    output.notes(live.notes)
     for report in reports if compat else []:
         output.out(_format_comparison(report))
-    if not has_errors:
+    if not code:
         output.out(f"{len(files)} file{'s' * (len(files) > 1)} valid")
-    return 2 if has_errors else 0
+    return code
+
+
+@dataclass(frozen=True)
+class _Live:
+    """What the cluster refuses, notes on the remaining files, and the exit code of submit."""
+
+    problems: Sequence[Problem] = ()
+    notes: Sequence[str] = ()
+    exit_code: int = 0
+
+
+def _check_live(reports: "Sequence[Report]", cluster: options.ClusterFlags) -> _Live:
+    """Check the files without errors against the cluster."""
+    from kubectl_sky.actions import submit
+    from kubectl_sky.actions.flags import Overrides
+    from kubectl_sky.actions.taskfile import Source
+    from kubectl_sky.actions.ui import Collected
+
+    problems, notes, codes = list[Problem](), list[str](), [0]
+    for report in reports:
+        if not report.task_file:
+            if not report.erroneous:
+                notes.append(f"{report.file}: not checked against the cluster: {report.unplanned}")
+            continue
+        source = Source(report.file, Overrides(), os.environ, sys.stdin.buffer)
+        ui = Collected()
+        for error in submit.refusals(
+            report.task_file, submit.Options(source, cluster.flags(), cluster.user), ui
+        ):
+            whole_file = Problem(report.file, 0, 0, "", error.what, error.hint)
+            problems += error.problems or [whole_file]
+            codes.append(error.exit_code)
+        notes += [f"{report.file}: {note}" for note in ui.notes_]
+    return _Live(problems, notes, min(filter(None, codes), default=0))
 
 
 def _compat(report: "Report") -> dict[str, object]:

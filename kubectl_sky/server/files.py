@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request
 
 from kubectl_sky.actions import render as rendering
 from kubectl_sky.actions import validate as checking
+from kubectl_sky.actions.check import check
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source
 from kubectl_sky.actions.ui import Collected
@@ -107,9 +108,7 @@ def render(
 def validate(request: Request, caller: AnyCaller, text: TaskText) -> dict[str, object]:
     """Report every problem of a task file, and the fields that reach beyond the task."""
     config: Config = request.app.state.config
-    reports = checking.check(
-        [checking.REQUEST], io.BytesIO(text), config.task_environ, may_read=False
-    )
+    reports = check([checking.REQUEST], io.BytesIO(text), config.task_environ, may_read=False)
     problems = [problem for report in reports for problem in report.problems]
     return {
         "valid": not any(problem.severity == "error" for problem in problems),

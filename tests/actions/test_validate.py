@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_sky import users
-from kubectl_sky.actions import validate
+from kubectl_sky import kinds, users
+from kubectl_sky.actions.check import check
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.render import render_file
 from kubectl_sky.actions.taskfile import Source, load
@@ -15,6 +15,8 @@ from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.facts import Facts
 from kubectl_sky.spec import service, unsupported
+from tests.actions.conftest import Run
+from tests.fake_cluster import FakeCluster
 
 MOUNT = "  /a: {source: s3://b, mode: MOUNT}\n"
 WRONG = (
@@ -29,7 +31,7 @@ def checked(tmp_path: Path, text: str, settings: str = "") -> list[Problem]:
     file.write_text(text)
     (tmp_path / "settings.yaml").write_text(settings)
     environ = {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)}
-    (report,) = validate.check([str(file)], io.BytesIO(), environ)
+    (report,) = check([str(file)], io.BytesIO(), environ)
     return list(report.problems)
 
 
@@ -90,6 +92,170 @@ def test_validate_missing_programs_are_warning_or_error_if_strict(tmp_path: Path
 def test_validate_image_in_settings_has_no_program_warning(tmp_path: Path, settings: str) -> None:
     assert checked(tmp_path, "run: |\n  git pull\n", settings) == []
     assert drafted(tmp_path) == ()
+
+
+TOO_LARGE = f"run: |\n  echo {'x' * 900_000}\n"
+UNFIT = (
+    "resources: {job_recovery: FAILOVER}\nrun: x\nconfig: {kubectl_sky: {backend: appwrapper}}\n"
+)
+SECOND = "name: both\n---\nrun: x\n---\nrun: x\nworkdir: nosuch\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "field", "message"),
+    [
+        ("run: x\nworkdir: nosuch\n", 2, "workdir", "no such file or folder"),
+        ("run: x\nfile_mounts: {/a: nosuch}\n", 2, "file_mounts./a", "no such file or folder"),
+        ("run: x\nworkdir: task.yaml\n", 2, "workdir", "is a file"),
+        (TOO_LARGE, 1, "run", "a ConfigMap can hold"),
+        (UNFIT, 3, "config.kubectl_sky.backend", 'backend "appwrapper" cannot run task'),
+        (SECOND, 6, "workdir", "no such file or folder"),
+    ],
+    ids=["workdir", "file_mount", "file", "script", "backend", "second document"],
+)
+def test_validate_refuses_what_submit_refuses_without_cluster(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    line: int,
+    field: str,
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (problem,) = [item for item in checked(tmp_path, text) if item.severity == "error"]
+    assert (problem.line, problem.path) == (line, field)
+    assert message in problem.message
+
+
+def test_validate_backend_of_settings_that_does_not_fit_is_error_of_file(tmp_path: Path) -> None:
+    text = UNFIT.partition("config:")[0]
+    _, problem = sorted(
+        checked(tmp_path, text, "backend: appwrapper\n"), key=lambda item: -item.line
+    )
+    assert (problem.line, problem.path) == (0, "")
+    assert 'backend "appwrapper" cannot run task' in problem.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "run: x\nenvs: {DIR: null}\nworkdir: $DIR\n",
+        "run: x\nenvs: {DIR: null}\nfile_mounts: {/a: $DIR/b}\n",
+        "run: x\nenvs: {DIR: null}\nfile_mounts: {/$DIR: nosuch}\n",
+        "run: x\nenvs: {A: null}\nsecrets: {B: null}\n",
+    ],
+)
+def test_validate_values_that_are_not_set_are_no_error(tmp_path: Path, text: str) -> None:
+    assert checked(tmp_path, text) == []
+
+
+def test_validate_credentials_in_workdir_are_refused_by_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "key.pem").write_text("x")
+    text = "run: x\nworkdir: code\n"
+    (problem,) = checked(tmp_path, text, "refuse: [local_files]\n")
+    assert "sends credentials: key.pem" in problem.message
+    assert checked(tmp_path, text) == []
+
+
+LIVE = """\
+name: hello
+run: echo hello
+"""
+
+
+def live(run: Run, text: str, *flags: str) -> tuple[int, str]:
+    """Validate a file against the cluster; return the exit code and stderr."""
+    Path("task.yaml").write_text(text)
+    code, out, err = run("validate", "--live", "task.yaml", *flags)
+    assert ("1 file valid" in out) == (code == 0)
+    return code, err
+
+
+def test_validate_live_of_valid_task_sends_only_dry_runs(api: FakeCluster, run: Run) -> None:
+    assert live(run, LIVE)[0] == 0
+    assert api.writes
+    assert all(text.endswith("(dry run)") for text in api.writes)
+    assert api.names() == []
+
+
+def test_validate_without_live_sends_no_request(api: FakeCluster, run: Run) -> None:
+    Path("task.yaml").write_text(LIVE)
+    assert run("validate", "task.yaml", "-n", "team")[0] == 0
+    assert api.requests == []
+
+
+def test_validate_live_over_quota_exits_3(api: FakeCluster, run: Run) -> None:
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}}
+    sizes = {"hard": {"pods": "0"}, "used": {"pods": "0"}}
+    api.put({**quota, "spec": {"hard": sizes["hard"]}, "status": sizes})
+    code, err = live(run, LIVE)
+    assert code == 3
+    assert err.startswith("task.yaml: ")
+    assert "pods" in err and "few" in err
+    assert api.names() == ["resourcequotas few"]
+
+
+def test_validate_live_without_storage_class_exits_2(run: Run) -> None:
+    code, err = live(run, LIVE + "volumes: {/data: {size: 1}}\n")
+    assert code == 2
+    assert err.startswith("task.yaml: the cluster has no StorageClass")
+
+
+def test_validate_live_pod_refused_by_admission_is_error(api: FakeCluster, run: Run) -> None:
+    api.before("create pods", lambda: 422)
+    code, err = live(run, LIVE)
+    assert code == 3
+    assert err.startswith("task.yaml: ")
+
+
+@pytest.mark.parametrize("right", ["create jobs", "create configmaps", "patch configmaps"])
+def test_validate_live_without_right_names_it(api: FakeCluster, run: Run, right: str) -> None:
+    api.forbidden.add(right)
+    code, err = live(run, LIVE)
+    assert code == 3
+    assert right.split()[1] in err
+    assert right.split()[0] in err
+    assert api.names() == []
+
+
+def test_validate_live_without_secret_exits_2(run: Run) -> None:
+    code, err = live(run, LIVE + "secrets: [secrets:DB_LOGIN]\n")
+    assert code == 2
+    assert 'Secret "db-login" not found in namespace "default"' in err
+
+
+def test_validate_live_cluster_that_does_not_answer_exits_3(api: FakeCluster, run: Run) -> None:
+    for kind in (kinds.JOB, kinds.CONFIG_MAP, kinds.POD, kinds.SELF_SUBJECT_REVIEW):
+        for number in range(1, 9):
+            api.before(f"create {kind.plural}", lambda: 401, number)
+    Path("task.yaml").write_text(LIVE)
+    code, out, err = run("validate", "--live", "task.yaml")
+    assert (code, out) == (3, "")
+    assert err.startswith("error: ")
+
+
+def test_validate_live_skips_files_with_errors_and_unset_values(api: FakeCluster, run: Run) -> None:
+    assert live(run, "runn: x\n")[0] == 2
+    code, err = live(run, "run: x\nenvs: {DIR: null}\nworkdir: $DIR\n")
+    assert (code, err) == (
+        0,
+        "task.yaml: not checked against the cluster: some values are not set\n",
+    )
+    assert api.requests == []
+
+
+def test_validate_live_json_lists_refusal_and_notes(api: FakeCluster, run: Run) -> None:
+    api.forbidden.add("create jobs")
+    Path("task.yaml").write_text("setup: x\n")
+    code, out, _ = run("validate", "--live", "task.yaml", "-o", "json")
+    result = yaml.safe_load(out)
+    assert (code, result["valid"]) == (3, False)
+    assert [(item["file"], item["line"]) for item in result["problems"]] == [("task.yaml", 0)]
+    assert any("stay up until it is stopped" in note for note in result["notes"])
 
 
 def _cases() -> list[tuple[str, str]]:

@@ -1,0 +1,207 @@
+"""`validate`: report everything that submit would refuse, without a cluster."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import BinaryIO
+
+from kubectl_sky import users
+from kubectl_sky.actions import taskfile
+from kubectl_sky.actions.flags import Overrides
+from kubectl_sky.actions.packing import Packer
+from kubectl_sky.actions.preferences import preferences
+from kubectl_sky.actions.taskfile import TaskFile
+from kubectl_sky.actions.ui import UI
+from kubectl_sky.actions.validate import (
+    Review,
+    apply_settings,
+    document_problems,
+    document_refusals,
+    local_paths,
+    read_documents,
+    review,
+)
+from kubectl_sky.errors import InvalidFiles, Problem, SkyError, UserError
+from kubectl_sky.facts import Facts
+from kubectl_sky.settings import Settings
+from kubectl_sky.spec import service
+from kubectl_sky.spec.document import Document, dotted
+from kubectl_sky.spec.files import LocalFiles
+from kubectl_sky.spec.substitute import Filled
+from kubectl_sky.sync.archive import Limits
+from kubectl_sky.workloads.decide import TaskEntry, decide
+
+
+@dataclass(frozen=True)
+class Report:
+    """The problems of one file; if it has no errors, the differences to SkyPilot.
+
+    `task_file` has the tasks of a file without errors. It is None if they cannot be planned yet,
+    for the reason `unplanned`.
+    """
+
+    file: str
+    problems: tuple[Problem, ...]
+    review: Review = field(default_factory=Review)
+    differences: tuple[Problem, ...] = ()
+    task_file: TaskFile | None = None
+    unplanned: str = ""
+
+    @property
+    def erroneous(self) -> bool:
+        """Whether there is an error; SkyPilot's view is unknown then."""
+        return _has_error(self.problems)
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """The tasks of valid documents, and why submit refuses them."""
+
+    problems: tuple[Problem, ...] = ()
+    review: Review = field(default_factory=Review)
+    task_file: TaskFile | None = None
+    unplanned: str = ""
+
+
+def check(
+    paths: Sequence[str],
+    stdin: BinaryIO,
+    environ: Mapping[str, str],
+    as_task: bool = False,
+    compare: bool = False,
+    may_read: bool = True,
+) -> list[Report]:
+    """Return a report for each file, in order; an unreadable file is a problem too.
+
+    `as_task` treats services and pools as tasks. `compare` adds the differences to SkyPilot.
+    Without `may_read`, a local path is a problem.
+    """
+    settings = preferences(environ)
+    reports = []
+    for path in paths:
+        problems, documents = _read(path, stdin, settings, as_task)
+        if not may_read and not _has_error(problems):
+            problems = (*problems, *local_paths(documents))
+        reviewed = review(path if may_read else None, documents, settings, environ)
+        problems = (*problems, *reviewed.refused)
+        planned = _Planned(review=reviewed)
+        if not _has_error(problems):
+            planned = _plan(documents, settings, environ, as_task, reviewed)
+        reports.append(
+            Report(
+                path,
+                (*problems, *planned.problems),
+                planned.review,
+                _differences(documents) if compare else (),
+                planned.task_file,
+                planned.unplanned,
+            )
+        )
+    return reports
+
+
+def undecidable(entries: Sequence[TaskEntry], settings: Settings) -> Iterator[Problem]:
+    """Yield why no cluster can run the tasks: a backend that does not fit, scripts too large."""
+    facts = Facts(user=users.named("user"), namespace="")  # whose user it is changes nothing
+    for entry in entries:
+        try:
+            decide([entry], facts, settings)
+        except InvalidFiles as error:
+            yield from error.problems
+        except SkyError as error:
+            yield _whole_file(entry.document, error)
+
+
+def _has_error(problems: Sequence[Problem]) -> bool:
+    return any(problem.severity == "error" for problem in problems)
+
+
+def _whole_file(document: Document, error: SkyError) -> Problem:
+    return Problem(document.file, 0, 0, "", error.what, error.hint)
+
+
+def _read(
+    path: str, stdin: BinaryIO, settings: Settings, as_task: bool
+) -> tuple[tuple[Problem, ...], tuple[Document, ...]]:
+    """Return the problems and the documents of a file; no documents if unreadable."""
+    try:
+        documents = read_documents(path, stdin)
+    except InvalidFiles as error:
+        return error.problems, ()
+    problems: list[Problem] = []
+    for document in documents:
+        file_problems = document_problems(document, settings, as_task)
+        if not _has_error(file_problems):
+            refused = document_refusals(document, settings, as_task)
+            fields = {problem.path for problem in refused}  # they have a warning, too
+            file_problems = [item for item in file_problems if item.path not in fields] + refused
+        problems += sorted(file_problems)
+    return tuple(problems), documents
+
+
+def _plan(
+    documents: Sequence[Document],
+    settings: Settings,
+    environ: Mapping[str, str],
+    as_task: bool,
+    reviewed: Review,
+) -> _Planned:
+    """Plan the tasks of valid documents as submit does, without the values that are not set."""
+    if any(document.is_volume for document in documents):
+        return _Planned(review=reviewed, unplanned="it is a volume")
+    if as_task:
+        documents, _ = taskfile.as_tasks(documents)
+    try:
+        entries = _entries(documents, as_task)
+    except UserError as error:
+        return _Planned((_whole_file(documents[0], error),), reviewed)
+    limits = Limits(settings.max_files, settings.max_gib)
+    packer = Packer(UI().transfer, taskfile.cache(environ), limits, check_only=True)
+    unknown = [bool(Filled(entry.document).unknown) for entry in entries]
+    entries = [
+        replace(entry, archives=packer.pack(entry.document, _known_files(entry)))
+        for entry in entries
+    ]
+    reviewed = apply_settings((*reviewed.dangers, *packer.dangers), settings, environ)
+    problems = (*packer.problems, *reviewed.refused)
+    planned = [entry for entry, is_unknown in zip(entries, unknown, strict=True) if not is_unknown]
+    if not packer.problems:
+        problems = (*problems, *undecidable(planned, settings))
+    if problems or any(unknown):
+        return _Planned(problems, reviewed, None, "some values are not set")
+    task_file = TaskFile(
+        entries=tuple(entries),
+        id=taskfile.new_id(),
+        given_id=False,
+        templates=None,
+        warnings=(),
+        settings=settings,
+        review=reviewed,
+    )
+    served = entries[0].task.service is not None
+    return _Planned((), reviewed, None if served else task_file, "it is a service" * served)
+
+
+def _entries(documents: Sequence[Document], as_task: bool) -> list[TaskEntry]:
+    """Return the tasks of documents, and of a service the replica. Raises UserError."""
+    entries = taskfile.entries_of(documents, taskfile.new_id(), Overrides())
+    if as_task or all(document.get("service") is None for document in documents):
+        return list(entries)
+    named = tuple(  # `serve` has a flag for a missing name
+        replace(entry, task=replace(entry.task, name=entry.task.name or "service"))
+        for entry in entries
+    )
+    return list(taskfile.served_entries(named, service.Flags(), Overrides()))
+
+
+def _known_files(entry: TaskEntry) -> tuple[LocalFiles, ...]:
+    """Return the local files whose paths do not depend on values that are not set."""
+    filled = Filled(entry.document)
+    return tuple(files for files in entry.task.files if not filled.hides(dotted(files.field)))
+
+
+def _differences(documents: Sequence[Document]) -> tuple[Problem, ...]:
+    from kubectl_sky.spec import compat  # noqa: PLC0415 -- its table takes time to load
+
+    return tuple(
+        difference for document in documents for difference in compat.differences(document)
+    )
