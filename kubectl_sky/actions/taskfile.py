@@ -24,10 +24,11 @@ from kubectl_sky.settings import Settings, cache_folder
 from kubectl_sky.spec import service, unsupported
 from kubectl_sky.spec.arrays import array
 from kubectl_sky.spec.document import Document, entries, printable
+from kubectl_sky.spec.lifecycle import DevPod
 from kubectl_sky.spec.load import load as read_yaml
 from kubectl_sky.spec.pipeline import pipeline_of
 from kubectl_sky.spec.secret import without_kept
-from kubectl_sky.spec.task import Task, task_of, with_service
+from kubectl_sky.spec.task import Task, task_of, with_dev, with_service
 from kubectl_sky.sync.archive import Limits
 from kubectl_sky.sync.archive_cache import NO_CACHE, Cache
 from kubectl_sky.workloads.arrays import Array
@@ -46,7 +47,7 @@ class Source:
 
     `strict` treats warnings as errors. Local files are read if `local_files` is set: a server may
     not read its own files for a caller. With `in_memory`, `stdin` has the content of the file. With
-    `serve`, the file is a service's.
+    `serve`, the file is a service's. With `dev`, its task runs as a development pod.
     """
 
     path: str
@@ -57,6 +58,7 @@ class Source:
     local_files: bool = True
     in_memory: bool = False
     serve: service.Flags | None = None
+    dev: DevPod | None = None
 
     def documents(self) -> tuple[Document, ...]:
         """Load the documents of the file. Raises InvalidFiles."""
@@ -140,7 +142,7 @@ def load(source: Source, ui: UI) -> TaskFile:
     entries = served_entries(entries_of(documents, file_id, overrides), source.serve, overrides)
     _check_plannable(entries, settings)
     packer = Packer(ui.transfer if source.local_files else None, cache(environ), limits)
-    entries = pack_files(entries, packer)
+    entries = pack_files(_dev_entries(entries, source.dev), packer)
     reviewed = apply_settings((*reviewed.dangers, *packer.dangers), settings, environ)
     if reviewed.refused:
         raise InvalidFiles(reviewed.refused)
@@ -206,6 +208,16 @@ def served_entries(
         raise UserError("the service has no name", "set name in the file, or add --name NAME")
     served = service.service_of(entry.document, flags)
     return (replace(entry, task=with_service(entry.task, served)),)
+
+
+def _dev_entries(entries: tuple[TaskEntry, ...], dev: DevPod | None) -> tuple[TaskEntry, ...]:
+    """Return the task as a development pod, if it is one. Raises UserError for several tasks."""
+    if dev is None:
+        return entries
+    if len(entries) > 1 or entries[0].task.array:
+        what = f"the file has {len(entries)}" if len(entries) > 1 else "--array runs many"
+        raise UserError(f"a development pod is one task, and {what}", "use `kubectl sky submit`")
+    return (replace(entries[0], task=with_dev(entries[0].task, dev)),)
 
 
 def _check_plannable(entries: Sequence[TaskEntry], settings: Settings) -> None:

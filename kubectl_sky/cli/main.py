@@ -36,6 +36,7 @@ _GROUPS = {
         "render": "Print the manifests that submit would send",
         "diff": "Show what submit would change of a task in the cluster",
         "submit": "Submit a task and follow its logs",
+        "dev": "Run a development pod, for exec, ssh and VS Code",
     },
     "Watch": {
         "list": "List tasks, newest first",

@@ -80,7 +80,7 @@ def command(
     if len(files) > 1 and overrides.task_id:
         raise UserError("--id names one task", "submit one FILE with it")
     requests = [_request(file, overrides, cluster, form, flags) for file in files]
-    ui = _Terminal(form, str(flags["dry_run"]), several=len(files) > 1)
+    ui = Results(form, str(flags["dry_run"]), several=len(files) > 1)
     try:
         submit.submit_all(requests, ui)
     finally:
@@ -133,10 +133,10 @@ class Preview(Terminal):
             output.out("\n".join(lines))
 
 
-class _Terminal(Preview):
+class Results(Preview):
     """Print the results of a submit in the form that the user chose."""
 
-    def __init__(self, form: str | None, dry_run: str, several: bool) -> None:
+    def __init__(self, form: str | None, dry_run: str, several: bool = False) -> None:
         super().__init__(form, dry_run)
         self._several = several
         self._results: list[dict[str, object]] = []

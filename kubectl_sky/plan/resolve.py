@@ -8,6 +8,7 @@ from kubectl_sky.facts import Facts
 from kubectl_sky.plan import (
     accelerators,
     buckets,
+    dev,
     environment,
     fair_share,
     high_speed_network,
@@ -136,7 +137,7 @@ def _scripts(task: Task, file_transfer: FileTransfer) -> dict[str, str]:
         scripts["setup.sh"] = task.setup
     if task.run:
         scripts["run.sh"] = task.run
-    scripts |= _sudo(task) | serving.probe_script(task.service)
+    scripts |= _sudo(task) | dev.scripts(task) | serving.probe_script(task.service)
     size = sum(len(text.encode()) for text in scripts.values())
     if size > MAX_SCRIPTS:
         larger = max(("run", "setup"), key=lambda field: len(getattr(task, field) or ""))

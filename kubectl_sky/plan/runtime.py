@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from kubectl_sky import assets, names
+from kubectl_sky.plan import dev
 from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.settings import DEFAULT_IMAGE
 from kubectl_sky.spec.task import Task
@@ -82,7 +83,10 @@ _EXIT = ":\n"
 
 def keep_running(task: Task) -> Task:
     """Return the task with a script that keeps its nodes up, if it has no run."""
-    return task if task.run else replace(task, run=_KEEP_RUNNING)
+    if task.run:
+        return task
+    limited = task.dev is not None and (task.dev.lifetime or task.dev.idle)
+    return replace(task, run=dev.stay(task.dev) if task.dev and limited else _KEEP_RUNNING)
 
 
 def exit_after_setup(task: Task) -> Task:
@@ -95,10 +99,12 @@ def exit_after_setup(task: Task) -> Task:
 
 def interactive_annotations(task: Task) -> Mapping[str, str]:
     """Return the annotation that tells clients not to wait for the end of a staying task."""
-    return {names.INTERACTIVE: "true"} if task.run == _KEEP_RUNNING else {}
+    return {names.INTERACTIVE: "true"} if task.dev or task.run == _KEEP_RUNNING else {}
 
 
 def interactive_notes(task: Task) -> Iterator[str]:
-    """Yield a note that the task does not end by itself."""
-    if not task.run:
+    """Yield a note on when the task ends, if it has no run."""
+    if task.dev:
+        yield from dev.notes(task.dev)
+    elif not task.run:
         yield "the task has no run: its nodes stay up until it is stopped"

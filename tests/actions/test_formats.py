@@ -28,6 +28,7 @@ FAIR = {"apiVersion": kinds.PRIORITY_CLASS.api_version, "kind": kinds.PRIORITY_C
 COMMANDS: dict[str, tuple[str, int]] = {
     "auth whoami": ("", 0),
     "config view": ("", 0),
+    "dev up": ("--id devdevde", 0),
     "doctor": (ID, 0),
     "fairshare simulate": ("--jobs 20", 0),
     "fairshare status": ("", 0),

@@ -183,6 +183,8 @@ STEPS = (
     Step("submit - --array 0-1", f"{IMAGE}run: echo\n"),
     Step("submit -", FAILING, "stopped", (4,)),
     Step("submit - --detach --id longlong", LONG),
+    Step("dev --detach --idle 1h --image busybox:1.36 --id devdevde"),
+    Step("validate --live -", SMALL, says="1 file valid"),
     Step("list"),
     Step("list -o json"),
     Step("status allall01"),
@@ -202,7 +204,7 @@ STEPS = (
     Step("gpus", says="may not list nodes", codes=(3,)),
     Step("usage", says="counted: 0 existing pods"),
     Step("users show", says="No quota"),
-    Step("stop longlong -y"),
+    Step("stop longlong devdevde -y"),
     Step("clean -y", says="secrets are not cleaned"),
     Step("clean --older-than 0s -y"),
     Step("volumes apply larger.yaml", codes=(0, 3)),  # not every storage class expands

@@ -100,7 +100,8 @@ def test_runtime_has_same_name_in_all_namespaces() -> None:
 
 def test_runtime_contains_all_shared_scripts() -> None:
     names = {path.name for path in assets.folder("runtime").iterdir()}
-    others = {"start.sh", "sudo.sh", "probe.sh", "kubectl_sky_graph.py"}  # the last: Ray pods
+    others = {"start.sh", "sudo.sh", "stay.sh", "sshd.sh", "probe.sh"}
+    others.add("kubectl_sky_graph.py")  # of Ray pods
     assert names == {*runtime("").scripts, *others}
 
 

@@ -1,0 +1,60 @@
+#!/bin/sh
+# sshd.sh KEY: serves one ssh connection on stdin and stdout, to the owner of the public KEY.
+# sshd.sh --check: prints the user to log in as. Started by the ProxyCommand of "kubectl sky dev ssh-config".
+set -u
+dir=${KUBECTL_SKY_FILES-/kubectl-sky}/ssh
+
+fail() {
+  echo "$1" >&2
+  exit 1
+}
+
+program() { # NAME: prints its path; sshd may be outside of PATH and requires an absolute path
+  PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" command -v "$1" || fail "the image has no $1"
+}
+
+# Prints the variables of this shell for a login. sshd reads no value with a quote, a backslash or a second line.
+variables() {
+  env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p' | while read -r name; do
+    case $name in _ | PWD | OLDPWD | SHLVL | TERM) continue ;; esac
+    eval "value=\${$name-} known=\${$name+yes}"
+    [ "$known" ] || continue # a line of a value
+    case $value in *[\"\\]* | *"$newline"*) continue ;; esac
+    printf ' "%s=%s"' "$name" "$value"
+  done
+}
+newline='
+'
+
+daemon=$(program sshd) || exit 1
+keygen=$(program ssh-keygen) || exit 1
+user=$(id -un 2> /dev/null) || fail "sshd needs a name for user $(id -u) in /etc/passwd"
+if [ "$1" = --check ]; then
+  echo "$user"
+  exit
+fi
+umask 077
+mkdir -p "$dir" || fail "$dir cannot be made"
+if [ ! -f "$dir/host_key" ]; then
+  "$keygen" -q -t ed25519 -N '' -f "$dir/new.$$" && mv "$dir/new.$$" "$dir/host_key" || fail "no host key"
+  rm -f "$dir/new.$$.pub"
+fi
+grep -qxF -- "$1" "$dir/authorized_keys" 2> /dev/null || printf '%s\n' "$1" >> "$dir/authorized_keys"
+cat > "$dir/config.$$" << EOF
+HostKey $dir/host_key
+AuthorizedKeysFile $dir/authorized_keys
+PidFile none
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+AuthenticationMethods publickey
+PrintLastLog no
+LogLevel ERROR
+Subsystem sftp internal-sftp
+SetEnv$(variables)
+EOF
+mv "$dir/config.$$" "$dir/config"
+[ "$(id -u)" -ne 0 ] || mkdir -p /run/sshd 2> /dev/null # fails without privileges
+exec "$daemon" -i -e -f "$dir/config"

@@ -1,0 +1,274 @@
+"""`dev` over a cluster in memory: what it submits, refuses and prints."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_sky import kinds
+from kubectl_sky.actions import dev
+from kubectl_sky.cluster import exec as executing
+from kubectl_sky.errors import UserError
+from tests.actions.conftest import Run
+from tests.builders import ID
+from tests.fake_cluster import FakeCluster
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
+DETACHED = ("--detach", "--id", ID)
+
+
+def job(api: FakeCluster, name: str = "dev") -> dict[str, Any]:
+    return api.get(kinds.JOB, f"{name}-{ID}")
+
+
+def container(api: FakeCluster, name: str = "dev") -> dict[str, Any]:
+    (main,) = job(api, name)["spec"]["template"]["spec"]["containers"]
+    return dict(main)
+
+
+@pytest.mark.parametrize("words", [("dev",), ("dev", "up")], ids=["default", "up"])
+def test_dev_without_file_submits_pod_with_flags(
+    api: FakeCluster, run: Run, words: tuple[str, ...]
+) -> None:
+    code, out, err = run(*words, "--cpus", "2", "--image", "busybox:1.36", *DETACHED)
+    assert (code, out) == (0, f"task/{ID} submitted: dev, 1 node in namespace default\n"), err
+    assert container(api)["image"] == "busybox:1.36"
+    assert container(api)["resources"]["requests"]["cpu"] == "2"
+    assert job(api)["metadata"]["annotations"]["kubectl-sky/interactive"] == "true"
+
+
+def test_dev_prints_how_to_use_and_stop_pod(api: FakeCluster, run: Run) -> None:
+    _, _, err = run("dev", *DETACHED)
+    for command in (
+        f"kubectl sky exec {ID} -it -- bash",
+        f"kubectl sky cp FILE {ID}:",
+        f"kubectl sky port-forward {ID} 8888",
+        f"kubectl sky dev ssh-config {ID} >> ~/.ssh/config",
+        f"kubectl sky stop {ID}",
+    ):
+        assert f'"{command}"' in err
+    assert "stays up until it is stopped" in err
+
+
+def test_dev_with_limits_sets_deadline_and_notes_end(api: FakeCluster, run: Run) -> None:
+    _, _, err = run("dev", "--for", "8h", "--idle", "1h", *DETACHED)
+    assert job(api)["spec"]["template"]["spec"]["activeDeadlineSeconds"] == 9 * 3600
+    script = api.get(kinds.CONFIG_MAP, f"dev-{ID}")["data"]["run.sh"]
+    assert script.startswith("lifetime=28800 idle=3600\n")
+    assert "ends 8h after setup, or after 1h without exec sessions and CPU use" in err
+
+
+def test_dev_of_file_runs_setup_without_run(api: FakeCluster, run: Run) -> None:
+    Path("task.yaml").write_text(
+        "name: train\nnum_nodes: 2\nsetup: pip install x\nrun: python train.py\nenvs: {A: 1}\n"
+    )
+    code, _, err = run("dev", "task.yaml", "--env", "A=2", *DETACHED)
+    assert code == 0, err
+    data = api.get(kinds.CONFIG_MAP, f"train-{ID}")["data"]
+    assert data["setup.sh"] == "pip install x"
+    assert "train.py" not in data["run.sh"]
+    assert {"name": "A", "value": "2"} in container(api, "train")["env"]
+    assert "run: ignored by dev" in err
+    assert "num_nodes: ignored by dev" in err
+    assert sum(name.startswith("jobs ") for name in api.names()) == 1
+
+
+def test_dev_follows_until_pod_is_ready(api: FakeCluster, run: Run) -> None:
+    def start() -> None:
+        api.log(
+            api.start(f"dev-{ID}"),
+            b"kubectl-sky: this node is ready and runs until the task is stopped\n",
+        )
+
+    api.after("create jobs", start)
+    code, out, err = run("dev", "--id", ID, "--idle", "1h")
+    assert code == 0, err
+    assert "this node is ready" in out
+    assert "dev ssh-config" in err
+
+
+def test_dev_dry_run_prints_objects_and_no_hints(api: FakeCluster, run: Run) -> None:
+    code, out, err = run("dev", "--dry-run", "--id", ID, "-o", "json")
+    assert code == 0
+    assert any(item["kind"] == "Job" for item in json.loads(out)["items"])
+    assert "ssh-config" not in err
+    assert api.writes == []
+
+
+def test_dev_json_prints_result_only(api: FakeCluster, run: Run) -> None:
+    code, out, err = run("dev", "--id", ID, "-o", "json")
+    assert (code, json.loads(out)["task_id"]) == (0, ID)
+    assert "ssh-config" not in err
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--for", "30s"), "--for: expected 1m to 20000d"),
+        (("--idle", "0"), "--idle: expected 1m to 20000d"),
+        (("--for", "30000d"), "--for: expected 1m to 20000d"),
+        (("--for", "soon"), "is not a duration"),
+        (("--array", "0-3"), "a development pod is one task, and --array runs many"),
+        (("--gpus", "A100:x"), "the count must be a number"),
+    ],
+)
+def test_dev_wrong_flag_is_refused(
+    api: FakeCluster, run: Run, flags: tuple[str, ...], message: str
+) -> None:
+    code, _, err = run("dev", *flags)
+    assert code == 2
+    assert message in err
+    assert api.writes == []
+
+
+def test_dev_of_pipeline_is_refused(api: FakeCluster, run: Run) -> None:
+    Path("task.yaml").write_text("name: both\n---\nrun: a\n---\nrun: b\n")
+    code, _, err = run("dev", "task.yaml")
+    assert (code, api.writes) == (2, [])
+    assert "a development pod is one task, and the file has 2" in err
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home directory with a public key."""
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "id_ed25519.pub").write_text(f"{KEY} ann@laptop of $(ann)\n")
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def pod(api: FakeCluster, run: Run, home: Path) -> FakeCluster:
+    """A cluster with a development pod."""
+    assert run("dev", *DETACHED)[0] == 0
+    api.start(f"dev-{ID}")
+    return api
+
+
+def answer(
+    monkeypatch: pytest.MonkeyPatch, code: int, out: bytes = b"", err: bytes = b""
+) -> list[executing.Program]:
+    """Let programs in the pod end so; return the list of them."""
+    programs: list[executing.Program] = []
+
+    def fake(session: object, program: executing.Program, pipes: executing.Pipes) -> int:
+        programs.append(program)
+        pipes.stdout(out)
+        pipes.stderr(err)
+        return code
+
+    monkeypatch.setattr(executing, "run", fake)
+    return programs
+
+
+def test_ssh_config_goes_through_exec_with_key(
+    pod: FakeCluster, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = answer(monkeypatch, 0, b"root\n")
+    code, out, _ = run("dev", "ssh-config", "dev", "--context", "50%")
+    assert code == 0
+    lines = [line.strip() for line in out.splitlines()]
+    assert lines[0] == "Host dev"
+    assert "User root" in lines
+    assert f'IdentityFile "{home}/.ssh/id_ed25519"' in lines
+    (proxy,) = [line for line in lines if line.startswith("ProxyCommand ")]
+    assert re.search(r"(?<!%)%(?!%)", proxy) is None
+    assert shlex.split(proxy.replace("%%", "%"))[1:] == [
+        *("kubectl", "sky", "exec", "dev", "--namespace", "default", "--context", "50%"),
+        *("-i", "-q", "--", "/bin/sh", "/etc/kubectl-sky/sshd.sh", KEY),
+    ]
+    assert programs[0].command[-1] == "/etc/kubectl-sky/sshd.sh"
+    assert programs[0].pod == f"dev-{ID}-0"
+
+
+def test_ssh_config_proxy_command_is_accepted_by_exec(
+    pod: FakeCluster, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = answer(monkeypatch, 0, b"root\n")
+    _, out, _ = run("dev", "ssh-config")
+    (proxy,) = [line for line in out.splitlines() if "ProxyCommand" in line]
+    words = shlex.split(proxy)[3:]
+    monkeypatch.setattr("kubectl_sky.cli.exec._read_stdin", lambda: iter(()))
+    code, _, err = run(*words)
+    assert (code, err) == (0, "")
+    assert programs[-1].command[-3:] == ["/bin/sh", "/etc/kubectl-sky/sshd.sh", KEY]
+
+
+def test_ssh_config_never_writes_token(
+    pod: FakeCluster, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(monkeypatch, 0, b"root\n")
+    pod.tokens["hunter2"] = "alice"
+    code, out, _ = run("dev", "ssh-config", "dev", "--token", "hunter2")
+    assert code == 0
+    assert "hunter2" not in out
+
+
+@pytest.mark.parametrize(
+    ("code", "out", "err", "message"),
+    [
+        (64, b"", b"", f"task {ID} is not a development pod"),
+        (1, b"", b"the image has no sshd\n", f"ssh cannot reach task {ID}: the image has no sshd"),
+        (127, b"", b"", "exit code 127"),
+        (0, b"", b"", "exit code 0"),
+        (0, b"root ProxyCommand=evil\n", b"", "it has no valid user name"),
+        (0, b"$(reboot)\n", b"", "it has no valid user name"),
+        (0, b"\x1b[2Jroot\n", b"", "it has no valid user name"),
+    ],
+)
+def test_ssh_config_of_pod_without_ssh_is_error(
+    pod: FakeCluster,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    code: int,
+    out: bytes,
+    err: bytes,
+    message: str,
+) -> None:
+    answer(monkeypatch, code, out, err)
+    result, stdout, stderr = run("dev", "ssh-config", "dev")
+    assert (result, stdout) == (2, "")
+    assert message in stderr
+
+
+def test_ssh_config_without_public_key_is_error(run: Run, home: Path) -> None:
+    (home / ".ssh" / "id_ed25519.pub").unlink()
+    code, _, err = run("dev", "ssh-config", "dev")
+    assert code == 2
+    assert 'create one: run "ssh-keygen -t ed25519"' in err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-----BEGIN OPENSSH PRIVATE KEY-----\nhunter2\n",
+        "",
+        "ssh-ed25519\n",
+        f"{KEY}\n{KEY}\n",
+        f'command="x" {KEY}\n',
+        "ssh-ed25519 A$(id)\n",
+        "ssh-ed25519 AAAA'\n",
+    ],
+)
+def test_public_key_of_other_file_is_refused_without_its_content(tmp_path: Path, text: str) -> None:
+    (tmp_path / "key.pub").write_text(text)
+    with pytest.raises(UserError, match="is not a public key") as caught:
+        dev.public_key(str(tmp_path / "key.pub"))
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["ssh-rsa", "ecdsa-sha2-nistp256", "sk-ssh-ed25519@openssh.com"])
+def test_public_key_is_read_without_comment(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "key.pub").write_text(f"{kind} AAAA+/== ann's key\n")
+    key = dev.public_key(str(tmp_path / "key.pub"))
+    assert (key.text, key.identity) == (f"{kind} AAAA+/==", str(tmp_path / "key"))
+
+
+@pytest.mark.parametrize(
+    ("reference", "alias"), [("train", "train"), ("task/x", ID), ("*", ID), ("a b", ID), ("-x", ID)]
+)
+def test_alias_is_reference_if_ssh_accepts_it(reference: str, alias: str) -> None:
+    assert dev.alias_of(reference, ID) == alias

@@ -1,0 +1,290 @@
+"""Development pods: the plan, and the scripts that keep them up and serve ssh."""
+
+import shutil
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from kubectl_sky import assets, names
+from kubectl_sky.plan import dev, runtime
+from kubectl_sky.spec.kubernetes import Kubernetes
+from kubectl_sky.spec.lifecycle import DevPod
+from kubectl_sky.spec.task import Task, with_dev
+from tests.plan.test_resolve import make_plan
+
+SHELLS = ("sh", "bash", "busybox sh")
+HOUR = 3600
+
+
+def make_dev(lifetime: int | None = None, idle: int | None = None, **fields: object) -> Task:
+    return with_dev(Task(name="dev", **fields), DevPod(lifetime, idle))  # type: ignore[arg-type]
+
+
+def test_dev_pod_runs_setup_and_stays_on_one_node() -> None:
+    plan = make_plan(make_dev(setup="pip install x", run="python train.py", num_nodes=4))
+    assert len(plan.nodes) == 1
+    assert plan.scripts["setup.sh"] == "pip install x"
+    assert plan.scripts["run.sh"].endswith("exec sleep 2147483647\n")
+    assert plan.annotations[names.INTERACTIVE] == "true"
+
+
+def test_dev_pod_with_limits_is_interactive_and_announces_that_it_is_ready() -> None:
+    plan = make_plan(make_dev(8 * HOUR, HOUR))
+    assert plan.scripts["run.sh"].startswith("lifetime=28800 idle=3600\n")
+    assert runtime.READY.decode() in plan.scripts["run.sh"]
+    assert plan.annotations[names.INTERACTIVE] == "true"
+
+
+def test_dev_lifetime_sets_deadline_with_time_for_start() -> None:
+    plan = make_plan(make_dev(8 * HOUR))
+    assert plan.pod_options.pod_config["spec"] == {"activeDeadlineSeconds": 9 * HOUR}
+    assert make_plan(make_dev(idle=HOUR)).pod_options.pod_config == {}
+
+
+def test_dev_lifetime_keeps_pod_config_of_task() -> None:
+    pod = {"spec": {"activeDeadlineSeconds": 60, "nodeName": "a"}}
+    task = make_dev(HOUR, kubernetes=Kubernetes(pod=pod))
+    assert dev.pod_fields(task) == pod
+
+
+def test_dev_scripts_are_not_in_other_tasks() -> None:
+    assert "sshd.sh" in make_plan(make_dev()).scripts
+    assert "sshd.sh" not in make_plan(Task(name="other")).scripts
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        (
+            make_dev(),
+            ["the development pod stays up until it is stopped; --for and --idle limit it"],
+        ),
+        (make_dev(5400), ["the development pod ends 1h30m after setup"]),
+        (
+            make_dev(idle=61),
+            ["the development pod ends after 1m1s without exec sessions and CPU use"],
+        ),
+        (
+            make_dev(8 * HOUR, HOUR, run="x", num_nodes=2),
+            [
+                "run: ignored by dev",
+                "num_nodes: ignored by dev",
+                "the development pod ends 8h after setup, or after 1h without exec sessions and"
+                " CPU use",
+            ],
+        ),
+    ],
+)
+def test_dev_notes_say_when_pod_ends_and_what_is_ignored(task: Task, expected: list[str]) -> None:
+    assert list(runtime.interactive_notes(task)) == expected
+
+
+class Container:
+    """stay.sh in a folder that stands for /proc and /sys/fs/cgroup."""
+
+    def __init__(self, folder: Path, shell: str = "sh") -> None:
+        self.proc, self.cgroup = folder / "proc", folder / "cgroup"
+        self.cgroup.mkdir()
+        self.add(1, 0)  # the entrypoint
+        self.add(8, 1)  # its child
+        self.cpu(5_000_000)
+        self._shell = shell
+
+    def add(self, pid: int, parent: int, name: str = "sh") -> None:
+        (self.proc / str(pid)).mkdir(parents=True, exist_ok=True)
+        (self.proc / str(pid) / "stat").write_text(f"{pid} ({name}) S {parent} 1 1 0 -1\n")
+
+    def remove(self, pid: int) -> None:
+        shutil.rmtree(self.proc / str(pid))
+
+    def cpu(self, microseconds: int) -> None:
+        new = self.cgroup / "new"
+        new.write_text(f"usage_usec {microseconds}\nuser_usec 1\nsystem_usec 1\n")
+        new.rename(self.cgroup / "cpu.stat")
+
+    def start(self, lifetime: int = 0, idle: int = 0) -> "subprocess.Popen[str]":
+        text = dev.stay(DevPod(lifetime, idle))
+        text = text.replace("=/proc", f"={self.proc}").replace("=/sys/fs/cgroup", f"={self.cgroup}")
+        text = text.replace("interval=10", "interval=0.1")
+        command = [*self._shell.split(), "-c", text]
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+
+def still_runs(process: "subprocess.Popen[str]", seconds: float) -> bool:
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+def ended(process: "subprocess.Popen[str]") -> str:
+    """Wait until the script completes; return its last line."""
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 0, out
+    lines = out.splitlines()
+    assert runtime.READY.decode() in lines
+    return lines[-1]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_stay_ends_when_idle(tmp_path: Path, shell: str) -> None:
+    last = ended(Container(tmp_path, shell).start(idle=1))
+    assert last.startswith("kubectl-sky: no exec session and no CPU use for 1 seconds")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_stay_ends_when_lifetime_is_over_despite_session(tmp_path: Path, shell: str) -> None:
+    container = Container(tmp_path, shell)
+    container.add(9, 0)
+    last = ended(container.start(lifetime=1, idle=60))
+    assert last == "kubectl-sky: the time of this development pod is over (1 seconds)"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_stay_does_not_end_while_exec_session_runs(tmp_path: Path, shell: str) -> None:
+    container = Container(tmp_path, shell)
+    container.add(9, 0, "a) S 1 (b")  # a name that looks like the fields after it
+    process = container.start(idle=1)
+    assert still_runs(process, 2.5)
+    container.remove(9)
+    assert ended(process)
+
+
+def test_stay_does_not_end_while_cpu_is_used(tmp_path: Path) -> None:
+    container, stop = Container(tmp_path), threading.Event()
+
+    def use() -> None:
+        started = time.monotonic()
+        while not stop.wait(0.02):
+            container.cpu(5_000_000 + int((time.monotonic() - started) * 500_000))
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    process = container.start(idle=1)
+    try:
+        assert still_runs(process, 2.5)
+    finally:
+        stop.set()
+        thread.join()
+    assert ended(process)
+
+
+def test_stay_ignores_idle_if_cpu_use_is_not_known(tmp_path: Path) -> None:
+    container = Container(tmp_path)
+    (container.cgroup / "cpu.stat").unlink()
+    process = container.start(lifetime=3, idle=1)
+    assert "the time of this development pod is over" in ended(process)
+
+
+def test_stay_reads_cpu_use_of_cgroup_v1(tmp_path: Path) -> None:
+    container = Container(tmp_path)
+    (container.cgroup / "cpu.stat").unlink()
+    (container.cgroup / "cpuacct").mkdir()
+    (container.cgroup / "cpuacct" / "cpuacct.usage").write_text("5000000000\n")
+    assert ended(container.start(idle=1)).startswith("kubectl-sky: no exec session")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_stay_stops_on_sigterm(tmp_path: Path, shell: str) -> None:
+    with Container(tmp_path, shell).start(idle=60) as process:
+        assert process.stdout
+        assert process.stdout.readline() == f"{runtime.READY.decode()}\n"
+        process.terminate()
+        assert process.wait(5) != 0
+
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA"
+
+
+class Image:
+    """An image with programs that stand for openssh; sshd prints its arguments."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bin, self.files = folder / "bin", folder / "files"
+        self.bin.mkdir()
+        for name in ("env", "sed", "id", "cat", "mkdir", "mv", "rm", "grep"):
+            # Copies: `program` would write through a link to the system's program.
+            shutil.copy(shutil.which(name) or name, self.bin / name)
+        self.program("sshd", 'echo "$@"')
+        self.program("ssh-keygen", 'while [ $# -gt 1 ]; do shift; done; touch "$1" "$1.pub"')
+
+    def program(self, name: str, script: str) -> None:
+        file = self.bin / name
+        file.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n")
+        file.chmod(0o755)
+
+    def run(self, *arguments: str, shell: str = "sh", **environment: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [*shell.split(), "-c", assets.read("runtime", "sshd.sh"), "sh", *arguments],
+            env={"PATH": str(self.bin), "KUBECTL_SKY_FILES": str(self.files), **environment},
+            executable=shutil.which(shell.split()[0]),
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+        return done.returncode, done.stdout.strip(), done.stderr.strip()
+
+    def config(self) -> dict[str, str]:
+        lines = (self.files / "ssh" / "config").read_text().splitlines()
+        return dict(line.partition(" ")[::2] for line in lines)
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Image:
+    return Image(tmp_path)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_sshd_serves_stdin_with_key_and_variables(image: Image, shell: str) -> None:
+    variables = {"A": "one two", "PLAIN": "x=y", "COST": "$HOME `id`"}
+    odd = {"QUOTED": 'a"b', "SLASH": "a\\b", "LINES": "a\nNOSUCH=b"}
+    code, out, err = image.run(KEY, shell=shell, **variables, **odd)
+    assert (code, out, err) == (0, f"-i -e -f {image.files}/ssh/config", "")
+    config = image.config()
+    for name, value in variables.items():
+        assert f'"{name}={value}"' in config["SetEnv"]
+    for name in (*odd, "NOSUCH"):
+        assert name not in config["SetEnv"]
+    keys = Path(config["AuthorizedKeysFile"])
+    assert keys.read_text() == f"{KEY}\n"
+    assert keys.parent.stat().st_mode & 0o077 == 0
+    files = {path.name for path in keys.parent.iterdir()}
+    assert files == {"authorized_keys", "config", "host_key"}
+    assert config["PasswordAuthentication"] == "no"
+
+
+def test_sshd_second_connection_keeps_host_key_and_adds_key_once(image: Image) -> None:
+    image.run(KEY)
+    (image.files / "ssh" / "host_key").write_text("first")
+    image.run(KEY)
+    image.run(f"{KEY}BBBB")
+    assert (image.files / "ssh" / "host_key").read_text() == "first"
+    assert (image.files / "ssh" / "authorized_keys").read_text() == f"{KEY}\n{KEY}BBBB\n"
+
+
+def test_sshd_check_prints_user_and_changes_nothing(image: Image) -> None:
+    image.program("id", "echo ann")
+    assert image.run("--check") == (0, "ann", "")
+    assert not image.files.exists()
+
+
+@pytest.mark.parametrize("program", ["sshd", "ssh-keygen"])
+def test_sshd_image_without_program_is_error(image: Image, program: str) -> None:
+    if shutil.which(program, path="/usr/local/sbin:/usr/sbin:/sbin"):
+        pytest.skip(f"this system has {program} outside of PATH")
+    (image.bin / program).unlink()
+    assert image.run("--check") == (1, "", f"the image has no {program}")
+
+
+def test_sshd_user_without_name_is_error(image: Image) -> None:
+    image.program("id", '[ "$1" = -u ] && echo 1234')
+    code, out, err = image.run("--check")
+    assert (code, out) == (1, "")
+    assert err == "sshd needs a name for user 1234 in /etc/passwd"
