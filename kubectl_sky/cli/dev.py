@@ -4,17 +4,16 @@ import os
 import sys
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import commands, options, output
-from kubectl_sky.cli.submit import Results
+from kubectl_sky.cli.submit import Results, request
 from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions import submit
     from kubectl_sky.actions.apply import Submitted
     from kubectl_sky.actions.taskfile import Source
     from kubectl_sky.cluster.session import Session
@@ -75,7 +74,7 @@ class _Terminal(Results):
     "--for",
     "lifetime",
     type=options.DURATION,
-    help="Time after setup, in which the pod ends (default: no limit).",
+    help="End the pod this long after setup (default: no limit).",
 )
 @click.option(
     "--idle",
@@ -107,42 +106,20 @@ def up(
     every task, and `dev ssh-config` is for ssh and VS Code. `stop` deletes the pod.
 
     A pod that ends by --for or --idle is completed; its disk is lost, volumes remain. --idle counts
-    programs that exec started, and use of more than 5% of a CPU. A forwarded port alone is no use.
+    programs that exec started, and use of more than 5% of a CPU. A forwarded port alone does not.
     """
     from kubectl_sky.actions import submit
 
     ui = _Terminal(form, flags["dry_run"])
     try:
-        submit.submit(_request(file, overrides, cluster, form, flags), ui)
+        submit.submit(request(_source(file, overrides, flags), cluster, form, flags), ui)
     finally:
         ui.finish()
     if ui.id and not form:
-        where = ui.id
-        output.note(f'to copy files, run "kubectl sky cp FILE {where}:"')
-        output.note(f'to forward a port, run "kubectl sky port-forward {where} 8888"')
-        output.note(
-            f'for ssh and VS Code, run "kubectl sky dev ssh-config {where} >> ~/.ssh/config"'
-        )
-
-
-def _request(
-    file: str | None,
-    overrides: Overrides,
-    cluster: options.ClusterFlags,
-    form: str | None,
-    flags: Mapping[str, Any],
-) -> "submit.Options":
-    from kubectl_sky.actions import submit
-
-    return submit.Options(
-        source=_source(file, overrides, flags),
-        connection=cluster.flags(),
-        user=cluster.user,
-        dry_run=cast("submit.DryRun", flags["dry_run"]),
-        show_secrets=flags["show_secrets"],
-        follow=not (flags["detach"] or form),
-        start_timeout=_seconds(flags["wait_timeout"]),
-    )
+        output.note(f'to copy files, run "kubectl sky cp FILE {ui.id}:"')
+        output.note(f'to forward a port, run "kubectl sky port-forward {ui.id} 8888"')
+        command = f"kubectl sky dev ssh-config {ui.id} >> ~/.ssh/config"
+        output.note(f'for ssh and VS Code, run "{command}"')
 
 
 def _source(file: str | None, overrides: Overrides, flags: Mapping[str, Any]) -> "Source":

@@ -16,7 +16,7 @@ from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.errors import Problem, UserError
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions import submit
+    from kubectl_sky.actions import submit, taskfile
     from kubectl_sky.actions.apply import Submitted
     from kubectl_sky.plan.plan import Plan
     from kubectl_sky.render.manifests import Manifests
@@ -75,11 +75,15 @@ def command(
     find each other as TASK-RANK.$SKYPILOT_JOBGROUP_NAME. When the `primary_tasks` have finished,
     this command stops the other tasks.
     """
-    from kubectl_sky.actions import submit
+    from kubectl_sky.actions import submit, taskfile
 
     if len(files) > 1 and overrides.task_id:
         raise UserError("--id names one task", "submit one FILE with it")
-    requests = [_request(file, overrides, cluster, form, flags) for file in files]
+    strict = bool(flags["strict"])
+    sources = [
+        taskfile.Source(file, overrides, os.environ, sys.stdin.buffer, strict) for file in files
+    ]
+    requests = [request(source, cluster, form, flags) for source in sources]
     ui = Results(form, str(flags["dry_run"]), several=len(files) > 1)
     try:
         submit.submit_all(requests, ui)
@@ -88,20 +92,18 @@ def command(
     return 0
 
 
-def _request(
-    file: str,
-    overrides: Overrides,
+def request(
+    source: "taskfile.Source",
     cluster: options.ClusterFlags,
     form: str | None,
     flags: Mapping[str, object],
 ) -> "submit.Options":
-    from kubectl_sky.actions import submit, taskfile
+    """Return what to submit, from the flags of `submit` and `dev`."""
+    from kubectl_sky.actions import submit
 
     timeout = flags["wait_timeout"]
     return submit.Options(
-        source=taskfile.Source(
-            file, overrides, os.environ, sys.stdin.buffer, bool(flags["strict"])
-        ),
+        source=source,
         connection=cluster.flags(),
         user=cluster.user,
         dry_run=cast("submit.DryRun", flags["dry_run"]),

@@ -18,7 +18,7 @@ def stay(dev: DevPod) -> str:
     return limits + assets.read("runtime", "stay.sh")
 
 
-def scripts(task: Task) -> Mapping[str, str]:
+def scripts(task: Task) -> dict[str, str]:
     """Return the script that serves ssh connections through exec."""
     return {"sshd.sh": assets.read("runtime", "sshd.sh")} if task.dev else {}
 
