@@ -15,7 +15,14 @@ from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import LogOptions
-from kubectl_sky.errors import ClusterError, SkyError, Unauthorized, Unreachable, UserError
+from kubectl_sky.errors import (
+    ClusterError,
+    InvalidFiles,
+    SkyError,
+    Unauthorized,
+    Unreachable,
+    UserError,
+)
 from kubectl_sky.facts import Facts
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.render import manifests
@@ -136,10 +143,16 @@ def prepare_all(
 def refusals(task_file: TaskFile, options: Options, ui: UI) -> Sequence[SkyError]:
     """Return the errors that a submit of a checked file would have; sends dry runs only.
 
-    Raises ClusterError if the cluster does not answer, or does not accept the credentials.
+    Raises SkyError if there is no connection: no kubeconfig, no answer, wrong credentials.
     """
     try:
-        file = _prepare(options, task_file, ui, Session.connect)
+        task_file, connection = contexts.choose(task_file, options.connection)
+    except InvalidFiles as error:  # the file names a context
+        return (error,)
+    session = Session.connect(connection)
+    try:
+        facts = gather.facts(session, task_file, options.user)
+        file = check(decided(options, task_file, session, facts), ui)
         missing = preflight.missing_rights(file.session, file.decision, file.existing)
         apply(file.session, file.decision, file.existing, UI(), dry_run=True)
     except (Unreachable, Unauthorized):

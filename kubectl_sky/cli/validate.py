@@ -107,15 +107,16 @@ def _check_live(reports: "Sequence[Report]", cluster: options.ClusterFlags) -> _
             if not report.erroneous:
                 notes.append(f"{report.file}: not checked against the cluster: {report.unplanned}")
             continue
+        file = report.task_file.entries[0].document.file
         source = Source(report.file, Overrides(), os.environ, sys.stdin.buffer)
         ui = Collected()
         for error in submit.refusals(
             report.task_file, submit.Options(source, cluster.flags(), cluster.user), ui
         ):
-            whole_file = Problem(report.file, 0, 0, "", error.what, error.hint)
+            whole_file = Problem(file, 0, 0, "", error.what, error.hint)
             problems += error.problems or [whole_file]
             codes.append(error.exit_code)
-        notes += [f"{report.file}: {note}" for note in ui.notes_]
+        notes += [f"{file}: {note}" for note in ui.notes_]
     return _Live(problems, notes, min(filter(None, codes), default=0))
 
 

@@ -12,7 +12,8 @@ from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.render import render_file
 from kubectl_sky.actions.taskfile import Source, load
 from kubectl_sky.actions.ui import UI
-from kubectl_sky.errors import InvalidFiles, Problem, UserError
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import ClusterError, InvalidFiles, Problem, UserError
 from kubectl_sky.facts import Facts
 from kubectl_sky.spec import service, unsupported
 from tests.actions.conftest import Run
@@ -236,6 +237,29 @@ def test_validate_live_cluster_that_does_not_answer_exits_3(api: FakeCluster, ru
     code, out, err = run("validate", "--live", "task.yaml")
     assert (code, out) == (3, "")
     assert err.startswith("error: ")
+
+
+def test_validate_live_without_kubeconfig_is_no_problem_of_file(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(connection: object) -> None:
+        raise ClusterError("no kubeconfig")
+
+    monkeypatch.setattr(Session, "connect", refuse)
+    Path("task.yaml").write_text(LIVE)
+    assert run("validate", "--live", "task.yaml") == (3, "", "error: no kubeconfig\n")
+
+
+def test_validate_live_context_of_file_that_does_not_exist_is_error_with_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = {"apiVersion": "v1", "kind": "Config", "contexts": [], "clusters": [], "users": []}
+    (tmp_path / "config").write_text(yaml.safe_dump(config))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    code, err = live(run, LIVE + "resources: {infra: k8s/west}\n")
+    assert code == 2
+    assert err.startswith("task.yaml:3:")
+    assert "no context 'west' in the kubeconfig" in err
 
 
 def test_validate_live_skips_files_with_errors_and_unset_values(api: FakeCluster, run: Run) -> None:

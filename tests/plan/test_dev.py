@@ -45,7 +45,8 @@ def test_dev_lifetime_sets_deadline_with_time_for_start() -> None:
 
 
 def test_dev_lifetime_keeps_pod_config_of_task() -> None:
-    pod = {"spec": {"activeDeadlineSeconds": 60, "nodeName": "a"}}
+    spec = {"activeDeadlineSeconds": 60, "nodeName": "a"}
+    pod = {"metadata": {"labels": {"a": "b"}}, "spec": spec}
     task = make_dev(HOUR, kubernetes=Kubernetes(pod=pod))
     assert dev.pod_fields(task) == pod
 
