@@ -1,8 +1,10 @@
 #!/bin/sh
-# sshd.sh KEY: serves one ssh connection on stdin and stdout, to the owner of the public KEY.
-# sshd.sh --check: prints the user to log in as. Started by the ProxyCommand of "kubectl sky dev ssh-config".
+# sshd.sh TYPE KEY: serves one ssh connection on stdin and stdout, to the owner of that public key.
+# sshd.sh --check: prints the user to log in as, and then the public host key.
+# Started through exec, by "kubectl sky dev ssh-config" and by the ProxyCommand that it writes.
 set -u
-dir=${KUBECTL_SKY_FILES-/kubectl-sky}/ssh
+files=${KUBECTL_SKY_FILES-/kubectl-sky}
+dir=$files/ssh
 
 fail() {
   echo "$1" >&2
@@ -29,17 +31,22 @@ newline='
 daemon=$(program sshd) || exit 1
 keygen=$(program ssh-keygen) || exit 1
 user=$(id -un 2> /dev/null) || fail "sshd needs a name for user $(id -u) in /etc/passwd"
+umask 077
+# The volume is writable for every user of the container. Nobody else may replace these files.
+[ "$(id -u)" -ne 0 ] || chmod +t "$files" 2> /dev/null
+mkdir -p "$dir" || fail "$dir cannot be made"
+[ -O "$dir" ] && [ ! -L "$dir" ] || fail "$dir belongs to another user"
+if [ ! -f "$dir/host_key" ]; then
+  "$keygen" -q -t ed25519 -N '' -C '' -f "$dir/new.$$" || fail "no host key"
+  ln "$dir/new.$$" "$dir/host_key" 2> /dev/null # fails if another connection was faster
+  rm -f "$dir/new.$$" "$dir/new.$$.pub"
+fi
 if [ "$1" = --check ]; then
   echo "$user"
-  exit
+  exec "$keygen" -y -f "$dir/host_key"
 fi
-umask 077
-mkdir -p "$dir" || fail "$dir cannot be made"
-if [ ! -f "$dir/host_key" ]; then
-  "$keygen" -q -t ed25519 -N '' -f "$dir/new.$$" && mv "$dir/new.$$" "$dir/host_key" || fail "no host key"
-  rm -f "$dir/new.$$.pub"
-fi
-grep -qxF -- "$1" "$dir/authorized_keys" 2> /dev/null || printf '%s\n' "$1" >> "$dir/authorized_keys"
+key="$1 $2"
+grep -qxF -- "$key" "$dir/authorized_keys" 2> /dev/null || printf '%s\n' "$key" >> "$dir/authorized_keys"
 cat > "$dir/config.$$" << EOF
 HostKey $dir/host_key
 AuthorizedKeysFile $dir/authorized_keys

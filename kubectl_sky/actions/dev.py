@@ -1,16 +1,26 @@
 """`dev`: run a development pod, and write the ssh configuration that reaches it."""
 
 import io
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubectl_sky import bounded, names
+from kubectl_sky import bounded, names, private
+from kubectl_sky.actions import exec as action
+from kubectl_sky.actions.completion_script import PROGRAM
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source
+from kubectl_sky.cluster.exec import FirstBytes, Pipes, run
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import UserError
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.private import Folder
 from kubectl_sky.spec.lifecycle import DevPod
 
 NO_FILE = "<dev>"  # the file name in messages on a pod that has no task file
@@ -21,8 +31,23 @@ _MAX_SECONDS = 20_000 * 86_400  # Kubernetes counts seconds in 32 bits
 _KEYS = ("id_ed25519.pub", "id_ecdsa.pub", "id_rsa.pub")  # in the order that ssh prefers
 _MAX_KEY_BYTES = 16 * 1024
 _PUBLIC_KEY = re.compile(r"((?:ssh|ecdsa|sk)-[\w.@-]+ [A-Za-z0-9+/]+=*)(?: .*)?\n*", re.ASCII)
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}", re.ASCII)
-_ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_ANSWER = re.compile(
+    rb"(?P<user>[A-Za-z0-9_][A-Za-z0-9_.-]{0,100})\n(?P<key>ssh-ed25519 [A-Za-z0-9+/]{68})[^\n]*\n"
+)
+_ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
+_INCLUDE = "Include kubectl-sky/*.config"
+_CHECK_SECONDS = 30.0
+_NO_SCRIPT = 64  # the exit code for a pod without sshd.sh
+_FLAGS = {  # the connection options that are written into an entry: no token
+    "kubeconfig": "--kubeconfig",
+    "context": "--context",
+    "cluster": "--cluster",
+    "server": "--server",
+    "server_url": "--server-url",
+    "certificate_authority": "--certificate-authority",
+    "as_user": "--as",
+    "user": "--user",
+}
 
 
 def limits(lifetime: float | None, idle: float | None) -> DevPod:
@@ -65,28 +90,138 @@ def public_key(path: str | None) -> PublicKey:
     return PublicKey(match[1], str(file.with_suffix("")) if file.suffix == ".pub" else "")
 
 
-def ssh_config(alias: str, user: str, flags: Sequence[str], key: PublicKey) -> str:
-    """Return the Host entry of a development pod; `flags` name the cluster and the task."""
-    command = ["kubectl", "sky", "exec", *flags, "-i", "-q", "--", "/bin/sh", SSHD, key.text]
-    identity = [f'  IdentityFile "{key.identity}"'] if key.identity else []
-    lines = [
-        f"Host {alias}",
-        f"  User {user}",
-        f"  ProxyCommand {shlex.join(command).replace('%', '%%')}",
-        *identity,
-        "  # Kubernetes authenticates the pod, and each new pod has a new host key.",
-        "  StrictHostKeyChecking no",
-        "  UserKnownHostsFile /dev/null",
-        "  LogLevel ERROR",
-    ]
-    return "\n".join(lines)
+@dataclass(frozen=True)
+class Login:
+    """The user to log in as, and the host key of a development pod."""
+
+    user: str
+    host_key: str
 
 
-def is_user(name: str) -> bool:
-    """Return whether a pod's answer can be the name of a user in an ssh configuration."""
-    return _USER.fullmatch(name) is not None
+def login(session: Session, task: TaskStatus) -> Login:
+    """Ask the pod how to log in, through exec. Raises UserError if it cannot serve ssh."""
+    node = action.node_of_rank(task, 0)
+    check = ["/bin/sh", "-c", '[ -f "$1" ] || exit 64; exec /bin/sh "$1" --check', "sh", SSHD]
+    program = action.task_environment(session, task).program(node, check)
+    out, err = FirstBytes(), FirstBytes()
+    code = run(session, program, Pipes(stdout=out, stderr=err, seconds=_CHECK_SECONDS))
+    if code == _NO_SCRIPT:
+        raise UserError(f"task {task.id} is not a development pod", "run `kubectl sky dev`")
+    if code:
+        raise UserError(
+            f"ssh cannot reach task {task.id}: {err.line or f'exit code {code}'}",
+            "install openssh-server in setup or in the image; `kubectl sky exec -it` works without",
+        )
+    match = _ANSWER.fullmatch(out.data)  # the image decides what it prints
+    if not match:
+        raise UserError(f"ssh cannot reach task {task.id}: it has no valid user name and host key")
+    return Login(match["user"].decode(), match["key"].decode())
+
+
+@dataclass(frozen=True)
+class Host:
+    """The Host entry of a development pod: the alias to connect to, and what it stands for."""
+
+    alias: str
+    task_id: str
+    login: Login
+    key: PublicKey
+
+    def known_hosts(self) -> str:
+        """Return the line that lets ssh recognize the pod."""
+        return f"{self.task_id} {self.login.host_key}\n"
+
+    def entry(self, command: Sequence[str], known_hosts: Path) -> str:
+        """Return the entry; `command` runs a program in the pod. Raises UserError."""
+        proxy = [*command, "-i", "-q", "--", "/bin/sh", SSHD, *self.key.text.split()]
+        if not all(word.isprintable() for word in proxy):
+            raise UserError("the connection options have control characters")
+        key = self.key.identity
+        identity = [f"  IdentityFile {_quoted(key)}", "  IdentitiesOnly yes"] if key else []
+        lines = [
+            f"Host {self.alias}",
+            f"  User {self.login.user}",
+            f"  ProxyCommand {_join(proxy).replace('%', '%%')}",
+            *identity,
+            f"  HostKeyAlias {self.task_id}",
+            f"  UserKnownHostsFile {_quoted(known_hosts.as_posix())}",
+            "  StrictHostKeyChecking yes",
+            "  ForwardAgent no",
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def save_known_hosts(host: Host, folder: Folder) -> Path:
+    """Write the host key of the pod to a file for ssh; return its path. Raises UserError."""
+    return _write(folder, f"{host.alias}.known_hosts", host.known_hosts())
+
+
+def install(host: Host, entry: str, folder: Folder) -> Path:
+    """Write the entry to a file that ~/.ssh/config includes; return its path. Raises UserError."""
+    path = _write(folder, f"{host.alias}.config", entry)
+    config = folder.path.parent / "config"
+    try:
+        text = config.read_text(encoding="utf-8", errors="surrogateescape")
+    except FileNotFoundError:
+        text = ""
+    except OSError as error:
+        raise UserError(f"{config}: {bounded.reason(error)}") from None
+    if _INCLUDE in text.splitlines():
+        return path
+    new = f"{_INCLUDE}\n\n{text}".encode(errors="surrogateescape")  # first: ssh takes first values
+    try:
+        private.replace(config.resolve(), new)  # a link, such as to a repository of settings, stays
+    except OSError as error:
+        raise UserError(f"{config}: {bounded.reason(error)}") from None
+    return path
+
+
+def ssh_folder() -> Folder:
+    """Return the folder of host keys and entries, below ~/.ssh."""
+    return Folder(Path.home() / ".ssh" / "kubectl-sky")
+
+
+def exec_command(session: Session, task: TaskStatus, flags: Mapping[str, object]) -> list[str]:
+    """Return the command that reaches a task from any shell; it has no credentials.
+
+    The context and the kubeconfig are fixed: the entry must not follow the current ones.
+    """
+    program = shutil.which(PROGRAM)
+    command = [str(Path(program).absolute())] if program else ["kubectl", "sky"]
+    command += ["exec", task.id, "--namespace", task.namespace]
+    kubeconfig = flags.get("kubeconfig") or os.environ.get("KUBECONFIG")
+    is_file = kubeconfig and os.pathsep not in str(kubeconfig)
+    in_pod = session.context == "in-cluster"
+    values = {
+        **flags,
+        "context": flags.get("context") or ("" if in_pod else session.context),
+        "kubeconfig": Path(str(kubeconfig)).absolute() if is_file else None,
+    }
+    for name, flag in _FLAGS.items():
+        if values.get(name):
+            command += [flag, str(values[name])]
+    return command
 
 
 def alias_of(reference: str, task_id: str) -> str:
     """Return the name of the host: what the user typed, if ssh accepts it."""
     return reference if _ALIAS.fullmatch(reference) else task_id
+
+
+def _write(folder: Folder, name: str, text: str) -> Path:
+    try:
+        folder.write(name, text.encode())
+    except OSError as error:
+        raise UserError(f"{folder.path / name}: {bounded.reason(error)}") from None
+    return folder.path / name
+
+
+def _quoted(path: str) -> str:
+    """Quote a path for ssh, which expands % and ${NAME}. Raises UserError."""
+    if '"' in path or "${" in path or not path.isprintable():
+        raise UserError(f"{path!r}: ssh cannot read a path with such characters")
+    return '"' + path.replace("%", "%%") + '"'
+
+
+def _join(words: Sequence[str]) -> str:
+    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)

@@ -11,25 +11,10 @@ import click
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli.submit import Results, request
-from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.apply import Submitted
     from kubectl_sky.actions.taskfile import Source
-    from kubectl_sky.cluster.session import Session
-    from kubectl_sky.observe.status import TaskStatus
-
-# The connection options that are written into an ssh configuration: no token.
-_WRITTEN = {
-    "kubeconfig": "--kubeconfig",
-    "context": "--context",
-    "cluster": "--cluster",
-    "server": "--server",
-    "server_url": "--server-url",
-    "certificate_authority": "--certificate-authority",
-    "as_user": "--as",
-}
-_CHECK_SECONDS = 30.0
 
 
 class _Group(commands.Group):
@@ -118,7 +103,7 @@ def up(
     if ui.id and not form:
         output.note(f'to copy files, run "kubectl sky cp FILE {ui.id}:"')
         output.note(f'to forward a port, run "kubectl sky port-forward {ui.id} 8888"')
-        command = f"kubectl sky dev ssh-config {ui.id} >> ~/.ssh/config"
+        command = f"kubectl sky dev ssh-config {ui.id} --install"
         output.note(f'for ssh and VS Code, run "{command}"')
 
 
@@ -138,57 +123,40 @@ def _seconds(duration: timedelta | None) -> float | None:
 
 @command.command(
     "ssh-config",
-    examples=["dev ssh-config dev", "dev ssh-config train --public-key key.pub"],
+    examples=["dev ssh-config dev --install", "dev ssh-config train --public-key key.pub"],
 )
 @click.argument("task", required=False)
+@click.option("--install", is_flag=True, help="Write the entry, and include it in ~/.ssh/config.")
 @click.option(
     "--public-key",
     metavar="FILE",
     help="Public key that may log in (default: the first of ~/.ssh/id_*.pub).",
 )
 @options.cluster
-def ssh_config(task: str | None, public_key: str | None, cluster: options.ClusterFlags) -> None:
-    """Print the Host entry of ~/.ssh/config for a development pod, such as for VS Code.
+def ssh_config(
+    task: str | None, install: bool, public_key: str | None, cluster: options.ClusterFlags
+) -> None:
+    """Print the Host entry of a development pod for ~/.ssh/config, such as for VS Code.
 
     Each connection is a `kubectl sky exec`, which starts sshd in the pod: no port is opened, and
     RBAC decides who may connect. The image needs openssh-server, or setup installs it.
+
+    The pod's host key is read through the API server, and saved in ~/.ssh/kubectl-sky. ssh connects
+    to this pod only. Run the command again after the pod was replaced.
     """
     from kubectl_sky.actions import dev, find
 
     key = dev.public_key(public_key)
     session = cluster.session()
     match = find.get_task(session, options.scope(session, cluster, all_users=False), task)
-    user = _login(session, match)
-    reference = task or match.id
-    flags = [reference, "--namespace", match.namespace]
-    for name, flag in _WRITTEN.items():
-        if cluster.connection[name]:
-            flags += [flag, str(cluster.connection[name])]
-    if cluster.user:
-        flags += ["--user", cluster.user]
-    alias = dev.alias_of(reference, match.id)
-    output.out(dev.ssh_config(alias, user, flags, key))
-    output.note(f'with this in ~/.ssh/config, run "ssh {alias}", or choose the host in VS Code')
-
-
-def _login(session: "Session", task: "TaskStatus") -> str:
-    """Return the user to log in as. Raises UserError if the pod cannot serve ssh."""
-    from kubectl_sky.actions import dev
-    from kubectl_sky.actions import exec as action
-    from kubectl_sky.cluster.exec import FirstBytes, Pipes, run
-
-    node = action.node_of_rank(task, 0)
-    check = ["/bin/sh", "-c", '[ -f "$1" ] || exit 64; exec /bin/sh "$1" --check', "sh", dev.SSHD]
-    program = action.task_environment(session, task).program(node, check)
-    out, err = FirstBytes(), FirstBytes()
-    code = run(session, program, Pipes(stdout=out, stderr=err, seconds=_CHECK_SECONDS))
-    if code == 64:
-        raise UserError(f"task {task.id} is not a development pod", "run `kubectl sky dev`")
-    if code or not out.line:
-        raise UserError(
-            f"ssh cannot reach task {task.id}: {err.line or f'exit code {code}'}",
-            "install openssh-server in setup or in the image; `kubectl sky exec -it` works without",
-        )
-    if not dev.is_user(out.line):  # the image decides what it prints
-        raise UserError(f"ssh cannot reach task {task.id}: it has no valid user name")
-    return out.line
+    host = dev.Host(
+        dev.alias_of(task or match.id, match.id), match.id, dev.login(session, match), key
+    )
+    program = dev.exec_command(session, match, {**cluster.connection, "user": cluster.user})
+    folder = dev.ssh_folder()
+    entry = host.entry(program, dev.save_known_hosts(host, folder))
+    if install:
+        output.out(f"{dev.install(host, entry, folder)} written")
+    else:
+        output.out(entry.rstrip())
+    output.note(f'to connect, run "ssh {host.alias}", or choose the host in VS Code')

@@ -17,6 +17,8 @@ from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
+HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHPMZdTfCNvSR3v8MgrcOaMspZ1X5J7KcZBzDPvuFkqs"
+ANSWER = f"root\n{HOST_KEY} root@pod\n".encode()
 DETACHED = ("--detach", "--id", ID)
 
 
@@ -46,7 +48,7 @@ def test_dev_prints_how_to_use_and_stop_pod(api: FakeCluster, run: Run) -> None:
         f"kubectl sky exec {ID} -it -- bash",
         f"kubectl sky cp FILE {ID}:",
         f"kubectl sky port-forward {ID} 8888",
-        f"kubectl sky dev ssh-config {ID} >> ~/.ssh/config",
+        f"kubectl sky dev ssh-config {ID} --install",
         f"kubectl sky stop {ID}",
     ):
         assert f'"{command}"' in err
@@ -160,47 +162,127 @@ def answer(
         pipes.stderr(err)
         return code
 
-    monkeypatch.setattr(executing, "run", fake)
+    monkeypatch.setattr(executing, "run", fake)  # of `exec`
+    monkeypatch.setattr(dev, "run", fake)
     return programs
+
+
+def words_of(line: str) -> list[str]:
+    """Return the words of the ProxyCommand after its program."""
+    words = shlex.split(line.replace("%%", "%"))
+    return words[words.index("exec") :]
 
 
 def test_ssh_config_goes_through_exec_with_key(
     pod: FakeCluster, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    programs = answer(monkeypatch, 0, b"root\n")
+    programs = answer(monkeypatch, 0, ANSWER)
     code, out, _ = run("dev", "ssh-config", "dev", "--context", "50%")
     assert code == 0
     lines = [line.strip() for line in out.splitlines()]
     assert lines[0] == "Host dev"
     assert "User root" in lines
     assert f'IdentityFile "{home}/.ssh/id_ed25519"' in lines
+    assert "ForwardAgent no" in lines
     (proxy,) = [line for line in lines if line.startswith("ProxyCommand ")]
-    assert re.search(r"(?<!%)%(?!%)", proxy) is None
-    assert shlex.split(proxy.replace("%%", "%"))[1:] == [
-        *("kubectl", "sky", "exec", "dev", "--namespace", "default", "--context", "50%"),
-        *("-i", "-q", "--", "/bin/sh", "/etc/kubectl-sky/sshd.sh", KEY),
+    assert re.search(r"(?<!%)%(?!%)", proxy.replace("%%", "")) is None
+    words = words_of(proxy)
+    assert words[:4] == ["exec", ID, "--namespace", "default"]
+    assert words[words.index("--context") + 1] == "50%"
+    assert words[words.index("-i") :] == [
+        *("-i", "-q", "--", "/bin/sh", "/etc/kubectl-sky/sshd.sh", *KEY.split()),
     ]
     assert programs[0].command[-1] == "/etc/kubectl-sky/sshd.sh"
     assert programs[0].pod == f"dev-{ID}-0"
 
 
-def test_ssh_config_proxy_command_is_accepted_by_exec(
-    pod: FakeCluster, run: Run, monkeypatch: pytest.MonkeyPatch
+def test_ssh_config_pins_host_key_of_task(
+    pod: FakeCluster, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    programs = answer(monkeypatch, 0, b"root\n")
+    answer(monkeypatch, 0, ANSWER)
+    _, out, _ = run("dev", "ssh-config", "dev")
+    known_hosts = home / ".ssh" / "kubectl-sky" / "dev.known_hosts"
+    assert known_hosts.read_text() == f"{ID} {HOST_KEY}\n"
+    lines = [line.strip() for line in out.splitlines()]
+    assert f'UserKnownHostsFile "{known_hosts}"' in lines
+    assert f"HostKeyAlias {ID}" in lines
+    assert "StrictHostKeyChecking yes" in lines
+
+
+def test_ssh_config_fixes_current_context_and_kubeconfig(
+    pod: FakeCluster, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(monkeypatch, 0, ANSWER)
+    monkeypatch.setenv("KUBECONFIG", "some/config")
+    _, out, _ = run("dev", "ssh-config", "dev")
+    words = words_of(out)
+    assert words[words.index("--context") + 1]
+    assert words[words.index("--kubeconfig") + 1] == str(Path("some/config").absolute())
+    monkeypatch.setenv("KUBECONFIG", "a:b")
+    assert "--kubeconfig" not in run("dev", "ssh-config", "dev")[1]
+
+
+def test_ssh_config_install_includes_entry_once_and_keeps_config(
+    pod: FakeCluster, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(monkeypatch, 0, ANSWER)
+    config, dotfiles = home / ".ssh" / "config", home / "dotfiles"
+    dotfiles.write_bytes(b"Host *\n  User \xff\n")
+    config.symlink_to(dotfiles)
+    for _ in range(2):
+        code, out, err = run("dev", "ssh-config", "dev", "--install")
+        assert code == 0, err
+    entry = home / ".ssh" / "kubectl-sky" / "dev.config"
+    assert out == f"{entry} written\n"
+    assert entry.read_text().startswith("Host dev\n")
+    assert entry.stat().st_mode & 0o077 == 0
+    expected = b"Include kubectl-sky/*.config\n\nHost *\n  User \xff\n"
+    assert config.is_symlink()
+    assert dotfiles.read_bytes() == expected
+
+
+def test_ssh_config_install_without_config_creates_it(
+    pod: FakeCluster, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(monkeypatch, 0, ANSWER)
+    assert run("dev", "ssh-config", "dev", "--install")[0] == 0
+    assert (home / ".ssh" / "config").read_text() == "Include kubectl-sky/*.config\n\n"
+
+
+def test_ssh_config_folder_of_other_user_is_error(
+    pod: FakeCluster, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(monkeypatch, 0, ANSWER)
+    (home / ".ssh" / "kubectl-sky").symlink_to(home)
+    code, out, err = run("dev", "ssh-config", "dev", "--install")
+    assert (code, out) == (2, "")
+    assert "is a symbolic link" in err
+    assert not (home / "dev.known_hosts").exists()
+
+
+@pytest.mark.parametrize("path", ['a"b', "${HOME}/x", "a\nProxyCommand evil"])
+def test_entry_path_that_ssh_would_expand_is_refused(tmp_path: Path, path: str) -> None:
+    login, key = dev.Login("root", HOST_KEY), dev.PublicKey(KEY, path)
+    with pytest.raises(UserError, match="ssh cannot read a path"):
+        dev.Host("dev", ID, login, key).entry(["kubectl"], tmp_path / "x")
+
+
+def test_ssh_config_proxy_command_is_accepted_by_exec(
+    pod: FakeCluster, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = answer(monkeypatch, 0, ANSWER)
     _, out, _ = run("dev", "ssh-config")
     (proxy,) = [line for line in out.splitlines() if "ProxyCommand" in line]
-    words = shlex.split(proxy)[3:]
     monkeypatch.setattr("kubectl_sky.cli.exec._read_stdin", lambda: iter(()))
-    code, _, err = run(*words)
+    code, _, err = run(*words_of(proxy))
     assert (code, err) == (0, "")
-    assert programs[-1].command[-3:] == ["/bin/sh", "/etc/kubectl-sky/sshd.sh", KEY]
+    assert programs[-1].command[-4:] == ["/bin/sh", "/etc/kubectl-sky/sshd.sh", *KEY.split()]
 
 
 def test_ssh_config_never_writes_token(
     pod: FakeCluster, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer(monkeypatch, 0, b"root\n")
+    answer(monkeypatch, 0, ANSWER)
     pod.tokens["hunter2"] = "alice"
     code, out, _ = run("dev", "ssh-config", "dev", "--token", "hunter2")
     assert code == 0
@@ -213,10 +295,14 @@ def test_ssh_config_never_writes_token(
         (64, b"", b"", f"task {ID} is not a development pod"),
         (1, b"", b"the image has no sshd\n", f"ssh cannot reach task {ID}: the image has no sshd"),
         (127, b"", b"", "exit code 127"),
-        (0, b"", b"", "exit code 0"),
-        (0, b"root ProxyCommand=evil\n", b"", "it has no valid user name"),
-        (0, b"$(reboot)\n", b"", "it has no valid user name"),
-        (0, b"\x1b[2Jroot\n", b"", "it has no valid user name"),
+        (0, b"", b"", "it has no valid user name and host key"),
+        (0, b"root\n", b"", "it has no valid user name and host key"),
+        (0, ANSWER.replace(b"root", b"root ProxyCommand=evil", 1), b"", "no valid user name"),
+        (0, ANSWER.replace(b"root", b"$(reboot)", 1), b"", "no valid user name"),
+        (0, b"\x1b[2J" + ANSWER, b"", "no valid user name"),
+        (0, ANSWER + b"* ssh-ed25519 AAAA\n", b"", "no valid user name"),
+        (0, ANSWER.replace(b"AAAA", b"@\nA"), b"", "no valid user name"),
+        (0, b"root\n" * 1000, b"", "no valid user name"),
     ],
 )
 def test_ssh_config_of_pod_without_ssh_is_error(

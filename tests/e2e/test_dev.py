@@ -1,27 +1,77 @@
-"""A development pod: dev returns when it is ready, and exec and ssh-config reach it."""
+"""A development pod: dev returns when it is ready, and exec, ssh and scp reach it."""
 
+import shutil
+import subprocess
 from pathlib import Path
 
-from tests.e2e.conftest import Command, submitted
+import pytest
 
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
+from tests.e2e.conftest import Command, Done, submitted
+from tests.polling import eventually
+
+# The image of the real cluster has sshd. The practice cluster runs the programs of this machine.
+SCRIPT = (
+    "name: mine\nresources: {image_id: 'mpioperator/openmpi:v0.8.0'}\n"
+    "envs: {COLOUR: dark green}\nsetup: echo x > $HOME/made-by-dev\nrun: exit 3\n"
+)
 
 
-def test_dev_runs_setup_and_stays_until_stop(sky: Command, tmp_path: Path) -> None:
-    script = "name: mine\nsetup: echo x > /tmp/made-by-dev\nrun: exit 3\n"
-    done = sky("dev", "-", "--for", "2h", "--idle", "1h", stdin=script)
+def ssh(sky: Command, program: str, *arguments: str) -> Done:
+    """Run ssh or scp with the configuration in the folder, and no other."""
+    return Command((program, "-F", "config"), sky.environment, sky.folder)(*arguments)
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> str:
+    """The name of a new public key."""
+    if not shutil.which("ssh-keygen"):
+        pytest.skip("ssh-keygen is not installed")
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")]
+    subprocess.run(command, check=True)
+    return "key.pub"
+
+
+def test_dev_runs_setup_and_stays_until_stop(sky: Command, key: str, tmp_path: Path) -> None:
+    done = sky("dev", "-", "--for", "2h", "--idle", "1h", stdin=SCRIPT)
     assert done.returncode == 0, done.stderr
     task_id = submitted(done)
-    assert f"kubectl sky dev ssh-config {task_id}" in done.stderr
-
-    program = sky("exec", task_id, "--", "cat", "/tmp/made-by-dev")
+    assert f"kubectl sky dev ssh-config {task_id} --install" in done.stderr
+    program = sky("exec", task_id, "--", "sh", "-c", "cat $HOME/made-by-dev")
     assert (program.returncode, program.stdout) == (0, "x\n"), program.stderr
 
-    (tmp_path / "key.pub").write_text(f"{KEY}\n")
-    entry = sky("dev", "ssh-config", task_id, "--public-key", str(tmp_path / "key.pub"))
-    if entry.returncode:  # the image has no openssh-server
+    entry = sky("dev", "ssh-config", "mine", "--public-key", key)
+    if entry.returncode:  # only if this machine, which is the practice cluster's node, has no sshd
         assert entry.stderr.startswith(f"error: ssh cannot reach task {task_id}: the image has no")
     else:
-        assert entry.stdout.startswith(f"Host {task_id}\n")
+        sky.write("config", entry.stdout)
+        check_ssh(sky, tmp_path)
     assert sky("stop", task_id).returncode == 0
     assert "not found" in sky("exec", task_id, "--", "true").stderr
+
+
+def check_ssh(sky: Command, folder: Path) -> None:
+    done = ssh(sky, "ssh", "mine", "echo $COLOUR $SKYPILOT_NODE_RANK; cat; exit 7", stdin="in")
+    assert (done.returncode, done.stdout) == (7, "dark green 0\nin"), done.stderr
+    data = bytes(range(256)) * 4096
+    (folder / "data").write_bytes(data)
+    for source, target in (("data", "mine:copy"), ("mine:copy", "back")):
+        done = ssh(sky, "scp", "-q", source, target)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert (folder / "back").read_bytes() == data
+
+    known_hosts = folder / ".ssh" / "kubectl-sky" / "mine.known_hosts"
+    pinned = known_hosts.read_text()
+    known_hosts.write_text(pinned.replace(pinned[-20:], "A" * 19 + "\n"))
+    done = ssh(sky, "ssh", "mine", "true")
+    assert done.returncode == 255 and "Host key verification failed" in done.stderr
+
+
+@pytest.mark.cluster_only
+def test_dev_idle_pod_ends_and_session_delays_it(sky: Command) -> None:
+    task_id = submitted(sky("dev", "--image", "busybox:1.36", "--idle", "1m"))
+    session = sky.start("exec", task_id, "--", "sleep", "70")
+    session.communicate(timeout=100)
+    assert session.returncode == 0
+    assert sky.json("status", task_id)["state"] == "running"
+    eventually(lambda: sky.json("status", task_id)["state"] == "completed", seconds=120)
+    assert "this development pod ends" in sky("logs", task_id).stdout

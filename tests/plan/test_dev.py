@@ -1,9 +1,11 @@
 """Development pods: the plan, and the scripts that keep them up and serve ssh."""
 
+import os
 import shutil
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -200,7 +202,15 @@ def test_stay_stops_on_sigterm(tmp_path: Path, shell: str) -> None:
         assert process.wait(5) != 0
 
 
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA"
+TYPE, TEXT = "ssh-ed25519", "AAAAC3NzaC1lZDI1NTE5AAAA"
+
+
+KEYGEN = """
+[ "$1" != -y ] || exec cat "$3"
+while [ $# -gt 1 ]; do shift; done
+echo "ssh-ed25519 HOST$$" > "$1"
+touch "$1.pub"
+"""
 
 
 class Image:
@@ -209,14 +219,14 @@ class Image:
     def __init__(self, folder: Path) -> None:
         self.bin, self.files = folder / "bin", folder / "files"
         self.bin.mkdir()
-        for name in ("env", "sed", "id", "cat", "mkdir", "mv", "rm", "grep"):
-            # Copies: `program` would write through a link to the system's program.
+        for name in ("env", "sed", "id", "cat", "mkdir", "mv", "ln", "rm", "grep", "chmod"):
             shutil.copy(shutil.which(name) or name, self.bin / name)
         self.program("sshd", 'echo "$@"')
-        self.program("ssh-keygen", 'while [ $# -gt 1 ]; do shift; done; touch "$1" "$1.pub"')
+        self.program("ssh-keygen", KEYGEN)
 
     def program(self, name: str, script: str) -> None:
         file = self.bin / name
+        file.unlink(missing_ok=True)  # never write through a link to the system's program
         file.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n")
         file.chmod(0o755)
 
@@ -246,7 +256,7 @@ def image(tmp_path: Path) -> Image:
 def test_sshd_serves_stdin_with_key_and_variables(image: Image, shell: str) -> None:
     variables = {"A": "one two", "PLAIN": "x=y", "COST": "$HOME `id`"}
     odd = {"QUOTED": 'a"b', "SLASH": "a\\b", "LINES": "a\nNOSUCH=b"}
-    code, out, err = image.run(KEY, shell=shell, **variables, **odd)
+    code, out, err = image.run(TYPE, TEXT, shell=shell, **variables, **odd)
     assert (code, out, err) == (0, f"-i -e -f {image.files}/ssh/config", "")
     config = image.config()
     for name, value in variables.items():
@@ -254,7 +264,7 @@ def test_sshd_serves_stdin_with_key_and_variables(image: Image, shell: str) -> N
     for name in (*odd, "NOSUCH"):
         assert name not in config["SetEnv"]
     keys = Path(config["AuthorizedKeysFile"])
-    assert keys.read_text() == f"{KEY}\n"
+    assert keys.read_text() == f"{TYPE} {TEXT}\n"
     assert keys.parent.stat().st_mode & 0o077 == 0
     files = {path.name for path in keys.parent.iterdir()}
     assert files == {"authorized_keys", "config", "host_key"}
@@ -262,18 +272,53 @@ def test_sshd_serves_stdin_with_key_and_variables(image: Image, shell: str) -> N
 
 
 def test_sshd_second_connection_keeps_host_key_and_adds_key_once(image: Image) -> None:
-    image.run(KEY)
+    image.run(TYPE, TEXT)
     (image.files / "ssh" / "host_key").write_text("first")
-    image.run(KEY)
-    image.run(f"{KEY}BBBB")
+    image.run(TYPE, TEXT)
+    image.run(TYPE, f"{TEXT}BBBB")
     assert (image.files / "ssh" / "host_key").read_text() == "first"
-    assert (image.files / "ssh" / "authorized_keys").read_text() == f"{KEY}\n{KEY}BBBB\n"
+    assert (
+        image.files / "ssh" / "authorized_keys"
+    ).read_text() == f"{TYPE} {TEXT}\n{TYPE} {TEXT}BBBB\n"
 
 
-def test_sshd_check_prints_user_and_changes_nothing(image: Image) -> None:
-    image.program("id", "echo ann")
-    assert image.run("--check") == (0, "ann", "")
-    assert not image.files.exists()
+def test_sshd_check_prints_user_and_host_key_of_later_connections(image: Image) -> None:
+    image.program("id", '[ "$1" = -u ] && echo 1234 || echo ann')
+    code, out, err = image.run("--check")
+    assert (code, err) == (0, "")
+    user, key = out.splitlines()
+    assert (user, key[:16]) == ("ann", "ssh-ed25519 HOST")
+    assert image.run("--check")[1] == out
+    image.run(TYPE, TEXT)
+    assert image.run("--check")[1] == out
+    assert not (image.files / "ssh" / "host_key").stat().st_mode & 0o077
+
+
+def test_sshd_parallel_connections_agree_on_host_key(image: Image) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        answers = set(pool.map(lambda _: image.run("--check"), range(8)))
+    assert len(answers) == 1, answers
+    assert {path.name for path in (image.files / "ssh").iterdir()} == {"host_key"}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_sshd_folder_that_is_link_is_refused(image: Image, shell: str, tmp_path: Path) -> None:
+    (tmp_path / "planted").mkdir()
+    image.files.mkdir()
+    (image.files / "ssh").symlink_to(tmp_path / "planted")
+    code, _, err = image.run("--check", shell=shell)
+    assert (code, err) == (1, f"{image.files}/ssh belongs to another user")
+    assert not list((tmp_path / "planted").iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="requires root, to change an owner")
+@pytest.mark.parametrize("shell", SHELLS)
+def test_sshd_folder_of_other_user_is_refused(image: Image, shell: str) -> None:
+    (image.files / "ssh").mkdir(parents=True)
+    os.chown(image.files / "ssh", 1234, 1234)
+    code, _, err = image.run(TYPE, TEXT, shell=shell)
+    assert (code, err) == (1, f"{image.files}/ssh belongs to another user")
+    assert image.files.stat().st_mode & 0o1000, "nobody else can rename the folder"
 
 
 @pytest.mark.parametrize("program", ["sshd", "ssh-keygen"])
