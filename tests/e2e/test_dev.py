@@ -16,9 +16,9 @@ SCRIPT = (
 )
 
 
-def ssh(sky: Command, program: str, *arguments: str) -> Done:
+def ssh(sky: Command, program: str, *arguments: str, stdin: str = "") -> Done:
     """Run ssh or scp with the configuration in the folder, and no other."""
-    return Command((program, "-F", "config"), sky.environment, sky.folder)(*arguments)
+    return Command((program, "-F", "config"), sky.environment, sky.folder)(*arguments, stdin=stdin)
 
 
 @pytest.fixture
@@ -66,12 +66,13 @@ def check_ssh(sky: Command, folder: Path) -> None:
     assert done.returncode == 255 and "Host key verification failed" in done.stderr
 
 
-@pytest.mark.cluster_only
-def test_dev_idle_pod_ends_and_session_delays_it(sky: Command) -> None:
-    task_id = submitted(sky("dev", "--image", "busybox:1.36", "--idle", "1m"))
-    session = sky.start("exec", task_id, "--", "sleep", "70")
-    session.communicate(timeout=100)
-    assert session.returncode == 0
-    assert sky.json("status", task_id)["state"] == "running"
-    eventually(lambda: sky.json("status", task_id)["state"] == "completed", seconds=120)
-    assert "this development pod ends" in sky("logs", task_id).stdout
+@pytest.mark.parametrize(
+    "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
+)
+def test_dev_pod_ends_when_idle_unless_session_runs(sky: Command) -> None:
+    flags = ("--image", "busybox:1.36", "--idle", "1m")
+    idle, used = (submitted(sky("dev", "--name", name, *flags)) for name in ("idle", "used"))
+    sky.start("exec", used, "--", "sleep", "600")
+    eventually(lambda: sky.json("status", idle)["status"] == "completed", seconds=120)
+    assert "no exec session and no CPU use for 60 seconds" in sky("logs", idle).stdout
+    assert sky.json("status", used)["status"] == "running"
