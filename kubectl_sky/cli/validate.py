@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -57,8 +57,7 @@ def command(
     """
     from kubectl_sky.actions.check import check
 
-    compat = flags["compat"]
-    reports = check(files, sys.stdin.buffer, os.environ, as_task, compare=compat)
+    reports = check(files, sys.stdin.buffer, os.environ, as_task, compare=flags["compat"])
     problems = [problem for report in reports for problem in report.problems]
     if strict:
         problems = [problem.as_error() for problem in problems]
@@ -66,23 +65,28 @@ def command(
     live = _check_live(reports, cluster) if flags["live"] else _Live()
     problems, code = [*problems, *live.problems], code or live.exit_code
     if form:
-        result: dict[str, object] = {
-            "valid": not code,
-            "problems": [problem.as_json() for problem in problems],
-            "dangers": [danger.as_json() for report in reports for danger in report.review.dangers],
-        }
-        result |= {"compat": [_compat(report) for report in reports]} if compat else {}
-        result |= {"notes": live.notes} if flags["live"] else {}
+        result = {"valid": not code, "problems": [problem.as_json() for problem in problems]}
+        result |= _details(reports, live, flags)
         output.out(output.document("Validation", result, form))
         return code
     output.problems(problems)
     output.notes(danger for report in reports for danger in report.review.reported)
     output.notes(live.notes)
-    for report in reports if compat else []:
+    for report in reports if flags["compat"] else []:
         output.out(_format_comparison(report))
     if not code:
         output.out(f"{len(files)} file{'s' * (len(files) > 1)} valid")
     return code
+
+
+def _details(
+    reports: "Sequence[Report]", live: "_Live", flags: Mapping[str, bool]
+) -> dict[str, object]:
+    """Return what a program can read beside the problems."""
+    dangers = [danger.as_json() for report in reports for danger in report.review.dangers]
+    details: dict[str, object] = {"dangers": dangers}
+    details |= {"compat": [_compat(report) for report in reports]} if flags["compat"] else {}
+    return details | ({"notes": live.notes} if flags["live"] else {})
 
 
 @dataclass(frozen=True)

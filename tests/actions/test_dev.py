@@ -290,34 +290,35 @@ def test_ssh_config_never_writes_token(
 
 
 @pytest.mark.parametrize(
-    ("code", "out", "err", "message"),
+    ("result", "message"),
     [
-        (64, b"", b"", f"task {ID} is not a development pod"),
-        (1, b"", b"the image has no sshd\n", f"ssh cannot reach task {ID}: the image has no sshd"),
-        (127, b"", b"", "exit code 127"),
-        (0, b"", b"", "it has no valid user name and host key"),
-        (0, b"root\n", b"", "it has no valid user name and host key"),
-        (0, ANSWER.replace(b"root", b"root ProxyCommand=evil", 1), b"", "no valid user name"),
-        (0, ANSWER.replace(b"root", b"$(reboot)", 1), b"", "no valid user name"),
-        (0, b"\x1b[2J" + ANSWER, b"", "no valid user name"),
-        (0, ANSWER + b"* ssh-ed25519 AAAA\n", b"", "no valid user name"),
-        (0, ANSWER.replace(b"AAAA", b"@\nA"), b"", "no valid user name"),
-        (0, b"root\n" * 1000, b"", "no valid user name"),
+        ((64, b"", b""), f"task {ID} is not a development pod"),
+        (
+            (1, b"", b"the image has no sshd\n"),
+            f"ssh cannot reach task {ID}: the image has no sshd",
+        ),
+        ((127, b"", b""), "exit code 127"),
+        ((0, b"", b""), "it has no valid user name and host key"),
+        ((0, b"root\n", b""), "it has no valid user name and host key"),
+        ((0, ANSWER.replace(b"root", b"root ProxyCommand=evil", 1), b""), "no valid user name"),
+        ((0, ANSWER.replace(b"root", b"$(reboot)", 1), b""), "no valid user name"),
+        ((0, b"\x1b[2J" + ANSWER, b""), "no valid user name"),
+        ((0, ANSWER + b"* ssh-ed25519 AAAA\n", b""), "no valid user name"),
+        ((0, ANSWER.replace(b"AAAA", b"@\nA"), b""), "no valid user name"),
+        ((0, b"root\n" * 1000, b""), "no valid user name"),
     ],
 )
 def test_ssh_config_of_pod_without_ssh_is_error(
     pod: FakeCluster,
     run: Run,
     monkeypatch: pytest.MonkeyPatch,
-    code: int,
-    out: bytes,
-    err: bytes,
+    result: tuple[int, bytes, bytes],
     message: str,
 ) -> None:
-    answer(monkeypatch, code, out, err)
-    result, stdout, stderr = run("dev", "ssh-config", "dev")
-    assert (result, stdout) == (2, "")
-    assert message in stderr
+    answer(monkeypatch, *result)
+    code, out, err = run("dev", "ssh-config", "dev")
+    assert (code, out) == (2, "")
+    assert message in err
 
 
 def test_ssh_config_without_public_key_is_error(run: Run, home: Path) -> None:
