@@ -196,14 +196,17 @@ def _details(volume: VolumeStatus, users: list[str]) -> str:
     return "\n".join(output.fields(facts))
 
 
-@command.command("delete", examples=["volumes delete data-vol", "volumes delete data-vol --force"])
+@command.command("delete", examples=["volumes delete data-vol", "volumes delete data-vol --yes"])
 @click.argument("volume")
 @options.cluster_all_namespaces
 @options.all_users
+@options.yes
 @click.option(
-    "-f", "--force", is_flag=True, help="Do not ask, and delete it even while it is in use."
+    "-f", "--force", is_flag=True, help="Like --yes, and delete it even while it is in use."
 )
-def delete(volume: str, cluster: options.ClusterFlags, all_users: bool, force: bool) -> None:
+def delete(
+    volume: str, cluster: options.ClusterFlags, all_users: bool, yes: bool, force: bool
+) -> None:
     """Delete VOLUME and its data."""
     from kubectl_sky.actions import volumes
 
@@ -212,7 +215,8 @@ def delete(volume: str, cluster: options.ClusterFlags, all_users: bool, force: b
     if not force:
         volumes.check_unused(session, match, "use --force")
         question = f"Delete volume {match.name} ({match.id}, {match.size}) and its data?"
-        options.confirm(question, "--force")
+        if not yes:
+            options.confirm(question)
     users = volumes.in_use(session, match) if force else []
     volumes.delete(session, match)
     suffix = f"; it is deleted when {', '.join(users)} has finished" if users else ""

@@ -116,7 +116,7 @@ def test_volumes_delete_volume_in_use_names_task(sky: Command, kubectl: Command)
     volume = create(sky, "notes", "1Gi")
     script = KEEPER.replace("run: ", "name: keeper\nrun: sleep 300; ")
     assert sky("submit", "-", "--id", "keeper01", "--detach", stdin=script).returncode == 0
-    asked = sky("volumes", "delete", "notes")
+    asked = sky("volumes", "delete", "notes", "--yes")
     assert asked.returncode == 2
     assert f"volume {volume} (notes) is used by task/keeper01 (keeper)" in asked.stderr
     assert "Used by:    task/keeper01 (keeper)" in sky("volumes", "status", volume).stdout
@@ -134,6 +134,7 @@ def test_volumes_delete_requires_confirmation_and_owner(sky: Command) -> None:
     alone = sky("volumes", "delete", volume)
     assert alone.returncode == 2
     assert "stdin is not a terminal" in alone.stderr
+    assert "confirm with --yes" in alone.stderr
     again = sky("volumes", "create", "notes", "1Gi")
     assert again.returncode == 2
     assert f'volume "notes" already exists: {volume}, 1Gi' in again.stderr
@@ -142,4 +143,4 @@ def test_volumes_delete_requires_confirmation_and_owner(sky: Command) -> None:
     assert 'volume "nothing" not found (owner: tester)' in missing.stderr
     foreign = sky("volumes", "delete", volume, "--force", "--user", "someone")
     assert foreign.returncode == 2
-    assert sky("volumes", "delete", volume[:4], "--force").returncode == 0
+    assert sky("volumes", "delete", volume[:4], "--yes").returncode == 0
