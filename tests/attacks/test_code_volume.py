@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import Command
-from tests.e2e.test_shelf import TASK, code, hashes, shared
-from tests.sync.test_shelf import HASH, KEPT, TOOLS, names, pods
+from tests.e2e.test_code_volume import TASK, code, hashes, shared
+from tests.sync.test_code_volume import HASH, KEPT, TOOLS, names, pods
 from tests.sync.test_unpack import Pod, packed
 
 __all__ = ["code"]

@@ -17,8 +17,8 @@ from kubectl_sky.workloads import registry
 from tests.cluster.target import ADMIN, Cluster
 from tests.contract.proxies import FrontProxy
 from tests.e2e.conftest import Command
+from tests.e2e.test_changed_objects import PAIR
 from tests.e2e.test_submit import objects
-from tests.e2e.test_truth import PAIR
 from tests.polling import eventually
 
 ID = "killed01"

@@ -11,8 +11,8 @@ from tests.cluster import cache
 from tests.cluster.target import Cluster
 from tests.e2e import killing
 from tests.e2e.conftest import ROOT, Command
+from tests.e2e.test_changed_objects import PAIR, texts
 from tests.e2e.test_submit import until_deleted
-from tests.e2e.test_truth import PAIR, texts
 from tests.e2e.test_wrong_backends import defined
 
 CRDS = ROOT.parent / "shared" / "crds"

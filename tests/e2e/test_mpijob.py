@@ -7,10 +7,10 @@ import pytest
 from tests.cluster.target import Cluster
 from tests.e2e import killing
 from tests.e2e.conftest import ROOT, Command, submitted
+from tests.e2e.test_changed_objects import PAIR
 from tests.e2e.test_ports import selected_pods
 from tests.e2e.test_queues import until
 from tests.e2e.test_submit import objects, until_deleted
-from tests.e2e.test_truth import PAIR
 
 pytestmark = pytest.mark.usefixtures("mpi")
 

@@ -13,11 +13,11 @@ from tests.e2e import killing
 from tests.e2e.conftest import Command, submitted
 from tests.e2e.kueue import API, made, queue
 from tests.e2e.test_backends import FAILING
+from tests.e2e.test_changed_objects import started, texts
 from tests.e2e.test_doctor import ID, record
 from tests.e2e.test_examples import ROOT, check_run
 from tests.e2e.test_ports import selected_pods
 from tests.e2e.test_submit import objects, until_deleted
-from tests.e2e.test_truth import started, texts
 from tests.observe.troubles import REFUSALS, Refusal
 from tests.polling import eventually
 

@@ -9,7 +9,7 @@ import yaml
 from tests.cluster.target import Cluster
 from tests.e2e import killing
 from tests.e2e.conftest import Command
-from tests.e2e.test_truth import PAIR, started, texts
+from tests.e2e.test_changed_objects import PAIR, started, texts
 
 
 def pod_of(kubectl: Command, task_id: str, rank: int) -> str:
