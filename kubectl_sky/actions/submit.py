@@ -1,7 +1,7 @@
 """`submit`: run the tasks of a file on a cluster."""
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,11 +12,13 @@ from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.actions.preflight import Existing
 from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.actions.ui import UI
+from kubectl_sky.actions.uploader import Uploads, how_to_continue
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import (
     ClusterError,
+    Interrupted,
     InvalidFiles,
     SkyError,
     Unauthorized,
@@ -65,6 +67,11 @@ class Prepared:
     existing: Existing
 
     @property
+    def path(self) -> str:
+        """The path of the file."""
+        return self.task_file.entries[0].document.file
+
+    @property
     def shown(self) -> Manifests:
         """The manifests for people: without secret values, unless the options show them."""
         if self.options.show_secrets:
@@ -75,6 +82,21 @@ class Prepared:
     def start_timeout(self) -> float:
         """The time limit of the first node in seconds."""
         return self.options.start_timeout or self.task_file.start_timeout
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """A file whose objects are in the cluster, and what remains to be uploaded."""
+
+    file: Prepared
+    uploads: Uploads
+    submitted: Submitted
+
+    def upload(self, ui: UI, *, in_background: bool = False) -> AbstractContextManager[None]:
+        """Upload the files, as `upload.to_pods`."""
+        return upload.to_pods(
+            self.file.session, self.submitted, self.uploads, ui, in_background=in_background
+        )
 
 
 def submit(
@@ -97,7 +119,8 @@ def submit_all(
 ) -> None:
     """Submit the tasks of files, which are all checked before anything is sent, and follow them.
 
-    The flags of all files are the same. Raises the same errors as `submit`.
+    The flags of all files are the same. As with kubectl, a file that the cluster refuses does not
+    stop the others: its error is raised when they are complete. Raises the errors of `submit`.
     """
     prepared = prepare_all(files, ui, connect)
     options = files[0]
@@ -112,19 +135,74 @@ def submit_all(
         upload.snapshot(file.decision, file.task_file.archives, file.existing, options.follow)
         for file in prepared
     ]
-    submitted = [_send(file, ui) for file in prepared]
-    with ExitStack() as stack:
-        for file, result, files_of_task in zip(prepared, submitted, uploads, strict=True):
-            stack.enter_context(
-                upload.to_pods(
-                    file.session, result, files_of_task, ui, in_background=len(files) > 1
-                )
-            )
-        if options.follow:
-            _follow(prepared, submitted, ui)
-        else:
-            for file, result in zip(prepared, submitted, strict=True):
-                note_next_steps(file.session, result.id, file.decision, ui.note)
+    errors = list[SkyError]()
+    sent = _send_all(prepared, uploads, ui, errors)
+    if not options.follow:
+        _finish_detached(sent, ui, errors)
+    elif sent:
+        with _collected(errors):
+            _follow(sent, ui, several=len(files) > 1)
+    if errors:
+        raise _joined(errors)
+
+
+def _send_all(
+    files: Sequence[Prepared], uploads: Sequence[Uploads], ui: UI, errors: list[SkyError]
+) -> list[_Sent]:
+    """Send the objects of all files; add the errors of those that the cluster refuses."""
+    sent: list[_Sent] = []
+    with _explained(sent, ui):
+        for file, of_file in zip(files, uploads, strict=True):
+            try:
+                sent.append(_Sent(file, of_file, _send(file, ui)))
+            except Interrupted:
+                raise
+            except SkyError as error:
+                errors.append(error)
+                if len(files) > 1:
+                    error.what = f"{file.path} was not submitted: {error.what}"
+                    ui.note(f"warning: {error.what}")
+    return sent
+
+
+def _finish_detached(sent: list[_Sent], ui: UI, errors: list[SkyError]) -> None:
+    with _explained(sent, ui):
+        while sent:
+            item = sent.pop(0)
+            with _collected(errors), item.upload(ui):
+                session, decision = item.file.session, item.file.decision
+                note_next_steps(session, item.submitted.id, decision, ui.note)
+
+
+@contextmanager
+def _explained(sent: Sequence[_Sent], ui: UI) -> Iterator[None]:
+    """On Ctrl-C, say how the tasks that were sent get their files."""
+    try:
+        yield
+    except (Interrupted, KeyboardInterrupt):
+        ui.notes(how_to_continue(item.submitted) for item in sent if item.uploads.items)
+        raise
+
+
+@contextmanager
+def _collected(errors: list[SkyError]) -> Iterator[None]:
+    """Keep an error for later, except Ctrl-C."""
+    try:
+        yield
+    except Interrupted:
+        raise
+    except SkyError as error:
+        errors.append(error)
+
+
+def _joined(errors: Sequence[SkyError]) -> SkyError:
+    """Return several errors as one, with the exit code of the first."""
+    if len(errors) == 1:
+        return errors[0]
+    lines = [f"{error.what}; {error.hint}" if error.hint else error.what for error in errors]
+    joined = SkyError("\nerror: ".join(lines))
+    joined.exit_code = errors[0].exit_code
+    return joined
 
 
 def prepare_all(
@@ -198,22 +276,28 @@ def check(prepared: Prepared, ui: UI) -> Prepared:
 
 def _check_followable(files: Sequence[Prepared]) -> None:
     """Raise UserError if this client cannot follow the tasks of several files together."""
-    together = [file.task_file.entries[0] for file in files if file.decision.together]
+    together = [file for file in files if file.decision.together]
     if together:
         raise UserError(
-            f"{together[0].document.file}: several tasks cannot be followed with other files",
+            f"{together[0].path}: several tasks cannot be followed with other files",
             "submit it separately, or use --detach",
         )
-    if len({file.session.server for file in files}) > 1:
-        raise UserError("tasks of several clusters cannot be followed together", "use --detach")
+    if len({file.session.account for file in files}) > 1:
+        contexts = ", ".join(dict.fromkeys(file.session.context for file in files))
+        message = f"contexts of several clusters or users cannot be followed together: {contexts}"
+        raise UserError(message, "use --detach")
 
 
-def _follow(files: Sequence[Prepared], submitted: Sequence[Submitted], ui: UI) -> None:
-    timeout = max(file.start_timeout for file in files)
+def _follow(sent: Sequence[_Sent], ui: UI, *, several: bool) -> None:
+    timeout = max(item.file.start_timeout for item in sent)
     request = LogRequest(LogOptions(follow=True), start_timeout=timeout, until_ready=True)
-    if len(files) == 1:
-        follow(files[0].session, submitted[0].target, request, ui)
-    else:
-        targets = [result.target for result in submitted]
-        tasks = [target for target in targets if isinstance(target, TaskStatus)]
-        follow_tasks(files[0].session, tasks, request, ui)
+    targets = [item.submitted.target for item in sent]
+    session = sent[0].file.session
+    with ExitStack() as stack:
+        for item in sent:
+            stack.enter_context(item.upload(ui, in_background=several))
+        if several:
+            tasks = [target for target in targets if isinstance(target, TaskStatus)]
+            follow_tasks(session, tasks, request, ui)
+        else:
+            follow(session, targets[0], request, ui)

@@ -12,7 +12,7 @@ from kubectl_sky import names
 from kubectl_sky.actions.apply import Submitted
 from kubectl_sky.actions.preflight import Existing
 from kubectl_sky.actions.ui import UI
-from kubectl_sky.actions.uploader import Snapshots, Upload, Uploader, Uploads
+from kubectl_sky.actions.uploader import Snapshots, Upload, Uploader, Uploads, how_to_continue
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
     Interrupted,
@@ -173,7 +173,7 @@ def _in_background(
         if failures:
             raise failures[0] from None
         if isinstance(error, Interrupted) and uploader.missing:
-            ui.note(uploader.how_to_continue)
+            ui.note(how_to_continue(submitted))
         raise
     finally:
         stop.set()

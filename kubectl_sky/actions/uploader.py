@@ -129,13 +129,6 @@ class Uploader:
         return self._failed or bool(self._nodes_without - self._pods.keys())
 
     @property
-    def how_to_continue(self) -> str:
-        """Explain how the nodes that lack files get them."""
-        return (
-            f"to upload the remaining files, run: kubectl sky submit FILE --id {self._submitted.id}"
-        )
-
-    @property
     def _name(self) -> str:
         return f"{self._submitted.decision.word} {self._submitted.id}"
 
@@ -160,7 +153,7 @@ class Uploader:
         """
         decision = self._submitted.decision
         if (decision.together or decision.plans[0].array) and self._pods:
-            return f"{self._name} is still running; {self.how_to_continue}"
+            return f"{self._name} is still running; {how_to_continue(self._submitted)}"
         stop(self._session, self._statuses())
         return f"{self._name} was deleted because its nodes lack files"
 
@@ -298,6 +291,11 @@ class Uploader:
 
 def _unfinished(upload: Upload, task: TaskStatus) -> Iterable[_Pending]:
     return (_Pending(upload, node) for node in task.nodes if not node.state.ended)
+
+
+def how_to_continue(submitted: Submitted) -> str:
+    """Explain how the nodes that lack files get them."""
+    return f"to upload the remaining files, run: kubectl sky submit FILE --id {submitted.id}"
 
 
 class Snapshots:

@@ -55,7 +55,8 @@ def command(
 ) -> int:
     """Run the task in each FILE (`-` is standard input) and follow their logs.
 
-    All FILEs are checked before anything is sent. Prints each task's id at once. Exits with 4 if a
+    All FILEs are checked before anything is sent. If the cluster then refuses one, the others are
+    submitted and followed, and the exit code is 3. Prints each task's id at once. Exits with 4 if a
     task failed, and with 1 if no node started before --wait-timeout: the task remains submitted.
     Ctrl-C leaves the tasks running. With -o, it only prints what was submitted.
 

@@ -50,7 +50,8 @@ class Target:
 
     `authorization` is a header value, "" for none. `pool` has the certificates and the proxy.
     `renewable` means that resolving the connection again may return fresh credentials. `expires` is
-    their expiry in seconds since 1970; None if unknown.
+    their expiry in seconds since 1970; None if unknown. `user` is the name of the user in the
+    kubeconfig.
     """
 
     server: str
@@ -61,6 +62,7 @@ class Target:
     renewable: bool = False
     expires: float | None = None
     tls: Tls = Tls()
+    user: str = ""
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,7 @@ class _Context:
     user: Entry
     cluster_file: str
     user_file: str
+    user_name: str
 
 
 def _from_files(connection: Connection, paths: str) -> Target:
@@ -117,13 +118,14 @@ def _from_files(connection: Connection, paths: str) -> Target:
         raise _malformed(paths, "its certificates or credentials are damaged") from None
     renewable = bool({"exec", "tokenFile", "auth-provider"} & set(context.user))
     renewable = renewable and not connection.anonymous
-    return _target(
+    target = _target(
         configuration,
         context.name,
         context.namespace,
         renewable=renewable and not connection.token,
         expires=expires,
     )
+    return replace(target, user=context.user_name)
 
 
 def _read(paths: str) -> KubeConfigMerger:
@@ -190,6 +192,7 @@ def _context(connection: Connection, merger: KubeConfigMerger, name: str, paths:
         user,
         cluster_file,
         user_file,
+        str(context.get("user") or ""),
     )
 
 

@@ -114,6 +114,11 @@ class Session:
         return self._target.server
 
     @property
+    def account(self) -> tuple[str, str]:
+        """The server, and the name of the user in the kubeconfig: they name the credentials."""
+        return self._target.server, self._target.user
+
+    @property
     def is_for_caller(self) -> bool:
         """Whether a server acts for a caller: nothing is read from the server's own files."""
         return self._connection.anonymous

@@ -1,5 +1,6 @@
 """Uploads to pods on a cluster in memory; the exec channel is a test function."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
@@ -20,7 +21,7 @@ from kubectl_sky.errors import (
 )
 from kubectl_sky.plan import local_files
 from kubectl_sky.sync.delivery import Outcome
-from tests.actions.conftest import Submitter
+from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster, interrupt
 
@@ -207,3 +208,81 @@ def test_upload_same_id_twice_skips_finished_uploads(
     send.ui.then = lambda: None
     send(task + "num_nodes: 2\n")
     assert channel.pods[2:] == [f"{JOB}-node-1-0"]
+
+
+@pytest.fixture
+def two(tmp_path: Path, task: str, run: Run) -> tuple[str, str]:
+    """A file with an upload, and another one."""
+    (tmp_path / "train.yaml").write_text(task)
+    (tmp_path / "other.yaml").write_text("name: other\nrun: 'true'\n")
+    return "train.yaml", "other.yaml"
+
+
+def start_nodes(api: FakeCluster) -> None:
+    """Let the nodes of tasks `train` start as soon as their Jobs exist."""
+
+    def start() -> None:
+        for job in jobs(api, "train"):
+            if f"pods {job}-0" not in api.names():
+                api.start(job)
+
+    for number in (1, 2):
+        api.after("create jobs", start, number)
+
+
+def jobs(api: FakeCluster, name: str) -> list[str]:
+    """Return the Jobs of the task with this name."""
+    return [text.split()[1] for text in api.names() if text.startswith(f"jobs {name}-")]
+
+
+def test_upload_of_first_file_completes_if_cluster_refuses_second(
+    api: FakeCluster, channel: Channel, run: Run, two: tuple[str, str]
+) -> None:
+    start_nodes(api)
+    api.before("create jobs", lambda: 403, nth=2)
+    code, out, err = run("submit", "--detach", *two)
+    assert code == 3
+    assert re.findall(r"submitted: (\w+),", out) == ["train"]
+    assert channel.pods == [f"{jobs(api, 'train')[0]}-0"]
+    assert "warning: other.yaml was not submitted: " in err
+    assert "error: other.yaml was not submitted: " in err.splitlines()[-1]
+    assert jobs(api, "other") == []
+
+
+def test_upload_failure_of_first_file_leaves_second_complete(
+    api: FakeCluster, channel: Channel, run: Run, two: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "second.yaml").write_text((tmp_path / "train.yaml").read_text())
+    start_nodes(api)
+    channel.outcomes = [Outcome(error=Forbidden("may not create pods/exec"))]
+    code, _, err = run("submit", "--detach", "train.yaml", "second.yaml")
+    assert code == 3 and "was deleted because its nodes lack files" in err
+    assert len(channel.pods) == 2
+    assert len(jobs(api, "train")) == 1
+
+
+def test_submit_second_file_refused_follows_first_to_its_end(
+    api: FakeCluster, channel: Channel, run: Run, two: tuple[str, str]
+) -> None:
+    def finish() -> None:
+        api.log(f"{jobs(api, 'train')[0]}-0", b"trained\n")
+        api.finish(jobs(api, "train")[0])
+
+    start_nodes(api)
+    api.before("create jobs", lambda: 403, nth=2)
+    channel.outcomes = [finish]
+    code, out, err = run("submit", *two)
+    assert code == 3
+    assert "train | trained" in out.splitlines()
+    assert "error: other.yaml was not submitted: " in err.splitlines()[-1]
+
+
+def test_submit_interrupted_at_second_file_says_how_first_gets_its_files(
+    api: FakeCluster, channel: Channel, run: Run, two: tuple[str, str]
+) -> None:
+    api.before("create jobs", interrupt, nth=2)
+    code, out, err = run("submit", "--detach", *two)
+    task_id = out.split()[0].removeprefix("task/")
+    assert code == 130
+    assert f"to upload the remaining files, run: kubectl sky submit FILE --id {task_id}" in err
+    assert jobs(api, "other") == []

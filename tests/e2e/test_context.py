@@ -72,6 +72,28 @@ def test_submit_unknown_contexts_are_refused_with_position(contexts: Command) ->
     )
 
 
+def test_submit_files_of_two_users_of_one_server_need_detach(
+    contexts: Command, tmp_path: Path
+) -> None:
+    """They would be followed with the credentials of the first."""
+    path = tmp_path / "kubeconfig"
+    config = yaml.safe_load(path.read_text())
+    good = next(item["context"] for item in config["contexts"] if item["name"] == "good")
+    user = next(item["user"] for item in config["users"] if item["name"] == good["user"])
+    config["users"].append({"name": "deputy", "user": user})
+    config["contexts"].append({"name": "deputy", "context": {**good, "user": "deputy"}})
+    path.write_text(json.dumps(config))
+    files = [
+        contexts.write(f"{context.replace('/', '-')}.yaml", TASK.format(f"infra: k8s/{context}"))
+        for context in ("good", "deputy", "team/good")
+    ]
+    refused = contexts("submit", *files[:2])
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "cannot be followed together: good, deputy" in refused.stderr
+    assert contexts("submit", "--detach", *files[:2]).returncode == 0
+    assert contexts("submit", files[0], files[2]).returncode == 0
+
+
 def test_render_context_of_file_is_reported_without_kubeconfig(offline: Command) -> None:
     done = offline("render", "-", "--user", "ann", stdin=TASK.format("infra: k8s/west"))
     assert done.returncode == 0

@@ -45,6 +45,18 @@ def test_submit_large_workdir_is_streamed_to_pods(
         assert [line for line in lines if "kubectl-sky: waiting" not in line] == expected
 
 
+@pytest.mark.usefixtures("code")
+def test_submit_second_file_refused_first_gets_its_large_files(sky: Command) -> None:
+    first = sky.write("a.yaml", "name: a\nworkdir: code\nrun: sh main.sh\n")
+    account = "config: {kubernetes: {remote_identity: nobody}}\n"
+    second = sky.write("b.yaml", f"name: b\nrun: 'true'\n{account}")
+    done = sky("submit", first, second)
+    assert done.returncode == 3, done.stderr
+    assert {"a | 6000000", "a | first"} <= set(done.stdout.splitlines())
+    assert "error: b.yaml was not submitted: " in done.stderr.replace(str(sky.folder) + "/", "")
+    assert [task["name"] for task in sky.json("list")["tasks"]] == ["a"]
+
+
 PIPELINE = """
 name: line
 ---
