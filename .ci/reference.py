@@ -195,7 +195,8 @@ def _exit_codes() -> Iterator[str]:
     kinds = (errors.UserError, errors.ClusterError, errors.TaskFailed, errors.Interrupted)
     for kind in kinds:
         yield f"| {kind.exit_code} | {_first_line(kind)} |"
-    yield "\n`exec` exits with the exit code of the command that it runs.\n"
+    yield "\n`exec` exits with the exit code of the command that it runs."
+    yield "`diff` exits with 2 for a bug or a timeout: 1 means differences.\n"
     yield "## Errors\n"
     yield "The classes of the [Python API](../python-api.md#errors), each with its exit code:\n"
     yield "| error | code | |\n|---|---|---|"

@@ -24,8 +24,17 @@ def command(file: str, overrides: Overrides, cluster: options.ClusterFlags, stri
     Secrets are masked. A task is never changed in place: submit FILE as a new task.
 
     As in kubectl, the exit code is 0 without differences, 1 with some, and greater if the command
-    failed; KUBECTL_EXTERNAL_DIFF is the program that compares two folders.
+    failed: 2 for the file, the flags or a bug, 3 for the cluster. KUBECTL_EXTERNAL_DIFF is the
+    program that compares two folders.
     """
+    try:
+        return _diff(file, overrides, cluster, strict)
+    except Exception as error:
+        vars(error)["exit_code"] = max(getattr(error, "exit_code", 1), 2)
+        raise
+
+
+def _diff(file: str, overrides: Overrides, cluster: options.ClusterFlags, strict: bool) -> int:
     from kubectl_sky.actions import diff
     from kubectl_sky.actions.taskfile import Source
 

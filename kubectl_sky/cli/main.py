@@ -216,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         message = f"internal error: {type(error).__name__}: {error}".splitlines()[0]
         hint = "run again with KUBECTL_SKY_DEBUG=1 and report what it prints"
-        return _report(SkyError(message, hint))
+        return getattr(error, "exit_code", _report(SkyError(message, hint)))
     return code if isinstance(code, int) else 0
 
 
