@@ -2,13 +2,15 @@
 
 import os
 import re
+import shutil
+import sys
 import textwrap
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Command, submitted
+from tests.e2e import gallery
+from tests.e2e.conftest import Command
 
 ROOT = Path(__file__).parent.parent.parent
 GOLDEN = ROOT / "tests" / "golden"
@@ -16,104 +18,12 @@ RUNTIME = sorted((ROOT / "runtime").iterdir())
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 
 
-@dataclass(frozen=True)
-class Run:
-    """The flags of an example, and a pattern per output line, in any order."""
-
-    flags: tuple[str, ...]
-    prints: tuple[str, ...]
-    volume: str = ""
-    installed: str = ""  # an optional kind; a separate test runs the example
-    serves: bool = False  # `serve up` runs it; test_serve.py covers it
-    elsewhere: str = ""  # needed outside the cluster; test_buckets.py covers it
-
-
-RUNS = {
-    "01-hello": Run((), (r"Hello from Python 3\.\d+.*",)),
-    "02-variables-and-secrets": Run(
-        ("--env", "EPOCHS=3", "--secret", "TOKEN=s3cr3t"),
-        ("epochs: 3", r'greeting: it\'s \$\(not expanded\) and "quoted"', "token: 6 characters"),
-    ),
-    "03-resources": Run((), ("sum: 499999500000",)),
-    "04-setup": Run(
-        (),
-        (
-            "kubectl-sky: setup begins",
-            r"kubectl-sky: setup has ended after \d+ seconds, run begins",
-            "weights: 42",
-        ),
-    ),
-    "05-multi-node": Run(
-        (),
-        tuple(rf"node-{rank} \| rank {rank} of 3; rank 0 is [\d.]+" for rank in range(3))
-        + tuple(rf"node-{rank} \| peer [\d.]+" for rank in range(3) for _ in range(3)),
-    ),
-    "06-volume": Run((), ("runs so far: 1",), volume="notes"),
-    "07-gpu": Run((), ("GPUs of this node: 1",)),
-    "08-busybox": Run((), tuple(rf"node-{r} \| rank {r} of 2 on node-{r}" for r in range(2))),
-    "09-in-turn": Run(
-        (),
-        (
-            r"node-0 \| rank 0 of 3; turns so far: 0",
-            r"node-1 \| rank 1 of 3; turns so far: 0 1",
-            r"node-2 \| rank 2 of 3; turns so far: 0 1 2",
-        ),
-        volume="turns",
-    ),
-    "10-scratch-volume": Run((), ("shuffled: 1000",)),
-    "12-group": Run((), (r"reader \| a word from store-0",)),
-    "11-pipeline": Run((), ("prepared 10 numbers", "sum: 55"), volume="shelf"),
-    "12-indexed": Run(
-        (), tuple(rf"node-{rank} \| rank {rank} of 3; rank 0 is [\d.]+" for rank in range(3))
-    ),
-    "13-array": Run(
-        ("--array", "0-9%3"),
-        tuple(rf"index-{n} \| square of {n}: {n * n}, one of 10" for n in range(10)),
-    ),
-    "14-jobset": Run(
-        (),
-        tuple(rf"node-{rank} \| rank {rank} of 2; rank 0 is [\d.]+" for rank in range(2)),
-        installed="jobsets",
-    ),
-    "18-appwrapper": Run(
-        (),
-        tuple(rf"node-{rank} \| rank {rank} of 2; rank 0 is [\d.]+" for rank in range(2)),
-        installed="appwrappers",
-    ),
-    "19-volcano": Run(
-        (),
-        tuple(rf"node-{rank} \| rank {rank} of 2" for rank in range(2)),
-        installed="podgroups.scheduling.volcano.sh",
-    ),
-    "21-mpijob": Run(
-        (),
-        tuple(rf"node-0 \| rank {rank} of MPI on node {rank} of 3" for rank in range(3)),
-        installed="mpijobs",
-    ),
-    "15-workdir": Run((), tuple(rf"node-{r} \| Good morning from rank {r}" for r in range(2))),
-    "16-rendezvous": Run(
-        (),
-        (
-            *(rf"node-{rank} \| rank {rank}: the sum is 60" for rank in range(4)),
-            r"node-0 \| the token went by 0 1 2 3",
-        ),
-    ),
-    "22-bucket": Run((), (), elsewhere="the bucket"),
-    "23-service": Run((), (), serves=True),
-    "20-ports": Run(("--env", "SERVE=1"), ("serving for 1 seconds",)),
-    "17-without-root": Run(
-        (),
-        tuple(
-            pattern
-            for rank in range(2)
-            for pattern in (
-                rf"node-{rank} \| kubectl-sky: setup begins",
-                rf"node-{rank} \| kubectl-sky: setup has ended after \d+ seconds, run begins",
-                rf"node-{rank} \| rank {rank} of 2 without root; 2 addresses",
-            )
-        ),
-    ),
-}
+# Tests of their backends run these, where the kind is installed.
+INSTALLED = {"14-jobset", "18-appwrapper", "19-volcano", "21-mpijob"}
+# These need something outside the cluster, or large images. Other tests run them, with stand-ins.
+DRY = {"22-bucket", "24-pytorch-ddp", "25-fine-tune", "26-vllm-batch", "27-ray"}
+SERVED = {"23-service"}  # test_serve.py covers it
+BLOCKS = gallery.blocks()
 
 
 @pytest.fixture(autouse=True)
@@ -140,15 +50,30 @@ def packed(text: str) -> str:
     return re.sub(hashes, "…", text)
 
 
-def test_examples_all_have_expected_output() -> None:
-    assert {path.stem for path in EXAMPLES} == set(RUNS)
+def flags_of(name: str) -> list[str]:
+    """Return the flags of an example's command on the examples page."""
+    return gallery.commands(BLOCKS[name])[-1][2 + (name in SERVED) :]
+
+
+def test_examples_page_has_commands_of_every_example() -> None:
+    assert {path.stem for path in EXAMPLES} == set(BLOCKS)
+
+
+def test_mask_replaces_ids_addresses_and_times() -> None:
+    lines = ["task/abcd1234 submitted: x, 2 nodes in namespace x-1", "node-1 | b", "node-0 | a"]
+    assert gallery.mask(
+        "\n".join([*gallery.arrange(lines), "10.0.0.7 abcd1234 127.65.0.2 10.0.0.7"])
+    ) == (
+        "task/kqf7x2wm submitted: x, 2 nodes in namespace default\n"
+        "node-0 | a\nnode-1 | b\n10.244.1.12 kqf7x2wm 10.244.1.13 10.244.1.12"
+    )
 
 
 def test_render_example_matches_golden_file(offline: Command, example: Path) -> None:
     """Rendering is byte-stable; `UPDATE_GOLDEN=1` regenerates the files for review."""
     flags = ("--id", "example1", "--user", "alice@example.com", "-n", "team-a", "--no-runtime")
-    words = ("serve", "render") if RUNS[example.stem].serves else ("render",)
-    done = offline(*words, str(example), *flags, *RUNS[example.stem].flags)
+    words = ("serve", "render") if example.stem in SERVED else ("render",)
+    done = offline(*words, str(example), *flags, *flags_of(example.stem))
     assert done.returncode == 0, done.stderr
     golden, text = GOLDEN / f"{example.stem}.yaml", packed(done.stdout)
     if os.environ.get("UPDATE_GOLDEN"):
@@ -161,31 +86,62 @@ def test_validate_example_passes_strict(offline: Command, example: Path) -> None
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("name", [name for name, run in RUNS.items() if run.elsewhere])
+@pytest.mark.parametrize("name", sorted(DRY))
 def test_submit_example_that_cannot_run_is_accepted_by_server(sky: Command, name: str) -> None:
-    example = str(ROOT / "examples" / f"{name}.yaml")
-    done = sky("submit", example, *RUNS[name].flags, "--dry-run=server")
+    *before, submit = gallery.commands(BLOCKS[name])
+    for command in before:
+        assert sky(*command).returncode == 0
+    done = sky(*submit, "--dry-run=server")
     assert done.returncode == 0, done.stderr
 
 
-# Where a kind has to be installed, the tests of its backend run the example.
-@pytest.mark.parametrize(
-    "name",
-    [name for name, run in RUNS.items() if not (run.installed or run.elsewhere or run.serves)],
-)
-def test_submit_example_prints_expected_output(sky: Command, name: str) -> None:
-    check_run(sky, ROOT / "examples" / f"{name}.yaml")
+@pytest.mark.parametrize("name", sorted(set(BLOCKS) - INSTALLED - DRY - SERVED))
+def test_submit_example_prints_output_of_page(sky: Command, name: str) -> None:
+    check_run(sky, name)
 
 
-def check_run(sky: Command, example: Path) -> None:
-    """Submit an example and check its output."""
-    run = RUNS[example.stem]
-    if run.volume:
-        assert sky("volumes", "create", run.volume, "1Gi").returncode == 0
-    done = sky("submit", str(example), *run.flags)
+def check_run(sky: Command, name: str, *flags: str) -> None:
+    """Run the commands of an example; `UPDATE_GOLDEN=1` writes their output into the page."""
+    played = gallery.play(sky, BLOCKS[name], *flags)
+    if os.environ.get("UPDATE_GOLDEN"):
+        gallery.update(BLOCKS[name], played)
+    else:
+        assert played == BLOCKS[name]
+    assert sky.json("status")["status"] == "completed"
+
+
+def stand_ins(folder: Path, *sources: Path) -> list[str]:
+    """Return the flags that run an example with stand-ins for its programs, in a small image."""
+    for source in (ROOT / "tests" / "standins", *sources):
+        shutil.copytree(source, folder, dirs_exist_ok=True)
+    python = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable))).parent
+    path = f".:{python}:/usr/local/bin:/usr/bin:/bin"
+    return ["--workdir", str(folder), "--env", f"PATH={path}", "--image", "python:3.13-slim"]
+
+
+def test_submit_ddp_example_processes_meet_at_rank_0(sky: Command, tmp_path: Path) -> None:
+    flags = stand_ins(tmp_path / "work")
+    script = ROOT / "tests" / "cluster" / "standins" / "train_distributed.py"
+    shutil.copy(script, tmp_path / "work" / "train.py")
+    done = sky(*gallery.commands(BLOCKS["24-pytorch-ddp"])[0], *flags)
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()[1:]
-    assert len(lines) == len(run.prints)
-    for pattern in run.prints:
-        assert any(re.fullmatch(pattern, line) for line in lines), f"{pattern} not in {lines}"
-    assert sky.json("status", submitted(done))["status"] == "completed"
+    lines = sorted(done.stdout.splitlines()[1:])
+    assert lines == [f"node-{n // 2} | process {n} of 4 met 4" for n in range(4)]
+
+
+def test_submit_fine_tune_example_resumes_from_checkpoint(sky: Command, tmp_path: Path) -> None:
+    check_run(sky, "25-fine-tune", *stand_ins(tmp_path / "work", ROOT / "examples" / "fine-tune"))
+
+
+def test_submit_vllm_example_prints_output_of_page(sky: Command, tmp_path: Path) -> None:
+    check_run(sky, "26-vllm-batch", *stand_ins(tmp_path / "work"))
+
+
+@pytest.mark.practice_only  # it has no image with Ray; here it is the Ray of the tests
+def test_submit_ray_example_prints_output_of_page(sky: Command) -> None:
+    if ROOT.is_relative_to("/tmp"):
+        pytest.skip("pods of the practice cluster have a /tmp of their own, without the checkout")
+    path = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+    settings = {"PATH": path, "RAY_raylet_start_wait_time_s": "120", "RAY_USAGE_STATS_ENABLED": "0"}
+    variables = [f"--env={name}={value}" for name, value in settings.items()]
+    check_run(sky, "27-ray", "--cpus", "0.1", "--memory", "64Mi", *variables)

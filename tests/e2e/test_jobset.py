@@ -9,7 +9,7 @@ from tests.cluster.target import Cluster
 from tests.e2e import killing
 from tests.e2e.conftest import Command, submitted
 from tests.e2e.test_backends import FAILING
-from tests.e2e.test_examples import ROOT, check_run
+from tests.e2e.test_examples import check_run
 from tests.e2e.test_ports import selected_pods
 from tests.e2e.test_submit import objects, until_deleted
 from tests.polling import eventually
@@ -121,4 +121,4 @@ def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
 
 
 def test_submit_jobset_example_prints_expected_output(sky: Command) -> None:
-    check_run(sky, ROOT / "examples" / "14-jobset.yaml")
+    check_run(sky, "14-jobset")

@@ -15,7 +15,7 @@ from tests.e2e.kueue import API, made, queue
 from tests.e2e.test_backends import FAILING
 from tests.e2e.test_changed_objects import started, texts
 from tests.e2e.test_doctor import ID, record
-from tests.e2e.test_examples import ROOT, check_run
+from tests.e2e.test_examples import check_run
 from tests.e2e.test_ports import selected_pods
 from tests.e2e.test_submit import objects, until_deleted
 from tests.observe.troubles import REFUSALS, Refusal
@@ -326,4 +326,4 @@ def test_submit_unknown_queue_is_refused(sky: Command, kubectl: Command) -> None
 
 
 def test_submit_appwrapper_example_prints_expected_output(sky: Command) -> None:
-    check_run(sky, ROOT / "examples" / "18-appwrapper.yaml")
+    check_run(sky, "18-appwrapper")

@@ -1,0 +1,75 @@
+"""The examples page: its commands, and what they print."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+from tests.e2e.conftest import Command
+
+ROOT = Path(__file__).parent.parent.parent
+PAGE = ROOT / "docs" / "examples.md"
+_BLOCK = re.compile(r"```(?:console|sh)\n(.*?)```", re.DOTALL)
+_IDS = ("kqf7x2wm", "m3r8t5xz", "t6v2n9ha")
+_ID = re.compile(r"(?:task|pipeline|group|volume)/(\w{8})")
+_ADDRESS = re.compile(r"\b\d+\.\d+\.\d+\.\d+\b")
+_PREFIX = re.compile(r"(?:([a-z-]+?)-(\d+)|[\w-]+) \| ")
+
+
+def blocks() -> dict[str, str]:
+    """Return the block of each example by its name."""
+    named = ((re.findall(r"examples/(\d\S+)\.yaml", text), text) for text in _texts())
+    return {names[-1]: text for names, text in named if names}
+
+
+def _texts() -> Iterator[str]:
+    for match in _BLOCK.finditer(PAGE.read_text()):
+        yield match[1]
+
+
+def commands(block: str) -> list[list[str]]:
+    """Return the words of each command after `kubectl sky`."""
+    lines = [line.removeprefix("$ ") for line in block.splitlines()]
+    return [shlex.split(line)[2:] for line in lines if line.startswith("kubectl sky ")]
+
+
+def play(sky: Command, block: str, *flags: str) -> str:
+    """Run the commands of a block, the last one with more flags; return it with their output."""
+    played = []
+    words = commands(block)
+    prompts = [line for line in block.splitlines() if line.startswith("$ ")]
+    for number, (prompt, command) in enumerate(zip(prompts, words, strict=True), 1):
+        done = sky(*command, *(flags if number == len(words) else ()))
+        assert done.returncode == 0, f"{prompt}\n{done.stdout}\n{done.stderr}"
+        played += [prompt, *arrange(done.stdout.splitlines())]
+    return mask("\n".join(played) + "\n")
+
+
+def arrange(lines: list[str]) -> list[str]:
+    """Sort lines by node: only the order of one node's lines is always the same."""
+    return sorted(lines, key=_node)
+
+
+def _node(line: str) -> tuple[str, int]:
+    prefix = _PREFIX.match(line)
+    if prefix is None:
+        return ("", 0)
+    return (prefix[1], int(prefix[2])) if prefix[1] else (prefix[0], 0)
+
+
+def mask(text: str) -> str:
+    """Replace what differs from one run to the next."""
+    for found, name in zip(dict.fromkeys(_ID.findall(text)), _IDS, strict=False):
+        text = text.replace(found, name)
+    numbers = count(12)
+    for address in dict.fromkeys(_ADDRESS.findall(text)):
+        text = text.replace(address, f"10.244.1.{next(numbers)}")
+    text = re.sub(r"in namespace \S+", "in namespace default", text)
+    text = re.sub(r"\bafter \d+ seconds", "after 2 seconds", text)
+    return re.sub(r"Python 3\.\d+\.\S+", "Python 3.13.9", text)
+
+
+def update(block: str, played: str) -> None:
+    """Write the output of a block into the page."""
+    PAGE.write_text(PAGE.read_text().replace(f"```console\n{block}```", f"```console\n{played}```"))
