@@ -1,22 +1,29 @@
-"""Square numbers on all nodes of a Ray cluster."""
+"""Sum up squares, with a part of the numbers on each node of a Ray cluster."""
 
 import os
-import time
 
 import ray
+from ray.util.placement_group import placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-ray.init(address="auto", logging_level="WARNING")
 nodes = int(os.environ["SKYPILOT_NUM_NODES"])
-while sum(node["Alive"] for node in ray.nodes()) < nodes:
-    time.sleep(1)
+ray.init(address="auto", logging_level="WARNING")
+group = placement_group([{"CPU": 1}] * nodes, strategy="STRICT_SPREAD")  # a CPU of each node
+ray.get(group.ready())  # waits until all nodes have joined
 
 
-@ray.remote(num_cpus=1, scheduling_strategy="SPREAD")
-def square(number: int) -> tuple[int, str]:
-    """Return the square, and the node where it was computed."""
-    return number * number, ray.get_runtime_context().get_node_id()
+@ray.remote(num_cpus=1)
+def add(first: int) -> tuple[int, str]:
+    """Return the sum of this part, and the node that computed it."""
+    numbers = range(first, 100, nodes)
+    return sum(number * number for number in numbers), ray.get_runtime_context().get_node_id()
 
 
-results = ray.get([square.remote(number) for number in range(100)])
-used = len({node for _, node in results})
-print(f"sum of squares: {sum(result for result, _ in results)}, on {used} nodes", flush=True)
+parts = ray.get(
+    [
+        add.options(scheduling_strategy=PlacementGroupSchedulingStrategy(group, rank)).remote(rank)
+        for rank in range(nodes)
+    ]
+)
+used = len({node for _, node in parts})
+print(f"sum of squares: {sum(part for part, _ in parts)}, from {used} nodes", flush=True)

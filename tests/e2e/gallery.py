@@ -1,6 +1,7 @@
 """The examples page: its commands, and what they print."""
 
 import re
+import secrets
 import shlex
 from collections.abc import Iterator
 from itertools import count
@@ -31,6 +32,7 @@ def _texts() -> Iterator[str]:
 def commands(block: str) -> list[list[str]]:
     """Return the words of each command after `kubectl sky`."""
     lines = [line.removeprefix("$ ") for line in block.splitlines()]
+    lines = [line.replace("$(openssl rand -hex 32)", secrets.token_hex(32)) for line in lines]
     return [shlex.split(line)[2:] for line in lines if line.startswith("kubectl sky ")]
 
 
