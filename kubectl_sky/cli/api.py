@@ -2,11 +2,10 @@
 
 import os
 from collections.abc import Mapping
-from importlib.util import find_spec
 
 import click
 
-from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli import commands, extras, options, output
 from kubectl_sky.errors import UserError
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -108,10 +107,7 @@ def _check_exposure(host: str, certificate: bool, key: bool, flags: Mapping[str,
 
 def require_packages() -> None:
     """Raise UserError if the packages of the server are not installed."""
-    for package in ("fastapi", "uvicorn", "prometheus_client"):
-        if not find_spec(package):
-            what = "the packages of the server are not installed"
-            raise UserError(what, "run: pip install 'kubectl-sky[server]'")
+    extras.require("server", "fastapi", "uvicorn", "prometheus_client")
 
 
 def _installation(namespace: str | None, image: object, host_name: object, install: bool) -> str:

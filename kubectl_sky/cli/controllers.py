@@ -1,12 +1,10 @@
 """`kubectl sky controllers`."""
 
 from datetime import timedelta
-from importlib.util import find_spec
 
 import click
 
-from kubectl_sky.cli import commands, options, output
-from kubectl_sky.errors import UserError
+from kubectl_sky.cli import commands, extras, options, output
 
 _NAMES = ("tasks", "ray", "fairshare")
 
@@ -65,7 +63,7 @@ def run(
     They act on the namespace of -n, or on all namespaces with -A. A Lease shows that they live: one
     process per namespace leads, and clients leave pipelines to it.
     """
-    _require_packages()
+    extras.require("controllers", "kopf", "aiohttp", "google.protobuf")
     from kubectl_sky.actions import preferences
     from kubectl_sky.controllers.run import Options
     from kubectl_sky.controllers.run import run as run_controllers
@@ -113,18 +111,3 @@ def install(
     for item in items:
         objects.apply(session, item.object)
         output.out(f"{item.name.lower()} applied")
-
-
-def _require_packages() -> None:
-    """Raise UserError if the packages of the controllers are not installed."""
-    for package in ("kopf", "aiohttp", "google.protobuf"):
-        if not _is_installed(package):
-            what = "the packages of the controllers are not installed"
-            raise UserError(what, "run: pip install 'kubectl-sky[controllers]'")
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ModuleNotFoundError:  # of the parent package
-        return False

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli import commands, extras, options, output
 from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
@@ -118,8 +117,8 @@ def simulate(
     """
     from kubectl_sky.controllers.fairshare import simulate as simulation
 
-    if plot and not find_spec("matplotlib"):
-        raise UserError("--plot needs matplotlib", "run: pip install 'kubectl-sky[plot]'")
+    if plot and not extras.is_installed("matplotlib"):
+        raise UserError("--plot needs matplotlib", extras.install_hint("plot"))
     jobs = _jobs(slots, **{name: flags.pop(name) for name in ("users", "jobs", "seed", "trace")})
     policy = _policy(queue, flags)
     outcomes = {

@@ -11,7 +11,7 @@ from kubectl_sky.cli import output
 from kubectl_sky.observe import age
 from kubectl_sky.observe.failure import program_lines
 from kubectl_sky.observe.nodes import NodeStatus, State
-from kubectl_sky.observe.pipelines import PipelineStatus, grouped
+from kubectl_sky.observe.pipelines import PipelineStatus, grouped, reason
 from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def listing(
         *(["NOTE"] if wide else []),
     ]
     rows = list(_rows(tasks))
-    if not wide and any(map(_reason, rows)):
+    if not wide and any(map(reason, rows)):
         titles.append("REASON")
     titles.sort(key="LABELS".__eq__)  # the last one, as in kubectl
     make: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = _CELLS | {
@@ -113,7 +113,7 @@ _CELLS: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = {
     "USER": lambda task: task.user,
     "JOBS": lambda task: _first_items(_jobs(task)),
     "NOTE": lambda task: task.note,
-    "REASON": lambda task: _reason(task),
+    "REASON": reason,
     "LABELS": lambda task: names.selector_of(_labels(task)),
 }
 # Columns that a narrow terminal does not show, the first ones first.
@@ -126,11 +126,6 @@ def _gpu_hours(
     tasks = [target] if isinstance(target, TaskStatus) else target.tasks
     hours = [gpu_hours[key] for task in tasks if (key := (task.namespace, task.id)) in gpu_hours]
     return f"{sum(hours):.1f}" if hours else "-"
-
-
-def _reason(task: TaskStatus | PipelineStatus) -> str:
-    """Return why a task is pending or has failed."""
-    return task.note if task.state in (State.PENDING, State.FAILED) else ""
 
 
 def _labels(task: TaskStatus | PipelineStatus) -> Mapping[str, str]:

@@ -2,9 +2,8 @@
 
 import os
 import sys
-from importlib.util import find_spec
 
-from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli import commands, extras, options, output
 from kubectl_sky.errors import UserError
 
 
@@ -17,12 +16,11 @@ def command(cluster: options.ClusterFlags, all_users: bool) -> int:
     The keys are those of k9s: enter shows nodes, l logs, d doctor, ctrl-k stops a task, / filters,
     : takes a command, ? helps, q quits.
     """
-    if not find_spec("textual"):
-        raise UserError(
-            "the packages of the ui are not installed", "run: pip install 'kubectl-sky[ui]'"
-        )
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
+    extras.require("ui", "textual")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UserError("stdin or stdout is not a terminal", "use `kubectl sky list --watch`")
+    if os.environ.get("TERM") == "dumb":
+        raise UserError("the terminal cannot move its cursor: TERM=dumb", "set TERM=xterm-256color")
     from kubectl_sky.actions import identity
 
     session = cluster.session()

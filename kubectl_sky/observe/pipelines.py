@@ -278,3 +278,8 @@ def _pipeline(tasks: list[TaskStatus]) -> PipelineStatus:
     member = ordered[0].member
     assert member is not None
     return PipelineStatus(member, tuple(ordered))
+
+
+def reason(target: TaskStatus | PipelineStatus) -> str:
+    """Return why a task or pipeline is pending or has failed; empty in other states."""
+    return target.note if target.state in (State.PENDING, State.FAILED) else ""

@@ -12,6 +12,7 @@ from typing import ClassVar
 from rich.text import Text
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.events import Resize
 
 from kubectl_sky.actions import stop
 from kubectl_sky.actions.find import Scope
@@ -22,7 +23,7 @@ from kubectl_sky.ui import feeds
 from kubectl_sky.ui.feeds import TaskFeed
 from kubectl_sky.ui.text import error_text, one_line
 from kubectl_sky.ui.view import COMMANDS, View
-from kubectl_sky.ui.views import HelpView, NamespaceList, TaskList, key_of, name_of
+from kubectl_sky.ui.views import HelpView, NamespaceList, TaskList, TooSmall, key_of, name_of
 from kubectl_sky.users import User
 
 _NOTE_SECONDS = 10.0  # seconds that a note stays in the status line
@@ -30,6 +31,7 @@ _TICK_SECONDS = 1.0  # seconds between updates of ages
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _CONNECTION, _WATCH = "connection", "watch"
 _MIN_SCREENS = 2  # Textual's own, which is empty, and the tasks
+_MIN_COLUMNS, _MIN_ROWS = 40, 12  # of a terminal
 
 _CSS = """
 #title { height: 1; background: $panel; }
@@ -39,8 +41,11 @@ _CSS = """
 #prompt { width: 1fr; }
 #status { height: 1; }
 #text { padding: 0 1; }
-StopQuestion { align: center middle; }
-#question { width: 58; height: auto; border: round $error; padding: 0 1; background: $surface; }
+StopQuestion, TooSmall { align: center middle; }
+#question {
+    width: 58; max-width: 100%; height: auto;
+    border: round $error; padding: 0 1; background: $surface;
+}
 """
 
 
@@ -50,7 +55,8 @@ class SkyApp(App[None]):
     CSS = _CSS
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c", "interrupt", show=False, priority=True)
+        Binding("ctrl+c", "interrupt", show=False, priority=True),
+        Binding("ctrl+z", "suspend_process", show=False),
     ]
 
     def __init__(
@@ -85,6 +91,14 @@ class SkyApp(App[None]):
         check = partial(feeds.check_connection, self.session, self._report, self._stopping)
         self.in_background("connection", check)
         self.set_interval(_TICK_SECONDS, self.update_view)
+
+    def on_resize(self, event: Resize) -> None:
+        """Cover the views while the terminal is too small for a question, for instance."""
+        small = event.size.width < _MIN_COLUMNS or event.size.height < _MIN_ROWS
+        if small and not isinstance(self.screen, TooSmall):
+            self.push_screen(TooSmall(_MIN_COLUMNS, _MIN_ROWS))
+        elif not small and isinstance(self.screen, TooSmall):
+            self.pop_screen()
 
     def on_unmount(self) -> None:
         """Stop the threads."""
@@ -214,12 +228,17 @@ class SkyApp(App[None]):
 
     def show_task_list(self) -> None:
         """Go back to the tasks."""
-        while len(self.screen_stack) > _MIN_SCREENS:
+        while self.can_go_back:
             self.pop_screen()
+
+    @property
+    def can_go_back(self) -> bool:
+        """Whether another view is below."""
+        return len(self.screen_stack) > _MIN_SCREENS
 
     def go_back(self) -> None:
         """Go back to the view before."""
-        if len(self.screen_stack) > _MIN_SCREENS:
+        if self.can_go_back:
             self.pop_screen()
 
     def choose_namespace(self, name: str | None) -> None:

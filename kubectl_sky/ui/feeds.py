@@ -19,10 +19,11 @@ from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import ClusterError, Interrupted, SkyError, TaskFailed, Unreachable
 from kubectl_sky.observe.logs import Origin
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.ui.text import log_text, node_prefix, one_line
+from kubectl_sky.ui.text import MAX_LINE_BYTES, log_text, node_prefix, one_line
 
 MAX_LINES = 5000  # log lines that are kept
 _FIRST_LINES = 1000  # lines of each node that are read first
+_MAX_TIME_BYTES = 40  # of the time before a line
 _RETRY_SECONDS = 5.0
 _CHECK_SECONDS = 5.0  # seconds between two checks of the connection
 
@@ -171,7 +172,8 @@ class LogFeed(UI):
     def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
         """Keep log lines, which begin with their times."""
         self._positions.setdefault(origin.pod, ResumePosition()).advance(list(lines))
-        self._keep([(origin, line) for line in lines])
+        limit = _MAX_TIME_BYTES + MAX_LINE_BYTES  # a line may have a mebibyte
+        self._keep([(origin, line[:limit]) for line in lines])
 
     def _keep(self, items: Sequence[tuple[Origin, bytes] | LogLine]) -> None:
         with self._lock:

@@ -17,7 +17,8 @@ from kubectl_sky.ui.text import one_line
 from kubectl_sky.ui.view import GENERAL, View
 
 _INTERVAL = 0.05  # seconds between two looks for new lines
-_LINES_AT_ONCE = 250  # so that keys are answered while many lines arrive
+_LINES_AT_ONCE = 50
+_WRITE_SECONDS = 0.02  # so that keys are answered while many lines arrive
 
 
 class _Lines(RichLog):
@@ -32,6 +33,11 @@ class _Lines(RichLog):
 
     def __init__(self) -> None:
         super().__init__(max_lines=MAX_LINES, min_width=0, wrap=True, id="content")
+
+    @property
+    def is_held(self) -> bool:
+        """Whether more lines would move those that the user reads."""
+        return not self.auto_scroll and len(self.lines) >= MAX_LINES
 
     def action_scroll_up(self) -> None:
         """Read earlier lines."""
@@ -70,6 +76,7 @@ class LogView(View):
         self._node = node
         self._times = False
         self._width = 0
+        self._skipped = 0
         self._feed: LogFeed | None = None
         self._kept: deque[LogLine] = deque(maxlen=MAX_LINES)
         self._pending: deque[LogLine] = deque(maxlen=MAX_LINES)
@@ -90,7 +97,11 @@ class LogView(View):
         if waiting:
             seconds = int(monotonic() - waiting.since)
             return Text(f"{one_line(waiting.text)} · {seconds // 60}:{seconds % 60:02}", "yellow")
-        return Text("" if lines.auto_scroll else "scrolling is stopped; G goes on")
+        if not lines.auto_scroll:
+            return Text("scrolling is stopped; G goes on")
+        if self._skipped:
+            return Text(f"{self._skipped:,} lines skipped: they come faster than they can be shown")
+        return Text()
 
     def on_mount(self) -> None:
         """Follow the logs in a thread."""
@@ -106,19 +117,27 @@ class LogView(View):
             self._feed.stop.set()
 
     def _take(self) -> None:
-        """Write some of the lines that have arrived."""
+        """Write the lines that have arrived, for a short while."""
         if not self.query(_Lines) or not self.query_one(_Lines).size:
             return
-        if self._feed and not self._pending:
-            lines, skipped = self._feed.take(_LINES_AT_ONCE)
-            if skipped:
-                note = f"{skipped:,} lines skipped: they came faster than they can be shown"
-                lines.insert(0, LogLine(Text(note, "yellow")))
-            self._kept.extend(lines)
-            self._write(lines)
-        else:
+        deadline = monotonic() + _WRITE_SECONDS
+        while not self.query_one(_Lines).is_held and monotonic() < deadline:
+            if not self._take_some():
+                break
+
+    def _take_some(self) -> bool:
+        """Write some lines; return whether there were any."""
+        if self._pending:
             count = min(len(self._pending), _LINES_AT_ONCE)
             self._write([self._pending.popleft() for _ in range(count)])
+            return True
+        lines, skipped = self._feed.take(_LINES_AT_ONCE) if self._feed else ([], 0)
+        if skipped:
+            self._skipped += skipped
+            lines.insert(0, LogLine(Text(f"{skipped:,} lines skipped", "yellow")))
+        self._kept.extend(lines)
+        self._write(lines)
+        return bool(lines)
 
     def _write(self, lines: Iterable[LogLine]) -> None:
         widget = self.query_one(_Lines)

@@ -19,7 +19,8 @@ from kubectl_sky.observe.verdict import Step, Verdict
 MIN_LAST_COLUMN = 20  # cells of the last column before other columns are left out
 _PADDING = 2  # cells beside each column
 _MAX_TEXT = 1000  # characters on one line
-_MAX_LINE_BYTES = 8000  # of a log line, which may have a mebibyte
+MAX_LINE_BYTES = 2000  # bytes of a log line that are shown
+_MAX_COLOURS = 100  # of a log line; with more, each character would cost memory
 _STYLES = {
     **dict.fromkeys(("failed", "error:", Step.PROBLEM), "red"),
     **dict.fromkeys(("running", Step.PASSED), "green"),
@@ -50,9 +51,11 @@ def error_text(error: SkyError, hint: str = "") -> Text:
 
 def log_text(line: bytes) -> Text:
     """Return a log line with its colours, and without other escape sequences."""
-    cut = line[:_MAX_LINE_BYTES]
+    cut = line[:MAX_LINE_BYTES]
     safe = harmless(cut).decode() + ("…" if cut != line else "")
     text = Text.from_ansi(safe) if "\x1b" in safe else Text(safe)
+    if len(text.spans) > _MAX_COLOURS:
+        text = Text(text.plain)
     text.expand_tabs(8)
     return text
 

@@ -32,7 +32,7 @@ GENERAL: list[BindingType] = [
     Binding("colon", "prompt(True)", "Command", show=False),
     Binding("question_mark", "app.help", "Help", key_display="?"),
     Binding("q", "app.stop_app", "Quit"),
-    Binding("escape", "back", "Back", show=False),
+    Binding("escape", "back", "Back", key_display="esc"),
 ]
 
 
@@ -116,10 +116,14 @@ class View(Screen[None]):
         status.no_wrap, status.overflow = True, "ellipsis"
         self.query_one("#status", Static).update(status)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        """Leave out the keys that do nothing here."""
+        if action == "back":
+            return bool(self.filter) or self.sky.can_go_back
+        return action != "prompt" or self.filters or parameters == (True,)
+
     def action_prompt(self, is_command: bool) -> None:
         """Open the prompt for a filter or a command."""
-        if not (is_command or self.filters):
-            return
         prompt = self.query_one(Prompt)
         prompt.is_command = is_command
         prompt.suggester = SuggestFromList(COMMANDS) if is_command else None
@@ -142,6 +146,7 @@ class View(Screen[None]):
         """Show only what contains a text."""
         if text != self.filter:
             self.filter = text
+            self.refresh_bindings()
             self.update_view()
 
     def on_input_changed(self, event: Input.Changed) -> None:

@@ -19,7 +19,8 @@ from kubectl_sky.actions import doctor
 from kubectl_sky.cluster import objects
 from kubectl_sky.errors import SkyError
 from kubectl_sky.observe import age
-from kubectl_sky.observe.nodes import NodeStatus, State
+from kubectl_sky.observe.nodes import NodeStatus
+from kubectl_sky.observe.pipelines import reason
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.ui.logs import LogView
 from kubectl_sky.ui.table import MAX_ROWS, Table
@@ -37,7 +38,7 @@ _KEYS = {
     "enter": "show the nodes of a task; the log of a node",
     "l": "follow the logs of a task or a node",
     "d": "explain why a task does not start or has failed",
-    "ctrl-k": "stop a task, after a question",
+    "ctrl-k": "stop a task, after a question; ctrl-d too",
     "/": "filter by text, while you type; esc removes the filter",
     "u": "show the tasks of all users, or only yours",
     "n": "choose a namespace",
@@ -68,7 +69,7 @@ class TaskActions(View):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "logs", "Logs"),
         Binding("d", "doctor", "Doctor"),
-        Binding("ctrl+k", "stop", "Stop"),
+        Binding("ctrl+k,ctrl+d", "stop", "Stop"),
         *GENERAL,
     ]
 
@@ -169,7 +170,7 @@ def _task_cells(task: TaskStatus, now: datetime) -> tuple[str, ...]:
         f"{task.ready}/{task.num_nodes}",
         age.since(task.created_at, now),
         task.user,
-        task.note if task.state in (State.PENDING, State.FAILED) else "",
+        reason(task),
     )
 
 
@@ -404,3 +405,19 @@ class StopQuestion(ModalScreen[bool]):
         texts = (question, Text(), *lines, Text(), answers)
         with Vertical(id="question"):
             yield Static(Text("\n").join(texts))
+
+
+class TooSmall(ModalScreen[None]):
+    """What a terminal shows that is too small for the views."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "app.stop_app", "Quit")]
+
+    def __init__(self, columns: int, rows: int) -> None:
+        super().__init__()
+        self._columns = columns
+        self._rows = rows
+
+    def compose(self) -> ComposeResult:
+        """Say which size is needed."""
+        needed = f"{self._columns} columns and {self._rows} rows"
+        yield Static(Text(f"The terminal is too small: it needs {needed}."))

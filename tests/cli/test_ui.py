@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from kubectl_sky.cli import main, output, ui
+from kubectl_sky.cli import extras, main, output
 from kubectl_sky.cluster.session import Session
 from tests.fake_cluster import FakeCluster
 
@@ -19,9 +19,29 @@ class Terminal(io.StringIO):
 def test_ui_without_textual_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(ui, "find_spec", lambda name: None)
+    monkeypatch.setattr(extras, "is_installed", lambda name: False)
     assert main.main(["ui"]) == 2
     assert "hint: run: pip install 'kubectl-sky[ui]'" in capsys.readouterr().err
+
+
+def test_ui_of_krew_archive_says_that_it_has_no_extras(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(extras, "is_installed", lambda name: False)
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    assert main.main(["ui"]) == 2
+    message = capsys.readouterr().err
+    assert "krew has no extras" in message and "pip install 'kubectl-sky[ui]'" in message
+
+
+def test_ui_on_dumb_terminal_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setenv("TERM", "dumb")
+    assert main.main(["ui"]) == 2
+    assert "TERM=dumb" in capsys.readouterr().err
 
 
 def test_ui_without_terminal_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

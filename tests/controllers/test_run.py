@@ -9,7 +9,7 @@ import kopf
 import pytest
 from click.testing import CliRunner
 
-from kubectl_sky.cli import controllers as cli_controllers
+from kubectl_sky.cli import extras
 from kubectl_sky.cli.main import sky
 from kubectl_sky.cluster.connection import Connection, Tls
 from kubectl_sky.cluster.session import Session
@@ -25,7 +25,7 @@ def sky_run(*arguments: str) -> Any:
 def test_controllers_run_without_packages_names_pip_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cli_controllers, "_is_installed", lambda package: package != "kopf")
+    monkeypatch.setattr(extras, "is_installed", lambda package: package != "kopf")
     error = sky_run().exception
     assert str(error) == (
         "the packages of the controllers are not installed;"

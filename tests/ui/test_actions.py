@@ -11,7 +11,7 @@ import pytest
 from kubectl_sky import kinds, users
 from kubectl_sky.errors import Forbidden
 from kubectl_sky.ui.app import SkyApp, run
-from kubectl_sky.ui.views import DoctorView, HelpView, TaskList
+from kubectl_sky.ui.views import DoctorView, HelpView, TaskList, TooSmall
 from tests.actions.conftest import Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
@@ -240,6 +240,51 @@ def test_quit_key_ends_with_zero_and_interrupt_with_130(play: Play) -> None:
 
     codes = [play(act).return_code for act in (quit_, interrupt, kill)]
     assert codes == [0, 130, 130]
+
+
+def test_interrupt_during_question_ends_without_stop(
+    api: FakeCluster, send: Submitter, play: Play
+) -> None:
+    send(HELLO)
+
+    async def act(screen: Screen) -> None:
+        await screen.shows(ID)
+        await screen.press("ctrl+d")
+        await screen.shows("Stop this task")
+        await screen.press("ctrl+c")
+
+    assert play(act).return_code == 130
+    assert api.count("delete jobs") == 0
+
+
+def test_small_terminal_covers_question_until_it_is_larger(
+    api: FakeCluster, send: Submitter, play: Play
+) -> None:
+    send(HELLO)
+
+    async def act(screen: Screen) -> None:
+        await screen.shows(ID)
+        await screen.press("ctrl+k")
+        await screen.shows("Stop this task")
+        for size in ((30, 20), (60, 5), (1, 1)):
+            await screen.pilot.resize_terminal(*size)
+            await screen.until(lambda: isinstance(screen.app.screen, TooSmall))
+            await screen.press("y", "enter", "ctrl+k", "colon")
+        await screen.pilot.resize_terminal(40, 12)
+        await screen.shows("Stop this task", "y stop   n cancel")
+        await screen.press("n")
+        await screen.shows(ID)
+
+    play(act)
+    assert api.count("delete jobs") == 0
+
+
+def test_terminal_that_is_small_at_start_says_so(play: Play) -> None:
+    async def act(screen: Screen) -> None:
+        await screen.shows("too small", "40 columns", "12 rows")
+        await screen.press("q")
+
+    assert play(act, (30, 10)).return_code == 0
 
 
 def test_end_does_not_wait_for_server(api: FakeCluster, send: Submitter, play: Play) -> None:

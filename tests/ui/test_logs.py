@@ -5,9 +5,10 @@ import pytest
 from kubectl_sky import kinds
 from kubectl_sky.actions import find
 from kubectl_sky.observe.logs import Origin
-from kubectl_sky.ui import feeds
+from kubectl_sky.ui import feeds, logs
 from kubectl_sky.ui.feeds import LogFeed
 from kubectl_sky.ui.logs import LogView
+from kubectl_sky.ui.text import MAX_LINE_BYTES
 from tests.actions.conftest import Submitter
 from tests.actions.test_find import ALICE
 from tests.builders import ID
@@ -139,6 +140,50 @@ def test_logs_stay_where_user_reads(api: FakeCluster, send: Submitter, play: Pla
     play(act, NARROW)
 
 
+def test_logs_stay_where_user_reads_while_many_lines_arrive(
+    api: FakeCluster, send: Submitter, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (feeds, logs):
+        monkeypatch.setattr(module, "MAX_LINES", 50)
+    send(HELLO)
+    pod = api.start(JOB)
+    api.log(pod, b"".join(b"old %d.\n" % number for number in range(50)))
+
+    async def act(screen: Screen) -> None:
+        await screen.shows("running")
+        await screen.press("l")
+        await screen.shows("old 49.")
+        await screen.press("g")
+        await screen.shows("old 0.")
+        view = screen.app.screen
+        assert isinstance(view, LogView) and view._feed
+        feed = view._feed
+        api.log(pod, b"".join(b"new %d.\n" % number for number in range(500)))
+        await screen.until(lambda: len(feed._lines) == 50)
+        await screen.pilot.pause(0.1)
+        assert "old 0." in screen.text
+        await screen.press("G")
+        await screen.shows("new 499.", "450 lines skipped: they come faster")
+
+    play(act)
+
+
+def test_logs_without_right_show_error(api: FakeCluster, send: Submitter, play: Play) -> None:
+    send(HELLO)
+    api.log(api.start(JOB), b"first\n")
+    for nth in range(1, 20):
+        api.before("get pods/log", lambda: 403, nth)
+
+    async def act(screen: Screen) -> None:
+        await screen.shows("running")
+        await screen.press("l")
+        await screen.shows("error: ", "Forbidden")
+        await screen.press("escape")
+        await screen.shows("1 task")
+
+    play(act)
+
+
 def test_logs_wrap_again_when_screen_is_resized(
     api: FakeCluster, send: Submitter, play: Play
 ) -> None:
@@ -241,5 +286,6 @@ def test_log_feed_cuts_long_lines(api: FakeCluster, send: Submitter) -> None:
     send(HELLO)
     feed = LogFeed(api.session(), find.get_task(api.session(), ALICE, ID), ())
     feed.logs(Origin(ID, 0, "node-0", "pod"), [b"2026-01-01T00:00:00Z " + b"x" * 1_000_000], True)
+    assert all(len(item[1]) < 3000 for item in feed._lines if isinstance(item, tuple))
     (line,), _ = feed.take(1)
-    assert len(line.text) == 8001 and line.text.plain.endswith("x…")
+    assert len(line.text) == MAX_LINE_BYTES + 1 and line.text.plain.endswith("x…")

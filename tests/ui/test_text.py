@@ -43,3 +43,9 @@ def test_text_of_others_has_no_control_characters(text: str) -> None:
 def test_log_text_has_no_control_characters(line: bytes) -> None:
     plain = log_text(line.replace(b"\n", b"")).plain
     assert not any(ord(character) < 32 or 127 <= ord(character) < 160 for character in plain)
+
+
+def test_log_text_with_colour_on_each_character_is_plain() -> None:
+    line = b"".join(b"\x1b[3%dmx" % (number % 6 + 1) for number in range(1000))
+    text = log_text(line)
+    assert text.plain.startswith("xxxxx") and not text.spans

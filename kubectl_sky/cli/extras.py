@@ -1,0 +1,28 @@
+"""Packages that only some commands need: the extras of the distribution."""
+
+import sys
+from importlib.util import find_spec
+
+from kubectl_sky.errors import UserError
+
+
+def require(extra: str, *packages: str) -> None:
+    """Raise UserError if packages of an extra are not installed."""
+    if not all(map(is_installed, packages)):
+        raise UserError(f"the packages of the {extra} are not installed", install_hint(extra))
+
+
+def install_hint(extra: str) -> str:
+    """Say how to install an extra."""
+    command = f"pip install 'kubectl-sky[{extra}]'"
+    if getattr(sys, "frozen", False):  # by PyInstaller, for krew
+        return f"the archive for krew has no extras; install kubectl-sky with: {command}"
+    return f"run: {command}"
+
+
+def is_installed(package: str) -> bool:
+    """Return whether a package is installed, without importing it."""
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # of the package that contains it
+        return False
