@@ -25,6 +25,7 @@ from kubectl_sky.observe.rights import EXTRAS, Right
 from kubectl_sky.workloads import registry
 from tests.cluster.target import ADMIN, Cluster
 from tests.e2e.conftest import Command, Done
+from tests.e2e.terminal import on_terminal
 from tests.e2e.test_lifecycle import submit, until_running
 from tests.polling import eventually
 
@@ -213,7 +214,7 @@ STEPS = (
 
 
 def test_role_steps_cover_every_command() -> None:
-    # serve: by --with serve; tests/e2e/test_serve.py. ui: the requests of list -w, logs -f, stop.
+    # serve: by --with serve; tests/e2e/test_serve.py. ui: test_role_is_enough_for_ui.
     apart = {"serve", "ui"}
     assert {step.line.split()[0] for step in STEPS} | OFFLINE | ADMINS | apart == set(COMMANDS)
 
@@ -228,6 +229,31 @@ def test_role_is_enough_for_every_command(alice: Command) -> None:
         assert step.says in output, (step.line, output)
         assert step.codes == (3,) or "may not" not in output.replace("you may not", ""), output
         assert "Traceback" not in output
+
+
+@pytest.mark.usefixtures("role")
+def test_role_is_enough_for_ui(alice: Command) -> None:
+    allowed(alice("submit", "-", "--detach", "--id", "longlong", stdin=LONG))
+    with on_terminal(alice, 120, 40) as terminal:
+        terminal.shows("longlong", "running")
+        terminal.press("n")
+        terminal.shows("may not list namespaces", ":ns NAME")
+        terminal.press("\x1b")
+        terminal.shows("1 task")
+        terminal.press("l")
+        terminal.shows("started")
+        terminal.press("\x1b")
+        terminal.shows("1 task")
+        terminal.press("d")
+        terminal.shows("is running", "not checked, because you may not list them: Node")
+        terminal.press("\x1b")
+        terminal.shows("1 task")
+        terminal.press("\x0b")
+        terminal.shows("Stop this task")
+        terminal.press("y")
+        terminal.shows("stopped")
+        terminal.press("q")
+    assert terminal.written.count("may not") == terminal.written.count("may not list")
 
 
 @pytest.mark.practice_only

@@ -78,18 +78,6 @@ def test_list_watch_on_terminal_updates_ages(sky: Command) -> None:
     assert len(set(ages)) >= 2, screen
 
 
-@pytest.mark.parametrize(("columns", "key", "expected"), [(60, "q", 0), (120, "\x03", 130)])
-def test_ui_on_terminal_shows_task_and_restores_screen(
-    sky: Command, columns: int, key: str, expected: int
-) -> None:
-    assert sky("submit", "-", "--id", "full0001", "--detach", stdin=TASK).returncode == 0
-    code, screen = on_terminal(sky, "ui", types=key, when="full0001.*pending", columns=columns)
-    assert code == expected, screen
-    assert "quick" in screen
-    assert screen.rindex("\x1b[?1049l") > screen.index("\x1b[?1049h")
-    assert "Traceback" not in screen
-
-
 def test_stop_all_on_terminal_asks_for_confirmation(sky: Command) -> None:
     assert sky("submit", "-", "--id", "asked001", "--detach", stdin=TASK).returncode == 0
     code, screen = on_terminal(sky, "stop", "--all", types="n\n")

@@ -1,0 +1,44 @@
+"""`kubectl sky ui` on a terminal, driven by keys."""
+
+import os
+import signal
+
+import pytest
+
+from tests.e2e.conftest import Command
+from tests.e2e.terminal import on_terminal
+
+TALKING = "name: talk\nrun: |\n  echo '[red]data[/red]'\n  sleep 600\n"
+FAILING = "name: crash\nrun: exit 3\n"
+
+
+def test_ui_shows_log_and_stops_task(sky: Command) -> None:
+    assert sky("submit", "-", "--id", "full0001", "--detach", stdin=TALKING).returncode == 0
+    with on_terminal(sky, 120, 40) as terminal:
+        terminal.shows("full0001", "talk", "running")
+        terminal.press("l")
+        terminal.shows("[red]data[/red]")
+        terminal.press("\x1b")
+        terminal.shows("1 task")
+        terminal.press("\x0b")
+        terminal.shows("Stop this task")
+        terminal.press("y")
+        terminal.shows("stopped")
+        terminal.press("q")
+    assert "not found" in sky("status", "full0001").stderr
+
+
+def test_ui_of_narrow_terminal_diagnoses_failed_task(sky: Command) -> None:
+    assert sky("submit", "-", "--id", "full0002", "--detach", stdin=FAILING).returncode == 0
+    with on_terminal(sky, 60, 20, expected=130) as terminal:
+        terminal.shows("full0002", "failed", "exit code 3")
+        terminal.press("d")
+        terminal.shows("task/full0002 (crash) is failed", "next: ")
+        terminal.press("\x03")
+
+
+@pytest.mark.practice_only
+def test_ui_terminated_restores_screen(sky: Command) -> None:
+    with on_terminal(sky, 80, 24, expected=143) as terminal:
+        terminal.shows("no tasks found")
+        os.kill(sky.started[-1].pid, signal.SIGTERM)
