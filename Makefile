@@ -20,7 +20,9 @@ HEADING = printf '\n==== %s ====\n'
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-demo: $(or $(wildcard $(INSTALLED)),$(LIGHT)) ## see it at work, on a practice cluster: takes nothing but Python
+# The time of the demo includes that of the installation.
+demo: export DEMO_STARTED := $(shell date +%s)
+demo: $(or $(wildcard $(INSTALLED)),$(LIGHT)) ## see it at work on a practice cluster: needs only Python, downloads 25 MB the first time
 	@.ci/demo.sh $(BIN)
 
 test: lint unit practice ## run all checks and tests: on the practice cluster, then on a real Kubernetes
@@ -57,14 +59,14 @@ $(INSTALLED):
 
 $(LIGHT):
 	$(if $(call usable,$(BIN)/python),,$(new_venv))
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[practice]"
-	touch $@
+	@$(BIN)/python .ci/install.py $(BIN)/python '.[practice]'
+	@touch $@
 
 define new_venv
 @$(if $(PYTHON),:,echo 'Python 3.11 or newer is needed, and none is on PATH' >&2; exit 1)
-@$(HEADING) 'virtual environment'
-rm -rf .venv
-$(PYTHON) -m venv .venv || { apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; }
+@$(HEADING) 'install into .venv'
+@rm -rf .venv
+@$(PYTHON) -m venv .venv || { apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv .venv; }
 endef
 
 bench: venv ## time commands and files beside kubectl, and reading files beside SkyPilot, which it installs
