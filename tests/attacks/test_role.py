@@ -201,6 +201,7 @@ STEPS = (
     Step("cp longlong:/tmp/code back"),
     Step("port-forward longlong :8080", says="Forwarding from"),
     Step("top longlong", says="no metrics API", codes=(3,)),
+    Step("top longlong --gpu", says="nvidia-smi and rocm-smi not found", codes=(3,)),
     Step("queues list", says="Kueue is not installed", codes=(3,)),
     Step("gpus", says="may not list nodes", codes=(3,)),
     Step("usage", says="counted: 0 existing pods"),

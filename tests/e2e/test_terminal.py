@@ -60,6 +60,20 @@ def test_submit_on_terminal_shows_what_it_waits_for(sky: Command, columns: int) 
     assert last.startswith(f"\r\x1b[K{message}")
 
 
+def test_wait_shows_stage_live_on_terminal_and_once_in_a_pipe(sky: Command) -> None:
+    assert sky("submit", "-", "--id", "line0003", "--detach", stdin=TASK).returncode == 0
+    cause = "quick: pending: 1/1 cluster nodes"
+    code, screen = on_terminal(sky, "wait", "line0003", "--timeout", "5s")
+    assert code == 1, screen
+    updates = [part for part in re.split(r"[\r\n]|\x1b\[K", screen) if " of 0:05" in part]
+    assert len({part[-12:] for part in updates}) >= 3, "it ticks"
+    assert any(part.startswith(cause) for part in updates)
+    done = sky("wait", "line0003", "--timeout", "5s")
+    assert (done.returncode, done.stdout, "\x1b" in done.stderr) == (1, "", False)
+    stages = [line for line in done.stderr.splitlines() if line.startswith("quick: ")]
+    assert len(stages) == 1 and stages[0].startswith(cause)
+
+
 def test_submit_interrupted_on_terminal_begins_new_line(sky: Command) -> None:
     path = sky.write("quick.yaml", TASK)
     arguments = ("submit", path, "--id", "line0002")
