@@ -17,7 +17,7 @@ def command() -> None:
     """
 
 
-@command.command("login", examples=["auth login alice"])
+@command.command("login", examples=["auth login alice", "auth login alice@example.com"])
 @click.argument("name", metavar="USER")
 def login(name: str) -> None:
     """Use USER, such as alice@example.com, as the owner from now on."""
@@ -50,7 +50,7 @@ def whoami(cluster: options.ClusterFlags, form: str | None) -> None:
         output.note(f"source: {source}")
 
 
-@command.command("logout", examples=["auth logout"])
+@command.command("logout", examples=["auth logout", "auth logout && kubectl sky auth whoami"])
 def logout() -> None:
     """Forget the user that `auth login` set."""
     name = settings.log_out()

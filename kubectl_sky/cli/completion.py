@@ -35,7 +35,13 @@ def install(folder: str | None) -> None:
     output.note("kubectl's own completion must be loaded; see `kubectl completion --help`")
 
 
-@command.command("uninstall", examples=["completion uninstall"])
+@command.command(
+    "uninstall",
+    examples=[
+        "completion uninstall",
+        "completion uninstall && kubectl sky completion install --dir ~/bin",
+    ],
+)
 def uninstall() -> None:
     """Delete the script that `completion install` wrote."""
     from kubectl_sky.actions import completion_script

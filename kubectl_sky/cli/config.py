@@ -54,7 +54,7 @@ def put(setting: str, value: str) -> None:
     output.out(f"{setting} set in {config.put(setting, value, os.environ)}")
 
 
-@command.command("unset", examples=["config unset queue"])
+@command.command("unset", examples=["config unset queue", "config unset ports.expose"])
 @click.argument("setting", type=_SETTING)
 def unset(setting: str) -> None:
     """Remove SETTING from the file, so that its default applies."""

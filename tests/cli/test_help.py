@@ -1,5 +1,7 @@
 """Help texts: groups, examples, and connection options last."""
 
+import re
+
 import click
 import pytest
 from click.testing import CliRunner
@@ -30,9 +32,9 @@ def help_of(*arguments: str) -> str:
 @pytest.mark.parametrize("name", commands())
 def test_help_examples_are_accepted_by_parser(name: str) -> None:
     command, words = commands()[name], name.split()
-    assert command.examples
+    assert len(command.examples) >= 2
     for example in command.examples:
-        line = example.split(" | ")[0].split()
+        line = re.split(r" \| | && ", example)[0].split()
         assert line[: len(words)] == words
         command.make_context(name, line[len(words) :], resilient_parsing=False)
 
