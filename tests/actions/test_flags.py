@@ -9,6 +9,7 @@ import pytest
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
+from tests.test_documents import check
 
 OTHER = "bcdg6789"
 
@@ -115,8 +116,11 @@ def test_several_files_are_submitted_and_rendered(run: Run, tmp_path: Path) -> N
     code, out, err = run("submit", "-d", "one.yaml", "two.yaml")
     assert code == 0, err
     assert re.findall(r"submitted: (\w+),", out) == ["one", "two"]
-    results = json.loads(run("submit", "one.yaml", "two.yaml", "-o=json")[1])["submitted"]
-    assert [result["status"] for result in results] == ["submitted"] * 2
+    document = json.loads(run("submit", "one.yaml", "two.yaml", "-o=json")[1])
+    check(document)
+    assert (document["apiVersion"], document["kind"]) == ("kubectl-sky/v1", "SubmissionList")
+    assert [result["status"] for result in document["submitted"]] == ["submitted"] * 2
+    assert {result["kind"] for result in document["submitted"]} == {"Submission"}
     out = run("render", "one.yaml", "two.yaml")[1]
     assert re.findall(r"^  name: (one|two)-\w+$", out, re.MULTILINE) == ["one", "two"] * 2
     assert run("submit", "one.yaml", "two.yaml", f"--id={ID}")[0] == 2
