@@ -10,12 +10,14 @@ STATE := $(shell { cat pyproject.toml; $(PYTHON) --version; } | cksum | cut -d' 
 INSTALLED := .venv/installed-$(STATE)
 # Enough to use the program: a quarter of the minute that all takes.
 LIGHT := .venv/light-$(STATE)
+# Where `dist` and `packages` put what they build.
+DIST := dist
 # Many tests wait most of the time.
 WORKERS := --numprocesses 3 --dist worksteal
 HEADING = printf '\n==== %s ====\n'
 
 .DEFAULT_GOAL := help
-.PHONY: web help demo test lint unit practice bench bench-cluster site venv cluster-up cluster-env cluster-down dist clean
+.PHONY: web help demo test lint unit practice bench bench-cluster site venv cluster-up cluster-env cluster-down dist packages clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -37,9 +39,12 @@ lint: venv ## check style, types and the layers
 	$(BIN)/ruff format --check
 	@$(HEADING) 'types'
 	$(BIN)/mypy
-	$(BIN)/mypy .ci/dist.py .ci/pages.py
+	$(BIN)/mypy .ci/dist.py .ci/pages.py .ci/release_notes.py
 	@$(HEADING) 'layers'
 	$(BIN)/lint-imports
+	@$(HEADING) 'GitHub Actions'
+	$(BIN)/zizmor --quiet --offline .
+	$(BIN)/python -m tests.cluster.actionlint
 
 unit: venv ## run the tests that need no Kubernetes
 	@$(HEADING) 'tests without a Kubernetes'
@@ -84,8 +89,11 @@ cluster-env: ## print the settings of a shell that uses it
 cluster-down: ## stop it
 	@$(BIN)/python -m tests.cluster down
 
-dist: venv ## build the plugin's archive for this platform, and its krew manifest
-	@$(BIN)/python .ci/dist.py dist
+dist: ## build the plugin's archive for this platform, and its krew manifest
+	@.ci/isolated.sh $(PYTHON) '--no-compile .[practice] --group archive' python .ci/dist.py $(DIST)
+
+packages: ## build and check wheel and sdist, and list what the wheel installs (SBOM)
+	@.ci/isolated.sh $(PYTHON) '--group packages' .ci/packages.sh $(DIST)
 
 site: venv ## build the documentation as a site, into dist/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -1,6 +1,7 @@
 """Build the plugin's archive for this platform, and the krew manifest of all archives beside it.
 
-Usage: dist.py FOLDER
+Usage: dist.py FOLDER, with the Python of an environment that has the project and PyInstaller
+       dist.py --manifest FOLDER, which only writes the manifest, for the archives of all platforms
 """
 
 import gzip
@@ -14,16 +15,13 @@ import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
+from kubectl_sky import __version__
+from kubectl_sky.actions import completion_script
 
-from kubectl_sky import __version__  # noqa: E402 - of this checkout, whatever is installed
-from kubectl_sky.actions import completion_script  # noqa: E402
-
+ROOT = Path(__file__).resolve().parent.parent
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 EPOCH = "315532800"  # 1980: what is built twice is the same
 
@@ -39,9 +37,7 @@ def main(target: Path) -> None:
         script.chmod(0o755)
         archive = target / archive_name()
         pack(folder, archive)
-    manifest = target / "sky.yaml"
-    manifest.write_text(yaml.safe_dump(filled(target), sort_keys=False))
-    sys.stdout.write(f"{archive}\n{manifest}\n")
+    sys.stdout.write(f"{archive}\n{write_manifest(target, complete=False)}\n")
 
 
 def archive_name() -> str:
@@ -59,9 +55,11 @@ def build(work: Path) -> Path:
     same = {"PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": EPOCH}
     recipe = str(ROOT / ".ci" / "plugin.spec")
     subprocess.run(
-        [*command, *unpack_paths, recipe], cwd=ROOT, env={**os.environ, **same}, check=True
+        [*command, *unpack_paths, recipe], cwd=work, env={**os.environ, **same}, check=True
     )
-    return work / "dist" / "kubectl-sky"
+    folder = work / "dist" / "kubectl-sky"
+    subprocess.run([folder / "kubectl-sky", "version"], check=True, stdout=subprocess.DEVNULL)
+    return folder
 
 
 def pack(folder: Path, archive: Path) -> None:
@@ -88,17 +86,25 @@ def files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def filled(folder: Path) -> dict[str, Any]:
-    """Return the manifest for the platforms whose archives are in a folder, with checksums."""
-    manifest: dict[str, Any] = yaml.safe_load((ROOT / "plugin.yaml").read_text())
-    there = []
-    for entry in manifest["spec"]["platforms"]:
-        archive = folder / entry["uri"].rpartition("/")[2]
-        if archive.exists():
-            there.append(entry | {"sha256": hashlib.sha256(archive.read_bytes()).hexdigest()})
-    manifest["spec"]["platforms"] = there
-    return manifest
+def write_manifest(folder: Path, *, complete: bool) -> Path:
+    """Write the krew manifest of the archives in a folder, with their checksums."""
+    manifest = yaml.safe_load((ROOT / "plugin.yaml").read_text())
+    platforms = {e["uri"].rpartition("/")[2]: e for e in manifest["spec"]["platforms"]}
+    missing = [name for name in platforms if not (folder / name).exists()]
+    if complete and missing:
+        raise SystemExit(f"error: archives not found in {folder}: {', '.join(missing)}")
+    manifest["spec"]["platforms"] = [
+        entry | {"sha256": hashlib.sha256((folder / name).read_bytes()).hexdigest()}
+        for name, entry in platforms.items()
+        if name not in missing
+    ]
+    path = folder / "sky.yaml"
+    path.write_text(yaml.safe_dump(manifest, sort_keys=False))
+    return path
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    if sys.argv[1] == "--manifest":
+        write_manifest(Path(sys.argv[2]), complete=True)
+    else:
+        main(Path(sys.argv[1]))

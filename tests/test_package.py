@@ -1,23 +1,22 @@
-"""The wheel contains every template and schema, and no files that git ignores."""
+"""Wheel and sdist contain what they should, and their extras install what they need."""
 
 import subprocess
-import sys
+import tarfile
 import zipfile
+from email.parser import Parser
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
-ROOT = Path(__file__).parent.parent
+from tests.wheel import ROOT, build
+
 ASSETS = ("templates/", "runtime/", "schemas/")
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (built,) = folder.glob("*.whl")
-    return built
+    return build("wheel", tmp_path_factory.mktemp("wheel"))
 
 
 def packed(wheel: Path) -> set[str]:
@@ -49,3 +48,44 @@ def test_wheel_contains_only_package(wheel: Path) -> None:
 
 def test_wheel_contains_license(wheel: Path) -> None:
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in packed(wheel))
+
+
+def requirements(wheel: Path) -> dict[str, set[str]]:
+    """Return the names of the required packages, by extra; "" is the core."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = Parser().parsestr(archive.read(name).decode())
+    listed = [Requirement(line) for line in metadata.get_all("Requires-Dist", [])]
+    extras = ["", *metadata.get_all("Provides-Extra", [])]
+    return {extra: {item.name for item in listed if applies(item, extra)} for extra in extras}
+
+
+def applies(requirement: Requirement, extra: str) -> bool:
+    if not requirement.marker:
+        return extra == ""
+    return bool(extra) and requirement.marker.evaluate({"extra": extra})
+
+
+def test_wheel_extra_all_contains_every_extra(wheel: Path) -> None:
+    extras = requirements(wheel)
+    del extras[""]
+    assert extras.pop("all") == set().union(*extras.values())
+
+
+def test_wheel_core_requires_no_package_of_an_extra(wheel: Path) -> None:
+    extras = requirements(wheel)
+    core = extras.pop("")
+    assert core and not core & set().union(*extras.values())
+
+
+def test_wheel_from_sdist_equals_wheel_from_checkout(wheel: Path, tmp_path: Path) -> None:
+    with tarfile.open(build("sdist", tmp_path / "sdist")) as archive:
+        archive.extractall(tmp_path / "source", filter="data")
+    (source,) = (tmp_path / "source").iterdir()
+    assert contents(build("wheel", tmp_path / "wheel", source)) == contents(wheel)
+
+
+def contents(wheel: Path) -> dict[str, int]:
+    """Return name and checksum of each file."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {entry.filename: entry.CRC for entry in archive.infolist()}

@@ -1,10 +1,15 @@
 """The released plugin: built, installed by the real krew, and run by kubectl."""
 
+import hashlib
+import os
 import subprocess
 import sys
 import sysconfig
 import tarfile
+import threading
 from ctypes.util import find_library
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -69,18 +74,23 @@ def dist(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     folder = (root if worker_id == "master" else root.parent) / "dist"
     with cache.lock("dist"):
         if not (folder / "sky.yaml").exists():
-            subprocess.run([sys.executable, str(ROOT / ".ci" / "dist.py"), str(folder)], check=True)
+            command = ["make", "--silent", "dist", f"DIST={folder}", f"PYTHON={sys.executable}"]
+            environment = {**os.environ, "HOME": str(cache.HOME)}  # with pip's cache
+            subprocess.run(command, cwd=ROOT, env=environment, check=True)
     return folder
 
 
 @pytest.fixture(scope="module")
 def shell(dist: Path, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Shell:
     """A shell with the plugin installed by krew."""
-    found = Shell(tmp_path_factory.mktemp("user"), cluster)
-    found.kubectl(
-        "krew", "install", f"--manifest={dist / 'sky.yaml'}", f"--archive={archive(dist)}"
-    )
-    return found
+    shell = Shell(tmp_path_factory.mktemp("user"), cluster)
+    install(shell, dist)
+    return shell
+
+
+def install(shell: Shell, dist: Path) -> None:
+    files = f"--manifest={dist / 'sky.yaml'}", f"--archive={archive(dist)}"
+    shell.kubectl("krew", "install", *files)
 
 
 def archive(dist: Path) -> Path:
@@ -105,12 +115,43 @@ def test_dist_archive_contains_runtime_files_only(dist: Path) -> None:
     assert archive(dist).stat().st_size < 26_000_000
 
 
+def write_manifest(folder: Path, *names: str) -> subprocess.CompletedProcess[str]:
+    """Write the manifest of archives with these names."""
+    for name in names:
+        (folder / name).write_bytes(name.encode())
+    command = [sys.executable, str(ROOT / ".ci" / "dist.py"), "--manifest", str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def archives() -> list[str]:
+    """Return the names of the archives of all platforms."""
+    platforms = yaml.safe_load((ROOT / "plugin.yaml").read_text())["spec"]["platforms"]
+    return [entry["uri"].rpartition("/")[2] for entry in platforms]
+
+
+def test_dist_manifest_of_all_platforms_has_their_checksums(tmp_path: Path) -> None:
+    assert write_manifest(tmp_path, *archives()).returncode == 0
+    manifest = yaml.safe_load((tmp_path / "sky.yaml").read_text())
+    sums = [hashlib.sha256(name.encode()).hexdigest() for name in archives()]
+    assert [entry["sha256"] for entry in manifest["spec"]["platforms"]] == sums
+
+
+def test_dist_manifest_without_one_archive_fails(tmp_path: Path) -> None:
+    *most, missing = archives()
+    done = write_manifest(tmp_path, *most)
+    assert done.returncode == 1
+    assert done.stderr == f"error: archives not found in {tmp_path}: {missing}\n"
+    assert not (tmp_path / "sky.yaml").exists()
+
+
 @pytest.mark.cluster
-def test_dist_manifest_passes_krew_validation(dist: Path) -> None:
+def test_dist_manifest_passes_krew_validation(dist: Path, tmp_path: Path) -> None:
     validate = golang.build("krew-validate", MODULE, f"{COMMANDS}validate-krew-manifest")
-    command = [str(validate), "-manifest", str(dist / "sky.yaml"), "-skip-install"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert write_manifest(tmp_path, *archives()).returncode == 0
+    for manifest in (dist / "sky.yaml", tmp_path / "sky.yaml"):
+        command = [str(validate), "-manifest", str(manifest), "-skip-install"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
 
 
 def test_plugin_manifest_matches_project_version() -> None:
@@ -135,12 +176,63 @@ def test_installed_plugin_completes_after_completion_install(shell: Shell) -> No
     )
 
 
-def test_installed_plugin_submits_task(shell: Shell, namespace: str) -> None:
+def test_installed_plugin_runs_task(shell: Shell, namespace: str) -> None:
     example = str(ROOT / "examples" / "01-hello.yaml")
+    here = ("-n", namespace)
     shell.kubectl("sky", "validate", example)
     assert "kind: Job" in shell.kubectl("sky", "render", example)
-    assert "Hello from Python 3." in shell.kubectl("sky", "submit", example, "-n", namespace)
-    assert "hello" in shell.kubectl("sky", "list", "-n", namespace)
+    assert "Hello from Python 3." in shell.kubectl("sky", "submit", example, *here)
+    assert "Hello from Python 3." in shell.kubectl("sky", "logs", "hello", *here)
+    assert "completed" in shell.kubectl("sky", "list", *here)
+    shell.kubectl("sky", "stop", "hello", *here)
+    assert "hello" not in shell.kubectl("sky", "list", *here)
+
+
+@pytest.mark.cluster
+def test_plugin_from_custom_index_is_removed_by_uninstall(
+    dist: Path, real_cluster: Cluster, tmp_path: Path
+) -> None:
+    """An index of a company: a git repository with the manifest, and a server with the archive."""
+    index = tmp_path / "index"
+    (index / "plugins").mkdir(parents=True)
+    handler = partial(QuietHandler, directory=dist)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        manifest = yaml.safe_load((dist / "sky.yaml").read_text())
+        (platform,) = manifest["spec"]["platforms"]
+        platform["uri"] = f"http://127.0.0.1:{server.server_port}/{archive(dist).name}"
+        (index / "plugins" / "sky.yaml").write_text(yaml.safe_dump(manifest))
+        commit(index)
+        shell = Shell(tmp_path, real_cluster)
+        shell.kubectl("krew", "index", "add", "company", str(index))
+        before = everything(tmp_path / "krew")
+        shell.kubectl("krew", "install", "company/sky")
+        server.shutdown()
+    assert "company/sky" in shell.kubectl("krew", "list")
+    assert shell.kubectl("sky", "version") == f"{__version__}\n"
+    shell.kubectl("krew", "uninstall", "sky")
+    assert everything(tmp_path / "krew") == before
+    assert not [path for path in everything(tmp_path) if "kubectl-sky" in path.name]
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """A file server that logs nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
+        pass
+
+
+def commit(repository: Path) -> None:
+    """Make a git repository of a folder."""
+    author = ["-c", "user.name=test", "-c", "user.email=test@example.com"]
+    for arguments in (["init", "-q"], ["add", "."], [*author, "commit", "-q", "-m", "Add sky"]):
+        subprocess.run(["git", *arguments], cwd=repository, check=True)
+
+
+def everything(folder: Path) -> set[Path]:
+    """Return the files and links below a folder, without a repository's own."""
+    paths = (path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
+    return {path for path in paths if ".git" not in path.parts}
 
 
 def test_installed_plugin_local_up_starts_practice_cluster(shell: Shell) -> None:

@@ -1,0 +1,28 @@
+#!/bin/sh
+# Build sdist, wheel and SBOM into a folder, and check them. `make packages` runs it.
+#
+# Usage: packages.sh FOLDER
+set -eu
+cd "$(dirname "$0")/.."
+target=$1
+new=$(mktemp -d)
+trap 'rm -rf "$new"' EXIT
+
+python -m build --no-isolation --outdir "$new" . >"$new/log" 2>&1 || { cat "$new/log" >&2; exit 1; }
+rm "$new/log"
+twine --no-color check --strict "$new"/*
+check-wheel-contents "$new"/*.whl
+
+# What the wheel installs with all extras.
+python -m venv --without-pip "$new/all"
+wheel=$(echo "$new"/*.whl)
+python -m pip --python "$new/all/bin/python" install --quiet --no-compile "${wheel}[all]"
+cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+    --output-file "$new/kubectl-sky.cdx.json" "$new/all/bin/python"
+rm -rf "$new/all"
+
+mkdir -p "$target"
+for file in "$new"/*; do
+    mv "$file" "$target"
+    echo "$target/$(basename "$file")"
+done

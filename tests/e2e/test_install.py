@@ -1,0 +1,60 @@
+"""The wheel in an empty environment of each supported Python does the main job."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kubectl_sky import __version__
+from tests import wheel
+from tests.cluster import cache
+
+pytestmark = [pytest.mark.practice, pytest.mark.timeout(600)]  # pip installs all dependencies
+
+HELLO = wheel.ROOT / "examples" / "01-hello.yaml"
+
+
+@pytest.mark.parametrize("version", wheel.SUPPORTED)
+def test_wheel_in_empty_environment_runs_task(version: str, tmp_path: Path) -> None:
+    python = wheel.python(version)
+    if not python:
+        pytest.skip(f"Python {version} is not installed")
+    environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
+    program = install(python, tmp_path)
+
+    def sky(*arguments: str) -> str:
+        done = subprocess.run(
+            [str(program), *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert sky("version") == f"{__version__}\n"
+    try:
+        environment["KUBECONFIG"] = sky("local", "up").strip().partition("=")[2]
+        assert "Hello from Python 3." in sky("submit", str(HELLO))
+        assert "Hello from Python 3." in sky("logs", "hello")
+        assert "completed" in sky("list")
+        sky("stop", "hello")
+        assert "hello" not in sky("list")
+    finally:
+        sky("local", "down", "--purge")
+
+
+def install(python: Path, folder: Path) -> Path:
+    """Install the wheel with the practice cluster, and return the program."""
+    built = wheel.build("wheel", folder / "dist")
+    subprocess.run([str(python), "-m", "venv", str(folder / "venv")], check=True)
+    command = [str(folder / "venv" / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+    pip = {**os.environ, "HOME": str(cache.HOME), "PIP_NO_COMPILE": "1"}  # its cache; faster
+    done = subprocess.run(
+        [*command, f"{built}[practice]"], env=pip, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "venv" / "bin" / "kubectl-sky"

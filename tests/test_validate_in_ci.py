@@ -1,0 +1,126 @@
+"""The Action and the pre-commit hook that validate task files, run as their users run them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster import cache
+
+ROOT = Path(__file__).parent.parent
+STEPS: list[dict[str, Any]] = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
+GOOD = "run: echo hello\n"
+WRONG = "rnu: echo hello\n"
+WARNED = "resources: {infra: aws}\nrun: echo hello\n"
+Done = subprocess.CompletedProcess[str]
+
+pytestmark = pytest.mark.timeout(600)  # pip installs the project
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a runner that has Python on PATH, and pip's cache of this machine."""
+    return {
+        **os.environ,
+        "HOME": str(cache.HOME),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PIP_NO_COMPILE": "1",  # half of the time
+        "RUNNER_TEMP": str(tmp_path_factory.mktemp("runner")),
+        "ACTION_PATH": str(ROOT),
+    }
+
+
+class Action:
+    """The steps of action.yml after setup-python, as a runner executes them."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._environment = environment
+        self._installed = False
+
+    def __call__(self, folder: Path, files: str = "**/*.sky.yaml", strict: str = "false") -> Done:
+        """Validate the files of a checkout."""
+        _, install, validate = STEPS
+        if not self._installed:
+            done = self._run(install, folder)
+            assert done.returncode == 0, done.stderr
+            self._installed = True
+        return self._run(validate, folder, FILES=files, STRICT=strict)
+
+    def _run(self, step: dict[str, Any], folder: Path, **inputs: str) -> Done:
+        assert {name for name in step["env"] if name not in self._environment} == set(inputs)
+        shell = {"bash": ["bash", "-e", "-c"], "python": ["python", "-c"]}[step["shell"]]
+        return subprocess.run(
+            [*shell, step["run"]],
+            cwd=folder,
+            env=self._environment | inputs,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+@pytest.fixture(scope="module")
+def action(environment: dict[str, str]) -> Action:
+    return Action(environment)
+
+
+def test_action_validates_matching_files_only(action: Action, tmp_path: Path) -> None:
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "deep" / "er" / "with space.sky.yaml").write_text(GOOD)
+    (tmp_path / "other.yaml").write_text(WRONG)
+    done = action(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (tmp_path / "deep" / "wrong.sky.yaml").write_text(WRONG)
+    done = action(tmp_path)
+    assert done.returncode == 2
+    assert "deep/wrong.sky.yaml:1:1: rnu:" in done.stdout + done.stderr
+    assert "other.yaml" not in done.stdout + done.stderr
+
+
+def test_action_with_strict_fails_on_warning(action: Action, tmp_path: Path) -> None:
+    (tmp_path / "task.yaml").write_text(WARNED)
+    assert action(tmp_path, files="none.yaml\n task.yaml\n\n").returncode == 0
+    assert action(tmp_path, files="task.yaml", strict="true").returncode == 2
+
+
+@pytest.mark.parametrize("files", ["", "absent/*.yaml", "$(touch pwned)", "'; import os #"])
+def test_action_without_matching_file_fails(action: Action, tmp_path: Path, files: str) -> None:
+    done = action(tmp_path, files=files)
+    assert done.returncode == 2 and done.stderr.startswith("error: no files match ")
+    assert not list(tmp_path.iterdir())
+
+
+def test_action_passes_file_named_as_flag(action: Action, tmp_path: Path) -> None:
+    (tmp_path / "--help.sky.yaml").write_text(WRONG)
+    assert action(tmp_path).returncode == 2
+
+
+def test_pre_commit_hook_checks_task_files_only(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init", "--quiet")
+    (tmp_path / "good.sky.yaml").write_text(GOOD)
+    (tmp_path / "wrong.sky.yml").write_text(WRONG)
+    (tmp_path / ".sky.yaml").write_text("kubernetes: {}\n")  # settings of SkyPilot
+    (tmp_path / "values.yaml").write_text(WRONG)
+    git("add", ".")
+    command = [sys.executable, "-m", "pre_commit", "try-repo", str(ROOT), "--all-files"]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=environment | {"PRE_COMMIT_HOME": str(tmp_path / ".git" / "pre-commit")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "wrong.sky.yml:1:1: rnu:" in done.stdout
+    assert "exit code: 2" in done.stdout
+    assert "good.sky.yaml" not in done.stdout and "values.yaml" not in done.stdout

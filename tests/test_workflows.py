@@ -1,0 +1,94 @@
+"""The workflows of GitHub Actions use only files, make targets and packages that exist."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubectl_sky import __version__
+
+ROOT = Path(__file__).parent.parent
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+RELEASE = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def scripts() -> Iterator[tuple[str, str]]:
+    """Yield all shell of the workflows and the Makefile, by file."""
+    for path in WORKFLOWS:
+        for job in yaml.safe_load(path.read_text())["jobs"].values():
+            for step in job["steps"]:
+                yield path.name, step.get("run", "")
+    yield "Makefile", (ROOT / "Makefile").read_text()
+
+
+def names(pattern: str) -> set[tuple[str, str]]:
+    return {(file, name) for file, text in scripts() for name in re.findall(pattern, text)}
+
+
+def test_workflows_call_make_with_targets_that_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    listed = [words for file, words in names(r"\bmake ((?:[a-z-]+ ?)+)") if file != "Makefile"]
+    called = {target for words in listed for target in words.split()}
+    assert {"packages", "unit", "practice"} <= called <= targets
+
+
+def test_workflows_call_scripts_that_exist() -> None:
+    called = names(r"\.ci/[a-z_.]+")
+    assert {".ci/run", ".ci/dist.py", ".ci/packages.sh"} <= {script for _, script in called}
+    assert not [(file, script) for file, script in called if not (ROOT / script).is_file()]
+
+
+def test_workflows_install_groups_and_extras_that_exist() -> None:
+    groups = {group for _, group in names(r"--group ([a-z]+)")}
+    extras = {extra for _, listed in names(r"\.\[([a-z,]+)\]") for extra in listed.split(",")}
+    assert groups and groups <= set(PROJECT["dependency-groups"])
+    assert extras and extras <= set(PROJECT["project"]["optional-dependencies"])
+
+
+def test_release_builds_archive_of_each_platform() -> None:
+    matrix = RELEASE["jobs"]["archives"]["strategy"]["matrix"]["include"]
+    platforms = yaml.safe_load((ROOT / "plugin.yaml").read_text())["spec"]["platforms"]
+    labels = [entry["selector"]["matchLabels"] for entry in platforms]
+    assert [e["platform"] for e in matrix] == [f"{e['os']}-{e['arch']}" for e in labels]
+
+
+def test_tests_run_on_each_supported_python() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text())["jobs"]
+    newer = jobs["python"]["strategy"]["matrix"]["python"]
+    prefix = "Programming Language :: Python :: 3."
+    listed = [name for name in PROJECT["project"]["classifiers"] if name.startswith(prefix)]
+    assert listed == [f"Programming Language :: Python :: {name}" for name in ["3.11", *newer]]
+
+
+def release_notes(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / ".ci" / "release_notes.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_release_notes_of_version_print_its_section() -> None:
+    printed = release_notes(__version__)
+    assert printed.returncode == 0, printed.stderr
+    assert printed.stdout.startswith("- ") and "## " not in printed.stdout
+    assert printed.stdout.strip() in (ROOT / "CHANGELOG.md").read_text()
+
+
+@pytest.mark.parametrize("version", ["0.1", "0.10", "9.9.9", ".*", ""])
+def test_release_notes_of_unknown_version_fail(version: str) -> None:
+    printed = release_notes(version)
+    assert printed.returncode == 1 and printed.stdout == ""
+    assert printed.stderr == f'error: version "{version}" not found in CHANGELOG.md\n'
+
+
+@pytest.mark.parametrize("target", ["dist", "packages"])
+def test_make_target_of_release_leaves_venv_alone(target: str) -> None:
+    command = ["make", "--dry-run", target, f"PYTHON={sys.executable}"]
+    planned = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert planned.stdout.startswith(".ci/isolated.sh ")
+    assert " .venv" not in planned.stdout.replace(sys.executable, "PYTHON")
