@@ -14,6 +14,7 @@ from typing import Any
 from kubectl_sky import assets
 from kubectl_sky.spec.document import Data, Finding, Path, printable
 
+BASE = "https://raw.githubusercontent.com/kubectl-sky/kubectl-sky/main/schemas/"  # of each $id
 NAMES = ("config", "header", "resources", "service", "settings", "storage", "task", "volume")
 
 

@@ -41,7 +41,9 @@ def _unknown_fields(
 def _registry() -> Registry[Any]:
     """Return all schemas, crawled once so that a reference is a dictionary lookup."""
     files = [f"{name}.json" for name in (*schema.NAMES, "pod")]
-    resources = ((file, DRAFT202012.create_resource(schema.load(file))) for file in files)
+    resources = (
+        (schema.BASE + file, DRAFT202012.create_resource(schema.load(file))) for file in files
+    )
     return Registry[Any]().with_resources(resources).crawl()
 
 

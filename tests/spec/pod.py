@@ -8,6 +8,7 @@ from typing import Any
 
 from kubectl_sky.assets import CHECKOUT
 from kubectl_sky.practice.schemas import definitions
+from kubectl_sky.spec.schema import BASE
 
 Json = dict[str, Any]
 
@@ -40,8 +41,10 @@ def schema() -> Json:
     root = found.pop(_short(_ROOT))
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "pod.json",
-        "title": "What may be changed of a pod",
+        "$id": BASE + "pod.json",
+        "title": "Fields of a pod that tasks and settings may set",
+        "description": "Metadata and spec of the pods, which override those of the task."
+        " Example: {spec: {priorityClassName: high}}",
         "x-expected": "fields of a pod such as spec: …",
         **root,
         "$defs": {name: found[name] for name in sorted(found)},

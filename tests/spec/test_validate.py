@@ -117,11 +117,11 @@ def test_validate_document_without_file_is_checked() -> None:
 
 
 def test_schemas_are_valid_json_schemas() -> None:
-    for name in schema.NAMES:
+    for name in (*schema.NAMES, "pod"):
         text = json.loads(assets.read("schemas", f"{name}.json"))
         Draft202012Validator.check_schema(text)
-        assert text["$id"] == f"{name}.json"
-        assert text["title"]
+        assert text["$id"] == f"{schema.BASE}{name}.json"
+        assert text["title"] and text["description"]
 
 
 def undescribed(node: Any, where: str = "") -> list[str]:
