@@ -22,7 +22,7 @@ def build(kind: str, folder: Path, source: Path = ROOT) -> Path:
 def python(version: str) -> Path | None:
     """Return a Python of this version: from PATH, pyenv or uv."""
     for program in _candidates(f"python{version}"):
-        command = [str(program), "-c", "import ensurepip, sys; print(sys.version)"]
+        command = [str(program), "-c", "import sys, venv; print(sys.version)"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.stdout.startswith(f"{version}."):
             return program

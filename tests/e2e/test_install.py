@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,11 +51,12 @@ def test_wheel_in_empty_environment_runs_task(version: str, tmp_path: Path) -> N
 def install(python: Path, folder: Path) -> Path:
     """Install the wheel with the practice cluster, and return the program."""
     built = wheel.build("wheel", folder / "dist")
-    subprocess.run([str(python), "-m", "venv", str(folder / "venv")], check=True)
-    command = [str(folder / "venv" / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+    environment = folder / "venv"
+    subprocess.run([str(python), "-m", "venv", "--without-pip", str(environment)], check=True)
+    command = [sys.executable, "-m", "pip", f"--python={environment}", "install", "--quiet"]
     pip = {**os.environ, "HOME": str(cache.HOME), "PIP_NO_COMPILE": "1"}  # its cache; faster
     done = subprocess.run(
         [*command, f"{built}[practice]"], env=pip, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    return folder / "venv" / "bin" / "kubectl-sky"
+    return environment / "bin" / "kubectl-sky"
