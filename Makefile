@@ -17,7 +17,7 @@ WORKERS := --numprocesses 3 --dist worksteal
 HEADING = printf '\n==== %s ====\n'
 
 .DEFAULT_GOAL := help
-.PHONY: web help demo test lint unit practice bench bench-cluster site venv cluster-up cluster-env cluster-down dist packages clean
+.PHONY: web help demo test lint unit practice bench bench-cluster site venv cluster-up cluster-env cluster-down dist packages picture clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -39,7 +39,7 @@ lint: venv ## check style, types and the layers
 	$(BIN)/ruff format --check
 	@$(HEADING) 'types'
 	$(BIN)/mypy
-	$(BIN)/mypy .ci/dist.py .ci/pages.py .ci/release_notes.py
+	$(BIN)/mypy .ci/dist.py .ci/pages.py .ci/picture.py .ci/release_notes.py
 	@$(HEADING) 'layers'
 	$(BIN)/lint-imports
 	@$(HEADING) 'GitHub Actions'
@@ -97,6 +97,9 @@ packages: ## build and check wheel and sdist, and list what the wheel installs (
 
 site: venv ## build the documentation as a site, into dist/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+picture: venv ## make the picture of a terminal in README.md, on a practice cluster
+	$(BIN)/python .ci/picture.py
 
 web: ## build the dashboard from web/ into kubectl_sky/server/static; the only command that needs Node
 	cd web && npm ci --no-fund --no-audit && npm run check && npm run build
