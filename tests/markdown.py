@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 LANGUAGES = {"sh", "console", "text", "yaml", "python", "json"}
 REASONS = {
     "downloads packages",
@@ -145,6 +145,7 @@ _VARIABLE = re.compile(
     r"(?P<gap>[ \t]+)"
     r"|(?P<any>…)"
     r"|(?P<time>\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z?)"
+    r"|(?P<short>\b\d\d-\d\d \d\d:\d\d:\d\d)"
     r"|(?P<ip>\b\d+\.\d+\.\d+\.\d+\b(?::\d+)?)"
     r"|(?P<duration>\b\d+(?:\.\d+)?(?:ms|s|m|h|d)(?:\d+[smh])?(?![\w-]))"
 )
@@ -152,6 +153,7 @@ _PATTERNS = {
     "gap": r"[ \t]+",
     "any": r".*?",
     "time": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z?",
+    "short": r"\d\d-\d\d \d\d:\d\d:\d\d",
     "ip": r"\d+\.\d+\.\d+\.\d+(?::\d+)?",
     "duration": r"\d+(?:\.\d+)?(?:ms|s|m|h|d)(?:\d+[smh])?",
 }

@@ -56,7 +56,9 @@ def test_page_commands_not_run_are_accepted_by_parser(page: Path) -> None:
 
 
 def test_commands_not_run_are_few() -> None:
+    """Apart from those of `make`, which run elsewhere in CI."""
     every = [command for page in PAGES for command in commands(page)]
+    every = [command for command in every if command.not_run != "builds the project"]
     reasons = Counter(command.not_run for command in every if command.not_run)
     assert reasons.total() < len(every) / 3, reasons.most_common()
 
