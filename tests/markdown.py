@@ -22,6 +22,7 @@ REASONS = {
     "needs KubeRay",
     "needs Kueue",
     "needs Volcano",
+    "needs sshd in the image",
     "needs the MPI operator",
     "installs into the whole cluster",
     "needs a server on the network",
