@@ -1,8 +1,8 @@
 """Checks before a submit: what exists already, and what could never start. Sends nothing."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,7 +10,7 @@ from kubectl_sky import kinds, names
 from kubectl_sky.actions import listing
 from kubectl_sky.actions.stop import AUXILIARY
 from kubectl_sky.actions.taskfile import TaskFile
-from kubectl_sky.cluster import access, objects
+from kubectl_sky.cluster import access, errors, objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NameTaken, NotFound, NotServed, UserError
 from kubectl_sky.kinds import Kind
@@ -23,6 +23,9 @@ from kubectl_sky.render.manifests import Manifest, Manifests
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision
 from kubectl_sky.workloads.demand import demand
+from kubectl_sky.workloads.references import references
+
+Guard = Callable[[], AbstractContextManager[object]]
 
 _WORKERS = 16
 # Parts of the fields that only another version of this program sets to other values.
@@ -62,19 +65,27 @@ class Existing:
 
 
 def check(
-    session: Session, task_file: TaskFile, decision: Decision, manifests: Manifests
+    session: Session,
+    task_file: TaskFile,
+    decision: Decision,
+    manifests: Manifests,
+    guard: Guard = nullcontext,
 ) -> Existing:
     """Compare the tasks with the cluster.
 
     Raises UserError for tasks that could never start, and, with the fields that differ, for an id
-    that belongs to another task.
+    that belongs to another task. `guard` can keep the errors of independent checks.
     """
-    _check_queues(session, decision.plans)
+    with guard():
+        _check_queues(session, decision.plans)
     claims = [claim for plan in decision.plans for claim in plan.storage.new_pvcs]
-    notes = storage_class_notes(session, [claim.storage_class for claim in claims])
+    notes: tuple[str, ...] = ()
+    with guard():
+        notes = storage_class_notes(session, [claim.storage_class for claim in claims])
     shared = _shared(session, manifests.shared)
     if not task_file.given_id:
-        _check_quotas(session, decision, manifests, shared)
+        with guard():
+            _check_quotas(session, decision, manifests, shared)
         return Existing(manifests, shared=shared, notes=notes)
     items = _existing(session, decision, manifests)
     manifests = _as_first_sent(manifests, items)
@@ -122,23 +133,46 @@ def _check_quotas(
     resource_quota.check(demand(workloads, others), quotas or (), limit_ranges, is_new=is_new)
 
 
-def missing_rights(session: Session, decision: Decision, existing: Existing) -> list[Forbidden]:
-    """Return an error for each kind that a submit must patch and the user may not.
+def missing_rights(session: Session, decision: Decision, manifests: Manifests) -> list[Forbidden]:
+    """Return an error for each right that a submit needs and the user lacks.
 
-    The workloads become the owners of the other objects. No dry run shows this right: the objects
-    do not exist yet.
+    A dry run reports the first only, and never the right to patch: the workloads become the owners
+    of objects that do not exist yet.
     """
-    manifests, namespace = existing.manifests, decision.namespace
-    owned = (*manifests.auxiliary, *manifests.shared)
-    patched = dict.fromkeys(objects.known_kind(manifest.object) for manifest in owned)
+    needed = [("create", manifest) for manifest in manifests.workload]
+    for manifest in (*manifests.shared, *manifests.auxiliary):
+        needed += [("create", manifest), ("patch", manifest)]
+    rights = dict.fromkeys((verb, objects.known_kind(manifest.object)) for verb, manifest in needed)
+    namespace = decision.namespace
     return [
-        Forbidden(
-            f'you may not patch {kind.plural} in namespace "{namespace}"',
-            'a Role with the rights that submit needs: run "kubectl sky doctor --role"',
-        )
-        for kind in patched
-        if not access.may(session, "patch", kind, namespace=namespace)
+        errors.lacks_permission("you", verb, _resource(kind), namespace)
+        for verb, kind in rights
+        if not access.may(session, verb, kind, namespace=namespace)
     ]
+
+
+def _resource(kind: Kind) -> str:
+    return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+
+
+def missing_objects(
+    session: Session, task_file: TaskFile, decision: Decision, manifests: Manifests
+) -> Iterator[str]:
+    """Yield a note for each Secret, ConfigMap and PVC that the pods need and that does not exist.
+
+    Volumes of the task have notes of their own. Objects that the user may not read are skipped.
+    """
+    own = {(item.object["kind"], item.object["metadata"]["name"]) for item in manifests.all}
+    own |= {(kinds.PVC.kind, volume.name) for task in task_file.tasks for volume in task.volumes}
+    for kind, name in references([manifest.object for manifest in manifests.workload]):
+        if (kind.kind, name) in own:
+            continue
+        with suppress(Forbidden):
+            if not objects.exists(session, kind, name, decision.namespace):
+                yield (
+                    f'{kind.kind} "{name}" not found in namespace "{decision.namespace}"; the pods'
+                    " do not start without it"
+                )
 
 
 def _list_if_allowed(session: Session, kind: Kind, namespace: str) -> list[Json] | None:

@@ -1,7 +1,7 @@
 """`submit`: run the tasks of a file on a cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -9,7 +9,7 @@ from kubectl_sky.actions import contexts, gather, preflight, taskfile, upload
 from kubectl_sky.actions.apply import Submitted, apply
 from kubectl_sky.actions.follow import follow, follow_tasks, note_next_steps
 from kubectl_sky.actions.logs import LogRequest
-from kubectl_sky.actions.preflight import Existing
+from kubectl_sky.actions.preflight import Existing, Guard
 from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.actions.uploader import Uploads, how_to_continue
@@ -18,6 +18,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import (
     ClusterError,
+    Forbidden,
     Interrupted,
     InvalidFiles,
     SkyError,
@@ -227,17 +228,34 @@ def refusals(task_file: TaskFile, options: Options, ui: UI) -> Sequence[SkyError
         task_file, connection = contexts.choose(task_file, options.connection)
     except InvalidFiles as error:  # the file names a context
         return (error,)
-    session = Session.connect(connection)
-    try:
+    session, refused = Session.connect(connection), list[SkyError]()
+
+    @contextmanager
+    def keep_error() -> Iterator[None]:
+        try:
+            yield
+        except (Unreachable, Unauthorized):
+            raise
+        except (UserError, ClusterError) as error:
+            if not any(_repeats(error, earlier) for earlier in refused):
+                refused.append(error)
+
+    with keep_error():
         facts = gather.facts(session, task_file, options.user)
-        file = check(decided(options, task_file, session, facts), ui)
-        missing = preflight.missing_rights(file.session, file.decision, file.existing)
-        apply(file.session, file.decision, file.existing, UI(), dry_run=True)
-    except (Unreachable, Unauthorized):
-        raise
-    except (UserError, ClusterError) as error:
-        return (error,)
-    return missing
+        file = check(decided(options, task_file, session, facts), ui, keep_error)
+        planned = file.existing.manifests
+        refused += preflight.missing_rights(session, file.decision, planned)
+        ui.notes(preflight.missing_objects(session, task_file, file.decision, planned))
+        apply(session, file.decision, file.existing, UI(), dry_run=True)
+    return refused
+
+
+def _repeats(error: SkyError, earlier: SkyError) -> bool:
+    """Return whether a dry run was refused for a known reason, such as the same quota."""
+    if isinstance(error, Forbidden):
+        return isinstance(earlier, Forbidden)
+    subject = error.what.partition(": ")[0]
+    return any(line.partition(": ")[0] == subject for line in earlier.what.splitlines())
 
 
 def _send(file: Prepared, ui: UI) -> Submitted:
@@ -265,10 +283,12 @@ def decided(options: Options, task_file: TaskFile, session: Session, facts: Fact
     return Prepared(options, task_file, session, facts, decision, existing)
 
 
-def check(prepared: Prepared, ui: UI) -> Prepared:
+def check(prepared: Prepared, ui: UI, guard: Guard = nullcontext) -> Prepared:
     """Compare the planned tasks with the cluster, and show all notes. Raises SkyError."""
     task_file, decision = prepared.task_file, prepared.decision
-    existing = preflight.check(prepared.session, task_file, decision, prepared.existing.manifests)
+    existing = preflight.check(
+        prepared.session, task_file, decision, prepared.existing.manifests, guard
+    )
     ui.notes((*task_file.remarks, *decision.notes, *existing.notes))
     ui.notes(upload.notes(decision.plans, task_file.archives, existing))
     return replace(prepared, existing=existing)

@@ -13,6 +13,7 @@ from kubectl_sky.errors import Problem
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.check import Report
+    from kubectl_sky.errors import SkyError
 
 
 @commands.command(
@@ -117,11 +118,17 @@ def _check_live(reports: "Sequence[Report]", cluster: options.ClusterFlags) -> _
         for error in submit.refusals(
             report.task_file, submit.Options(source, cluster.flags(), cluster.user), ui
         ):
-            whole_file = Problem(file, 0, 0, "", error.what, error.hint)
-            problems += error.problems or [whole_file]
+            problems += error.problems or _of_file(file, error)
             codes.append(error.exit_code)
         notes += [f"{file}: {note}" for note in ui.notes_]
     return _Live(problems, notes, min(filter(None, codes), default=0))
+
+
+def _of_file(file: str, error: "SkyError") -> list[Problem]:
+    """Return the lines of an error as problems of the whole file; the last one has the hint."""
+    *first, last = error.what.splitlines()
+    problems = [Problem(file, 0, 0, "", line) for line in first]
+    return [*problems, Problem(file, 0, 0, "", last, error.hint)]
 
 
 def _compat(report: "Report") -> dict[str, object]:

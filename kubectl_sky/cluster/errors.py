@@ -183,16 +183,17 @@ def _forbidden(refusal: Refusal) -> ClusterError:
     )
     if rbac:
         resource = rbac["what"] + (f".{rbac['group']}" if rbac["group"] else "")
-        return _lacks_permission(f"user {rbac['user']}", rbac["verb"], resource, rbac["namespace"])
+        return lacks_permission(f"user {rbac['user']}", rbac["verb"], resource, rbac["namespace"])
     stream = re.search(r"/pods/[^/]+/(?P<name>exec|portforward)$", refusal.info.path)
     if stream and refusal.message.rstrip().endswith("is forbidden:"):
         # Kubernetes 1.35 also requires "create", and its message does not say so.
         namespace = refusal.info.parts["namespace"]
-        return _lacks_permission("you", "create", f"pods/{stream['name']}", namespace)
+        return lacks_permission("you", "create", f"pods/{stream['name']}", namespace)
     return Forbidden(refusal.message or f"forbidden: {refusal.info.resource}")
 
 
-def _lacks_permission(who: str, verb: str, resource: str, namespace: str | None) -> Forbidden:
+def lacks_permission(who: str, verb: str, resource: str, namespace: str | None) -> Forbidden:
+    """Return the error of a missing right."""
     where = f" in namespace {namespace}" if namespace else " in the whole cluster"
     flag = f" -n {namespace}" if namespace else ""
     return Forbidden(

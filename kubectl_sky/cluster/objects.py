@@ -40,6 +40,19 @@ def get(session: Session, kind: Kind, name: str, namespace: str | None = None) -
     return session.request("GET", path(kind, _namespace_for(session, kind, namespace), name))
 
 
+def exists(session: Session, kind: Kind, name: str, namespace: str | None = None) -> bool:
+    """Return whether an object exists; its content is not requested."""
+    try:
+        session.request(
+            "GET",
+            path(kind, _namespace_for(session, kind, namespace), name),
+            headers=_METADATA_ONLY,
+        )
+    except NotFound:
+        return False
+    return True
+
+
 def list_all(
     session: Session,
     kind: Kind,

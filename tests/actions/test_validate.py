@@ -1,6 +1,7 @@
 """Validate refuses what submit refuses, and warns of the rest."""
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from kubectl_sky.actions.render import render_file
 from kubectl_sky.actions.taskfile import Source, load
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import ClusterError, InvalidFiles, Problem, UserError
+from kubectl_sky.errors import ClusterError, InvalidFiles, Problem, Refused, UserError
 from kubectl_sky.facts import Facts
 from kubectl_sky.spec import service, unsupported
 from tests.actions.conftest import Run
@@ -168,6 +169,14 @@ run: echo hello
 """
 
 
+def quota(name: str, **hard: str) -> dict[str, object]:
+    """Return a ResourceQuota of which nothing is used."""
+    status = {"hard": hard, "used": dict.fromkeys(hard, "0")}
+    metadata = {"name": name}
+    base = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata}
+    return {**base, "spec": {"hard": hard}, "status": status}
+
+
 def live(run: Run, text: str, *flags: str) -> tuple[int, str]:
     """Validate a file against the cluster; return the exit code and stderr."""
     Path("task.yaml").write_text(text)
@@ -190,9 +199,7 @@ def test_validate_without_live_sends_no_request(api: FakeCluster, run: Run) -> N
 
 
 def test_validate_live_over_quota_exits_3(api: FakeCluster, run: Run) -> None:
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}}
-    sizes = {"hard": {"pods": "0"}, "used": {"pods": "0"}}
-    api.put({**quota, "spec": {"hard": sizes["hard"]}, "status": sizes})
+    api.put(quota("few", pods="0"))
     code, err = live(run, LIVE)
     assert code == 3
     assert err.startswith("task.yaml: ")
@@ -221,6 +228,60 @@ def test_validate_live_without_right_names_it(api: FakeCluster, run: Run, right:
     assert right.split()[1] in err
     assert right.split()[0] in err
     assert api.names() == []
+
+
+def test_validate_live_reports_all_refusals(api: FakeCluster, run: Run) -> None:
+    api.put(quota("few", pods="0"))
+    api.put(quota("none", **{"requests.cpu": "0"}))
+    api.forbidden |= {"create jobs", "patch configmaps"}
+    code, err = live(run, LIVE + "volumes: {/data: {size: 1}}\n")
+    assert code == 2, "the missing StorageClass is no matter of the cluster's rules alone"
+    lines = err.splitlines()
+    assert all(line.startswith("task.yaml") for line in lines), err
+    for reason in (
+        "the cluster has no StorageClass",
+        "quota few is full: pods: requested 1, used 0 of 0",
+        "quota none ",
+        "you may not create jobs.batch in namespace default",
+        "you may not patch configmaps in namespace default",
+    ):
+        assert sum(reason in line for line in lines) == 1, (reason, err)
+
+
+def test_validate_live_pod_over_quota_is_reported_once(api: FakeCluster, run: Run) -> None:
+    api.put(quota("few", pods="0"))
+
+    def refuse() -> None:  # as the API server's admission does
+        raise Refused("quota few is full: pods: requested 1, used 0 of 0")
+
+    api.before("create pods", refuse)
+    code, err = live(run, LIVE)
+    assert (code, err.count("quota few is full")) == (3, 1)
+
+
+REFERENCES = """\
+config:
+  kubernetes:
+    pod_config:
+      spec:
+        imagePullSecrets: [{name: pull}]
+        containers:
+        - envFrom: [{secretRef: {name: login}}, {configMapRef: {name: sizes, optional: true}}]
+          env: [{name: A, valueFrom: {configMapKeyRef: {name: colours, key: a}}}]
+        volumes:
+        - {name: a, secret: {secretName: certificates}}
+        - {name: b, persistentVolumeClaim: {claimName: disk}}
+        - {name: c, projected: {sources: [{secret: {name: token}}]}}
+"""
+
+
+def test_validate_live_notes_missing_objects_of_pod(api: FakeCluster, run: Run) -> None:
+    api.put({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}})
+    api.forbidden.add("get persistentvolumeclaims")
+    code, err = live(run, LIVE + "secrets: {X: y}\n" + REFERENCES)
+    assert code == 0, err
+    missing = re.findall(r'task.yaml: (\S+ "\S+") not found .*; the pods do not start', err)
+    assert sorted(missing) == ['ConfigMap "colours"', 'Secret "certificates"', 'Secret "login"']
 
 
 def test_validate_live_without_secret_exits_2(run: Run) -> None:
