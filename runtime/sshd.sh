@@ -59,6 +59,8 @@ PermitRootLogin prohibit-password
 AuthenticationMethods publickey
 PrintLastLog no
 LogLevel ERROR
+ClientAliveInterval 60
+ClientAliveCountMax 3
 Subsystem sftp internal-sftp
 SetEnv$(variables)
 EOF

@@ -16,6 +16,7 @@ from kubectl_sky.actions import exec as action
 from kubectl_sky.actions.completion_script import PROGRAM
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source
+from kubectl_sky.cluster.errors import one_line
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, run
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import UserError
@@ -109,7 +110,7 @@ def login(session: Session, task: TaskStatus) -> Login:
         raise UserError(f"task {task.id} is not a development pod", "run `kubectl sky dev`")
     if code:
         raise UserError(
-            f"ssh cannot reach task {task.id}: {err.line or f'exit code {code}'}",
+            f"ssh cannot reach task {task.id}: {one_line(err.line) or f'exit code {code}'}",
             "install openssh-server in setup or in the image; `kubectl sky exec -it` works without",
         )
     match = _ANSWER.fullmatch(out.data)  # the image decides what it prints
@@ -147,6 +148,7 @@ class Host:
             f"  UserKnownHostsFile {_quoted(known_hosts.as_posix())}",
             "  StrictHostKeyChecking yes",
             "  ForwardAgent no",
+            "  ServerAliveInterval 30",  # proxies close silent connections
         ]
         return "\n".join(lines) + "\n"
 

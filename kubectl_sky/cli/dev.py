@@ -33,6 +33,8 @@ def command() -> None:
     """Run a development pod, which stays after setup.
 
     `up` can be left out: kubectl sky dev --gpus A100:1 --idle 1h
+
+    Its flags: kubectl sky dev up --help
     """
 
 
@@ -87,8 +89,8 @@ def up(
 ) -> None:
     """Run setup of the task in FILE on one node, and stay, without `run`.
 
-    Without FILE, the flags say what the pod needs. `exec`, `cp` and `port-forward` work as for
-    every task, and `dev ssh-config` is for ssh and VS Code. `stop` deletes the pod.
+    Without FILE, the flags say what the pod needs. `exec`, `cp`, `port-forward` and `stop` work as
+    for every task, and `dev ssh-config` is for ssh and VS Code.
 
     A pod that ends by --for or --idle is completed; its disk is lost, volumes remain. --idle counts
     programs that exec started, and use of more than 5% of a CPU. A forwarded port alone does not.

@@ -298,6 +298,7 @@ def test_ssh_config_never_writes_token(
             f"ssh cannot reach task {ID}: the image has no sshd",
         ),
         ((127, b"", b""), "exit code 127"),
+        ((1, b"", b"\x1b[2J\x1b]0;x\x07evil\n"), f"ssh cannot reach task {ID}"),
         ((0, b"", b""), "it has no valid user name and host key"),
         ((0, b"root\n", b""), "it has no valid user name and host key"),
         ((0, ANSWER.replace(b"root", b"root ProxyCommand=evil", 1), b""), "no valid user name"),
@@ -319,6 +320,7 @@ def test_ssh_config_of_pod_without_ssh_is_error(
     code, out, err = run("dev", "ssh-config", "dev")
     assert (code, out) == (2, "")
     assert message in err
+    assert "\x1b" not in err
 
 
 def test_ssh_config_without_public_key_is_error(run: Run, home: Path) -> None:
