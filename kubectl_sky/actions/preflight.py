@@ -1,6 +1,6 @@
 """Checks before a submit: what exists already, and what could never start. Sends nothing."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from kubectl_sky import kinds, names
 from kubectl_sky.actions import listing
 from kubectl_sky.actions.stop import AUXILIARY
 from kubectl_sky.actions.taskfile import TaskFile
-from kubectl_sky.cluster import access, errors, objects
+from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NameTaken, NotFound, NotServed, UserError
 from kubectl_sky.kinds import Kind
@@ -23,7 +23,6 @@ from kubectl_sky.render.manifests import Manifest, Manifests
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision
 from kubectl_sky.workloads.demand import demand
-from kubectl_sky.workloads.references import references
 
 Guard = Callable[[], AbstractContextManager[object]]
 
@@ -131,48 +130,6 @@ def _check_quotas(
     ]
     workloads = [manifest.object for manifest in manifests.workload]
     resource_quota.check(demand(workloads, others), quotas or (), limit_ranges, is_new=is_new)
-
-
-def missing_rights(session: Session, decision: Decision, manifests: Manifests) -> list[Forbidden]:
-    """Return an error for each right that a submit needs and the user lacks.
-
-    A dry run reports the first only, and never the right to patch: the workloads become the owners
-    of objects that do not exist yet.
-    """
-    needed = [("create", manifest) for manifest in manifests.workload]
-    for manifest in (*manifests.shared, *manifests.auxiliary):
-        needed += [("create", manifest), ("patch", manifest)]
-    rights = dict.fromkeys((verb, objects.known_kind(manifest.object)) for verb, manifest in needed)
-    namespace = decision.namespace
-    return [
-        errors.lacks_permission("you", verb, _resource(kind), namespace)
-        for verb, kind in rights
-        if not access.may(session, verb, kind, namespace=namespace)
-    ]
-
-
-def _resource(kind: Kind) -> str:
-    return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
-
-
-def missing_objects(
-    session: Session, task_file: TaskFile, decision: Decision, manifests: Manifests
-) -> Iterator[str]:
-    """Yield a note for each Secret, ConfigMap and PVC that the pods need and that does not exist.
-
-    Volumes of the task have notes of their own. Objects that the user may not read are skipped.
-    """
-    own = {(item.object["kind"], item.object["metadata"]["name"]) for item in manifests.all}
-    own |= {(kinds.PVC.kind, volume.name) for task in task_file.tasks for volume in task.volumes}
-    for kind, name in references([manifest.object for manifest in manifests.workload]):
-        if (kind.kind, name) in own:
-            continue
-        with suppress(Forbidden):
-            if not objects.exists(session, kind, name, decision.namespace):
-                yield (
-                    f'{kind.kind} "{name}" not found in namespace "{decision.namespace}"; the pods'
-                    " do not start without it"
-                )
 
 
 def _list_if_allowed(session: Session, kind: Kind, namespace: str) -> list[Json] | None:

@@ -17,13 +17,8 @@ from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import (
-    ClusterError,
-    Forbidden,
     Interrupted,
-    InvalidFiles,
     SkyError,
-    Unauthorized,
-    Unreachable,
     UserError,
 )
 from kubectl_sky.facts import Facts
@@ -217,45 +212,6 @@ def prepare_all(
         check(plan(options, task_file, connect or Session.connect), ui)
         for options, task_file in zip(files, task_files, strict=True)
     ]
-
-
-def refusals(task_file: TaskFile, options: Options, ui: UI) -> Sequence[SkyError]:
-    """Return the errors that a submit of a checked file would have; sends dry runs only.
-
-    Raises SkyError if there is no connection: no kubeconfig, no answer, wrong credentials.
-    """
-    try:
-        task_file, connection = contexts.choose(task_file, options.connection)
-    except InvalidFiles as error:  # the file names a context
-        return (error,)
-    session, refused = Session.connect(connection), list[SkyError]()
-
-    @contextmanager
-    def keep_error() -> Iterator[None]:
-        try:
-            yield
-        except (Unreachable, Unauthorized):
-            raise
-        except (UserError, ClusterError) as error:
-            if not any(_repeats(error, earlier) for earlier in refused):
-                refused.append(error)
-
-    with keep_error():
-        facts = gather.facts(session, task_file, options.user)
-        file = check(decided(options, task_file, session, facts), ui, keep_error)
-        planned = file.existing.manifests
-        refused += preflight.missing_rights(session, file.decision, planned)
-        ui.notes(preflight.missing_objects(session, task_file, file.decision, planned))
-        apply(session, file.decision, file.existing, UI(), dry_run=True)
-    return refused
-
-
-def _repeats(error: SkyError, earlier: SkyError) -> bool:
-    """Return whether a dry run was refused for a known reason, such as the same quota."""
-    if isinstance(error, Forbidden):
-        return isinstance(earlier, Forbidden)
-    subject = error.what.partition(": ")[0]
-    return any(line.partition(": ")[0] == subject for line in earlier.what.splitlines())
 
 
 def _send(file: Prepared, ui: UI) -> Submitted:

@@ -103,6 +103,7 @@ def _check_live(reports: "Sequence[Report]", cluster: options.ClusterFlags) -> _
     """Check the files without errors against the cluster."""
     from kubectl_sky.actions import submit
     from kubectl_sky.actions.flags import Overrides
+    from kubectl_sky.actions.refusals import refusals
     from kubectl_sky.actions.taskfile import Source
     from kubectl_sky.actions.ui import Collected
 
@@ -115,7 +116,7 @@ def _check_live(reports: "Sequence[Report]", cluster: options.ClusterFlags) -> _
         file = report.task_file.entries[0].document.file
         source = Source(report.file, Overrides(), os.environ, sys.stdin.buffer)
         ui = Collected()
-        for error in submit.refusals(
+        for error in refusals(
             report.task_file, submit.Options(source, cluster.flags(), cluster.user), ui
         ):
             problems += error.problems or _of_file(file, error)
