@@ -22,7 +22,7 @@ def parse(text: str) -> Callable[[Mapping[str, str]], bool]:
     while rest:
         match = _REQUIREMENT.match(rest)
         if not match:
-            raise ValueError(f"unable to parse requirement: {rest!r}")
+            raise ValueError(f'unable to parse requirement: "{rest}"')
         requirements.append(_requirement(**match.groupdict()))
         rest = rest[match.end() :].strip()
     return lambda labels: matches({"matchExpressions": requirements}, labels)

@@ -1,5 +1,6 @@
 """Owners of tasks and volumes. Labels are for finding; RBAC is for protection."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ def named(name: str) -> "User":
     user = User(name.strip())
     if not user.label or not user.name.isprintable():
         raise UserError(
-            f"{name!r} is not a valid user name",
+            f"invalid user name {json.dumps(name, ensure_ascii=False)}",
             "it needs a letter or digit, and no control characters",
         )
     return user

@@ -14,6 +14,7 @@ from kubectl_sky.actions import preferences
 from kubectl_sky.errors import InvalidFiles, UserError
 from kubectl_sky.spec import edit, explain
 from kubectl_sky.spec.load import load
+from kubectl_sky.spec.schema import described
 
 _SCHEMA = f"https://github.com/kubectl-sky/kubectl-sky/raw/v{__version__}/schemas/settings.json"
 _HEADER = f"# yaml-language-server: $schema={_SCHEMA}\n"
@@ -101,7 +102,7 @@ def put(key: str, text: str, environ: Mapping[str, str]) -> Path:
     try:
         value = text if field.types == "string" else yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date such as 2001-99-99
-        raise UserError(f"{key}: invalid YAML: {text!r}") from None
+        raise UserError(f"{key}: invalid YAML: {described(text)}") from None
     path = settings.settings_file(environ)
     return _write(path, key, edit.put, _text(path) or _HEADER, steps, value)
 
@@ -122,8 +123,8 @@ def unset(key: str, environ: Mapping[str, str]) -> Path:
 def _steps(key: str) -> list[str]:
     """Return the path of a setting. Raises UnknownName with a similar one."""
     steps = key.split(".")
-    if not all(steps):
-        raise UserError(f"invalid setting {key!r}", "run `kubectl sky explain settings`")
+    if not all(steps) or explain.ANY in steps:
+        raise UserError(f"invalid setting {described(key)}", "run `kubectl sky explain settings`")
     explain.explain(f"settings.{key}")
     return steps
 

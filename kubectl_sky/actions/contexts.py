@@ -90,7 +90,7 @@ def choose(task_file: TaskFile, connection: Connection) -> tuple[TaskFile, Conne
             hint = "remove it, or submit the file with the plugin and your kubeconfig"
             raise InvalidFiles(
                 [
-                    entry.problem(f"this server does not reach context {entry.context!r}", hint)
+                    entry.problem(f'this server does not reach context "{entry.context}"', hint)
                     for entry in fields
                 ]
             )
@@ -138,7 +138,8 @@ def _format_contexts(fields: list[_ContextField]) -> str:
 def _not_in_kubeconfig(fields: list[_ContextField], existing: Collection[str]) -> list[Problem]:
     hint = f"it has: {', '.join(existing)}" if existing else "it has none"
     return [
-        entry.problem(f"no context {entry.context!r} in the kubeconfig", hint) for entry in fields
+        entry.problem(f'context "{entry.context}" not found in the kubeconfig', hint)
+        for entry in fields
     ]
 
 

@@ -221,7 +221,7 @@ def _write(folder: Folder, name: str, text: str) -> Path:
 def _quoted(path: str) -> str:
     """Quote a path for ssh, which expands % and ${NAME}. Raises UserError."""
     if '"' in path or "${" in path or not path.isprintable():
-        raise UserError(f"{path!r}: ssh cannot read a path with such characters")
+        raise UserError(f"{path}: ssh cannot read a path with such characters")
     return '"' + path.replace("%", "%%") + '"'
 
 

@@ -8,6 +8,7 @@ from kubectl_sky.cluster.forward import Forwarder, PodTarget, PortPair
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.spec.schema import described
 
 _PAIR = re.compile(r"(?:(?P<local>[0-9]{0,5}):)?(?P<remote>[0-9]{1,5})", re.ASCII)
 
@@ -16,11 +17,11 @@ def parse_pair(text: str) -> PortPair:
     """Parse `8080`, `8888:8080` or `:8080`. Raises UserError."""
     match = _PAIR.fullmatch(text)
     if not match:
-        raise UserError(f"{text!r} is not a port", "use 8080, 8888:8080 or :8080")
+        raise UserError(f"{described(text)} is not a port", "use 8080, 8888:8080 or :8080")
     remote = int(match["remote"])
     local = remote if match["local"] is None else int(match["local"] or 0)
     if not 0 < remote < 65536 or not 0 <= local < 65536:
-        raise UserError(f"{text!r}: ports range from 1 to 65535")
+        raise UserError(f"{described(text)}: ports range from 1 to 65535")
     return PortPair(local, remote)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from kubectl_sky import __version__
 from kubectl_sky.errors import InvalidFiles, UserError
 from kubectl_sky.spec.load import load
+from kubectl_sky.spec.schema import described
 from kubectl_sky.spec.validate import validate
 
 KINDS = ("script", "torchrun", "vllm")
@@ -39,9 +40,11 @@ def draft(target: str, gpus: str, nodes: int, kind: str) -> tuple[Draft, Path]:
     Raises UserError if the script does not exist, or is not uploaded with this folder.
     """
     if not target.isprintable() or not Path(target).name:
-        raise UserError(f"invalid task name {target!r}", _NAMES)
+        raise UserError(f"invalid task name {described(target)}", _NAMES)
     if not gpus.isprintable():
-        raise UserError(f"invalid --gpus {gpus!r}", f"use a type and a number, such as {_GPUS}")
+        raise UserError(
+            f"invalid --gpus {described(gpus)}", f"use a type and a number, such as {_GPUS}"
+        )
     path = Path(target)
     if path.suffix in (".yaml", ".yml"):
         return Draft(path.stem, "", gpus, nodes, kind), path

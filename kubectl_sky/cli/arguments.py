@@ -85,7 +85,7 @@ class Arguments:
         elif self._remaining:
             self.flags.append((name, self._remaining.pop(0)))
         else:
-            raise click.BadOptionUsage(name, f"Option {name!r} requires an argument.")
+            raise click.BadOptionUsage(name, f'Option "{name}" requires an argument.')
 
     def _set(self, option: click.Option, name: str, value: str) -> None:
         """Set a flag to true or false, as in `--watch=false`; the last one counts."""

@@ -29,7 +29,7 @@ def ranks(context: click.Context, param: click.Parameter, value: tuple[str, ...]
         match = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", item)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if not first <= last < _MAX_RANKS:
-            message = f"{item!r}: ranks are numbers and ranges, such as 0, 0,3 or 0-7"
+            message = f'"{item}": ranks are numbers and ranges, such as 0, 0,3 or 0-7'
             raise click.BadParameter(message, context, param)
         numbers += range(first, last + 1)
         if len(numbers) > _MAX_RANKS:

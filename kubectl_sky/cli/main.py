@@ -132,7 +132,7 @@ class Commands(commands.Group):
         similar = difflib.get_close_matches(name, COMMANDS, n=1)
         suggestion = _SIMILAR_COMMANDS.get(name) or next(iter(similar), "")
         hint = f"; did you mean `{ctx.command_path} {suggestion}`?" if suggestion else ""
-        raise click.UsageError(f"unknown command {name!r}{hint}", ctx)
+        raise click.UsageError(f'unknown command "{name}"{hint}', ctx)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Return the commands that begin with a word, without importing any command."""

@@ -107,6 +107,15 @@ _MAX_TIMEOUT = 2_000_000.0  # seconds, which sockets accept
 _MAX_SECONDS = 100 * 365 * 86_400
 
 
+def _files(context: click.Context, param: click.Parameter, value: tuple[str, ...]) -> Any:  # noqa: ANN401
+    if value.count("-") > 1:
+        raise UserError("standard input cannot be used for multiple arguments")  # as kubectl
+    return value
+
+
+files = click.argument("files", nargs=-1, required=True, metavar="FILE...", callback=_files)
+
+
 class Duration(click.ParamType[timedelta]):
     """Durations in kubectl's format: 90s, 5m, 1h30m; a plain number is in seconds."""
 
@@ -123,11 +132,11 @@ class Duration(click.ParamType[timedelta]):
         if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,6})?", text):
             text += "s"
         if not re.fullmatch(r"(?:[0-9]{1,9}(?:\.[0-9]{1,6})?(?:ms|[smhd]))+", text):
-            self.fail(f"{text!r} is not a duration; use 90s, 5m or 1h30m", param, ctx)
+            self.fail(f'"{text}" is not a duration; use 90s, 5m or 1h30m', param, ctx)
         parts = re.findall(r"([0-9.]+)(ms|[smhd])", text)
         seconds = sum(float(number) * self._UNITS[unit] for number, unit in parts)
         if seconds > _MAX_SECONDS:
-            self.fail(f"{text!r} is longer than 100 years", param, ctx)
+            self.fail(f'"{text}" is longer than 100 years', param, ctx)
         return timedelta(seconds=seconds)
 
 
@@ -348,8 +357,8 @@ class _Format(click.ParamType[str]):
         """Check a format; the error for an unknown one lists the supported formats."""
         text = str(value)
         if not text.startswith(self.templates) and text not in self.formats:
-            listed = ", ".join(map(repr, self.formats))
-            self.fail(f"{text!r} is not one of {listed}.", param, ctx)
+            listed = ", ".join(self.formats)
+            self.fail(f'"{text}" is not one of {listed}', param, ctx)
         if self.templates and text.startswith(_JSONPATH_FILE):
             return output_of.JSONPATH + _template(text.removeprefix(_JSONPATH_FILE))
         return text

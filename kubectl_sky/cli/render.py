@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         "render task.yaml --as-submitted | kubectl apply -f -",
     ],
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@options.files
 @options.task
 @options.output("yaml", "json", paths=False)
 @options.strict

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         "submit train.yaml eval.yaml",
     ],
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@options.files
 @click.option("-d", "--detach", is_flag=True, help="Return at once, without following the logs.")
 @options.task
 @options.dry_run

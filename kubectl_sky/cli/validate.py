@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         "validate -o json task.yaml",
     ],
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@options.files
 @options.output("json", "yaml")
 @options.strict
 @options.as_task

@@ -168,7 +168,7 @@ def _find(merger: KubeConfigMerger, kind: str, name: object, paths: str) -> tupl
                 key: value for key, value in entry.items() if value not in ("", None)
             }, node.path
     names = ", ".join(_names(merger, f"{kind}s")) or "none"
-    raise ClusterError(f"no {kind} {str(name)!r} in the kubeconfig {paths}", f"it has: {names}")
+    raise ClusterError(f'{kind} "{name}" not found in the kubeconfig {paths}', f"it has: {names}")
 
 
 def _context(connection: Connection, merger: KubeConfigMerger, name: str, paths: str) -> _Context:
@@ -379,7 +379,7 @@ def _target(
             "the server's address has credentials in it", "set them as the kubeconfig's user"
         )
     if not server.lower().startswith(("http://", "https://")):
-        raise ClusterError(f"{server!r} is not a server address", "use https://HOST:PORT")
+        raise ClusterError(f'"{server}" is not a server address', "use https://HOST:PORT")
     authorization = str(configuration.api_key.get("BearerToken") or "").strip()
     if authorization:
         check_header(authorization)

@@ -349,7 +349,7 @@ _FAILURES: tuple[tuple[type[Exception], type[ClusterError], str, str], ...] = (
     (
         exceptions.LocationValueError,
         ClusterError,
-        "{info.server!r} is not a server address",
+        '"{info.server}" is not a server address',
         "use https://HOST:PORT",
     ),
 )

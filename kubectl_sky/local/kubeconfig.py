@@ -96,7 +96,7 @@ def _entry(config: Mapping[str, Any], section: str, name: str) -> dict[str, Any]
         if item["name"] == name:
             value: dict[str, Any] = item[_SECTIONS[section]]
             return value
-    raise SkyError(f"the kubeconfig of the cluster lacks {name!r} among its {section}")
+    raise SkyError(f'the kubeconfig of the cluster lacks "{name}" among its {section}')
 
 
 def _remove_context(config: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.spec import quantity
+from kubectl_sky.spec.schema import described
 from kubectl_sky.spec.volumes import Storage
 from kubectl_sky.users import User
 
@@ -34,7 +35,7 @@ class Pvc:
 def new_pvc(user: User, namespace: str, name: str, volume_id: str, storage: Storage) -> Pvc:
     """Build a volume's PVC. Raises UserError for an invalid name."""
     if not names.label_value(name):
-        raise UserError(f"volume name {name!r} has no letter or digit")
+        raise UserError(f"volume name {described(name)} has no letter or digit")
     return Pvc(
         name=f"{names.dns_label(name, 'volume')}-{volume_id}",
         namespace=namespace,
@@ -62,7 +63,7 @@ def _size(text: str) -> str:
     try:
         return quantity.storage(text)
     except ValueError as error:
-        raise UserError(f"size {text!r}: {error}") from error
+        raise UserError(f"size {described(text)}: {error}") from error
 
 
 def _access_modes(modes: Sequence[str]) -> tuple[str, ...]:

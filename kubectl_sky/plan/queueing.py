@@ -71,7 +71,7 @@ def check(task: Task, facts: Facts, settings: Settings) -> None:
         if queues.elsewhere:
             namespaces = ", ".join(sorted(queues.elsewhere)[:_MAX_QUEUES_LISTED])
             hint += f"; one of this name is in {namespaces}, and is only for tasks there"
-        raise UserError(f"there is no queue {name!r} in namespace {facts.namespace}", hint)
+        raise UserError(f'queue "{name}" not found in namespace "{facts.namespace}"', hint)
 
 
 def labels(task: Task, resources: Resources, facts: Facts, settings: Settings) -> Mapping[str, str]:

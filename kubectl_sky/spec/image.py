@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import infra
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
+from kubectl_sky.spec.schema import described
 
 _PREFIX = "docker:"  # SkyPilot's, for container images
 _MACHINE = re.compile(
@@ -122,7 +123,7 @@ def wrong_reference(image: str) -> tuple[str, str]:
     if not _REFERENCE.fullmatch(name):
         if _REFERENCE.fullmatch(name.lower()):
             return "an image's name has no capital letters", f"write {lower}"
-        return f"{_EXPECTED}, got {printable(image)!r}" if image else _EXPECTED, ""
+        return f"{_EXPECTED}, got {described(image)}" if image else _EXPECTED, ""
     return _wrong_digest(digest) if "@" in image else "", ""
 
 

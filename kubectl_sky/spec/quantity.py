@@ -81,7 +81,7 @@ def quantity(text: str) -> Fraction:
     """
     amount, unit = _split(text)
     if amount is None or unit not in _KUBERNETES:
-        raise ValueError(f"{text[:_MAX_LENGTH]!r} is no Kubernetes quantity")
+        raise ValueError(f'"{text[:_MAX_LENGTH]}" is not a Kubernetes quantity')
     return amount * _KUBERNETES[unit]
 
 

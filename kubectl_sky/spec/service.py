@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from kubectl_sky.spec import ports, secret
 from kubectl_sky.spec.document import Data, Document, Path, entries
+from kubectl_sky.spec.schema import described
 from kubectl_sky.spec.substitute import Filled
 
 REPLICA = "SKYPILOT_SERVE_REPLICA_ID"  # in SkyPilot a number from 1
@@ -195,7 +196,7 @@ def _amounts(document: Document) -> Iterator[Undone]:
     for path, low, high in _RANGES:
         value = document.get(*path)
         if isinstance(value, int | float) and not low <= value <= high:
-            yield path, f"is not from {low:g} to {high:g}", "", True
+            yield path, described(value), f"use a number from {low:,} to {high:,}", True
 
 
 def _secrets(filled: Filled) -> Iterator[Undone]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, entries
+from kubectl_sky.spec.schema import described
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _SERVER = re.compile(r"(https?://)?[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[!-~]*)?")
@@ -121,7 +122,7 @@ def _as_written(document: Document) -> Iterator[Problem]:
             ):
                 continue
             if value is not None and str(value) != value_node.text:
-                shown = f" {str(value)!r}" if field == "envs" else " something else"
+                shown = f" {described(str(value))}" if field == "envs" else " something else"
                 message = f"YAML reads this as{shown}; the task gets that value"
                 yield document.problem((field, str(name)), message, "put it in quotes", "warning")
 

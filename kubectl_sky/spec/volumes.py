@@ -8,7 +8,8 @@ from typing import Any
 from kubectl_sky import names
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import metadata, quantity
-from kubectl_sky.spec.document import Data, Document, Path, entries, printable
+from kubectl_sky.spec.document import Data, Document, Path, entries
+from kubectl_sky.spec.schema import described
 
 ACCESS_MODE = "ReadWriteOnce"  # the default, as in SkyPilot
 HOME = "~/"  # prefix of a path in the home directory, which only the running container knows
@@ -170,7 +171,7 @@ def _size(document: Document, path: Path, size: Data) -> Iterator[Problem]:
     try:
         quantity.storage(size)
     except ValueError as error:
-        yield document.problem(path, f"{error}, got {printable(str(size))!r}")
+        yield document.problem(path, f"{error}, got {described(str(size))}")
 
 
 def _volume_name(document: Document, where: Path, name: str) -> Iterator[Problem]:
@@ -183,7 +184,7 @@ def _volume_name(document: Document, where: Path, name: str) -> Iterator[Problem
         or len(name) > _MAX_NAME
         or not _PVC_NAME.fullmatch(name.lower().replace("_", "-"))
     ):
-        message = f"{printable(name)!r} can be no volume's name: letters, digits, - and . only"
+        message = f"{described(name)} is not a valid volume name: use letters, digits, - and ."
         yield document.problem(where, message)
 
 
@@ -199,7 +200,9 @@ def volume_problems(document: Document) -> list[Problem]:
     problems += metadata.labels(document, ("labels",))
     namespace = document.get("config", "namespace")
     if isinstance(namespace, str) and not _NAMESPACE.fullmatch(namespace):
-        message = f"{printable(namespace)!r} can be no namespace: small letters, digits and - only"
+        message = (
+            f"{described(namespace)} is not a valid namespace: use lowercase letters, digits and -"
+        )
         problems.append(document.problem(("config", "namespace"), message))
     return problems
 

@@ -4,6 +4,7 @@ Every name is opened relative to the descriptor of its folder, without following
 can therefore not write outside the temporary folder.
 """
 
+import json
 import os
 import secrets
 import shutil
@@ -51,7 +52,8 @@ class Notes:
         """Report that a member was skipped."""
         self._count += 1
         if self._count <= _MAX_NOTES:
-            self._note(f"skipped {name.decode(errors='replace')[:_MAX_SHOWN]!r}: {why}")
+            shown = json.dumps(name.decode(errors="replace")[:_MAX_SHOWN], ensure_ascii=False)
+            self._note(f"skipped {shown}: {why}")
 
     def finish(self) -> None:
         """Report how many more members were skipped."""

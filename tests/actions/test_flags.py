@@ -61,9 +61,9 @@ def test_connection_flag_before_command_without_cluster_is_ignored(run: Run) -> 
         (("-A", "version"), "No such option '--all-namespaces'"),
         (("-o", "json", "list"), "No such option '-o'"),
         (("list", "-w=maybe"), "-w=maybe: use -w=true or =false"),
-        (("list", "-n"), "Option '-n' requires an argument"),
+        (("list", "-n"), 'Option "-n" requires an argument'),
         (("list", "--namspace=x"), "No such option '--namspace'"),
-        (("list", "--request-timeout=soon"), "'soon' is not a duration"),
+        (("list", "--request-timeout=soon"), '"soon" is not a duration'),
         (("list", "--since", "999999999d999999999d"), "is longer than 100 years"),
         (("list", "-l", "team in vision"), "unable to parse requirement"),
         (("list", "-v=x"), "'x' is not a valid integer"),
@@ -220,3 +220,9 @@ def test_logs_keep_v_of_grep_and_take_v_with_level(run: Run, api: FakeCluster) -
         code, out, err = run("logs", ID, flag)
         assert (code, out) == (0, "loss 1\nstep 2\n")
         assert "GET https://" in err
+
+
+@pytest.mark.parametrize("command", ["submit", "render", "validate"])
+def test_standard_input_for_two_files_is_refused(run: Run, command: str) -> None:
+    code, _, err = run(command, "-", "-")
+    assert (code, err) == (2, "error: standard input cannot be used for multiple arguments\n")

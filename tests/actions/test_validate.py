@@ -320,7 +320,7 @@ def test_validate_live_context_of_file_that_does_not_exist_is_error_with_line(
     code, err = live(run, LIVE + "resources: {infra: k8s/west}\n")
     assert code == 2
     assert err.startswith("task.yaml:3:")
-    assert "no context 'west' in the kubeconfig" in err
+    assert 'context "west" not found in the kubeconfig' in err
 
 
 def test_validate_live_skips_files_with_errors_and_unset_values(api: FakeCluster, run: Run) -> None:

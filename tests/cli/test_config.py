@@ -97,11 +97,11 @@ def test_config_set_follows_link_of_settings_file(folder: Path, tmp_path: Path) 
         ("backend", "foo", "backend: expected one of auto, jobs"),
         ("ports.expose", "[", "ports.expose: expected one of clusterip"),
         ("host_paths", "[", "host_paths: invalid YAML"),
-        ("max_gib", "2001-99-99", "max_gib: invalid YAML: '2001-99-99'"),
+        ("max_gib", "2001-99-99", 'max_gib: invalid YAML: "2001-99-99"'),
         ("image", "a\nbackend: indexed", "image: the value must be one line of text"),
         ("image", "a\x1b[2J", "image: the value must be one line of text"),
         ("image", "a\udcff", "image: the value must be one line of text"),
-        ("queue..x", "a", "invalid setting 'queue..x'"),
+        ("queue..x", "a", 'invalid setting "queue..x"'),
         ("nothing", "a", 'field "settings.nothing" not found'),
         ("stores.s3.endpoint", "ftp://x", "stores.s3.endpoint: expected an address"),
     ],
@@ -128,3 +128,8 @@ def test_config_set_that_would_lose_comments_is_refused(folder: Path) -> None:
 
 def test_config_unset_of_unset_is_refused() -> None:
     assert "queue is not set in" in refused("unset", "queue")
+
+
+def test_config_wildcard_in_setting_is_refused() -> None:
+    assert 'invalid setting "stores.*"' in refused("get", "stores.*")
+    assert 'invalid setting "stores.*.endpoint"' in refused("set", "stores.*.endpoint", "x")

@@ -29,7 +29,7 @@ def sky(
     ("arguments", "stdin", "code", "message"),
     [
         (("--help",), "", 0, ""),
-        (("nonsense",), "", 2, "unknown command 'nonsense'"),
+        (("nonsense",), "", 2, 'unknown command "nonsense"'),
         (("render",), "", 2, "Missing argument 'FILE...'"),
         (("render", "--nonsense", "-"), "", 2, "No such option"),
         (("render", "none.yaml"), "", 2, "none.yaml: cannot be read: no such file"),
@@ -47,7 +47,7 @@ def sky(
         (("render", "-", "--templates", "none"), "run: a", 2, "error: --templates none: no such"),
         (("render", "-"), "run: a\nenvs: {A: }", 2, "<stdin>:2:11: envs.A: the value is not set"),
         (("list",), "", 3, "error: no kubeconfig: none at ~/.kube/config"),
-        (("wait", "x", "--timeout", "soon"), "", 2, "'soon' is not a duration; use 90s"),
+        (("wait", "x", "--timeout", "soon"), "", 2, '"soon" is not a duration; use 90s'),
     ],
 )  # fmt: skip
 def test_main_invalid_arguments_exit_with_code_and_message(

@@ -72,4 +72,4 @@ def test_help_lists_every_command_in_group() -> None:
 def test_unknown_command_suggests_similar_command(typed: str, meant: str) -> None:
     done = CliRunner().invoke(sky, [typed], prog_name="kubectl sky")
     assert done.exit_code == 2
-    assert f"unknown command {typed!r}; did you mean `kubectl sky {meant}`?" in done.output
+    assert f'unknown command "{typed}"; did you mean `kubectl sky {meant}`?' in done.output

@@ -61,11 +61,11 @@ def test_connect_pod_without_service_account_is_error(
         ("- 1", "not a kubeconfig"),
         ("clusters: 3", "not a kubeconfig"),
         ("{}", "has no current context"),
-        ("current-context: x", "no context 'x'"),
-        ("contexts: [{name: x}]\ncurrent-context: x", "no context 'x'"),
+        ("current-context: x", 'context "x" not found'),
+        ("contexts: [{name: x}]\ncurrent-context: x", 'context "x" not found'),
         (
             "contexts: [{name: x, context: {cluster: y, user: z}}]\ncurrent-context: x",
-            "no cluster 'y'",
+            'cluster "y" not found',
         ),
     ],
 )

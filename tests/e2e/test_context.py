@@ -64,11 +64,11 @@ def test_submit_context_flag_overrides_file(contexts: Command) -> None:
 def test_submit_unknown_contexts_are_refused_with_position(contexts: Command) -> None:
     fields = "any_of: [{infra: k8s/west}, {cloud: kubernetes, region: east}]"
     done = contexts("submit", "-", stdin=TASK.format(fields))
-    has = "in the kubeconfig; it has: dead, good, team/good\n"
+    has = "not found in the kubeconfig; it has: dead, good, team/good\n"
     assert done.returncode == 2
     assert done.stderr == (
-        f"<stdin>:3:20: resources.any_of[0].infra: no context 'west' {has}"
-        f"<stdin>:3:59: resources.any_of[1].region: no context 'east' {has}"
+        f'<stdin>:3:20: resources.any_of[0].infra: context "west" {has}'
+        f'<stdin>:3:59: resources.any_of[1].region: context "east" {has}'
     )
 
 

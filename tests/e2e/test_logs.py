@@ -95,12 +95,12 @@ def test_logs_client_clock_skew_prints_all_lines(sky: Command, tmp_path: Path, s
 
 def test_logs_invalid_flags_are_refused(sky: Command) -> None:
     for flags, told in {
-        ("--rank", "2-1"): "'2-1': ranks are numbers and ranges",
+        ("--rank", "2-1"): '"2-1": ranks are numbers and ranges',
         ("--rank", "0-99999999"): "ranks are numbers and ranges",
-        ("--rank", "a"): "'a': ranks are numbers and ranges",
+        ("--rank", "a"): '"a": ranks are numbers and ranges',
         ("--grep", "("): "invalid regular expression",
         ("-v",): "-v requires --grep",
-        ("-o", "yaml"): "'yaml' is not one of 'text', 'raw', 'json'",
+        ("-o", "yaml"): '"yaml" is not one of text, raw, json',
         ("--max-log-requests", "0"): "--max-log-requests",
     }.items():
         done = sky("logs", "x", *flags)

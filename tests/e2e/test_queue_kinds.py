@@ -105,7 +105,7 @@ def test_submit_queue_of_other_namespace_is_refused(
     finally:
         kubectl("delete", "namespace", other, "--wait=false")
     assert (done.returncode, hers.returncode) == (2, 2)
-    there = f"error: there is no queue 'gold' in namespace {namespace}\nhint: existing queues:"
+    there = f'error: queue "gold" not found in namespace "{namespace}"\nhint: existing queues:'
     assert done.stderr == (
         f"{there} team-queue; one of this name is in {other}, and is only for tasks there\n"
     )

@@ -320,7 +320,7 @@ def test_submit_pipeline_in_queue_admits_stages_in_order(sky: Command, kubectl: 
 def test_submit_unknown_queue_is_refused(sky: Command, kubectl: Command) -> None:
     done = sky("submit", "-", "--queue", "silver", "--id", "silver01", stdin=TASK)
     assert done.returncode == 2
-    assert "there is no queue 'silver' in namespace" in done.stderr
+    assert 'queue "silver" not found in namespace' in done.stderr
     assert "existing queues: gold" in done.stderr
     assert remaining_objects(kubectl, "silver01") == []
 

@@ -75,7 +75,7 @@ def test_volumes_create_sets_name_labels_and_size(sky: Command, kubectl: Command
         ),
         (("v", "1Gi", "--access-modes", ""), "access mode (none)"),
         (("v", "1Gi", "--access-modes", "RWOP,RWO"), "ReadWriteOncePod cannot be combined"),
-        (("…", "1Gi"), "volume name '…' has no letter or digit"),
+        (("…", "1Gi"), 'volume name "…" has no letter or digit'),
     ],
 )
 def test_volumes_create_invalid_arguments_are_refused(

@@ -80,7 +80,7 @@ QUEUED = Task(kubernetes=Kubernetes(queue="gold"), resources=Resources(priority_
         (Queues(installed=False), "the queue gold, and Kueue is not installed"),
         (
             Queues(names=("silver", "blue")),
-            "there is no queue 'gold' in namespace team-a; existing queues",
+            'queue "gold" not found in namespace "team-a"; existing queues',
         ),
         (Queues(names=()), "the namespace has no LocalQueue"),
         (

@@ -131,16 +131,20 @@ def test_scaling_becomes_an_autoscaler() -> None:
         ({"resources": {"ports": "80-81"}}, "resources.ports", "several ports"),
         ({"num_nodes": 2}, "num_nodes", "is one pod"),
         ({"volumes": {"/v": {"size": "1Gi"}}}, "volumes./v", "deleted with the version"),
-        ({"service": {"replicas": -1}}, "service.replicas", "is not from 0 to 10000"),
+        (
+            {"service": {"replicas": -1}},
+            "service.replicas",
+            "not supported: -1; use a number from 0 to 10,000",
+        ),
         (
             {"service": {"readiness_probe": {"path": "/", "timeout_seconds": float("nan")}}},
             "service.readiness_probe.timeout_seconds",
-            "is not from 0 to",
+            "; use a number from 0 to 1,000,000",
         ),
         (
             {"service": {"readiness_probe": {"path": "/", "initial_delay_seconds": 1e400}}},
             "service.readiness_probe.initial_delay_seconds",
-            "is not from 0 to",
+            "; use a number from 0 to 1,000,000",
         ),
         (
             {"service": {"readiness_probe": {"path": "/", "headers": {"A": "b\r\nC: d"}}}},
@@ -163,7 +167,7 @@ def test_scaling_becomes_an_autoscaler() -> None:
 def test_service_that_cannot_be_served_is_refused(fields: Json, path: str, words: str) -> None:
     data = {"run": "x", "resources": {"ports": 80}, "service": {"replicas": 1}}
     (problem,) = refusals(make_document(data | fields), served=True)
-    assert problem.path == path and words in problem.message
+    assert problem.path == path and words in str(problem)
 
 
 def test_task_without_service_is_not_served() -> None:

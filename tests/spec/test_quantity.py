@@ -112,7 +112,7 @@ def test_quantities_of_same_value_are_equal(one: str, other: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "Gi", "1GB", "x", "1 Gi", "--1", "nan"])
 def test_quantity_invalid_text_is_value_error(text: str) -> None:
-    with pytest.raises(ValueError, match="no Kubernetes quantity"):
+    with pytest.raises(ValueError, match="not a Kubernetes quantity"):
         quantity.quantity(text)
 
 

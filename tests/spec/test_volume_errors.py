@@ -51,7 +51,7 @@ WRONG = {
     ),
     "volumes: {/a: {size: lots}}": (
         "task.yaml:2:22: volumes./a.size: a size is GiB such as 10,"
-        " or has a unit: \"10Gi\", \"1Ti\", got 'lots'"
+        " or has a unit: \"10Gi\", \"1Ti\", got \"lots\""
     ),
     "volumes: {/a: {host_path: data}}": (
         "task.yaml:2:27: volumes./a.host_path: expected an absolute path such as /data"
@@ -64,8 +64,8 @@ WRONG = {
         'task.yaml:2:25: volumes./a.subpath: unknown field; did you mean "sub_path"?'
     ),
     "volumes: {/a: 'my volume'}": (
-        "task.yaml:2:15: volumes./a: 'my volume' can be no volume's name:"
-        " letters, digits, - and . only"
+        "task.yaml:2:15: volumes./a: \"my volume\" is not a valid volume name:"
+        " use letters, digits, - and ."
     ),
     "volumes: []": (
         "task.yaml:2:10: volumes: expected mounts such as /data: my-volume, got an empty list"

@@ -14,11 +14,11 @@ WARNED = {
         " supported; each node gets 1"
     ),
     "envs: {X: yes}": (
-        "task.yaml:2:11: envs.X: warning: YAML reads this as 'True'; the task gets that value;"
+        'task.yaml:2:11: envs.X: warning: YAML reads this as "True"; the task gets that value;'
         " put it in quotes"
     ),
     "envs: {X: 0755}": (
-        "task.yaml:2:11: envs.X: warning: YAML reads this as '493'; the task gets that value;"
+        'task.yaml:2:11: envs.X: warning: YAML reads this as "493"; the task gets that value;'
         " put it in quotes"
     ),
     "secrets: {X: 12:30}": (
