@@ -8,11 +8,17 @@ curl_() {
 python_() {
   "$python" -c '
 import sys, urllib.request
+class NoRedirects(urllib.request.HTTPErrorProcessor):
+    def http_response(self, request, response):
+        return response
 url, timeout, method, data = sys.argv[1:5]
 headers = dict(text.split(": ", 1) for text in sys.argv[5:])
 body = data.encode() if method == "POST" else None
 try:
-    urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=float(timeout)).read(1)
+    request = urllib.request.Request(url, body, headers)
+    response = urllib.request.build_opener(NoRedirects).open(request, timeout=float(timeout))
+    if response.status >= 400:
+        raise OSError("HTTP status %d" % response.status)
 except Exception as error:
     sys.exit("%s %s: %s" % (method, url, error))
 ' "$url" "$timeout" "$method" "$data" "$@"
@@ -20,7 +26,7 @@ except Exception as error:
 wget_() {
   for header; do set -- "$@" --header "$header"; shift; done
   [ "$method" = GET ] || set -- "$@" --post-data "$data"
-  wget -q -O /dev/null "$@" "$url" # the kubelet ends it in time; -T crashes some versions of BusyBox
+  wget -q -O /dev/null "$@" "$url" # follows redirects; the kubelet ends it in time; -T crashes some versions of BusyBox
 }
 python=$(command -v python3 || command -v python)
 if command -v curl > /dev/null; then

@@ -4,6 +4,7 @@ Pods and the current state are read when the index says that something is due.
 """
 
 from collections import defaultdict
+from collections.abc import Collection
 from typing import NamedTuple
 
 from kubectl_sky import names
@@ -50,6 +51,16 @@ class TaskIndex:
         if not self._items[key]:
             del self._items[key]
         return key
+
+    def uids(self, key: Key) -> frozenset[str]:
+        """Return the uids of the known objects of a task or pipeline."""
+        return frozenset(self._items.get(key, ()))
+
+    def forget(self, key: Key, uids: Collection[str]) -> None:
+        """Forget objects that no longer exist."""
+        remaining = {uid: item for uid, item in self._items.pop(key, {}).items() if uid not in uids}
+        if remaining:
+            self._items[key] = remaining
 
     def needs_action(self, key: Key) -> bool:
         """Return whether something is due for a task or pipeline."""

@@ -60,8 +60,12 @@ class TasksController:
 
     async def _lead(self, key: Key) -> float | None:
         """Lead a task or pipeline one step; return in how many seconds to do so again."""
+        uids, seconds = self._index.uids(key), None
         try:
             seconds = await asyncio.to_thread(self._step, key)
+        except TaskNotFound:  # kopf does not report what was deleted while its watch was lost
+            self._index.forget(key, uids)
+            self._failures.pop(key, None)
         except SkyError as error:
             self._failures[key] += 1
             failures = self._failures[key]
@@ -72,11 +76,11 @@ class TasksController:
         return seconds
 
     def _step(self, key: Key) -> float | None:
-        """Read the current state, for the index may be old, and do what is due."""
-        try:
-            target = find.get_by_label(self._session, *key)
-        except TaskNotFound:
-            return None
+        """Read the current state, for the index may be old, and do what is due.
+
+        Raises TaskNotFound.
+        """
+        target = find.get_by_label(self._session, *key)
         if not needs_action(target):
             return None
         seconds = lead(self._session, target, datetime.now(UTC))

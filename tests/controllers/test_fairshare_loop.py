@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubectl_sky import kinds
+from kubectl_sky.controllers.fairshare import decide
 from kubectl_sky.controllers.fairshare import state as state_of
 from kubectl_sky.controllers.fairshare.policy import Policy
 from kubectl_sky.controllers.fairshare.state import LABEL
@@ -440,3 +441,19 @@ def test_value_of_policy_is_sent_as_json_number(world: World) -> None:
     world.once()
     (body,) = [sent.body for sent in world.cluster.sent if sent.method == "POST"]
     assert json.loads(body or b"")["value"] == POLICY.base - POLICY.penalty
+
+
+def test_invented_users_get_a_limited_number_of_classes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decide, "MAX_CLASSES", 2)
+    for user in ("alice", "eve1", "eve2", "eve3"):
+        world.group(user, user=user, priorityClassName=class_name(QUEUE, user))
+    world.once()
+    world.once()
+    names = [text for text in world.cluster.names() if text.startswith("priorityclasses ")]
+    assert len(names) == 2
+    assert world.events() == ["PodGroup TooManyClasses"] * 4
+    world.group("alice", "Running")
+    world.once()
+    assert world.numbers() == (990, 0, 1), "existing classes still work"

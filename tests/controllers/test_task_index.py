@@ -89,6 +89,16 @@ def test_index_forgets_deleted_objects() -> None:
     assert not index.needs_action(TASK)
 
 
+def test_index_forgets_only_the_given_objects() -> None:
+    index = index_of(make_job(0, 2))
+    known = index.uids(TASK)
+    index.apply(make_job(1, 2))
+    index.forget(TASK, known)
+    assert len(index) == 1 and index.uids(TASK).isdisjoint(known)
+    index.forget(TASK, index.uids(TASK))
+    assert len(index) == 0
+
+
 def test_index_keeps_no_template_and_no_foreign_annotations() -> None:
     job = make_job(0, 2)
     job["spec"] |= {"template": {"spec": "x" * 1000}, "selector": {}}

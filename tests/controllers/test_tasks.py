@@ -48,6 +48,25 @@ def control(api: FakeCluster, rounds: int = 1) -> None:
     asyncio.run(feed())
 
 
+def test_controller_forgets_task_that_was_deleted_while_its_watch_was_lost(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send(CHAIN)
+    run(api, 0)
+    known = jobs(api)
+    for job in known:
+        api.remove(kinds.JOB, job["metadata"]["name"])
+
+    async def feed() -> int:
+        controller = TasksController(api.session())
+        for job in known:
+            await controller.changed({"type": "MODIFIED", "object": job})  # type: ignore[typeddict-item]
+        await asyncio.sleep(0.2)
+        return len(controller._index)
+
+    assert asyncio.run(feed()) == 0
+
+
 def used_rights(api: FakeCluster) -> set[tuple[str, str]]:
     pairs = [text.split()[:2] for text in api.requests if "/" not in text]
     return {(verb, resource) for verb, resource in pairs}

@@ -184,7 +184,8 @@ class Server(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
         asked = (self.command, self.path, self.headers.get("Authorization", ""), body)
         type(self).asked = asked
-        self.send_response(500 if "fail" in body else 200)
+        self.send_response(302 if "moved" in body else 500 if "fail" in body else 200)
+        self.send_header("Location", "/elsewhere")
         self.end_headers()
 
     do_GET = do_POST  # noqa: N815 -- of the standard library
@@ -254,6 +255,21 @@ def test_probe_script_fails_with_the_status(path: str, port: int, tmp_path: Path
         ["/bin/sh", str(tmp_path / "probe.sh")], env={"PATH": path}, capture_output=True, text=True
     )
     assert done.returncode != 0 and done.stdout + done.stderr
+
+
+def test_probe_script_does_not_follow_redirects(path: str, port: int, tmp_path: Path) -> None:
+    """Another server must not get the header. As for the kubelet, a redirect is an answer."""
+    if not {item.name for item in Path(path).iterdir()} & {"curl", "python3"}:
+        pytest.skip("wget of BusyBox always follows redirects")
+    probe = {"path": "/", "post_data": "moved", "headers": {"Authorization": "x"}}
+    document = make_document({"run": "x", "service": {"readiness_probe": probe, "ports": port}})
+    (script,) = probe_script(service_of(document, Flags())).values()
+    (tmp_path / "probe.sh").write_text(script)
+    done = subprocess.run(
+        ["/bin/sh", str(tmp_path / "probe.sh")], env={"PATH": path}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert Server.asked[1] == "/"
 
 
 RAY = {"ports": 8000, "image_id": "rayproject/ray:2.55.1", "accelerators": "A100:1"}

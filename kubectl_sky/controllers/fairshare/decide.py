@@ -1,6 +1,6 @@
 """Decide which PriorityClasses are to be created or changed. Pure."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,6 +21,7 @@ from kubectl_sky.plan.fair_share import PER_USER, class_name
 
 Json = dict[str, Any]
 
+MAX_CLASSES = 1_000  # that we create for a queue: anybody can invent names of users
 SYSTEM = "system-"  # never ours, whatever the settings say
 _SERVER_FIELDS = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
 _DELETION_FIELDS = ("deletionTimestamp", "deletionGracePeriodSeconds", "finalizers")
@@ -96,7 +97,7 @@ def decide(
     policies: Mapping[str, Policy], classes: Iterable[Json], groups: Iterable[PodGroup], now: int
 ) -> Decision:
     """Compare all PriorityClasses with all PodGroups, at a time in seconds."""
-    decision, by_class = Decision(), defaultdict(list)
+    decision, by_class, created = Decision(), defaultdict(list), Counter[str]()
     for group in groups:
         by_class[group.priority_class].append(group)
     by_class.pop("", None)
@@ -104,12 +105,13 @@ def decide(
         used = by_class.pop(item["metadata"]["name"], [])
         managed = _managed(item, policies)
         if managed:
+            created[managed.queue] += managed.owner is not None
             _update(decision, item, managed, used, now)
         elif any(_owner_by_name(group, policies) for group in used):
             message = f"not changed: it lacks the label {LABEL}={OWNED} and its annotations"
             decision.remarks.append(Remark(_about(item), "NotManaged", message))
     for name, used in by_class.items():
-        _create(decision, name, policies, used, now)
+        _create(decision, name, policies, used, now, created)
     return decision
 
 
@@ -158,13 +160,8 @@ def _counted(decision: Decision, managed: _Managed, used: list[PodGroup]) -> lis
     for group in used:
         complaint = managed.complaint(group)
         if complaint:
-            about = {
-                "apiVersion": kinds.POD_GROUP.api_version,
-                "kind": kinds.POD_GROUP.kind,
-                "metadata": {"name": group.name, "namespace": group.namespace, "uid": group.uid},
-            }
             message = f'not counted for PriorityClass "{group.priority_class}": {complaint}'
-            decision.remarks.append(Remark(about, "NotCounted", message))
+            decision.remarks.append(Remark(_about_group(group), "NotCounted", message))
     return [group for group in used if not managed.complaint(group)]
 
 
@@ -176,12 +173,25 @@ def _owner_by_name(group: PodGroup, policies: Mapping[str, Policy]) -> str:
 
 
 def _create(
-    decision: Decision, name: str, policies: Mapping[str, Policy], used: list[PodGroup], now: int
+    decision: Decision,
+    name: str,
+    policies: Mapping[str, Policy],
+    used: list[PodGroup],
+    now: int,
+    created: Counter[str],
 ) -> None:
-    """Create a missing class that is ours by its name, as far as PodGroups of the owner use it."""
+    """Create a missing class that is ours by its name, as far as PodGroups of the owner use it.
+
+    `created` counts our classes of each queue.
+    """
     for group in used:
         owner = _owner_by_name(group, policies)
+        if owner and created[group.queue] >= MAX_CLASSES:
+            message = f'not created: queue "{group.queue}" has {MAX_CLASSES:,} PriorityClasses'
+            decision.remarks.append(Remark(_about_group(group), "TooManyClasses", message))
+            return
         if owner:
+            created[group.queue] += 1
             policy = policies[group.queue]
             groups = _counted(decision, _Managed(group.queue, owner, policy), used)
             state = State(policy.base, since=now).observed(groups, policy, now)
@@ -215,6 +225,14 @@ def recreated(manifest: Json) -> Json:
     dropped = {*_SERVER_FIELDS, *_DELETION_FIELDS}
     metadata = {key: value for key, value in manifest["metadata"].items() if key not in dropped}
     return manifest | {"metadata": metadata}
+
+
+def _about_group(group: PodGroup) -> Json:
+    return {
+        "apiVersion": kinds.POD_GROUP.api_version,
+        "kind": kinds.POD_GROUP.kind,
+        "metadata": {"name": group.name, "namespace": group.namespace, "uid": group.uid},
+    }
 
 
 def _about(item: Json) -> Json:

@@ -14,7 +14,7 @@ from threading import Event
 from typing import Any, TypedDict
 
 from kubectl_sky import kinds, names
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import backoff, objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.controllers.fairshare.decide import Decision, Remark, decide
 from kubectl_sky.controllers.fairshare.journal import Journal
@@ -97,7 +97,7 @@ class Loop:
 
     def run(self) -> None:
         """Repeat until `stop`; errors are logged, and tried again with backoff."""
-        retry = _FIRST_RETRY_SECONDS
+        failures = 0
         while not self._stopped.is_set():
             self._wake.clear()
             started = time.monotonic()
@@ -105,11 +105,12 @@ class Loop:
                 seconds = min(self.once(), _RESYNC_SECONDS)
             except ClusterError as error:
                 self._log(str(error))
-                self._stopped.wait(retry)
-                retry = min(retry * 2, _MAX_RETRY_SECONDS)
+                failures += 1
+                seconds = backoff.delay(failures, _FIRST_RETRY_SECONDS, _MAX_RETRY_SECONDS)
+                self._stopped.wait(seconds)
                 continue
             self._log("")
-            retry = _FIRST_RETRY_SECONDS
+            failures = 0
             pause = max(_MIN_PAUSE_SECONDS, _PAUSE_FACTOR * (time.monotonic() - started))
             self._wake.wait(seconds)
             self._stopped.wait(pause)

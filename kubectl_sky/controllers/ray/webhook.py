@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import re
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
@@ -23,7 +23,8 @@ _MAX_BODY = 64 * 1024
 _MAX_REQUESTS = 16  # at the same time
 _BODY_SECONDS = 5.0
 _IDLE_SECONDS = 10.0  # of a connection, from its start
-_REMEMBERED = 10_000  # signatures, against replays
+_REMEMBERED = 100_000  # signatures, against replays
+_REMEMBERED_PER_NAMESPACE = 1_000
 _MIN_SECRET = 16  # bytes
 _TIMESTAMP = re.compile(r"[0-9]{1,12}\Z")
 _SIGNATURE = re.compile(r"sha256=[0-9a-f]{64}\Z")
@@ -64,18 +65,23 @@ def is_signed(headers: Mapping[str, str], secret: bytes, key: Key, body: bytes) 
 
 
 class Replays:
-    """Signatures that were accepted recently."""
+    """Signatures that were accepted recently; one namespace cannot lock out the others."""
 
     def __init__(self) -> None:
-        self._accepted: OrderedDict[str, float] = OrderedDict()
+        self._accepted: OrderedDict[tuple[str, str], float] = OrderedDict()
+        self._counts = Counter[str]()  # by namespace
 
-    def add(self, signature: str, now: float) -> bool:
+    def add(self, namespace: str, signature: str, now: float) -> bool:
         """Remember a signature; False if it was accepted before, or too many were."""
         while self._accepted and next(iter(self._accepted.values())) < now - 2 * MAX_AGE_SECONDS:
-            self._accepted.popitem(last=False)
-        if signature in self._accepted or len(self._accepted) >= _REMEMBERED:
+            (sender, _), _ = self._accepted.popitem(last=False)
+            self._counts -= Counter((sender,))  # removes those at 0
+        if (namespace, signature) in self._accepted or len(self._accepted) >= _REMEMBERED:
             return False
-        self._accepted[signature] = now
+        if self._counts[namespace] >= _REMEMBERED_PER_NAMESPACE:
+            return False
+        self._accepted[namespace, signature] = now
+        self._counts[namespace] += 1
         return True
 
 
@@ -126,7 +132,7 @@ class Server:
         secret = await self._hooks.secret(key)
         if not secret or not is_signed(request.headers, secret, key, body):
             return refused
-        if not self._replays.add(request.headers[_SIGNATURE_HEADER], self._clock()):
+        if not self._replays.add(key[0], request.headers[_SIGNATURE_HEADER], self._clock()):
             return web.Response(status=409, text="this event was accepted before\n")
         self._hooks.trigger(key)
         return web.Response(status=202, text="accepted\n")

@@ -92,12 +92,20 @@ def test_event_large_body_is_refused() -> None:
 
 def test_replays_are_forgotten_after_their_age() -> None:
     replays = Replays()
-    assert replays.add("a", 0.0)
-    assert not replays.add("a", 600.0)
-    assert replays.add("a", 601.0)
+    assert replays.add("team", "a", 0.0)
+    assert not replays.add("team", "a", 600.0)
+    assert replays.add("team", "a", 601.0)
 
 
 def test_replays_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhook, "_REMEMBERED", 2)
     replays = Replays()
-    assert [replays.add(name, 0.0) for name in "abc"] == [True, True, False]
+    assert [replays.add("team", name, 0.0) for name in "abc"] == [True, True, False]
+
+
+def test_replays_of_one_namespace_leave_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhook, "_REMEMBERED_PER_NAMESPACE", 2)
+    replays = Replays()
+    assert [replays.add("flood", name, 0.0) for name in "abc"] == [True, True, False]
+    assert replays.add("team", "a", 0.0)
+    assert replays.add("flood", "c", 601.0), "old signatures no longer count"
