@@ -182,6 +182,7 @@ class Notification(Document):
 class Submission(Document):
     """A submit: `submit`, `POST /tasks/submit`."""
 
+    file: NotRequired[Annotated[str, "of several files: its path"]]
     task_id: NotRequired[Annotated[str, "of a single task; of REST, also the id of a pipeline"]]
     pipeline_id: NotRequired[Annotated[str | None, "of a pipeline or group"]]
     task_ids: NotRequired[Annotated[list[str] | None, "of a pipeline or group"]]
@@ -196,7 +197,8 @@ class Submission(Document):
 class SubmissionList(Document):
     """A submit of several files: `submit FILE FILE`."""
 
-    submitted: list[Submission]
+    submitted: Annotated[list[Submission], "each with the warnings and dangers of its file"]
+    notes: Annotated[list[str], "of all files"]
 
 
 class Stopped(Document):

@@ -33,6 +33,7 @@ MODELS: dict[str, type[BaseModel]] = {
 }
 # Fields that only the command line has.
 COMMAND_ONLY = {
+    "Submission": {"file"},
     "Task": {"context"},
     "TaskList": {"pipelines"},
     "Validation": {"compat", "notes"},

@@ -32,12 +32,13 @@ _ATTEMPTS = 10  # to add an owner while other tasks add theirs
 class Submitted:
     """Tasks in the cluster: the decision, and the workloads as the API server returned them.
 
-    `unchanged` is whether an earlier submit had sent everything.
+    `unchanged` is whether an earlier submit had sent everything. `file` is the path of the file.
     """
 
     decision: Decision
     workloads: tuple[Json, ...]
     unchanged: bool = False
+    file: str = ""
 
     @property
     def id(self) -> str:

@@ -27,13 +27,14 @@ def check(url: str) -> None:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        host, port = "", None
-    if not host or port == 0 or not url.isascii() or not url.isprintable() or " " in url:
+        raise ValueError("not a URL") from None
+    secure = parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
+    if parts.scheme and not secure:
+        raise ValueError("must be https; http only to this machine")
+    if not (secure and host and url.isascii() and url.isprintable()) or port == 0 or " " in url:
         raise ValueError("not a URL")
     if parts.username is not None or parts.password is not None:
         raise ValueError("a URL with a user or password is not supported")
-    if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(host)):
-        raise ValueError("must be https; http only to this machine")
 
 
 def finished(targets: Iterable[Target]) -> dict[str, object]:

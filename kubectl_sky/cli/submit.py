@@ -143,7 +143,7 @@ class Results(Preview):
         super().__init__(form, dry_run)
         self._several = several
         self._results: list[dict[str, object]] = []
-        self._report = Collected()  # of the file that is being submitted
+        self._report = Collected()  # of all files
 
     def submitted(self, submitted: "Submitted") -> None:
         """Print the id: one line for people, fixed fields for programs."""
@@ -180,13 +180,21 @@ class Results(Preview):
         self._report.notes(notes)
 
     def _fields(self, submitted: "Submitted") -> dict[str, object]:
-        report, self._report = self._report, Collected()
-        return submitted.as_json() | report.as_json()
+        report = self._report
+        if not self._several:
+            return submitted.as_json() | report.as_json()
+        path = submitted.file
+        of_file = Collected(
+            warnings=[problem for problem in report.warnings if problem.file == path],
+            dangers=[danger for danger in report.dangers if danger.problem.file == path],
+        )
+        return {"file": path} | submitted.as_json() | of_file.as_json()
 
     def finish(self) -> None:
         """Print the results of several files for programs, as far as they were submitted."""
         if self._results and self._form:
-            output.out(output.document("SubmissionList", {"submitted": self._results}, self._form))
+            fields = {"submitted": self._results, "notes": self._report.notes_}
+            output.out(output.document("SubmissionList", fields, self._form))
 
 
 def _size(plans: "Sequence[Plan]") -> str:

@@ -11,6 +11,7 @@ from kubectl_sky.workloads.workload import STOPPED
 
 LINES = 50  # lines of each node's log
 BYTES = 64 * 1024  # bytes of those lines
+_MAX_GPUS = 1_000_000  # of a pod
 LOGS = 16  # nodes whose log lines are kept: the first to fail
 _TEXTS = ("name", "pod", "host", "reason", "message", "started_at", "ended_at", "gpu")
 
@@ -154,6 +155,8 @@ def _death(task: TaskStatus, pod: Object) -> Death:
 def _read(value: Mapping[str, Any]) -> Death:
     rank = int(value["rank"])
     code, gpus = value.get("exit_code"), value.get("gpus")
+    if gpus is not None and not 0 < int(gpus) <= _MAX_GPUS:
+        raise ValueError("invalid number of GPUs")
     return Death(
         rank=rank,
         gpus=None if gpus is None else int(gpus),

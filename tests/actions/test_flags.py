@@ -126,6 +126,21 @@ def test_several_files_are_submitted_and_rendered(run: Run, tmp_path: Path) -> N
     assert run("submit", "one.yaml", "two.yaml", f"--id={ID}")[0] == 2
 
 
+def test_several_files_results_have_warnings_of_their_file(run: Run, tmp_path: Path) -> None:
+    resources = {"one": "{cloud: aws}", "two": "{image_id: x}"}
+    host = "config: {kubernetes: {pod_config: {spec: {hostNetwork: true}}}}\n"
+    for name, text in resources.items():
+        suffix = host if name == "two" else ""
+        content = f"name: {name}\nresources: {text}\nrun: 'true'\n{suffix}"
+        (tmp_path / f"{name}.yaml").write_text(content)
+    document = json.loads(run("submit", "one.yaml", "two.yaml", "-o=json")[1])
+    check(document)
+    assert [
+        (item["file"], len(item["warnings"]), len(item["dangers"]), item["notes"])
+        for item in document["submitted"]
+    ] == [("one.yaml", 1, 0, []), ("two.yaml", 0, 1, [])]
+
+
 def test_several_files_are_followed_together(run: Run, api: FakeCluster, tmp_path: Path) -> None:
     for name, code in (("one", 0), ("two", 3)):
         (tmp_path / f"{name}.yaml").write_text(f"name: {name}\nrun: 'true'\n")

@@ -178,7 +178,8 @@ def test_notify_slow_server_is_bounded_in_time(
     [
         (f"http://hooks.example.com{PATH}", "must be https; http only to this machine"),
         (f"http://127.0.0.1.example.com{PATH}", "must be https; http only to this machine"),
-        (f"file://{PATH}", "not a URL"),
+        (f"file://{PATH}", "must be https; http only to this machine"),
+        (f"example.com{PATH}", "not a URL"),
         (f"file://localhost{PATH}", "must be https; http only to this machine"),
         (f"https://user:pass@example.com{PATH}", "with a user or password is not supported"),
         (f"https://{PATH}", "not a URL"),

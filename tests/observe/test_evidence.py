@@ -130,7 +130,17 @@ def test_evidence_read_random_value_is_none(value: object) -> None:
     assert evidence.read(value) is None
 
 
-@pytest.mark.parametrize("change", [{"rank": "x"}, {"exit_code": []}, {"lines": 7}, {"rank": None}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rank": "x"},
+        {"exit_code": []},
+        {"lines": 7},
+        {"rank": None},
+        {"gpus": -1},
+        {"gpus": 10**400},  # too large for a number of hours
+    ],
+)
 def test_evidence_read_invalid_death_is_none(change: Json) -> None:
     value = make_evidence(Death(0, "node-0", "a")).as_json()
     value["deaths"] = [{"rank": 0} | change]
