@@ -307,7 +307,7 @@ class GpuSample(TypedDict):
 
 
 class GpuFailure(TypedDict):
-    """A node that did not tell its GPUs."""
+    """A node whose GPUs cannot be read."""
 
     rank: int
     pod: str

@@ -61,7 +61,7 @@ def top(session: Session, task: TaskStatus) -> list[Use]:
 
 @dataclass(frozen=True)
 class GpuReport:
-    """The GPUs of a task's running nodes, and the nodes that did not tell theirs."""
+    """The GPUs of a task's running nodes, and the nodes whose GPUs cannot be read."""
 
     gpus: tuple[Gpu, ...]
     failures: tuple[tuple[NodeStatus, SkyError], ...]
@@ -70,7 +70,7 @@ class GpuReport:
 def gpus(session: Session, task: TaskStatus) -> GpuReport:
     """Run nvidia-smi or rocm-smi in the running nodes of a task, in parallel.
 
-    Raises UserError if no node runs, and the error of the first node if none tells its GPUs.
+    Raises UserError if no node runs, and the error of the first node if none can be read.
     """
     nodes = [node for node in task.nodes if node.state is State.RUNNING and node.pod]
     if not nodes:
