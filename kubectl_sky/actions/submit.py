@@ -215,10 +215,7 @@ def prepare_all(
 
 
 def _send(file: Prepared, ui: UI) -> Submitted:
-    submitted = replace(
-        apply(file.session, file.decision, file.existing, ui),
-        file=file.task_file.entries[0].document.file,
-    )
+    submitted = replace(apply(file.session, file.decision, file.existing, ui), file=file.path)
     if ui.live:
         ui.notes(text for text in file.session.warnings if text.startswith(_PRACTICE))
     ui.submitted(submitted)

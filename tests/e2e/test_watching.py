@@ -101,9 +101,7 @@ def hook() -> Iterator[Hook]:
 
 
 def test_wait_notifies_and_logs_show_local_times(sky: Command, hook: Hook, namespace: str) -> None:
-    script = (
-        f"name: bye\n{IMAGE}secrets: {{TOKEN: hidden-value}}\nrun: sleep 2; echo bye; exit 3\n"
-    )
+    script = f"name: bye\n{IMAGE}secrets: {{TOKEN: hidden-value}}\nrun: sleep 2; echo bye; exit 3\n"
     submit(sky, script, "notify01")
     url = f"http://127.0.0.1:{hook.server_port}/T0/secret-path"
     done = sky("wait", "notify01", "--notify", url)
