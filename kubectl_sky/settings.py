@@ -39,7 +39,7 @@ class Settings:
     `fair_share` maps Volcano queues to the policies of plan/fair_share.py. `ray_graphs` has the
     `trusted_hosts` and the address of the `webhook` of the ray controller.
     `qps_metric` is the metric of the pods that scales services. `prices` has the price of an hour
-    of each GPU model.
+    of each GPU model. `dev` has the limits `for` and `idle` of development pods, in seconds.
     """
 
     image: str | None = None
@@ -67,6 +67,7 @@ class Settings:
     )
     ray_graphs: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     prices: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    dev: Mapping[str, int | None] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:

@@ -22,6 +22,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.private import Folder
+from kubectl_sky.settings import Settings
 from kubectl_sky.spec.lifecycle import DevPod
 
 NO_FILE = "<dev>"  # the file name in messages on a pod that has no task file
@@ -51,12 +52,19 @@ _FLAGS = {  # the connection options that are written into an entry: no token
 }
 
 
-def limits(lifetime: float | None, idle: float | None) -> DevPod:
-    """Return the limits of a development pod from seconds. Raises UserError."""
+def limits(lifetime: float | None, idle: float | None, settings: Settings) -> DevPod:
+    """Return the limits of a development pod, from flags in seconds or the settings.
+
+    0 is no limit. Raises UserError.
+    """
     for flag, seconds in (("--for", lifetime), ("--idle", idle)):
-        if seconds is not None and not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
-            raise UserError(f"{flag}: expected 1m to 20000d", f"for example: {flag} 1h")
-    return DevPod(None if lifetime is None else int(lifetime), None if idle is None else int(idle))
+        if seconds and not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
+            raise UserError(
+                f"{flag}: expected 1m to 20000d, or 0 for no limit", f"for example: {flag} 1h"
+            )
+    lifetime = settings.dev.get("for") if lifetime is None else lifetime
+    idle = settings.dev.get("idle") if idle is None else idle
+    return DevPod(int(lifetime or 0) or None, int(idle or 0) or None)
 
 
 def without_file(

@@ -61,12 +61,13 @@ class _Terminal(Results):
     "--for",
     "lifetime",
     type=options.DURATION,
-    help="End the pod this long after setup (default: no limit).",
+    help="End the pod this long after setup; 0: no limit (default: the settings).",
 )
 @click.option(
     "--idle",
     type=options.DURATION,
-    help="End the pod after this time without exec sessions and CPU use (default: never).",
+    help="End the pod after this time without exec sessions and CPU use; 0: never (default: the"
+    " settings).",
 )
 @click.option("-d", "--detach", is_flag=True, help="Return at once, without waiting for the pod.")
 @options.task
@@ -111,9 +112,11 @@ def up(
 
 def _source(file: str | None, overrides: Overrides, flags: Mapping[str, Any]) -> "Source":
     from kubectl_sky.actions import dev
+    from kubectl_sky.actions.preferences import preferences
     from kubectl_sky.actions.taskfile import Source
 
-    pod, strict = dev.limits(_seconds(flags["lifetime"]), _seconds(flags["idle"])), flags["strict"]
+    strict, settings = flags["strict"], preferences()
+    pod = dev.limits(_seconds(flags["lifetime"]), _seconds(flags["idle"]), settings)
     if file is None:
         return dev.without_file(overrides, os.environ, pod, strict)
     return Source(file, overrides, os.environ, sys.stdin.buffer, strict, dev=pod)

@@ -12,6 +12,7 @@ from kubectl_sky import kinds
 from kubectl_sky.actions import dev
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.errors import UserError
+from kubectl_sky.settings import settings_file
 from tests.actions.conftest import Run
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
@@ -63,6 +64,23 @@ def test_dev_with_limits_sets_deadline_and_notes_end(api: FakeCluster, run: Run)
     assert "ends 8h after setup, or after 1h without exec sessions and CPU use" in err
 
 
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ((), "lifetime=28800 idle=3600\n"),
+        (("--for", "1h"), "lifetime=3600 idle=3600\n"),
+        (("--idle", "0"), "lifetime=28800 idle=0\n"),
+    ],
+)
+def test_dev_limits_of_settings_apply_without_flags(
+    api: FakeCluster, run: Run, flags: tuple[str, ...], expected: str
+) -> None:
+    settings_file().parent.mkdir(parents=True, exist_ok=True)
+    settings_file().write_text("dev: {for: 28800, idle: 3600}\n")
+    assert run("dev", *flags, *DETACHED)[0] == 0
+    assert api.get(kinds.CONFIG_MAP, f"dev-{ID}")["data"]["run.sh"].startswith(expected)
+
+
 def test_dev_of_file_runs_setup_without_run(api: FakeCluster, run: Run) -> None:
     Path("task.yaml").write_text(
         "name: train\nnum_nodes: 2\nsetup: pip install x\nrun: python train.py\nenvs: {A: 1}\n"
@@ -110,7 +128,7 @@ def test_dev_json_prints_result_only(api: FakeCluster, run: Run) -> None:
     ("flags", "message"),
     [
         (("--for", "30s"), "--for: expected 1m to 20000d"),
-        (("--idle", "0"), "--idle: expected 1m to 20000d"),
+        (("--idle", "1s"), "--idle: expected 1m to 20000d, or 0 for no limit"),
         (("--for", "30000d"), "--for: expected 1m to 20000d"),
         (("--for", "soon"), "is not a duration"),
         (("--array", "0-3"), "a development pod is one task, and --array runs many"),

@@ -70,6 +70,7 @@ def alice(environment: dict[str, str], tmp_path: Path) -> Iterator[Command]:
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "hello").write_text("hello\n")
     (tmp_path / "big").write_bytes(os.urandom(4_000_000))
+    (tmp_path / "key.pub").write_text("ssh-ed25519 AAAA\n")
     (tmp_path / "larger.yaml").write_text("{name: data, type: k8s-pvc, size: 2Gi}\n")
     command = Command(
         (sys.executable, "-m", "kubectl_sky"),
@@ -184,7 +185,8 @@ STEPS = (
     Step("submit - --array 0-1", f"{IMAGE}run: echo\n"),
     Step("submit -", FAILING, "stopped", (4,)),
     Step("submit - --detach --id longlong", LONG),
-    Step("dev --detach --idle 1h --image busybox:1.36 --id devdevde"),
+    Step("dev --idle 1h --image busybox:1.36 --id devdevde"),
+    Step("dev ssh-config devdevde --public-key key.pub", codes=(0, 2)),  # 2: no sshd
     Step("validate --live -", SMALL, says="1 file valid"),
     Step("list"),
     Step("list -o json"),
