@@ -41,6 +41,7 @@ _CSS = """
 #prompt { width: 1fr; }
 #status { height: 1; }
 #text { padding: 0 1; }
+DataTable > .datatable--cursor { background: $primary-muted; }  /* states stay readable on it */
 StopQuestion, TooSmall { align: center middle; }
 #question {
     width: 58; max-width: 100%; height: auto;
