@@ -1,6 +1,7 @@
 """The application: the tasks that all views show, the scope, errors, and the end."""
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -42,6 +43,7 @@ _CSS = """
 #status { height: 1; }
 #text { padding: 0 1; }
 DataTable > .datatable--cursor { background: $primary-muted; }  /* states stay readable on it */
+DataTable:nocolor > .datatable--cursor { text-style: bold reverse; }
 StopQuestion, TooSmall { align: center middle; }
 #question {
     width: 58; max-width: 100%; height: auto;
@@ -56,14 +58,14 @@ class SkyApp(App[None]):
     CSS = _CSS
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c", "interrupt", show=False, priority=True),
-        Binding("ctrl+z", "suspend_process", show=False),
+        Binding("ctrl+c", "interrupt", show=False, priority=True)
     ]
 
     def __init__(
         self, session: Session, user: User, namespace: str | None, all_users: bool
     ) -> None:
-        super().__init__()
+        # Without colours, those of the terminal: Textual's greys are hard to read.
+        super().__init__(ansi_color="NO_COLOR" in os.environ or None)
         self.session = session
         self.namespace = namespace  # None: all
         self.all_users = all_users
@@ -87,6 +89,8 @@ class SkyApp(App[None]):
         for number in _SIGNALS:
             with suppress(NotImplementedError):  # on Windows
                 loop.add_signal_handler(number, self.exit, None, 128 + number)
+        if self.no_color:
+            self.theme = "ansi-dark"
         self.push_screen(TaskList())
         self._read_tasks()
         check = partial(feeds.check_connection, self.session, self._report, self._stopping)

@@ -7,6 +7,8 @@ from threading import Event
 from threading import enumerate as enumerate_threads
 
 import pytest
+from rich.color import Color
+from textual.color import BLACK
 
 from kubectl_sky import kinds, users
 from kubectl_sky.errors import Forbidden
@@ -321,15 +323,21 @@ def test_bug_in_thread_ends_interface_without_traceback(
     assert "Traceback" not in "".join(capfd.readouterr())
 
 
-def test_no_color_leaves_states_as_words(
+def test_no_color_uses_colors_of_terminal_and_reverses_selected_row(
     send: Submitter, play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     send(HELLO)
 
     async def act(screen: Screen) -> None:
-        assert screen.app.no_color
         await screen.shows(ID, "pending")
+        (filter_,) = screen.app.get_line_filters()
+        strips = screen.app.screen._compositor.render_strips()
+        segments = [segment for strip in strips for segment in strip.apply_filter(filter_, BLACK)]
+        styles = [segment.style for segment in segments if segment.style]
+        assert {str(style.color) for style in styles} == {str(Color.default())}
+        assert {str(style.bgcolor) for style in styles} == {str(Color.default())}
+        assert any(style.reverse for style in styles), "the selected row"
 
     play(act)
 
