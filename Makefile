@@ -10,7 +10,7 @@ STATE := $(shell { cat pyproject.toml; $(PYTHON) --version; } | cksum | cut -d' 
 INSTALLED := .venv/installed-$(STATE)
 # Enough to use the program: a quarter of the minute that all takes.
 LIGHT := .venv/light-$(STATE)
-# Where `dist` and `packages` put what they build.
+# Where `dist` and `packages` write.
 DIST := dist
 # Many tests wait most of the time.
 WORKERS := --numprocesses 3 --dist worksteal
@@ -90,10 +90,10 @@ cluster-down: ## stop it
 	@$(BIN)/python -m tests.cluster down
 
 dist: ## build the plugin's archive for this platform, and its krew manifest
-	@.ci/isolated.sh $(PYTHON) '--no-compile .[practice] --group archive' python .ci/dist.py $(DIST)
+	@.ci/isolated.sh "$(PYTHON)" '--no-compile .[practice] --group archive' python .ci/dist.py "$(DIST)"
 
 packages: ## build and check wheel and sdist, and list what the wheel installs (SBOM)
-	@.ci/isolated.sh $(PYTHON) '--group packages' .ci/packages.sh $(DIST)
+	@.ci/isolated.sh "$(PYTHON)" '--group packages' .ci/packages.sh "$(DIST)"
 
 site: venv ## build the documentation as a site, into dist/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -1,9 +1,9 @@
 """Build the plugin's archive for this platform, and the krew manifest of all archives beside it.
 
-Usage: dist.py FOLDER, with the Python of an environment that has the project and PyInstaller
-       dist.py --manifest FOLDER, which only writes the manifest, for the archives of all platforms
+It runs in an environment that has the project and PyInstaller, such as `make dist` prepares.
 """
 
+import argparse
 import gzip
 import hashlib
 import os
@@ -104,7 +104,12 @@ def write_manifest(folder: Path, *, complete: bool) -> Path:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--manifest":
-        write_manifest(Path(sys.argv[2]), complete=True)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", metavar="FOLDER", type=Path)
+    manifest = "only write the manifest, for the archives of all platforms"
+    parser.add_argument("--manifest", action="store_true", help=manifest)
+    flags = parser.parse_args()
+    if flags.manifest:
+        write_manifest(flags.folder, complete=True)
     else:
-        main(Path(sys.argv[1]))
+        main(flags.folder)

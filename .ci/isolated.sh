@@ -5,7 +5,7 @@
 # Usage: isolated.sh PYTHON 'PIP ARGUMENTS' COMMAND…
 set -eu
 cd "$(dirname "$0")/.."
-python=$1 packages=$2
+python=${1:?Python 3.11 or newer is required} packages=$2
 shift 2
 
 venv=$(mktemp -d)

@@ -1,8 +1,6 @@
-"""Print the changelog of a version, as the text of its release.
+"""Print the changelog of a version, as the text of its release."""
 
-Usage: release_notes.py VERSION
-"""
-
+import argparse
 import re
 import sys
 from pathlib import Path
@@ -20,4 +18,7 @@ def notes(changelog: str, version: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(notes(CHANGELOG.read_text(encoding="utf-8"), sys.argv[1]) + "\n")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("version", metavar="VERSION")
+    version = parser.parse_args().version
+    sys.stdout.write(notes(CHANGELOG.read_text(encoding="utf-8"), version) + "\n")
