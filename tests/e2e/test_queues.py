@@ -3,14 +3,16 @@
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from kubectl_sky.spec.quantity import quantity
 from tests.cluster.target import Cluster
 from tests.e2e import killing
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.conftest import ROOT, Command, submitted
 from tests.e2e.kueue import API, made, queue
 from tests.e2e.test_backends import FAILING
 from tests.e2e.test_changed_objects import started, texts
@@ -35,6 +37,7 @@ HOLDING = TASK + "  until [ -e /tmp/go ]; do sleep 0.2; done\n"
 # As in the README of AppWrapper: 4 CPUs, and two tasks of 3 CPUs.
 README_QUOTA = [{"name": "cpu", "nominalQuota": 4}, {"name": "memory", "nominalQuota": "4Gi"}]
 FIRST, SECOND = (task.replace("cpus: 100m", "cpus: 1") for task in (HOLDING, TASK))
+GITOPS = ROOT / "examples" / "gitops"
 KINDS = {"appwrapper": "AppWrapper", "indexed": "Job", "jobset": "JobSet"}
 
 
@@ -323,6 +326,23 @@ def test_submit_unknown_queue_is_refused(sky: Command, kubectl: Command) -> None
     assert 'queue "silver" not found in namespace' in done.stderr
     assert "existing queues: gold" in done.stderr
     assert remaining_objects(kubectl, "silver01") == []
+
+
+def test_kustomize_overlay_with_queue_is_admitted_and_applied_again_unchanged(
+    sky: Command, kubectl: Command, namespace: str, tmp_path: Path
+) -> None:
+    overlay = shutil.copytree(GITOPS, tmp_path / "gitops") / "overlays" / "prod"
+    file = overlay / "kustomization.yaml"
+    text = file.read_text().replace("namespace: team-a", f"namespace: {namespace}")
+    file.write_text(text.replace("value: team-a", "value: gold"))
+    applied = kubectl("apply", "-k", str(overlay))
+    assert applied.returncode == 0, applied.stderr
+    logs = sky("logs", "report", "-f", "--user", "gitops")
+    assert logs.stdout == "report of quarter 3\n", logs.stderr
+    (workload,) = kubectl.json("get", "workloads.kueue.x-k8s.io")["items"]
+    assert workload["spec"]["queueName"] == "gold"
+    again = kubectl("apply", "-k", str(overlay))
+    assert all(line.endswith(" unchanged") for line in again.stdout.splitlines()), again.stdout
 
 
 def test_submit_appwrapper_example_prints_expected_output(sky: Command) -> None:
