@@ -74,6 +74,9 @@ def command(
     When a node of a task has failed for good, its other nodes are stopped: by the cluster, or by
     this command with the backends jobs and volcano.
 
+    On a terminal, one line shows what the tasks wait for or where they run; in a pipe, stderr has a
+    line for each stage of the start.
+
     --notify sends ids, names, states and reasons, but no logs. If it fails, that is a warning.
 
     With --continue, it resumes pipelines that were submitted with --detach or interrupted.

@@ -2,14 +2,11 @@
 
 import json
 import re
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.actions.test_notify import PATH, Hook, hook  # noqa: F401
 from tests.e2e.conftest import Command, submitted
 from tests.e2e.test_lifecycle import submit
 from tests.polling import eventually
@@ -64,50 +61,19 @@ def test_top_gpu_shows_what_programs_in_pods_print(sky: Command) -> None:
     assert [failure["rank"] for failure in document["failures"]] == [2, 3]
 
 
-class Hook(HTTPServer):
-    """A server on this machine that keeps what it is sent."""
-
-    def __init__(self) -> None:
-        self.received: list[dict[str, Any]] = []
-        super().__init__(("127.0.0.1", 0), _Handler)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Hook
-
-    def do_POST(self) -> None:
-        text = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.received.append(json.loads(text))
-        self.send_response(303)
-        self.send_header("Location", "/elsewhere")
-        self.end_headers()
-
-    def do_GET(self) -> None:
-        raise AssertionError("the redirect was followed")
-
-    def log_message(self, *arguments: Any) -> None:
-        pass
-
-
-@pytest.fixture
-def hook() -> Iterator[Hook]:
-    server = Hook()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-def test_wait_notifies_and_logs_show_local_times(sky: Command, hook: Hook, namespace: str) -> None:
+def test_wait_notifies_and_logs_show_local_times(
+    sky: Command,
+    hook: Hook,  # noqa: F811
+    namespace: str,
+) -> None:
+    hook.status = 303
     script = f"name: bye\n{IMAGE}secrets: {{TOKEN: hidden-value}}\nrun: sleep 2; echo bye; exit 3\n"
     submit(sky, script, "notify01")
-    url = f"http://127.0.0.1:{hook.server_port}/T0/secret-path"
-    done = sky("wait", "notify01", "--notify", url)
+    done = sky("wait", "notify01", "--notify", hook.url)
     assert done.returncode == 4, done.stderr
     assert "cannot notify 127.0.0.1: HTTP 303" in done.stderr
-    assert "secret-path" not in done.stdout + done.stderr
+    assert PATH not in done.stdout + done.stderr
+    assert len(hook.requests) == 1, "redirects are not followed"
     (document,) = hook.received
     assert (document["kind"], document["status"]) == ("Notification", "failed")
     (task,) = document["tasks"]
