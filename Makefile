@@ -39,7 +39,7 @@ lint: venv ## check style, types and the layers
 	$(BIN)/ruff format --check
 	@$(HEADING) 'types'
 	$(BIN)/mypy
-	$(BIN)/mypy .ci/dist.py .ci/pages.py .ci/picture.py .ci/release_notes.py
+	$(BIN)/mypy .ci/dist.py .ci/install.py .ci/pages.py .ci/picture.py .ci/release_notes.py
 	@$(HEADING) 'layers'
 	$(BIN)/lint-imports
 	@$(HEADING) 'GitHub Actions'

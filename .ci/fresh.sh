@@ -10,7 +10,7 @@
 # KREW        the program krew (default: the one on PATH, or built as for the tests)
 #
 # Packages come from where apt and pip of this machine get them. Mounts are made in a namespace of
-# their own, so they end with this script, also if it is killed.
+# their own and end with it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -121,6 +121,10 @@ def test_code_map_picture_has_layers_of_import_linter() -> None:
     assert drawn[-1] < linted[-1], "the words are a selection"
 
 
+def test_layout_readme_has_at_most_150_lines() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
 def test_layout_length_and_parameters_are_counted() -> None:
     """Check the measuring functions at their limits."""
     tree = ast.parse("def f(self, a, /, b, *c, d, **e):\n" + "    pass\n" * 49)
