@@ -39,7 +39,7 @@ def screen(monkeypatch: pytest.MonkeyPatch, columns: int) -> Terminal:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     size = os.terminal_size((columns, 20))
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda: size)
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda *args, **options: size)
     return terminal
 
 
