@@ -65,5 +65,7 @@ Subsystem sftp internal-sftp
 SetEnv$(variables)
 EOF
 mv "$dir/config.$$" "$dir/config"
-[ "$(id -u)" -ne 0 ] || mkdir -p /run/sshd 2> /dev/null # fails without privileges
+if [ "$(id -u)" -eq 0 ] && [ "$files" = /kubectl-sky ]; then # a container, not a node of the practice cluster
+  mkdir -p /run/sshd 2> /dev/null # fails without privileges
+fi
 exec "$daemon" -i -e -f "$dir/config"

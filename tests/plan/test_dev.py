@@ -321,6 +321,16 @@ def test_sshd_folder_of_other_user_is_refused(image: Image, shell: str) -> None:
     assert image.files.stat().st_mode & 0o1000, "nobody else can rename the folder"
 
 
+def test_sshd_outside_container_writes_below_its_folder_only(image: Image, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    for name in ("mkdir", "chmod", "ln", "mv", "rm"):
+        image.program(name, f'echo "$@" >> {log}\nexec {name} "$@"')
+    assert image.run(TYPE, TEXT)[0] == 0
+    words = log.read_text().split()
+    paths = [word for word in words if "/" in word and word != "/dev/null"]
+    assert paths and all(path.startswith(str(image.files)) for path in paths), paths
+
+
 @pytest.mark.parametrize("program", ["sshd", "ssh-keygen"])
 def test_sshd_image_without_program_is_error(image: Image, program: str) -> None:
     if shutil.which(program, path="/usr/local/sbin:/usr/sbin:/sbin"):
