@@ -62,6 +62,11 @@ class _Worker:
         self._rounds = rounds
         self._task = asyncio.create_task(self._run())
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the RayServeGraph was not found."""
+        return self._task.done()
+
     async def stop(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
@@ -69,8 +74,11 @@ class _Worker:
     async def _run(self) -> None:
         while True:
             self.wake.clear()
-            async with self._rounds:
-                pause = await self._round()
+            try:
+                async with self._rounds:
+                    pause = await self._round()
+            except NotFound:  # kopf does not report what was deleted while its watch was lost
+                return
             await asyncio.sleep(_GAP_SECONDS)
             try:
                 async with asyncio.timeout(pause):
@@ -82,8 +90,8 @@ class _Worker:
         metadata = self.graph["metadata"]
         try:
             return await self._reconciler.reconcile(self.graph, self.state)
-        except NotFound:  # deleted: the event that stops this loop is on its way
-            return _RETRY_SECONDS
+        except NotFound:
+            raise
         except SkyError as error:
             reported = error.what
         except Exception as error:  # noqa: BLE001 - one graph must not stop the others
@@ -126,7 +134,7 @@ class _Handlers:
         if event["type"] == "DELETED" or metadata.get("deletionTimestamp"):
             if worker:
                 await self._workers.pop(key).stop()
-        elif worker is None:
+        elif worker is None or worker.has_ended:
             self._workers[key] = _Worker(self._reconciler, graph, self._rounds)
         elif worker.graph["metadata"]["generation"] != metadata["generation"]:
             worker.graph = graph

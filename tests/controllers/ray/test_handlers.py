@@ -7,9 +7,14 @@ from typing import cast
 
 from kubectl_sky.cluster.session import Json
 from kubectl_sky.controllers.ray.handlers import _Handlers, _Worker
-from kubectl_sky.controllers.ray.reconcile import Reconciler
+from kubectl_sky.controllers.ray.reconcile import Reconciler, State
+from kubectl_sky.errors import NotFound
 
 KEY = ("team", "fruit")
+GRAPH: Json = {
+    "metadata": {"namespace": "team", "name": "fruit", "uid": "1", "generation": 1},
+    "spec": {},
+}
 
 
 def test_secret_events_at_same_time_share_one_request() -> None:
@@ -29,3 +34,22 @@ def test_secret_events_at_same_time_share_one_request() -> None:
 
     assert asyncio.run(read()) == [b"0123456789abcdef"] * 3
     assert reads == ["source"]
+
+
+def test_graph_deleted_while_its_watch_was_lost_is_downloaded_no_more() -> None:
+    rounds: list[str] = []
+
+    async def reconcile(graph: Json, state: State) -> float:
+        rounds.append(graph["metadata"]["name"])
+        raise NotFound("rayservegraphs fruit not found")
+
+    async def check() -> None:
+        handlers = _Handlers(cast(Reconciler, SimpleNamespace(reconcile=reconcile)), "")
+        for count in (1, 2):  # a later event starts the loop again
+            await handlers.on_graph({"type": "ADDED", "object": GRAPH})  # type: ignore[typeddict-item]
+            await asyncio.sleep(0.02)
+            assert handlers._workers[KEY].has_ended
+            assert len(rounds) == count
+        await handlers.stop()
+
+    asyncio.run(check())
