@@ -19,6 +19,7 @@ import click
 from kubectl_sky import __version__, settings
 from kubectl_sky.cli import commands, complete, output
 from kubectl_sky.errors import Interrupted, SkyError
+from kubectl_sky.observe.escapes import plain
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -202,6 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         sys.stdout.flush()
     except click.ClickException as error:
+        vars(error)["message"] = plain(error.message)  # it quotes arguments
         error.show()
         return 2
     except SkyError as error:

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from kubectl_sky.cli.commands import Command, ConnectionOption
-from kubectl_sky.cli.main import COMMANDS, sky
+from kubectl_sky.cli.main import COMMANDS, main, sky
 
 
 def commands() -> dict[str, Command]:
@@ -73,3 +73,12 @@ def test_unknown_command_suggests_similar_command(typed: str, meant: str) -> Non
     done = CliRunner().invoke(sky, [typed], prog_name="kubectl sky")
     assert done.exit_code == 2
     assert f'unknown command "{typed}"; did you mean `kubectl sky {meant}`?' in done.output
+
+
+def test_unknown_command_with_escape_codes_is_shown_without_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("click.utils.should_strip_ansi", lambda *given: False)  # a terminal
+    for words in (["no\x1b[2J\x9b2Jsense"], ["logs", "x", "--rank", "\x1b[2J"]):
+        assert main(words) == 2
+    assert {"\x1b", "\x9b"}.isdisjoint(capsys.readouterr().err)

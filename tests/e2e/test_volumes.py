@@ -66,9 +66,9 @@ def test_volumes_create_sets_name_labels_and_size(sky: Command, kubectl: Command
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("v", "0"), "size '0'"),
+        (("v", "0"), 'size "0"'),
         (("v", "-1Gi"), "No such option"),
-        (("v", "lots"), "size 'lots'"),
+        (("v", "lots"), 'size "lots"'),
         (
             ("v", "1Gi", "--access-modes", "RWX,Sometimes"),
             "access mode Sometimes: unknown access mode",
