@@ -40,8 +40,10 @@ def commands(page: Path) -> list[Command]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_page_blocks_follow_convention(page: Path) -> None:
-    assert commands(page) is not None
-    for block in blocks(page.read_text(encoding="utf-8")):
+    text = page.read_text(encoding="utf-8")
+    fences = re.findall(r"(?m)^ *(?:```|~~~)", text)
+    assert len(fences) == 2 * len(blocks(text)), "a block is not closed, or not of three backticks"
+    for block in blocks(text):
         where = f"{page.name}:{block.line}"
         assert block.language in LANGUAGES, where
         assert block.language != "console" or block.text.startswith("$ "), f"{where}: use `text`"
