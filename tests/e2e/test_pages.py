@@ -90,10 +90,16 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     folder.mkdir()
     (tmp_path / ".curlrc").write_text("fail\nsilent\nshow-error\n")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    shell = Shell(folder, home(tmp_path) | {"PATH": path, "COLUMNS": "100", "EDITOR": "cat"})
+    environment = home(tmp_path) | {"PATH": path, "COLUMNS": "100", "EDITOR": "cat"}
+    shell = Shell(folder, environment)
     yield shell
-    shell.run("kubectl sky local down --purge")
-    shell.close()
+    shell.close()  # also where a command hangs
+    subprocess.run(
+        ["kubectl-sky", "local", "down", "--purge"],
+        env=environment,
+        check=True,
+        capture_output=True,
+    )
 
 
 @pytest.mark.practice
