@@ -32,7 +32,7 @@ _MIN_SECONDS = 60
 _MAX_SECONDS = 20_000 * 86_400  # Kubernetes counts seconds in 32 bits
 _KEYS = ("id_ed25519.pub", "id_ecdsa.pub", "id_rsa.pub")  # in the order that ssh prefers
 _MAX_KEY_BYTES = 16 * 1024
-_PUBLIC_KEY = re.compile(r"((?:ssh|ecdsa|sk)-[\w.@-]+ [A-Za-z0-9+/]+=*)(?: .*)?\n*", re.ASCII)
+_PUBLIC_KEY = re.compile(r"((?:ssh|ecdsa|sk)-[\w.@-]+ [A-Za-z0-9+/]+=*)(?: .*)?\s*", re.ASCII)
 _ANSWER = re.compile(
     rb"(?P<user>[A-Za-z0-9_][A-Za-z0-9_.-]{0,100})\n(?P<key>ssh-ed25519 [A-Za-z0-9+/]{68})[^\n]*\n"
 )
@@ -48,6 +48,8 @@ _FLAGS = {  # the connection options that are written into an entry: no token
     "server_url": "--server-url",
     "certificate_authority": "--certificate-authority",
     "as_user": "--as",
+    "as_groups": "--as-group",
+    "insecure": "--insecure-skip-tls-verify",
     "user": "--user",
 }
 
@@ -96,7 +98,8 @@ def public_key(path: str | None) -> PublicKey:
     match = _PUBLIC_KEY.fullmatch(text)
     if not match:  # the content is not quoted: it may be a private key
         raise UserError(f"{file}: is not a public key", "choose one with --public-key FILE")
-    return PublicKey(match[1], str(file.with_suffix("")) if file.suffix == ".pub" else "")
+    identity = str(file.with_suffix("").absolute()) if file.suffix == ".pub" else ""
+    return PublicKey(match[1], identity)
 
 
 @dataclass(frozen=True)
@@ -208,8 +211,12 @@ def exec_command(session: Session, task: TaskStatus, flags: Mapping[str, object]
         "kubeconfig": Path(str(kubeconfig)).absolute() if is_file else None,
     }
     for name, flag in _FLAGS.items():
-        if values.get(name):
-            command += [flag, str(values[name])]
+        value = values.get(name)
+        if value is True:
+            command.append(flag)
+            continue
+        for text in value if isinstance(value, tuple) else (value,):
+            command += [flag, str(text)] if text else []
     return command
 
 

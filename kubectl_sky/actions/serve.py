@@ -86,7 +86,7 @@ def update(options: Options, ui: UI) -> ServiceStatus | None:
     live = find(session, prepared.facts.user, serving.name)
     if _is_unchanged(prepared, live):
         ui.note(f'service "{serving.name}" unchanged')
-        return status(session, live)
+        return None if options.dry_run != "none" else _follow(session, serving, options, ui)
     current = _claimed(prepared, live)
     prepared = submit.check(prepared, ui)
     if options.dry_run == "server":
@@ -161,8 +161,8 @@ def find(session: Session, user: User | None, name: str) -> Json:
     Raises UnknownName.
     """
     name = name.removeprefix("service/")
-    found = (_live(session, kind, names.dns_label(name, "service")) for kind in _RUNNERS)
-    existing = [item for item in found if item]
+    items = (_live(session, kind, names.dns_label(name, "service")) for kind in _RUNNERS)
+    existing = [item for item in items if item]
     live = next(filter(_is_service, existing), next(iter(existing), None))
     if live is None or not _is_service(live):
         message = f'service "{name}" not found in namespace "{session.namespace}"'

@@ -63,15 +63,18 @@ def command(
     if strict:
         problems = [problem.as_error() for problem in problems]
     code = 2 if any(problem.severity == "error" for problem in problems) else 0
+    if not form:  # first: the cluster may not answer
+        output.problems(problems)
+        output.notes(danger for report in reports for danger in report.review.reported)
     live = _check_live(reports, cluster) if flags["live"] else _Live()
-    problems, code = [*problems, *live.problems], code or live.exit_code
+    code = code or live.exit_code
     if form:
+        problems = [*problems, *live.problems]
         result = {"valid": not code, "problems": [problem.as_json() for problem in problems]}
         result |= _details(reports, live, flags)
         output.out(output.document("Validation", result, form))
         return code
-    output.problems(problems)
-    output.notes(danger for report in reports for danger in report.review.reported)
+    output.problems(live.problems)
     output.notes(live.notes)
     for report in reports if flags["compat"] else []:
         output.out(_format_comparison(report))

@@ -307,6 +307,17 @@ def test_ssh_config_never_writes_token(
     assert "hunter2" not in out
 
 
+def test_ssh_config_keeps_rights_and_tls_of_connection_options(
+    pod: FakeCluster, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(monkeypatch, 0, ANSWER)
+    flags = ["--as", "system:admin", "--as-group", "a b", "--as-group", "c"]
+    _, out, err = run("dev", "ssh-config", ID, *flags, "--insecure-skip-tls-verify")
+    words = words_of(out)
+    given = words[words.index("--as") : words.index("-i")]
+    assert given == [*flags, "--insecure-skip-tls-verify"], err
+
+
 @pytest.mark.parametrize(
     ("result", "message"),
     [
@@ -365,6 +376,15 @@ def test_public_key_of_other_file_is_refused_without_its_content(tmp_path: Path,
     with pytest.raises(UserError, match="is not a public key") as caught:
         dev.public_key(str(tmp_path / "key.pub"))
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("end", [" ann\r\n", "\r\n", "\n"])
+def test_public_key_of_relative_path_has_absolute_identity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("key.pub").write_bytes(f"{KEY}{end}".encode())
+    assert dev.public_key("key.pub") == dev.PublicKey(KEY, str(tmp_path / "key"))
 
 
 @pytest.mark.parametrize("kind", ["ssh-rsa", "ecdsa-sha2-nistp256", "sk-ssh-ed25519@openssh.com"])

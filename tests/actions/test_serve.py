@@ -94,6 +94,23 @@ def test_update_unchanged_gathers_facts_once_and_writes_nothing(
     assert services.count("create selfsubjectreviews") == 1
 
 
+def test_update_unchanged_service_that_is_not_ready_fails(services: FakeCluster, run: Run) -> None:
+    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
+    code, _, stderr = run("serve", "update", "web.yaml", "--wait-timeout", "500ms")
+    assert code == 4
+    assert 'service "web" unchanged' in stderr and "replicas are not ready in time" in stderr
+
+
+@pytest.mark.parametrize("dry_run", ["client", "server"])
+def test_update_unchanged_dry_run_prints_no_objects(
+    services: FakeCluster, run: Run, dry_run: str
+) -> None:
+    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
+    code, stdout, stderr = run("serve", "update", "web.yaml", f"--dry-run={dry_run}", "-o", "yaml")
+    assert (code, stdout) == (0, "")
+    assert 'service "web" unchanged' in stderr
+
+
 def test_update_changed_file_replaces_the_deployment(services: FakeCluster, run: Run) -> None:
     assert run("serve", "up", "web.yaml", "--detach")[0] == 0
     services.requests.clear()

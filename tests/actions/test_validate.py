@@ -309,6 +309,10 @@ def test_validate_live_without_kubeconfig_is_no_problem_of_file(
     monkeypatch.setattr(Session, "connect", refuse)
     Path("task.yaml").write_text(LIVE)
     assert run("validate", "--live", "task.yaml") == (3, "", "error: no kubeconfig\n")
+    Path("other.yaml").write_text("runn: x\n")
+    code, _, err = run("validate", "--live", "task.yaml", "other.yaml")
+    assert code == 3
+    assert err.startswith("other.yaml:1:1: runn:") and err.endswith("\nerror: no kubeconfig\n")
 
 
 def test_validate_live_context_of_file_that_does_not_exist_is_error_with_line(
