@@ -95,7 +95,7 @@ def test_extract_member_outside_target_is_skipped(home: Path, case: str) -> None
         "good": b"x",
         "after": b"z",
     }
-    assert len(notes) == 1 and notes[0].startswith("skipped '")
+    assert len(notes) == 1 and notes[0].startswith('skipped "')
     assert len(notes[0]) < 400
 
 
@@ -301,8 +301,8 @@ def test_extract_local_symlink_is_replaced_not_followed(home: Path) -> None:
     assert (
         notes
         == [
-            "skipped 'keys': it exists here and is not a folder",
-            "skipped 'kept': it exists here and is not a folder",
+            'skipped "keys": it exists here and is not a folder',
+            'skipped "kept": it exists here and is not a folder',
         ]
         or len(notes) == 2
     )

@@ -31,7 +31,7 @@ REAL_ONLY = {
     "tests/e2e/test_files.py::test_submit_file_mount_to_unwritable_path_fails_task": _USER,
     "tests/e2e/test_files.py::test_submit_workdir_as_non_root_on_read_only_root_is_writable": _USER,
     "tests/e2e/test_krew.py::test_installed_plugin_prints_version_and_help": _KREW,
-    "tests/e2e/test_krew.py::test_installed_plugin_submits_task": _KREW,
+    "tests/e2e/test_krew.py::test_installed_plugin_runs_task": _KREW,
     "tests/e2e/test_krew.py::test_installed_plugin_local_up_starts_practice_cluster": _KREW,
     "tests/e2e/test_krew.py::test_credential_plugin_gets_no_bundled_libraries": _KREW,
     "tests/e2e/test_lifecycle.py::test_submit_pending_node_prints_reason[image]": _IMAGES,

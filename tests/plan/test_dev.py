@@ -165,7 +165,7 @@ def test_stay_does_not_end_while_cpu_is_used(tmp_path: Path) -> None:
     def use() -> None:
         started = time.monotonic()
         while not stop.wait(0.02):
-            container.cpu(5_000_000 + int((time.monotonic() - started) * 500_000))
+            container.cpu(5_000_000 + int((time.monotonic() - started) * 5_000_000))  # five CPUs
 
     thread = threading.Thread(target=use)
     thread.start()

@@ -21,7 +21,7 @@ def test_task_list_fits_screen(send: Submitter, play: Play, size: tuple[int, int
     send(HELLO)
 
     async def act(screen: Screen) -> None:
-        await screen.shows(ID, "hello", "pending", "0/1")
+        await screen.shows(ID, "hello", "pending", "0/1", "Logs", "Doctor", "Stop", "Filter")
         title, header, row = screen.lines[:3]
         assert title.startswith(" 1 task · default · alice · fake")
         assert header.split()[:5] == ["ID", "NAME", "STATUS", "NODES", "AGE"]
