@@ -3,7 +3,7 @@
 # installed, and .venv stays as it is. It costs about 20 seconds.
 #
 # Usage: isolated.sh PYTHON 'PIP ARGUMENTS' COMMAND…
-set -eu
+set -euf  # `.[practice]` is not a pattern of files
 cd "$(dirname "$0")/.."
 python=${1:?Python 3.11 or newer is required} packages=$2
 shift 2

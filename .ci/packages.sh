@@ -7,6 +7,8 @@ cd "$(dirname "$0")/.."
 target=$1
 new=$(mktemp -d)
 trap 'rm -rf "$new"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
 
 python -m build --no-isolation --outdir "$new" . >"$new/log" 2>&1 || { cat "$new/log" >&2; exit 1; }
 rm "$new/log"

@@ -52,6 +52,14 @@ def test_workflows_install_groups_and_extras_that_exist() -> None:
     assert extras and extras <= set(PROJECT["project"]["optional-dependencies"])
 
 
+def test_actions_are_pinned_by_commit_and_name_version() -> None:
+    text = "".join(path.read_text() for path in (*WORKFLOWS, ROOT / "action.yml"))
+    used = re.findall(r"\buses: (.*)", text)
+    assert used
+    pinned = re.compile(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+    assert [line for line in used if not pinned.fullmatch(line)] == []
+
+
 def test_release_builds_archive_of_each_platform() -> None:
     matrix = RELEASE["jobs"]["archives"]["strategy"]["matrix"]["include"]
     platforms = yaml.safe_load((ROOT / "plugin.yaml").read_text())["spec"]["platforms"]
