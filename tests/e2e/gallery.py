@@ -3,7 +3,6 @@
 import re
 import secrets
 import shlex
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
@@ -20,13 +19,9 @@ _PREFIX = re.compile(r"(?:([a-z-]+?)-(\d+)|[\w-]+) \| ")
 
 def blocks() -> dict[str, str]:
     """Return the block of each example by its name."""
-    named = ((re.findall(r"examples/(\d\S+)\.yaml", text), text) for text in _texts())
+    texts = _BLOCK.findall(PAGE.read_text())
+    named = ((re.findall(r"examples/(\d\S+)\.yaml", text), text) for text in texts)
     return {names[-1]: text for names, text in named if names}
-
-
-def _texts() -> Iterator[str]:
-    for match in _BLOCK.finditer(PAGE.read_text()):
-        yield match[1]
 
 
 def commands(block: str) -> list[list[str]]:
@@ -64,8 +59,8 @@ def _node(line: str) -> tuple[str, int]:
 
 def mask(text: str) -> str:
     """Replace what differs from one run to the next."""
-    for found, name in zip(dict.fromkeys(_ID.findall(text)), _IDS, strict=False):
-        text = text.replace(found, name)
+    for actual, name in zip(dict.fromkeys(_ID.findall(text)), _IDS, strict=False):
+        text = text.replace(actual, name)
     numbers = count(12)
     for address in dict.fromkeys(_ADDRESS.findall(text)):
         text = text.replace(address, f"10.244.1.{next(numbers)}")

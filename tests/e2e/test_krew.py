@@ -197,7 +197,7 @@ def test_plugin_from_custom_index_is_removed_by_uninstall(
     (index / "plugins").mkdir(parents=True)
     handler = partial(QuietHandler, directory=dist)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever).start()
+        threading.Thread(target=server.serve_forever, daemon=True).start()
         manifest = yaml.safe_load((dist / "sky.yaml").read_text())
         (platform,) = manifest["spec"]["platforms"]
         platform["uri"] = f"http://127.0.0.1:{server.server_port}/{archive(dist).name}"

@@ -15,7 +15,7 @@ from tests.actions.conftest import Submitter, shorten_waits
 from tests.fake_cluster import FakeCluster
 
 NARROW, WIDE = (60, 20), (120, 40)
-_SECONDS = 20.0  # until a test gives up
+_SECONDS = 60.0  # until a test gives up
 
 
 class Screen:
