@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Event, Thread
@@ -213,21 +213,20 @@ class SkyApp(App[None]):
     def run_command(self, text: str) -> None:
         """Run a command of the prompt, such as `ns team`; a beginning of its name is enough."""
         word, _, argument = text.partition(" ")
+        namespace = argument.strip()
+        actions: Mapping[str, Callable[[], object]] = {
+            "tasks": self.show_task_list,
+            "ns": partial(self.choose_namespace, namespace)
+            if namespace
+            else self.action_namespaces,
+            "all": self.action_all_namespaces,
+            "users": self.action_toggle_users,
+            "help": self.action_help,
+            "quit": self.action_stop_app,
+        }
         names = [name for name in COMMANDS if name.startswith(word.lower())]
-        if word == "q" or names == ["quit"]:
-            self.action_stop_app()
-        elif names == ["tasks"]:
-            self.show_task_list()
-        elif names == ["ns"]:
-            self.choose_namespace(
-                argument.strip()
-            ) if argument.strip() else self.action_namespaces()
-        elif names == ["all"]:
-            self.action_all_namespaces()
-        elif names == ["users"]:
-            self.action_toggle_users()
-        elif names == ["help"]:
-            self.action_help()
+        if len(names) == 1:
+            actions[names[0]]()
         else:
             self.show_note(f'unknown command "{text}"; press ? for help')
 
