@@ -26,6 +26,7 @@ def check(url: str) -> None:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
+        host.encode("idna")
     except ValueError:
         raise ValueError("not a URL") from None
     secure = parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))

@@ -73,7 +73,9 @@ def _template(context: click.Context, param: click.Parameter, value: str | None)
     is_flag=True,
     help="Follow the logs until every node has finished.",
 )
-@click.option("--tail", type=int, help="Show only the last lines of each node; -1 shows all.")
+@click.option(
+    "--tail", type=click.IntRange(-1), help="Show only the last lines of each node; -1 shows all."
+)
 @click.option("--since", type=options.DURATION, help="Show only lines of the last 90s, 5m, 2h.")
 @click.option("--timestamps", is_flag=True, help="Show the time of each line.")
 @click.option(
@@ -195,9 +197,7 @@ def _request(following: bool, flags: Mapping[str, Any]) -> "LogRequest":
         LogOptions(
             follow=following,
             tail=flags["tail"],
-            since_seconds=max(int(since.total_seconds()), 1)
-            if isinstance(since, timedelta)
-            else None,
+            since_seconds=max(int(since.total_seconds()), 1) if since else None,  # 0: all
             timestamps=_with_timestamps(flags),
             previous=bool(flags["previous"]),
         ),

@@ -5,6 +5,7 @@ Each error becomes one line and an exit code.
 
 import atexit
 import difflib
+import errno
 import gc
 import importlib
 import io
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky import __version__, settings
+from kubectl_sky import __version__, bounded, settings
 from kubectl_sky.cli import commands, complete, output
 from kubectl_sky.errors import Interrupted, SkyError
 from kubectl_sky.observe.escapes import plain
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 # New objects before the garbage collector looks for cycles. API responses have no cycles, and with
 # Python's default threshold the search takes two thirds of the time of reading a long list.
 _GC_THRESHOLD = 50_000
+
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 # Name and purpose, in the groups of --help. Each command is a module here, imported when it runs.
 _GROUPS = {
@@ -185,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     The design notes and the README define the codes.
     """
-    _write_utf8()
+    _prepare_streams()
     name = Path(sys.argv[0]).name
     gc.set_threshold(_GC_THRESHOLD)
     output.style = output.Style()
@@ -216,17 +219,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("KUBECTL_SKY_DEBUG"):
             raise
-        message = f"internal error: {type(error).__name__}: {error}".splitlines()[0]
-        hint = "run again with KUBECTL_SKY_DEBUG=1 and report what it prints"
-        return getattr(error, "exit_code", _report(SkyError(message, hint)))
+        return getattr(error, "exit_code", _report(_unexpected(error)))
     return code if isinstance(code, int) else 0
 
 
-def _write_utf8() -> None:
-    """Write UTF-8 to pipes and files too: Windows would use a code page without most characters."""
+def _prepare_streams() -> None:
+    """Open the streams that are closed, as by `>&-` in a shell, and write UTF-8.
+
+    Windows would use a code page without most characters for pipes and files.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 -- until the exit
     for stream in (sys.stdout, sys.stderr) if sys.platform == "win32" else ():
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8")
+
+
+def _unexpected(error: Exception) -> SkyError:
+    """Return a full disk as an error of its own, and all else as a bug."""
+    if isinstance(error, OSError) and error.errno in _DISK_FULL:
+        return SkyError(f"{error.filename or 'cannot write the output'}: {bounded.reason(error)}")
+    message = f"internal error: {type(error).__name__}: {error}".splitlines()[0]
+    return SkyError(message, "run again with KUBECTL_SKY_DEBUG=1 and report what it prints")
 
 
 def _report(error: SkyError, *, interrupted: bool = False) -> int:

@@ -216,7 +216,7 @@ def status(
 @click.argument("name")
 @click.option("-f", "--follow", is_flag=True, help="Follow the logs, also of new replicas.")
 @click.option("--replica", type=click.IntRange(0), metavar="N", help="Show only this replica.")
-@click.option("--tail", type=int, help="Show only the last lines of each replica.")
+@click.option("--tail", type=click.IntRange(-1), help="Show only the last lines of each replica.")
 @click.option("--since", type=options.DURATION, help="Show only lines of the last 90s, 5m, 2h.")
 @click.option("-p", "--previous", is_flag=True, help="Show the log before the last restart.")
 @options.cluster

@@ -95,8 +95,10 @@ def command(
     except TaskFailed as error:
         _notify(flags["url"], notify.stopped(error.what))
         raise
-    _print(finished, form)
-    _notify(flags["url"], notify.finished(finished))
+    try:
+        _print(finished, form)
+    finally:  # also if stdout is a closed pipe
+        _notify(flags["url"], notify.finished(finished))
     return 0 if all(target.state is State.COMPLETED for target in finished) else 4
 
 

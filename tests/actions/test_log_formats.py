@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Iterator
+from unittest.mock import Mock
 
 import pytest
 
+from kubectl_sky.cluster.streams import LogOptions
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
@@ -37,6 +39,14 @@ def test_logs_timestamps_stay_as_the_cluster_has_them(run: Run) -> None:
     assert (code, out[:20], out[-6:]) == (0, "2026-01-01T00:00:00.", "Z two\n")
 
 
+def test_logs_since_0_shows_all_lines_as_kubectl(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = Mock(wraps=LogOptions)
+    monkeypatch.setattr("kubectl_sky.cluster.streams.LogOptions", options)
+    for since, seconds in (("0", None), ("500ms", 1), ("2m", 120)):
+        assert run("logs", ID, "--since", since)[0] == 0
+        assert options.call_args.kwargs["since_seconds"] == seconds
+
+
 def test_logs_template_replaces_line(run: Run) -> None:
     expected = f"[0] {ID} 05:30 one\n[0] {ID} 05:30 two\n".replace("05:30", "01-01 05:30:00")
     assert run("logs", ID, "-t", "--template", "[{rank}] {task} {time} {text}")[1] == expected
@@ -49,6 +59,7 @@ def test_logs_template_replaces_line(run: Run) -> None:
     [
         (("-t", "--timestamps"), "-t cannot be combined with --timestamps or -o json"),
         (("-t", "-o", "json"), "-t cannot be combined with --timestamps or -o json"),
+        (("--tail", "-2"), "-2 is not in the range x>=-1"),
         (("--template", "{text}", "-o", "raw"), "--template cannot be combined with -o"),
         (
             ("--template", "{secret}"),

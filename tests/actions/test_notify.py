@@ -1,5 +1,6 @@
 """`wait --notify`: what is sent where, and that a failure is a warning."""
 
+import errno
 import json
 import socket
 import threading
@@ -7,6 +8,7 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -114,6 +116,17 @@ def test_notify_stopped_task_is_failed(run: Run, send: Submitter, hook: Hook) ->
     assert document["text"] == f"task {ID} (train) was stopped: its Jobs have been deleted"
 
 
+def test_notify_is_sent_if_output_cannot_be_written(
+    run: Run, send: Submitter, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(TASK)
+    finish(send.cluster)
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr("kubectl_sky.cli.tasks.line", Mock(side_effect=full))
+    assert run("wait", ID, "--notify", hook.url)[0] == 1
+    assert len(hook.received) == 1
+
+
 def test_notify_timeout_of_wait_sends_nothing(run: Run, send: Submitter, hook: Hook) -> None:
     send(TASK)
     assert run("wait", ID, "--timeout", "10ms", "--notify", hook.url)[0] == 1
@@ -188,6 +201,7 @@ def test_notify_slow_server_is_bounded_in_time(
         (f"https://example.com{PATH}\r\nX: y", "not a URL"),
         (f"https://ex\u0430mple.com{PATH}", "not a URL"),
         (f"https://[::1{PATH}", "not a URL"),
+        (f"https://example..com{PATH}", "not a URL"),
         ("", "not a URL"),
     ],
 )

@@ -89,6 +89,30 @@ def test_render_closed_pipe_is_no_error(tmp_path: Path) -> None:
     assert done.stdout == "apiVersion: v1\n"
 
 
+@pytest.mark.parametrize(
+    ("redirects", "code", "message"),
+    [
+        (">&-", 0, ""),
+        (">&- 2>&-", 0, ""),
+        ("<&-", 0, ""),
+        pytest.param(
+            "> /dev/full",
+            1,
+            "error: cannot write the output: no space left on device\n",
+            marks=pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux only"),
+        ),
+    ],
+)
+def test_main_closed_stream_or_full_disk_is_no_internal_error(
+    tmp_path: Path, redirects: str, code: int, message: str
+) -> None:
+    task = tmp_path / "task.yaml"
+    task.write_text("run: a\n")
+    command = f"{sys.executable} -m kubectl_sky render --user ann {task} {redirects}"
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (code, message)
+
+
 def test_auth_login_and_logout_change_whoami(tmp_path: Path) -> None:
     assert sky("auth", "login", "alice@example.com", home=tmp_path).stdout == (
         "Logged in as alice@example.com (as a label: alice-example.com)\n"
