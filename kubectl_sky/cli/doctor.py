@@ -99,13 +99,12 @@ def command(
 
 def format_verdict(verdict: "Verdict") -> str:
     """Format the stages, one per line, and each cause with its next step."""
-    task = verdict.task
-    lines = [f"task/{task.id} ({task.name}) is {task.state}: {verdict.summary}", ""]
+    lines = [verdict.headline, ""]
     for stage, step in verdict.stages:
         causes = [finding for finding in verdict.findings if finding.stage is stage]
         lines.append(f"{stage:<12}{step}")
         for finding in causes:
-            lines += _format_cause(finding, task.num_nodes)
+            lines += _format_cause(finding, verdict.task.num_nodes)
     if verdict.unread:
         lines += ["", f"not checked, because you may not list them: {', '.join(verdict.unread)}"]
     return "\n".join(lines)

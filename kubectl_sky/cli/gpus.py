@@ -33,8 +33,7 @@ def command(cluster: options.ClusterFlags, free: bool, form: str | None) -> None
             output.document("GpuList", {"machines": [node.as_json() for node in machines]}, form)
         )
     elif not machines:
-        which = "free" if free else "there"
-        output.note(f"no accelerators are {which}: no cluster node has any")
+        output.note("no accelerator is free" if free else "no cluster node has accelerators")
     else:
         output.out("\n\n".join(table for table in _tables(machines) if table))
         if any(machine.used is None for machine in machines):

@@ -189,20 +189,20 @@ RUN = (
     _ended(
         "crashed",
         r"\w+ (?:139|134|136)",
-        "it crashed: {end}{lines}",
+        "crashed: {end}{lines}",
         "see `kubectl sky logs {id}`",
     ),
     _ended(
         "killed",
         r"\w+ (?:137|143)",
-        "it was killed: {end}{lines}",
+        "killed: {end}{lines}",
         "see `kubectl get events -n {namespace}`",
         mere=True,
     ),
     _ended(
         "failed",
         r"\w+ \d+",
-        "it failed: {end}{lines}",
+        "{end}{lines}",
         "see `kubectl sky logs {id}`",
         mere=True,
     ),

@@ -45,6 +45,12 @@ class Verdict:
             return causes[0].headline
         return self.task.note or _SUMMARIES[self.task.state]
 
+    @property
+    def headline(self) -> str:
+        """The task, its state and the summary."""
+        state = "failed" if self.task.state is State.FAILED else f"is {self.task.state}"
+        return f"task/{self.task.id} ({self.task.name}) {state}: {self.summary}"
+
     def as_json(self) -> dict[str, object]:
         """Return the verdict as JSON values."""
         return {

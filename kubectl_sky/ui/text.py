@@ -97,14 +97,12 @@ def column_widths(
 
 def verdict_text(verdict: Verdict) -> Group:
     """Format the verdict of `doctor`: the stages, and each cause with its next step."""
-    task = verdict.task
-    head = f"task/{task.id} ({task.name}) is {task.state}: {verdict.summary}"
-    parts: list[Text | Padding] = [Text(one_line(head), "bold"), Text()]
+    parts: list[Text | Padding] = [Text(one_line(verdict.headline), "bold"), Text()]
     for stage, step in verdict.stages:
         parts.append(Text.assemble(f"{stage:<12}", (str(step), _STYLES.get(step, "dim"))))
         for finding in verdict.findings:
             if finding.stage is stage:
-                parts += _cause(finding, task.num_nodes)
+                parts += _cause(finding, verdict.task.num_nodes)
     if verdict.unread:
         kinds = ", ".join(verdict.unread)
         parts += [Text(), Text(f"not checked, because you may not list them: {one_line(kinds)}")]

@@ -145,7 +145,7 @@ def test_doctor_completed_task_reports_no_problem(sky: Command) -> None:
 def test_why_failed_task_prints_exit_code(sky: Command) -> None:
     done = sky("submit", "-", stdin="run: exit 3\n")
     why = sky("why", submitted(done))
-    assert "it failed: exit code 3" in why.stdout, why.stderr
+    assert "failed: exit code 3" in why.stdout, why.stderr
 
 
 @pytest.mark.practice_only
@@ -153,8 +153,8 @@ def test_doctor_nodes_with_same_finding_are_grouped(sky: Command) -> None:
     text = "num_nodes: 3\nrun: exit $((3 + NODE_RANK / 2))\n"
     done = sky("submit", "-", stdin=text)
     output = sky("doctor", submitted(done)).stdout
-    assert "node-0 to node-1: it failed: exit code 3" in output
-    assert "node-2: it failed: exit code 4" in output
+    assert "node-0 to node-1: exit code 3" in output
+    assert "node-2: exit code 4" in output
 
 
 def test_doctor_cluster_reports_no_missing_rights(sky: Command) -> None:

@@ -33,7 +33,7 @@ def test_ui_of_narrow_terminal_diagnoses_failed_task(sky: Command) -> None:
     with on_terminal(sky, 60, 20, expected=130) as terminal:
         terminal.shows("full0002", "failed", "exit code 3")
         terminal.press("d")
-        terminal.shows("task/full0002 (crash) is failed", "next: ")
+        terminal.shows("task/full0002 (crash) failed", "next: ")
         terminal.press("\x03")
 
 

@@ -334,7 +334,7 @@ SAID = (
         "killed",
         Source.ENDED,
         "",
-        "it was killed: exit code 143 (SIGTERM: terminated)",
+        "killed: exit code 143 (SIGTERM: terminated)",
         "Error 143",
     ),
     Said("job-not-found", Source.NODE, "", "its Job was deleted or lost its labels"),

@@ -38,7 +38,7 @@ def states(task: TaskStatus, world: World) -> set[str]:
         row.split()[2],
         re.search(r"^Status: +(\w+)", tasks.details(task), re.MULTILINE)[1],  # type: ignore[index]
         tasks.line(task).split()[2].rstrip(":"),
-        doctor.format_verdict(verdict).split()[3].rstrip(":"),
+        doctor.format_verdict(verdict).partition(") ")[2].removeprefix("is ").split(":")[0],
         json.loads(tasks.listing([task], "json", []))["tasks"][0]["status"],
     }
 
@@ -124,7 +124,7 @@ def test_status_node_without_job_is_failed_in_every_command(event: object) -> No
     assert tasks.line(task) == "task/bcdf2345 (train) failed: node-1: JobNotFound"
     assert 'Job "train-bcdf2345-node-1" not found' in describe(task, None)
     text = doctor.format_verdict(judge(task, world.snapshot()))
-    assert "is failed: its Job was deleted or lost its labels" in text
+    assert "failed: its Job was deleted or lost its labels" in text
     assert "node-1: its Job was deleted" in text
     assert "wait for" not in text
 

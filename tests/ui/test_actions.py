@@ -109,7 +109,7 @@ def test_doctor_shows_stages_and_cause(
     async def act(screen: Screen) -> None:
         await screen.shows("failed")
         await screen.press("d")
-        await screen.shows(f"task/{ID} (hello) is failed:", "next: ", "queue       ok", "problem")
+        await screen.shows(f"task/{ID} (hello) failed:", "next: ", "queue       ok", "problem")
 
     play(act, size)
 
