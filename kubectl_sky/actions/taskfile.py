@@ -214,9 +214,9 @@ def _dev_entries(entries: tuple[TaskEntry, ...], dev: DevPod | None) -> tuple[Ta
     """Return the task as a development pod, if it is one. Raises UserError for several tasks."""
     if dev is None:
         return entries
-    if len(entries) > 1 or entries[0].task.array:
-        what = f"the file has {len(entries)}" if len(entries) > 1 else "--array runs many"
-        raise UserError(f"a development pod is one task, and {what}", "use `kubectl sky submit`")
+    if len(entries) > 1:
+        what = f"a development pod is one task, and the file has {len(entries)}"
+        raise UserError(what, "use `kubectl sky submit`")
     return (replace(entries[0], task=with_dev(entries[0].task, dev)),)
 
 

@@ -70,7 +70,7 @@ class _Terminal(Results):
     " settings).",
 )
 @click.option("-d", "--detach", is_flag=True, help="Return at once, without waiting for the pod.")
-@options.task
+@options.node
 @options.dry_run
 @click.option("--show-secrets", is_flag=True, help="With --dry-run -o yaml: print secret values.")
 @click.option(

@@ -241,87 +241,93 @@ as_task = click.option(
 )
 
 
-task = _option_group(
-    [
-        click.option(
-            "--id",
-            "task_id",
-            help="Task id; submitting the same task again is a no-op.",
-        ),
-        click.option("--name", help="Task name (default: that of the file)."),
-        click.option("--workdir", metavar="DIR", help="Local folder to upload to every node."),
-        click.option(
-            "--env",
-            "env",
-            multiple=True,
-            metavar="K=V",
-            help="Environment variable; K alone takes yours.",
-        ),
-        click.option(
-            "--env-file",
-            "env_files",
-            multiple=True,
-            metavar="FILE",
-            help="File with one K=V per line.",
-        ),
-        click.option(
-            "--secret",
-            "secret",
-            multiple=True,
-            metavar="K=V",
-            help="Secret; K alone takes your variable's value.",
-        ),
-        click.option(
-            "--secret-file",
-            "secret_files",
-            multiple=True,
-            metavar="FILE",
-            help="File with one secret K=V per line.",
-        ),
-        click.option("--num-nodes", help="Number of nodes."),
-        click.option("--cpus", help="CPUs per node: 2, 4+, 500m."),
-        click.option("--memory", help="Memory per node: 8 (GiB), 16+, 512Mi."),
-        click.option("--gpus", help="GPUs per node: 1, H100:8."),
-        click.option("--image", help="Container image."),
-        click.option("--queue", help="Queue: a LocalQueue of Kueue, or a queue of Volcano."),
-        click.option(
-            "--ports",
-            multiple=True,
-            metavar="PORT",
-            help="Ports of rank 0 to publish by a Service: 8080, 8000-8010.",
-        ),
-        click.option(
-            "--expose",
-            metavar="HOW",
-            help="Kind of that Service: clusterip, nodeport, loadbalancer, podip.",
-        ),
-        click.option(
-            "--array",
-            metavar="N-M[%P]",
-            help="Run one task per number, such as 0-99 or 0,3,7, at most P at a time.",
-        ),
-        click.option(
-            "--backend",
-            multiple=True,
-            callback=_single_value,
-            help="Backend: jobs (default), indexed, jobset, mpijob, appwrapper, volcano, or auto.",
-        ),
-        click.option(
-            "--bucket-mode",
-            type=click.Choice(["mount", "copy"]),
-            help="copy: copy mounted buckets when the task starts.",
-        ),
-        click.option(
-            "--templates",
-            metavar="DIR",
-            help="Folder with templates that replace the built-in ones.",
-        ),
-        as_task,
-    ],
-    [field.name for field in fields(Overrides)],
+_NODE_FLAGS: list[Option] = [
+    click.option(
+        "--id",
+        "task_id",
+        help="Task id; submitting the same task again is a no-op.",
+    ),
+    click.option("--name", help="Task name (default: that of the file)."),
+    click.option("--workdir", metavar="DIR", help="Local folder to upload to every node."),
+    click.option(
+        "--env",
+        "env",
+        multiple=True,
+        metavar="K=V",
+        help="Environment variable; K alone takes yours.",
+    ),
+    click.option(
+        "--env-file",
+        "env_files",
+        multiple=True,
+        metavar="FILE",
+        help="File with one K=V per line.",
+    ),
+    click.option(
+        "--secret",
+        "secret",
+        multiple=True,
+        metavar="K=V",
+        help="Secret; K alone takes your variable's value.",
+    ),
+    click.option(
+        "--secret-file",
+        "secret_files",
+        multiple=True,
+        metavar="FILE",
+        help="File with one secret K=V per line.",
+    ),
+    click.option("--cpus", help="CPUs per node: 2, 4+, 500m."),
+    click.option("--memory", help="Memory per node: 8 (GiB), 16+, 512Mi."),
+    click.option("--gpus", help="GPUs per node: 1, H100:8."),
+    click.option("--image", help="Container image."),
+    click.option("--queue", help="Queue: a LocalQueue of Kueue, or a queue of Volcano."),
+    click.option(
+        "--ports",
+        multiple=True,
+        metavar="PORT",
+        help="Ports of rank 0 to publish by a Service: 8080, 8000-8010.",
+    ),
+    click.option(
+        "--expose",
+        metavar="HOW",
+        help="Kind of that Service: clusterip, nodeport, loadbalancer, podip.",
+    ),
+    click.option(
+        "--backend",
+        multiple=True,
+        callback=_single_value,
+        help="Backend: jobs (default), indexed, jobset, mpijob, appwrapper, volcano, or auto.",
+    ),
+    click.option(
+        "--bucket-mode",
+        type=click.Choice(["mount", "copy"]),
+        help="copy: copy mounted buckets when the task starts.",
+    ),
+    click.option(
+        "--templates",
+        metavar="DIR",
+        help="Folder with templates that replace the built-in ones.",
+    ),
+]
+_TASK_FLAGS: list[Option] = [
+    click.option("--num-nodes", help="Number of nodes."),
+    click.option(
+        "--array",
+        metavar="N-M[%P]",
+        help="Run one task per number, such as 0-99 or 0,3,7, at most P at a time.",
+    ),
+    as_task,
+]
+_OVERRIDES = [field.name for field in fields(Overrides)]
+
+node = _option_group(  # of a single node, which stays
+    _NODE_FLAGS,
+    [name for name in _OVERRIDES if name not in ("num_nodes", "array", "as_task")],
     "overrides",
     Overrides,
 )
+task = _option_group([*_NODE_FLAGS, *_TASK_FLAGS], _OVERRIDES, "overrides", Overrides)
 
 
 _MAX_TEMPLATE_FILE = 10_000  # characters; longer templates are refused

@@ -131,7 +131,7 @@ def test_dev_json_prints_result_only(api: FakeCluster, run: Run) -> None:
         (("--idle", "1s"), "--idle: expected 1m to 20000d, or 0 for no limit"),
         (("--for", "30000d"), "--for: expected 1m to 20000d"),
         (("--for", "soon"), "is not a duration"),
-        (("--array", "0-3"), "a development pod is one task, and --array runs many"),
+        (("--array", "0-3"), "No such option '--array'"),
         (("--gpus", "A100:x"), "the count must be a number"),
     ],
 )
