@@ -17,8 +17,10 @@ def command(cluster: options.ClusterFlags, all_users: bool) -> int:
     : takes a command, ? helps, q quits.
     """
     extras.require("ui", "textual")
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UserError("stdin or stdout is not a terminal", "use `kubectl sky list --watch`")
+    # Textual draws on stderr, on Windows on stdout.
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+        what = "stdin, stdout or stderr is not a terminal"
+        raise UserError(what, "use `kubectl sky list --watch`")
     if os.environ.get("TERM") == "dumb":
         raise UserError("the terminal cannot move its cursor: TERM=dumb", "set TERM=xterm-256color")
     from kubectl_sky.actions import identity

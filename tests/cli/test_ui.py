@@ -34,20 +34,33 @@ def test_ui_of_krew_archive_says_that_it_has_no_extras(
     assert "krew has no extras" in message and "pip install 'kubectl-sky[ui]'" in message
 
 
-def test_ui_on_dumb_terminal_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "stdin", Terminal())
-    monkeypatch.setattr(sys, "stdout", Terminal())
+def on_terminal(monkeypatch: pytest.MonkeyPatch) -> dict[str, Terminal]:
+    """Make stdin, stdout and stderr terminals; pytest replaces them after fixtures."""
+    streams = {name: Terminal() for name in ("stdin", "stdout", "stderr")}
+    for name, stream in streams.items():
+        monkeypatch.setattr(sys, name, stream)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(output, "style", output.Style())  # --color changes it
+    return streams
+
+
+def test_ui_on_dumb_terminal_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    streams = on_terminal(monkeypatch)
     monkeypatch.setenv("TERM", "dumb")
     assert main.main(["ui"]) == 2
-    assert "TERM=dumb" in capsys.readouterr().err
+    assert "TERM=dumb" in streams["stderr"].getvalue()
 
 
-def test_ui_without_terminal_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.main(["ui"]) == 2
-    expected = "error: stdin or stdout is not a terminal\nhint: use `kubectl sky list --watch`\n"
-    assert capsys.readouterr() == ("", expected)
+@pytest.mark.parametrize("name", ["stdin", "stdout", "stderr"])
+def test_ui_without_terminal_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    streams = on_terminal(monkeypatch)
+    stderr = streams["stderr"] if name != "stderr" else io.StringIO()
+    monkeypatch.setattr(sys, name, stderr if name == "stderr" else io.StringIO())
+    assert main.main(["ui", "--color", "never"]) == 2
+    message = "stdin, stdout or stderr is not a terminal"
+    hint = "use `kubectl sky list --watch`"
+    assert stderr.getvalue() == f"error: {message}\nhint: {hint}\n"
+    assert streams["stdout"].getvalue() == ""
 
 
 @pytest.mark.parametrize(("flags", "no_color"), [((), None), (("--color", "never"), "1")])
@@ -62,11 +75,8 @@ def test_ui_starts_with_scope_of_flags(
 
     monkeypatch.setattr("kubectl_sky.ui.app.run", run)
     monkeypatch.setattr(Session, "connect", FakeCluster().session)
-    monkeypatch.setattr(sys, "stdin", Terminal())
-    monkeypatch.setattr(sys, "stdout", Terminal())
-    monkeypatch.setenv("TERM", "xterm")
+    on_terminal(monkeypatch)
     monkeypatch.setenv("NO_COLOR", "")
-    monkeypatch.setattr(output, "style", output.Style())
     assert main.main(["ui", "-A", "--all-users", "--user", "alice", *flags]) == 130
     ((user, namespace, all_users, color),) = started
     assert (str(user), namespace, all_users) == ("User(name='alice')", None, True)
