@@ -2,7 +2,7 @@
 
 import sys
 
-from kubectl_sky.cli.main import main
+from kubectl_sky.cli.main import run
 
 if __name__ == "__main__":
     # A frozen build is also its own Python interpreter: it starts the practice cluster as
@@ -13,4 +13,4 @@ if __name__ == "__main__":
         sys.argv = sys.argv[2:]
         runpy.run_module(sys.argv[0], run_name="__main__")
     else:
-        sys.exit(main())
+        run()

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -209,8 +209,8 @@ def _directive(items: "Sequence[CompletionItem]") -> int:
     return _NO_FILES
 
 
-def main() -> int:
+def main() -> NoReturn:
     """Run as `kubectl_complete-sky`, which kubectl starts with the words after `sky`."""
-    from kubectl_sky.cli.main import main as run
+    from kubectl_sky.cli.main import run
 
-    return run([COMMAND, *sys.argv[1:]])
+    run([COMMAND, *sys.argv[1:]])

@@ -12,8 +12,9 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -183,6 +184,29 @@ def sky() -> None:
         output.note(warning)
 
 
+def run(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run one command as a process of its own, and exit with its code.
+
+    Threads that read from the cluster may still run. Python's own exit cleans up OpenSSL below
+    them, which ends one process in some dozens with a segmentation fault: so the last of the exit
+    functions ends the process.
+    """
+    codes = [1]  # that of an exception which nobody handles
+    atexit.register(_end, codes)  # exit functions run in reverse order
+    try:
+        codes[0] = main(arguments)
+    except SystemExit as exit_:  # of click's completion
+        codes[0] = exit_.code if isinstance(exit_.code, int) else int(bool(exit_.code))
+    sys.exit(codes[0])
+
+
+def _end(codes: Sequence[int]) -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(codes[0])
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 1, 2, 3, 4 or 130.
 
@@ -192,7 +216,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name = Path(sys.argv[0]).name
     gc.set_threshold(_GC_THRESHOLD)
     output.style = output.Style()
-    atexit.register(gc.freeze)  # a search for cycles at exit takes a tenth of a start
     program = "kubectl sky" if name.startswith(("kubectl-sky", "kubectl_sky")) else "kubectl-sky"
     words = list(sys.argv[1:] if arguments is None else arguments)
     if complete.responded(sky, words):

@@ -227,10 +227,14 @@ def test_completion_prints_script_of_shell(shell: str) -> None:
 def test_complete_imports_no_kubernetes_client_from_cache(cluster: list[str]) -> None:
     words("logs", "")
     script = (
-        "import sys; from kubectl_sky.cli import complete; complete.main();"
-        "assert 'kubernetes' not in sys.modules and 'jsonschema' not in sys.modules"
+        "import os, sys; from kubectl_sky.cli import complete; end = os._exit\n"
+        "def report(code):\n"
+        "    print({'kubernetes', 'jsonschema'} & sys.modules.keys(), flush=True)\n"
+        "    end(code)\n"
+        "os._exit = report; complete.main()"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, "logs", ""], capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith("train\trunning\n")
+    assert done.stdout.endswith("set()\n")

@@ -133,3 +133,36 @@ def test_validate_compat_reports_files_that_skypilot_rejects() -> None:
     assert (done.returncode, done.stdout[:14]) == (2, "-: not compare")
     done = sky("validate", "-", "--compat", "-o", "json", stdin="run: a\nresources: {gpus: 1}")
     assert '"accepted": false' in done.stdout
+
+
+def test_run_ends_process_below_its_threads_after_the_exit_functions() -> None:
+    script = """
+import atexit, threading, time
+from kubectl_sky.cli import main
+
+class Finalized:
+    def __del__(self):
+        print("finalized")
+
+def command(arguments):
+    atexit.register(print, "cleaned up")
+    threading.Thread(target=time.sleep, args=[60], daemon=True).start()
+    return 4
+
+kept = Finalized()
+main.main = command
+main.run([])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=30
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (4, "cleaned up\n", "")
+
+
+def test_run_unhandled_exception_exits_with_1() -> None:
+    script = "from kubectl_sky.cli import main; main.main = lambda _: 1 / 0; main.run([])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=30
+    )
+    assert done.returncode == 1
+    assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
