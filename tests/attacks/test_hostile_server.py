@@ -190,7 +190,7 @@ def test_list_from_hostile_server_prints_short_error(
     config = make_config(tmp_path / "config", user={"token": TOKEN}, cluster={"server": server.url})
     begun = time.monotonic()
     done = subprocess.run(
-        [*PROGRAM, "list", "--kubeconfig", str(config), "--user", "u", "--request-timeout", "4"],
+        [*PROGRAM, "list", "--kubeconfig", str(config), "--user", "u", "--request-timeout", "2"],
         env={"HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
