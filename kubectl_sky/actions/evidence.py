@@ -13,6 +13,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Unreachable
 from kubectl_sky.observe import evidence
 from kubectl_sky.observe.evidence import LINES, LOGS, Death, Evidence
+from kubectl_sky.observe.nodes import POD_DELETED
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.private import Folder
 
@@ -28,7 +29,8 @@ class EvidenceRecorder:
         self._session = session
         self._folder = _folder(environ)
         self._failures: dict[str, Death] = {}
-        self._saved_count = 0
+        self._deleted: set[str] = set()  # of these pods, the names of those that were deleted
+        self._is_saved = True
         self._unresponsive_nodes: set[str] = (
             set()
         )  # cluster nodes that did not answer a log request
@@ -40,9 +42,21 @@ class EvidenceRecorder:
         for death in evidence.deaths(task, pods):
             if death.pod not in self._failures:
                 early = len(self._failures) < LOGS
-                self._failures[death.pod] = self._with_lines(task, death) if early else death
-        if len(self._failures) > self._saved_count and (len(self._failures) <= LOGS or task.over):
+                self._keep(self._with_lines(task, death) if early else death)
+        for pod in tuple(self._deleted):
+            death = evidence.settled(self._failures[pod], task)
+            if death.reason != POD_DELETED:
+                self._keep(death)
+        if not self._is_saved and (len(self._failures) <= LOGS or task.over):
             self._write(task)
+
+    def _keep(self, death: Death) -> None:
+        self._failures[death.pod] = death
+        self._is_saved = False
+        if death.reason == POD_DELETED:
+            self._deleted.add(death.pod)
+        else:
+            self._deleted.discard(death.pod)
 
     def _with_lines(self, task: TaskStatus, death: Death) -> Death:
         """Add the last log lines, if they can be read."""
@@ -60,7 +74,7 @@ class EvidenceRecorder:
 
     def _write(self, task: TaskStatus) -> None:
         """Merge the evidence into the file of the task; ignore write errors."""
-        self._saved_count = len(self._failures)
+        self._is_saved = True
         name = _file(self._session.server, task.namespace, task.id)
         evidence_so_far = _read(self._folder, name)
         if evidence_so_far is None or not evidence_so_far.of(task):
@@ -73,7 +87,7 @@ class EvidenceRecorder:
                 user=task.user,
             )
         with suppress(OSError):
-            updated = evidence_so_far.having(self._failures.values())
+            updated = evidence_so_far.having(self._failures.values()).settled(task)
             self._folder.write(name, json.dumps(updated.as_json()).encode())
             self._folder.prune(_MAX_FILES, seconds=_RETENTION_SECONDS)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from kubectl_sky.observe.nodes import NodeStatus, Object, end_text, of_pod
+from kubectl_sky.observe.nodes import POD_DELETED, NodeStatus, Object, end_text, of_pod
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.usage import gpus_of
 from kubectl_sky.workloads.workload import STOPPED
@@ -76,6 +76,11 @@ class Evidence:
         by_pod = {death.pod: death for death in (*more, *self.deaths)}
         return replace(self, deaths=tuple(sorted(by_pod.values(), key=_order)))
 
+    def settled(self, task: TaskStatus) -> "Evidence":
+        """Return a copy in which the pods of stopped nodes did not fail by themselves."""
+        deaths = (settled(death, task) for death in self.deaths)
+        return replace(self, deaths=tuple(sorted(deaths, key=_order)))
+
     def gone(self, task: TaskStatus) -> "Evidence":
         """Return a copy without the pods that still exist.
 
@@ -97,6 +102,17 @@ def deaths(task: TaskStatus, pods: Iterable[Object]) -> Iterator[Death]:
     for pod in pods:
         if pod.get("status", {}).get("phase") == "Failed":
             yield _death(task, pod)
+
+
+def settled(death: Death, task: TaskStatus) -> Death:
+    """Return the death as stopped if that is how its node ended.
+
+    Pods and workloads are watched separately: a pod can be deleted before the change of the
+    workload arrives that had it deleted.
+    """
+    stopped = (node.index for node in task.nodes if node.reason == STOPPED)
+    is_stopped = death.reason == POD_DELETED and death.rank in stopped
+    return replace(death, reason=STOPPED) if is_stopped else death
 
 
 def read(value: Any) -> Evidence | None:  # noqa: ANN401 -- any JSON

@@ -60,6 +60,23 @@ def test_deaths_deleted_pod_is_not_stopped() -> None:
     assert (death.reason, death.exit_code) == ("PodDeleted", 137)
 
 
+def test_evidence_pod_deleted_before_its_node_is_stopped_is_settled() -> None:
+    pods = first, second = make_dead(0, 143, minute=4), make_dead(1, minute=6)
+    first["metadata"]["deletionTimestamp"] = "2026-01-01T00:04:00Z"
+    jobs = [make_job(0, nodes=2), make_job(1, nodes=2, end="Failed")]
+    (before,) = status.tasks(jobs, pods)
+    seen = make_evidence(*evidence.deaths(before, pods))
+    assert [(death.rank, death.reason) for death in seen.deaths] == [
+        (0, "PodDeleted"), (1, "Error")
+    ]  # fmt: skip
+    assert seen.settled(before) == seen
+    jobs[0]["metadata"]["annotations"]["kubectl-sky/stopped-for"] = "node-1"
+    (after,) = status.tasks(jobs, (second,))
+    assert [(death.rank, death.reason) for death in seen.settled(after).deaths] == [
+        (1, "Error"), (0, "Stopped")
+    ]  # fmt: skip
+
+
 def test_deaths_evicted_pod_has_no_exit_code() -> None:
     pod = make_pod(0, "Failed", reason="Evicted", message="low on memory")
     (death,) = evidence.deaths(make_task(pod), (pod,))
