@@ -58,9 +58,16 @@ class _SecondCount:
 
 
 class ResumePosition:
-    """The position in a log; `last` is the newest timestamp read."""
+    """The position in a log; `last` is the newest timestamp read.
 
-    def __init__(self) -> None:
+    Reading may begin within a second, as with a tail: `partial`. While that second is requested
+    again, only timestamps identify new lines.
+    """
+
+    def __init__(self, *, partial: bool = False) -> None:
+        self._partial = partial
+        self._partial_second = b""
+        self._after: tuple[bytes, bytes] | None = None  # skip the lines up to this timestamp
         self._seconds: dict[bytes, _SecondCount] = {}  # the newest two seconds
         self._zone = b""
         self.last = b""
@@ -99,28 +106,41 @@ class ResumePosition:
 
     def resume(self) -> None:
         """Prepare for the answer to `since`, which repeats lines already read."""
-        self._lines_to_skip = sum(second.count for second in self._seconds.values())
-        self._first_timestamp = self._seconds[min(self._seconds)].first if self._seconds else b""
+        oldest = min(self._seconds, default=b"")
+        is_partial = bool(oldest) and oldest == self._partial_second
+        self._after = _sort_key(self.last) if is_partial else None
+        skipped = 0 if is_partial else sum(second.count for second in self._seconds.values())
+        self._lines_to_skip = skipped
+        self._first_timestamp = self._seconds[oldest].first if oldest else b""
         self.rotated = False
 
     def new_lines(self, lines: list[bytes]) -> list[bytes]:
         """Return the lines not read before; all lines have timestamps."""
-        if not self._lines_to_skip or not lines:
+        if not lines:
             return lines
-        if self._first_timestamp and _sort_key(timestamp_of(lines[0])) != _sort_key(
-            self._first_timestamp
+        if (
+            self._lines_to_skip
+            and self._first_timestamp
+            and _sort_key(timestamp_of(lines[0])) != _sort_key(self._first_timestamp)
         ):
             # The log was rotated and its first lines are gone: only timestamps identify new lines.
             self._lines_to_skip, self.rotated = 0, True
-            newest = _sort_key(self.last)
-            return [line for line in lines if _sort_key(timestamp_of(line)) > newest]
+            self._after = _sort_key(self.last)
         self._first_timestamp = b""
+        if self._after is not None:
+            after = self._after
+            lines = [line for line in lines if _sort_key(timestamp_of(line)) > after]
+            if lines:
+                self._after = None
+            return lines
         count = min(self._lines_to_skip, len(lines))
         self._lines_to_skip -= count
         return lines[count:]
 
     def advance(self, lines: Sequence[bytes]) -> None:
         """Record that these lines, which have timestamps, were read."""
+        if self._partial and not self._seconds:
+            self._partial_second = lines[0][:_SECOND_LENGTH]
         match = _TIMESTAMP.match(lines[-1])
         if match and match[2] != self._zone:
             self._seconds, self._zone = {}, match[2]

@@ -88,7 +88,10 @@ class Tail:
         self._stop = stop or Event()
         self._backoff = Backoff(self._stop)
         position = options.positions.get(source.pod)
-        self._position = ResumePosition.decode(position) if position else ResumePosition()
+        partial = options.tail is not None or options.since_seconds is not None
+        self._position = (
+            ResumePosition.decode(position) if position else ResumePosition(partial=partial)
+        )
         self._splitter = LineSplitter()
         self._stream: Stream | None = None
         self._last_note = ""

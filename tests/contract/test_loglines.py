@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -118,3 +119,32 @@ def test_encoded_position_resumes_without_loss(
         position.advance(new[:count])
         position = ResumePosition.decode(position.encode())
         received += count
+
+
+@pytest.mark.parametrize("fraction", [b"5", b"%d"])
+def test_resume_position_of_tail_returns_later_lines_once(fraction: bytes) -> None:
+    """Lines of one second, with equal or rising timestamps: the tail has the third only."""
+    second = b"2026-11-21T04:47:04."
+    one, two, three = (
+        second + (fraction.replace(b"%d", b"%d" % number)) + b"Z line %d" % number
+        for number in (1, 2, 3)
+    )
+    later = b"2026-11-21T04:47:05.1Z line 4"
+    position = ResumePosition(partial=True)
+    position.advance(position.new_lines([three]))
+    position.resume()
+    received = [
+        line for chunk in ([one], [two, three], [later]) for line in position.new_lines(chunk)
+    ]
+    assert received == [later]
+    assert not position.rotated, "earlier lines of the second were not requested at first"
+
+
+def test_resume_position_rotated_log_skips_old_lines_of_all_chunks() -> None:
+    stamps = [b"2026-11-21T04:47:04.%dZ x" % number for number in range(6)]
+    position = ResumePosition()
+    position.advance(stamps[:4])
+    position.resume()
+    received = [line for line in stamps[1:] for line in position.new_lines([line])]
+    assert received == stamps[4:]
+    assert position.rotated
