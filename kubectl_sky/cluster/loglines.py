@@ -53,7 +53,7 @@ class LineSplitter:
 
 @dataclass
 class _SecondCount:
-    count: int
+    count: int  # 0 is not known: reading began within this second
     first: bytes  # timestamp of its first line
 
 
@@ -66,7 +66,6 @@ class ResumePosition:
 
     def __init__(self, *, partial: bool = False) -> None:
         self._partial = partial
-        self._partial_second = b""
         self._after: tuple[bytes, bytes] | None = None  # skip the lines up to this timestamp
         self._seconds: dict[bytes, _SecondCount] = {}  # the newest two seconds
         self._zone = b""
@@ -107,10 +106,10 @@ class ResumePosition:
     def resume(self) -> None:
         """Prepare for the answer to `since`, which repeats lines already read."""
         oldest = min(self._seconds, default=b"")
-        is_partial = bool(oldest) and oldest == self._partial_second
+        is_partial = bool(oldest) and not self._seconds[oldest].count
         self._after = _sort_key(self.last) if is_partial else None
-        skipped = 0 if is_partial else sum(second.count for second in self._seconds.values())
-        self._lines_to_skip = skipped
+        counts = [second.count for second in self._seconds.values()]
+        self._lines_to_skip = 0 if is_partial else sum(counts)
         self._first_timestamp = self._seconds[oldest].first if oldest else b""
         self.rotated = False
 
@@ -139,18 +138,19 @@ class ResumePosition:
 
     def advance(self, lines: Sequence[bytes]) -> None:
         """Record that these lines, which have timestamps, were read."""
-        if self._partial and not self._seconds:
-            self._partial_second = lines[0][:_SECOND_LENGTH]
         match = _TIMESTAMP.match(lines[-1])
         if match and match[2] != self._zone:
             self._seconds, self._zone = {}, match[2]
         for second, count in Counter([line[:_SECOND_LENGTH] for line in lines]).items():
             existing = self._seconds.get(second)
             if existing:
-                existing.count += count
+                existing.count += count if existing.count else 0
             else:
                 first = next(line for line in lines if line.startswith(second))
-                self._seconds[second] = _SecondCount(count, timestamp_of(first))
+                is_partial = self._partial and not self._seconds
+                self._seconds[second] = _SecondCount(
+                    0 if is_partial else count, timestamp_of(first)
+                )
         for second in sorted(self._seconds)[:-2]:
             del self._seconds[second]
         self.last = max(self.last, timestamp_of(lines[-1]), key=_sort_key)

@@ -62,6 +62,11 @@ class LogOptions:
     previous: bool = False
     positions: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether a log may be read from within a second on."""
+        return self.tail is not None or self.since_seconds is not None
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -88,9 +93,10 @@ class Tail:
         self._stop = stop or Event()
         self._backoff = Backoff(self._stop)
         position = options.positions.get(source.pod)
-        partial = options.tail is not None or options.since_seconds is not None
         self._position = (
-            ResumePosition.decode(position) if position else ResumePosition(partial=partial)
+            ResumePosition.decode(position)
+            if position
+            else ResumePosition(partial=options.is_partial)
         )
         self._splitter = LineSplitter()
         self._stream: Stream | None = None

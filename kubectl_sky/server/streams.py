@@ -181,14 +181,17 @@ def _key(pod: str) -> str:
 class _EventOutput(UI):
     """Log lines and notes as events; the id of each is the position in all logs after it."""
 
-    def __init__(self, put: Put, positions: Mapping[str, str]) -> None:
+    def __init__(self, put: Put, options: LogOptions) -> None:
+        positions = options.positions
         self._put = put
+        self._is_partial = options.is_partial
         self._positions = {pod: ResumePosition.decode(text) for pod, text in positions.items()}
         self._ids = {pod: f"{_key(pod)}:{text}" for pod, text in positions.items()}
 
     def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
         """Send lines, which begin with their timestamps."""
-        position = self._positions.setdefault(origin.pod, ResumePosition())
+        new = ResumePosition(partial=self._is_partial)
+        position = self._positions.setdefault(origin.pod, new)
         self._ids.setdefault(origin.pod, "")
         events: list[bytes] = []
         size = 0
@@ -281,17 +284,17 @@ def logs(
     positions = cursor.by_pod(target)
 
     def produce(put: Put, stop: Event) -> None:
-        output: UI = (
-            _EventOutput(put, positions)
-            if is_events
-            else _TextOutput(put, Form(stamped=query.timestamps))
-        )
         options = LogOptions(
             follow=query.follow,
             tail=query.tail,
             since_seconds=query.since_seconds,
             timestamps=is_events or query.timestamps,
             positions=positions,
+        )
+        output: UI = (
+            _EventOutput(put, options)
+            if is_events
+            else _TextOutput(put, Form(stamped=query.timestamps))
         )
         selected = LogRequest(options, ranks=query.rank, stop=stop)
         end: dict[str, object] = {"state": "completed"}

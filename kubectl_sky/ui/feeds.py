@@ -171,7 +171,8 @@ class LogFeed(UI):
 
     def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
         """Keep log lines, which begin with their times."""
-        self._positions.setdefault(origin.pod, ResumePosition()).advance(list(lines))
+        position = self._positions.setdefault(origin.pod, ResumePosition(partial=True))
+        position.advance(list(lines))
         limit = _MAX_TIME_BYTES + MAX_LINE_BYTES  # a line may have a mebibyte
         self._keep([(origin, line[:limit]) for line in lines])
 

@@ -121,8 +121,9 @@ def test_encoded_position_resumes_without_loss(
         received += count
 
 
+@pytest.mark.parametrize("encoded", [False, True])
 @pytest.mark.parametrize("fraction", [b"5", b"%d"])
-def test_resume_position_of_tail_returns_later_lines_once(fraction: bytes) -> None:
+def test_resume_position_of_tail_returns_later_lines_once(fraction: bytes, encoded: bool) -> None:
     """Lines of one second, with equal or rising timestamps: the tail has the third only."""
     second = b"2026-11-21T04:47:04."
     one, two, three = (
@@ -132,6 +133,7 @@ def test_resume_position_of_tail_returns_later_lines_once(fraction: bytes) -> No
     later = b"2026-11-21T04:47:05.1Z line 4"
     position = ResumePosition(partial=True)
     position.advance(position.new_lines([three]))
+    position = ResumePosition.decode(position.encode()) if encoded else position
     position.resume()
     received = [
         line for chunk in ([one], [two, three], [later]) for line in position.new_lines(chunk)
