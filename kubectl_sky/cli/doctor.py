@@ -111,23 +111,11 @@ def format_verdict(verdict: "Verdict") -> str:
 
 
 def _format_cause(finding: "Finding", nodes: int) -> list[str]:
-    prefix = f"{_ranks(finding.ranks)}: " if finding.ranks and nodes > 1 else ""
     columns = shutil.get_terminal_size((_COLUMNS, 24)).columns  # not a terminal: _COLUMNS
     width = min(_COLUMNS, max(columns, _MIN_COLUMNS)) - 12
-    cause = textwrap.wrap(f"{prefix}{finding.what}", width, break_on_hyphens=False)
+    cause = textwrap.wrap(finding.cause(nodes), width, break_on_hyphens=False)
     advice = textwrap.wrap(f"next: {finding.then}", width, break_on_hyphens=False)
     return [f"{'':<12}{line}" for line in [*cause, *advice]]
-
-
-def _ranks(ranks: tuple[int, ...]) -> str:
-    """Format ranks as ranges: `node-0 to node-3, node-7`."""
-    spans: list[list[int]] = []
-    for rank in ranks:
-        if spans and rank == spans[-1][-1] + 1:
-            spans[-1] = [spans[-1][0], rank]
-        else:
-            spans.append([rank])
-    return ", ".join(" to ".join(f"node-{rank}" for rank in span) for span in spans)
 
 
 def _format_check(check: "ClusterCheck") -> str:

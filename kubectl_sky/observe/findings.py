@@ -70,6 +70,10 @@ class Finding:
         text = ": ".join(parts)
         return text if len(text) <= _MAX_CUT_HEADLINE else f"{text[: _MAX_CUT_HEADLINE - 1]}…"
 
+    def cause(self, num_nodes: int) -> str:
+        """What is wrong, and in a task of several nodes on which of them."""
+        return f"{_spans(self.ranks)}: {self.what}" if self.ranks and num_nodes > 1 else self.what
+
     def as_json(self) -> dict[str, object]:
         """Return the finding as JSON values."""
         return {
@@ -80,6 +84,17 @@ class Finding:
             "nodes": list(self.ranks),
             "evidence": self.evidence,
         }
+
+
+def _spans(ranks: tuple[int, ...]) -> str:
+    """Format ranks as ranges: `node-0 to node-3, node-7`."""
+    spans: list[list[int]] = []
+    for rank in ranks:
+        if spans and rank == spans[-1][-1] + 1:
+            spans[-1] = [spans[-1][0], rank]
+        else:
+            spans.append([rank])
+    return ", ".join(" to ".join(f"node-{rank}" for rank in span) for span in spans)
 
 
 class _Words(dict[str, str]):

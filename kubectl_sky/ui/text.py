@@ -110,7 +110,5 @@ def verdict_text(verdict: Verdict) -> Group:
 
 
 def _cause(finding: Finding, nodes: int) -> list[Padding]:
-    ranks = ", ".join(f"node-{rank}" for rank in finding.ranks) if nodes > 1 else ""
-    cause = f"{ranks}: {finding.what}" if ranks else finding.what
-    lines = Text(one_line(cause)), Text(one_line(f"next: {finding.then}"), "italic")
+    lines = Text(one_line(finding.cause(nodes))), Text(one_line(f"next: {finding.then}"), "italic")
     return [Padding(line, (0, 0, 0, 4)) for line in lines]
