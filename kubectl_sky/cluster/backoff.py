@@ -1,7 +1,7 @@
 """Retry with exponential backoff while the API server is unreachable."""
 
-import random
 from collections.abc import Callable
+from random import SystemRandom
 from threading import Event
 from time import monotonic
 from typing import TypeVar
@@ -54,7 +54,7 @@ class Backoff:
 
     def pause(self) -> None:
         """Wait before the next retry; setting `stop` ends the wait."""
-        self._stop.wait(self._delay * random.uniform(0.8, 1.2))
+        self._stop.wait(self._delay * SystemRandom().uniform(0.8, 1.2))
         self._delay = min(self._delay * 2, _MAX_DELAY_SECONDS)
 
 

@@ -1,10 +1,10 @@
 """Read one container's log to its end, across reconnects, each line exactly once."""
 
-import random
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from random import SystemRandom
 from threading import Event
 from time import monotonic
 
@@ -276,7 +276,7 @@ class Tail:
 
 def _silence_timeout() -> float:
     """Return a timeout with jitter, so that many quiet logs reconnect in turn."""
-    return _SILENCE_SECONDS * random.uniform(0.8, 1.2)
+    return _SILENCE_SECONDS * SystemRandom().uniform(0.8, 1.2)
 
 
 def has_terminated(pod: Json, container: str) -> bool:
