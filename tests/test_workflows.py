@@ -96,7 +96,8 @@ def test_release_notes_of_unknown_version_fail(version: str) -> None:
 
 @pytest.mark.parametrize("target", ["dist", "packages"])
 def test_make_target_of_release_leaves_venv_alone(target: str) -> None:
-    command = ["make", "--dry-run", target, f"PYTHON={sys.executable}"]
+    # `make test` runs these tests, and a make below another one prints the folder it enters.
+    command = ["make", "--no-print-directory", "--dry-run", target, f"PYTHON={sys.executable}"]
     planned = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert planned.stdout.startswith(".ci/isolated.sh ")
     assert " .venv" not in planned.stdout.replace(sys.executable, "PYTHON")
