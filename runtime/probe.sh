@@ -1,9 +1,10 @@
-# The lines above set url, timeout, method, data and the headers. Prints why the request has failed.
+# The lines above set url, timeout, method, data, private and the headers. Prints why the request has failed, in an Event
+# of the pod: never a header. Redirects are not followed, as they may lead to another host; as for the kubelet, they are success.
 unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY # the address is the pod's own
 curl_() {
   for header; do set -- "$@" -H "$header"; shift; done
-  [ "$method" = GET ] || set -- "$@" --data-binary "$data"
-  curl -fsS -o /dev/null --max-time "$timeout" "$@" "$url"
+  [ "$method" = GET ] || set -- "$@" --data-raw "$data" # with --data-binary, @FILE is a file
+  curl -fsS --globoff -o /dev/null --max-time "$timeout" "$@" "$url"
 }
 python_() {
   "$python" -c '
@@ -26,15 +27,33 @@ except Exception as error:
 wget_() {
   for header; do set -- "$@" --header "$header"; shift; done
   [ "$method" = GET ] || set -- "$@" --post-data "$data"
-  wget -q -O /dev/null "$@" "$url" # follows redirects; the kubelet ends it in time; -T crashes some versions of BusyBox
+  if [ -z "$gnu" ]; then
+    wget -q -O /dev/null "$@" "$url" # the kubelet ends it in time; -T crashes some versions of BusyBox
+    return
+  fi
+  message=$(LC_ALL=C wget -nv -O /dev/null --max-redirect=0 --tries=1 "$@" "$url" 2>&1) && return
+  case $message in *"redirections exceeded"*) return 0 ;; esac
+  echo "$message"
+  return 1
 }
+for header; do
+  case $header in *[[:cntrl:]]*)
+    echo "a header of readiness_probe has a control character: does its secret end with a newline?"
+    exit 1
+    ;;
+  esac
+done
 python=$(command -v python3 || command -v python)
+case $(wget --help 2> /dev/null) in *--max-redirect*) gnu=yes ;; *) gnu= ;; esac
 if command -v curl > /dev/null; then
   curl_ "$@"
 elif [ -n "$python" ]; then
   python_ "$@"
-elif command -v wget > /dev/null; then
+elif [ -n "$gnu" ] || { [ -z "$private" ] && command -v wget > /dev/null; }; then
   wget_ "$@"
+elif [ -n "$private" ]; then
+  echo "the image has no curl, python3 or GNU wget to send the headers or secrets of readiness_probe: the wget of BusyBox follows redirects"
+  exit 1
 else
   echo "the image has no curl, python3 or wget to send the $method request of readiness_probe"
   exit 1

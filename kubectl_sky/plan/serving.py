@@ -185,9 +185,13 @@ def _scaling(service: Service, requests_cpu: bool, settings: Settings) -> Scalin
 
 def _needs_script(probe: Probe) -> bool:
     """Return whether the kubelet cannot send the request: it POSTs, or needs a secret's value."""
-    return probe.data is not None or any(
+    return probe.data is not None or _has_secret(probe)
+
+
+def _has_secret(probe: Probe) -> bool:
+    return any(
         match[1] in probe.secrets
-        for text in probe.headers.values()
+        for text in (*probe.headers.values(), probe.data or "")
         for match in _REFERENCE.finditer(text)
     )
 
@@ -206,6 +210,7 @@ def probe_script(service: Service | None) -> dict[str, str]:
         f"timeout={max(math.ceil(probe.timeout), 1)}",
         f"method={'GET' if probe.data is None else 'POST'}",
         f"data={_quoted(probe.data or '', probe)}",
+        f"private={'yes' if probe.headers or _has_secret(probe) else ''}",
         f"set -- {' '.join(_quoted(f'{name}: {text}', probe) for name, text in headers.items())}",
     ]
     return {_SCRIPT: "\n".join(lines) + "\n" + assets.read("runtime", _SCRIPT)}

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -197,7 +198,7 @@ class Server(BaseHTTPRequestHandler):
 @pytest.fixture
 def port() -> Iterator[int]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
-    thread = Thread(target=server.serve_forever, daemon=True)
+    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield server.server_port
     server.shutdown()
@@ -205,71 +206,116 @@ def port() -> Iterator[int]:
     thread.join()
 
 
-@pytest.fixture(params=["curl", "python3", "busybox wget", "nothing"])
-def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+@dataclass(frozen=True)
+class Tool:
     """A PATH with one program that can send requests."""
+
+    name: str
+    path: str
+
+    @property
+    def keeps_secrets(self) -> bool:
+        return self.name in ("curl", "python3", "wget")
+
+
+@pytest.fixture(params=["curl", "python3", "wget", "busybox wget", "nothing"])
+def tool(request: pytest.FixtureRequest, tmp_path: Path) -> Tool:
     program, _, applet = request.param.partition(" ")
     found = shutil.which(program) if program != "python3" else Path(sys.executable).resolve()
-    where = str(found or "")
-    if program != "nothing" and not where:
+    if program != "nothing" and not found:
         pytest.skip(f"no {program} on this machine")
     folder = tmp_path / "bin"
     folder.mkdir()
-    if program != "nothing":
-        (folder / (applet or program)).symlink_to(where)
-    return str(folder)
+    if found:
+        (folder / (applet or program)).symlink_to(found)
+    return Tool(request.param, str(folder))
 
 
 HOSTILE = 'it\'s "$HOME" `id` $(id) \\ é'
 
 
-def test_probe_script_sends_the_request_with_any_tool(path: str, port: int, tmp_path: Path) -> None:
-    """Only secrets are inserted; anything else is sent as it is written."""
-    probe = {"path": "/a b?c=$1", "post_data": {"say": HOSTILE, "t": "$TOKEN"}}
-    probe["headers"] = {"Authorization": "Bearer ${TOKEN}"}
+def run_probe(
+    folder: str, port: int, tmp_path: Path, secret: str = "", **probe: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run the script of a probe in an image with the programs of a folder."""
     data = {"run": "x", "secrets": {"TOKEN": "dummy"}}
-    data |= {"service": {"readiness_probe": probe, "ports": port}}
-    document = make_document(data)
+    document = make_document(data | {"service": {"readiness_probe": probe, "ports": port}})
     (script,) = probe_script(service_of(document, Flags())).values()
+    assert not secret or secret not in script
     (tmp_path / "probe.sh").write_text(script)
     proxy = "http://127.0.0.1:9"  # that listens nowhere
-    environment = {"PATH": path, "TOKEN": "s3 'cr3t", "http_proxy": proxy, "all_proxy": proxy}
-    done = subprocess.run(
-        ["/bin/sh", str(tmp_path / "probe.sh")], env=environment, capture_output=True, text=True
+    environment = {"PATH": folder, "TOKEN": secret, "http_proxy": proxy, "all_proxy": proxy}
+    Server.asked = ("", "", "", "")
+    return subprocess.run(
+        ["/bin/sh", str(tmp_path / "probe.sh")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
     )
-    assert "cr3t" not in script and "cr3t" not in done.stdout + done.stderr
-    if not list(Path(path).iterdir()):
-        assert done.returncode == 1 and "no curl, python3 or wget" in done.stdout
+
+
+def test_probe_script_sends_the_request_with_any_tool(
+    tool: Tool, port: int, tmp_path: Path
+) -> None:
+    """Only secrets are inserted; anything else is sent as it is written."""
+    done = run_probe(
+        tool.path,
+        port,
+        tmp_path,
+        "s3 'cr3t",
+        path="/a b[1]?c=$1",
+        post_data={"say": HOSTILE, "t": "$TOKEN"},
+        headers={"Authorization": "Bearer ${TOKEN}"},
+    )
+    assert "cr3t" not in done.stdout + done.stderr
+    if not tool.keeps_secrets:
+        assert done.returncode == 1 and "no curl, python3 or GNU wget" in done.stdout
+        assert Server.asked[0] == ""
         return
     assert done.returncode == 0, done.stderr
     body = json.dumps({"say": HOSTILE, "t": "$TOKEN"}).replace("$TOKEN", "s3 'cr3t")
-    assert Server.asked == ("POST", "/a%20b?c=$1", "Bearer s3 'cr3t", body)
+    assert Server.asked == ("POST", "/a%20b[1]?c=$1", "Bearer s3 'cr3t", body)
 
 
-def test_probe_script_fails_with_the_status(path: str, port: int, tmp_path: Path) -> None:
-    probe = {"path": "/", "post_data": '"fail"'}
-    document = make_document({"run": "x", "service": {"readiness_probe": probe, "ports": port}})
-    (script,) = probe_script(service_of(document, Flags())).values()
-    (tmp_path / "probe.sh").write_text(script)
-    done = subprocess.run(
-        ["/bin/sh", str(tmp_path / "probe.sh")], env={"PATH": path}, capture_output=True, text=True
-    )
+def test_probe_script_without_secrets_is_sent_by_any_tool(
+    tool: Tool, port: int, tmp_path: Path
+) -> None:
+    done = run_probe(tool.path, port, tmp_path, path="/", post_data="@probe.sh")
+    if tool.name == "nothing":
+        assert done.returncode == 1 and "no curl, python3 or wget" in done.stdout
+        return
+    assert done.returncode == 0, done.stderr
+    assert Server.asked == ("POST", "/", "", "@probe.sh"), "not the content of the file"
+
+
+def test_probe_script_fails_with_the_status(tool: Tool, port: int, tmp_path: Path) -> None:
+    done = run_probe(tool.path, port, tmp_path, path="/", post_data='"fail"')
     assert done.returncode != 0 and done.stdout + done.stderr
 
 
-def test_probe_script_does_not_follow_redirects(path: str, port: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", ["\n", "\r", "\nX-Admin: yes"])
+def test_probe_script_of_secret_with_control_character_fails_without_its_value(
+    tool: Tool, port: int, tmp_path: Path, end: str
+) -> None:
+    """What fails is shown in an Event of the pod."""
+    headers = {"Authorization": "Bearer $TOKEN"}
+    done = run_probe(tool.path, port, tmp_path, "s3cr3t" + end, path="/", headers=headers)
+    assert done.returncode == 1 and Server.asked[0] == ""
+    assert "s3cr3t" not in done.stdout + done.stderr
+    if tool.keeps_secrets:
+        assert "does its secret end with a newline?" in done.stdout
+
+
+def test_probe_script_does_not_follow_redirects(tool: Tool, port: int, tmp_path: Path) -> None:
     """Another server must not get the header. As for the kubelet, a redirect is an answer."""
-    if not {item.name for item in Path(path).iterdir()} & {"curl", "python3"}:
-        pytest.skip("wget of BusyBox always follows redirects")
-    probe = {"path": "/", "post_data": "moved", "headers": {"Authorization": "x"}}
-    document = make_document({"run": "x", "service": {"readiness_probe": probe, "ports": port}})
-    (script,) = probe_script(service_of(document, Flags())).values()
-    (tmp_path / "probe.sh").write_text(script)
-    done = subprocess.run(
-        ["/bin/sh", str(tmp_path / "probe.sh")], env={"PATH": path}, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert Server.asked[1] == "/"
+    headers = {"Authorization": "x"}
+    done = run_probe(tool.path, port, tmp_path, path="/", post_data="moved", headers=headers)
+    if tool.keeps_secrets:
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert Server.asked[1] == "/"
+    else:
+        assert done.returncode == 1 and Server.asked[1] == ""
 
 
 RAY = {"ports": 8000, "image_id": "rayproject/ray:2.55.1", "accelerators": "A100:1"}
