@@ -50,6 +50,7 @@ print(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())' < "$2")
 
 unpack() { # NUMBER FOLDER
   folder "$2" || fail 1 "the image's user cannot write to $2; a path below ~/ can always be written"
+  case $2 in "$KUBECTL_SKY_FILES"/*) ;; *) rm -f "$KUBECTL_SKY_FILES/arrived-$1" ;; esac # in a folder of an earlier container
   echo "$2" > "$KUBECTL_SKY_FILES/wanted-$1"
   if [ -e "$dir/files-$1-000" ]; then
     copy=$KUBECTL_SKY_FILES/copy-$1 # the volume may change meanwhile
@@ -61,6 +62,9 @@ unpack() { # NUMBER FOLDER
   wait_for_upload "$1" "$2"
 }
 
+# The volume of an earlier container that was restarted.
+rm -f "$KUBECTL_SKY_FILES"/wanted-* "$KUBECTL_SKY_FILES"/failed-*
+rmdir "$KUBECTL_SKY_FILES"/coming-* 2> /dev/null
 [ ! -f "$dir/files.txt" ] || while IFS= read -r line; do
   target=${line#* }
   case $target in

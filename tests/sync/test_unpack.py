@@ -133,3 +133,30 @@ def test_unpack_second_upload_waits_for_first(tmp_path: Path, whole: bool) -> No
     said, _ = other.communicate(packed(), timeout=30)
     assert (said, other.returncode) == (b"arrived\n" if whole else b"send\n", 0)
     assert (pod.place / "x y").read_text() == "hello"
+
+
+@pytest.mark.parametrize("stale", ["arrived-000", "failed-000", "coming-000/"])
+def test_entry_of_restarted_container_unpacks_files_again(tmp_path: Path, stale: str) -> None:
+    """The volume outlives the container of a service; the folders of the image do not."""
+    scripts, room, home = (tmp_path / name for name in ("scripts", "room", "home"))
+    for folder in (scripts, room, home):
+        folder.mkdir()
+    for name in ("entry.sh", "files.sh", "unpack.sh"):
+        (scripts / name).write_text(assets.read("runtime", name))
+    (scripts / "files.txt").write_text("000 ~/sky_workdir\n")
+    (scripts / "files-000-000").write_bytes(packed())
+    (scripts / "run.sh").write_text("cat 'x y'\n")
+    (room / "wanted-000").write_text(f"{home}/sky_workdir\n")
+    if stale.endswith("/"):
+        (room / stale).mkdir()
+    else:
+        (room / stale).write_text("of an earlier container\n")
+    path = os.environ["PATH"]
+    done = subprocess.run(
+        ["/bin/sh", str(scripts / "entry.sh")],
+        env={"PATH": path, "HOME": str(home), "KUBECTL_SKY_FILES": str(room), "POD_IP": "10.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=15,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hello", "")
