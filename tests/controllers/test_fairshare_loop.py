@@ -457,3 +457,89 @@ def test_invented_users_get_a_limited_number_of_classes(
     world.group("alice", "Running")
     world.once()
     assert world.numbers() == (990, 0, 1), "existing classes still work"
+
+
+@pytest.fixture
+def full(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A queue whose two classes, of alice and bob, make it full; nothing uses them any more."""
+    monkeypatch.setattr(decide, "MAX_CLASSES", 2)
+    for user in ("bob", "alice"):
+        world.group(user, "Running", user=user, priorityClassName=class_name(QUEUE, user))
+        world.once()
+        world.now += 1
+    for user in ("bob", "alice"):
+        world.delete_group(user)
+        world.once()
+        world.now += 1
+    return world
+
+
+def classes(world: World) -> set[str]:
+    names = [text for text in world.cluster.names() if text.startswith("priorityclasses ")]
+    return {text.split()[1] for text in names}
+
+
+def new_class(world: World, user: str) -> str:
+    """Let a new user have a PodGroup; return the name of the class that it needs."""
+    name = class_name(QUEUE, user)
+    world.group(user, user=user, priorityClassName=name)
+    world.once()
+    return name
+
+
+def test_full_queue_deletes_class_unused_for_longest(full: World) -> None:
+    full.now += POLICY.recovery_interval
+    full.once()
+    assert classes(full) == {ALICE, class_name(QUEUE, "bob")}, "not before another one is needed"
+    carol = new_class(full, "carol")
+    assert classes(full) == {ALICE, carol}
+    dave = new_class(full, "dave")
+    assert classes(full) == {carol, dave}
+    full.group("alice", "Running")
+    full.once()
+    assert classes(full) == {carol, dave} and full.events() == ["PodGroup TooManyClasses"]
+
+
+def test_full_queue_keeps_class_with_count_or_pod_group_or_of_others(full: World) -> None:
+    """A class may be needed, or have to be paid for, or have been taken out of fair share."""
+    bob = class_name(QUEUE, "bob")
+    assert new_class(full, "carol") not in classes(full), "finished PodGroups lower both values"
+    full.now += POLICY.recovery_interval
+    full.group("b", user="eve", priorityClassName=bob)  # not counted, but it uses the class
+    item = full.priority_class()
+    full.cluster.put(item | {"metadata": item["metadata"] | {"labels": {}}})
+    full.once()
+    assert {ALICE, bob} < classes(full), "the class of alice no longer counts for the limit"
+    assert not any(text.startswith("delete priorityclasses") for text in full.cluster.writes[-3:])
+
+
+def test_full_queue_keeps_class_that_changed_since_it_was_read(full: World) -> None:
+    full.now += POLICY.recovery_interval
+    bob = class_name(QUEUE, "bob")
+    full.cluster.before(
+        f"delete priorityclasses {bob}",
+        lambda: full.cluster.change(kinds.PRIORITY_CLASS, bob, description="kept"),
+    )
+    new_class(full, "carol")
+    assert full.priority_class(bob)["description"] == "kept"
+
+
+def test_class_deleted_from_full_queue_is_created_again_without_loss(full: World) -> None:
+    full.now += POLICY.recovery_interval
+    new_class(full, "carol")
+    full.delete_group("carol")
+    full.group("b", "Running", user="bob", priorityClassName=class_name(QUEUE, "bob"))
+    full.once()
+    assert full.numbers(class_name(QUEUE, "bob")) == (990, 0, 1)
+    assert full.journal() == []
+
+
+def test_full_queue_ignores_unused_classes_that_settings_list(world: World) -> None:
+    policy = Policy(base=1000, penalty=10, classes=("high",))
+    world.policies = {QUEUE: policy}
+    world.put_class("high", 5000)
+    world.once()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decide, "MAX_CLASSES", 0)
+        new_class(world, "carol")
+    assert classes(world) == {"high"}

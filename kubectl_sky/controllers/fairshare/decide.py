@@ -1,8 +1,9 @@
-"""Decide which PriorityClasses are to be created or changed. Pure."""
+"""Decide which PriorityClasses are to be created, changed or deleted. Pure."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from typing import Any
 
 from kubectl_sky import kinds
@@ -56,9 +57,10 @@ class Change:
 
 @dataclass
 class Decision:
-    """Changes, Events, and the time of the next recovery in seconds, or None."""
+    """Changes, classes to delete, Events, and the time of the next recovery in seconds, or None."""
 
     changes: list[Change] = field(default_factory=list)
+    deletions: list[Json] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
     next_recovery: int | None = None
 
@@ -69,6 +71,39 @@ class Decision:
         if state.count:
             recovery = state.since + policy.recovery_interval
             self.next_recovery = min(recovery, self.next_recovery or recovery)
+
+    def delete(self, item: Json) -> None:
+        """Delete a class instead of changing it."""
+        self.changes = [change for change in self.changes if change.existing is not item]
+        self.deletions.append(item)
+
+
+@dataclass
+class _Created:
+    """The classes of a queue that we created: their number, and those that nothing needs.
+
+    Nothing needs a class that no PodGroup names and whose value is its base: if it is created
+    again, it is the same. A heap, by the time since when.
+    """
+
+    count: int = 0
+    unneeded: list[tuple[int, str, Json]] = field(default_factory=list)
+
+    def add(self, item: Json, used: list[PodGroup], state: State) -> None:
+        """Add a class that exists."""
+        self.count += 1
+        if not used and not state.weight:
+            heappush(self.unneeded, (state.since, item["metadata"]["name"], item))
+
+    def reserve(self, decision: Decision) -> bool:
+        """Return whether another class may be created; in a full queue, delete one for it."""
+        if self.count >= MAX_CLASSES:
+            if not self.unneeded:
+                return False
+            decision.delete(heappop(self.unneeded)[-1])
+            self.count -= 1
+        self.count += 1
+        return True
 
 
 @dataclass(frozen=True)
@@ -97,7 +132,8 @@ def decide(
     policies: Mapping[str, Policy], classes: Iterable[Json], groups: Iterable[PodGroup], now: int
 ) -> Decision:
     """Compare all PriorityClasses with all PodGroups, at a time in seconds."""
-    decision, by_class, created = Decision(), defaultdict(list), Counter[str]()
+    decision, by_class = Decision(), defaultdict(list)
+    created: dict[str, _Created] = defaultdict(_Created)  # by queue
     for group in groups:
         by_class[group.priority_class].append(group)
     by_class.pop("", None)
@@ -105,8 +141,9 @@ def decide(
         used = by_class.pop(item["metadata"]["name"], [])
         managed = _managed(item, policies)
         if managed:
-            created[managed.queue] += managed.owner is not None
-            _update(decision, item, managed, used, now)
+            state = _update(decision, item, managed, used, now)
+            if managed.owner is not None:
+                created[managed.queue].add(item, used, state)
         elif any(_owner_by_name(group, policies) for group in used):
             message = f"not changed: it lacks the label {LABEL}={OWNED} and its annotations"
             decision.remarks.append(Remark(_about(item), "NotManaged", message))
@@ -134,7 +171,8 @@ def _managed(item: Json, policies: Mapping[str, Policy]) -> _Managed | None:
 
 def _update(
     decision: Decision, item: Json, managed: _Managed, used: list[PodGroup], now: int
-) -> None:
+) -> State:
+    """Add a change of an existing class, if there is one; return its state."""
     policy, stored = managed.policy, State.read(item)
     groups = _counted(decision, managed, used)
     owned = managed.owner is not None
@@ -153,6 +191,7 @@ def _update(
         decision.remarks.append(Remark(_about(item), "PriorityClassEdited", message))
     marker = OWNED if owned else LISTED
     decision.add(_manifest(item, marker, managed.queue, state, policy), item, state, policy)
+    return state
 
 
 def _counted(decision: Decision, managed: _Managed, used: list[PodGroup]) -> list[PodGroup]:
@@ -178,20 +217,16 @@ def _create(
     policies: Mapping[str, Policy],
     used: list[PodGroup],
     now: int,
-    created: Counter[str],
+    created: Mapping[str, _Created],
 ) -> None:
-    """Create a missing class that is ours by its name, as far as PodGroups of the owner use it.
-
-    `created` counts our classes of each queue.
-    """
+    """Create a missing class that is ours by its name, as far as PodGroups of the owner use it."""
     for group in used:
         owner = _owner_by_name(group, policies)
-        if owner and created[group.queue] >= MAX_CLASSES:
+        if owner and not created[group.queue].reserve(decision):
             message = f'not created: queue "{group.queue}" has {MAX_CLASSES:,} PriorityClasses'
             decision.remarks.append(Remark(_about_group(group), "TooManyClasses", message))
             return
         if owner:
-            created[group.queue] += 1
             policy = policies[group.queue]
             groups = _counted(decision, _Managed(group.queue, owner, policy), used)
             state = State(policy.base, since=now).observed(groups, policy, now)

@@ -126,6 +126,9 @@ class Loop:
         decision = self._decide()
         for remark in decision.remarks:
             self._send(remark)
+        for item in decision.deletions:
+            _LOG.info("%s: deleted, as nothing uses it", item["metadata"]["name"])
+            self._try(partial(objects.delete_unchanged, self._session, item), errors)
         for change in decision.changes:
             if self._stopped.is_set():
                 break
