@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_sky.cli import commands, options, output
-from kubectl_sky.errors import Problem
+from kubectl_sky.errors import ClusterError, Problem, SkyError, UserError
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.check import Report
-    from kubectl_sky.errors import SkyError
 
 
 @commands.command(
@@ -53,8 +52,8 @@ def command(
     yet. It does not change the exit code.
 
     --live also asks the cluster, as submit does: GPUs, queues, volumes, quotas, your rights, and
-    admission by server-side dry runs. It exits with 3 if only the cluster refuses a file. The
-    connection options are those of --live. (--cluster NAME is kubectl's.)
+    admission by server-side dry runs. It exits with 3 if only the cluster refuses a file, or does
+    not answer. The connection options are those of --live. (--cluster NAME is kubectl's.)
     """
     from kubectl_sky.actions.check import check
 
@@ -68,13 +67,14 @@ def command(
         output.notes(danger for report in reports for danger in report.review.reported)
     live = _check_live(reports, cluster) if flags["live"] else _Live()
     code = code or live.exit_code
+    if not form:
+        output.problems(live.problems)
+    if live.error and code != 2:
+        raise live.error
     if form:
-        problems = [*problems, *live.problems]
-        result = {"valid": not code, "problems": [problem.as_json() for problem in problems]}
-        result |= _details(reports, live, flags)
+        result = {"valid": not code} | _details(reports, [*problems, *live.problems], live, flags)
         output.out(output.document("Validation", result, form))
         return code
-    output.problems(live.problems)
     output.notes(live.notes)
     for report in reports if flags["compat"] else []:
         output.out(_format_comparison(report))
@@ -84,22 +84,31 @@ def command(
 
 
 def _details(
-    reports: "Sequence[Report]", live: "_Live", flags: Mapping[str, bool]
+    reports: "Sequence[Report]",
+    problems: Sequence[Problem],
+    live: "_Live",
+    flags: Mapping[str, bool],
 ) -> dict[str, object]:
-    """Return what a program can read beside the problems."""
-    dangers = [danger.as_json() for report in reports for danger in report.review.dangers]
-    details: dict[str, object] = {"dangers": dangers}
+    """Return the problems, and what else a program can read."""
+    details: dict[str, object] = {
+        "problems": [problem.as_json() for problem in problems],
+        "dangers": [danger.as_json() for report in reports for danger in report.review.dangers],
+    }
     details |= {"compat": [_compat(report) for report in reports]} if flags["compat"] else {}
     return details | ({"notes": live.notes} if flags["live"] else {})
 
 
 @dataclass(frozen=True)
 class _Live:
-    """What the cluster refuses, notes on the remaining files, and the exit code of submit."""
+    """What the cluster refuses, notes on the remaining files, and the exit code of submit.
+
+    `error` is why the cluster did not answer.
+    """
 
     problems: Sequence[Problem] = ()
     notes: Sequence[str] = ()
     exit_code: int = 0
+    error: SkyError | None = None
 
 
 def _check_live(reports: "Sequence[Report]", cluster: options.ClusterFlags) -> _Live:
@@ -111,6 +120,7 @@ def _check_live(reports: "Sequence[Report]", cluster: options.ClusterFlags) -> _
     from kubectl_sky.actions.ui import Collected
 
     problems, notes, codes = list[Problem](), list[str](), [0]
+    unanswered: SkyError | None = None
     for report in reports:
         if not report.task_file:
             if not report.erroneous:
@@ -119,16 +129,21 @@ def _check_live(reports: "Sequence[Report]", cluster: options.ClusterFlags) -> _
         file = report.task_file.entries[0].document.file
         source = Source(report.file, Overrides(), os.environ, sys.stdin.buffer)
         ui = Collected()
-        for error in refusals(
-            report.task_file, submit.Options(source, cluster.flags(), cluster.user), ui
-        ):
-            problems += error.problems or _of_file(file, error)
-            codes.append(error.exit_code)
+        try:
+            options_ = submit.Options(source, cluster.flags(), cluster.user)
+            refused = refusals(report.task_file, options_, ui)
+        except (ClusterError, UserError) as error:
+            unanswered = error
+            notes.append(f"warning: not checked against the cluster: {error}")
+            break
+        for refusal in refused:
+            problems += refusal.problems or _of_file(file, refusal)
+            codes.append(refusal.exit_code)
         notes += [f"{file}: {note}" for note in ui.notes_]
-    return _Live(problems, notes, min(filter(None, codes), default=0))
+    return _Live(problems, notes, min(filter(None, codes), default=0), unanswered)
 
 
-def _of_file(file: str, error: "SkyError") -> list[Problem]:
+def _of_file(file: str, error: SkyError) -> list[Problem]:
     """Return the lines of an error as problems of the whole file; the last one has the hint."""
     *first, last = error.what.splitlines()
     problems = [Problem(file, 0, 0, "", line) for line in first]

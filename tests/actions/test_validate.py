@@ -14,7 +14,14 @@ from kubectl_sky.actions.render import render_file
 from kubectl_sky.actions.taskfile import Source, load
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import ClusterError, InvalidFiles, Problem, Refused, UserError
+from kubectl_sky.errors import (
+    ClusterError,
+    InvalidFiles,
+    Problem,
+    Refused,
+    Unreachable,
+    UserError,
+)
 from kubectl_sky.facts import Facts
 from kubectl_sky.spec import service, unsupported
 from tests.actions.conftest import Run
@@ -309,10 +316,50 @@ def test_validate_live_without_kubeconfig_is_no_problem_of_file(
     monkeypatch.setattr(Session, "connect", refuse)
     Path("task.yaml").write_text(LIVE)
     assert run("validate", "--live", "task.yaml") == (3, "", "error: no kubeconfig\n")
+
+
+UNREACHABLE = "warning: not checked against the cluster: no kubeconfig; run x"
+
+
+def test_validate_live_wrong_file_without_cluster_exits_2(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(connection: object) -> None:
+        raise ClusterError("no kubeconfig", "run x")
+
+    monkeypatch.setattr(Session, "connect", refuse)
+    Path("task.yaml").write_text(LIVE)
     Path("other.yaml").write_text("runn: x\n")
+    code, out, err = run("validate", "--live", "task.yaml", "other.yaml")
+    assert (code, out) == (2, "")
+    assert err.startswith("other.yaml:1:1: runn:")
+    assert err.endswith(f"\n{UNREACHABLE}\n")
+    code, out, _ = run("validate", "--live", "task.yaml", "other.yaml", "-o", "json")
+    result = yaml.safe_load(out)
+    assert (code, result["valid"], result["notes"]) == (2, False, [UNREACHABLE])
+    assert result["problems"][0]["path"] == "runn"
+    Path("task.yaml").write_text("run: a\nname: a b\n")
+    assert run("validate", "--live", "task.yaml")[0] == 3
+    assert run("validate", "--live", "--strict", "task.yaml")[0] == 2
+
+
+def test_validate_live_cluster_lost_keeps_problems_of_earlier_files(
+    api: FakeCluster, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = iter([api.session()])
+
+    def connect(connection: object) -> Session:
+        for session in sessions:
+            return session
+        raise Unreachable("no answer")
+
+    monkeypatch.setattr(Session, "connect", connect)
+    Path("task.yaml").write_text(LIVE + "volumes: {/data: {size: 1}}\n")
+    Path("other.yaml").write_text(LIVE)
     code, _, err = run("validate", "--live", "task.yaml", "other.yaml")
-    assert code == 3
-    assert err.startswith("other.yaml:1:1: runn:") and err.endswith("\nerror: no kubeconfig\n")
+    assert code == 2
+    assert err.startswith("task.yaml: the cluster has no StorageClass")
+    assert err.endswith("warning: not checked against the cluster: no answer\n")
 
 
 def test_validate_live_context_of_file_that_does_not_exist_is_error_with_line(
