@@ -2,9 +2,9 @@
 
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from kubectl_sky.actions import find, identity
+from kubectl_sky.actions import find, gpu_hours, identity
 from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.cluster import kubeconfig
 from kubectl_sky.cluster.connection import Connection
@@ -20,10 +20,11 @@ _WORKERS = 16
 
 @dataclass(frozen=True)
 class ContextTasks:
-    """The response of a context: its tasks, or an error."""
+    """The response of a context: its tasks and their GPU-hours, or an error."""
 
     context: str
     tasks: tuple[TaskStatus, ...] = ()
+    hours: gpu_hours.Hours = field(default_factory=dict)
     error: str = ""
 
 
@@ -34,6 +35,7 @@ class TaskQuery:
     user: str | None
     all_users: bool
     all_namespaces: bool
+    with_gpu_hours: bool = False
 
 
 def list_tasks(connection: Connection, query: TaskQuery) -> list[ContextTasks]:
@@ -51,11 +53,12 @@ def _list_context(connection: Connection, query: TaskQuery) -> ContextTasks:
         session = Session.connect(connection)
         user = None if query.all_users else identity.user(session, query.user)
         namespace = None if query.all_namespaces else session.namespace
-        statuses = find.list_tasks(session, find.Scope(namespace, user))
+        scope = find.Scope(namespace, user)
+        statuses, hours = gpu_hours.list_tasks(session, scope, with_hours=query.with_gpu_hours)
     except ClusterError as error:
         return ContextTasks(context, error=str(error))
     session.close()
-    return ContextTasks(context, tuple(statuses))
+    return ContextTasks(context, tuple(statuses), hours)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from kubectl_sky.observe.ownership import Ownership
 from kubectl_sky.observe.status import TaskStatus
 
 Labels = Mapping[str, Mapping[str, str]]  # of cluster nodes, by name
+Hours = Mapping[tuple[str, str], float]  # of tasks, by namespace and id
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,26 @@ class Counted:
         return [*self.pods, *self.recorded]
 
 
-def of_tasks(session: Session, scope: Scope) -> tuple[list[TaskStatus], list[Span]]:
-    """List the tasks in a scope, newest first, and the times of their existing pods."""
+def list_tasks(
+    session: Session, scope: Scope, *, with_hours: bool
+) -> tuple[list[TaskStatus], Hours]:
+    """List the tasks in a scope, newest first, and the GPU-hours of their existing pods.
+
+    Without `with_hours`, there are none, and the pods of completed tasks are not read.
+    """
+    if not with_hours:
+        return find.list_tasks(session, scope), {}
     owned = find.list_owned(session, scope, list_shapes.with_gpus)
-    tasks = status.folded(owned).tasks
-    return tasks, list(_spans(owned, {}))
+    return status.folded(owned).tasks, of_tasks(owned)
+
+
+def of_tasks(owned: Ownership) -> Hours:
+    """Return the GPU-hours of tasks until now; a task without GPUs has none."""
+    hours: dict[tuple[str, str], float] = {}
+    for span in _spans(owned, {}):
+        key = (span.namespace, span.task_id)
+        hours[key] = hours.get(key, 0) + span.hours()
+    return hours
 
 
 def counted(

@@ -109,8 +109,16 @@ class _OwnershipResolver:
         )
 
 
-def watch_tasks(session: Session, scope: Scope) -> Iterator[list[TaskStatus] | None]:
-    """Yield the tasks of a scope, newest first, after changes; None when idle."""
+@dataclass(frozen=True)
+class TaskUpdate:
+    """The tasks of a scope, newest first, and their objects and pods."""
+
+    tasks: list[TaskStatus]
+    owned: Ownership
+
+
+def watch_owned(session: Session, scope: Scope) -> Iterator[TaskUpdate | None]:
+    """Yield the tasks of a scope with their pods after changes; None when idle."""
     watched, resolver = (*listing.served_kinds(session), kinds.POD), _OwnershipResolver(session)
     selector = names.selector_of({names.TASK: "true"} | scope.labels)
     items, yielded_at, changed = _WatchedObjects(len(watched)), 0.0, False
@@ -122,11 +130,18 @@ def watch_tasks(session: Session, scope: Scope) -> Iterator[list[TaskStatus] | N
             workloads, pods = items.split()
             workloads = scope.filter_owned(workloads)
             yielded_at = monotonic()
-            statuses = status.folded(resolver.decide(scope.namespace, workloads, pods)).tasks
-            changed = any(task.incomplete for task in statuses)  # may be explained later
-            yield statuses
+            owned = resolver.decide(scope.namespace, workloads, pods)
+            tasks = status.folded(owned).tasks
+            changed = any(task.incomplete for task in tasks)  # may be explained later
+            yield TaskUpdate(tasks, owned)
         elif not change:
             yield None
+
+
+def watch_tasks(session: Session, scope: Scope) -> Iterator[list[TaskStatus] | None]:
+    """Yield the tasks of a scope, newest first, after changes; None when idle."""
+    for update in watch_owned(session, scope):
+        yield update.tasks if update else None
 
 
 @dataclass(frozen=True)

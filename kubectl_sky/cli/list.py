@@ -15,6 +15,7 @@ from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.find import Scope
+    from kubectl_sky.actions.gpu_hours import Hours
     from kubectl_sky.cluster.session import Session
 
 
@@ -35,12 +36,17 @@ class _ListRequest:
     form: str | None
     columns: tuple[str, ...]
 
+    @property
+    def with_gpu_hours(self) -> bool:
+        """Whether the format has GPU-hours."""
+        return self.form == "wide"
+
     def format(
         self,
         statuses: Sequence[TaskStatus],
-        gpu_hours: Mapping[tuple[str, str], float] | None = None,
+        gpu_hours: "Hours",
     ) -> str:
-        """Format the selected tasks.
+        """Format the selected tasks, in the wide format with their GPU-hours.
 
         If there are none, text formats give an empty string; JSON and YAML give an empty list.
         """
@@ -103,6 +109,8 @@ def command(
 
     With -o wide, GPU-HOURS are those of the pods that still exist, if they have GPUs; see `usage`.
     """
+    from kubectl_sky.actions import gpu_hours
+
     request = _list_request(cluster, all_users, form, flags)
     if flags["all_contexts"]:
         return _list_all_contexts(cluster, all_users, request)
@@ -111,9 +119,9 @@ def command(
     if flags["watch"]:
         _watch(session, scope, request)
         return 0
-    statuses, gpu_hours = _tasks_and_hours(session, scope, form)
+    statuses, hours = gpu_hours.list_tasks(session, scope, with_hours=request.with_gpu_hours)
     selected = request.selection.of(statuses)
-    text = request.format(selected, gpu_hours)
+    text = request.format(selected, hours)
     if text:
         output.out(text)
     if selected:
@@ -122,22 +130,6 @@ def command(
         location = "any namespace" if cluster.all_namespaces else f"namespace {session.namespace}"
         output.note(f"No tasks found in {location}.")
     return 0
-
-
-def _tasks_and_hours(
-    session: "Session", scope: "Scope", form: str | None
-) -> tuple[list[TaskStatus], dict[tuple[str, str], float] | None]:
-    """List the tasks; for the wide format also the GPU-hours of each, by namespace and id."""
-    from kubectl_sky.actions import find, gpu_hours
-
-    if form != "wide":
-        return find.list_tasks(session, scope), None
-    statuses, spans = gpu_hours.of_tasks(session, scope)
-    hours: dict[tuple[str, str], float] = {}
-    for span in spans:
-        key = (span.namespace, span.task_id)
-        hours[key] = hours.get(key, 0) + span.hours()
-    return statuses, hours
 
 
 def _list_request(
@@ -165,14 +157,15 @@ def _list_request(
 
 def _watch(session: "Session", scope: "Scope", request: _ListRequest) -> None:
     """Show the tasks again after each change, and on a terminal their ages every second."""
-    from kubectl_sky.actions import watch
+    from kubectl_sky.actions import gpu_hours, watch
 
     screen = output.LiveText()
-    latest: Sequence[TaskStatus] = ()
-    for statuses in watch.watch_tasks(session, scope):
-        latest = latest if statuses is None else statuses
-        if statuses is not None or screen.is_outdated:
-            screen.show(request.format(latest) or "No tasks found.")
+    latest: watch.TaskUpdate | None = None
+    for update in watch.watch_owned(session, scope):
+        latest = update or latest
+        if latest and (update or screen.is_outdated):
+            hours = gpu_hours.of_tasks(latest.owned) if request.with_gpu_hours else {}
+            screen.show(request.format(latest.tasks, hours) or "No tasks found.")
 
 
 def _list_all_contexts(
@@ -181,11 +174,13 @@ def _list_all_contexts(
     """List the tasks of each context; report contexts without an answer and return 3."""
     from kubectl_sky.actions import contexts
 
-    query = contexts.TaskQuery(cluster.user, all_users, cluster.all_namespaces)
+    query = contexts.TaskQuery(
+        cluster.user, all_users, cluster.all_namespaces, request.with_gpu_hours
+    )
     answers = contexts.list_tasks(cluster.flags(), query)
     if request.form in (None, "wide", "name"):
         for answer in answers:
-            text = request.format(answer.tasks)
+            text = request.format(answer.tasks, answer.hours)
             heading = "" if request.form == "name" else f"{answer.context}:\n"
             if text:
                 output.out(f"{heading}{text}")

@@ -16,6 +16,7 @@ from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.find import Scope, Target
+    from kubectl_sky.actions.gpu_hours import Hours
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.evidence import Evidence
 
@@ -35,7 +36,7 @@ def listing(
     tasks: Sequence[TaskStatus],
     form: str | None,
     columns: Sequence[str],
-    gpu_hours: Mapping[tuple[str, str], float] | None = None,
+    gpu_hours: "Hours | None" = None,
 ) -> str:
     """Format a list of tasks; `columns` are the extra ones that the flags request.
 
@@ -120,9 +121,7 @@ _CELLS: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = {
 _LEAST_IMPORTANT = ("GPU-HOURS", "UPDATED", "JOBS", "USER", "NAMESPACE", "NODES", "AGE")
 
 
-def _gpu_hours(
-    target: TaskStatus | PipelineStatus, gpu_hours: Mapping[tuple[str, str], float]
-) -> str:
+def _gpu_hours(target: TaskStatus | PipelineStatus, gpu_hours: "Hours") -> str:
     tasks = [target] if isinstance(target, TaskStatus) else target.tasks
     hours = [gpu_hours[key] for task in tasks if (key := (task.namespace, task.id)) in gpu_hours]
     return f"{sum(hours):.1f}" if hours else "-"

@@ -10,6 +10,7 @@ import pytest
 from kubectl_sky import kinds
 from kubectl_sky.actions import evidence, find
 from kubectl_sky.actions.evidence import EvidenceRecorder
+from kubectl_sky.cli import output
 from kubectl_sky.cli.main import main
 from kubectl_sky.users import named
 from tests.actions.conftest import Run, Submitter
@@ -127,6 +128,33 @@ def test_list_wide_has_gpu_hours_and_default_has_not(run: Run, api: FakeCluster)
     assert "GPU-HOURS" not in run("list")[1]
     api.remove(kinds.POD, f"train-{ID}-0")
     assert "GPU-HOURS" not in run("list", "-o", "wide")[1], "no task has GPUs"
+
+
+def test_list_wide_of_all_contexts_has_gpu_hours(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    names = {"clusters": "cluster", "users": "user"}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "contexts": [{"name": "west", "context": {"cluster": "a", "user": "b"}}],
+        **{key: [{"name": key[0], name: {}}] for key, name in names.items()},
+    }
+    (tmp_path / "config").write_text(json.dumps(config))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    code, out, err = run("list", "-o", "wide", "--all-contexts")
+    assert (code, err) == (0, "")
+    assert out == "west:\n" + run("list", "-o", "wide")[1]
+
+
+def test_list_wide_with_watch_has_gpu_hours(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def show(screen: output.LiveText, text: str) -> None:
+        output.out(text)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(output.LiveText, "show", show)
+    code, out, _ = run("list", "-o", "wide", "--watch")
+    assert (code, out) == (130, run("list", "-o", "wide")[1])
 
 
 def test_list_wide_sends_no_more_requests(run: Run, api: FakeCluster) -> None:
