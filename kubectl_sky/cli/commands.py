@@ -4,6 +4,7 @@ import importlib
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -17,6 +18,13 @@ Function = Callable[..., Any]
 BEFORE_DASHES = "kubectl_sky.before_dashes"  # number of arguments before `--`, in Context.meta
 _LEADING = "kubectl_sky.leading"  # flags before the command, in Context.meta
 _STRICT = ("--all-namespaces", "--all-users")  # refused by commands that do not have them
+
+
+@dataclass
+class Failure:
+    """The lowest exit code of an error; `main` passes it to the command as click's object."""
+
+    least_code: int = 1
 
 
 class ConnectionOption(click.Option):

@@ -27,17 +27,10 @@ def command(file: str, overrides: Overrides, cluster: options.ClusterFlags, stri
     failed: 2 for the file, the flags or a bug, 3 for the cluster. KUBECTL_EXTERNAL_DIFF is the
     program that compares two folders.
     """
-    try:
-        return _diff(file, overrides, cluster, strict)
-    except Exception as error:
-        vars(error)["exit_code"] = max(getattr(error, "exit_code", 1), 2)
-        raise
-
-
-def _diff(file: str, overrides: Overrides, cluster: options.ClusterFlags, strict: bool) -> int:
     from kubectl_sky.actions import diff
     from kubectl_sky.actions.taskfile import Source
 
+    click.get_current_context().ensure_object(commands.Failure).least_code = 2
     source = Source(file, overrides, os.environ, sys.stdin.buffer, strict)
     pairs = diff.diff(source, cluster.flags(), cluster.user, Terminal())
     changed = [pair for pair in pairs if pair.differs]
@@ -45,8 +38,9 @@ def _diff(file: str, overrides: Overrides, cluster: options.ClusterFlags, strict
     if external and changed:
         sys.stdout.flush()
         code = diff.run_external(changed, external, os.environ)
-        if code > 1:
-            raise UserError(f"{diff.EXTERNAL}={external} failed with exit code {code}")
+        if code not in (0, 1):
+            reason = f"exit code {code}" if code > 0 else f"signal {-code}"
+            raise UserError(f"{diff.EXTERNAL}={external} failed with {reason}")
         return code
     for pair in changed:
         output.out("\n".join(pair.unified()))

@@ -220,12 +220,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if complete.responded(sky, words):
         return 0
+    failure = commands.Failure()
     try:
         code = sky.main(
             args=words,
             prog_name=program,
             complete_var=complete.VARIABLE,
             standalone_mode=False,
+            obj=failure,
         )
         sys.stdout.flush()
     except click.ClickException as error:
@@ -233,7 +235,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return 2
     except SkyError as error:
-        return _report(error, interrupted=isinstance(error, Interrupted))
+        code = _report(error, interrupted=isinstance(error, Interrupted))
+        return max(code, failure.least_code)
     except (click.Abort, KeyboardInterrupt):
         return _report(Interrupted("interrupted"))
     except BrokenPipeError:  # the reader has closed the pipe, as with `| head`
@@ -242,7 +245,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("KUBECTL_SKY_DEBUG"):
             raise
-        return getattr(error, "exit_code", _report(_unexpected(error)))
+        return max(_report(_unexpected(error)), failure.least_code)
     return code if isinstance(code, int) else 0
 
 
