@@ -143,8 +143,7 @@ def _mounted(bucket: Bucket, name: str, store: Mapping[str, Any]) -> BucketVolum
         raise FieldError(
             ("file_mounts", bucket.key or bucket.path),
             f"no CSI driver or PVC is configured to mount {bucket.url} (mode: {bucket.mode})",
-            "copy it with mode: COPY or --bucket-mode copy, or set in settings.yaml:"
-            f" {_example_setting(bucket)}",
+            f"copy it with mode: COPY, or set in settings.yaml: {_example_setting(bucket)}",
         )
     placeholders = {"{bucket}": bucket.name, "{prefix}": bucket.prefix, "{account}": bucket.account}
     attributes = {

@@ -60,7 +60,7 @@ def notes(task: Task, resources: Resources, settings: Settings) -> Iterator[str]
     """Yield notes on access from outside the cluster, and on ports without a Service."""
     if not resources.ports:
         if task.expose:
-            yield f"--expose {task.expose}: the task has no ports; name them by --ports"
+            yield f"expose: {task.expose}: ignored: the task has no ports; set resources.ports"
         return
     if task.array:
         yield (

@@ -105,6 +105,4 @@ def notes(task: Task, settings: Settings) -> Iterator[str]:
     if name and not task.kubernetes.queue:
         yield f"settings: the task is queued in {name}"
     if name and task.num_nodes > 1 and task.backend in (None, names.DEFAULT_BACKEND):
-        yield (
-            "queue: Kueue admits each node separately; use --backend indexed to admit them together"
-        )
+        yield ("queue: Kueue admits each node separately; the backend indexed admits them together")

@@ -164,8 +164,8 @@ def _scaling(service: Service, requests_cpu: bool, settings: Settings) -> Scalin
         raise FieldError(
             _QPS,
             "Kubernetes does not count requests, so it cannot scale by them",
-            "name a metric of the pods by --qps-metric NAME, scale by the CPU usage by"
-            " --cpu-target 80, or run a fixed number by --replicas N",
+            "set qps_metric in settings.yaml to a metric of the pods, or use `serve up` with"
+            " --qps-metric NAME, --cpu-target 80 (CPU usage) or --replicas N (a fixed number)",
         )
     if percent is not None and not requests_cpu:
         raise UserError("--cpu-target is relative to the requested CPUs", "set cpus, or --cpus 2")

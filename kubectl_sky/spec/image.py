@@ -117,7 +117,7 @@ def wrong_reference(image: str) -> tuple[str, str]:
         hint = f"write {printable(rest.lower(), 200)}"
         return f"an image has no {printable(scheme)}:// before it", hint
     if "$" in image:
-        return "variables are not substituted in image_id", "write the image, or use --image"
+        return "variables are not substituted in image_id", "write the image"
     if len(image) > _MAX_LENGTH:
         return "is longer than an image's name can be", ""
     if not _REFERENCE.fullmatch(name):

@@ -177,7 +177,7 @@ def _ports(document: Document) -> Iterator[Problem]:
     path = (*KUBERNETES, "ports")
     if document.get(*path) == "ingress":
         message = "ignored: no Ingress is created, and the Service is unchanged"
-        hint = "create an Ingress for that Service, or use --expose loadbalancer"
+        hint = "create an Ingress for that Service, or set config.kubectl_sky.expose: loadbalancer"
         yield document.problem(path, message, hint, "warning")
 
 

@@ -170,6 +170,32 @@ def test_validate_credentials_in_workdir_are_refused_by_settings(
     assert checked(tmp_path, text) == []
 
 
+SCALED = (
+    "service: {readiness_probe: /, replica_policy:"
+    " {min_replicas: 1, max_replicas: 3, target_qps_per_replica: 2}}\n"
+    "resources: {ports: 80}\nrun: x\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        (f"file_mounts:\n{MOUNT}run: x\n", "copy it with mode: COPY, or set in settings.yaml: "),
+        ("run: x\nresources: {image_id: 'docker:$IMAGE'}\n", "write the image"),
+        (
+            "run: x\nconfig: {kubernetes: {ports: ingress}}\nresources: {ports: 80}\n",
+            "or set config.kubectl_sky.expose: loadbalancer",
+        ),
+        (SCALED, "or use `serve up` with "),
+    ],
+)
+def test_validate_hints_name_no_flag_that_it_lacks(tmp_path: Path, text: str, hint: str) -> None:
+    (problem,) = checked(tmp_path, text)
+    assert hint in problem.hint
+    own_flags, _, _ = problem.hint.partition("`serve up`")
+    assert re.findall(r"--[a-z-]+", own_flags) == []
+
+
 LIVE = """\
 name: hello
 run: echo hello

@@ -56,7 +56,7 @@ def test_ports_outside_cluster_are_noted() -> None:
     (note,) = make_notes(replace(TASK, expose="loadbalancer"), FACTS, Settings())
     assert note.startswith("ports: reached from outside the cluster: ")
     (note,) = make_notes(replace(make_task(), expose="nodeport"), FACTS, Settings())
-    assert note == "--expose nodeport: the task has no ports; name them by --ports"
+    assert note == "expose: nodeport: ignored: the task has no ports; set resources.ports"
 
 
 def test_ports_of_array_are_ignored_with_note() -> None:

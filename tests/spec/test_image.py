@@ -51,7 +51,7 @@ def test_container_image_is_used_as_written(image: str, prefix: str) -> None:
         ("a@sha256:xyz", "a sha256 digest has hexadecimal digits only"),
         ("a@latest", "expected a digest such as sha256:…"),
         ("a@", "expected a digest such as sha256:…"),
-        ("$IMAGE", "variables are not substituted in image_id; write the image, or use --image"),
+        ("$IMAGE", "variables are not substituted in image_id; write the image"),
         ("a b", 'expected an image such as python:3.13-slim, got "a b"'),
         ("ubuntu:", 'expected an image such as python:3.13-slim, got "ubuntu:"'),
         ("/ubuntu", 'expected an image such as python:3.13-slim, got "/ubuntu"'),
