@@ -16,6 +16,7 @@
     │  ├─ Refused               admission denies the request: quota, limits, policy, webhook
     │  ├─ Conflict              the object was changed by another client, or already exists
     │  ├─ Unreachable           the API server does not answer
+    │  ├─ TimedOut              a program in a pod did not finish in time
     │  └─ Expired               the resource version of a watch is too old (410): list again
     ├─ TaskFailed            4  the task itself failed
     └─ Interrupted         130  Ctrl-C
@@ -169,6 +170,10 @@ class Conflict(ClusterError):
 
 class Unreachable(ClusterError):
     """The API server does not answer, or the connection was lost."""
+
+
+class TimedOut(ClusterError):
+    """A program in a pod did not finish in time."""
 
 
 class Expired(ClusterError):

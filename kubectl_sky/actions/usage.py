@@ -10,7 +10,14 @@ from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import ClusterError, Forbidden, NotServed, SkyError, UserError
+from kubectl_sky.errors import (
+    ClusterError,
+    Forbidden,
+    NotServed,
+    SkyError,
+    TimedOut,
+    UserError,
+)
 from kubectl_sky.observe import gpu_smi, usage
 from kubectl_sky.observe.gpu_smi import Gpu
 from kubectl_sky.observe.nodes import NodeStatus, State
@@ -105,10 +112,23 @@ def _gpus_of(session: Session, task: TaskStatus, node: NodeStatus, stop: Event) 
     program = Program(task.namespace, node.pod, names.CONTAINER, command)
     out, err = FirstBytes(limit=_SMI_BYTES), FirstBytes(limit=_SMI_BYTES)
     pipes = Pipes(stdout=out, stderr=err, seconds=_SMI_SECONDS, stop=stop)
-    code = executing.run(session, program, pipes)
+    try:
+        code = executing.run(session, program, pipes)
+    except TimedOut:
+        raise _unanswered(task, node, gpu_smi.program(out.data)) from None
     if code:
         raise ClusterError(gpu_smi.failure(code, out.data, err.data))
     try:
         return gpu_smi.read(node, out.data)
     except ValueError as error:
         raise ClusterError(f"cannot read the GPUs of pod {node.pod}: {error}") from None
+
+
+def _unanswered(task: TaskStatus, node: NodeStatus, program: str) -> TimedOut:
+    """Return the error of a program that hangs, as nvidia-smi does if a GPU or its driver fails."""
+    command = f"kubectl sky exec {task.id} --rank {node.index} -- {program or 'nvidia-smi'}"
+    return TimedOut(
+        f"{program or 'nvidia-smi or rocm-smi'} in pod {node.pod} did not answer within"
+        f" {_SMI_SECONDS:g} seconds",
+        f'run "{command}"; if it hangs too, check the GPU driver of cluster node "{node.host}"',
+    )

@@ -93,7 +93,7 @@ def _print_gpus(task_id: str, report: "GpuReport", form: str | None) -> None:
     ]
     output.out(output.table(["RANK", "GPU", "UTIL", "MEMORY", "TEMPERATURE", "POWER"], rows))
     for node, error in report.failures:
-        output.warning(f"{node.name}: {error.what}")
+        output.warning(f"{node.name}: {error}")
 
 
 def _amount(value: float | None, unit: str, size: int = 1) -> str:

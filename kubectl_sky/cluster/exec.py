@@ -13,7 +13,14 @@ from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.websocket import MAX_SEND_BYTES, WebSocket, connect
-from kubectl_sky.errors import ClusterError, NotFound, ProgramMissing, SkyError, Unreachable
+from kubectl_sky.errors import (
+    ClusterError,
+    NotFound,
+    ProgramMissing,
+    SkyError,
+    TimedOut,
+    Unreachable,
+)
 
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
 PROTOCOLS = (V5, V4)  # V5 needs Kubernetes 1.30; only V5 can close stdin
@@ -81,7 +88,7 @@ class Pipes:
 def run(session: Session, program: Program, pipes: Pipes) -> int:
     """Run a program until it exits and return its exit code.
 
-    Raises NotFound if the pod or container is not found or not running, ProgramMissing,
+    Raises NotFound if the pod or container is not found or not running, ProgramMissing, TimedOut,
     ClusterError, and any exception from reading `stdin` or writing to the sinks.
     """
     with _open(session, program, pipes) as websocket:
@@ -307,4 +314,4 @@ def _stopped(program: Program, pipes: Pipes) -> ClusterError:
         return ClusterError(f"{what} was not waited for")
     if pipes.seconds is None:
         return ClusterError(f"{what} stalled: no data for {pipes.idle or 0:g} seconds", "try again")
-    return ClusterError(f"{what} did not finish within {pipes.seconds:g} seconds")
+    return TimedOut(f"{what} did not finish within {pipes.seconds:g} seconds")

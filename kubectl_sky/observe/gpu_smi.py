@@ -70,23 +70,30 @@ class Gpu:
 
 def read(node: NodeStatus, output: bytes) -> list[Gpu]:
     """Return the GPUs in the output of SCRIPT. Raises ValueError if there are none."""
-    program, _, text = output.decode(errors="replace").partition("\n")
-    gpus = _nvidia(node, text) if program == "nvidia-smi" else _rocm(node, text)
+    text = output.decode(errors="replace").partition("\n")[2]
+    gpus = _nvidia(node, text) if program(output) == "nvidia-smi" else _rocm(node, text)
     limited = list(islice(gpus, _MAX_GPUS))
     if not limited:
         raise ValueError("it prints no GPU")
     return limited
 
 
+def program(output: bytes) -> str:
+    """Return the program that SCRIPT runs, by the line that it prints first; "" if unknown."""
+    name = output.decode(errors="replace").partition("\n")[0]
+    return name if name in ("nvidia-smi", "rocm-smi") else ""
+
+
 def failure(exit_code: int, output: bytes, errors: bytes) -> str:
     """Return why SCRIPT failed, with the first line that the program printed."""
-    program, _, text = output.decode(errors="replace").partition("\n")
-    if exit_code == 127 and not program:
+    first_line, _, text = output.decode(errors="replace").partition("\n")
+    if exit_code == 127 and not first_line:
         return "nvidia-smi and rocm-smi not found in the image"
     lines = f"{text}\n{errors.decode(errors='replace')}".split("\n")
     first = next((line for line in map(_short, lines) if line), "")
-    name = program if program in ("nvidia-smi", "rocm-smi") else "the program"
-    return f"{name} failed with exit code {exit_code}" + (f": {first}" if first else "")
+    return f"{program(output) or 'the program'} failed with exit code {exit_code}" + (
+        f": {first}" if first else ""
+    )
 
 
 def _short(line: str) -> str:

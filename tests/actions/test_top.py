@@ -9,7 +9,7 @@ import pytest
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster.exec import Pipes, Program
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import NotFound
+from kubectl_sky.errors import NotFound, TimedOut
 from kubectl_sky.observe import gpu_smi
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
@@ -95,6 +95,32 @@ def test_top_gpu_without_any_answer_is_error(run: Run, answers: dict[str, Answer
     code, out, err = run("top", ID, "--gpu")
     assert (code, out) == (3, "")
     assert err.startswith("error: container main of pod x is not running\n")
+
+
+@pytest.mark.parametrize(
+    ("printed", "program"),
+    [(b"nvidia-smi\n", "nvidia-smi"), (b"rocm-smi\n", "rocm-smi"), (b"", "nvidia-smi or rocm-smi")],
+)
+def test_top_gpu_that_hangs_names_program_pod_and_next_step(
+    run: Run, answers: dict[str, Answer], printed: bytes, program: str
+) -> None:
+    def hang(pipes: Pipes) -> int:
+        pipes.stdout(printed)
+        raise TimedOut("/bin/sh in pod x did not finish within 15 seconds")
+
+    pod = f"train-{ID}-node-1-0"
+    answers[pod] = hang
+    code, _, err = run("top", ID, "--gpu")
+    assert code == 0
+    message = f"{program} in pod {pod} did not answer within 15 seconds"
+    command = f"kubectl sky exec {ID} --rank 1 -- {program.split()[0]}"
+    assert err.startswith(
+        f'warning: node-1: {message}; run "{command}"; if it hangs too, check the'
+    )
+    answers |= dict.fromkeys(answers, hang)
+    code, _, err = run("top", ID, "--gpu")
+    assert code == 3
+    assert err.splitlines()[0] == f"error: {message}".replace("node-1", "node-0")
 
 
 def test_top_gpu_endless_output_is_cut(run: Run, answers: dict[str, Answer]) -> None:
