@@ -69,15 +69,11 @@ class _Terminal(Results):
     help="End the pod after this time without exec sessions and CPU use; 0: never (default: the"
     " settings).",
 )
-@click.option("-d", "--detach", is_flag=True, help="Return at once, without waiting for the pod.")
-@options.node
-@options.dry_run
-@click.option("--show-secrets", is_flag=True, help="With --dry-run -o yaml: print secret values.")
-@click.option(
-    "--wait-timeout",
-    type=options.DURATION,
-    help="Time limit for the pod to start (default: provision_timeout, then 5m).",
+@options.sending(
+    detach="Return at once, without waiting for the pod.",
+    limited="the pod to start (default: provision_timeout, then 5m)",
 )
+@options.node
 @options.strict
 @options.cluster
 @options.output("json", "yaml", "name", paths=False)

@@ -3,7 +3,7 @@
 import functools
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from pathlib import Path
@@ -411,6 +411,35 @@ dry_run = click.option(
     show_default=True,
     help="client: print what would be sent (without a value); server: let the cluster check it.",
 )
+
+
+def combined(options: Sequence[Option]) -> Option:
+    """Return options as one decorator; --help lists them in this order."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def sending(detach: str, limited: str) -> Option:
+    """Return the options of commands that send a task and wait; the texts are for --help."""
+    return combined(
+        [
+            click.option("-d", "--detach", is_flag=True, help=detach),
+            dry_run,
+            click.option(
+                "--show-secrets",
+                is_flag=True,
+                help="With --dry-run -o yaml: print secret values.",
+            ),
+            click.option("--wait-timeout", type=DURATION, help=f"Time limit for {limited}."),
+        ]
+    )
+
+
 strict = click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 all_users = click.option("--all-users", is_flag=True, help="Include other users' tasks.")
 # The options that may also stand before the command.

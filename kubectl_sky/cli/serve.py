@@ -2,25 +2,20 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import commands, options, output, tasks
-from kubectl_sky.cli.submit import Preview
+from kubectl_sky.cli.submit import Preview, request
 from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions import submit
     from kubectl_sky.actions.taskfile import Source
     from kubectl_sky.observe.services import ServiceStatus
-
-Function = Callable[..., Any]
 
 
 @commands.group("serve")
@@ -43,31 +38,20 @@ _FLAGS = [
         help="Scale by the CPU usage, in percent of the requested CPUs.",
     ),
 ]
-_SENDING: list[Callable[[Any], Any]] = [  # up and update
-    click.argument("file"),
-    *_FLAGS,
-    options.dry_run,
-    click.option("-d", "--detach", is_flag=True, help="Return without waiting for replicas."),
-    click.option("--show-secrets", is_flag=True, help="With --dry-run -o yaml: print secrets."),
-    click.option(
-        "--wait-timeout",
-        type=options.DURATION,
-        help="Time limit for the replicas (default: initial_delay_seconds or 20m, and 10m).",
-    ),
-    options.task,
-    options.strict,
-    options.cluster,
-    options.output("json", "yaml", "name", paths=False),
-]
-
-
-def _decorated(decorators: Sequence[Callable[[Function], Function]]) -> options.Option:
-    def decorate(function: Function) -> Function:
-        for decorator in reversed(decorators):
-            function = decorator(function)
-        return function
-
-    return decorate
+_sending = options.combined(  # of up and update
+    [
+        click.argument("file"),
+        *_FLAGS,
+        options.sending(
+            detach="Return without waiting for replicas.",
+            limited="the replicas (default: initial_delay_seconds or 20m, and 10m)",
+        ),
+        options.task,
+        options.strict,
+        options.cluster,
+        options.output("json", "yaml", "name", paths=False),
+    ]
+)
 
 
 def _source(file: str, overrides: Overrides, flags: dict[str, Any]) -> "Source":
@@ -82,27 +66,10 @@ def _source(file: str, overrides: Overrides, flags: dict[str, Any]) -> "Source":
     return Source(file, overrides, os.environ, sys.stdin.buffer, bool(flags["strict"]), serve=serve)
 
 
-def _options(
-    file: str, overrides: Overrides, cluster: options.ClusterFlags, flags: dict[str, Any]
-) -> "submit.Options":
-    from kubectl_sky.actions import submit
-
-    timeout = flags["wait_timeout"]
-    return submit.Options(
-        source=_source(file, overrides, flags),
-        connection=cluster.flags(),
-        user=cluster.user,
-        dry_run=cast("submit.DryRun", flags["dry_run"]),
-        show_secrets=flags["show_secrets"],
-        follow=not flags["detach"],
-        start_timeout=timeout.total_seconds() if isinstance(timeout, timedelta) else None,
-    )
-
-
 @command.command(
     "up", examples=["serve up service.yaml", "serve up service.yaml --replicas 3 --detach"]
 )
-@_decorated(_SENDING)
+@_sending
 def up(
     file: str,
     overrides: Overrides,
@@ -121,14 +88,15 @@ def up(
     from kubectl_sky.actions import serve
 
     ui = Preview(form, flags["dry_run"])
-    _print(serve.up(_options(file, overrides, cluster, flags), ui), form)
+    options_ = request(_source(file, overrides, flags), cluster, None, flags)
+    _print(serve.up(options_, ui), form)
 
 
 @command.command(
     "update",
     examples=["serve update service.yaml", "serve update service.yaml --env MODEL=gemma"],
 )
-@_decorated(_SENDING)
+@_sending
 def update(
     file: str,
     overrides: Overrides,
@@ -145,14 +113,15 @@ def update(
     from kubectl_sky.actions import serve
 
     ui = Preview(form, flags["dry_run"])
-    _print(serve.update(_options(file, overrides, cluster, flags), ui), form)
+    options_ = request(_source(file, overrides, flags), cluster, None, flags)
+    _print(serve.update(options_, ui), form)
 
 
 @command.command(
     "render", examples=["serve render service.yaml", "serve render service.yaml --id version1"]
 )
 @click.argument("file")
-@_decorated(_FLAGS)
+@options.combined(_FLAGS)
 @options.task
 @options.strict
 @click.option("--show-secrets", is_flag=True, help="Print secret values instead of REDACTED.")

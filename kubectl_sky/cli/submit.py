@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
-import click
-
 from kubectl_sky import documents
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.ui import Collected
@@ -34,15 +32,11 @@ if TYPE_CHECKING:
     ],
 )
 @options.files
-@click.option("-d", "--detach", is_flag=True, help="Return at once, without following the logs.")
-@options.task
-@options.dry_run
-@click.option("--show-secrets", is_flag=True, help="With --dry-run -o yaml: print secret values.")
-@click.option(
-    "--wait-timeout",
-    type=options.DURATION,
-    help="Time limit for the first node to start (default: provision_timeout, then 5m).",
+@options.sending(
+    detach="Return at once, without following the logs.",
+    limited="the first node to start (default: provision_timeout, then 5m)",
 )
+@options.task
 @options.strict
 @options.cluster
 @options.output("json", "yaml", "name", paths=False)
@@ -99,7 +93,7 @@ def request(
     form: str | None,
     flags: Mapping[str, object],
 ) -> "submit.Options":
-    """Return what to submit, from the flags of `submit` and `dev`."""
+    """Return what to submit, from the flags of `submit`, `dev` and `serve`."""
     from kubectl_sky.actions import submit
 
     timeout = flags["wait_timeout"]
