@@ -89,7 +89,7 @@ COMMANDS = {name: purpose for group in _GROUPS.values() for name, purpose in gro
 # Aliases of commands, which --help does not list.
 ALIASES = {"why": "doctor"}
 
-# Commands of SkyPilot and kubectl, and the matching command here.
+# Commands of SkyPilot and kubectl, and the matching commands here.
 _SIMILAR_COMMANDS = {
     "launch": "submit",
     "run": "submit",
@@ -103,7 +103,7 @@ _SIMILAR_COMMANDS = {
     "down": "stop",
     "cancel": "stop",
     "delete": "stop",
-    "ssh": "exec",
+    "ssh": "exec, dev, dev ssh-config",
     "show-gpus": "gpus",
     "cost-report": "usage",
     "check": "doctor",
@@ -135,8 +135,9 @@ class Commands(commands.Group):
         if name in COMMANDS or name in ALIASES or name.startswith("-"):
             return super().resolve_command(ctx, args)
         similar = difflib.get_close_matches(name, COMMANDS, n=1)
-        suggestion = _SIMILAR_COMMANDS.get(name) or next(iter(similar), "")
-        hint = f"; did you mean `{ctx.command_path} {suggestion}`?" if suggestion else ""
+        suggestions = _SIMILAR_COMMANDS.get(name) or next(iter(similar), "")
+        names = [f"`{ctx.command_path} {name}`" for name in suggestions.split(", ") if name]
+        hint = f"; did you mean {' or '.join(names)}?" if names else ""
         raise click.UsageError(f'unknown command "{name}"{hint}', ctx)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":

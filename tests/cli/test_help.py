@@ -85,6 +85,12 @@ def test_unknown_command_suggests_similar_command(typed: str, meant: str) -> Non
     assert f'unknown command "{typed}"; did you mean `kubectl sky {meant}`?' in done.output
 
 
+def test_unknown_command_ssh_suggests_exec_and_development_pods() -> None:
+    done = CliRunner().invoke(sky, ["ssh", "train"], prog_name="kubectl sky")
+    names = ("`kubectl sky exec`", "`kubectl sky dev`", "`kubectl sky dev ssh-config`")
+    assert f'unknown command "ssh"; did you mean {" or ".join(names)}?' in done.output
+
+
 def test_unknown_command_with_escape_codes_is_shown_without_them(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
