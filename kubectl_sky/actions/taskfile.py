@@ -1,6 +1,7 @@
 """Read a task file and flags into checked tasks, for `render` and `submit`."""
 
 import secrets
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from kubectl_sky.render.manifests import Manifests
 
 _START_TIMEOUT = 300.0  # seconds
+_SPLIT = "send several requests, or use the plugin with --server-url"
 _COMPATIBLE_BACKENDS = (None, AUTO, "indexed")  # backends that are compatible with an array
 
 
@@ -46,7 +48,8 @@ class Source:
     """A task file and the flags that change it.
 
     `strict` treats warnings as errors. Local files are read if `local_files` is set: a server may
-    not read its own files for a caller. With `in_memory`, `stdin` has the content of the file. With
+    not read its own files for a caller, and limits the nodes of all tasks together, and the
+    bytes of their manifests. With `in_memory`, `stdin` has the content of the file. With
     `serve`, the file is a service's. With `dev`, its task runs as a development pod.
     """
 
@@ -59,6 +62,8 @@ class Source:
     in_memory: bool = False
     serve: service.Flags | None = None
     dev: DevPod | None = None
+    max_nodes: int = sys.maxsize
+    max_bytes: int = sys.maxsize
 
     def documents(self) -> tuple[Document, ...]:
         """Load the documents of the file. Raises InvalidFiles."""
@@ -82,6 +87,7 @@ class TaskFile:
     settings: Settings
     review: Review
     remarks: tuple[str, ...] = ()  # notes on how flags and context change the file
+    max_bytes: int = sys.maxsize  # of the manifests
 
     @property
     def start_timeout(self) -> float:
@@ -100,13 +106,17 @@ class TaskFile:
         return {entry.task_id: entry.archives for entry in self.entries}
 
     def render(self, plans: Iterable[Plan]) -> "Manifests":
-        """Render the plans of the tasks. Raises InvalidFiles with the position of a problem."""
+        """Render the plans of the tasks. Raises InvalidFiles with the position of a problem.
+
+        Raises UserError if the manifests are larger than the limit.
+        """
         from kubectl_sky.render import manifests  # noqa: PLC0415 -- `validate` needs no jinja2
 
+        budget = manifests.Budget(self.max_bytes)
         rendered = []
         for entry, plan in zip(self.entries, plans, strict=True):
             with entry.located():
-                rendered.append(manifests.render(plan, self.templates))
+                rendered.append(manifests.render(plan, self.templates, budget))
         return manifests.merged(rendered)
 
 
@@ -140,7 +150,7 @@ def load(source: Source, ui: UI) -> TaskFile:
     file_id = _checked_id(overrides.task_id) or new_id()
     limits = Limits(settings.max_files, settings.max_gib)
     entries = served_entries(entries_of(documents, file_id, overrides), source.serve, overrides)
-    _check_plannable(entries, settings)
+    _check_plannable(entries, settings, source.max_nodes)
     packer = Packer(ui.transfer if source.local_files else None, cache(environ), limits)
     entries = pack_files(_dev_entries(entries, source.dev), packer)
     reviewed = apply_settings((*reviewed.dangers, *packer.dangers), settings, environ)
@@ -157,6 +167,7 @@ def load(source: Source, ui: UI) -> TaskFile:
         settings=settings,
         review=reviewed,
         remarks=tuple(remarks),
+        max_bytes=source.max_bytes,
     )
 
 
@@ -220,8 +231,14 @@ def _dev_entries(entries: tuple[TaskEntry, ...], dev: DevPod | None) -> tuple[Ta
     return (replace(entries[0], task=with_dev(entries[0].task, dev)),)
 
 
-def _check_plannable(entries: Sequence[TaskEntry], settings: Settings) -> None:
-    """Raise InvalidFiles with everything that no plan is possible for."""
+def _check_plannable(entries: Sequence[TaskEntry], settings: Settings, max_nodes: int) -> None:
+    """Raise InvalidFiles with everything that no plan is possible for.
+
+    Raises UserError for too many nodes: each takes memory in a plan.
+    """
+    nodes = sum(entry.task.num_nodes for entry in entries)
+    if nodes > max_nodes:
+        raise UserError(f"{nodes:,} nodes in one request; the limit is {max_nodes:,}", _SPLIT)
     problems = [
         problem
         for entry in entries

@@ -1,6 +1,7 @@
 """Render the manifests of a plan, in the order in which they are sent."""
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -118,11 +119,27 @@ class Manifests:
         return self.shared + self.own
 
 
-def render(plan: Plan, templates: Path | None = None) -> Manifests:
+class Budget:
+    """The bytes that manifests may still have."""
+
+    def __init__(self, limit: int = sys.maxsize) -> None:
+        self._limit = self._remaining = limit
+
+    def spend(self, manifest: Manifest) -> Manifest:
+        """Count a manifest. Raises UserError over the limit."""
+        self._remaining -= len(manifest.text.encode())
+        if self._remaining < 0:
+            what = f"the manifests are larger than {self._limit:,} bytes"
+            raise UserError(what, "use fewer nodes, or the backend indexed: one Job for all nodes")
+        return manifest
+
+
+def render(plan: Plan, templates: Path | None = None, budget: Budget | None = None) -> Manifests:
     """Render a plan; the same plan gives the same bytes.
 
-    `templates` is a folder with the user's own templates.
+    `templates` is a folder with the user's own templates. Raises UserError over the budget.
     """
+    budget = budget or Budget()
     environment = engine(templates)
     backend = registry.named(plan.backend)
     context: dict[str, Plan | Mapping[str, object]] = {
@@ -148,7 +165,9 @@ def render(plan: Plan, templates: Path | None = None) -> Manifests:
         ),
         auxiliary=tuple(auxiliary),
         workload=tuple(
-            _changed(_manifest(environment, backend.template, **context, node=node), plan)
+            budget.spend(
+                _changed(_manifest(environment, backend.template, **context, node=node), plan)
+            )
             for node in backend.pods(plan)
         ),
     )

@@ -28,7 +28,9 @@ class Limits:
     stream_seconds: float = 24 * 3600.0
     request_seconds: float = 30.0  # for one request to the API server
     workers: int = 64  # requests that are handled at the same time
-    submits: int = 4  # of them submits; more wait, so that other requests do not
+    submits: int = 4  # of them submits and renders; more wait, so that other requests do not
+    nodes: int = 10_000  # of all tasks of a file
+    manifest_bytes: int = 8 << 20  # of a file; they take ten times this memory
 
 
 @dataclass(frozen=True)

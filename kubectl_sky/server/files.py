@@ -3,8 +3,10 @@
 import io
 import json
 import re
+from functools import partial
 from typing import Annotated
 
+from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Request
 
 from kubectl_sky.actions import render as rendering
@@ -16,7 +18,7 @@ from kubectl_sky.actions.ui import Collected
 from kubectl_sky.render.manifests import as_yaml
 from kubectl_sky.server import models
 from kubectl_sky.server.config import Config
-from kubectl_sky.server.identity import AnyCaller
+from kubectl_sky.server.identity import AnyCaller, Caller
 from kubectl_sky.server.problems import Rejected
 
 router = APIRouter(tags=["files"])
@@ -85,20 +87,26 @@ def source_of(text: bytes, config: Config, overrides: Overrides | None = None) -
         config.task_environ,
         io.BytesIO(text),
         local_files=False,
+        max_nodes=config.limits.nodes,
+        max_bytes=config.limits.manifest_bytes,
     )
 
 
 @router.post("/render", response_model=models.Rendered, openapi_extra=BODY)
-def render(
+async def render(
     request: Request,
     caller: AnyCaller,
     text: TaskText,
     id: Annotated[str | None, Query(max_length=100, description="Task id.")] = None,  # noqa: A002
 ) -> dict[str, object]:
     """Return the manifests that submit would send; secret values are redacted."""
-    config: Config = request.app.state.config
+    work = partial(_render, request.app.state.config, caller, text, id)
+    return await to_thread.run_sync(work, limiter=request.app.state.submit_threads)
+
+
+def _render(config: Config, caller: Caller, text: bytes, task_id: str | None) -> dict[str, object]:
     ui = Collected()
-    source = source_of(text, config, Overrides(task_id=id))
+    source = source_of(text, config, Overrides(task_id=task_id))
     facts = rendering.offline_facts(caller.user.name, caller.session.namespace, config.task_environ)
     manifests = rendering.render_file(source, facts, ui)
     return {"manifests": as_yaml(manifests.all)} | ui.as_json()

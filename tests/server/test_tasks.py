@@ -1,14 +1,21 @@
 """Tasks over HTTP: the models of the seed, owners, and what is refused."""
 
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from kubectl_sky import kinds
+from kubectl_sky.actions import render as rendering
+from kubectl_sky.actions import submit as submission
+from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.server import files
+from kubectl_sky.server.app import create_app
+from kubectl_sky.server.config import Config, Limits
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 from tests.server.conftest import ALICE, BOB, Client, bearer
@@ -315,6 +322,54 @@ def test_other_content_types_are_refused(alice: TestClient) -> None:
 def test_deep_yaml_is_refused(alice: TestClient) -> None:
     text = "run: " + "[" * 10_000
     assert alice.post("/tasks/submit", content=text, headers=YAML).status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/render", "/tasks/submit?dry_run=client", "/tasks/submit"])
+def test_file_with_more_nodes_than_the_limit_is_refused_before_it_is_planned(
+    alice: TestClient, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    for module in (rendering, submission):
+        monkeypatch.setattr(module, "decide", lambda *_: pytest.fail("the file was planned"))
+    task = "num_nodes: 10000\nrun: x\n"
+    answer = alice.post(path, content=f"name: p\n---\n{task}---\n{task}", headers=YAML)
+    assert answer.status_code == 400
+    assert answer.json()["detail"] == "20,000 nodes in one request; the limit is 10,000"
+
+
+@pytest.mark.parametrize("path", ["/render", "/tasks/submit?dry_run=client", "/tasks/submit"])
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_manifests_larger_than_the_limit_are_refused_while_they_are_rendered(
+    client: Client, path: str, tasks: int
+) -> None:
+    small = client(bearer(ALICE), limits=Limits(manifest_bytes=100_000))
+    large = "name: p\n---\n" + "---\n".join([f"num_nodes: {40 // tasks}\nrun: x\n"] * tasks)
+    answer = small.post(path, content=large, headers=YAML)
+    assert answer.status_code == 400
+    assert answer.json()["detail"] == "the manifests are larger than 100,000 bytes"
+    assert "indexed" in answer.json()["hint"]
+    assert not small.get("/tasks").json()["tasks"]
+    assert small.post(path, content="num_nodes: 20\nrun: x\n", headers=YAML).status_code == 200
+
+
+def test_render_waits_while_others_render(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    running, most = 0, 0
+    original = rendering.render_file
+
+    def counted(*arguments: Any) -> Manifests:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        time.sleep(0.1)
+        running -= 1
+        return original(*arguments)
+
+    monkeypatch.setattr(rendering, "render_file", counted)
+    app = create_app(replace(config, limits=Limits(submits=2)))
+
+    with TestClient(app, headers=YAML | bearer(ALICE)) as http, ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda _: http.post("/render", content="run: x"), range(6)))
+    assert [answer.status_code for answer in answers] == [200] * 6
+    assert most == 2
 
 
 def test_large_bodies_are_refused(alice: TestClient) -> None:
