@@ -37,24 +37,22 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 class Action:
     """The steps of action.yml after setup-python, as a runner executes them."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, environment: dict[str, str], folder: Path) -> None:
         self._environment = environment
-        self._installed = False
+        done = self._run(STEPS[1], folder)
+        assert done.returncode == 0, done.stderr
 
     def __call__(self, folder: Path, files: str = "**/*.sky.yaml", strict: str = "false") -> Done:
         """Validate the files of a checkout."""
-        _, install, validate = STEPS
-        if not self._installed:
-            done = self._run(install, folder)
-            assert done.returncode == 0, done.stderr
-            self._installed = True
-        return self._run(validate, folder, FILES=files, STRICT=strict)
+        return self._run(STEPS[2], folder, FILES=files, STRICT=strict)
 
     def _run(self, step: dict[str, Any], folder: Path, **inputs: str) -> Done:
         assert {name for name in step["env"] if name not in self._environment} == set(inputs)
-        shell = {"bash": ["bash", "-e", "-c"], "python": ["python", "-c"]}[step["shell"]]
+        shell = {"bash": ["bash", "-e"], "python": ["python"]}[step["shell"]]
+        script = Path(self._environment["RUNNER_TEMP"], "script")
+        script.write_text(step["run"])
         return subprocess.run(
-            [*shell, step["run"]],
+            [*shell, script],
             cwd=folder,
             env=self._environment | inputs,
             capture_output=True,
@@ -64,8 +62,25 @@ class Action:
 
 
 @pytest.fixture(scope="module")
-def action(environment: dict[str, str]) -> Action:
-    return Action(environment)
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout whose modules have the names of those that the steps import."""
+    folder = tmp_path_factory.mktemp("hostile")
+    for name in ("pip", "kubectl_sky", "click", "yaml", "json", "subprocess"):
+        (folder / f"{name}.py").write_text("open(__file__ + '.ran', 'w')\nraise SystemExit(0)\n")
+    (folder / "wrong.sky.yaml").write_text(WRONG)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def action(environment: dict[str, str], hostile: Path) -> Action:
+    return Action(environment, hostile)
+
+
+def test_action_in_hostile_checkout_runs_none_of_its_modules(action: Action, hostile: Path) -> None:
+    done = action(hostile)
+    assert not list(hostile.glob("*.ran"))
+    assert done.returncode == 2
+    assert "wrong.sky.yaml:1:1: rnu:" in done.stdout + done.stderr
 
 
 def test_action_validates_matching_files_only(action: Action, tmp_path: Path) -> None:
