@@ -6,7 +6,6 @@ import re
 import select
 import signal
 import socket
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from kubectl_sky.observe import rights
 from kubectl_sky.observe.rights import EXTRAS, Right
 from kubectl_sky.workloads import registry
 from tests.cluster.target import ADMIN, Cluster
-from tests.e2e.conftest import Command, Done
+from tests.e2e.conftest import PROGRAM, Command, Done, Forked
 from tests.e2e.terminal import on_terminal
 from tests.e2e.test_lifecycle import submit, until_running
 from tests.polling import eventually
@@ -72,11 +71,7 @@ def alice(environment: dict[str, str], tmp_path: Path) -> Iterator[Command]:
     (tmp_path / "big").write_bytes(os.urandom(4_000_000))
     (tmp_path / "key.pub").write_text("ssh-ed25519 AAAA\n")
     (tmp_path / "larger.yaml").write_text("{name: data, type: k8s-pvc, size: 2Gi}\n")
-    command = Command(
-        (sys.executable, "-m", "kubectl_sky"),
-        environment | {"KUBECONFIG": str(kubeconfig)},
-        tmp_path,
-    )
+    command = Forked(PROGRAM, environment | {"KUBECONFIG": str(kubeconfig)}, tmp_path)
     yield command
     command.end()
 

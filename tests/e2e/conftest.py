@@ -17,8 +17,10 @@ import pytest
 import yaml
 
 from tests.cluster.target import Cluster
+from tests.e2e import forked
 
 ROOT = Path(__file__).parents[2]
+PROGRAM = (sys.executable, "-m", "kubectl_sky")
 Done = subprocess.CompletedProcess[str]
 
 
@@ -80,6 +82,17 @@ class Command:
         return name
 
 
+class Forked(Command):
+    """This program, run to its end in a fork; `start` and pipes to it run a process of its own.
+
+    The interpreter has started before: the environment's variables are the program's only.
+    """
+
+    def __call__(self, *arguments: str, stdin: str = "", timeout: float = 120) -> Done:
+        """Run, and return what came of it; the streams are apart."""
+        return forked.run(arguments, self.folder, self.environment, stdin, timeout)
+
+
 def heed() -> None:
     """Heed signals that a program would ignore from its start where the tests do."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -121,13 +134,13 @@ def home(folder: Path) -> dict[str, str]:
 def offline(tmp_path: Path) -> Command:
     """This program, with neither a cluster nor a login."""
     environment = home(tmp_path) | {"PATH": os.environ["PATH"]}
-    return Command((sys.executable, "-m", "kubectl_sky"), environment, tmp_path)
+    return Forked(PROGRAM, environment, tmp_path)
 
 
 @pytest.fixture
 def sky(environment: dict[str, str], tmp_path: Path) -> Iterator[Command]:
     """This program, logged in as `tester`."""
-    command = Command((sys.executable, "-m", "kubectl_sky"), environment, tmp_path)
+    command = Forked(PROGRAM, environment, tmp_path)
     assert command("auth", "login", "tester").returncode == 0
     yield command
     command.end()

@@ -82,7 +82,7 @@ def test_logs_client_clock_skew_prints_all_lines(sky: Command, tmp_path: Path, s
     """The cluster's clock decides which lines are new, not the client's."""
     (tmp_path / "sitecustomize.py").write_text(SKEWED.format(shift=shift))
     path = f"{tmp_path}:{sky.environment['PYTHONPATH']}"
-    skewed = replace(sky, environment={**sky.environment, "PYTHONPATH": path})
+    skewed = Command(sky.program, {**sky.environment, "PYTHONPATH": path}, sky.folder)
     text = "resources: {image_id: 'busybox:1.36'}\nrun: echo one; sleep 2; echo two\n"
     done = skewed("submit", "-", "--id", "skewed01", stdin=text)
     assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["one", "two"]), done.stderr
