@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
+from math import inf
 from threading import Event, Lock
 from time import monotonic
 
@@ -14,12 +15,14 @@ from kubectl_sky.actions.apply import Submitted
 from kubectl_sky.actions.pending import StartReporter
 from kubectl_sky.actions.stop import stop
 from kubectl_sky.actions.ui import UI, Advance
+from kubectl_sky.cluster.backoff import retry_unreachable
 from kubectl_sky.cluster.exec import Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
     ClusterError,
     Forbidden,
     NotFound,
+    SkyError,
     UserError,
 )
 from kubectl_sky.facts import Archive
@@ -149,18 +152,24 @@ class Uploader:
     def abandon(self) -> str:
         """Delete the tasks, and return a message.
 
-        Independent tasks are kept if some node already has its files.
+        Tasks that an earlier command submitted are kept, and independent tasks if some node already
+        has its files.
         """
         decision = self._submitted.decision
-        if (decision.together or decision.plans[0].array) and self._pods:
+        independent = decision.together or decision.plans[0].array
+        if self._submitted.unchanged or (independent and self._pods):
             return f"{self._name} is still running; {how_to_continue(self._submitted)}"
-        stop(self._session, self._statuses())
+        try:
+            stop(self._session, self._statuses())
+        except SkyError as error:
+            reason = f"could not be deleted ({error.what}), and its nodes lack files"
+            return f"{self._name} {reason}; {how_to_continue(self._submitted)}"
         return f"{self._name} was deleted because its nodes lack files"
 
     def _loop(self, stop: Event, pool: ThreadPoolExecutor, stack: ExitStack) -> None:
         started_at, advance, notified = monotonic(), None, False
         while not stop.is_set():
-            pending, all_finished = self._pending()
+            pending, all_finished = self._pending(stop)
             if all_finished or not (pending or self._lasting):
                 return
             for item in self._startable(pending):
@@ -199,12 +208,13 @@ class Uploader:
             self._session, decision.namespace, decision.label, decision.id, self._uids
         )
 
-    def _pending(self) -> tuple[list[_Pending], bool]:
+    def _pending(self, stop: Event) -> tuple[list[_Pending], bool]:
         """Return the pending uploads, and whether all tasks have finished.
 
-        Raises ClusterError.
+        Raises ClusterError. With `lasting`, the follower gives up on an unreachable server.
         """
-        statuses = self._tasks = self._statuses()
+        seconds = inf if self._lasting else None
+        statuses = self._tasks = retry_unreachable(self._statuses, stop, seconds)
         self._uids.update(uid for task in statuses for uid in task.uids.values())
         tasks = {task.id: task for task in statuses}
         if not tasks and not self._lasting:

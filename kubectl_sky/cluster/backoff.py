@@ -58,10 +58,12 @@ class Backoff:
         self._delay = min(self._delay * 2, _MAX_DELAY_SECONDS)
 
 
-def retry_unreachable(fetch: Callable[[], T], stop: Event | None = None) -> T:
-    """Retry until the server answers. Raises Unreachable after a minute or on `stop`."""
+def retry_unreachable(
+    fetch: Callable[[], T], stop: Event | None = None, seconds: float | None = None
+) -> T:
+    """Retry until the server answers. Raises Unreachable after `seconds` or on `stop`."""
     stop = stop or Event()
-    backoff = Backoff(stop)
+    backoff = Backoff(stop, seconds)
     while True:
         try:
             return fetch()

@@ -23,7 +23,7 @@ from kubectl_sky.plan import local_files
 from kubectl_sky.sync.delivery import Outcome
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
-from tests.fake_cluster import FakeCluster, interrupt
+from tests.fake_cluster import FakeCluster, interrupt, lost
 
 JOB = f"train-{ID}"
 NOT_READY, BROKEN_OFF = Outcome(75), Outcome(74)
@@ -286,3 +286,59 @@ def test_submit_interrupted_at_second_file_says_how_first_gets_its_files(
     assert code == 130
     assert f"to upload the remaining files, run: kubectl sky submit FILE --id {task_id}" in err
     assert jobs(api, "other") == []
+
+
+RECOVERY = "resources: {job_recovery: {max_restarts_on_errors: 2}}\n"
+
+
+def lose(api: FakeCluster, request: str, times: int) -> None:
+    """Lose the next requests of a name, before they have an effect."""
+    for number in range(1, times + 1):
+        api.before(request, lost, number)
+
+
+@pytest.mark.parametrize("begins", ["create jobs", "watch jobs"])
+def test_upload_outage_longer_than_retries_keeps_task(
+    api: FakeCluster, send: Submitter, channel: Channel, task: str, begins: str
+) -> None:
+    def outage() -> None:
+        lose(api, "list jobs", 6)
+        api.after("list jobs", lambda: api.finish(JOB), 10)
+
+    send.ui.then = lambda: api.start(JOB)
+    api.after(begins, outage)
+    send(task + RECOVERY, follow=True)
+    assert f"jobs {JOB}" in api.names()
+    assert api.count("delete jobs") == 0
+
+
+@pytest.mark.parametrize("outcome", [interrupt, Outcome(error=Forbidden("may not exec"))])
+def test_upload_same_id_twice_interrupted_or_refused_keeps_task(
+    api: FakeCluster,
+    send: Submitter,
+    channel: Channel,
+    task: str,
+    outcome: Outcome | Callable[[], object],
+) -> None:
+    """The second command only uploads what a node lacks that has restarted."""
+    send.ui.then = lambda: api.start(JOB)
+    send(task + RECOVERY)
+    api.finish(JOB, 1, final=False)
+    channel.outcomes = [outcome]
+    with pytest.raises((Interrupted, Forbidden)) as caught:
+        send(task + RECOVERY)
+    again = f"to upload the remaining files, run: kubectl sky submit FILE --id {ID}"
+    assert f"task {ID} is still running; {again}" in str(caught.value)
+    assert f"jobs {JOB}" in api.names()
+
+
+def test_upload_failed_and_not_deleted_names_both_reasons(
+    api: FakeCluster, send: Submitter, channel: Channel, task: str
+) -> None:
+    send.ui.then = lambda: api.start(JOB)
+    channel.outcomes = [Outcome(error=Forbidden("may not create pods/exec"))]
+    api.forbidden.add("delete jobs")
+    with pytest.raises(Forbidden) as caught:
+        send(task)
+    assert caught.value.what.startswith("may not create pods/exec; ")
+    assert f"task {ID} could not be deleted (forbidden: " in caught.value.what
