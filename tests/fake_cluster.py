@@ -236,6 +236,11 @@ class FakeCluster:
                 self._logs.setdefault(pod, []).append((stamp, line))
             self._changed.notify_all()
 
+    def rotate(self, pod: str) -> None:
+        """Drop the lines that a pod has written."""
+        with self._changed:
+            self._logs[pod] = []
+
     def break_streams(self) -> None:
         """Lose the connection of every open watch and log."""
         with self._changed:

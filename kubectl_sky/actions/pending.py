@@ -35,7 +35,7 @@ def explain_pending(session: Session, task: TaskStatus) -> TaskStatus:
         events = CoreManager(session).list_events(task.namespace, field_selector="type=Warning")
     except Forbidden:
         return task
-    latest_events = {event["involvedObject"]["name"]: event for event in events}
+    latest_events = {event["involvedObject"].get("name"): event for event in events}
     return replace(task, nodes=tuple(_with_event(task, node, latest_events) for node in task.nodes))
 
 

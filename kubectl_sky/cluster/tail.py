@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from random import SystemRandom
@@ -162,6 +163,8 @@ class Tail:
         with stream as self._stream:
             self._backoff.opened()
             self._opened_at = self._opened_at or monotonic()
+            if self._stop.is_set():  # `close` came before the stream
+                return
             for chunk in stream:
                 if self._stop.is_set():
                     return
@@ -182,7 +185,7 @@ class Tail:
         lines = self._position.new_lines(lines)
         if self._position.rotated:
             self._position.rotated = False
-            if not started_since(self._pod(), self._source.container, self._position.last):
+            if not self._has_restarted():
                 yield from self._note(
                     f"the log of pod {self._source.pod} was rotated while the connection was lost;"
                     " lines may be missing"
@@ -268,6 +271,12 @@ class Tail:
         if reported and not self._stop.is_set() and reported.wait(_POLL_INTERVAL):
             return True
         return has_terminated(self._pod(), self._source.container)
+
+    def _has_restarted(self) -> bool:
+        """Check whether the container restarted after the last line; False if the pod is deleted."""
+        with suppress(NotFound):
+            return started_since(self._pod(), self._source.container, self._position.last)
+        return False
 
     def _pod(self) -> Json:
         source = self._source

@@ -7,6 +7,7 @@ import pytest
 from kubectl_sky import kinds
 from kubectl_sky.actions import find
 from kubectl_sky.actions.find import Scope
+from kubectl_sky.actions.pending import explain_pending
 from kubectl_sky.actions.pipeline import wait_for_all
 from kubectl_sky.actions.ui import Waiting
 from kubectl_sky.errors import SkyError
@@ -102,6 +103,21 @@ def test_wait_goes_on_when_the_reason_cannot_be_read(api: FakeCluster, send: Sub
     api.before("list events", refuse)
     (finished,) = wait(api, LiveRecorder())
     assert (finished.state, api.count("list events")) == ("completed", 1)
+
+
+def test_explain_pending_event_without_object_name_is_ignored(
+    api: FakeCluster, send: Submitter
+) -> None:
+    """Anyone who may create events can create such a one."""
+    event = {"apiVersion": "v1", "kind": "Event", "type": "Warning", "reason": "FailedMount"}
+    send(TASK)
+    pod = api.start(JOB)
+    api.change(kinds.POD, pod, status={"phase": "Pending"})
+    about: dict[str, dict[str, str]] = {"a": {}, "b": {"name": pod}, "c": {}}
+    for name, involved in about.items():
+        api.put(event | {"metadata": {"name": name}, "involvedObject": involved})
+    task = find.get_task(api.session(), Scope("default", None), ID)
+    assert [node.reason for node in explain_pending(api.session(), task).nodes] == ["FailedMount"]
 
 
 @pytest.mark.parametrize(

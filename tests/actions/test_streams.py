@@ -1,0 +1,44 @@
+"""Logs of a cluster in memory: threads that end, and lines of pods that are deleted."""
+
+from threading import Thread
+
+from kubectl_sky import kinds
+from kubectl_sky.cluster.tail import Batch, LogOptions, LogSource, Tail
+from tests.builders import make_pod
+from tests.fake_cluster import FakeCluster
+
+POD = make_pod(0, state={"running": {}})
+NAME = POD["metadata"]["name"]
+SOURCE = LogSource("default", NAME, "main")
+
+
+def tail(api: FakeCluster) -> Tail:
+    api.put(POD)
+    return Tail(api.session(), SOURCE, LogOptions(follow=True))
+
+
+def test_log_closed_while_it_is_requested_ends_its_thread(api: FakeCluster) -> None:
+    log = tail(api)
+    api.before("get pods/log", log.close, nth=2)
+    reader = Thread(target=lambda: list(log.batches()), daemon=True)
+    reader.start()
+    reader.join(5)
+    blocked = reader.is_alive()
+    api.break_streams()
+    assert not blocked
+
+
+def test_log_rotated_before_pod_is_deleted_prints_new_lines(api: FakeCluster) -> None:
+    def rotate() -> None:
+        api.rotate(NAME)
+        api.log(NAME, b"new\n")
+
+    log, batches = tail(api), list[Batch]()
+    api.log(NAME, b"old\n")
+    api.before("get pods/log", rotate, nth=3)
+    api.before(f"get pods {NAME}", lambda: api.remove(kinds.POD, NAME), nth=2)
+    api.after("get pods/log", lambda: api.change(kinds.POD, NAME, status={"phase": "Pending"}), 2)
+    for batch in log.batches():
+        batches.append(batch)
+    assert [line for batch in batches for line in batch.lines] == [b"old", b"new"]
+    assert batches[-1].note == f"pod {NAME} was deleted"
