@@ -3,6 +3,7 @@
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from queue import Queue
 from threading import Event, Thread
 
@@ -12,6 +13,7 @@ from kubectl_sky.actions.leadership import Leadership
 from kubectl_sky.actions.pending import StartReporter
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.actions.watch import watch_task
+from kubectl_sky.cluster.backoff import retry_unreachable
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import (
     MAX_STREAMS,
@@ -294,9 +296,8 @@ class TaskFollower:
                     self.latest = current = snapshot.task
                     self._report_terminated(snapshot.pods)
                 if snapshot or leads.is_with_controller:  # which may stop meanwhile
-                    self.stopping = self.stopping or stop.stop_surviving_nodes(
-                        self.session, self.latest, leads
-                    )
+                    stop_nodes = partial(stop.stop_surviving_nodes, self.session, current, leads)
+                    self.stopping = self.stopping or retry_unreachable(stop_nodes, self.stop)
                 if snapshot:
                     yield from self._started()
                     if self.latest.over:

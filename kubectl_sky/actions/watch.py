@@ -14,7 +14,7 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.backoff import retry_unreachable
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.watch import Change, WatchEvent, watch_kinds
-from kubectl_sky.errors import SkyError, TaskFailed
+from kubectl_sky.errors import SkyError, TaskFailed, Unreachable
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.nodes import Object, State
 from kubectl_sky.observe.ownership import Key, Missing, Ownership
@@ -130,7 +130,11 @@ def watch_owned(session: Session, scope: Scope) -> Iterator[TaskUpdate | None]:
             workloads, pods = items.split()
             workloads = scope.filter_owned(workloads)
             yielded_at = monotonic()
-            owned = resolver.decide(scope.namespace, workloads, pods)
+            try:
+                owned = resolver.decide(scope.namespace, workloads, pods)
+            except Unreachable:  # the watch decides when to give up
+                yield None
+                continue
             tasks = status.folded(owned).tasks
             changed = any(task.incomplete for task in tasks)  # may be explained later
             yield TaskUpdate(tasks, owned)

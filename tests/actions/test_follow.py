@@ -14,7 +14,7 @@ from kubectl_sky.errors import Interrupted, SkyError, TaskFailed
 from tests.actions.conftest import Recorder, Submitter
 from tests.actions.test_find import ALICE
 from tests.builders import ID
-from tests.fake_cluster import FakeCluster, interrupt
+from tests.fake_cluster import FakeCluster, interrupt, lost
 
 HELLO = "name: hello\nrun: echo hello\n"
 JOB = f"hello-{ID}"
@@ -191,6 +191,25 @@ def test_follow_failed_node_stops_remaining_nodes(api: FakeCluster, send: Submit
         send(TWO, follow=True)
     assert api.get(kinds.JOB, second)["spec"]["activeDeadlineSeconds"] == 1
     assert api.count("patch jobs") == 1
+
+
+@pytest.mark.parametrize("request_", ["patch jobs", "get leases"])
+def test_follow_outage_when_a_node_fails_stops_remaining_nodes_later(
+    api: FakeCluster, send: Submitter, request_: str
+) -> None:
+    first, second = f"{JOB}-node-0", f"{JOB}-node-1"
+
+    def run() -> None:
+        api.start(first)
+        api.start(second)
+        api.finish(first, 1)
+
+    send.ui.then = run
+    for number in range(1, 7):  # more than the retries of a request
+        api.before(request_, lost, number)
+    api.after(f"patch jobs {second}", lambda: api.finish(second, 143))
+    with pytest.raises(TaskFailed, match="failed: node-0: exit code 1"):
+        send(TWO, follow=True)
 
 
 def test_follow_nodes_that_fail_together_are_named_once(api: FakeCluster, send: Submitter) -> None:
