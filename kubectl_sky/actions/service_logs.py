@@ -6,6 +6,7 @@ from threading import Event, Thread
 from kubectl_sky import names
 from kubectl_sky.actions import serve
 from kubectl_sky.actions.ui import UI
+from kubectl_sky.cluster.backoff import retry_unreachable
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.streams import Batch, Following, LogOptions, LogSource
 from kubectl_sky.errors import UserError
@@ -73,7 +74,7 @@ class _Replicas:
                 yield LogSource(pod["metadata"]["namespace"], name, names.CONTAINER, number)
             if not self._follow or self.stop.wait(_POLL_SECONDS):
                 return
-            pods = self._read()
+            pods = retry_unreachable(self._read, self.stop)
             self._pods = [
                 pod for pod in pods if self._later or pod["metadata"]["name"] in self._numbers
             ]

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from kubectl_sky import kinds, names, users
-from kubectl_sky.actions import serve
+from kubectl_sky.actions import serve, service_logs
 from kubectl_sky.actions.submit import Options, Prepared
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
@@ -20,7 +20,7 @@ from kubectl_sky.observe.services import State
 from kubectl_sky.plan import labels
 from kubectl_sky.plan.serving import Serving
 from tests.actions.conftest import Run
-from tests.fake_cluster import FakeCluster
+from tests.fake_cluster import FakeCluster, lost
 
 Json = dict[str, Any]
 SESSION = cast(Session, SimpleNamespace(namespace="default"))
@@ -191,3 +191,24 @@ def test_find_service_of_other_user_names_flag_of_all_commands(live: dict[Kind, 
     live[kinds.DEPLOYMENT] = make_item(kinds.DEPLOYMENT, LABELS | {"username": "bob"})
     with pytest.raises(UnknownName, match="add --user bob"):
         serve.find(SESSION, users.named("alice"), "web")
+
+
+def owned(item: Json, owner: Json) -> Json:
+    reference = {"kind": owner["kind"], "name": "web", "controller": True}
+    reference |= {"apiVersion": owner["apiVersion"], "uid": owner["metadata"]["uid"]}
+    return item | {"metadata": item["metadata"] | {"ownerReferences": [reference]}}
+
+
+def test_logs_of_service_go_on_after_an_outage(
+    services: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_logs, "_POLL_SECONDS", 0.01)
+    deployment = services.put(make_item(kinds.DEPLOYMENT, LABELS))
+    replica_set = services.put(owned(make_item(kinds.REPLICA_SET, LABELS), deployment))
+    replicas = service_logs._Replicas(services.session(), deployment, True, None)
+    state = {"name": names.CONTAINER, "state": {"running": {}}}
+    pod = owned(make_item(kinds.POD, LABELS), replica_set)
+    services.put(pod | {"status": {"phase": "Running", "containerStatuses": [state]}})
+    for number in range(1, 7):  # more than the retries of a request
+        services.before("list pods", lost, number)
+    assert next(replicas.sources()).pod == "web"
