@@ -151,8 +151,9 @@ def _within(seconds: float, work: Callable[[], T]) -> T:
 
 
 def _retried(pool: urllib3.PoolManager, request: Request, attempt: Attempt) -> Reply:
-    retries = request.retries
-    while True:
+    """Send a request until it is answered; not again when nobody waits for the answer any more."""
+    retries, deadline = request.retries, time.monotonic() + request.seconds
+    while time.monotonic() < deadline:
         retry_after = ""
         try:
             reply = _traced(pool, request, attempt)
@@ -164,6 +165,7 @@ def _retried(pool: urllib3.PoolManager, request: Request, attempt: Attempt) -> R
                 return Reply(reply.status, reply.headers, reply.data, reply.stream, retries)
             retries = retries.increment(request.method, request.url)
         retries.pause(retry_after)
+    raise TimeoutError
 
 
 def _traced(pool: urllib3.PoolManager, request: Request, attempt: Attempt) -> Reply:
