@@ -1,9 +1,9 @@
 """Send the objects of tasks in order, and let the workloads own the other objects."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from random import uniform
@@ -95,18 +95,20 @@ def apply(
         ui.progress("Sending", sum(map(len, missing))) as advance,
         shared_objects(session, manifests.shared, existing.shared or {}, dry_run) as shared,
     ):
-        applied = [Applied(item, created=False) for item in existing.objects]
-        applied += apply_all(
+
+        def adopt(applied: Iterable[Applied]) -> None:
+            items = [*existing.objects, *(result.object for result in applied)]
+            _adopt(session, items, shared, decision.workload_kinds)
+
+        applied = apply_all(
             session,
             missing,
             refuse_foreign,
             dry_run=dry_run,
-            workers=_WORKERS,
             on_done=lambda done: advance(1),
+            finish=None if dry_run else adopt,
         )
-        if not dry_run:
-            _adopt(session, applied, shared, decision.workload_kinds)
-    return _submitted(decision, [result.object for result in applied])
+    return _submitted(decision, [*existing.objects, *(result.object for result in applied)])
 
 
 def _submitted(decision: Decision, items: Sequence[Json], *, unchanged: bool = False) -> Submitted:
@@ -151,19 +153,20 @@ def shared_objects(
     """
     items = [manifest.object for manifest in manifests]
     missing = [item for item in items if item["metadata"]["name"] not in existing]
-    applied = apply_all(session, [missing], refuse_foreign, dry_run=dry_run, workers=_WORKERS)
+    applied = apply_all(session, [missing], refuse_foreign, dry_run=dry_run)
     try:
         yield items
     except (SkyError, KeyboardInterrupt):
         for result in applied:
             if result.created and not dry_run:
-                objects.delete_unchanged(session, result.object)
+                with suppress(SkyError):  # `clean` finds it
+                    objects.delete_unchanged(session, result.object)
         raise
 
 
 def _adopt(
     session: Session,
-    applied: Sequence[Applied],
+    items: Iterable[Json],
     shared: Sequence[Json],
     workload_kinds: Collection[str],
 ) -> None:
@@ -174,7 +177,7 @@ def _adopt(
     """
     owners: dict[str | None, list[Json]] = defaultdict(list)
     owned = []
-    for item in (result.object for result in applied):
+    for item in items:
         metadata = item["metadata"]
         if item["kind"] in workload_kinds:
             owners[metadata["labels"].get(names.TASK_ID)].append(owner_reference(item))
@@ -190,13 +193,9 @@ def _adopt(
         references = owners[item["metadata"]["labels"].get(names.TASK_ID)]
         objects.patch_object(session, item, {"metadata": {"ownerReferences": references}})
 
-    try:
-        with ThreadPoolExecutor(_WORKERS) as pool:
-            list(pool.map(adopt, owned))
-            list(pool.map(lambda item: add_owners(session, item, sharers), shared))
-    except (SkyError, KeyboardInterrupt):
-        _undo(session, [result.object for result in applied if result.created], workload_kinds)
-        raise
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        list(pool.map(adopt, owned))
+        list(pool.map(lambda item: add_owners(session, item, sharers), shared))
 
 
 def owner_reference(item: Json) -> Json:
@@ -234,12 +233,3 @@ def _merge_owners(session: Session, item: Json, body: Json) -> None:
             sleep(uniform(0, 0.1 * 2 ** min(attempt, 4)))
         else:
             return
-
-
-def _undo(session: Session, items: Sequence[Json], workload_kinds: Collection[str]) -> None:
-    """Delete the created objects, workloads first.
-
-    Otherwise a pod could start without the objects that it needs.
-    """
-    for item in sorted(items, key=lambda item: item["kind"] not in workload_kinds):
-        objects.delete_by_uid(session, objects.known_kind(item), item["metadata"])

@@ -22,6 +22,7 @@ from kubectl_sky.errors import (
     UserError,
 )
 
+_WORKERS = 16
 _CLOCK_SLACK = timedelta(seconds=2)  # the server's dates are whole seconds
 
 
@@ -44,35 +45,38 @@ def apply_all(
     accept: Accept,
     *,
     dry_run: bool = False,
-    workers: int = 16,
     on_done: Callable[[Applied], object] | None = None,
+    finish: Callable[[list[Applied]], object] | None = None,
 ) -> list[Applied]:
     """Create objects stage by stage, those of a stage in parallel; return them in order.
 
-    An existing object is not changed: `accept` raises unless it may be used as it is.
+    An existing object is not changed: `accept` raises unless it may be used as it is. `finish`
+    gets the objects at the end.
     On the first failure, and on Ctrl-C, the objects that this call created are deleted, and the
     error says so. A dry run has nothing to undo.
-    `on_done` is called in the caller's thread. Raises ClusterError,
+    `on_done` and `finish` are called in the caller's thread. Raises ClusterError,
     UserError if a name is taken, or Interrupted on Ctrl-C.
     """
     run = _Run(session, dry_run, accept)
     try:
-        return [done for stage in stages for done in _stage(run, stage, workers, on_done)]
+        applied = [done for stage in stages for done in _stage(run, stage, on_done)]
+        if finish:
+            finish(applied)
+        return applied
     except KeyboardInterrupt:
-        raise Interrupted("interrupted", run.undo(workers) or "nothing was created") from None
+        raise Interrupted("interrupted", run.undo() or "nothing was created") from None
     except (ClusterError, UserError) as error:
-        undone = run.undo(workers)
+        undone = run.undo()
         raise type(error)(f"{error.what}; {undone}" if undone else error.what, error.hint) from None
 
 
 def _stage(
     run: "_Run",
     stage: Sequence[Json],
-    workers: int,
     on_done: Callable[[Applied], object] | None,
 ) -> list[Applied]:
     """Apply one stage; on an error, finish running requests and start no new ones."""
-    with ThreadPoolExecutor(workers, thread_name_prefix="apply") as pool:
+    with ThreadPoolExecutor(_WORKERS, thread_name_prefix="apply") as pool:
         futures = [pool.submit(run.apply, manifest) for manifest in stage]
         try:
             for future in as_completed(futures):
@@ -141,20 +145,23 @@ class _Run:
         run_started = now - timedelta(seconds=monotonic() - self.started_at) - _CLOCK_SLACK
         return datetime.fromisoformat(answer.body["metadata"]["creationTimestamp"]) >= run_started
 
-    def undo(self, workers: int) -> str:
-        """Delete what this run created; return a summary, empty if nothing was done."""
+    def undo(self) -> str:
+        """Delete what this run created; return a summary, empty if nothing was done.
+
+        What was created last comes first: a pod must not start without what it needs.
+        """
         if self.dry_run:
             return ""
         self._stop()
-        created = [applied for applied in self.applied if applied.created]
-        with ThreadPoolExecutor(workers, thread_name_prefix="undo") as pool:
+        created = [applied for applied in reversed(self.applied) if applied.created]
+        with ThreadPoolExecutor(_WORKERS, thread_name_prefix="undo") as pool:
             created += [applied for applied in pool.map(self._find_lost, self.uncertain) if applied]
             removed = list(pool.map(self._remove, created))
         remaining = [
             applied.label for applied, success in zip(created, removed, strict=True) if not success
         ]
         parts = ["the created objects were deleted again"] if created and not remaining else []
-        parts += [f"could not be deleted: {', '.join(remaining)}"] if remaining else []
+        parts += [f"could not be deleted: {', '.join(sorted(remaining))}"] if remaining else []
         return "; ".join(parts)
 
     def _find_lost(self, manifest: Json) -> Applied | None:

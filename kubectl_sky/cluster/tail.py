@@ -273,7 +273,7 @@ class Tail:
         return has_terminated(self._pod(), self._source.container)
 
     def _has_restarted(self) -> bool:
-        """Check whether the container restarted after the last line; False if the pod is deleted."""
+        """Check whether the container restarted after the last line; False for a deleted pod."""
         with suppress(NotFound):
             return started_since(self._pod(), self._source.container, self._position.last)
         return False

@@ -53,6 +53,28 @@ def test_adopt_failure_leaves_no_objects(api: FakeCluster, send: Submitter, reso
     assert api.names() == []
 
 
+def test_adopt_failure_without_right_to_delete_names_both(
+    api: FakeCluster, send: Submitter
+) -> None:
+    api.before("patch services", lambda: 422)
+    api.forbidden.add("delete jobs")
+    with pytest.raises(ClusterError) as caught:
+        send(TWO)
+    jobs = f"jobs.batch train-{ID}-node-0, jobs.batch train-{ID}-node-1"
+    assert "the cluster refuses services" in caught.value.what
+    assert caught.value.what.endswith(f"could not be deleted: {jobs}")
+    assert set(api.names()) == {name for name in CREATED if name.startswith("jobs")}
+
+
+def test_create_failure_without_right_to_delete_shared_files_names_the_cause(
+    api: FakeCluster, send: Submitter, files: str
+) -> None:
+    api.before("create jobs", lambda: 422)
+    api.forbidden.add("delete configmaps")
+    with pytest.raises(ClusterError, match="the cluster refuses jobs"):
+        send(files)
+
+
 @pytest.mark.parametrize("request_", CREATED)
 def test_create_connection_lost_after_effect_continues(
     api: FakeCluster, send: Submitter, request_: str
@@ -137,7 +159,7 @@ def test_adopt_interrupted_leaves_no_objects(
     api: FakeCluster, send: Submitter, resource: str
 ) -> None:
     api.after(f"patch {resource}", interrupt)
-    with pytest.raises((Interrupted, KeyboardInterrupt)):
+    with pytest.raises(Interrupted, match="the created objects were deleted again"):
         send(TWO)
     assert api.names() == []
 

@@ -106,7 +106,6 @@ def test_apply_all_interrupt_deletes_created_objects(session: Session, namespace
         create_all(
             session,
             [[make_config_map(f"a{index}", namespace) for index in range(40)]],
-            workers=2,
             on_done=interrupt,
         )
     assert error.value.exit_code == 130
