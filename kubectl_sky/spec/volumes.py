@@ -85,7 +85,7 @@ def _storage(data: Mapping[str, Any]) -> Storage:
         size=quantity.storage(data["size"]),
         storage_class=config.get("storage_class_name"),
         access_modes=(config.get("access_mode") or ACCESS_MODE,),
-        labels=dict(data.get("labels") or {}),
+        labels=metadata.without_ours(data.get("labels")),
     )
 
 

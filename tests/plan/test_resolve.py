@@ -76,8 +76,9 @@ def test_plan_task_without_name_is_named_by_id() -> None:
 
 
 def test_plan_labels_of_user_do_not_override_task_labels() -> None:
-    labels = {"username": "bob", "task-id": "zzzz2345", "team": "x"}
+    labels = {"username": "bob", "task-id": "zzzz2345", "team": "x", "kubectl-sky/pipeline": "x"}
     plan = make_plan(make_task(resources=Resources(labels=labels)))
+    assert "kubectl-sky/pipeline" not in plan.labels
     assert plan.labels["username"] == "alice-example.com"
     assert plan.labels["task-id"] == "bcdf2345"
     assert plan.labels["team"] == "x"

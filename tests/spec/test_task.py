@@ -47,6 +47,13 @@ def test_task_image_prefix_is_removed(image: str) -> None:
     assert task_of(document).resources.image == "busybox:1.36"
 
 
+def test_task_reserved_labels_of_volume_are_ignored() -> None:
+    labels = {"kubectl-sky/pipeline": "x", "username": "bob", "team": "a"}
+    (volume,) = task_of(make_document(volumes={"/data": {"size": 1, "labels": labels}})).volumes
+    assert volume.storage
+    assert volume.storage.labels == {"team": "a"}
+
+
 def test_task_variables_are_text_as_in_skypilot() -> None:
     (document,) = read(
         "run: x\nenvs: {A: 1, B: yes, C: 1.50, D: , E: '', F: [1, a], 5: x}\n"
