@@ -240,7 +240,7 @@ def _main(document: Document, container: _Item) -> Iterator[Problem]:
             message = "the task's scripts and files are in this folder"
             yield document.problem((*item.path, "mountPath"), message, "choose another folder")
     for item in _items(document, (*container.path, "env")):
-        if item.fields.get("name") in RESERVED:
+        if str(item.fields.get("name")) in RESERVED:
             message = "ignored: every node sets its own value"
             yield document.problem((*item.path, "name"), message, severity="warning")
 

@@ -26,6 +26,9 @@ WRONG = {
     "spec: {containers: [{name: ray-node, env: [{name: A, value: 1}]}]}": (
         "spec.containers[0].env[0].value: expected text, got 1; put it in quotes"
     ),
+    "spec: {containers: [{env: [{name: [A]}]}]}": (
+        "spec.containers[0].env[0].name: expected text, got a list"
+    ),
     "spec: {volumes: {}}": "spec.volumes: expected a list, got an empty map",
     "spec: {volumes: [{emptyDir: {}}]}": 'spec.volumes[0]: missing field "name"',
     "spec: {hostNetwork: 'yes'}": 'spec.hostNetwork: expected true or false, got "yes"',
