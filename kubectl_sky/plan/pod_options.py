@@ -104,8 +104,13 @@ def pod_config_patch(config: Mapping[str, Data]) -> Mapping[str, Data]:
     return {name: values for name, values in merged.items() if values}
 
 
+# Fields of pods that null does not remove: no pod could start, or the nodes could not work together.
+_NEEDED = ("containers", "initContainers", "volumes", "hostname", "subdomain")
+
+
 def _pod_spec(spec: Mapping[str, Data]) -> Mapping[str, Data]:
-    spec = dict(spec)
+    spec = {name: value for name, value in spec.items() if value is not None or name not in _NEEDED}
+    spec.pop("restartPolicy", None)  # validate accepts only that of tasks; services have another
     if spec.get("containers"):
         spec["containers"] = [_container(container) for container in spec["containers"]]
     if spec.get("serviceAccountName") and spec.get("automountServiceAccountToken") is None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky.errors import UserError
+from kubectl_sky.plan.pod_options import pod_config_patch
 from kubectl_sky.render import manifests, writer
 from kubectl_sky.render.pod_config import applied, merged
 from kubectl_sky.spec.task import Accelerator, Kubernetes, Resources, Task
@@ -20,7 +21,7 @@ Json = dict[str, Any]
 
 def pod_of(config: Json, **task: Any) -> Json:
     plan = make_plan(Task(run="true", kubernetes=Kubernetes(pod=config), **task))
-    (job,) = manifests.render(plan).workload
+    job, *_ = manifests.render(plan).workload
     assert yaml.safe_load(job.text) == job.object
     template: Json = job.object["spec"]["template"]
     return template
@@ -85,6 +86,18 @@ def test_pod_config_lists_are_merged_or_replaced() -> None:
 def test_pod_config_null_removes_field() -> None:
     assert "enableServiceLinks" not in pod_of({"spec": {"enableServiceLinks": None}})["spec"]
     assert merged({}, {"a": {"b": None, "c": 1}}) == {"a": {"c": 1}}
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["containers", "initContainers", "volumes", "restartPolicy", "hostname", "subdomain"],
+)
+def test_pod_config_null_keeps_field_that_pods_need(field: str) -> None:
+    assert pod_of({"spec": {field: None}}, num_nodes=2) == pod_of({}, num_nodes=2)
+
+
+def test_pod_config_restart_policy_of_tasks_is_not_for_services() -> None:
+    assert pod_config_patch({"spec": {"restartPolicy": "Never"}}) == {}
 
 
 def test_pod_config_node_affinity_terms_are_combined() -> None:
