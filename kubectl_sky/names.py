@@ -74,6 +74,11 @@ ID_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # as in Kubernetes: no vowels, no l
 ID_LENGTH = 8
 ID = re.compile(r"[a-z]([a-z0-9]{7})")
 
+# A DNS subdomain: the syntax of the names of most objects.
+SUBDOMAIN = re.compile(
+    r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+)
+
 _LABEL_MAX = 63
 _NAME_MAX = 40  # leaves room for "-{id}-node-{index}" within a DNS label
 

@@ -23,7 +23,6 @@ _MAX_TASKS = 100_000
 # Requests of containers that set none, so that they fit under a quota.
 _DEFAULT_REQUESTS = {CPUS: ("cpu", "500m"), MEMORY: ("memory", "512Mi")}
 _API = "rbac.authorization.k8s.io"
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ def default_namespace(user: User) -> str:
 
 def check_name(user: User, kind: str) -> None:
     """Raise UserError for a name that a subject of this kind cannot have."""
-    if kind == SERVICE_ACCOUNT and not _SUBDOMAIN.fullmatch(user.name):
+    if kind == SERVICE_ACCOUNT and not names.SUBDOMAIN.fullmatch(user.name):
         raise UserError(
             f'"{user.name}" is not a valid name of a ServiceAccount',
             "use lower-case letters, digits, - and .",

@@ -1,12 +1,11 @@
 """What `api --install` renders: the server in a cluster, without any rights of its own."""
 
-import re
 from dataclasses import dataclass
 
+from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.install import DEFAULT_IMAGE, DEFAULT_NAMESPACE, Install
 
-_HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _MOUNT = "/etc/kubectl-sky-server"
 
 
@@ -22,7 +21,7 @@ class ServerInstall(Install):
     def __post_init__(self) -> None:
         """Raise UserError for an invalid value."""
         super().__post_init__()
-        if self.host_name and not _HOST.fullmatch(self.host_name):
+        if self.host_name and not names.SUBDOMAIN.fullmatch(self.host_name):
             raise UserError(
                 f'"{self.host_name}" is not a valid host name', "example: sky.example.com"
             )

@@ -3,18 +3,16 @@
 The tables have only known differences. `validate` reports what both refuse.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from kubectl_sky import names
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import skypilot
 from kubectl_sky.spec.document import Data, Document, Path
 from kubectl_sky.spec.substitute import FIELDS as SUBSTITUTED
 from kubectl_sky.spec.variables import REGISTRY
 
-_DNS = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_VOLUME_NAME = re.compile(rf"(?=.{{1,253}}$){_DNS}(\.{_DNS})*")
 _TPU_CLOUDS = ("", "*", "gcp", "kubernetes", "k8s")
 _NULLS = ("ports", "image_id")  # fields that may be null in a candidate
 
@@ -116,12 +114,12 @@ def _tpus(document: Document) -> Iterator[Problem]:
         values = outer | _mapping(document, *path)
         provider = str(values.get("infra") or values.get("cloud") or "").split("/")[0].lower()
         accelerators = values.get("accelerators", values.get("gpus"))
-        names = (
+        gpu_names = (
             [str(name) for name in accelerators]
             if isinstance(accelerators, dict | list)
             else [str(accelerators)]
         )
-        if provider not in _TPU_CLOUDS and any("tpu" in name.lower() for name in names):
+        if provider not in _TPU_CLOUDS and any("tpu" in name.lower() for name in gpu_names):
             message = "SkyPilot knows TPUs of gcp and kubernetes only"
             yield document.problem((*path, "accelerators"), message)
 
@@ -211,7 +209,7 @@ def _registry(document: Document) -> Iterator[Problem]:
 def _claim(document: Document) -> Iterator[Problem]:
     """Check a volume's name, infra and size."""
     name, infra, size = map(document.get, ("name", "infra", "size"))
-    if not _VOLUME_NAME.fullmatch(str(name)):
+    if not names.SUBDOMAIN.fullmatch(str(name)):
         message = "SkyPilot takes use lowercase letters, digits, - and . only"
         yield document.problem(("name",), message)
     if document.get("type") == "runpod-network-volume":

@@ -21,9 +21,6 @@ KUBERNETES: Path = ("config", "kubernetes")
 # Values that SkyPilot does not read as the name of a service account.
 NOBODY = ("", "LOCAL_CREDENTIALS", "NO_UPLOAD", "SERVICE_ACCOUNT")
 _MINUTES = {"": 1, "m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
-_OBJECT = re.compile(
-    r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-)
 _QUEUE = re.compile(r"(?=.{1,63}$)[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _QUEUES: tuple[Path, ...] = (("quota", "queue"), ("kueue", "local_queue_name"))  # the first wins
 POD_CONFIG: Path = ("config", "kubernetes", "pod_config")
@@ -136,7 +133,7 @@ def _identity(document: Document) -> Iterator[Problem]:
             message = "ignored: pods get neither your credentials nor SkyPilot's account"
             hint = "name an existing service account"
             yield document.problem(field_path, message, hint, "warning")
-        elif not _OBJECT.fullmatch(name):
+        elif not names.SUBDOMAIN.fullmatch(name):
             message = f'"{printable(name)}" is not a valid service account name'
             yield document.problem(field_path, message, "use lowercase letters, digits, - and .")
 

@@ -11,7 +11,7 @@ from functools import cache
 
 import yaml
 
-from kubectl_sky import assets
+from kubectl_sky import assets, names
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import buckets, files, image, infra, lifecycle, secret, service, sizes
 from kubectl_sky.spec.document import Data, Document, Path, dotted, entries
@@ -20,7 +20,6 @@ from kubectl_sky.spec.substitute import Filled
 REFUSED = "not supported, submit rejects it"
 REFUSED_BY_SERVE = "not supported, serve rejects it"
 
-_CLASS = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _INSTEAD_OF_SECRETS: dict[Path, str] = {
     ("workdir", "url"): "only the login can be secrets: https://USER:${NAME}@HOST/PATH",
     ("workdir",): "write a variable of envs",
@@ -254,7 +253,7 @@ def _machines(document: Document) -> Iterator[_Found]:
             instead = "add down: true to delete the finished task"
             yield _Found((*path, "autostop"), reason, instead, False)
         priority = values.get("priority_class")
-        if priority and not _CLASS.fullmatch(str(priority)):
+        if priority and not names.SUBDOMAIN.fullmatch(str(priority)):
             reason = "invalid name of a PriorityClass"
             instead = "use lowercase letters, digits, - and ."
             yield _Found((*path, "priority_class"), reason, instead, True)

@@ -162,6 +162,7 @@ def _detail(document: Document, path: Path, value: dict[Data, Data]) -> Iterator
         message = wrong_path(host_path) or "expected an absolute path such as /mnt/data"
         yield document.problem((*path, "host_path"), message)
     yield from _size(document, (*path, "size"), value.get("size"))
+    yield from _storage_class(document, path)
     yield from metadata.labels(document, (*path, "labels"))
 
 
@@ -172,6 +173,17 @@ def _size(document: Document, path: Path, size: Data) -> Iterator[Problem]:
         quantity.storage(size)
     except ValueError as error:
         yield document.problem(path, f"{error}, got {described(str(size))}")
+
+
+def _storage_class(document: Document, path: Path) -> Iterator[Problem]:
+    field_path = (*path, "config", "storage_class_name")
+    name = document.get(*field_path)
+    if isinstance(name, str) and name and not names.SUBDOMAIN.fullmatch(name):
+        message = (
+            f"{described(name)} is not a valid StorageClass name:"
+            " use lowercase letters, digits, - and ."
+        )
+        yield document.problem(field_path, message)
 
 
 def _volume_name(document: Document, where: Path, name: str) -> Iterator[Problem]:
@@ -197,6 +209,7 @@ def volume_problems(document: Document) -> list[Problem]:
     if size is None and not existing and document.get("type") == "k8s-pvc":
         problems.append(document.problem((), 'missing field "size"', "such as size: 10Gi"))
     problems += _size(document, ("size",), size)
+    problems += _storage_class(document, ())
     problems += metadata.labels(document, ("labels",))
     namespace = document.get("config", "namespace")
     if isinstance(namespace, str) and not _NAMESPACE.fullmatch(namespace):

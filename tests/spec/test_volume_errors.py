@@ -49,6 +49,10 @@ WRONG = {
     "volumes: {/a: {name: v, size: 1Gi}}": (
         "task.yaml:2:25: volumes./a.size: name and size exclude each other; keep one of them"
     ),
+    "volumes: {/a: {size: 1, config: {storage_class_name: Fast_SSD}}}": (
+        'task.yaml:2:54: volumes./a.config.storage_class_name: "Fast_SSD" is not a valid'
+        " StorageClass name: use lowercase letters, digits, - and ."
+    ),
     "volumes: {/a: {size: lots}}": (
         "task.yaml:2:22: volumes./a.size: a size is GiB such as 10,"
         " or has a unit: \"10Gi\", \"1Ti\", got \"lots\""
