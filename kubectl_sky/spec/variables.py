@@ -66,6 +66,12 @@ def _names(document: Document) -> Iterator[Problem]:
             expected = "expected a variable's name: letters, digits and _, no digit first"
             yield document.problem(("envs", name), expected, key=True)
     for field in ("envs", "secrets"):
+        for name in _mapping(document, field):
+            if name is None or isinstance(name, bool):
+                message = f'YAML reads this name as "{name}"; the variable has that name'
+                yield document.problem(
+                    (field, str(name)), message, "put it in quotes", "warning", key=True
+                )
         for name in RESERVED.intersection(map(str, _mapping(document, field))):
             message = "ignored: every node sets its own value"
             yield document.problem((field, name), message, severity="warning", key=True)

@@ -25,6 +25,10 @@ WARNED = {
         "task.yaml:2:14: secrets.X: warning: YAML reads this as something else;"
         " the task gets that value; put it in quotes"
     ),
+    "envs: {NO: x}": (
+        'task.yaml:2:8: envs.False: warning: YAML reads this name as "False"; the variable has'
+        " that name; put it in quotes"
+    ),
     "envs: {X: [1]}": (
         "task.yaml:2:11: envs.X: warning: the task gets this in Python's notation;"
         " write text, such as JSON in quotes"
@@ -43,6 +47,17 @@ WARNED = {
     "config: {kubernetes: {kuee: {}}}": (
         "task.yaml:2:23: config.kubernetes.kuee: warning: unknown field, ignored; did"
         ' you mean "kueue"?'
+    ),
+    "config: {kubernetes: {quota: {local_queue: a}}}": (
+        "task.yaml:2:31: config.kubernetes.quota.local_queue: warning: unknown field, ignored"
+    ),
+    "volumes: {/v: {size: 1, config: {accessMode: ReadWriteMany}}}": (
+        "task.yaml:2:34: volumes./v.config.accessMode: warning: unknown field, ignored;"
+        ' did you mean "access_mode"?'
+    ),
+    "file_mounts: {/v: {source: s3://a/b, config: {mounts: {read_only: true}}}}": (
+        "task.yaml:2:47: file_mounts./v.config.mounts: warning: unknown field, ignored;"
+        ' did you mean "mount"?'
     ),
     "resources: {instance_type: p4d.24xlarge}": (
         "task.yaml:2:13: resources.instance_type: warning: ignored: the cluster chooses the nodes;"
