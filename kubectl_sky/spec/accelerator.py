@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
+from math import ceil, isfinite
 
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.document import Data, Path
@@ -182,6 +182,8 @@ def _candidate_texts(value: Data) -> Iterator[tuple[Path, str]]:
     elif isinstance(value, str) and value.strip().startswith("{"):
         for item in value.strip().strip("{}").split(","):
             yield (), item.strip(" '\"")
+    elif isinstance(value, float) and not isfinite(value):
+        raise InvalidAccelerator(_EXPECTED, str(value))
     else:
         yield (), str(value)
 

@@ -16,8 +16,9 @@ def labels(document: Document, path: Path) -> Iterator[Problem]:
     """Yield the errors of the labels at a path, and warnings for reserved ones."""
     for key, value in entries(document.get(*path)):
         yield from _key(document, (*path, key), "label")
-        if isinstance(value, str) and not _VALUE.fullmatch(value):
-            message = f'"{printable(value)}" is not a valid label value: letters, digits, - _ .'
+        if isinstance(value, str | int) and not _VALUE.fullmatch(str(value)):
+            shown = printable(str(value))
+            message = f'"{shown}" is not a valid label value: letters, digits, - _ .'
             yield document.problem(
                 (*path, key), message, "at most 63 characters, ends with a letter or digit"
             )

@@ -67,6 +67,10 @@ WRONG = {
         "task.yaml:2:27: resources.accelerators: the count must be more than 0, got"
         ' "V100:0"'
     ),
+    "resources: {accelerators: .nan}": (
+        "task.yaml:2:27: resources.accelerators: expected a count such as 1, a name"
+        ' such as V100, or both: "V100:2", got "nan"'
+    ),
     "resources: {accelerators: []}": (
         "task.yaml:2:27: resources.accelerators: expected a count such as 1, a name"
         ' such as V100, or both: "V100:2", got a list'
@@ -99,6 +103,10 @@ WRONG = {
     ),
     "resources: {labels: {a: b}, any_of: [{labels: [c]}]}": (
         "task.yaml:2:47: resources.any_of[0].labels: expected fields, got a list"
+    ),
+    "resources: {labels: {a: -5}}": (
+        'task.yaml:2:25: resources.labels.a: "-5" is not a valid label value: letters, digits,'
+        " - _ .; at most 63 characters, ends with a letter or digit"
     ),
     "resources: {labels: {a: 'x y'}}": (
         'task.yaml:2:25: resources.labels.a: "x y" is not a valid label value: letters,'
