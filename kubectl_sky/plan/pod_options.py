@@ -104,7 +104,7 @@ def pod_config_patch(config: Mapping[str, Data]) -> Mapping[str, Data]:
     return {name: values for name, values in merged.items() if values}
 
 
-# Fields of pods that null does not remove: no pod could start, or the nodes could not work together.
+# Fields of pods that null does not remove: the nodes could not start, or not find each other.
 _NEEDED = ("containers", "initContainers", "volumes", "hostname", "subdomain")
 
 

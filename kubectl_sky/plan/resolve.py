@@ -72,7 +72,7 @@ def resolve(
         restarts=resources.recovery.restarts if resources.recovery else 0,
         recovers=resources.recovery is not None,
         exit_codes=resources.recovery.exit_codes if resources.recovery else (),
-        shared_memory=placement.device is not None,
+        shared_memory=placement.device is not None and not volumes.has_mount("/dev/shm"),
         backend=task.backend or names.DEFAULT_BACKEND,
         array=task.array,
         scripts=_scripts(task, file_transfer),

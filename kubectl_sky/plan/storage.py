@@ -63,6 +63,10 @@ class PodStorage:
     one_cluster_node: bool = False
     group: int | None = None
 
+    def has_mount(self, path: str) -> bool:
+        """Return whether a volume is mounted at a path."""
+        return any(mount.path == path for mount in self.mounts)
+
     @property
     def code_volume(self) -> str:
         """The PVC that keeps large files; "" for none."""

@@ -182,7 +182,7 @@ def _file_mounts(document: Document) -> Iterator[Problem]:
         path_error = _wrong(path)
         if path_error:
             yield document.problem(("file_mounts", path), path_error, key=True)
-        elif path in volume_paths:
+        elif target_path(path) in volume_paths:
             message = "a volume has the same target"
             yield document.problem(("file_mounts", path), message, key=True)
         elif target_path(path) in destinations:

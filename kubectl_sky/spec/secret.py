@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec.document import Data, Document, Path, entries
+from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 from kubectl_sky.spec.variables import REFERENCE, REGISTRY, is_name
 from kubectl_sky.spec.volumes import wrong_path
 
@@ -99,20 +99,22 @@ def without_kept(secrets: Data) -> dict[Data, Data]:
 
 def unnameable(document: Document) -> Iterator[tuple[Path, str, str]]:
     """Yield the path, reason and hint of each secret with an invalid name."""
+    existing = dict(references(document))
     for path, name, mounted in _named(document):
         letters = "letters, digits and _, no digit first"
         if not mounted and not is_name(name):
             yield path, "no variable can be called this", letters
-        elif mounted and (
-            not _OBJECT.fullmatch(SecretReference(name).name) or len(name) > _MAX_NAME
+        elif path in existing and (
+            not _OBJECT.fullmatch(existing[path]) or len(existing[path]) > _MAX_NAME
         ):
-            yield path, "no Secret can be called this", "letters, digits, - and ."
+            reason = f'no Secret can be called "{printable(existing[path])}"'
+            yield path, reason, "use letters, digits, - and .; a letter or digit first and last"
 
 
 def _named(document: Document) -> Iterator[tuple[Path, str, bool]]:
     """Yield the path and name of every secret, and whether it is mounted as a file."""
     secrets, managed = document.get("secrets"), document.get("managed_secrets")
-    for name, _ in entries(secrets):
+    for name in map(str, secrets if isinstance(secrets, dict) else ()):
         yield ("secrets", name), _bare(name) if _is_reference(name) else name, False
     for index, item in enumerate(secrets if isinstance(secrets, list) else []):
         yield ("secrets", index), _bare(str(item)), False
@@ -134,12 +136,18 @@ def references(document: Document) -> Iterator[tuple[Path, str]]:
 
 def _paths(document: Document) -> Iterator[Problem]:
     managed = document.get("managed_secrets")
+    targets = {
+        path for field in ("volumes", "file_mounts") for path, _ in entries(document.get(field))
+    }
     for index, item in enumerate(managed if isinstance(managed, list) else []):
         for name, value in entries(item):
             path = value.get(_MOUNT) if isinstance(value, dict) else None
-            if isinstance(path, str) and wrong_path(path):
-                field_path = ("managed_secrets", index, name, _MOUNT)
-                yield document.problem(field_path, wrong_path(path))
+            if not isinstance(path, str):
+                continue
+            message = wrong_path(path) or ("another mount has this path" if path in targets else "")
+            targets.add(path)
+            if message:
+                yield document.problem(("managed_secrets", index, name, _MOUNT), message)
 
 
 RULES = (_paths,)

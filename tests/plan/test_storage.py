@@ -8,6 +8,7 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.facts import ExistingPvc
 from kubectl_sky.plan import storage
 from kubectl_sky.settings import Settings
+from kubectl_sky.spec.task import Accelerator, Resources
 from kubectl_sky.spec.volumes import Storage, VolumeMount
 from tests.plan.test_resolve import FACTS, make_plan, make_task
 
@@ -43,6 +44,12 @@ def test_storage_ephemeral_volume_becomes_new_pvc() -> None:
     (claim,) = found.new_pvcs
     assert claim.name == found.pvcs["volume-1"] == "train-bcdf2345-volume-1"
     assert (claim.size, claim.storage_class, claim.namespace) == ("1Gi", None, "team-a")
+
+
+def test_storage_volume_at_shared_memory_replaces_it() -> None:
+    task = make_task(resources=Resources(accelerator=Accelerator(None, 1)))
+    assert make_plan(task).shared_memory
+    assert not make_plan(replace(task, volumes=(VolumeMount("/dev/shm", "data"),))).shared_memory
 
 
 def test_storage_mount_in_home_is_linked() -> None:

@@ -95,6 +95,8 @@ def test_file_mounts_with_same_target_are_error() -> None:
     )
     (problem,) = messages("volumes: {/a: v}\nfile_mounts:\n  /a: x")
     assert problem == "task.yaml:4:3: file_mounts./a: a volume has the same target"
+    (problem,) = messages("volumes: {~/sky_workdir/a: v}\nfile_mounts:\n  a: x")
+    assert problem == "task.yaml:4:3: file_mounts.a: a volume has the same target"
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,15 @@ REFUSED = {
     ),
     "managed_secrets: [{'!': {mount_path: /x}}]": (
         'task.yaml:2:20: managed_secrets[0]."!": not supported: no Secret can be called'
-        " this; letters, digits, - and ."
+        ' "!"; use letters, digits, - and .; a letter or digit first and last'
+    ),
+    "secrets: ['secrets:TOKEN_']": (
+        "task.yaml:2:1: secrets[0]: not supported: no Secret can be called"
+        ' "token-"; use letters, digits, - and .; a letter or digit first and last'
+    ),
+    "secrets: {5: x}": (
+        "task.yaml:2:11: secrets.5: not supported: no variable can be called this;"
+        " letters, digits and _, no digit first"
     ),
     "secrets: {my-token: }": (
         "task.yaml:2:11: secrets.my-token: not supported: no variable can be called this;"
@@ -78,6 +86,17 @@ def test_secret_invalid_name_is_refused(field: str) -> None:
 def test_managed_secret_relative_mount_path_is_error() -> None:
     assert problems("run: x\nmanaged_secrets: [{A: {mount_path: a/b}}]") == [
         "task.yaml:2:36: managed_secrets[0].A.mount_path: expected an absolute path such as /data"
+    ]
+
+
+def test_managed_secrets_with_paths_of_other_mounts_are_errors() -> None:
+    text = (
+        "run: x\nvolumes: {/a: v}\nmanaged_secrets:\n- A: {mount_path: /a}\n"
+        "- B: {mount_path: /b}\n- C: {mount_path: /b}\n"
+    )
+    assert problems(text) == [
+        "task.yaml:4:19: managed_secrets[0].A.mount_path: another mount has this path",
+        "task.yaml:6:19: managed_secrets[2].C.mount_path: another mount has this path",
     ]
 
 
