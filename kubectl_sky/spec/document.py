@@ -125,7 +125,7 @@ class Document:
             child = node.child(step)
             if child is None:
                 break
-            position = node.keys.get(step, position) if key else child.position
+            position = node.keys.get(step, child.position) if key else child.position
             node = child
         return position
 

@@ -75,7 +75,8 @@ def aliases(document: Document) -> Iterator[Path]:
     values = [document.node(path) for path in variables if not document.source(path)]
     nodes = {id(node) for node in values if node and node.value is not None}
     for path in document.shared(nodes) if nodes else ():
-        if path not in variables and not document.source(path):
+        is_unused = str(path[0]).startswith("x-")  # for anchors; no manifest has it
+        if path not in variables and not is_unused and not document.source(path):
             yield path
 
 

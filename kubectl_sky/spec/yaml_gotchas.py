@@ -21,8 +21,10 @@ _CONTINUED = re.compile(r"-|&&|\||;|[0-9]?[<>]|[)}]")
 
 def _numbers(document: Document) -> Iterator[Problem]:
     for path, number in _misread_numbers(document.root, ()):
-        if path[0] in _VARIABLE_FIELDS or document.get(*path) is not number.value:
-            continue  # variables have their own rule, or a flag overrides the value
+        if str(path[0]).startswith("x-") or path[0] in _VARIABLE_FIELDS:
+            continue  # anchors are read where they are used; variables have their own rule
+        if document.get(*path) is not number.value:
+            continue  # a flag overrides the value
         message = f"YAML reads {printable(number.text)} as {_yaml_meaning(number.text)}"
         hint = "write that number, or put it in quotes"
         shown = f"{message}: {printable(str(number.value))}"

@@ -173,6 +173,14 @@ def test_secret_alias_in_variable_of_same_name_is_secret(offline: Command) -> No
     assert not leaks(done.stdout + done.stderr)
 
 
+def test_secret_anchor_in_extension_field_is_accepted_and_not_printed(offline: Command) -> None:
+    text = f"x-common: &c {{TOKEN: {MARKER}, PIN: 0755}}\nrun: x\nsecrets: *c\n"
+    done = offline("render", "-", "--explain", stdin=text)
+    assert done.returncode == 0, done.stderr
+    assert not leaks(done.stdout + done.stderr)
+    assert "0755" not in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("value", ["*{}", "!{} x", "!!{} x", "!{} [x]", "!<{}> x", "&{} *x"])
 def test_secret_parsed_as_yaml_alias_or_tag_is_not_printed(value: str) -> None:
     with pytest.raises(InvalidFiles) as caught:

@@ -47,7 +47,7 @@ def test_secrets_with_values_are_no_references() -> None:
 
 REFUSED = {
     "secrets: ['secrets:my.token']": (
-        "task.yaml:2:1: secrets[0]: not supported: no variable can be called this;"
+        "task.yaml:2:11: secrets[0]: not supported: no variable can be called this;"
         " letters, digits and _, no digit first"
     ),
     "secrets: {'secrets:my-token': }": (
@@ -55,7 +55,7 @@ REFUSED = {
         " called this; letters, digits and _, no digit first"
     ),
     "managed_secrets: [a-b]": (
-        "task.yaml:2:1: managed_secrets[0]: not supported: no variable can be called this;"
+        "task.yaml:2:19: managed_secrets[0]: not supported: no variable can be called this;"
         " letters, digits and _, no digit first"
     ),
     "managed_secrets: [{'!': {mount_path: /x}}]": (
@@ -63,7 +63,7 @@ REFUSED = {
         ' "!"; use letters, digits, - and .; a letter or digit first and last'
     ),
     "secrets: ['secrets:TOKEN_']": (
-        "task.yaml:2:1: secrets[0]: not supported: no Secret can be called"
+        "task.yaml:2:11: secrets[0]: not supported: no Secret can be called"
         ' "token-"; use letters, digits, - and .; a letter or digit first and last'
     ),
     "secrets: {5: x}": (
