@@ -197,6 +197,8 @@ def _unread(where: Path, url: str) -> Iterator[tuple[Path, str, str]]:
             yield where, "this is no place on Hugging Face's Hub", f"such as {_HUB_EXAMPLES}"
     elif not bucket_name:
         yield where, "the URL names no bucket", "such as s3://my-bucket/data"
+    elif "$" in bucket_name and store != WEB:
+        yield where, "the bucket's name has a variable that is not set", "set it in envs"
 
 
 def _paths(document: Document) -> Iterator[Problem]:

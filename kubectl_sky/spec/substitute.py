@@ -20,6 +20,7 @@ MAX_ADDED = 4 * MAX_TEXT  # characters that variables may add to a document
 FIELDS = ("workdir", "file_mounts", "service", "volumes")
 
 _URL = ("workdir", "url")
+_SHELL_FORM = re.compile(r"\$\{([a-zA-Z_][a-zA-Z0-9_]*)[^a-zA-Z0-9_}]")  # such as ${NAME:-default}
 _REFERENCE = re.compile(r"\$\{?\b([a-zA-Z_][a-zA-Z0-9_]*)\b\}?", re.ASCII)
 
 
@@ -28,8 +29,8 @@ class Filled:
 
     `unknown` holds the paths of texts whose variables come from the command line, and of texts that
     refer to secrets. `keys` holds those of them that are field names. `secret` holds the paths that
-    would reveal a secret's value. `written` is the original document. Texts that variables make too
-    long are left unchanged and reported in `problems`.
+    would reveal a secret's value. `written` is the original document. `problems` has the first
+    problem of substitution. Texts that variables make too long are left unchanged.
     """
 
     def __init__(self, document: Document) -> None:
@@ -50,6 +51,7 @@ class Filled:
             for name, text in envs.items()
             if text is not None and name not in self._secrets
         }
+        self._variables = self._values.keys() | self._open | self._secrets
         texts = {name: self._any(data[name], (name,)) for name in FIELDS if name in data}
         if any(texts[name] != data[name] for name in texts):
             self.document = replace(self.written, data=data | texts)
@@ -63,9 +65,12 @@ class Filled:
 
     def _any(self, value: Data, path: Path) -> Data:
         if isinstance(value, dict):
-            return {
-                self._key(key, path): self._any(child, (*path, key)) for key, child in value.items()
-            }
+            filled = {self._key(key, path): (*path, key) for key in value}
+            if len(filled) < len(value):
+                kept = {field[-1] for field in filled.values()}
+                lost = next(key for key in value if key not in kept)
+                self._report((*path, lost), "is another field's name, too, with its variables set")
+            return {key: self._any(value[field[-1]], field) for key, field in filled.items()}
         if isinstance(value, list):
             return [self._any(item, (*path, index)) for index, item in enumerate(value)]
         return self._text(value, path)
@@ -82,6 +87,8 @@ class Filled:
         if not self._fits(value, path):
             self.unknown |= {dotted(path)}
             return value
+        if not self._variables.isdisjoint(_SHELL_FORM.findall(value)):
+            self._report(path, "only $NAME and ${NAME} are substituted, no other form of the shell")
         filled = _REFERENCE.sub(lambda match: self._values.get(match[1], match[0]), value)
         leaks = not self._secrets.isdisjoint(references(filled))
         leaks = leaks and not (path == _URL and files.login(filled))
@@ -102,11 +109,14 @@ class Filled:
         if len(value) + added <= MAX_TEXT and self._added + added <= MAX_ADDED:
             self._added += added
             return True
-        if not self.problems:
-            limit = f"1 MiB in a value and {MAX_ADDED >> 20} MiB in a document"
-            message = f"its variables make this too long: they may add {limit}"
-            self.problems.append(self.written.problem(path, message))
+        limit = f"1 MiB in a value and {MAX_ADDED >> 20} MiB in a document"
+        self._report(path, f"its variables make this too long: they may add {limit}")
         return False
+
+    def _report(self, path: Path, message: str) -> None:
+        """Record the first problem."""
+        if not self.problems:
+            self.problems.append(self.written.problem(path, message))
 
 
 def references(text: str) -> list[str]:

@@ -58,6 +58,10 @@ REFUSED = {
         "task.yaml:2:15: file_mounts./a: not supported: the URL names no bucket;"
         " such as s3://my-bucket/data"
     ),
+    "file_mounts: {/a: 's3://$BOX/x'}": (
+        "task.yaml:2:15: file_mounts./a: not supported: the bucket's name has a variable that is"
+        " not set; set it in envs"
+    ),
     "file_mounts: {/a: 'hf://model'}": (
         "task.yaml:2:15: file_mounts./a: not supported: this is no place on Hugging Face's"
         f" Hub; such as {buckets._HUB_EXAMPLES}"

@@ -80,6 +80,23 @@ def test_validate_error_of_override_names_flag() -> None:
     ]
 
 
+def test_validate_fields_with_same_name_after_substitution_are_error() -> None:
+    text = RUN + "envs: {A: x, B: x}\nvolumes:\n  /data/$A: v\n  /data/$B: w\n"
+    assert problems(text) == [
+        'task.yaml:4:13: volumes."/data/$A": is another field\'s name, too, with its variables set'
+    ]
+    assert problems(text.replace("B: x", "B: y")) == []
+
+
+@pytest.mark.parametrize("value", ["x", ""])
+def test_validate_default_of_shell_in_substituted_field_is_error(value: str) -> None:
+    text = RUN + f"envs: {{A: {value}}}\nfile_mounts: {{/a: 's3://${{A:-b}}/c'}}\n"
+    assert problems(text) == [
+        "task.yaml:3:19: file_mounts./a: only $NAME and ${NAME} are substituted, no other form of"
+        " the shell"
+    ]
+
+
 def test_validate_gpus_flag_overrides_alias_in_file() -> None:
     document = make_document(resources={"gpus": "V100"})
     assert validate(document.override(("resources", "accelerators"), "2", "--gpus")) == []

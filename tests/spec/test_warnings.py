@@ -155,7 +155,7 @@ FINE = (
     "envs: {A: 1, B: x, C: , D: 1.5, E: 2024-01-01}",
     "secrets: {A: , B: x}",
     "volumes: {/data: v, /more/data: {name: v, sub_path: runs/1}}",
-    "envs: {V: data}\nvolumes: {/data: $V, '/${V}': v}",
+    "envs: {V: data}\nvolumes: {/a: $V, '/${V}': v}",
 )
 
 
