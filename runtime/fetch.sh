@@ -46,9 +46,7 @@ from_hub() {
 
 case $KUBECTL_SKY_SOURCE in
   hf://*) from_hub ;;
-  *://*.blob.core.windows.net/*) from_bucket ;;
-  http://* | https://*) from_web ;;
-  *) from_bucket ;;
+  *) if [ -n "${KUBECTL_SKY_PROGRAM-}" ]; then from_bucket; else from_web; fi ;;
 esac
 [ -e "$target" ] || mkdir "$target" # an empty bucket
 echo "copied $shown"
