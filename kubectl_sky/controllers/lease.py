@@ -6,6 +6,7 @@ import os
 import secrets
 import socket
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 from kubectl_sky.cluster import leases
 from kubectl_sky.cluster.leases import Claim, Lease
@@ -35,6 +36,8 @@ class LeaseKeeper:
         self._session = session
         self._claims = tuple(claims)
         self._held: dict[Claim, Lease] = {}
+        # All other threads may wait for slow servers of users.
+        self._thread = ThreadPoolExecutor(1, "lease")
 
     async def acquire(self) -> None:
         """Wait until all Leases are held. Raises ClusterError if that is not allowed."""
@@ -69,7 +72,9 @@ class LeaseKeeper:
         """Give the Leases back, as far as the cluster answers."""
         for claim, lease in self._held.items():
             try:
-                await asyncio.to_thread(leases.release, self._session, claim, lease)
+                await asyncio.get_running_loop().run_in_executor(
+                    self._thread, leases.release, self._session, claim, lease
+                )
             except ClusterError as error:
                 _log.warning("cannot release the Lease %s: %s", _path(claim), error)
         self._held.clear()
@@ -77,8 +82,8 @@ class LeaseKeeper:
     async def _hold(self, claim: Claim) -> bool:
         """Take or renew a Lease; return whether it is held. Raises ClusterError."""
         try:
-            lease = await asyncio.to_thread(
-                leases.hold, self._session, claim, self._held.get(claim)
+            lease = await asyncio.get_running_loop().run_in_executor(
+                self._thread, leases.hold, self._session, claim, self._held.get(claim)
             )
         except (Forbidden, NotFound) as error:
             hint = "`kubectl sky controllers install` prints the namespace and the rights"

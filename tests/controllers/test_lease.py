@@ -1,7 +1,9 @@
 """A process holds its Leases, loses them, and waits for them."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, tzinfo
+from threading import Event
 
 import pytest
 
@@ -72,6 +74,26 @@ def test_keeper_returns_why_when_other_process_takes_lease(api: FakeCluster) -> 
     assert why == "lost the Lease default/kubectl-sky-tasks: another process holds it"
     asyncio.run(keeper.release())
     assert holder(api, claim) == "other"
+
+
+def test_keeper_renews_lease_while_all_threads_of_the_process_wait(api: FakeCluster) -> None:
+    """A controller that waits for slow servers, or their names, must not lose its Lease."""
+    (claim,) = claims_of(("tasks",), "default")
+    keeper = LeaseKeeper(api.session(), [claim])
+    finished = Event()
+
+    async def acquire() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        waiting = loop.run_in_executor(None, finished.wait)
+        try:
+            await asyncio.wait_for(keeper.acquire(), 5)
+        finally:
+            finished.set()
+            await waiting
+
+    asyncio.run(acquire())
+    assert holder(api, claim) == claim.holder
 
 
 def test_keeper_forbidden_names_install(api: FakeCluster) -> None:
