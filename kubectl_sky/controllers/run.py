@@ -105,7 +105,8 @@ async def _run(options: Options, session: Session) -> None:
 
 async def _lead(options: Options, session: Session, keeper: LeaseKeeper) -> bool:
     """Run the operator until a signal or until a Lease is lost; return whether it was lost."""
-    stopped = _on_signals()
+    stopped, signalled = asyncio.Event(), asyncio.Event()
+    _set_on_signals(stopped, signalled)
     if not await _finished_first(keeper.acquire(), stopped):
         return False
     _log.info("running the controllers %s", ", ".join(options.names))
@@ -114,19 +115,22 @@ async def _lead(options: Options, session: Session, keeper: LeaseKeeper) -> bool
     try:
         await _operate(options, session, stopped)
     finally:
-        lost = keeping.done()
+        lost = keeping.done() and not signalled.is_set()
         keeping.cancel()
     if lost:
         _log.warning("%s; waiting for it", keeping.result())
     return lost
 
 
-def _on_signals() -> asyncio.Event:
-    """Return an event that SIGINT and SIGTERM set; in a container, nothing else heeds them."""
-    stopped, loop = asyncio.Event(), asyncio.get_running_loop()
+def _set_on_signals(*events: asyncio.Event) -> None:
+    """Let SIGINT and SIGTERM set events; in a container, nothing else heeds them."""
+
+    def set_all() -> None:
+        for event in events:
+            event.set()
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
-    return stopped
+        asyncio.get_running_loop().add_signal_handler(number, set_all)
 
 
 async def _finished_first(work: Coroutine[None, None, None], stopped: asyncio.Event) -> bool:

@@ -1,9 +1,13 @@
 """The process of the controllers: which run, with whose credentials, and how it stops."""
 
+import asyncio
 import logging
+import os
+import signal
 import ssl
 from itertools import islice
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import kopf
 import pytest
@@ -15,6 +19,7 @@ from kubectl_sky.cluster.connection import Connection, Tls
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.controllers import run
 from kubectl_sky.controllers.context import Context
+from kubectl_sky.controllers.lease import LeaseKeeper
 from kubectl_sky.settings import Settings
 
 
@@ -47,6 +52,29 @@ def test_controllers_each_registers() -> None:
     context = Context(session, None, Settings(), settings)
     run.register_all(("tasks", "ray", "fairshare"), kopf.OperatorRegistry(), context)
     assert settings.persistence.finalizer == "kubectl-sky/finalizer"
+
+
+@pytest.mark.parametrize("signals", [True, False])
+def test_lease_lost_is_waited_for_unless_a_signal_comes_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, signals: bool
+) -> None:
+    async def acquire() -> None:
+        """Hold the Lease at once."""
+
+    async def keep() -> str:
+        return "lost the Lease"
+
+    async def operate(options: object, session: object, stopped: asyncio.Event) -> None:
+        await stopped.wait()
+        if signals:
+            os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(0.02)
+
+    monkeypatch.setattr(run, "_operate", operate)
+    options = run.Options(("tasks",), Connection(), None, Settings())
+    keeper = cast(LeaseKeeper, SimpleNamespace(acquire=acquire, keep=keep))
+    session = Session.connect(Connection(server="http://127.0.0.1:1"))
+    assert asyncio.run(run._lead(options, session, keeper)) is not signals
 
 
 @pytest.mark.parametrize("verify", [True, False])
