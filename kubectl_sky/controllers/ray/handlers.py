@@ -7,6 +7,7 @@ any number of changes converges to the last one.
 import asyncio
 import copy
 import logging
+from collections import defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from time import monotonic
@@ -26,7 +27,7 @@ from kubectl_sky.kinds import RAY_SERVE_GRAPH, RAY_SERVICE, Kind
 _LOG = logging.getLogger(__name__)
 _GAP_SECONDS = 0.5  # between the rounds of a RayServeGraph
 _RETRY_SECONDS = 30.0  # after an error of the API server
-_ROUNDS = 16  # at the same time
+_ROUNDS = 4  # of a namespace at the same time: its slow servers must not delay the others
 _SECRET_SECONDS = 10.0  # how long a webhook's Secret is kept
 
 
@@ -107,7 +108,7 @@ class _Handlers:
         self._reconciler = reconciler
         self._webhook = webhook
         self._workers: dict[Key, _Worker] = {}
-        self._rounds = asyncio.Semaphore(_ROUNDS)
+        self._rounds: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_ROUNDS))
         self._server = Server(Hooks(self._secret, self._trigger))
 
     async def start(self, **_: object) -> None:
@@ -135,7 +136,7 @@ class _Handlers:
             if worker:
                 await self._workers.pop(key).stop()
         elif worker is None or worker.has_ended:
-            self._workers[key] = _Worker(self._reconciler, graph, self._rounds)
+            self._workers[key] = _Worker(self._reconciler, graph, self._rounds[key[0]])
         elif worker.graph["metadata"]["generation"] != metadata["generation"]:
             worker.graph = graph
             worker.wake.set()

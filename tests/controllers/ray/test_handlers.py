@@ -53,3 +53,26 @@ def test_graph_deleted_while_its_watch_was_lost_is_downloaded_no_more() -> None:
         await handlers.stop()
 
     asyncio.run(check())
+
+
+def test_slow_sources_of_one_namespace_do_not_delay_graphs_of_another() -> None:
+    rounds: list[str] = []
+
+    async def reconcile(graph: Json, state: State) -> float:
+        rounds.append(graph["metadata"]["namespace"])
+        if graph["metadata"]["namespace"] == "stranger":
+            await asyncio.Event().wait()
+        return 60.0
+
+    async def check() -> None:
+        handlers = _Handlers(cast(Reconciler, SimpleNamespace(reconcile=reconcile)), "")
+        keys = [("stranger", f"slow-{number}") for number in range(50)]
+        for namespace, name in (*keys, KEY):
+            metadata = GRAPH["metadata"] | {"namespace": namespace, "name": name}
+            event = {"type": "ADDED", "object": GRAPH | {"metadata": metadata}}
+            await handlers.on_graph(event)  # type: ignore[arg-type]
+        await asyncio.sleep(0.02)
+        await handlers.stop()
+
+    asyncio.run(check())
+    assert "team" in rounds and rounds.count("stranger") < 10
