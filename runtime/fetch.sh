@@ -25,7 +25,7 @@ from_bucket() {
 
 from_web() {
   if command -v curl > /dev/null; then
-    said=$(curl --fail --silent --show-error --location --retry 3 --output "$target" --url "$KUBECTL_SKY_SOURCE" 2>&1)
+    said=$(curl --globoff --fail --silent --show-error --location --retry 3 --output "$target" --url "$KUBECTL_SKY_SOURCE" 2>&1)
   elif command -v wget > /dev/null; then
     said=$(wget -q -O "$target" "$KUBECTL_SKY_SOURCE" 2>&1)
   elif command -v python3 > /dev/null; then
