@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kubectl_sky import kinds
 from kubectl_sky.controllers.fairshare import decide
+from kubectl_sky.controllers.fairshare import loop as loop_of
 from kubectl_sky.controllers.fairshare import state as state_of
 from kubectl_sky.controllers.fairshare.policy import Policy
 from kubectl_sky.controllers.fairshare.state import LABEL
@@ -148,6 +149,23 @@ def test_pod_group_of_another_owner_or_queue_is_told_and_not_counted(world: Worl
         loop.once()
     assert world.numbers() == (990, 0, 1)
     assert world.events() == ["PodGroup NotCounted"] * 2, "once for each"
+
+
+def test_pod_groups_of_a_stranger_do_not_delay_classes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them is an Event: those come last, and not all at once."""
+    monkeypatch.setattr(loop_of, "_MAX_EVENTS", 3)
+    for number in range(10):
+        world.group(f"stranger-{number}", user="eve")
+    world.group("a", "Running")
+    loop = world.loop()
+    loop.once()
+    writes = [text.split()[1] for text in world.cluster.writes]
+    assert writes == ["priorityclasses", *["events"] * 3]
+    for _ in range(3):
+        loop.once()
+    assert world.events() == ["PodGroup NotCounted"] * 10
 
 
 def test_class_per_namespace_ignores_user_label() -> None:

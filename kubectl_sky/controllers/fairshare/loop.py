@@ -6,7 +6,7 @@ so that events that came while no controller ran are not lost. One thread makes 
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -30,6 +30,7 @@ _RESYNC_SECONDS = 300.0  # kopf does not report what was deleted while its watch
 _MIN_PAUSE_SECONDS = 0.5
 _PAUSE_FACTOR = 10  # the loop reads for at most a tenth of the time
 _MAX_SENT = 10_000  # names of Events
+_MAX_EVENTS = 100  # of a pass: a stranger's PodGroups, each with an Event, must not delay the next
 
 
 class _GroupMetadata(TypedDict, total=False):
@@ -124,8 +125,6 @@ class Loop:
         for item in self._journal.unfinished():
             self._try(partial(self._journal.finish, item), errors)
         decision = self._decide()
-        for remark in decision.remarks:
-            self._send(remark)
         for item in decision.deletions:
             _LOG.info("%s: deleted, as nothing uses it", item["metadata"]["name"])
             self._try(partial(objects.delete_unchanged, self._session, item), errors)
@@ -134,6 +133,7 @@ class Loop:
                 break
             _LOG.info("%s: value %s", change.name, change.manifest["value"])
             self._try(partial(self._journal.apply, change), errors)
+        self._send_some(decision.remarks)
         if errors:
             raise errors[0]
         if decision.next_recovery is None:
@@ -165,13 +165,20 @@ class Loop:
             _LOG.warning("fair share works again")
         self._problem = problem
 
-    def _send(self, remark: Remark) -> None:
-        """Create an Event, once for each object and message."""
+    def _send_some(self, remarks: Iterable[Remark]) -> None:
+        sent = 0
+        for remark in remarks:
+            if self._stopped.is_set() or sent == _MAX_EVENTS:
+                return
+            sent += self._send(remark)
+
+    def _send(self, remark: Remark) -> bool:
+        """Create an Event, once for each object and message; return whether it was sent now."""
         metadata = remark.about["metadata"]
         text = f"{metadata['uid']} {remark.reason} {remark.message}"
         name = f"{metadata['name'][:200].rstrip('-.')}.{sha256(text.encode()).hexdigest()[:16]}"
         if name in self._sent:
-            return
+            return False
         now = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         namespace = metadata.get("namespace") or "default"
         event = {
@@ -202,3 +209,4 @@ class Loop:
         if len(self._sent) >= _MAX_SENT:
             self._sent.clear()
         self._sent.add(name)
+        return True
