@@ -123,6 +123,23 @@ def test_rest_model_has_fields_of_its_kind(kind: str) -> None:
     assert model.model_fields["kind"].default == kind
 
 
+@pytest.mark.parametrize(
+    ("model", "document"),
+    [
+        (models.FileProblem, documents.Problem),
+        (models.NodeUsage, documents.NodeUsage),
+        (models.Danger, documents.Danger),
+    ],
+)
+def test_nested_rest_model_has_fields_of_its_type(model: type[BaseModel], document: Any) -> None:
+    """Both describe these fields: pydantic cannot read the TypedDicts before Python 3.12."""
+    fields = set(get_type_hints(document))
+    if model.model_config.get("extra") == "allow":
+        assert set(model.model_fields) < fields
+    else:
+        assert set(model.model_fields) == fields
+
+
 def test_undocumented_field_is_noticed() -> None:
     version = documents.document("Version", {"version": "1"})
     check(version)

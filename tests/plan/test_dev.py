@@ -331,6 +331,26 @@ def test_sshd_outside_container_writes_below_its_folder_only(image: Image, tmp_p
     assert paths and all(path.startswith(str(image.files)) for path in paths), paths
 
 
+def test_sshd_allows_no_more_than_that_of_mpi() -> None:
+    """Two scripts configure it: one for connections through exec, one for those of other nodes."""
+    settings = [
+        set(assets.read("runtime", name).split("<< EOF\n")[1].split("\nEOF")[0].splitlines())
+        for name in ("sshd.sh", "mpi.sh")
+    ]
+    shared = {line for line in settings[0] & settings[1] if line.split()[0] != "HostKey"}
+    assert shared == {
+        "PidFile none",
+        "StrictModes no",
+        "UsePAM no",
+        "PasswordAuthentication no",
+        "KbdInteractiveAuthentication no",
+        "PermitRootLogin prohibit-password",
+        "AuthenticationMethods publickey",
+        "PrintLastLog no",
+        "LogLevel ERROR",
+    }
+
+
 @pytest.mark.parametrize("program", ["sshd", "ssh-keygen"])
 def test_sshd_image_without_program_is_error(image: Image, program: str) -> None:
     if shutil.which(program, path="/usr/local/sbin:/usr/sbin:/sbin"):
