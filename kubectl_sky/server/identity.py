@@ -11,7 +11,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from http.cookies import CookieError, SimpleCookie
 from time import monotonic
 from typing import Annotated
 
@@ -36,7 +35,7 @@ _TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")
 _REVIEW_SECONDS = 60.0  # a review counts this long
 _REFUSAL_SECONDS = 1.0  # and a refusal this long
 _MAX_TOKENS = 1000  # tokens whose review is kept
-_BROWSER_SECONDS = 12 * 3600.0
+BROWSER_SECONDS = 12 * 3600
 _MAX_BROWSERS = 1000
 _MAX_BROWSERS_OF_USER = 20
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -104,7 +103,7 @@ class Browsers:
             own = [key for key, session in self._sessions.items() if session.user == user]
             for key in (*expired, *own[: -_MAX_BROWSERS_OF_USER + 1]):
                 self._sessions.pop(key, None)
-            session = _BrowserSession(token, user, now + _BROWSER_SECONDS)
+            session = _BrowserSession(token, user, now + BROWSER_SECONDS)
             self._sessions[_digest(cookie)] = session
             while len(self._sessions) > _MAX_BROWSERS:
                 self._sessions.popitem(last=False)
@@ -314,11 +313,16 @@ def _digest(secret: str) -> bytes:
 
 def cookie_of(connection: HTTPConnection) -> str:
     """Return the cookie of a browser's session; empty if there is none."""
-    try:
-        cookies = SimpleCookie(connection.headers.get("cookie", ""))
-    except CookieError:
-        return ""
-    return cookies[COOKIE].value if COOKIE in cookies else ""
+    return connection.cookies.get(cookie_name(connection), "")
+
+
+def cookie_name(connection: HTTPConnection) -> str:
+    """Return the name of the cookie, with the port: browsers send cookies to all ports of a host.
+
+    Without it, a login at one dashboard would end the session at another.
+    """
+    port = connection.headers.get("host", "").rpartition(":")[2]
+    return f"{COOKIE}-{port}" if port.isdecimal() else COOKIE
 
 
 def _check_origin(connection: HTTPConnection) -> None:

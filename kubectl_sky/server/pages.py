@@ -11,7 +11,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from kubectl_sky.server.config import Config
-from kubectl_sky.server.identity import COOKIE, Identities, cookie_of
+from kubectl_sky.server.identity import BROWSER_SECONDS, Identities, cookie_name, cookie_of
 
 STATIC = Path(__file__).parent / "static"  # built from web/ by `make web`
 
@@ -45,7 +45,14 @@ def login(request: Request, response: Response, credentials: Credentials) -> Non
     config: Config = request.app.state.config
     cookie = identities.log_in(request, credentials.token, credentials.code)
     identities.browsers.close(cookie_of(request))
-    response.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=config.secure)
+    response.set_cookie(
+        cookie_name(request),
+        cookie,
+        BROWSER_SECONDS,
+        httponly=True,
+        samesite="strict",
+        secure=config.secure,
+    )
 
 
 @router.post("/logout", status_code=204)
@@ -53,7 +60,7 @@ def logout(request: Request, response: Response) -> None:
     """End the session of a browser."""
     identities: Identities = request.app.state.identities
     identities.log_out(request)
-    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    response.delete_cookie(cookie_name(request), httponly=True, samesite="strict")
 
 
 @router.get("/ui", include_in_schema=False)

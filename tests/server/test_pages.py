@@ -214,6 +214,27 @@ def test_second_login_ends_first_session(client: Client) -> None:
     assert browser.get("/whoami", headers=first).status_code == 401
 
 
+@pytest.mark.parametrize("other", ['state={"x": 1}', "a[0]=1", "flag", "a=b c"])
+def test_cookie_after_those_of_other_programs_counts(client: Client, other: str) -> None:
+    browser = client()
+    login(browser, token=ALICE)
+    cookies = f"{other}; {identity.COOKIE}={browser.cookies[identity.COOKIE]}"
+    browser.cookies.clear()
+    assert browser.get("/whoami", headers={"Cookie": cookies}).status_code == 200
+
+
+def test_login_on_another_port_keeps_the_session(client: Client) -> None:
+    """Browsers send cookies to all ports of a host."""
+    first = client({"Host": "testserver:8001"})
+    second = client({"Host": "testserver:8002"})
+    login(first, token=ALICE)
+    second.cookies.update(first.cookies)
+    login(second, token=BOB)
+    first.cookies.update(second.cookies)
+    assert first.get("/whoami").json()["user"] == "alice"
+    assert second.get("/whoami").json()["user"] == "bob"
+
+
 def test_session_expires(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     browser = client()
     login(browser, token=ALICE)
