@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect, sync_playwright
 
 from tests.cluster.packages import require
 from tests.e2e.conftest import Command
@@ -133,7 +133,7 @@ def test_browser_submits_a_task_reads_its_logs_and_stops_it(page: Page, sky: Com
     assert sky.json("list")["tasks"] == []
 
 
-def test_task_list_shows_changes_without_a_reload(page: Page, sky: Command) -> None:
+def test_task_list_shows_changes_and_filters_without_a_reload(page: Page, sky: Command) -> None:
     expect(page.get_by_text("No tasks")).to_be_visible()
     task = submit(sky, ENDLESS)
     row = page.get_by_role("row").filter(has_text=task)
@@ -141,6 +141,23 @@ def test_task_list_shows_changes_without_a_reload(page: Page, sky: Command) -> N
     page.get_by_role("button", name="failed").click()
     expect(page.get_by_text("No task matches the filter")).to_be_visible()
     page.get_by_role("button", name="failed").click()
+    field = page.get_by_role("searchbox")
+    field.click()
+    page.keyboard.type("endles", delay=50)  # the field keeps the focus
+    expect(field).to_have_value("endles")
+    expect(field).to_be_focused()
+
+    held: list[Route] = []
+    page.route(re.compile(rf"/tasks/{task}$"), lambda route: held.append(route))
+    row.get_by_role("link", name="endless", exact=True).click()
+    badge = page.locator(".heading .badge")
+    expect(badge).to_have_text("running")
+    held[0].fulfill(json=held[0].fetch().json() | {"status": "pending"})
+    page.wait_for_timeout(300)  # what the stream has sent is newer
+    expect(badge).to_have_text("running")
+    page.go_back()
+    expect(field).to_have_value("endles")
+    field.fill("")
     row.get_by_role("button", name=f"Stop endless {task}").click()
     page.get_by_role("button", name="Stop task").click()
     expect(page.get_by_text("No tasks")).to_be_visible()

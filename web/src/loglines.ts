@@ -35,10 +35,6 @@ export class LogLines {
     });
   }
 
-  clear(): void {
-    Object.assign(this, { lines: [], matches: [], dropped: 0, longest: 0 });
-  }
-
   private drop(): void {
     this.lines.splice(0, DROPPED_AT_ONCE);
     this.dropped += DROPPED_AT_ONCE;

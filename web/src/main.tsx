@@ -59,7 +59,7 @@ function App() {
       <a class="skip" href="#main" onClick={skip}>Skip to content</a>
       <Header route={route} user={user} onLogout={() => setUser(null)} />
       <main class="page" id="main" tabIndex={-1}>
-        <Guard key={location.hash}>
+        <Guard key={[route.page, ...route.parts].join("/")}>
           <Page route={route} user={user} />
         </Guard>
       </main>
@@ -84,7 +84,7 @@ function Page({ route, user }: { route: Route; user: Whoami }) {
       if (id && part === "logs") {
         return <Logs key={`${id}/${route.query}`} id={id} scope={scope} rank={route.query.get("rank") ?? ""} />;
       }
-      return id ? <TaskPage key={id} id={id} scope={scope} /> : <Tasks user={user} route={route} />;
+      return id ? <TaskPage key={`${id}/${route.query}`} id={id} scope={scope} /> : <Tasks user={user} route={route} />;
     case "volumes":
       return <Volumes user={user} />;
     case "cluster":

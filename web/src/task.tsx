@@ -15,7 +15,8 @@ export function TaskPage({ id, scope }: { id: string; scope: TaskScope }) {
   const [stopping, setStopping] = useState(false);
   useClock();
   useEffect(() => {
-    get<Task>(taskPath(id), scope).then(setTask, setError);
+    // The stream may be faster, and then it is newer.
+    get<Task>(taskPath(id), scope).then((result) => setTask((current) => current ?? result), setError);
   }, [id, scope.namespace]);
   const interrupted = useStream(url(taskPath(id, "/events"), scope), (name, data) => {
     if (name === "task") setTask(data as Task);

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { taskPath, post, url, type State, type Task, type Whoami } from "./api";
 import { age, localTime } from "./format";
 import { announce, Badge, Confirm, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
-import { go, href, type Route, type TaskScope } from "./route";
+import { href, type Route, type TaskScope } from "./route";
 import { follow } from "./stream";
 
 const STATES: State[] = ["running", "pending", "failed", "completed"];
@@ -52,7 +52,7 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
     const next = Object.fromEntries(query);
     next[name] = value;
     setShown(PAGE_SIZE);
-    go("tasks", [], next);
+    location.replace(href("tasks", [], next)); // not a step of the history for each key
   };
   return (
     <>
