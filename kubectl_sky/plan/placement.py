@@ -111,7 +111,7 @@ def _choose(task: Task, facts: Facts) -> Placement:
         gpus = " or ".join(_describe_gpu(candidates[index]) for index in similar)
         unlabelled = _unlabelled(device, facts)
         notes.append(
-            _missing_note(gpus, device, facts) if not unlabelled else _unlabelled_note(gpus)
+            _missing_note(gpus, facts) if not unlabelled else _unlabelled_note(gpus)
         )
         terms = () if unlabelled else terms
     if not facts.cluster_nodes:
@@ -304,7 +304,7 @@ def _any_fits(candidates: tuple[Resources, ...], facts: Facts) -> bool:
     return any(_fits(variant, _device(variant.accelerator, facts), facts) for variant in on_demand)
 
 
-def _missing_note(kinds: str, device: Device, facts: Facts) -> str:
+def _missing_note(kinds: str, facts: Facts) -> str:
     labels = (item.labels for item in facts.cluster_nodes)
     gpus = sorted({name for entry in labels for name in accelerators.from_labels(entry)})
     hint = f"there are {', '.join(gpus)}" if gpus else "no cluster node has GPU labels"

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from kubectl_sky import bounded, kinds
-from kubectl_sky.facts import Facts
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.allnodes import AllNodes
@@ -53,7 +52,7 @@ class AppWrapper(AllNodes):
         template: Object = components[0].get("template") or {}
         return template
 
-    def fits(self, plan: Plan, facts: Facts) -> str:
+    def fits(self, plan: Plan) -> str:
         """It counts every failure, so the task must set a limit."""
         return job_status.needs_restart_limit(plan)
 

@@ -153,7 +153,7 @@ def _task(
         if entry.member:
             plan = with_member(plan, entry.member)
         plan = without_queue_until_resumed(choice.backend.adapted(plan))
-        reason = choice.backend.fits(plan, facts) or _unsupported(choice.backend, plan)
+        reason = choice.backend.fits(plan) or _unsupported(choice.backend, plan)
         if not reason:
             messages = [*notes(candidate, placement, facts, settings), *_notes(choice, plan)]
             prefix = f"{task.name}: " if entry.member else ""

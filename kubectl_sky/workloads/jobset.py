@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from kubectl_sky import kinds
-from kubectl_sky.facts import Facts
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import Object, Phase, Verdict, condition, ended, unfinished
@@ -23,7 +22,7 @@ class JobSet(AllNodes):
     restarts_all_nodes = True
     owner_label = "jobset.sigs.k8s.io/jobset-name"
 
-    def fits(self, plan: Plan, facts: Facts) -> str:
+    def fits(self, plan: Plan) -> str:
         """JobSet rejects names that would make pod names too long."""
         longest = len(f"{self.pod_owner_name(plan.name)}-{len(plan.nodes) - 1}-xxxxx")
         if longest <= _MAX_NAME:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from kubectl_sky import bounded, kinds
-from kubectl_sky.facts import Facts
 from kubectl_sky.plan.environment import TOKEN
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.workloads import job_status
@@ -64,7 +63,7 @@ class MPIJob(AllNodes):
         """Return the Service that resolves the nodes' host names, and the SSH key folder."""
         return {"KUBECTL_SKY_SERVICE": plan.name, "KUBECTL_SKY_KEYS": _KEYS}
 
-    def fits(self, plan: Plan, facts: Facts) -> str:
+    def fits(self, plan: Plan) -> str:
         """It counts every failure."""
         return job_status.needs_restart_limit(plan)
 

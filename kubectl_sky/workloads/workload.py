@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from kubectl_sky import bounded, names
-from kubectl_sky.facts import Facts
 from kubectl_sky.kinds import Kind
 from kubectl_sky.plan.plan import Node, Plan
 
@@ -106,7 +105,7 @@ class Workload(ABC):
         """
         return False
 
-    def fits(self, plan: Plan, facts: Facts) -> str:
+    def fits(self, plan: Plan) -> str:
         """Return why the backend cannot run a plan; empty if it can."""
         return ""
 

@@ -13,7 +13,7 @@ from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.workloads.appwrapper import AppWrapper
 from tests.builders import condition, make_indexed_pod, make_metadata, terminated
-from tests.plan.test_resolve import FACTS, make_plan
+from tests.plan.test_resolve import make_plan
 
 PREFIX = "workload.codeflare.dev.appwrapper/"
 RUNNING: dict[str, Any] = {"running": {}}
@@ -81,8 +81,8 @@ def test_appwrapper_queue_recovery_and_ttl_become_fields() -> None:
 
 
 def test_appwrapper_recovery_without_number_is_refused() -> None:
-    assert AppWrapper().fits(plan_of(recovery=Recovery(2)), FACTS) == ""
-    why = AppWrapper().fits(plan_of(recovery=Recovery(0)), FACTS)
+    assert AppWrapper().fits(plan_of(recovery=Recovery(2))) == ""
+    why = AppWrapper().fits(plan_of(recovery=Recovery(0)))
     assert why.endswith("job_recovery: {max_restarts_on_errors: 3}")
 
 

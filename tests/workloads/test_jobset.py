@@ -12,7 +12,7 @@ from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.workloads.jobset import JobSet
 from tests.builders import condition, make_indexed_pod, make_metadata, terminated
-from tests.plan.test_resolve import FACTS, make_plan
+from tests.plan.test_resolve import make_plan
 
 RUNNING: dict[str, Any] = {"running": {}}
 FAILED = condition("Failed", "FailedJobs")
@@ -124,6 +124,6 @@ def test_jobset_suspended_has_message() -> None:
 
 
 def test_jobset_too_long_name_is_refused() -> None:
-    assert JobSet().fits(plan_of("x" * 39, nodes=2), FACTS) == ""
-    reason = JobSet().fits(plan_of("x" * 40, nodes=1000), FACTS)
+    assert JobSet().fits(plan_of("x" * 39, nodes=2)) == ""
+    reason = JobSet().fits(plan_of("x" * 40, nodes=1000))
     assert reason == "the pod names would be 3 characters too long; shorten its name"

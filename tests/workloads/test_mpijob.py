@@ -14,7 +14,7 @@ from kubectl_sky.spec.task import Accelerator, Resources, Task
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.mpijob import MPIJob
 from tests.builders import condition, make_controller, make_metadata, make_pod, terminated
-from tests.plan.test_resolve import FACTS, make_plan
+from tests.plan.test_resolve import make_plan
 
 BACKEND = MPIJob()
 RANK = "training.kubeflow.org/replica-index"
@@ -93,8 +93,8 @@ def test_mpijob_recovery_becomes_backoff_limit() -> None:
     assert spec["runPolicy"]["ttlSecondsAfterFinished"] == 60
     restarts = [one["restartPolicy"] for one in spec["mpiReplicaSpecs"].values()]
     assert restarts == ["Never", "OnFailure"], "workers restart for the next launcher"
-    assert BACKEND.fits(plan, FACTS) == ""
-    assert "it counts evictions" in BACKEND.fits(plan_of(recovery=Recovery()), FACTS)
+    assert BACKEND.fits(plan) == ""
+    assert "it counts evictions" in BACKEND.fits(plan_of(recovery=Recovery()))
     where, again, autostop = BACKEND.notes(plan)
     assert "rank 0 alone" in where
     assert again.endswith("whatever ended it, 2 times")
