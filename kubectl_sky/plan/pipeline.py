@@ -165,6 +165,7 @@ def with_member(plan: Plan, member: Member) -> Plan:
         nodes=tuple(replace(node, labels={**node.labels, **member.labels}) for node in plan.nodes),
         env={**plan.env, **member.env},
         secrets={key: value for key, value in plan.secrets.items() if key not in member.env},
+        secret_env=tuple(item for item in plan.secret_env if item.name not in member.env),
         storage=replace(plan.storage, new_pvcs=pvcs),
         suspended=member.suspended,
         ttl_seconds=None if member.awaited else plan.ttl_seconds,  # later tasks need its result

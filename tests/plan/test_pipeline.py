@@ -66,6 +66,7 @@ def test_pipeline_plan_has_labels_and_variables_of_stage() -> None:
     assert found.env["SKYPILOT_TASK_IDS"].split("\n")[2] == found.env["SKYPILOT_TASK_ID"]
     assert found.env["SKYPILOT_MANAGED_JOB_ID"] == "bcdf2345"
     assert set(found.secrets) == {"KUBECTL_SKY_TOKEN"}
+    assert [variable.name for variable in found.secret_env] == ["KUBECTL_SKY_TOKEN"]
     for labels in (found.labels, *(node.labels for node in found.nodes)):
         assert labels[names.PIPELINE] == "bcdf2345"
         assert labels[names.STAGE] == "3"
