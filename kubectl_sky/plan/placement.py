@@ -110,9 +110,7 @@ def _choose(task: Task, facts: Facts) -> Placement:
     ):
         gpus = " or ".join(_describe_gpu(candidates[index]) for index in similar)
         unlabelled = _unlabelled(device, facts)
-        notes.append(
-            _missing_note(gpus, facts) if not unlabelled else _unlabelled_note(gpus)
-        )
+        notes.append(_missing_note(gpus, facts) if not unlabelled else _unlabelled_note(gpus))
         terms = () if unlabelled else terms
     if not facts.cluster_nodes:
         notes += [

@@ -109,6 +109,9 @@ def _rule(document: Document) -> Iterator[Problem]:
 
 
 def _ignored(document: Document, path: Path, values: Mapping[str, Data]) -> Iterator[Problem]:
+    any_provider, _, rest = str(values.get("infra") or "").partition("/")
+    if any_provider == "*" and rest.strip("*/"):
+        yield document.problem((*path, "infra"), _IGNORED, _CHOOSE, "warning", key=True)
     for field in ("infra", "cloud"):
         if values.get(field) and elsewhere({field: values[field]}):
             yield document.problem((*path, field), _IGNORED, _CHOOSE, "warning", key=True)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from kubectl_sky.spec import ports, secret
 from kubectl_sky.spec.document import Data, Document, Path, entries
+from kubectl_sky.spec.kubernetes import POD_CONFIG
+from kubectl_sky.spec.lifecycle import is_deleted_when_finished
 from kubectl_sky.spec.schema import described
 from kubectl_sky.spec.substitute import Filled
 
@@ -138,6 +140,7 @@ def undone(filled: Filled) -> Iterator[Undone]:
     yield from _replicas(document)
     yield from _amounts(document)
     yield from _secrets(filled)
+    yield from _ends(document)
     nodes = document.get("num_nodes")
     if isinstance(nodes, int) and nodes > 1:
         reason = "a replica of a Deployment is one pod"
@@ -178,6 +181,19 @@ def _ports(document: Document) -> Iterator[Undone]:
         if several:
             reason = "several ports, and one of them serves"
             yield (*path, "ports"), reason, "set service.ports to that one", True
+
+
+def _ends(document: Document) -> Iterator[Undone]:
+    """Yield the fields that say when a task ends or restarts; a service does not end."""
+    for path, values in document.resources.maps:
+        if values.get("job_recovery") is not None:
+            yield (*path, "job_recovery"), "a Deployment always restarts its replicas", "", False
+        if is_deleted_when_finished(values.get("autostop")):
+            instead = "use kubectl sky serve down"
+            yield (*path, "autostop"), "a service runs until it is deleted", instead, False
+    path = (*POD_CONFIG, "spec", "activeDeadlineSeconds")
+    if document.get(*path) is not None:
+        yield path, "the pods of a Deployment have no deadline", "leave it out", True
 
 
 def _replicas(document: Document) -> Iterator[Undone]:

@@ -252,6 +252,8 @@ def _machines(document: Document) -> Iterator[_Found]:
             reason = "the task ends when run ends, so it is never idle"
             instead = "add down: true to delete the finished task"
             yield _Found((*path, "autostop"), reason, instead, False)
+        if None not in (values.get("disk_size"), values.get("ephemeral_storage")):
+            yield _Found((*path, "ephemeral_storage"), "disk_size is set", "", False)
         priority = values.get("priority_class")
         if priority and not names.SUBDOMAIN.fullmatch(str(priority)):
             reason = "invalid name of a PriorityClass"
@@ -293,7 +295,7 @@ def _volumes(document: Document) -> Iterator[_Found]:
 # Forms, and the fields of a task or its resources: a form needs at least one of its fields.
 _FORMS = (
     (frozenset({"type"}), _tasks),
-    (frozenset({"instance_type", "autostop", "priority_class"}), _machines),
+    (frozenset({"instance_type", "autostop", "ephemeral_storage", "priority_class"}), _machines),
     (frozenset({"image_id"}), _images),
     (frozenset({"secrets", "managed_secrets"}), _secrets),
     (frozenset({"file_mounts"}), _buckets),

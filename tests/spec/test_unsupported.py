@@ -295,3 +295,24 @@ def test_volume_file_is_refused_with_hint() -> None:
         "task.yaml:1:1: not supported: this is a volume, not a task;"
         " create it with kubectl sky volumes apply"
     ]
+
+
+def test_validate_service_reports_how_tasks_end() -> None:
+    document = make_document(
+        name="web",
+        resources={
+            "ports": 80,
+            "autostop": {"down": True},
+            "job_recovery": {"max_restarts_on_errors": 1},
+        },
+        service={"readiness_probe": "/"},
+        config={"kubernetes": {"pod_config": {"spec": {"activeDeadlineSeconds": 60}}}},
+    )
+    assert sorted((problem.path, problem.message) for problem in validate(document)) == [
+        (
+            "config.kubernetes.pod_config.spec.activeDeadlineSeconds",
+            "not supported, serve rejects it: the pods of a Deployment have no deadline",
+        ),
+        ("resources.autostop", "ignored: a service runs until it is deleted"),
+        ("resources.job_recovery", "ignored: a Deployment always restarts its replicas"),
+    ]

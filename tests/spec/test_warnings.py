@@ -86,6 +86,13 @@ WARNED = {
         "task.yaml:2:13: resources.infra: warning: ignored: the task runs in kubectl's context;"
         " choose another with --context or infra: k8s/CONTEXT"
     ),
+    "resources: {infra: '*/us-east-1'}": (
+        "task.yaml:2:13: resources.infra: warning: ignored: the task runs in kubectl's context;"
+        " choose another with --context or infra: k8s/CONTEXT"
+    ),
+    "resources: {disk_size: 100, ephemeral_storage: 50}": (
+        "task.yaml:2:29: resources.ephemeral_storage: warning: ignored: disk_size is set"
+    ),
     "resources: {region: us-east-1}": (
         "task.yaml:2:13: resources.region: warning: ignored: the task runs in kubectl's context;"
         " choose another with --context or infra: k8s/CONTEXT"
