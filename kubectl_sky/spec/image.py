@@ -142,7 +142,7 @@ def _wrong_digest(digest: str) -> str:
 def _machines(document: Document) -> Iterator[Problem]:
     for path, resources in _complete(document):
         image = chosen(resources)
-        if image and image[1].strip() and container(image[1]) is None:
+        if image and image[1].strip() not in ("", _PREFIX) and container(image[1]) is None:
             key, text = image
             image_path = _written(document, path) + (() if key is None else (key,))
             message = f"{printable(text)} is a machine image; the default container image is used"

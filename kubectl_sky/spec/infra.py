@@ -7,7 +7,7 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec.document import Data, Document, Path
+from kubectl_sky.spec.document import Data, Document, Path, printable
 
 _KUBERNETES = ("k8s", "kubernetes")
 _HERE = ("*", *_KUBERNETES)
@@ -99,7 +99,7 @@ def _rule(document: Document) -> Iterator[Problem]:
     for field in dict.fromkeys(str(path[1]) for path in skipped):
         paths = [path for path in skipped if path[1] == field]
         providers = ", ".join(
-            dict.fromkeys(_provider(candidate_fields(document, path)) for path in paths)
+            dict.fromkeys(printable(_provider(candidate_fields(document, path))) for path in paths)
         )
         message = f"{len(paths)} ignored, the task runs in kubectl's context: {providers}"
         yield document.problem(("resources", field), message, _CHOOSE, "warning", key=True)

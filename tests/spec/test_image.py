@@ -61,7 +61,9 @@ def test_container_image_is_used_as_written(image: str, prefix: str) -> None:
     ],
 )
 def test_image_invalid_reference_is_error_with_position(image: str, message: str) -> None:
-    assert problems(IMAGE_ID % f"'{image}'") == [f"task.yaml:2:23: resources.image_id: {message}"]
+    text = IMAGE_ID % f"'{image}'"
+    assert problems(text) == [f"task.yaml:2:23: resources.image_id: {message}"]
+    assert problems(text, "warning") == []
 
 
 MACHINE_IMAGES = [

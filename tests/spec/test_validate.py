@@ -88,6 +88,12 @@ def test_validate_fields_with_same_name_after_substitution_are_error() -> None:
     assert problems(text.replace("B: x", "B: y")) == []
 
 
+def test_validate_provider_with_control_characters_is_printable() -> None:
+    text = RUN + 'resources: {any_of: [{infra: "a\\0\\e[31m"}, {infra: k8s}]}'
+    (warning,) = problems(text, "warning")
+    assert warning.isprintable()
+
+
 @pytest.mark.parametrize("value", ["x", ""])
 def test_validate_default_of_shell_in_substituted_field_is_error(value: str) -> None:
     text = RUN + f"envs: {{A: {value}}}\nfile_mounts: {{/a: 's3://${{A:-b}}/c'}}\n"
