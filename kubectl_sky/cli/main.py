@@ -233,21 +233,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except click.ClickException as error:
         vars(error)["message"] = plain(error.message)  # it quotes arguments
-        error.show()
+        with output.lossy_stderr():
+            error.show()
         return 2
     except SkyError as error:
         code = _report(error, interrupted=isinstance(error, Interrupted))
         return max(code, failure.least_code)
     except (click.Abort, KeyboardInterrupt):
         return _report(Interrupted("interrupted"))
-    except BrokenPipeError:  # the reader has closed the pipe, as with `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except (BrokenPipeError, SystemExit) as error:
+        return _closed_pipe(error)
     except Exception as error:
         if os.environ.get("KUBECTL_SKY_DEBUG"):
             raise
         return max(_report(_unexpected(error)), failure.least_code)
     return code if isinstance(code, int) else 0
+
+
+def _closed_pipe(error: BaseException) -> int:
+    """Succeed if the reader has closed the pipe, as with `| head`; click exits with 1 then."""
+    if os.environ.get(complete.VARIABLE):  # click also exits after it has completed
+        raise error
+    output.discard(sys.stdout)
+    return 0
 
 
 def _prepare_streams() -> None:

@@ -69,8 +69,22 @@ def error(text: str) -> None:
     word, space, rest = text.partition(" ")
     if word in ("error:", "warning:"):
         text = in_color(word, sys.stderr) + space + rest
-    with live.hidden():
+    with live.hidden(), lossy_stderr():
         click.echo(shown(text, sys.stderr), err=True, color=colored(sys.stderr) or None)
+
+
+@contextmanager
+def lossy_stderr() -> Iterator[None]:
+    """Let a command continue whose stderr nobody reads any more: its exit code still counts."""
+    try:
+        yield
+    except BrokenPipeError:
+        discard(sys.stderr)
+
+
+def discard(stream: TextIO) -> None:
+    """Drop what is still written to a stream whose reader has closed the pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def notes(items: Iterable[object]) -> None:
