@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import click
 
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli.arguments import Arguments
 from kubectl_sky.cli.submit import Results, request
 
 if TYPE_CHECKING:
@@ -22,10 +24,19 @@ class _Group(commands.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert `up`, unless a command or --help is given."""
-        named = args and args[0] in (*self.commands, *ctx.help_option_names)
+        named = (args[:1] and args[0] in ctx.help_option_names) or self._names_command(args)
         if not named and (args or not ctx.resilient_parsing):
             args = ["up", *args]
         return super().parse_args(ctx, args)
+
+    def _names_command(self, args: list[str]) -> bool:
+        """Return whether a command follows the flags that all commands share, such as -n."""
+        shared = {name for option in options.SHARED for name in option.opts}
+        with suppress(click.UsageError):
+            arguments = Arguments(options.SHARED, args, interspersed=False)
+            if all(name in shared for name, *_ in arguments.flags):
+                return bool(arguments.others) and arguments.others[0] in self.commands
+        return False
 
 
 @click.group("dev", cls=_Group)

@@ -399,3 +399,27 @@ def test_public_key_is_read_without_comment(tmp_path: Path, kind: str) -> None:
 )
 def test_alias_is_reference_if_ssh_accepts_it(reference: str, alias: str) -> None:
     assert dev.alias_of(reference, ID) == alias
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-n", "default", "ssh-config", "none"),
+        ("-q", "--namespace=default", "ssh-config", "none"),
+        ("ssh-config", "none", "-n", "default"),
+    ],
+)
+def test_dev_flags_before_command_are_those_of_command(
+    run: Run, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "key.pub").write_text("ssh-ed25519 AAAA me\n")
+    code, _, err = run("dev", *words, "--public-key", str(tmp_path / "key.pub"))
+    assert (code, err.splitlines()[0][:30]) == (2, 'error: task "none" not found i')
+
+
+@pytest.mark.parametrize(
+    "words", [("-n", "default", "--dry-run"), ("--name", "up", "--dry-run"), ("--dry-run",)]
+)
+def test_dev_without_command_is_up(run: Run, words: tuple[str, ...]) -> None:
+    code, out, _ = run("dev", *words, "-o", "name")
+    assert (code, out.count("job/")) == (0, 1)
