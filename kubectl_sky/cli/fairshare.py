@@ -43,8 +43,7 @@ def status(cluster: options.ClusterFlags, form: str | None) -> None:
 
     classes = list_classes(cluster.session())
     if form == "name":
-        for item in classes:
-            output.out(f"priorityclass/{item.name}")
+        output.names(f"priorityclass/{item.name}" for item in classes)
     elif form:
         values = {"classes": [item.as_json() for item in classes]}
         output.out(output.document("FairShareList", values, form))

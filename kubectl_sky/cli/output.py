@@ -58,6 +58,13 @@ def out(text: str) -> None:
         click.echo(shown(text, sys.stdout), color=colored(sys.stdout) or None)
 
 
+def names(items: Iterable[str]) -> None:
+    """Print names for other commands, one per line; no empty line if there are none."""
+    text = "\n".join(items)
+    if text:
+        out(text)
+
+
 def note(text: str) -> None:
     """Print a note on stderr, unless --quiet is set."""
     if not style.quiet or text.startswith("warning:"):

@@ -34,7 +34,7 @@ def command(
         session, find.get(session, options.scope(session, cluster, all_users), task)
     )
     if form == "name":
-        output.out("\n".join(f"service/{exposed.service}" for exposed in exposed_tasks))
+        output.names(f"service/{exposed.service}" for exposed in exposed_tasks)
     elif form not in (None, "wide"):
         values = [exposed.as_json() for exposed in exposed_tasks]
         output.out(

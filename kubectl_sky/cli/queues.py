@@ -27,8 +27,7 @@ def list_(cluster: options.ClusterFlags, form: str | None) -> None:
 
     statuses = queues.list_queues(cluster.session())
     if form == "name":
-        for queue in statuses:
-            output.out(f"queue/{queue.name}")
+        output.names(f"queue/{queue.name}" for queue in statuses)
     elif form:
         output.out(
             output.document("QueueList", {"queues": [queue.as_json() for queue in statuses]}, form)

@@ -166,8 +166,7 @@ def status(
         return
     services = serve.statuses(session, scope.namespace, scope.user)
     if form == "name":
-        for item in services:
-            output.out(f"service/{item.name}")
+        output.names(f"service/{item.name}" for item in services)
     elif form:
         output.out(
             output.document(
@@ -246,8 +245,7 @@ def down(
     else:
         deleted = serve.down(session, user, names)
     if form == "name":
-        for name in deleted:
-            output.out(f"service/{name}")
+        output.names(f"service/{name}" for name in deleted)
     elif form:
         output.out(output.document("ServicesDeleted", {"services": deleted}, form))
     else:

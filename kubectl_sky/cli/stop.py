@@ -52,7 +52,7 @@ def command(
     form = flags["form"]
     message = f"Stopped {output.count(len(tasks), 'task')}"
     if form == "name":
-        output.out("\n".join(f"task/{task.id}" for task in tasks))
+        output.names(f"task/{task.id}" for task in tasks)
     elif form:
         ids = [task.id for task in tasks]
         result = {"count": len(ids), "status": "stopped", "message": message, "task_ids": ids}

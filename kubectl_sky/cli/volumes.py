@@ -126,7 +126,7 @@ def list_volumes(
     session = cluster.session()
     statuses = volumes.list_volumes(session, options.scope(session, cluster, all_users))
     if form == "name":
-        output.out("\n".join(f"volume/{volume.id}" for volume in statuses))
+        output.names(f"volume/{volume.id}" for volume in statuses)
     elif form not in (None, "wide"):
         output.out(
             output.document(

@@ -115,7 +115,7 @@ def _print(finished: "Sequence[Target]", form: str | None) -> None:
     from kubectl_sky.actions import find
 
     if form == "name":
-        output.out("\n".join(tasks.name(target) for target in finished))
+        output.names(tasks.name(target) for target in finished)
     elif form:
         task_data = [task.as_json() for target in finished for task in find.tasks_of(target)]
         pipeline_data = [
