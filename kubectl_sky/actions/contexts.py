@@ -39,8 +39,13 @@ class TaskQuery:
 
 
 def list_tasks(connection: Connection, query: TaskQuery) -> list[ContextTasks]:
-    """List the tasks of each context; errors are reported per context."""
+    """List the tasks of each context; errors are reported per context.
+
+    Raises ClusterError if there is no context.
+    """
     names = kubeconfig.contexts(connection).names
+    if not names:
+        raise ClusterError("the kubeconfig has no contexts", "name another with --kubeconfig")
     with ThreadPoolExecutor(_WORKERS) as pool:
         return list(
             pool.map(lambda name: _list_context(replace(connection, context=name), query), names)

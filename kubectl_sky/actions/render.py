@@ -1,5 +1,6 @@
 """`render`: build the manifests of submit without a cluster."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -69,8 +70,8 @@ def render(
     return task_file.render(plans)
 
 
-def write(rendered: Manifests, folder: Path) -> list[Path]:
-    """Write one file per object, numbered in apply order; return the paths.
+def write(rendered: Manifests, folder: Path, form: str = "yaml") -> list[Path]:
+    """Write one file per object, as YAML or JSON, numbered in apply order; return the paths.
 
     Files with Secrets and a newly created folder are readable only by the current user.
     """
@@ -79,9 +80,10 @@ def write(rendered: Manifests, folder: Path) -> list[Path]:
         written = []
         for number, manifest in enumerate(rendered.all):
             name = re.sub(r"[^a-z0-9.-]", "-", manifest.name.lower())
-            path = folder / f"{number:02}-{name}.yaml"
+            path = folder / f"{number:02}-{name}.{form}"
             mode = 0o600 if manifest.is_secret else 0o644
-            private.replace(path, manifest.text.encode(), mode)
+            text = json.dumps(manifest.object, indent=4) + "\n" if form == "json" else manifest.text
+            private.replace(path, text.encode(), mode)
             written.append(path)
     except OSError as error:
         raise UserError(

@@ -22,14 +22,7 @@ _MIN_ORPHAN_AGE = timedelta(minutes=10)  # younger objects may belong to a runni
     help="Include tasks that finished longer ago (default: only orphans older than 10 minutes).",
 )
 @click.option("--orphans", is_flag=True, help="Delete only what interrupted submits left.")
-@click.option(
-    "--dry-run",
-    type=click.Choice(["none", "client"]),
-    is_flag=False,
-    flag_value="client",
-    default="none",
-    help="client: only print what would be deleted; the default without a value.",
-)
+@options.dry_run_delete
 def command(cluster: options.ClusterFlags, all_users: bool, yes: bool, **flags: object) -> None:
     """Delete what interrupted submits left, and with --older-than finished tasks.
 

@@ -32,7 +32,11 @@ def command(
     from kubectl_sky.actions import cp, exec, find  # noqa: A004
 
     source_path, target_path = cp.parse_path(source), cp.parse_path(target)
-    if bool(source_path.task) == bool(target_path.task):
+    if source_path.task and target_path.task:
+        raise UserError(
+            "cannot copy from one node to another", "copy to a local path first, or use a volume"
+        )
+    if not (source_path.task or target_path.task):
         raise UserError("source or target must be in a task", "use TASK:PATH for it")
     session = cluster.session()
     task_name = source_path.task or target_path.task

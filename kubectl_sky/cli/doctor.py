@@ -78,6 +78,8 @@ def command(
     assert isinstance(extras, tuple)
     if extras and not role:
         raise UserError("--with adds rights to the Role that --role prints", "add --role")
+    if role and task:
+        raise UserError("--role cannot be combined with TASK", "remove one of them")
     session = cluster.session()
     if role:
         output.out(_role(session, extras, form))

@@ -9,6 +9,7 @@ import click
 
 from kubectl_sky import label_selectors
 from kubectl_sky.cli import commands, options, output, tasks
+from kubectl_sky.errors import UserError
 from kubectl_sky.observe import selection
 from kubectl_sky.observe.selection import Selection
 from kubectl_sky.observe.status import TaskStatus
@@ -135,6 +136,8 @@ def command(
 def _list_request(
     cluster: options.ClusterFlags, all_users: bool, form: str | None, flags: dict[str, object]
 ) -> _ListRequest:
+    if flags["all_contexts"] and flags["watch"]:
+        raise UserError("--watch cannot be combined with --all-contexts")
     since, limit, states = flags["since"], flags["limit"], flags["states"]
     assert limit is None or isinstance(limit, int)
     assert isinstance(states, tuple)
@@ -184,6 +187,8 @@ def _list_all_contexts(
             heading = "" if request.form == "name" else f"{answer.context}:\n"
             if text:
                 output.out(f"{heading}{text}")
+        if request.form != "name" and not any(answer.tasks or answer.error for answer in answers):
+            output.note("No tasks found in any context.")
     else:
         rows = [
             task.as_json() | {"context": answer.context}

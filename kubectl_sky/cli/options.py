@@ -411,6 +411,15 @@ dry_run = click.option(
     show_default=True,
     help="client: print what would be sent (without a value); server: let the cluster check it.",
 )
+dry_run_delete = click.option(
+    "--dry-run",
+    type=click.Choice(["none", "client"]),
+    is_flag=False,
+    flag_value="client",
+    default="none",
+    show_default=True,
+    help="client: only print what would be deleted (without a value).",
+)
 
 
 def combined(options: Sequence[Option]) -> Option:

@@ -81,7 +81,7 @@ def command(
     if flags["no_runtime"]:
         rendered = rendered.without_runtime
     if flags["output_dir"]:
-        for path in action.write(rendered, Path(flags["output_dir"])):
+        for path in action.write(rendered, Path(flags["output_dir"]), form or "yaml"):
             output.out(str(path))
         return
     write = manifests.as_json if form == "json" else manifests.as_yaml

@@ -117,7 +117,7 @@ def list_(cluster: options.ClusterFlags, form: str | None) -> None:
 
     statuses = users.list_accounts(cluster.session(), cluster.namespace)
     if form == "name":
-        output.out("\n".join(f"user/{status.user}" for status in statuses))
+        output.names(f"user/{status.user}" for status in statuses)
     elif form:
         output.out(
             output.document("UserList", {"users": [status.as_json() for status in statuses]}, form)
@@ -179,13 +179,7 @@ def _details(status: "AccountStatus") -> str:
 @click.option("--keep-namespace", is_flag=True, help="Delete the rights and the quota only.")
 @click.option("-f", "--force", is_flag=True, help="Remove the user while tasks run.")
 @options.yes
-@click.option(
-    "--dry-run",
-    type=click.Choice(["none", "client"]),
-    default="none",
-    show_default=True,
-    help="client: print what would be deleted.",
-)
+@options.dry_run_delete
 @options.connection
 @options.output("json", "yaml", "name")
 def remove(
