@@ -18,6 +18,7 @@ from kubectl_sky.errors import SkyError, TaskFailed, Unreachable
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.nodes import Object, State
 from kubectl_sky.observe.ownership import Key, Missing, Ownership
+from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
 
 _SETTLE_SECONDS = 2.0  # seconds until missing nodes are looked into
@@ -146,6 +147,27 @@ def watch_tasks(session: Session, scope: Scope) -> Iterator[list[TaskStatus] | N
     """Yield the tasks of a scope, newest first, after changes; None when idle."""
     for update in watch_owned(session, scope):
         yield update.tasks if update else None
+
+
+def watch_pipeline(
+    session: Session, scope: Scope, pipeline: PipelineStatus
+) -> Iterator[PipelineStatus | None]:
+    """Yield the current state of a pipeline or group, then each change; None when idle.
+
+    Raises TaskFailed when its tasks are deleted: a user has stopped it.
+    """
+    known = frozenset(uid for task in pipeline.tasks for uid in task.uids.values())
+    for tasks in watch_tasks(session, replace(scope, namespace=pipeline.namespace)):
+        if tasks is None:
+            yield None
+            continue
+        matches = [item for item in pipelines(tasks, known) if item.id == pipeline.id]
+        if not matches:
+            raise TaskFailed(
+                f"{pipeline.word} {pipeline.id} ({pipeline.name}) was stopped:"
+                " its tasks have been deleted"
+            )
+        yield matches[0]
 
 
 @dataclass(frozen=True)

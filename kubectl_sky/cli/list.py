@@ -162,7 +162,7 @@ def _watch(session: "Session", scope: "Scope", request: _ListRequest) -> None:
     """Show the tasks again after each change, and on a terminal their ages every second."""
     from kubectl_sky.actions import gpu_hours, watch
 
-    screen = output.LiveText()
+    screen = output.LiveText(request.form)
     latest: watch.TaskUpdate | None = None
     for update in watch.watch_owned(session, scope):
         latest = update or latest

@@ -276,9 +276,14 @@ def _cut_line(line: str, columns: int) -> str:
 
 
 class LiveText:
-    """Output that shows a text repeatedly; on a terminal also because its ages change."""
+    """Output that shows a text repeatedly; on a terminal also because its ages change.
 
-    def __init__(self) -> None:
+    In a pipe, tables and other texts are written line by line, as far as lines are new. JSON and
+    YAML are written whole.
+    """
+
+    def __init__(self, form: str | None = None) -> None:
+        self._form = form
         self._terminal = sys.stdout.isatty()
         self._has_drawn = False
         self._shown_at = 0.0
@@ -298,9 +303,18 @@ class LiveText:
         if self._terminal:
             self._draw(lines)
         else:
-            previous = set(self._lines)
-            click.echo("\n".join(line for line in lines if line not in previous))
+            self._write(lines)
         self._lines = lines
+
+    def _write(self, lines: list[str]) -> None:
+        if self._form in ("json", "yaml"):
+            separator = ["---"] if self._form == "yaml" and self._lines else []
+            click.echo("\n".join(separator + lines))
+            return
+        previous = set(self._lines)
+        for line in lines:
+            if line not in previous:
+                click.echo(line)
 
     def _draw(self, lines: list[str]) -> None:
         columns, rows = shutil.get_terminal_size()

@@ -1,5 +1,6 @@
 """`kubectl sky status`."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -8,6 +9,7 @@ from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
+    from kubectl_sky.actions.find import Scope, Target
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.evidence import Evidence
     from kubectl_sky.observe.pipelines import PipelineStatus
@@ -39,9 +41,10 @@ def command(
     from kubectl_sky.actions import evidence, pending
 
     session = cluster.session()
-    match = tasks.get_or_show_evidence(session, options.scope(session, cluster, all_users), task)
-    if watch and isinstance(match, TaskStatus):
-        _watch(session, match, form)
+    scope = options.scope(session, cluster, all_users)
+    match = tasks.get_or_show_evidence(session, scope, task)
+    if watch:
+        _watch(session, scope, match, form)
         return
     if isinstance(match, TaskStatus):
         match = pending.explain_pending(session, match)
@@ -70,19 +73,29 @@ def _as_json(target: "TaskStatus | PipelineStatus", record: "Evidence | None") -
     return value
 
 
-def _watch(session: "Session", task: TaskStatus, form: str | None) -> None:
-    """Show the task again after each change, until all its nodes have finished.
+def _watch(session: "Session", scope: "Scope", target: "Target", form: str | None) -> None:
+    """Show the task or pipeline again after each change, until it has finished.
 
     On a terminal its ages are updated every second.
     """
+    screen, latest = output.LiveText(form), target
+    for update in _updates(session, scope, target):
+        latest = update or latest
+        if update or screen.is_outdated:
+            screen.show(_format(latest, form))
+        if update and _is_over(update):
+            return
+
+
+def _updates(session: "Session", scope: "Scope", target: "Target") -> "Iterator[Target | None]":
     from kubectl_sky.actions import pending, watch
 
-    screen = output.LiveText()
-    latest = task
-    for snapshot in watch.watch_task(session, task):
-        if snapshot:
-            latest = pending.explain_pending(session, snapshot.task)
-        if snapshot or screen.is_outdated:
-            screen.show(_format(latest, form))
-        if snapshot and snapshot.task.over:
-            return
+    if not isinstance(target, TaskStatus):
+        yield from watch.watch_pipeline(session, scope, target)
+        return
+    for snapshot in watch.watch_task(session, target):
+        yield pending.explain_pending(session, snapshot.task) if snapshot else None
+
+
+def _is_over(target: "Target") -> bool:
+    return target.over if isinstance(target, TaskStatus) else target.state.ended

@@ -157,6 +157,15 @@ def test_live_text_is_outdated_after_a_second_on_terminal(
     assert not piped.is_outdated
 
 
+def test_live_text_in_pipe_prints_no_empty_line_for_a_deleted_row(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    piped = output.LiveText()
+    for text in ("ID\na\nb", "ID\na", "ID\na\nc"):
+        piped.show(text)
+    assert capsys.readouterr().out == "ID\na\nb\nc\n"
+
+
 def test_http_trace_is_written_above_live_line(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = make_screen(monkeypatch)
     monkeypatch.setattr(live, "_INTERVAL", 60)
