@@ -11,7 +11,7 @@ import yaml
 
 from kubectl_sky import __version__, private, settings
 from kubectl_sky.actions import preferences
-from kubectl_sky.errors import InvalidFiles, UserError
+from kubectl_sky.errors import InvalidFiles, UnknownName, UserError
 from kubectl_sky.spec import edit, explain
 from kubectl_sky.spec.load import load
 from kubectl_sky.spec.schema import described
@@ -125,7 +125,11 @@ def _steps(key: str) -> list[str]:
     steps = key.split(".")
     if not all(steps) or explain.ANY in steps:
         raise UserError(f"invalid setting {described(key)}", "run `kubectl sky explain settings`")
-    explain.explain(f"settings.{key}")
+    try:
+        explain.explain(f"settings.{key}")
+    except UnknownName as error:
+        hint = error.hint.replace('"settings.', '"')
+        raise UnknownName(f'setting "{key}" not found', hint) from None
     return steps
 
 

@@ -207,10 +207,13 @@ def _not_found(refusal: Refusal) -> ClusterError:
     if not refusal.reason and "container" in refusal.message:  # a message of the kubelet
         return NotFound(refusal.message)
     if not refusal.reason or not (refusal.name or refusal.kind == "namespaces"):
+        is_builtin = "." not in parts["group"]  # apps, batch
         return NotServed(
             f"the cluster does not serve {refusal.info.resource}"
             f" ({parts['group'] or 'core'}/{parts['version']})",
-            "install its controller, or choose another backend",
+            "use a complete cluster, such as that of `kubectl sky local up --driver kind`"
+            if is_builtin
+            else "install its controller, or choose another backend",
         )
     if refusal.kind == "namespaces":
         name = refusal.name

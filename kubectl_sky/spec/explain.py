@@ -159,14 +159,15 @@ def _child(field: Field, step: str) -> Field | None:
 
 
 def _unknown(text: str, root: str, steps: list[str]) -> UnknownName:
-    names = [field.name for field in _root(root).walk()]
+    prefix = "" if root == "task" else f"{root}."
+    names = [field.name.removeprefix(prefix) for field in _root(root).walk()]
     same = [name for name in names if name.split(".")[-1] == steps[-1]]
-    full = ".".join(steps if root == "task" else (root, *steps))
-    similar = same or difflib.get_close_matches(full, names, n=1)
+    similar = same or difflib.get_close_matches(".".join(steps), names, n=1)
     if not similar:
         lasts = {name.split(".")[-1]: name for name in reversed(names)}
         similar = [lasts[last] for last in difflib.get_close_matches(steps[-1], lasts, n=1)]
-    hint = f'did you mean "{similar[0]}"?' if similar else "run `kubectl sky explain` for all"
+    all_fields = f"kubectl sky explain {prefix.rstrip('.')}".rstrip()
+    hint = f'did you mean "{prefix}{similar[0]}"?' if similar else f"run `{all_fields}` for all"
     return UnknownName(f'field "{text}" not found', hint)
 
 

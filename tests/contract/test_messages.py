@@ -84,3 +84,15 @@ def test_refused_any_response_has_single_line_message(status: int, body: bytes) 
     text = str(errors.refused(INFO, status, body))
     assert text.strip()
     assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("/apis/apps/v1/namespaces/n/deployments", "use a complete cluster, such as that of"),
+        ("/apis/jobset.x-k8s.io/v1alpha2/namespaces/n/jobsets", "install its controller, or"),
+    ],
+)
+def test_error_unserved_kind_hints_at_cluster_or_controller(path: str, hint: str) -> None:
+    error = errors.refused(RequestInfo("GET", path, "https://s:1"), 404, b"404 page not found")
+    assert error.hint.startswith(hint)

@@ -78,6 +78,7 @@ def test_explain_path_is_found(text: str, name: str) -> None:
         ("nmu_nodes", 'did you mean "num_nodes"?'),
         ("settings.qeue", 'did you mean "settings.queue"?'),
         ("zzzzzz", "run `kubectl sky explain` for all"),
+        ("settings.nope", "run `kubectl sky explain settings` for all"),
     ],
 )
 def test_explain_unknown_field_suggests_similar_one(text: str, hint: str) -> None:
