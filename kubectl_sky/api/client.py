@@ -58,7 +58,8 @@ class Client:
 
     def close(self) -> None:
         """Close idle connections; the next request opens new ones."""
-        self._session.close()
+        if "_session" in vars(self):
+            self._session.close()
 
     @overload
     def submit(self, task: Task, *, dry_run: Literal["none"] = "none") -> "Submission": ...

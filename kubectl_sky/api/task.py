@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
@@ -159,20 +159,19 @@ class Task:
     def override(self, **changes: Unpack[Changes]) -> Self:
         """Return the task with other values, as the flags of `kubectl sky submit` set them.
 
-        Raises UserError for a name that no variable can have, and for text that is not UTF-8.
+        Raises UserError for a name that no variable can have, for a variable without a value, and
+        for text that is not UTF-8.
         """
-        values: dict[str, Any] = dict(changes)
+        values: dict[str, Any] = {
+            name: value if name == "as_task" else _text(value) for name, value in changes.items()
+        }
         for name in ("env", "secret"):
             if name in values:
-                wrong = next((key for key in values[name] if "=" in key), None)
-                if wrong is not None:
-                    raise UserError(f'{name}: "{wrong}" is not the name of a variable')
-                pairs = tuple(f"{key}={value}" for key, value in values[name].items())
-                values[name] = (*getattr(self._overrides, name), *pairs)
-        if "num_nodes" in values:
-            values["num_nodes"] = str(values["num_nodes"])
+                values[name] = (*getattr(self._overrides, name), *_variables(name, values[name]))
         if "ports" in values:
             values["ports"] = _ports(values["ports"])
+        if values.get("bucket_mode") not in (None, "mount", "copy"):
+            raise UserError(f'bucket_mode: expected mount or copy, got "{values["bucket_mode"]}"')
         _check_utf8(values)
         if "id" in values:
             values["task_id"] = values.pop("id")
@@ -202,6 +201,21 @@ class Task:
         """Return the task for the actions."""
         stdin = io.BytesIO(self._text)
         return Source(self.file, self._overrides, os.environ, stdin, in_memory=True)
+
+
+def _text(value: object) -> object:
+    """Return a number or a path as the text of a flag."""
+    return str(value) if isinstance(value, int | float | os.PathLike) else value
+
+
+def _variables(name: str, values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield variables in the form of the flags. Raises UserError."""
+    for key, value in values.items():
+        if "=" in str(key):
+            raise UserError(f'{name}: "{key}" is not the name of a variable')
+        if value is None:
+            raise UserError(f'{name}: the value of "{key}" is not set')
+        yield f"{key}={value}"
 
 
 def _ports(value: str | Sequence[str]) -> tuple[str, ...]:

@@ -32,7 +32,8 @@ class Volumes:
         `size` is a quantity such as "10Gi"; a plain number is GiB. Without `storage_class`, the
         cluster's default is used. Raises NameTaken if you have a volume with this name.
         """
-        storage = pvc.storage(size, storage_class, access_modes)
+        modes = [access_modes] if isinstance(access_modes, str) else access_modes
+        storage = pvc.storage(str(size), storage_class, modes)
         for note in preflight.storage_class_notes(self._session, [storage.storage_class]):
             LOG.info("%s", note)
         user = self._scope.user or identity.user(self._session, self._user)

@@ -213,6 +213,16 @@ def test_stop_deletes_task(api: FakeCluster, client: Client) -> None:
     assert client.list() == ()
 
 
+def test_client_that_sent_nothing_closes_without_kubeconfig(tmp_path: Path) -> None:
+    with Client(kubeconfig=str(tmp_path / "none")):
+        pass
+
+
+def test_volume_with_one_access_mode_is_created(api: FakeCluster, client: Client) -> None:
+    volume = client.volumes.create("data", "1Gi", storage_class="", access_modes="RWX")
+    assert volume.access_modes == ("ReadWriteMany",)
+
+
 def test_volumes_are_created_listed_and_deleted(api: FakeCluster, client: Client) -> None:
     created = client.volumes.create("data", "10Gi", storage_class="", access_modes=["RWX"])
     assert (created.name, created.size, created.access_modes) == (

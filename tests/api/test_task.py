@@ -250,6 +250,31 @@ def test_task_field_that_is_not_utf8_raises() -> None:
         Task(run="\udcff")
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"secret": {"TOKEN": None}}, 'secret: the value of "TOKEN" is not set'),
+        ({"env": {"A": None}}, 'env: the value of "A" is not set'),
+        ({"bucket_mode": "copied"}, 'bucket_mode: expected mount or copy, got "copied"'),
+    ],
+)
+def test_override_without_value_or_with_unknown_mode_is_refused(
+    changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        Task(run="a").override(**changes)
+
+
+def test_override_takes_numbers_and_paths(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"cpus": 4, "ports": 80, "num_nodes": 2, "workdir": tmp_path}
+    task = Task(name="a", run="a").override(**changes)
+    assert task.validate().problems == ()
+    services = [item for item in task.render().objects if item["kind"] == "Service"]
+    assert 80 in {port["port"] for item in services for port in item["spec"].get("ports", ())}
+    numbers: dict[str, Any] = {"array": 3}
+    assert jobs(Task(run="a").override(**numbers))[0]["spec"]["completions"] == 1
+
+
 def test_override_ports_with_string_is_one_port() -> None:
     texts = [
         Task(name="a", run="true").override(id=ID, ports=ports).render().yaml
