@@ -9,6 +9,7 @@ from time import monotonic, sleep
 
 from kubectl_sky import names
 from kubectl_sky.cluster import leases
+from kubectl_sky.cluster.backoff import retry_unreachable
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotServed
 
@@ -50,8 +51,8 @@ class Leadership:
 
     def wait_for_controller(self, has_acted: Callable[[], bool]) -> bool:
         """Wait until the controller has acted; return False as soon as the client leads."""
-        while not self():
-            if has_acted():
+        while not retry_unreachable(self):
+            if retry_unreachable(has_acted):
                 return True
             sleep(_POLL_SECONDS)
         return False

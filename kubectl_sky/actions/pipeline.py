@@ -19,6 +19,7 @@ from kubectl_sky.actions.leadership import Leadership
 from kubectl_sky.actions.pending import WaitReporter
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.backoff import retry_unreachable
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import NotFound, SkyError, TaskFailed
 from kubectl_sky.observe.nodes import State
@@ -52,7 +53,7 @@ def follow_stages(
         task = _task_of_stage(pipeline, index + 1)
         if task.suspended and client.leads:
             if not leads.wait_for_controller(partial(_is_resumed, session, task)):
-                resume(session, task)
+                retry_unreachable(partial(resume, session, task))
         elif task.suspended:
             client.note(
                 f"{pipeline.heading(task)}, is suspended: the client that follows {pipeline.word}"
@@ -63,7 +64,7 @@ def follow_stages(
             if client.leads:
                 later = tasks[index + 1 :]
                 if not leads.wait_for_controller(partial(_are_deleted, session, later)):
-                    stop.stop(session, later)
+                    retry_unreachable(partial(stop.stop, session, later))
                 tasks = tasks[: index + 1]
             break
     return replace(pipeline, tasks=tuple(tasks))
@@ -119,13 +120,13 @@ def wait_for_all(
 def _stop_surviving_nodes(session: Session, task: TaskStatus) -> bool:
     """Stop the remaining nodes, or wait until the controller does; return whether they stop."""
     leads = Leadership(session, task.namespace)
-    if stop.stop_surviving_nodes(session, task, leads):
+    if retry_unreachable(partial(stop.stop_surviving_nodes, session, task, leads)):
         return True
     if not leads.is_with_controller:
         return False
     if leads.wait_for_controller(partial(_has_stopped_nodes, session, task)):
         return True
-    return stop.stop_surviving_nodes(session, task)
+    return retry_unreachable(partial(stop.stop_surviving_nodes, session, task))
 
 
 def _wait_for_pipeline(
@@ -199,10 +200,10 @@ class AuxiliaryStopper:
             self.primaries_ended_at = monotonic()
         remaining = current.remaining_delays(monotonic() - self.primaries_ended_at)
         due = [task for task, delay in remaining if not delay and task.id not in self.stopped]
-        for task in due if self.leads and due and self._client_leads() else ():
+        for task in due if self.leads and due and retry_unreachable(self._client_leads) else ():
             self.stopped.add(task.id)
             self.note(f"{task.name}: stopped, because the primary tasks have finished")
-            stop.stop(self.session, [task])
+            retry_unreachable(partial(stop.stop, self.session, [task]))
         return [task.id for task, _ in remaining]
 
 
@@ -254,7 +255,7 @@ def _refetch_auxiliary(
     """
     if task.state.ended or not pipeline.auxiliary(task):
         return task
-    return find.refetch(session, task)
+    return retry_unreachable(partial(find.refetch, session, task))
 
 
 def without_stopped(pipeline: PipelineStatus, tasks: Sequence[TaskStatus]) -> PipelineStatus:

@@ -1,6 +1,6 @@
 """Watch tasks: yield their status after each change."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
@@ -15,6 +15,7 @@ from kubectl_sky.cluster.backoff import retry_unreachable
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.watch import Change, WatchEvent, watch_kinds
 from kubectl_sky.errors import SkyError, TaskFailed, Unreachable
+from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.nodes import Object, State
 from kubectl_sky.observe.ownership import Key, Missing, Ownership
@@ -30,19 +31,19 @@ _MIN_UPDATE_INTERVAL = (
 class _WatchedObjects:
     """The objects that a watch has reported."""
 
-    def __init__(self, kinds_: int) -> None:
+    def __init__(self, watched: Iterable[Kind]) -> None:
         self.by_uid: dict[str, Json] = {}
-        self._unsynced = kinds_
+        self._unsynced = set(watched)
 
     @property
     def complete(self) -> bool:
         """Whether the initial list of every kind is complete."""
-        return self._unsynced <= 0
+        return not self._unsynced
 
     def apply(self, change: WatchEvent) -> None:
         """Apply one change."""
         if change.type is Change.SYNCED:
-            self._unsynced -= 1
+            self._unsynced.discard(change.kind)
         elif change.type is Change.DELETED:
             self.by_uid.pop(change.object["metadata"]["uid"], None)
         else:
@@ -122,7 +123,7 @@ def watch_owned(session: Session, scope: Scope) -> Iterator[TaskUpdate | None]:
     """Yield the tasks of a scope with their pods after changes; None when idle."""
     watched, resolver = (*listing.served_kinds(session), kinds.POD), _OwnershipResolver(session)
     selector = names.selector_of({names.TASK: "true"} | scope.labels)
-    items, yielded_at, changed = _WatchedObjects(len(watched)), 0.0, False
+    items, yielded_at, changed = _WatchedObjects(watched), 0.0, False
     for change in watch_kinds(session, watched, scope.namespace, selector):
         if change:
             items.apply(change)
@@ -187,7 +188,7 @@ def watch_task(
     Raises TaskFailed when the objects of the task are deleted: a user has stopped it.
     """
     watched = (task.workload.kind, kinds.POD)
-    items = _WatchedObjects(len(watched))
+    items = _WatchedObjects(watched)
     selector = names.selector(task_id=task.id)
     recorder, resolver = (
         EvidenceRecorder(session),

@@ -46,6 +46,7 @@ class WatchEvent:
     """A change with the current object, or the last known one if it was deleted."""
 
     type: Change
+    kind: Kind
     object: Json
 
 
@@ -162,16 +163,16 @@ class _KindWatcher:
     def _synced(self, current: dict[str, Json], version: str) -> None:
         """Report how the existing objects differ from the known ones."""
         for uid in self.by_uid.keys() - current.keys():
-            self._put(WatchEvent(Change.DELETED, self.by_uid[uid]))
+            self._report(Change.DELETED, self.by_uid[uid])
         for uid, item in current.items():
             previous = self.by_uid.get(uid)
             if previous is None:
-                self._put(WatchEvent(Change.ADDED, item))
+                self._report(Change.ADDED, item)
             elif _version(previous) != _version(item):
-                self._put(WatchEvent(Change.MODIFIED, item))
+                self._report(Change.MODIFIED, item)
         self.by_uid, self.version = current, version
         self.backoff.reset()
-        self._put(WatchEvent(Change.SYNCED, {}))
+        self._report(Change.SYNCED, {})
 
     def _watch(self) -> None:
         path = objects.path(self.kind, self.namespace)
@@ -219,7 +220,7 @@ class _KindWatcher:
             current[item["metadata"]["uid"]] = item
         if self.initial is None:
             self.version = _version(item)
-            self._put(WatchEvent(Change(event["type"]), item))
+            self._report(Change(event["type"]), item)
 
     def _raise_error(self, status: Json) -> None:
         info = RequestInfo("GET", objects.path(self.kind, self.namespace), self.session.server)
@@ -229,6 +230,9 @@ class _KindWatcher:
         if failing and not isinstance(error, Expired):
             raise Unreachable(error.what, error.hint)
         raise error
+
+    def _report(self, change: Change, item: Json) -> None:
+        self._put(WatchEvent(change, self.kind, item))
 
     def _put(self, item: WatchEvent | ClusterError) -> None:
         while not self.stopped.is_set():

@@ -265,6 +265,25 @@ def test_follow_pipeline_completed_stage_resumes_next_stage(
     assert api.count("patch jobs") == 1
 
 
+@pytest.mark.parametrize("request_", ["patch jobs", "get leases"])
+def test_follow_pipeline_outage_between_stages_resumes_next_stage_later(
+    api: FakeCluster, send: Submitter, request_: str
+) -> None:
+    def run() -> None:
+        api.start(jobs(send)[0])
+        api.finish(jobs(send)[0])
+
+    def resumed() -> None:
+        api.start(jobs(send)[1])
+        api.finish(jobs(send)[1])
+
+    send.ui.then = run
+    for number in range(1, 7):  # more than the retries of a request
+        api.before(request_, lost, number)
+    api.after("patch jobs", resumed)
+    send(PIPELINE, follow=True)
+
+
 def test_follow_pipeline_failed_stage_cancels_remaining_stages(
     api: FakeCluster, send: Submitter
 ) -> None:
@@ -274,6 +293,8 @@ def test_follow_pipeline_failed_stage_cancels_remaining_stages(
 
     send.ui.then = run
     message = r"failed at stage 1 of 2: one, .*\(cancelled: stage 2 two\): node-0: exit code 1$"
+    for number in range(1, 7):  # more than the retries of a request
+        api.before("delete jobs", lost, number)
     with pytest.raises(TaskFailed, match=message):
         send(PIPELINE, follow=True)
     assert not api.count("patch jobs")

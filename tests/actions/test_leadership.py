@@ -10,13 +10,16 @@ from kubectl_sky import kinds, names
 from kubectl_sky.actions import lead, leadership
 from kubectl_sky.actions.find import get_by_label
 from kubectl_sky.actions.leadership import controller_leads
+from kubectl_sky.actions.pipeline import wait_for_all
+from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import leases
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.leases import Claim
 from kubectl_sky.errors import TaskFailed
+from kubectl_sky.observe.nodes import State
 from tests.actions.conftest import Submitter
 from tests.builders import ID
-from tests.fake_cluster import FakeCluster
+from tests.fake_cluster import FakeCluster, lost
 
 CHAIN = "name: chain\n" + "".join(f"---\nname: {name}\nrun: 'true'\n" for name in "abc")
 GROUP = (
@@ -141,6 +144,39 @@ def test_lead_group_stops_auxiliary_task_after_delay(
     assert (seconds is None) is (left is None)
     assert seconds is None or 25 <= seconds <= 30
     assert (f"jobs {STAGES[1]}" in api.names()) is (left is not None)
+
+
+def lose(api: FakeCluster, request: str) -> None:
+    for number in range(1, 7):  # more than the retries of a request
+        api.before(request, lost, number)
+
+
+@pytest.mark.parametrize("request_", ["list jobs", "get leases", "delete jobs"])
+def test_wait_group_stops_auxiliary_task_across_an_outage(
+    api: FakeCluster, send: Submitter, request_: str
+) -> None:
+    send(GROUP)
+    run(api, 0)
+    api.start(STAGES[1])
+    session = api.session()
+    target = get_by_label(session, "default", names.PIPELINE, ID)
+    lose(api, request_)
+    (finished,) = wait_for_all(session, [target], None, UI(), leads=True)
+    assert finished.state is State.COMPLETED
+    assert f"jobs {STAGES[1]}" not in api.names()
+
+
+def test_wait_failed_node_stops_others_across_an_outage(api: FakeCluster, send: Submitter) -> None:
+    send(NODES)
+    for node in range(3):
+        api.start(f"wide-{ID}-node-{node}")
+    api.finish(f"wide-{ID}-node-1", 3)
+    session = api.session()
+    lose(api, "patch jobs")
+    target = get_by_label(session, "default", names.TASK_ID, ID)
+    (finished,) = wait_for_all(session, [target], None, UI())
+    assert finished.state is State.FAILED
+    assert set(api.writes[-2:]) == {f"patch jobs wide-{ID}-node-{node}" for node in (0, 2)}
 
 
 def test_lead_task_with_failed_node_stops_others_once(api: FakeCluster, send: Submitter) -> None:
