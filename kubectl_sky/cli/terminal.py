@@ -31,6 +31,7 @@ class Printer:
         self.filters = bool(form.grep or folder)
         self._folder = Path(folder) if folder else None
         self._started_files: set[Path] = set()
+        self._unfinished: dict[Path | None, str] = {}  # by file: the pod whose line has no newline
         if self._folder:
             plain = Output.RAW if form.output is Output.TEXT else form.output
             self._form = replace(form, output=plain)
@@ -42,11 +43,17 @@ class Printer:
     def __call__(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
         """Print lines of one node; `final_newline` is False if the last has no newline."""
         block = self._form.block(origin, lines, final_newline)
-        if not self._folder:
+        path = self._folder / _file(origin) if self._folder else None
+        if block:
+            if self._unfinished.pop(path, origin.pod) != origin.pod:
+                block = b"\n" + block
+            if not block.endswith(b"\n"):
+                self._unfinished[path] = origin.pod
+        if not path:
             write(block)
             return
         try:
-            self._write_file(self._folder / _file(origin), block)
+            self._write_file(path, block)
         except OSError as error:
             message = f"cannot write to {error.filename or self._folder}: {error.strerror}"
             raise UserError(message, "choose another folder with --output-dir") from None
