@@ -8,10 +8,14 @@ The tasks of a group start at once. Only its auxiliary tasks are stopped when th
 finished.
 """
 
+import concurrent.futures
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import Event, Thread
 from time import monotonic, sleep
+from typing import TypeVar
 
 from kubectl_sky.actions import find, stop, watch
 from kubectl_sky.actions.find import Target
@@ -30,6 +34,8 @@ _POLL_INTERVAL = 0.5  # seconds
 
 Follow = Callable[[TaskStatus], TaskStatus]  # returns the task when it has finished
 Note = Callable[[str], None]
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -92,8 +98,8 @@ def wait_for_all(
     ui: UI,
     leads: bool = False,
 ) -> list[Target]:
-    """Wait for all tasks and pipelines. Raises SkyError after `timeout` seconds."""
-    since = monotonic()
+    """Wait for all tasks and pipelines at once. Raises SkyError after `timeout` seconds."""
+    since, ended = monotonic(), Event()
     deadline = None if timeout is None else since + timeout
 
     def wait_for_task(task: TaskStatus) -> TaskStatus:
@@ -101,7 +107,7 @@ def wait_for_all(
             ui.note(f"{task.name}: {task.note}; {task.next_step}")
         reporter = WaitReporter(session, ui, since, timeout)
         try:
-            finished = watch.wait_until_finished(session, task, deadline, reporter.update)
+            finished = watch.wait_until_finished(session, task, deadline, reporter.update, ended)
         finally:
             reporter.end(task)
         if not finished.over and _stop_surviving_nodes(session, finished):
@@ -109,12 +115,40 @@ def wait_for_all(
         return finished
 
     client = PipelineClient(wait_for_task, ui.note, leads)
-    return [
-        client.follow(target)
-        if isinstance(target, TaskStatus)
-        else _wait_for_pipeline(session, target, client, deadline)
-        for target in targets
-    ]
+
+    def wait(target: Target) -> Target:
+        if isinstance(target, TaskStatus):
+            return wait_for_task(target)
+        return _wait_for_pipeline(session, target, client, deadline)
+
+    try:
+        return _at_once(wait, targets)
+    finally:
+        ended.set()
+
+
+def _at_once(wait: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """Wait for all items, each in a thread; raise the error of the first that has one.
+
+    A failed task has to be noticed, and a pipeline to be led, while others still run.
+    """
+    if len(items) == 1:
+        return [wait(items[0])]
+    futures = [Future[R]() for _ in items]
+
+    def run(item: T, future: Future[R]) -> None:
+        try:
+            future.set_result(wait(item))
+        except BaseException as error:  # noqa: BLE001 -- re-raised in the waiting thread
+            future.set_exception(error)
+
+    for item, future in zip(items, futures, strict=True):
+        Thread(target=run, args=(item, future), name="wait", daemon=True).start()
+    for future in futures:
+        while not future.done():  # on Windows, Ctrl-C interrupts only waits that end
+            concurrent.futures.wait([future], _POLL_INTERVAL)
+        future.result()
+    return [future.result() for future in futures]
 
 
 def _stop_surviving_nodes(session: Session, task: TaskStatus) -> bool:
@@ -220,7 +254,11 @@ def wait_for_group(
     the deadline, which is on the monotonic clock.
     """
     check_complete(pipeline)
-    tasks = [task if pipeline.auxiliary(task) else wait_for_task(task) for task in pipeline.tasks]
+
+    def wait(task: TaskStatus) -> TaskStatus:
+        return task if pipeline.auxiliary(task) else wait_for_task(task)
+
+    tasks = _at_once(wait, pipeline.tasks)
     while True:
         refreshed = [_refetch_auxiliary(session, pipeline, task) for task in tasks]
         tasks = [task for task in refreshed if task]

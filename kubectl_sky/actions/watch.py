@@ -268,16 +268,17 @@ def wait_until_finished(
     task: TaskStatus,
     deadline: float | None,
     report: Callable[[TaskStatus], object] = lambda task: None,
+    stop: Event | None = None,
 ) -> TaskStatus:
     """Wait until a task has succeeded or failed; `deadline` is on the monotonic clock.
 
-    `report` gets the unfinished task at least twice a second.
+    `report` gets the unfinished task at least twice a second. Setting `stop` gives up soon.
     """
     if task.state.ended:
         _record_earlier_failure(session, task)
         return task
     latest = task
-    for snapshot in watch_task(session, task):
+    for snapshot in watch_task(session, task, stop):
         if snapshot:
             latest = snapshot.task
         if latest.state.ended:

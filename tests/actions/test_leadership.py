@@ -1,5 +1,6 @@
 """Who leads pipelines, groups and failed tasks: a client, or a controller that holds a Lease."""
 
+import threading
 from datetime import UTC, datetime
 from functools import partial
 from threading import Event, Thread
@@ -19,7 +20,7 @@ from kubectl_sky.errors import TaskFailed
 from kubectl_sky.observe.nodes import State
 from tests.actions.conftest import Submitter
 from tests.builders import ID
-from tests.fake_cluster import FakeCluster, lost
+from tests.fake_cluster import FakeCluster, interrupt, lost
 
 CHAIN = "name: chain\n" + "".join(f"---\nname: {name}\nrun: 'true'\n" for name in "abc")
 GROUP = (
@@ -177,6 +178,64 @@ def test_wait_failed_node_stops_others_across_an_outage(api: FakeCluster, send: 
     (finished,) = wait_for_all(session, [target], None, UI())
     assert finished.state is State.FAILED
     assert set(api.writes[-2:]) == {f"patch jobs wide-{ID}-node-{node}" for node in (0, 2)}
+
+
+def test_wait_several_tasks_stops_nodes_of_the_second_while_the_first_runs(
+    api: FakeCluster, send: Submitter
+) -> None:
+    other = "cdfg2345"
+    send("name: first\nrun: 'true'\n")
+    send(NODES, task_id=other)
+    api.start(f"first-{ID}")
+    for node in range(3):
+        api.start(f"wide-{other}-node-{node}")
+    api.finish(f"wide-{other}-node-1", 3)
+    session = api.session()
+    targets = [get_by_label(session, "default", names.TASK_ID, text) for text in (ID, other)]
+    api.after("patch jobs", lambda: api.finish(f"first-{ID}"), nth=2)
+    first, second = wait_for_all(session, targets, 20, UI())
+    assert (first.state, second.state) == (State.COMPLETED, State.FAILED)
+
+
+def test_wait_several_tasks_interrupted_ends_its_threads(api: FakeCluster, send: Submitter) -> None:
+    send(NODES)
+    send(NODES, task_id="cdfg2345")
+    session = api.session()
+    targets = [get_by_label(session, "default", names.TASK_ID, text) for text in (ID, "cdfg2345")]
+    api.after("watch jobs", interrupt, nth=2)
+    with pytest.raises(KeyboardInterrupt):
+        wait_for_all(session, targets, None, UI())
+    for thread in threading.enumerate():
+        if thread.name == "wait":
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+def test_wait_several_pipelines_leads_the_second_while_the_first_runs(
+    api: FakeCluster, send: Submitter
+) -> None:
+    other = "cdfg2345"
+    stages = [f"{name}-{names.part_id(other, stage)}" for stage, name in enumerate("abc", 1)]
+
+    def finish(job: str) -> None:
+        api.start(job)
+        api.finish(job)
+
+    def finish_both() -> None:
+        finish(stages[2])
+        finish(STAGES[0])
+
+    send(CHAIN)
+    send(CHAIN, task_id=other)
+    session = api.session()
+    targets = [get_by_label(session, "default", names.PIPELINE, text) for text in (ID, other)]
+    finish(stages[0])
+    api.after(f"patch jobs {stages[1]}", partial(finish, stages[1]))
+    api.after(f"patch jobs {stages[2]}", finish_both)
+    for stage in STAGES[1:]:
+        api.after(f"patch jobs {stage}", partial(finish, stage))
+    finished = wait_for_all(session, targets, 20, UI(), leads=True)
+    assert [target.state for target in finished] == [State.COMPLETED] * 2
 
 
 def test_lead_task_with_failed_node_stops_others_once(api: FakeCluster, send: Submitter) -> None:
