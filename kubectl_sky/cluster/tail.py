@@ -100,6 +100,7 @@ class Tail:
             else ResumePosition(partial=options.is_partial)
         )
         self._splitter = LineSplitter()
+        self._rest = b""  # the last line so far, if the log had no newline after it
         self._stream: Stream | None = None
         self._last_note = ""
         self._opened_at = 0.0
@@ -142,6 +143,7 @@ class Tail:
 
     def _read(self, *, follow: bool, last: bool) -> Iterator[Batch]:
         """Request the log once and yield new lines; if `last`, also why there are none."""
+        self._rest = self._splitter.remainder() or self._rest
         self._splitter = LineSplitter()
         self._position.resume()
         source = self._source
@@ -190,7 +192,10 @@ class Tail:
                     f"the log of pod {self._source.pod} was rotated while the connection was lost;"
                     " lines may be missing"
                 )
+            elif timestamp_of(self._rest):
+                yield Batch(self._source, self._format_lines([self._rest]))
         if lines:
+            self._rest = b""
             self._position.advance(lines)
             self._backoff.reset()
             yield Batch(self._source, self._format_lines(lines))

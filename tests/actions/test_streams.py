@@ -42,3 +42,29 @@ def test_log_rotated_before_pod_is_deleted_prints_new_lines(api: FakeCluster) ->
         batches.append(batch)
     assert [line for batch in batches for line in batch.lines] == [b"old", b"new"]
     assert batches[-1].note == f"pod {NAME} was deleted"
+
+
+def test_log_of_restarted_container_keeps_last_line_without_newline(api: FakeCluster) -> None:
+    """The container of a service restarts in its pod, and its log begins again."""
+
+    def restart() -> None:
+        api.rotate(NAME)
+        api.log(NAME, b"new\n")
+
+    def stop() -> None:
+        api.change(kinds.POD, NAME, status=running | {"phase": "Pending"})
+
+    log = tail(api)
+    state = {"name": "main", "state": {"running": {"startedAt": "2026-02-01T00:00:00Z"}}}
+    running = {"phase": "Running", "containerStatuses": [state]}
+    api.change(kinds.POD, NAME, status=running)
+    api.log(NAME, b"old\nlast words")
+    api.after("get pods/log", stop, nth=2)
+    api.before("get pods/log", restart, nth=3)
+    batches = list[Batch]()
+    for batch in log.batches():
+        batches.append(batch)
+        if b"new" in batch.lines:
+            log.close()
+    assert [line for batch in batches for line in batch.lines] == [b"old", b"last words", b"new"]
+    assert [batch.note for batch in batches if batch.note] == []
