@@ -17,6 +17,7 @@ from kubectl_sky.server.problems import Rejected
 
 _BURST_SECONDS = 10
 _MAX_BUCKETS = 10_000
+_ANY_HOST = frozenset({"/healthz", "/metrics", "/readyz"})  # scrapers and probes use the pod's IP
 
 _SECURITY_HEADERS = {
     "Cache-Control": "no-store",
@@ -150,7 +151,8 @@ class Guard:
     def _check(self, scope: Scope, limit: int) -> None:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
-        if self._config.hosts and (len(hosts) != 1 or not self._accepts(hosts[0])):
+        checked = self._config.hosts and scope["path"] not in _ANY_HOST
+        if checked and (len(hosts) != 1 or not self._accepts(hosts[0])):
             raise Rejected(421, "the Host header is not a name of this server", "see --allow-host")
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length[:20]) > limit:

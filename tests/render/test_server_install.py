@@ -13,6 +13,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.server_install import server_install
 from kubectl_sky.render import manifests
+from kubectl_sky.server.config import Limits
 from tests.plan.test_resolve import make_plan, make_task
 
 Json = dict[str, Any]
@@ -112,6 +113,14 @@ def test_ingress_leads_to_the_service_of_the_server() -> None:
     text = INGRESS.read_text()
     service = rendered()["Service"]["metadata"]
     assert f"http://{service['name']}.{service['namespace']}.svc\n" in text
+
+
+def test_ingress_passes_bodies_up_to_the_limit_of_the_server() -> None:
+    (ingress,) = (
+        item for item in yaml.safe_load_all(INGRESS.read_text()) if item["kind"] == "Ingress"
+    )
+    limit = ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/proxy-body-size"]
+    assert limit == f"{Limits().proxy_body_bytes >> 20}m"
 
 
 @pytest.mark.parametrize(

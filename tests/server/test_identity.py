@@ -113,6 +113,13 @@ def test_request_with_other_host_header_is_refused(alice: TestClient) -> None:
     assert alice.get("/", headers={"Host": "testserver:8000"}).status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz"])
+def test_scraper_and_probe_may_use_the_address_of_the_pod(client: Client, path: str) -> None:
+    address = {"Host": "10.0.0.7:8000"}
+    assert client().get(path, headers=address).status_code == 200
+    assert client().get(f"{path}/../whoami", headers=address).status_code == 421
+
+
 def test_login_many_times_ends_the_sessions_of_the_same_user_only(client: Client) -> None:
     header = {"X-Requested-By": "kubectl-sky"}
     browser = client()
