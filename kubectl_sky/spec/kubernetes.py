@@ -203,6 +203,9 @@ def _pod_config(document: Document) -> Iterator[Problem]:
             message = "the task completes only when this container does"
             hint = "as an init container with restartPolicy: Always, it stops with the task"
             yield document.problem(item.path, message, hint, "warning")
+            if item.fields.get("image") is None:
+                hint = f"the task's container is called {names.CONTAINER}"
+                yield document.problem(item.path, 'missing field "image"', hint)
 
 
 def _pod_metadata(document: Document) -> Iterator[Problem]:

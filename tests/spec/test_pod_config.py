@@ -48,7 +48,10 @@ WRONG = {
     "spec: {containers: [{command: [sh]}]}": (
         "spec.containers[0].command: this would replace setup and run; move it to run"
     ),
-    "spec: {containers: [{name: x}, {name: main, args: [a]}]}": (
+    "spec: {containers: [{name: ray}]}": (
+        'spec.containers[0]: missing field "image"; the task\'s container is called main'
+    ),
+    "spec: {containers: [{name: x, image: y}, {name: main, args: [a]}]}": (
         "spec.containers[1].args: this would change how setup and run are started; move it to run"
     ),
     "spec: {volumes: [{name: scripts, emptyDir: {}}]}": (
