@@ -23,6 +23,7 @@ from kubectl_sky.cluster.apply import apply_all
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import (
+    Conflict,
     Forbidden,
     Interrupted,
     NameTaken,
@@ -47,6 +48,7 @@ from kubectl_sky.plan.serving import Serving
 from kubectl_sky.render.manifests import Manifest
 from kubectl_sky.users import User
 
+_ATTEMPTS = 5  # to replace an object whose status changes
 _POLL_SECONDS = 1.0
 _NOTE_SECONDS = 10.0  # between notes on what replicas wait for
 _RUNNERS = {kinds.DEPLOYMENT: kinds.REPLICA_SET, kinds.RAY_SERVICE: kinds.RAY_CLUSTER}
@@ -262,7 +264,7 @@ def _replace(prepared: Prepared, live: Json, current: dict[str, Json]) -> None:
                 if before is None:
                     objects.create(session, _owned(item, owner))
                 else:
-                    objects.replace_object(session, _replacing(item, before, serving))
+                    _replace_object(session, item, before, serving)
         except (SkyError, KeyboardInterrupt):
             unused = not _has_version(session, live, prepared.decision.id)
             for done in applied:
@@ -272,6 +274,33 @@ def _replace(prepared: Prepared, live: Json, current: dict[str, Json]) -> None:
             raise
     if not serving.scaling and kinds.HPA.kind in current:
         objects.delete_by_uid(session, kinds.HPA, current[kinds.HPA.kind]["metadata"])
+
+
+def _replace_object(session: Session, item: Json, live: Json, serving: Serving) -> None:
+    """Replace an object, again if only a controller changed it, such as its status.
+
+    Raises Conflict if another client changed it.
+    """
+    known, metadata = _fixed(live, serving), live["metadata"]
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            objects.replace_object(session, _replacing(item, live, serving))
+        except Conflict:
+            kind = objects.known_kind(live)
+            live = objects.get(session, kind, metadata["name"], metadata["namespace"])
+            if _fixed(live, serving) != known:
+                raise
+        else:
+            return
+    objects.replace_object(session, _replacing(item, live, serving))
+
+
+def _fixed(live: Json, serving: Serving) -> Json:
+    """Return what no controller changes in an object."""
+    spec, metadata = dict(live.get("spec") or {}), live["metadata"]
+    if serving.scaling and live["kind"] == kinds.DEPLOYMENT.kind:
+        spec.pop("replicas", None)  # the autoscaler's
+    return {"uid": metadata["uid"], "labels": metadata.get("labels"), "spec": spec}
 
 
 def _has_version(session: Session, live: Json, version: str) -> bool:

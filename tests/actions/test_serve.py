@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -117,6 +118,60 @@ def test_update_changed_file_replaces_the_deployment(services: FakeCluster, run:
     code, _, stderr = run("serve", "update", "web.yaml", "--detach", "--env", "A=b")
     assert code == 0 and 'service "web" updated' in stderr
     assert services.count("update deployments web") == 1
+
+
+def test_update_object_changed_by_its_controller_is_replaced(
+    services: FakeCluster, run: Run
+) -> None:
+    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
+    for kind, attempts in ((kinds.DEPLOYMENT, 1), (kinds.DEPLOYMENT, 2), (kinds.SERVICE, 1)):
+        written = partial(services.change, kind, "web", status={"conditions": []})
+        services.before(f"update {kind.plural} web", written, attempts)
+    code, _, stderr = run("serve", "update", "web.yaml", "--detach", "--env", "A=b")
+    assert code == 0 and 'service "web" updated' in stderr
+    assert services.count("update deployments web") == 3
+    environment = services.get(kinds.DEPLOYMENT, "web")["spec"]["template"]["spec"]["containers"][0]
+    assert {"name": "A", "value": "b"} in environment["env"]
+
+
+def test_update_object_changed_by_its_controller_again_and_again_is_in_conflict(
+    services: FakeCluster, run: Run
+) -> None:
+    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
+    for attempt in range(1, 10):
+        written = partial(services.change, kinds.DEPLOYMENT, "web", status={"replicas": attempt})
+        services.before("update deployments web", written, attempt)
+    code, _, stderr = run("serve", "update", "web.yaml", "--detach", "--env", "A=b")
+    assert code == 3 and "cannot be fulfilled" in stderr
+    assert services.count("update deployments web") == 5
+
+
+def test_update_service_changed_by_another_client_is_in_conflict(
+    services: FakeCluster, run: Run
+) -> None:
+    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
+    spec = services.get(kinds.DEPLOYMENT, "web")["spec"] | {"replicas": 7}
+    changed = partial(services.change, kinds.DEPLOYMENT, "web", spec=spec)
+    services.before("update deployments web", changed)
+    code, _, stderr = run("serve", "update", "web.yaml", "--detach", "--env", "A=b")
+    assert code == 3 and "cannot be fulfilled" in stderr
+    assert services.count("update deployments web") == 1
+    assert services.get(kinds.DEPLOYMENT, "web")["spec"] == spec
+
+
+def test_update_scaled_by_its_autoscaler_keeps_the_number_of_replicas(
+    services: FakeCluster, run: Run
+) -> None:
+    policy = "{min_replicas: 1, max_replicas: 9, target_qps_per_replica: 2}"
+    text = WEB.replace("replicas: 2", f"readiness_probe: /, replica_policy: {policy}")
+    Path("web.yaml").write_text(text.replace("8080", "8080, cpus: 1"))
+    flags = ("web.yaml", "--cpu-target", "80", "--detach")
+    assert run("serve", "up", *flags)[0] == 0
+    spec = services.get(kinds.DEPLOYMENT, "web")["spec"] | {"replicas": 7}
+    scaled = partial(services.change, kinds.DEPLOYMENT, "web", spec=spec)
+    services.before("update deployments web", scaled)
+    assert run("serve", "update", *flags, "--env", "A=b")[0] == 0
+    assert services.get(kinds.DEPLOYMENT, "web")["spec"]["replicas"] == 7
 
 
 def test_down_all_also_deletes_what_an_interrupted_up_left(services: FakeCluster, run: Run) -> None:
