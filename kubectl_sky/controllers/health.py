@@ -24,13 +24,18 @@ async def serve_health(port: int | None) -> AsyncIterator[None]:
     runner = web.AppRunner(application, handle_signals=False, access_log=None)
     await runner.setup()
     try:
-        await web.TCPSite(runner, None, port).start()  # IPv6, too: pods may have nothing else
+        await _listen(runner, port)
         yield
+    finally:
+        await runner.cleanup()
+
+
+async def _listen(runner: web.AppRunner, port: int) -> None:
+    try:
+        await web.TCPSite(runner, None, port).start()  # IPv6, too: pods may have nothing else
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UserError(f"cannot listen on port {port}: {reason}", "choose another port") from None
-    finally:
-        await runner.cleanup()
 
 
 async def _healthy(request: web.Request) -> web.Response:

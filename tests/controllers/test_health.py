@@ -28,3 +28,12 @@ def test_health_of_ipv4_and_ipv6_pod_is_ok(host: str) -> None:
             return response.status
 
     assert asyncio.run(probe()) == 200
+
+
+def test_error_of_controllers_is_no_error_of_their_port() -> None:
+    async def run() -> None:
+        async with serve_health(0):
+            raise ConnectionResetError("of a watch")
+
+    with pytest.raises(ConnectionResetError, match="of a watch"):
+        asyncio.run(run())
