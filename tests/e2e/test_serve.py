@@ -121,6 +121,24 @@ def test_service_bad_update_shows_reason_and_old_replicas_serve(
     assert len(objects(kubectl, "configmaps")) <= 4
 
 
+def test_service_replica_restarted_in_its_pod_has_its_files_again(
+    sky: Command, kubectl: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "server.py").write_text(SERVER)
+    fields = {"workdir": str(tmp_path / "code"), "run": "exec python server.py"}
+    file = service(sky, **fields, service=WEB["service"] | {"replicas": 1})
+    assert sky("serve", "up", file).returncode == 0
+    done = kubectl("exec", "deployment/web", "--", "/bin/sh", "-c", "kill -TERM 1")
+    assert done.returncode == 0, done.stderr
+
+    def restarts() -> list[int]:
+        pods = sky.json("serve", "status", "web")["pods"]
+        return [pod["restarts"] for pod in pods if pod["ready"]]
+
+    eventually(lambda: restarts() == [1], 90)
+
+
 def test_service_post_probe_and_secret_header_are_sent(sky: Command, kubectl: Command) -> None:
     """The value of a secret is in a Secret only."""
     data = {"say": "it's $5", "token": "$TOKEN"}
