@@ -134,6 +134,9 @@ class Commands(commands.Group):
         name = args[0]
         if name in COMMANDS or name in ALIASES or name.startswith("-"):
             return super().resolve_command(ctx, args)
+        if name == "help":  # as in `kubectl help COMMAND`
+            command = " ".join([ctx.command_path, *args[1:2]])
+            raise click.UsageError(f'unknown command "help"; use `{command} --help`', ctx)
         similar = difflib.get_close_matches(name, COMMANDS, n=1)
         suggestions = _SIMILAR_COMMANDS.get(name) or next(iter(similar), "")
         names = [f"`{ctx.command_path} {name}`" for name in suggestions.split(", ") if name]

@@ -91,6 +91,16 @@ def test_unknown_command_ssh_suggests_exec_and_development_pods() -> None:
     assert f'unknown command "ssh"; did you mean {" or ".join(names)}?' in done.output
 
 
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [("help", "kubectl sky --help"), ("help submit", "kubectl sky submit --help")],
+)
+def test_unknown_command_help_suggests_option(words: str, command: str) -> None:
+    done = CliRunner().invoke(sky, words.split(), prog_name="kubectl sky")
+    assert done.exit_code == 2
+    assert f'unknown command "help"; use `{command}`' in done.output
+
+
 def test_unknown_command_with_escape_codes_is_shown_without_them(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
