@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kubectl_sky import bounded
 from kubectl_sky.cli import commands, extras, options, output
 from kubectl_sky.errors import UserError
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from kubectl_sky.controllers.fairshare.simulate import Job, Outcome
 
 _POLICIES = ("linear", "exponential", "half-life")
+_UNUSED = {  # fields that a policy does not use
+    "linear": ("percent",),
+    "exponential": ("penalty",),
+    "half-life": ("percent", "recovery_step"),
+}
 _BAR_CHARACTERS = 30
 _MARKS = "#=.+o-*%"  # of the users in a bar
 _MAX_TRACE_BYTES = 50_000_000
@@ -95,12 +101,16 @@ def status(cluster: options.ClusterFlags, form: str | None) -> None:
 )
 @click.option("--queue", metavar="NAME", help="Start from the policy of a queue in the settings.")
 @click.option("--policy", type=click.Choice(_POLICIES), help="How the value falls.")
-@click.option("--penalty", type=_NUMBER, help="Points for each PodGroup.")
-@click.option("--percent", type=click.IntRange(1, 100), help="Percentage for each PodGroup.")
+@click.option("--penalty", type=_NUMBER, help="Points for each PodGroup; not for exponential.")
+@click.option(
+    "--percent", type=click.IntRange(1, 100), help="Percentage for each PodGroup; exponential."
+)
 @click.option("--base", type=_VALUE, help="Value without penalty.")
 @click.option("--floor", type=_VALUE, help="Lowest value.")
 @click.option("--recovery-interval", type=_NUMBER, help="Seconds until a step of the recovery.")
-@click.option("--recovery-step", type=_NUMBER, help="PodGroups forgotten by a step.")
+@click.option(
+    "--recovery-step", type=_NUMBER, help="PodGroups forgotten by a step; not for half-life."
+)
 @click.option("--plot", metavar="FILE", help="Write a plot as PNG.")
 @options.output("json", "yaml")
 def simulate(
@@ -147,7 +157,7 @@ def _jobs(slots: int, users: int, jobs: int, seed: int, trace: str | None) -> "l
         with Path(trace).open("rb") as file:
             data = file.read(_MAX_TRACE_BYTES + 1)
     except OSError as error:
-        raise UserError(f"cannot read {trace}: {error.strerror}") from error
+        raise UserError(f"cannot read {trace}: {bounded.reason(error)}") from error
     if len(data) > _MAX_TRACE_BYTES:
         raise UserError(f"{trace} is larger than {_MAX_TRACE_BYTES // 10**6} MB")
     try:
@@ -169,7 +179,13 @@ def _policy(queue: str | None, flags: Mapping[str, Any]) -> "Policy":
             hint = f"queues: {known}" if known else "the settings have no fair_share"
             raise UserError(f'queue "{queue}" has no fair share in the settings', hint)
         fields = queues[queue]
-    return policy({**fields, **{key: value for key, value in flags.items() if value is not None}})
+    given = {key: value for key, value in flags.items() if value is not None}
+    result = policy({**fields, **given})
+    for name in _UNUSED[result.policy.value]:
+        if name in given:
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(f"{flag} has no effect with the policy {result.policy.value}")
+    return result
 
 
 def _as_json(outcome: "Outcome") -> dict[str, object]:

@@ -131,8 +131,13 @@ def test_simulate_plot_is_png(tmp_path: Path) -> None:
     [
         (("--queue", "gpu"), 'queue "gpu" has no fair share in the settings'),
         (("--base", "5"), "floor 1000 and base 5 are not allowed"),
-        (("--trace", "/nowhere"), "cannot read /nowhere"),
-        (("--trace", "/"), "cannot read /"),
+        (("--trace", "/nowhere"), "cannot read /nowhere: no such file or directory"),
+        (("--trace", "/"), "cannot read /: is a directory"),
+        (("--percent", "5"), "--percent has no effect with the policy linear"),
+        (
+            ("--policy", "half-life", "--recovery-step", "2"),
+            "--recovery-step has no effect with the policy half-life",
+        ),
     ],
 )
 def test_simulate_wrong_flag_is_user_error(
