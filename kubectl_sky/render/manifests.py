@@ -32,13 +32,19 @@ def engine(overrides: Path | None = None) -> jinja2.Environment:
     """Return the environment that loads the built-in templates.
 
     A template in the folder `overrides` replaces the built-in template of the same name. Raises
-    UserError if that folder does not exist. Templates are compiled once per process, which takes
-    30 ms. Compiled templates are code, so they are not written to disk.
+    UserError if that folder does not exist, or replaces no template. Templates are compiled once
+    per process, which takes 30 ms. Compiled templates are code, so they are not written to disk.
     """
     loaders: list[jinja2.BaseLoader] = [jinja2.FunctionLoader(_built_in)]
     if overrides is not None:
         if not overrides.is_dir():
             raise UserError(f"--templates {overrides}: no such folder")
+        built_in = {path.name for path in assets.folder("templates").iterdir()}
+        if built_in.isdisjoint(path.name for path in overrides.iterdir()):
+            raise UserError(
+                f"--templates {overrides}: no file has the name of a built-in template",
+                "such as job.yaml.j2 or _pod.yaml.j2",
+            )
         loaders.insert(0, jinja2.FileSystemLoader(overrides))
     environment = jinja2.Environment(
         loader=jinja2.ChoiceLoader(loaders),

@@ -45,6 +45,7 @@ def sky(
         (("render", "-", "--env", "NOPE"), "run: a", 2, "error: --env NOPE: no value"),
         (("render", "-", "--env-file", "none"), "run: a", 2, "error: --env-file none: no such"),
         (("render", "-", "--templates", "none"), "run: a", 2, "error: --templates none: no such"),
+        (("render", "-", "--templates", "/bin"), "run: a", 2, "--templates /bin: no file has"),
         (("render", "-"), "run: a\nenvs: {A: }", 2, "<stdin>:2:11: envs.A: the value is not set"),
         (("list",), "", 3, "error: no kubeconfig: none at ~/.kube/config"),
         (("wait", "x", "--timeout", "soon"), "", 2, '"soon" is not a duration; use 90s'),
