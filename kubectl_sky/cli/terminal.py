@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kubectl_sky import bounded
 from kubectl_sky.actions.ui import UI, Waiting
 from kubectl_sky.cli import output
 from kubectl_sky.errors import Problem, UserError
@@ -55,7 +56,7 @@ class Printer:
         try:
             self._write_file(path, block)
         except OSError as error:
-            message = f"cannot write to {error.filename or self._folder}: {error.strerror}"
+            message = f"cannot write to {error.filename or self._folder}: {bounded.reason(error)}"
             raise UserError(message, "choose another folder with --output-dir") from None
 
     def _write_file(self, path: Path, block: bytes) -> None:
