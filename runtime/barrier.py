@@ -20,6 +20,7 @@ Not protected: whoever may read the task's Secret or create pods in its namespac
 mount the Secret; what the user's own programs send to each other later; a flood of packets.
 """
 
+import errno
 import hashlib
 import ipaddress
 import os
@@ -38,7 +39,7 @@ TICK = 0.2  # seconds between attempts
 SERVICE = sys.argv[1]
 RANK = int(os.environ["NODE_RANK"])
 NODES = int(os.environ["NUM_NODES"])
-PATIENCE = int(os.environ.get("KUBECTL_SKY_BARRIER_TIMEOUT", "1800"))
+PATIENCE = int(os.environ.get("KUBECTL_SKY_BARRIER_TIMEOUT") or "1800")
 DEADLINE = time.monotonic() + PATIENCE
 TOKEN = os.environ.pop("KUBECTL_SKY_TOKEN", "").replace("REDACTED", "")  # public once masked
 
@@ -152,8 +153,7 @@ class Host:
         family = socket.AF_INET6 if ":" in ADDRESS else socket.AF_INET
         self.server = socket.socket(family, socket.SOCK_STREAM)
         self.server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.server.bind((ADDRESS, PORT))
-        self.server.listen(1024)
+        self.listen()
         self.server.setblocking(False)
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.server, selectors.EVENT_READ)
@@ -162,6 +162,21 @@ class Host:
         self.names = {}  # addresses by rank, as DNS has them
         if not TOKEN:
             threading.Thread(target=self.look_up, daemon=True).start()
+
+    def listen(self):
+        """Listen, with hostNetwork as soon as the barrier of another task does no longer."""
+        while True:
+            try:
+                self.server.bind((ADDRESS, PORT))
+                self.server.listen(1024)
+                return
+            except OSError as error:
+                problem = "cannot listen on port {}: {}".format(PORT, error.strerror)
+                if error.errno != errno.EADDRINUSE:
+                    sys.exit("kubectl-sky: " + problem)
+                if time.monotonic() >= DEADLINE:
+                    give_up(problem)
+                time.sleep(TICK)
 
     def collect(self):
         """Wait for all nodes; return whether they came."""

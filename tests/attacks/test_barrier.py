@@ -309,3 +309,12 @@ def test_barrier_token_of_other_task_is_refused(task: Task) -> None:
     task.started.remove(other)
     task.token = TOKEN
     assert task.meet(1, 2) == [task.right] * 3
+
+
+def test_barrier_port_in_use_is_waited_for(task: Task) -> None:
+    """With hostNetwork, another task may start on the same cluster node."""
+    with socket.create_server((task.address(0), PORT)):
+        first = task.start(0)
+        time.sleep(0.5)
+        assert first.poll() is None
+    assert task.meet(1, 2) == [task.right] * 3
