@@ -283,11 +283,15 @@ def _replace_object(session: Session, item: Json, live: Json, serving: Serving) 
     """
     known, metadata = _fixed(live, serving), live["metadata"]
     for _ in range(_ATTEMPTS - 1):
+        sent = _replacing(item, live, serving)
         try:
-            objects.replace_object(session, _replacing(item, live, serving))
+            objects.replace_object(session, sent)
         except Conflict:
             kind = objects.known_kind(live)
             live = objects.get(session, kind, metadata["name"], metadata["namespace"])
+            sent["metadata"].pop("resourceVersion", None)
+            if not foreign_fields(sent, live):  # the first attempt, whose answer was lost
+                return
             if _fixed(live, serving) != known:
                 raise
         else:

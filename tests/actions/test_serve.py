@@ -174,6 +174,18 @@ def test_update_scaled_by_its_autoscaler_keeps_the_number_of_replicas(
     assert services.get(kinds.DEPLOYMENT, "web")["spec"]["replicas"] == 7
 
 
+@pytest.mark.parametrize("plural", ["services", "deployments"])
+def test_update_answer_lost_is_no_conflict_with_another_client(
+    services: FakeCluster, run: Run, plural: str
+) -> None:
+    """The retry of a replacement conflicts with the first attempt, which had an effect."""
+    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
+    services.after(f"update {plural}", lost)
+    code, _, stderr = run("serve", "update", "web.yaml", "--detach", "--env", "A=b")
+    assert (code, services.count(f"update {plural}")) == (0, 2)
+    assert 'service "web" updated' in stderr
+
+
 def test_down_all_also_deletes_what_an_interrupted_up_left(services: FakeCluster, run: Run) -> None:
     for name in ("web", "chat"):
         assert run("serve", "up", f"{name}.yaml", "--detach")[0] == 0
