@@ -17,6 +17,7 @@ from kubectl_sky.observe.rights import Right, role, served
 from kubectl_sky.observe.signals import Snapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import Verdict, judge
+from kubectl_sky.observe.volumes import default_class
 from kubectl_sky.workloads import registry
 
 _WORKERS = 16
@@ -204,18 +205,10 @@ def check_cluster(session: Session) -> ClusterCheck:
         namespace=session.namespace,
         version=str(version.result().get("gitVersion", "")),
         missing=missing,
-        storage=None if storage is None else _default(storage),
+        storage=None if storage is None else default_class(storage),
         cluster_nodes=None if cluster_nodes is None else len(cluster_nodes),
         groups=groups,
     )
-
-
-def _default(classes: Iterable[Json]) -> str:
-    key = "storageclass.kubernetes.io/is-default-class"
-    for item in classes:
-        if item["metadata"].get("annotations", {}).get(key) == "true":
-            return str(item["metadata"]["name"])
-    return ""
 
 
 def required_role(session: Session, extras: Collection[str] = ()) -> list[dict[str, object]]:

@@ -17,6 +17,7 @@ from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import status
 from kubectl_sky.observe.difference import foreign_fields
 from kubectl_sky.observe.pipelines import pipelines
+from kubectl_sky.observe.volumes import DEFAULT_CLASS, default_class
 from kubectl_sky.plan import environment, resource_quota
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifest, Manifests
@@ -32,10 +33,6 @@ _VERSION_FIELDS = ("containers[main].command", "containers[main].args", "kubectl
 _MAX_NAMES = 12  # maximum number of names in a message
 # Listed only if the task has some: not all users are allowed to.
 _NOT_LISTED = (kinds.SECRET, kinds.PVC)
-_DEFAULT_CLASS = (
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-)
 
 
 @dataclass(frozen=True)
@@ -183,12 +180,7 @@ def storage_class_notes(session: Session, requested: Iterable[str | None]) -> tu
     except Forbidden:
         return ()
     existing = sorted(item["metadata"]["name"] for item in items)
-    default = any(
-        (item["metadata"].get("annotations") or {}).get(key) == "true"
-        for item in items
-        for key in _DEFAULT_CLASS
-    )
-    if None in classes and not default:
+    if None in classes and not default_class(items):
         raise _no_default_class(existing)
     available = f"available: {', '.join(existing)}" if existing else "the cluster has none"
     return tuple(
@@ -208,7 +200,7 @@ def _no_default_class(existing: Sequence[str]) -> UserError:
         "the cluster has no default StorageClass to provision the volume",
         f"choose one of {', '.join(existing)} (config.storage_class_name in a file,"
         f" --storage-class), or set a default:"
-        f" kubectl annotate storageclass {existing[0]} {_DEFAULT_CLASS[0]}=true",
+        f" kubectl annotate storageclass {existing[0]} {DEFAULT_CLASS[0]}=true",
     )
 
 

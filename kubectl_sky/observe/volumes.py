@@ -10,6 +10,20 @@ from kubectl_sky.users import User
 
 Object = Mapping[str, Any]
 
+DEFAULT_CLASS = (  # annotations of the default StorageClass; the API server knows both
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+
+
+def default_class(classes: Iterable[Object]) -> str:
+    """Return the name of the default StorageClass; empty if there is none."""
+    for item in classes:
+        annotations = item["metadata"].get("annotations") or {}
+        if any(annotations.get(key) == "true" for key in DEFAULT_CLASS):
+            return str(item["metadata"]["name"])
+    return ""
+
 
 @dataclass(frozen=True)
 class VolumeStatus:
