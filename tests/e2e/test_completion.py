@@ -46,15 +46,18 @@ def test_kubectl_completes_tasks_flags_and_commands(kubectl: Command, task: str)
 
 @pytest.mark.usefixtures("task")
 @pytest.mark.practice_only
-def test_kubectl_completes_again_within_200_ms(kubectl: Command) -> None:
-    """In CPU time, which other programs of this machine do not change much."""
+def test_kubectl_completes_again_in_less_time_than_list_takes(kubectl: Command) -> None:
+    """In CPU time, side by side: the tasks are in a cache, and no client is loaded."""
     complete(kubectl, "logs", "")
-    times = []
+    again, listed = [], []
     for _ in range(5):
         start = cpu_seconds()
         assert complete(kubectl, "logs", "")[0] == "train\tcompleted"
-        times.append(cpu_seconds() - start)
-    assert min(times) < 0.2, times
+        completed = cpu_seconds()
+        assert kubectl("sky", "list").returncode == 0
+        again.append(completed - start)
+        listed.append(cpu_seconds() - completed)
+    assert min(again) < 0.7 * min(listed), (again, listed)
 
 
 def cpu_seconds() -> float:
