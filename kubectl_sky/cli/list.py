@@ -136,8 +136,10 @@ def command(
 def _list_request(
     cluster: options.ClusterFlags, all_users: bool, form: str | None, flags: dict[str, object]
 ) -> _ListRequest:
-    if flags["all_contexts"] and flags["watch"]:
-        raise UserError("--watch cannot be combined with --all-contexts")
+    if flags["all_contexts"] and (flags["watch"] or cluster.connection["context"]):
+        raise UserError(
+            f"--{'watch' if flags['watch'] else 'context'} cannot be combined with --all-contexts"
+        )
     since, limit, states = flags["since"], flags["limit"], flags["states"]
     assert limit is None or isinstance(limit, int)
     assert isinstance(states, tuple)
