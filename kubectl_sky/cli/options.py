@@ -450,7 +450,7 @@ def sending(detach: str, limited: str) -> Option:
 
 
 strict = click.option("--strict", is_flag=True, help="Treat warnings as errors.")
-all_users = click.option("--all-users", is_flag=True, help="Include other users' tasks.")
+all_users = click.option("--all-users", is_flag=True, help="Include those of other users.")
 # The options that may also stand before the command.
 SHARED = click.command(cls=commands.Command)(
     cluster_all_namespaces(all_users(lambda cluster, all_users: None))

@@ -45,7 +45,7 @@ def _url(context: click.Context, param: click.Parameter, value: str | None) -> s
     "--continue",
     "leads",
     is_flag=True,
-    help="Release each stage of a pipeline when the one before it has succeeded, and cancel what"
+    help="Resume each stage of a pipeline when the one before it has succeeded, and cancel what"
     " is left when one fails, as submit does while it follows.",
 )
 @click.option(

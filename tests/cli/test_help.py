@@ -60,6 +60,12 @@ def test_help_lists_connection_options_last() -> None:
             assert text.index("\nOptions:") < text.index("Connection options:\n  --context")
 
 
+def test_help_of_all_users_speaks_of_no_tasks_where_there_are_none() -> None:
+    for words in (["volumes", "list"], ["serve", "status"]):
+        (line,) = [line for line in help_of(*words).splitlines() if "  --all-users" in line]
+        assert "tasks" not in line
+
+
 def test_help_lists_every_command_in_group() -> None:
     text = help_of()
     assert all(f"\n  {name} " in text for name in COMMANDS)
