@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
@@ -224,7 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if complete.responded(sky, words):
         return 0
-    failure = commands.Failure()
+    failure, stdout = commands.Failure(), sys.stdout
     try:
         code = sky.main(
             args=words,
@@ -245,7 +245,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _report(Interrupted("interrupted"))
     except (BrokenPipeError, SystemExit) as error:
-        return _closed_pipe(error)
+        return _closed_pipe(error, stdout)
     except Exception as error:
         if os.environ.get("KUBECTL_SKY_DEBUG"):
             raise
@@ -253,9 +253,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _closed_pipe(error: BaseException) -> int:
-    """Succeed if the reader has closed the pipe, as with `| head`; click exits with 1 then."""
-    if os.environ.get(complete.VARIABLE):  # click also exits after it has completed
+def _closed_pipe(error: BaseException, stdout: TextIO) -> int:
+    """Succeed if the reader has closed the pipe, as with `| head`.
+
+    Click then replaces stdout and exits with 1. Raises any other SystemExit.
+    """
+    if isinstance(error, SystemExit) and sys.stdout is stdout:
         raise error
     output.discard(sys.stdout)
     return 0

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kubectl_sky.cli.main import main, sky
+
 
 def exit_code(folder: Path, *arguments: str, closed: str) -> int:
     """Run a command with a stream that is a pipe without reader, and return its exit code."""
@@ -25,6 +27,13 @@ def exit_code(folder: Path, *arguments: str, closed: str) -> int:
     )
     os.close(writer)
     return done.returncode
+
+
+def test_exit_of_a_library_keeps_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sky, "invoke", lambda context: sys.exit(5))
+    with pytest.raises(SystemExit) as caught:
+        main(["version"])
+    assert caught.value.code == 5
 
 
 @pytest.mark.parametrize(
