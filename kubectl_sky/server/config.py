@@ -23,6 +23,7 @@ class Limits:
 
     body_bytes: int = 1 << 20
     proxy_body_bytes: int = 4 << 20  # of requests to /kubernetes
+    all_body_bytes: int = 256 << 20  # of all requests that are handled at the same time
     requests_per_second: float = 50.0
     streams: int = 250
     stream_seconds: float = 24 * 3600.0

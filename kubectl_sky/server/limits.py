@@ -124,6 +124,7 @@ class Guard:
     def __init__(self, app: ASGIApp, config: Config) -> None:
         self._app = app
         self._config = config
+        self._bodies = _Bodies(config.limits.all_body_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request, or refuse it."""
@@ -134,7 +135,8 @@ class Guard:
         limit = self._body_limit(scope["path"])
         try:
             self._check(scope, limit)
-            await self._app(scope, _limited(receive, limit), answer.send)
+            with self._bodies.limited(receive, limit) as limited:
+                await self._app(scope, limited, answer.send)
         except Rejected as error:
             await answer.refuse(scope, receive, problems.answer(error))
         except ConnectionError:  # a stream was lost: end the answer without its last chunk
@@ -172,17 +174,32 @@ def too_large(limit: int) -> Rejected:
     return Rejected(413, f"the body is larger than {limit} bytes")
 
 
-def _limited(receive: Receive, limit: int) -> Receive:
-    """Count the bytes of a body that is sent in chunks."""
-    size = 0
+class _Bodies:
+    """Count the bytes of bodies, which are in memory while their requests are handled."""
 
-    async def receive_counted() -> Message:
-        nonlocal size
-        message = await receive()
-        if message["type"] == "http.request":
-            size += len(message.get("body", b""))
-            if size > limit:
-                raise too_large(limit)
-        return message
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._total = 0  # only the event loop changes it
 
-    return receive_counted
+    @contextmanager
+    def limited(self, receive: Receive, limit: int) -> Iterator[Receive]:
+        """Count a body while the context lasts; it may be sent in chunks."""
+        size = 0
+
+        async def receive_counted() -> Message:
+            nonlocal size
+            message = await receive()
+            if message["type"] == "http.request":
+                length = len(message.get("body", b""))
+                size += length
+                self._total += length
+                if size > limit:
+                    raise too_large(limit)
+                if self._total > self._most:
+                    raise Rejected(503, "the server has too many requests", "try again", 1)
+            return message
+
+        try:
+            yield receive_counted
+        finally:
+            self._total -= size

@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -227,6 +227,27 @@ def test_list_events_follow_changes(
         cluster.start(f"hello-{ID}")
         read_until(client, lambda text: b'"running"' in text)
         assert app.state.streams.total == 1
+
+
+def test_slow_bodies_of_many_requests_are_bounded_together(config: Config) -> None:
+    limits = Limits(body_bytes=1000, all_body_bytes=1500)
+    head = f"POST /validate HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ALICE}\r\n"
+    head += "Content-Type: application/yaml\r\nContent-Length: 1000\r\n\r\n"
+    request = head.encode() + b"x" * 999
+    with serving(replace(config, limits=limits)) as (port, _):
+        address = ("127.0.0.1", port)
+        with socket.create_connection(address, 20) as slow:
+            slow.sendall(request)
+            eventually(lambda: b" 503 " in _first_line(address, request))
+        eventually(lambda: b" 200 " in _first_line(address, request + b"x"))
+
+
+def _first_line(address: tuple[str, int], request: bytes) -> bytes:
+    with socket.create_connection(address, 1) as client:
+        client.sendall(request)
+        with suppress(TimeoutError):
+            return client.recv(100).partition(b"\r\n")[0]
+    return b""
 
 
 def test_slow_reader_of_a_log_holds_back_the_log(
