@@ -83,13 +83,16 @@ class Command:
 
 
 class Forked(Command):
-    """This program, run to its end in a fork; `start` and pipes to it run a process of its own.
+    """This program, run to its end in a fork; `start` runs a process of its own.
 
-    The interpreter has started before: the environment's variables are the program's only.
+    The interpreter has started before: the environment's variables are the program's only. With
+    another program instead, it is a Command like others.
     """
 
     def __call__(self, *arguments: str, stdin: str = "", timeout: float = 120) -> Done:
         """Run, and return what came of it; the streams are apart."""
+        if self.program != PROGRAM:
+            return super().__call__(*arguments, stdin=stdin, timeout=timeout)
         return forked.run(arguments, self.folder, self.environment, stdin, timeout)
 
 
