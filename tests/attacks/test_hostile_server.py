@@ -235,7 +235,7 @@ def test_request_huge_retry_after_waits_30_seconds(
 ) -> None:
     waits: list[float] = []
     # Not time.sleep itself: threads of other tests may sleep meanwhile.
-    fake_time = SimpleNamespace(sleep=waits.append)
+    fake_time = SimpleNamespace(sleep=waits.append, monotonic=time.monotonic)
     monkeypatch.setattr("kubectl_sky.cluster.transport.time", fake_time)
     server = serve(constant(answer(b"", "429 Busy", Retry_After="1000000000")))
     with pytest.raises(ClusterError, match="is overloaded"):
