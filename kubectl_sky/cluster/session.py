@@ -6,11 +6,12 @@ The other modules of this package pass paths and dicts to a Session. A Session i
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from time import monotonic, time
-from typing import Self, TypeVar, cast
+from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
 
 import urllib3
@@ -69,15 +70,6 @@ class Outgoing:
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 
-class _CachedValue:
-    """A value that is computed once."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.is_set = False
-        self.value: object = None
-
-
 class Session:
     """A connection to one API server as one user. Thread-safe."""
 
@@ -85,7 +77,7 @@ class Session:
         self._connection = connection
         self._target = target
         self._lock = threading.Lock()
-        self._cache: dict[str, _CachedValue] = {}
+        self._cache: dict[str, Future[Any]] = {}
         self.warnings: dict[str, None] = {}  # of the API server, each once
         self._lost_at = -_RESTART_SECONDS  # monotonic time of the last request without an answer
         for name in (connection.as_user, *connection.as_groups):
@@ -202,13 +194,22 @@ class Session:
         return reply
 
     def cached(self, name: str, fetch: Callable[[], T]) -> T:
-        """Call `fetch` once per session and cache its result, but not its errors."""
+        """Call `fetch` once per session and cache its result.
+
+        An error is raised in the threads that wait for this call, too; the next call tries again.
+        """
+        own = Future[T]()
         with self._lock:
-            entry = self._cache.setdefault(name, _CachedValue())
-        with entry.lock:
-            if not entry.is_set:
-                entry.value, entry.is_set = fetch(), True
-            return cast(T, entry.value)
+            shared: Future[T] = self._cache.get(name, own)
+            if shared.done() and shared.exception():
+                shared = own
+            self._cache[name] = shared
+        if shared is own:
+            try:
+                own.set_result(fetch())
+            except BaseException as error:  # noqa: BLE001 - raised below
+                own.set_exception(error)
+        return shared.result()
 
     def check_ready(self) -> None:
         """Ask whether the API server is ready. Raises ClusterError.

@@ -1,12 +1,14 @@
 """Kinds that are listed per cluster, and the number of requests."""
 
 import json
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from kubectl_sky.actions import listing
 from kubectl_sky.cluster.session import Connection, Session
+from kubectl_sky.errors import ClusterError
 from kubectl_sky.workloads import registry
 from tests.attacks.hostile import HostileServer, answer
 
@@ -46,3 +48,20 @@ def test_listing_without_right_to_discovery_lists_every_kind(
 ) -> None:
     plurals = requested(answer(b"{}", "403 Forbidden"), monkeypatch)
     assert {kind.plural for kind in registry.KINDS} <= set(plurals)
+
+
+def test_listing_waits_once_for_server_that_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def serve(head: str) -> Iterator[bytes]:
+        time.sleep(0.2 if head.startswith("GET /apis ") else 0)
+        yield answer(b"{}", "404 Not Found")
+
+    monkeypatch.setenv("KUBECONFIG", "/none")
+    server = HostileServer(serve)
+    session = Session.connect(Connection(server=server.url))
+    for expected in (1, 2):  # a later listing asks again
+        with pytest.raises(ClusterError):
+            listing.list_workloads_and_pods(session, "default", "a=b")
+        assert sum(head.startswith("GET /apis ") for head in server.requests) == expected
+    server.close()
