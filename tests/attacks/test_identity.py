@@ -361,7 +361,7 @@ def test_pod_with_replaced_files_fails(sky: Command, kubectl: Command, tmp_path:
         item["metadata"].pop("namespace", None)
     create(kubectl, *items)
     task_id = items[-1]["metadata"]["labels"]["task-id"]
-    done = sky("logs", task_id, "--all-users")
+    done = sky("logs", task_id, "--all-users", "--follow")
     assert "are not those that were submitted" in done.stdout, done.stderr
 
 
