@@ -10,6 +10,7 @@ from tests.cluster.target import Cluster
 from tests.e2e import killing
 from tests.e2e.conftest import Command
 from tests.e2e.test_changed_objects import PAIR, started, texts
+from tests.polling import eventually
 
 
 def pod_of(kubectl: Command, task_id: str, rank: int) -> str:
@@ -68,8 +69,9 @@ def test_commands_pod_over_ephemeral_storage_report_evicted(sky: Command) -> Non
 
 @pytest.mark.practice_only
 def test_commands_terminating_pod_is_named_until_deleted(sky: Command, kubectl: Command) -> None:
-    stubborn = PAIR.replace("sleep 600", "trap '' TERM; while true; do sleep 1; done")
-    started(sky, "ending01", text=stubborn)
+    script = "trap '' TERM; echo trapped; while true; do sleep 1; done"
+    started(sky, "ending01", text=PAIR.replace("sleep 600", script))
+    eventually(lambda: sky("logs", "ending01").stdout.count("trapped") == 2)
     pod = pod_of(kubectl, "ending01", 1)
     assert kubectl("delete", "pod", pod, "--wait=false", "--grace-period=60").returncode == 0
     (row,) = sky("list", "-o", "wide").stdout.splitlines()[1:]
