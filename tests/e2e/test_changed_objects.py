@@ -26,14 +26,14 @@ def texts(sky: Command, task_id: str, timeout: str = "60s") -> dict[str, str]:
     """Return what each command says of a task that fails within the timeout."""
     waited = sky("wait", task_id, "--timeout", timeout, timeout=200)
     assert waited.returncode == 4, waited.stderr
-    assert sky("logs", task_id).returncode == 4
-    return {
-        "wait": waited.stdout,
-        "list": sky("list", "-o", "wide").stdout,
-        "status": sky("status", task_id).stdout,
-        "doctor": sky("doctor", task_id).stdout,
-        "logs": sky("logs", task_id).stderr,
-    }
+    logs = sky("logs", task_id)
+    assert logs.returncode == 4, logs.stderr
+    commands = {"list": ("-o", "wide"), "status": (task_id,), "doctor": (task_id,)}
+    shown = {name: sky(name, *arguments) for name, arguments in commands.items()}
+    for name, done in shown.items():
+        assert done.stdout, (name, done.returncode, done.stderr)
+    printed = {name: done.stdout for name, done in shown.items()}
+    return {"wait": waited.stdout, **printed, "logs": logs.stderr}
 
 
 @pytest.mark.parametrize(
