@@ -1,6 +1,7 @@
 """Follow on a cluster in memory: changes of the task while a client watches."""
 
 import time
+from functools import partial
 from threading import Thread
 
 import pytest
@@ -177,15 +178,16 @@ def test_follow_restarted_node_prints_logs_of_both_pods(api: FakeCluster, send: 
     assert send.ui.lines == ["first", "second"]
 
 
+def fail_first_node(api: FakeCluster) -> None:
+    first = f"{JOB}-node-0"
+    api.start(first)
+    api.start(f"{JOB}-node-1")
+    api.finish(first, 1)
+
+
 def test_follow_failed_node_stops_remaining_nodes(api: FakeCluster, send: Submitter) -> None:
-    first, second = f"{JOB}-node-0", f"{JOB}-node-1"
-
-    def run() -> None:
-        api.start(first)
-        api.start(second)
-        api.finish(first, 1)
-
-    send.ui.then = run
+    second = f"{JOB}-node-1"
+    send.ui.then = partial(fail_first_node, api)
     api.after(f"patch jobs {second}", lambda: api.finish(second, 143))
     with pytest.raises(TaskFailed, match="failed: node-0: exit code 1"):
         send(TWO, follow=True)
@@ -197,14 +199,8 @@ def test_follow_failed_node_stops_remaining_nodes(api: FakeCluster, send: Submit
 def test_follow_outage_when_a_node_fails_stops_remaining_nodes_later(
     api: FakeCluster, send: Submitter, request_: str
 ) -> None:
-    first, second = f"{JOB}-node-0", f"{JOB}-node-1"
-
-    def run() -> None:
-        api.start(first)
-        api.start(second)
-        api.finish(first, 1)
-
-    send.ui.then = run
+    second = f"{JOB}-node-1"
+    send.ui.then = partial(fail_first_node, api)
     for number in range(1, 7):  # more than the retries of a request
         api.before(request_, lost, number)
     api.after(f"patch jobs {second}", lambda: api.finish(second, 143))

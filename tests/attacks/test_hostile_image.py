@@ -1,14 +1,13 @@
 """An image with hostile versions of sh and tar."""
 
 import base64
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.attacks.tars import entry, folder, hard_link, symlink, tar
 from tests.attacks.test_copying import FOLDER, PAX_HEADER, with_size
-from tests.e2e.conftest import Command, Done
+from tests.e2e.conftest import PROGRAM, Command, Done
 from tests.e2e.test_lifecycle import submit, until_running
 
 MEMORY = 700_000  # KiB of address space; a copy of a small file takes 250,000
@@ -33,7 +32,7 @@ def limited(environment: dict[str, str], tmp_path: Path) -> Command:
     work = tmp_path / "work"
     work.mkdir()
     shell = ("sh", "-c", f'ulimit -v {MEMORY}; exec "$@"', "sh")
-    return Command((*shell, sys.executable, "-m", "kubectl_sky"), environment, work)
+    return Command((*shell, *PROGRAM), environment, work)
 
 
 def start(sky: Command, name: str, program: str, data: bytes = b"") -> str:

@@ -7,7 +7,6 @@ import json
 import os
 import resource
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,8 +26,8 @@ from kubectl_sky.cluster.websocket import connect
 from kubectl_sky.errors import ClusterError
 from tests.attacks.hostile import Attack, HostileServer, answer, forever
 from tests.contract.configs import make_config
+from tests.e2e.conftest import PROGRAM
 
-PROGRAM = (sys.executable, "-m", "kubectl_sky")
 ROOT = Path(__file__).parents[2]
 MEMORY = 1500 * 2**20  # of address space: Python and its libraries take 300 MB
 SECONDS = 60.0

@@ -4,7 +4,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.conftest import Command
+from tests.e2e.conftest import PROGRAM, Command
 from tests.e2e.test_pipelines import chain
 from tests.polling import eventually
 
@@ -79,7 +78,7 @@ def as_controller(
     kubeconfig = sky.folder / "kubeconfig-of-controller"
     kubeconfig.write_text(json.dumps(config))
     variables = environment | {"KUBECONFIG": str(kubeconfig)}
-    return Command((sys.executable, "-m", "kubectl_sky"), variables, sky.folder)
+    return Command(PROGRAM, variables, sky.folder)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from kubectl_sky.cluster.session import Connection, Session
-from tests.e2e.conftest import Command, Done
+from tests.e2e.conftest import PROGRAM, Command, Done
 from tests.polling import eventually
 
 HELLO = "name: hello\nrun: echo hello from $(hostname)\n"
@@ -27,7 +27,7 @@ HELLO = "name: hello\nrun: echo hello from $(hostname)\n"
 def sky(tmp_path: Path) -> Iterator[Command]:
     """The program with a temporary home; remove its cluster afterwards."""
     environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
-    command = Command((sys.executable, "-m", "kubectl_sky"), environment, tmp_path)
+    command = Command(PROGRAM, environment, tmp_path)
     assert command("auth", "login", "tester").returncode == 0
     yield command
     assert command("local", "down", "--purge").returncode == 0

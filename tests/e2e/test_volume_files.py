@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from tests.cluster import practice
 from tests.cluster.practice import Server
-from tests.e2e.conftest import Command
+from tests.e2e.conftest import PROGRAM, Command
 
 VOLUME = """
 name: data
@@ -115,7 +114,7 @@ def test_volumes_without_default_storage_class_are_refused(
 ) -> None:
     kubeconfig = str(classless.folder / "kubeconfig")
     sky = Command(
-        (sys.executable, "-m", "kubectl_sky"),
+        PROGRAM,
         {"HOME": str(tmp_path), "KUBECONFIG": kubeconfig, "PATH": "/usr/bin:/bin"},
         Path.cwd(),
     )
