@@ -14,17 +14,20 @@ LIGHT := .venv/light-$(STATE)
 DIST := dist
 # Many tests wait most of the time.
 WORKERS := --numprocesses 3 --dist worksteal
+# shellcheck: parts share variables and functions with entry.sh, some files exist only in pods, messages have ~,
+# and A && B || C is used on purpose.
+SHARED := SC1091,SC2015,SC2034,SC2088,SC2148,SC2154,SC2329
 HEADING = printf '\n==== %s ====\n'
 
 .DEFAULT_GOAL := help
-.PHONY: web help demo test lint unit practice bench bench-cluster site venv cluster-up cluster-env cluster-down dist packages picture clean
+.PHONY: lock web help demo test lint unit practice bench bench-cluster site venv cluster-up cluster-env cluster-down dist packages picture clean
 
-help: ## say what there is
+help: ## list targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 # The time of the demo includes that of the installation.
 demo: export DEMO_STARTED := $(shell date +%s)
-demo: $(or $(wildcard $(INSTALLED)),$(LIGHT)) ## see it at work on a practice cluster: needs only Python, downloads 25 MB the first time
+demo: $(or $(wildcard $(INSTALLED)),$(LIGHT)) ## run the demo on a practice cluster: needs only Python, downloads 25 MB the first time
 	@.ci/demo.sh $(BIN)
 
 test: lint unit practice ## run all checks and tests: on the practice cluster, then on a real Kubernetes
@@ -37,6 +40,7 @@ lint: venv ## check style, types and the layers
 	@$(HEADING) 'style'
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/shellcheck --norc --shell sh --exclude $(SHARED) runtime/*.sh
 	@$(HEADING) 'types'
 	$(BIN)/mypy
 	$(BIN)/mypy .ci/dist.py .ci/install.py .ci/pages.py .ci/picture.py .ci/release_notes.py
@@ -54,7 +58,7 @@ practice: venv ## run the tests that need a Kubernetes on the practice cluster
 	@$(HEADING) 'tests with the practice cluster'
 	$(BIN)/pytest $(WORKERS) -m 'practice and not cluster'
 
-venv: $(INSTALLED) ## make .venv, with the project in it as it stands
+venv: $(INSTALLED) ## create .venv with the project and its tools
 
 $(INSTALLED):
 	$(new_venv)
@@ -80,20 +84,23 @@ bench: venv ## time commands and files beside kubectl, and reading files beside 
 bench-cluster: venv ## time logs, list and submit beside kubectl and stern, on a real Kubernetes
 	$(BIN)/python -m tests.bench.cluster
 
-cluster-up: venv ## start a Kubernetes and leave it on, until cluster-down
+cluster-up: venv ## start a Kubernetes that runs until cluster-down
 	@$(BIN)/python -m tests.cluster up
 
-cluster-env: ## print the settings of a shell that uses it
+cluster-env: ## print its environment variables for a shell
 	@$(BIN)/python -m tests.cluster env
 
 cluster-down: ## stop it
 	@$(BIN)/python -m tests.cluster down
 
 dist: ## build the plugin's archive for this platform, and its krew manifest
-	@.ci/isolated.sh "$(PYTHON)" '--no-compile .[practice] --group archive' python .ci/dist.py "$(DIST)"
+	@.ci/isolated.sh "$(PYTHON)" archive python .ci/dist.py "$(DIST)"
 
 packages: ## build and check wheel and sdist, and list what the wheel installs (SBOM)
-	@.ci/isolated.sh "$(PYTHON)" '--group packages' .ci/packages.sh "$(DIST)"
+	@.ci/isolated.sh "$(PYTHON)" packages .ci/packages.sh "$(DIST)"
+
+lock: venv ## choose the newest versions of the packages that a release and the Action install
+	PATH="$(BIN):$$PATH" .ci/lock.sh
 
 site: venv ## build the documentation as a site, into dist/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -104,6 +111,6 @@ picture: venv ## make the picture of a terminal in README.md, on a practice clus
 web: ## build the dashboard from web/ into kubectl_sky/server/static; the only command that needs Node
 	cd web && npm ci --no-fund --no-audit && npm run check && npm run build
 
-clean: ## remove what was made in the checkout; what is kept for all checkouts stays in the XDG cache
+clean: ## remove build output of this checkout; shared builds stay in the XDG cache
 	rm -rf .venv dist web/node_modules .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -42,7 +42,7 @@ def main(target: Path) -> None:
 
 def archive_name() -> str:
     """Return the name of this platform's archive, as the manifest has it."""
-    machine = platform.machine().lower()  # AMD64 on Windows
+    machine = platform.machine().lower()
     architecture = ARCHITECTURES.get(machine, machine)
     return f"kubectl-sky-{__version__}-{platform.system().lower()}-{architecture}.tar.gz"
 
@@ -51,12 +51,10 @@ def build(work: Path) -> Path:
     """Run PyInstaller and return the folder that it made."""
     (work / "plugin").mkdir()
     command = [sys.executable, "-m", "PyInstaller", "--noconfirm", "--log-level=ERROR"]
-    unpack_paths = [f"--workpath={work}", f"--distpath={work / 'dist'}"]
+    folders = [f"--workpath={work}", f"--distpath={work / 'dist'}"]
     same = {"PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": EPOCH}
     recipe = str(ROOT / ".ci" / "plugin.spec")
-    subprocess.run(
-        [*command, *unpack_paths, recipe], cwd=work, env={**os.environ, **same}, check=True
-    )
+    subprocess.run([*command, *folders, recipe], cwd=work, env={**os.environ, **same}, check=True)
     folder = work / "dist" / "kubectl-sky"
     subprocess.run([folder / "kubectl-sky", "version"], check=True, stdout=subprocess.DEVNULL)
     return folder

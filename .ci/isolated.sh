@@ -1,11 +1,12 @@
 #!/bin/sh
-# Run a command in a temporary virtual environment: a release contains nothing that a developer has
-# installed, and .venv stays as it is. It costs about 20 seconds.
+# Run a command in a temporary virtual environment with the project and the packages of
+# .ci/lock/LOCK.txt: a release contains nothing that a developer has installed, and .venv stays as
+# it is. It costs about 20 seconds.
 #
-# Usage: isolated.sh PYTHON 'PIP ARGUMENTS' COMMAND…
-set -euf  # `.[practice]` is not a pattern of files
+# Usage: isolated.sh PYTHON LOCK COMMAND…
+set -eu
 cd "$(dirname "$0")/.."
-python=${1:?Python 3.11 or newer is required} packages=$2
+python=${1:?Python 3.11 or newer is required} lock=.ci/lock/$2.txt
 shift 2
 
 venv=$(mktemp -d)
@@ -14,7 +15,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 "$python" -m venv "$venv"
-"$venv/bin/python" -m pip install --quiet --upgrade 'pip>=25.1'
-# shellcheck disable=SC2086 # several arguments
-"$venv/bin/python" -m pip install --quiet $packages
+export PIP_QUIET=1 PIP_NO_COMPILE=1
+"$venv/bin/python" -m pip install --require-hashes --only-binary :all: --requirement "$lock"
+"$venv/bin/python" -m pip install --no-deps --no-build-isolation .
 PATH="$venv/bin:$PATH" "$@"

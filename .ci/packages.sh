@@ -18,7 +18,10 @@ check-wheel-contents "$new"/*.whl
 # What the wheel installs with all extras.
 python -m venv --without-pip "$new/all"
 wheel=$(echo "$new"/*.whl)
-python -m pip --python "$new/all/bin/python" install --quiet --no-compile "${wheel}[all]"
+export PIP_QUIET=1 PIP_NO_COMPILE=1 PIP_PYTHON="$new/all/bin/python"
+python -m pip install --require-hashes --only-binary :all: --requirement .ci/lock/all.txt
+python -m pip install --no-deps "$wheel"
+unset PIP_PYTHON
 cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
     --output-file "$new/kubectl-sky.cdx.json" "$new/all/bin/python"
 rm -rf "$new/all"

@@ -69,7 +69,10 @@ _TASK_INPUTS = {
         "seconds that nodes wait for each other at the start (default: the setting"
         " `barrier_timeout`, then 1800)"
     ),
-    "KUBECTL_SKY_FILES_TIMEOUT": "seconds that a node waits for uploaded files (default: 600)",
+    "KUBECTL_SKY_FILES_TIMEOUT": (
+        "seconds that a node waits for uploaded files while no client is connected (default: the"
+        " setting `upload_timeout`, then 300)"
+    ),
     "SKYPILOT_DOCKER_USERNAME, SKYPILOT_DOCKER_PASSWORD, SKYPILOT_DOCKER_SERVER": (
         "login of a private image registry"
     ),
@@ -93,6 +96,7 @@ _COMMAND_VARIABLES = {
     ),
     "KUBECTL_SKY_SERVER, K8S_CLI_API_URL": "URL of the server, as `--server-url`",
     "KUBECTL_SKY_API_PORT, K8S_CLI_API_PORT": "port of `kubectl sky api` (default: 8000)",
+    "KUBECTL_SKY_API_SECRET": "random text of `kubectl sky api`, for the ids of idempotency keys",
     "KUBECTL_SKY_NOTIFY": "URL of `wait`, as `--notify`",
     "KUBECTL_SKY_DEBUG": "prints the traceback of an unexpected error",
     "KUBECTL_EXTERNAL_DIFF": "program that `kubectl sky diff` runs on two directories",

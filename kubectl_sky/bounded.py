@@ -4,8 +4,6 @@ Files are read without blocking. Named pipes and devices that could block are re
 """
 
 import errno
-import functools
-import operator
 import os
 import stat
 from pathlib import Path
@@ -19,9 +17,8 @@ _KINDS = {
 NODES = 100_000  # of one task: Kubernetes' limit for the pods of an Indexed Job
 ALL_NODES = 300_000  # of all tasks in a list: about 300 MB
 _DIGITS = 12  # longer numbers exceed every bound
-# O_NONBLOCK: otherwise, opening a named pipe waits for a writer. Windows has O_BINARY instead.
-_FLAGS = ("O_RDONLY", "O_CLOEXEC", "O_NONBLOCK", "O_BINARY")
-_READ = functools.reduce(operator.or_, (getattr(os, name, 0) for name in _FLAGS))
+# O_NONBLOCK: otherwise, opening a named pipe waits for a writer.
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 _BLOCK = 64 * 1024  # bytes; task files have a few thousand
 
 
@@ -30,12 +27,7 @@ def read(path: str | bytes | os.PathLike[str], limit: int) -> bytes:
 
     Raises OSError, also if the file is larger than the limit in bytes. `reason` describes it.
     """
-    try:
-        file = os.open(path, _READ)
-    except PermissionError:
-        if Path(os.fsdecode(path)).is_dir():  # which Windows does not open
-            raise IsADirectoryError(errno.EISDIR, "is a directory") from None
-        raise
+    file = os.open(path, _READ)
     try:
         status = os.fstat(file)
         kind = stat.S_IFMT(status.st_mode)

@@ -25,7 +25,11 @@ Printed as two lines: `error:` what is wrong, `hint:` what to do next.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 MAX_LISTED = 100  # maximum number of problems in a message
 MORE = f"and more: only the first {MAX_LISTED} problems are listed"
@@ -66,7 +70,8 @@ class Problem:
     @property
     def location(self) -> str:
         """Return the location, such as `task.yaml:7:3`; only the file for a whole file."""
-        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        file = "".join(char if char.isprintable() else "?" for char in self.file)  # as ls does
+        return f"{file}:{self.line}:{self.column}" if self.line else file
 
     def __str__(self) -> str:
         """Format the problem on one line.
@@ -84,9 +89,9 @@ class Problem:
         """Return the problem with a warning treated as an error."""
         return self if self.severity == "error" else replace(self, severity="error", strict=True)
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.Problem":
         """Return the problem as JSON data."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return cast("models.Problem", asdict(self))
 
 
 def listed(problems: Sequence[Problem]) -> str:
@@ -162,6 +167,10 @@ class Forbidden(ClusterError):
 
 class Refused(ClusterError):
     """Admission denies the request: a quota, limits, a policy or a webhook."""
+
+
+class ForeignPod(ClusterError):
+    """A pod counts as a node of a task, but does not run its program."""
 
 
 class Conflict(ClusterError):

@@ -42,10 +42,14 @@ class Queues:
 
 @dataclass(frozen=True)
 class ExistingPvc:
-    """A PVC: its object name, and its access modes as Kubernetes writes them."""
+    """A PVC: its object name, and its access modes as Kubernetes writes them.
+
+    `deletion` is what its deletion waits for; empty if it is not being deleted.
+    """
 
     name: str
     access_modes: tuple[str, ...] = ()
+    deletion: str = ""
 
 
 @dataclass(frozen=True)

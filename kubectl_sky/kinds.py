@@ -89,6 +89,19 @@ SELF_SUBJECT_REVIEW = Kind(
 SERVICE = Kind("", "v1", "Service", "services")
 SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 STORAGE_CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
+_ADMISSION = ("admissionregistration.k8s.io", "v1")
+ADMISSION_POLICY = Kind(
+    *_ADMISSION,
+    "ValidatingAdmissionPolicy",
+    "validatingadmissionpolicies",
+    namespaced=False,
+)
+ADMISSION_POLICY_BINDING = Kind(
+    *_ADMISSION,
+    "ValidatingAdmissionPolicyBinding",
+    "validatingadmissionpolicybindings",
+    namespaced=False,
+)
 VOLCANO_QUEUE = Kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", namespaced=False)
 
 _BY_NAME = {

@@ -6,6 +6,7 @@ There is no other state than the cluster.
 import re
 from collections.abc import Mapping
 
+API_VERSION = "kubectl-sky/v1"  # of our JSON
 MANAGER = "kubectl-sky"  # field manager of server-side apply
 
 TASK = "skypilot-task"
@@ -41,6 +42,7 @@ STAGE_NAMES = "kubectl-sky/stage-names"  # of its tasks, in order, separated by 
 EXECUTION = "kubectl-sky/execution"  # serial or parallel
 AUXILIARY = "kubectl-sky/auxiliary-stages"  # stopped when the other tasks of a group have finished
 STOPPED_FOR = "kubectl-sky/stopped-for"  # the node whose failure stopped this one
+AWAITS_UPLOAD = "kubectl-sky/awaits-upload"  # of pods: started once their files have arrived
 DELAY = "kubectl-sky/termination-delay"  # seconds until an auxiliary task is stopped
 PRIORITY = "kubectl-sky/priority"  # SkyPilot's priority, a number
 BACKEND = "kubectl-sky/backend"  # not set for the default backend
@@ -53,6 +55,8 @@ RAY_DIGEST = "kubectl-sky/ray-digest"  # of a RayService: the digest of what was
 DEFAULT_BACKEND = "jobs"
 
 CONTROLLERS_NAMESPACE = "kubectl-sky"  # of the controllers of all namespaces, and their Leases
+
+OWNERS_POLICY = "kubectl-sky-owners"  # admission policy: only you create tasks in your name
 
 CONTAINER = "main"  # the container that runs setup and run
 SCRIPTS = "scripts"  # volume of these scripts

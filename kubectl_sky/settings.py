@@ -52,6 +52,7 @@ class Settings:
     volume_group: int | bool = 1000
     ports: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     barrier_timeout: int | None = None
+    upload_timeout: int | None = None
     stores: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
     default_store: str | None = None
     bucket_mode: str = "mount"
@@ -87,8 +88,11 @@ def _home(kind: str, default: str, environ: Mapping[str, str]) -> Path:
     override = environ.get(f"KUBECTL_SKY_{kind}_HOME")
     if override:
         return Path(override)
-    xdg = Path(environ.get(f"XDG_{kind}_HOME") or "").expanduser()
-    return (xdg if xdg.is_absolute() else Path(default).expanduser()) / "kubectl-sky"
+    try:
+        xdg = Path(environ.get(f"XDG_{kind}_HOME") or "").expanduser()
+        return (xdg if xdg.is_absolute() else Path(default).expanduser()) / "kubectl-sky"
+    except RuntimeError:  # a user without a home directory, in a container for example
+        return Path("/nonexistent/kubectl-sky")
 
 
 def settings_file(environ: Mapping[str, str] = os.environ) -> Path:
@@ -140,7 +144,7 @@ def system_user() -> str:
     """Return the operating system user name, or `nobody` if there is none."""
     try:
         return getpass.getuser()
-    except (KeyError, OSError, ImportError):  # no passwd entry, or Windows without USERNAME
+    except (KeyError, OSError):  # no passwd entry
         return "nobody"
 
 
@@ -154,7 +158,7 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
 
 def unsafe_cache(environ: Mapping[str, str] = os.environ) -> Iterator[str]:
     """Yield a warning if the cache is disabled: another user controls its folder."""
-    with suppress(OSError, RuntimeError):  # RuntimeError: the user has no home directory
+    with suppress(OSError):
         path = cache_folder(environ)
         try:
             Folder(path).check()

@@ -1,4 +1,4 @@
-# Sets SKYPILOT_JOB_RANK to the number of this task of an array. Part of entry.sh.
+# Sets SKYPILOT_JOB_RANK to the number of this task in its array. Part of entry.sh.
 
 # Prints the number at an index, from 0, of a list such as 0,3,7-9.
 number_at() { # LIST INDEX

@@ -1,52 +1,51 @@
 """The start barrier of a task: all nodes connect to rank 0, which sends them all addresses.
 
-Usage: barrier.py SERVICE; NODE_RANK, NUM_NODES, POD_IP are in the environment,
-KUBECTL_SKY_HOSTS where the host names do not begin with `node-`, and KUBECTL_SKY_TOKEN, the
-task's secret. Then runs entry.sh again, with all addresses in rank order in SKYPILOT_NODE_IPS.
-Runs on Python 3.6 and later.
+Usage: barrier.py SERVICE, with NODE_RANK, NUM_NODES, POD_IP, KUBECTL_SKY_HOSTS and the task's
+secret, KUBECTL_SKY_TOKEN, in the environment. Then it runs entry.sh again, with all addresses in
+rank order in SKYPILOT_NODE_IPS. Requires Python 3.6.
 
-Anyone in the cluster may connect to rank 0. A node proves that it has the token, without sending
-it: both sides choose a nonce, and sign (HMAC-SHA256) what they say with both nonces and the name of
-rank 0. An address is never taken from a message: a node's address is where its connection comes
-from, and the node signs that too. So a stranger can neither join, nor pose as rank 0, nor relay or
-replay a greeting, nor change the answer. A stranger who sends nothing or too much holds one of 256
-places for 5 seconds, at most one place per address, and delays nobody.
+Every pod in the cluster can connect to rank 0. A node proves that it has the token without sending
+it: both sides choose a nonce, and sign (HMAC-SHA256) their lines with both nonces and the name of
+rank 0. A node's address is the source address of its connection, and the node signs it too. So a
+client without the token can neither join, nor pose as rank 0, nor relay or replay a line, nor
+change one. It holds one of 256 pending connections, at most one per address, for 5 seconds.
 
-Without a token (the Secret is absent, or `kubectl sky render` masked it) DNS decides: a node's name
-in the task's headless Service must resolve to exactly its address. This keeps out everyone except
-those who may create pods with the task's labels, or change its Service, in its namespace.
+Without a token (`kubectl sky render` masks it), the node's name in the task's headless Service must
+resolve to exactly its address. This excludes everyone except users who can create pods with the
+task's labels, or change its Service, in its namespace.
 
-Not protected: whoever may read the task's Secret or create pods in its namespace, as such a pod can
-mount the Secret; what the user's own programs send to each other later; a flood of packets.
+Not protected: users who can read the task's Secret or create pods in its namespace, which can mount
+the Secret; traffic between the user's own programs; a flood of packets.
 """
 
 import errno
-import hashlib
 import ipaddress
 import os
-import selectors
 import signal
 import socket
 import sys
 import threading
 import time
+from hashlib import sha256
 
-PORT = 61137  # above the ephemeral ports, and closed again before the user's program starts
-LINE = 256  # bytes of one line of a greeting
-GREETING = 5.0  # seconds for a greeting
-PENDING = 256  # connections whose greeting is not complete
+PORT = 61137  # above the ephemeral ports; closed before the user's program starts
+LINE = 256  # maximum bytes of a line, except of the last one
+GREETING = 5.0  # seconds to join
+PENDING = 256  # maximum connections that have not joined
 TICK = 0.2  # seconds between attempts
 SERVICE = sys.argv[1]
-RANK = int(os.environ["NODE_RANK"])
-NODES = int(os.environ["NUM_NODES"])
-PATIENCE = int(os.environ.get("KUBECTL_SKY_BARRIER_TIMEOUT") or "1800")
-DEADLINE = time.monotonic() + PATIENCE
-TOKEN = os.environ.pop("KUBECTL_SKY_TOKEN", "").replace("REDACTED", "")  # public once masked
+RANK, NODES = int(os.environ["NODE_RANK"]), int(os.environ["NUM_NODES"])
+TIMEOUT = int(os.environ.get("KUBECTL_SKY_BARRIER_TIMEOUT") or "1800")
+DEADLINE = time.monotonic() + TIMEOUT
+TOKEN = os.environ.pop("KUBECTL_SKY_TOKEN", "").replace("REDACTED", "")  # public if masked
 
 
 def canonical(address):
-    """Return an IP address as everybody writes it. Raises ValueError."""
+    """Return the standard form of an IP address. Raises ValueError."""
     return str(ipaddress.ip_address(address))
+
+
+ADDRESS = canonical(os.environ["POD_IP"])
 
 
 def host_name(rank):
@@ -63,261 +62,226 @@ def resolve(name):
 
 
 def sign(*words):
-    """Return the HMAC-SHA256 of words without spaces; the first says what they are for."""
-    # Debian's python3-minimal has no module hmac
-    key = TOKEN.encode().ljust(64, b"\0")
+    """Return the HMAC-SHA256 of words without spaces; the first is the purpose."""
+    key = TOKEN.encode().ljust(64, b"\0")  # Debian's python3-minimal has no module hmac
     text = " ".join((host_name(0), *words)).encode()
-    inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in key) + text).digest()
-    return hashlib.sha256(bytes(byte ^ 0x5C for byte in key) + inner).hexdigest()
+    inner = sha256(bytes(byte ^ 0x36 for byte in key) + text).digest()
+    return sha256(bytes(byte ^ 0x5C for byte in key) + inner).hexdigest()
 
 
 def verify(signature, *words):
-    """Raise ValueError unless the signature is that of the words, which are signed once only."""
+    """Raise ValueError for a wrong signature; nonces make each signature valid only once."""
     if signature != sign(*words):
         raise ValueError("wrong signature")
 
 
-def give_up(reason):
-    """Leave the reason where Kubernetes shows it, and exit."""
-    message = "gave up waiting for the other nodes after {} seconds: {}".format(PATIENCE, reason)
-    try:
-        with open("/dev/termination-log", "w") as log:
-            log.write(message[:4000])  # Kubernetes keeps so much
-    except OSError:
-        pass
-    sys.exit("kubectl-sky: " + message)
+def send(connection, *words):
+    connection.sendall((" ".join(words) + "\n").encode())
 
 
-def ranges(ranks):
-    """Write numbers in order as people do: 1, 3-5, 9."""
-    spans = []
-    for rank in ranks:
-        if spans and spans[-1][1] == rank - 1:
-            spans[-1][1] = rank
-        else:
-            spans.append([rank, rank])
-    return ", ".join(str(a) if a == b else "{}-{}".format(a, b) for a, b in spans)
+def receive(connection, deadline, limit=LINE):
+    """Return the words of a line. Raises ValueError or OSError if it is too long or too late."""
+    line = b""
+    while not line.endswith(b"\n"):
+        connection.settimeout(max(deadline - time.monotonic(), 0.001))
+        data = connection.recv(1)
+        line += data
+        if not data or len(line) > limit:
+            raise ValueError("closed, or too long")
+    return line.decode("ascii").split()
 
 
 def keep_alive(connection):
-    """Notice within about a minute when the other cluster node is lost."""
+    """Detect the loss of the other cluster node within about a minute."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("TCP_KEEPIDLE", 20), ("TCP_KEEPINTVL", 20), ("TCP_KEEPCNT", 3)):
         if hasattr(socket, option):
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
-class Guest:
-    """A connection to rank 0; `rank` is set once its greeting is complete and signed."""
-
-    def __init__(self, connection, address):
-        self.connection, self.address = connection, address
-        self.deadline = time.monotonic() + GREETING
-        self.nonce, self.their_nonce = os.urandom(16).hex(), ""
-        self.received = b""
-        self.rank = None
-        connection.setblocking(False)
-        keep_alive(connection)
-        connection.sendall("{} {}\n".format(self.nonce, address).encode())
-
-    def read(self):
-        """Read what has arrived. Raises ValueError or OSError for strangers and after a close."""
-        data = self.connection.recv(LINE)
-        self.received += data
-        if not data or self.rank is not None or len(self.received) > LINE:
-            raise ValueError("closed, or too much")
-        if not self.received.endswith(b"\n"):
-            return
-        rank, nonce, signature = self.received.decode("ascii").split()
-        verify(signature, "join", self.nonce, nonce, rank, self.address)
-        if not 0 < int(rank) < NODES:
-            raise ValueError("no such rank")
-        self.connection.sendall((sign("welcome", self.nonce, nonce) + "\n").encode())
-        self.rank, self.their_nonce = int(rank), nonce
-
-    def answer(self, text):
-        """Send the last line."""
-        signature = sign("answer", self.nonce, self.their_nonce, *text.split())
-        try:
-            self.connection.settimeout(GREETING)
-            self.connection.sendall("{} {}\n".format(signature, text).encode())
-        except OSError:
-            pass  # that node will say so itself
-        self.connection.close()
+def is_open(connection):
+    """Return whether a connection on which no data is expected is still open."""
+    try:
+        connection.recv(1)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
-class Host:
-    """Rank 0: collects all nodes."""
+def give_up(problem):
+    """Write the problem where Kubernetes shows it, and exit."""
+    message = "gave up waiting for the other nodes after {} seconds: {}".format(TIMEOUT, problem)
+    try:
+        with open("/dev/termination-log", "w") as log:
+            log.write(message[:4000])  # Kubernetes keeps 4096 bytes
+    except OSError:
+        pass
+    sys.exit("kubectl-sky: " + message)
+
+
+def describe(ranks):
+    """Return text such as `ranks 1, 3-5 did not connect`."""
+    spans = []
+    for rank in ranks:
+        if spans and spans[-1][1] == rank - 1:
+            spans[-1][1] = rank
+        else:
+            spans.append([rank, rank])
+    text = ", ".join(str(a) if a == b else "{}-{}".format(a, b) for a, b in spans)
+    return "rank{} {} did not connect".format("s" * (len(ranks) > 1), text)
+
+
+class Barrier:
+    """The connections of rank 0. Each one has a thread until its node has joined."""
 
     def __init__(self):
-        family = socket.AF_INET6 if ":" in ADDRESS else socket.AF_INET
-        self.server = socket.socket(family, socket.SOCK_STREAM)
-        self.server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.listen()
-        self.server.setblocking(False)
-        self.selector = selectors.DefaultSelector()
-        self.selector.register(self.server, selectors.EVENT_READ)
-        self.pending = {}  # by address, the oldest first
-        self.met = {}  # by rank
-        self.names = {}  # addresses by rank, as DNS has them
-        if not TOKEN:
-            threading.Thread(target=self.look_up, daemon=True).start()
+        self.lock = threading.Lock()
+        self.pending = {}  # connections by address, the oldest first
+        self.joined = {}  # address, connection and nonces by rank
 
-    def listen(self):
-        """Listen, with hostNetwork as soon as the barrier of another task does no longer."""
-        while True:
+    def collect(self, server):
+        """Let nodes join until all are connected; return the missing ranks."""
+        server.settimeout(TICK)
+        while time.monotonic() < DEADLINE:
+            if len(self.joined) == NODES - 1 and not self.missing():
+                break
             try:
-                self.server.bind((ADDRESS, PORT))
-                self.server.listen(1024)
-                return
-            except OSError as error:
-                problem = "cannot listen on port {}: {}".format(PORT, error.strerror)
-                if error.errno != errno.EADDRINUSE:
-                    sys.exit("kubectl-sky: " + problem)
-                if time.monotonic() >= DEADLINE:
-                    give_up(problem)
-                time.sleep(TICK)
+                connection, peer = server.accept()
+                self.start(connection, canonical(peer[0].partition("%")[0]))
+            except (OSError, RuntimeError):  # timeout, or no file descriptor or thread is left
+                time.sleep(0.01)
+        return self.missing()
 
-    def collect(self):
-        """Wait for all nodes; return whether they came."""
-        while len(self.met) < NODES - 1:
-            if time.monotonic() >= DEADLINE:
-                return False
-            for key, _ in self.selector.select(TICK):
-                if key.data is None:
-                    self.accept()
-                else:
-                    self.read(key.data)
-            for guest in list(self.pending.values()):
-                if guest.rank is not None and self.known(guest):
-                    self.admit(guest)
-                elif time.monotonic() >= guest.deadline:
-                    self.drop(guest)
-        return True
+    def missing(self):
+        with self.lock:
+            joined = {rank for rank, node in self.joined.items() if is_open(node[1])}
+        return [rank for rank in range(1, NODES) if rank not in joined]
 
-    def accept(self):
-        try:
-            connection, peer = self.server.accept()
-        except OSError:  # it has gone, or no file descriptor is left
-            time.sleep(0.01)
-            return
-        try:
-            guest = Guest(connection, canonical(peer[0].partition("%")[0]))
-        except (OSError, ValueError):
+    def start(self, connection, address):
+        """Start the thread of a connection, which replaces a pending one of its address."""
+        if threading.active_count() > 2 * PENDING:  # replaced ones may still wait for DNS
             connection.close()
             return
-        if guest.address in self.pending:
-            self.drop(self.pending[guest.address])
-        if len(self.pending) >= PENDING:
-            self.drop(next(iter(self.pending.values())))
-        self.pending[guest.address] = guest
-        self.selector.register(connection, selectors.EVENT_READ, guest)
-
-    def read(self, guest):
-        if guest.connection.fileno() < 0:
-            return  # dropped since
+        with self.lock:
+            replaced = self.pending.pop(address, None)
+            if len(self.pending) >= PENDING:
+                replaced = self.pending.pop(next(iter(self.pending)))
+            self.pending[address] = connection
         try:
-            guest.read()
-        except BlockingIOError:
+            if replaced:
+                replaced.shutdown(socket.SHUT_RDWR)  # its thread closes it
+        except OSError:
             pass
+        keep_alive(connection)
+        nonce = os.urandom(16).hex()
+        send(connection, nonce, address)
+        threading.Thread(target=self.greet, args=(connection, address, nonce), daemon=True).start()
+
+    def greet(self, connection, address, nonce):
+        """Let a node join, or close its connection."""
+        try:
+            self.join(connection, address, nonce)
         except (OSError, ValueError):
-            self.drop(guest)
+            connection.close()
+        with self.lock:
+            if self.pending.get(address) is connection:
+                del self.pending[address]
 
-    def known(self, guest):
-        """Say whether a guest with the right signature is the node that it says it is."""
-        return bool(TOKEN) or self.names.get(guest.rank) == {guest.address}
-
-    def admit(self, guest):
-        """Take a node in; a rank that is connected from elsewhere stays."""
-        former = self.met.get(guest.rank)
-        if former and former.address != guest.address:
-            self.drop(guest)
-            return
+    def join(self, connection, address, nonce):
+        """Add a node. Raises OSError or ValueError unless it proves its rank in time."""
+        deadline = time.monotonic() + GREETING
+        rank, peer_nonce, signature = receive(connection, deadline)
+        verify(signature, "join", nonce, peer_nonce, rank, address)
+        if not 0 < int(rank) < NODES:
+            raise ValueError("invalid rank")
+        send(connection, sign("welcome", nonce, peer_nonce))
+        while not TOKEN and resolve(host_name(int(rank))) != {address}:
+            if time.monotonic() >= deadline or self.pending.get(address) is not connection:
+                raise ValueError("DNS has another address")
+            time.sleep(TICK)
+        connection.setblocking(False)
+        with self.lock:
+            former = self.joined.get(int(rank))
+            if former and former[0] != address and is_open(former[1]):
+                raise ValueError("the rank is connected from another address")
+            self.joined[int(rank)] = (address, connection, nonce, peer_nonce)
         if former:
-            self.drop(former)
-        del self.pending[guest.address]
-        self.met[guest.rank] = guest
+            former[1].close()
 
-    def drop(self, guest):
-        self.selector.unregister(guest.connection)
-        guest.connection.close()
-        for guests, key in ((self.pending, guest.address), (self.met, guest.rank)):
-            if guests.get(key) is guest:
-                del guests[key]
 
-    def look_up(self):
-        """Keep asking DNS for the nodes that wait."""
-        while True:
-            for guest in list(self.pending.values()):
-                if guest.rank is not None:
-                    self.names[guest.rank] = resolve(host_name(guest.rank))
+def listen():
+    """Listen on the port; with hostNetwork, wait until the barrier of another task closes it."""
+    server = socket.socket(socket.AF_INET6 if ":" in ADDRESS else socket.AF_INET)
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    while True:
+        try:
+            server.bind((ADDRESS, PORT))
+            server.listen(1024)
+            return server
+        except OSError as error:
+            problem = "cannot listen on port {}: {}".format(PORT, error.strerror)
+            if error.errno != errno.EADDRINUSE:
+                sys.exit("kubectl-sky: " + problem)
+            if time.monotonic() >= DEADLINE:
+                give_up(problem)
             time.sleep(TICK)
 
 
 def host():
-    """Rank 0: wait for every node, then send all addresses to each of them."""
-    barrier = Host()
-    complete = barrier.collect()
-    if complete:
-        text = " ".join([ADDRESS] + [barrier.met[rank].address for rank in range(1, NODES)])
-    else:
-        missing = [rank for rank in range(1, NODES) if rank not in barrier.met]
-        text = "no sign of rank{} {}".format("s" * (len(missing) > 1), ranges(missing))
-    for guest in barrier.met.values():
-        guest.answer(("addresses " if complete else "missing ") + text)
-    barrier.server.close()
-    if not complete:
-        give_up(text)
-    return text.split()
-
-
-def read_line(connection, limit, seconds):
-    """Read one line of at most so many bytes. Raises ValueError or OSError."""
-    line, deadline = bytearray(), time.monotonic() + seconds
-    while not line.endswith(b"\n"):
-        connection.settimeout(max(deadline - time.monotonic(), 0.001))
-        data = connection.recv(1)
-        line += data
-        if not data or len(line) > limit:
-            raise ValueError("closed, or too much")
-    return line.decode("ascii")
-
-
-def ask(address):
-    """Greet what listens at an address; return its answer. Raises ValueError or OSError."""
-    with socket.create_connection((address, PORT), GREETING, (ADDRESS, 0)) as connection:
-        keep_alive(connection)
-        nonce, visible = read_line(connection, LINE, GREETING).split()
-        if canonical(visible) != ADDRESS:
-            raise Translated(canonical(visible))
-        mine = os.urandom(16).hex()
-        signature = sign("join", nonce, mine, str(RANK), ADDRESS)
-        connection.sendall("{} {} {}\n".format(RANK, mine, signature).encode())
-        verify(read_line(connection, LINE, GREETING).strip(), "welcome", nonce, mine)
-        # rank 0 started before, and gives up by itself
-        signature, *words = read_line(connection, LINE + 64 * NODES, PATIENCE + 60).split()
-        verify(signature, "answer", nonce, mine, *words)
-        return words
+    """Rank 0: wait for all nodes, then send all addresses, or the missing ranks, to each."""
+    barrier = Barrier()
+    with listen() as server:
+        missing = barrier.collect(server)
+        words = ["missing", *describe(missing).split()]
+        if not missing:
+            words = ["addresses", ADDRESS, *(barrier.joined[rank][0] for rank in range(1, NODES))]
+        for _, connection, *nonces in barrier.joined.values():
+            try:
+                connection.settimeout(GREETING)
+                send(connection, sign("answer", *nonces, *words), *words)
+            except OSError:
+                pass  # that node reports it
+            connection.close()
+    if missing:
+        give_up(describe(missing))
+    return words[1:]
 
 
 class Translated(ValueError):
-    """The network changes the address of this node."""
+    """The network translates the address of this node."""
+
+
+def ask(address):
+    """Join the task of rank 0 at an address; return its answer. Raises ValueError or OSError."""
+    with socket.create_connection((address, PORT), GREETING, (ADDRESS, 0)) as connection:
+        keep_alive(connection)
+        deadline, nonce = time.monotonic() + GREETING, os.urandom(16).hex()
+        peer_nonce, visible = receive(connection, deadline)
+        if canonical(visible) != ADDRESS:
+            raise Translated(visible)
+        send(connection, str(RANK), nonce, sign("join", peer_nonce, nonce, str(RANK), ADDRESS))
+        verify(" ".join(receive(connection, deadline)), "welcome", peer_nonce, nonce)
+        deadline = time.monotonic() + TIMEOUT + 60  # rank 0 has started before and times out first
+        signature, *words = receive(connection, deadline, LINE + 64 * NODES)
+        verify(signature, "answer", peer_nonce, nonce, *words)
+        return words
 
 
 def join():
-    """Any other rank: keep calling rank 0 until it answers with all addresses."""
-    name = host_name(0)
-    problem = "no sign of rank 0 at " + name
+    """All other ranks: connect to rank 0 until it answers with all addresses."""
+    problem = "rank 0 is not reachable at " + host_name(0)
     while time.monotonic() < DEADLINE:
-        addresses = resolve(name)
+        addresses = resolve(host_name(0))
         for address in addresses if TOKEN or len(addresses) == 1 else ():
             try:
                 kind, *words = ask(address)
             except Translated as error:
-                problem = "rank 0 gets connections of {} from {}".format(ADDRESS, error)
+                problem = "the network translates {} to {}".format(ADDRESS, error)
                 continue
             except (OSError, ValueError):
-                continue  # not there yet, restarted, or a stranger
+                continue  # not started yet, restarted, or not rank 0
             if kind == "missing":
                 give_up(" ".join(words))
             words = [canonical(word) for word in words]
@@ -327,13 +291,8 @@ def join():
     give_up(problem)
 
 
-def end(*_):
-    """Asked to end while waiting: nothing has begun yet."""
-    sys.exit(143)
-
-
-ADDRESS = canonical(os.environ["POD_IP"])
-signal.signal(signal.SIGTERM, end)
+threading.stack_size(256 << 10)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # setup and run have not begun
 node_ips = host() if RANK == 0 else join()
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 os.environ.update(SKYPILOT_NODE_IPS="\n".join(node_ips), KUBECTL_SKY_MET="1")

@@ -1,7 +1,8 @@
-# Clones the task's repository into ~/sky_workdir. Part of entry.sh. The lines of repository.txt are its URL; a branch, tag,
-# commit or HEAD; the user name, or $NAME for a variable that has it; and the variable that has the password.
+# Clones the repository of the task into ~/sky_workdir. Part of entry.sh. repository.txt has four lines: URL; branch, tag,
+# commit or HEAD; user name, or $NAME for a variable with it; name of the variable with the password.
 
-# Sends the password only to the URL's own host over TLS, not to redirects; it is in no argument and no file.
+# Sends the password only to the host of the URL, over TLS, and not after redirects. It is never an argument or in a file.
+# eval is safe: validation accepts only names of variables.
 fetch() (
   { IFS= read -r _ && IFS= read -r _ && IFS= read -r KUBECTL_SKY_LOGIN && IFS= read -r name; } < "$dir/repository.txt"
   eval "KUBECTL_SKY_PASSWORD=\${$name-}"
@@ -15,15 +16,15 @@ fetch() (
   fi
 )
 
-command -v git > /dev/null || fail 1 "workdir.url needs git in the image: python:3.13 has it, python:3.13-slim has not"
+command -v git > /dev/null || fail 1 "workdir.url needs git in the image: python:3.13 has it, python:3.13-slim does not"
 { IFS= read -r url && IFS= read -r ref; } < "$dir/repository.txt"
 # git and ssh would read a leading - as an option. Other protocols, such as ext::, are not allowed below.
 case "$url" in -* | *://-* | *@-* | *@*:-*) fail 1 "workdir.url: $url is not the URL of a git repository" ;; esac
 case "$ref" in -*) fail 1 "workdir.ref: $ref is not a branch, tag or commit" ;; esac
 export GIT_TERMINAL_PROMPT=0 GIT_ALLOW_PROTOCOL=https:http:ssh:git
 export GIT_SSH_COMMAND="${GIT_SSH_COMMAND-ssh -o BatchMode=yes -o StrictHostKeyChecking=accept-new}"
-cd "$home/sky_workdir" && git init -q . || fail 1 "cannot make a repository in $home/sky_workdir"
-# Most servers can send a single commit; from others, fetch all branches and tags.
+cd "$home/sky_workdir" && git init -q . || fail 1 "cannot create a repository in $home/sky_workdir"
+# Most servers can send a single commit. From others, fetch all branches and tags.
 if fetch --depth 1 -- "$url" "$ref" 2> /dev/null; then
   commit=FETCH_HEAD
 elif fetch -- "$url" "+refs/heads/*:refs/remotes/origin/*" "+refs/tags/*:refs/tags/*" HEAD; then

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Starts one node of a task: brings its files, waits for all ranks, then runs setup and run.
-# Needs only sh. Uses bash for the user's scripts and setsid for signals if the image has them.
-# As process 1 it also reaps orphaned processes.
+# Starts one node of a task: gets its files, waits for all ranks, then runs setup and run.
+# Requires only sh. Uses bash for the user's scripts and setsid for signals if the image has them.
+# As process 1 it also reaps orphaned processes. The other scripts in this folder are its parts.
 set -u
 dir=${0%/*}
 export KUBECTL_SKY_FILES="${KUBECTL_SKY_FILES-/kubectl-sky}"
@@ -35,13 +35,13 @@ run_phase() { # NAME
     "$shell" "$dir/$1.sh" &
   fi
   child=$!
-  wait "$child" 2> /dev/null # without the shell's own message on which signal ended it
+  wait "$child" 2> /dev/null # 2>: the shell prints which signal ended it
   code=$?
   while [ "$code" -gt 128 ] && kill -0 "$child" 2> /dev/null; do # interrupted by a signal
     wait "$child" 2> /dev/null
     code=$?
   done
-  while [ -n "$stopping" ] && kill -0 "-$child" 2> /dev/null; do nap; done # its own children
+  while [ -n "$stopping" ] && kill -0 "-$child" 2> /dev/null; do nap; done # the children of the script
   child=
   return "$code"
 }
@@ -62,17 +62,17 @@ setup() {
   unset SKYPILOT_SETUP_NODE_IPS SKYPILOT_SETUP_NODE_RANK SKYPILOT_SETUP_NUM_GPUS_PER_NODE
 }
 
-# Makes sure that a folder exists and that we can write to it.
+# Creates a folder if needed, and returns whether it is writable.
 folder() { mkdir -p "$1" 2> /dev/null && [ -w "$1" ] && [ -x "$1" ]; }
 
-# Makes sure that the home directory has a writable sky_workdir.
+# Sets HOME to a directory with a writable sky_workdir.
 choose_home() {
   home=${HOME-} home=${home%/}
   if ! folder "$home/sky_workdir"; then # the image's home is not writable
     home=$KUBECTL_SKY_FILES/user
     export HOME="$home"
   fi
-  folder "$home/sky_workdir" || fail 1 "neither the home directory nor $KUBECTL_SKY_FILES can be written"
+  folder "$home/sky_workdir" || fail 1 "cannot write to the home directory or $KUBECTL_SKY_FILES"
 }
 
 shell=$(command -v bash || command -v sh)
@@ -81,13 +81,13 @@ export SKYPILOT_NUM_NODES="${SKYPILOT_NUM_NODES-$NUM_NODES}" SKYPILOT_NODE_RANK=
 export SKYPILOT_NUM_JOBS="${SKYPILOT_NUM_JOBS-1}" SKYPILOT_JOB_RANK=0 PYTHONUNBUFFERED="${PYTHONUNBUFFERED-1}"
 [ "$NUM_NODES" -eq 1 ] || . "$dir/nodes.sh"
 [ -z "$mpi" ] || . "$dir/mpi.sh"
-if [ -z "${KUBECTL_SKY_MET-}" ]; then # else barrier.py has started this script again
+if [ -z "${KUBECTL_SKY_MET-}" ]; then # barrier.py runs this script again
   choose_home
   [ -z "${KUBECTL_SKY_LINKS-}" ] || . "$dir/links.sh"
   if [ -f "$dir/files.txt" ] || [ -f "$dir/repository.txt" ]; then . "$dir/files.sh"; fi
 fi
 # Like SkyPilot's bash, start with ~/.bashrc and conda, unless the user sets BASH_ENV.
-case $shell in *bash) export BASH_ENV="${BASH_ENV-$dir/profile.sh}" ;; esac
+if [ -f "$dir/profile.sh" ]; then export BASH_ENV="${BASH_ENV-$dir/profile.sh}"; fi
 [ ! -f "$dir/sudo.sh" ] || . "$dir/sudo.sh"
 stay_until=0
 if [ "$NUM_NODES" -eq 1 ]; then SKYPILOT_NODE_IPS=$POD_IP; else meet; fi

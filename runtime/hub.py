@@ -1,7 +1,7 @@
-"""hub.py: copies from Hugging Face's Hub into a volume of the pod; fetch.sh runs it.
+"""Download a repository or bucket of the Hugging Face Hub into a volume of the pod.
 
-Needs Python 3.6 and no packages. HF_ENDPOINT says where the Hub is and HF_TOKEN who asks, as for
-the Hub's own programs. Its last line on stderr says why it failed.
+Part of fetch.sh. Requires Python 3.6 and no packages. HF_ENDPOINT is the URL of the Hub and
+HF_TOKEN the access token, as for the Hub's own tools. The last line on stderr says why it failed.
 """
 
 import hashlib
@@ -17,175 +17,174 @@ from functools import partial
 from http.client import HTTPException
 from urllib.parse import quote, urljoin, urlsplit
 
-AT_ONCE = 8
-BLOCK = 1 << 20
-WAITS = (1, 2, 4, 8, 16)  # seconds before another try
-PASSING = (408, 429, 500, 502, 503, 504)
-TOLD = 10  # seconds between two lines about how far it is
+WORKERS = 8
+BLOCK = 1 << 20  # bytes
+BACKOFF = (1, 2, 4, 8, 16)  # seconds before each retry
+TEMPORARY = (408, 429, 500, 502, 503, 504)  # HTTP status codes
+PROGRESS = 10  # seconds between two lines of progress
 
-here = (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
+endpoint = (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
 token = (os.environ.get("HF_TOKEN") or os.environ.get("HUGGING_FACE_HUB_TOKEN") or "").strip()
-tree, files = here + os.environ["KUBECTL_SKY_TREE"], here + os.environ["KUBECTL_SKY_RESOLVE"]
+tree_url = endpoint + os.environ["KUBECTL_SKY_TREE"]
+files_url = endpoint + os.environ["KUBECTL_SKY_RESOLVE"]
 prefix, target = os.environ["KUBECTL_SKY_PREFIX"], os.environ["KUBECTL_SKY_SCRATCH"] + "/data"
 
 
-class Failed(Exception):
-    """It cannot be copied, and trying again does not help."""
+class DownloadError(Exception):
+    """A failure that a retry cannot repair."""
 
 
 class Redirects(urllib.request.HTTPRedirectHandler):
-    """Goes where the Hub sends us."""
-
     def redirect_request(self, *arguments):
         request = super().redirect_request(*arguments)
-        return request and signed(request)
+        return request and authorize(request)
 
 
 opener = urllib.request.build_opener(Redirects)
 
 
-def origin(url):
-    return urlsplit(url)[:2]
-
-
-def signed(request):
-    """Say who asks; the token is for the Hub alone, and not for whom it sends us to."""
-    if token and origin(request.full_url) == origin(here):
+def authorize(request):
+    """Add the token to a request to the Hub, and not to hosts that it redirects to."""
+    if token and urlsplit(request.full_url)[:2] == urlsplit(endpoint)[:2]:
         request.add_unredirected_header("Authorization", "Bearer " + token)
     return request
 
 
-def ask(url, begin=0):
+def get(url, start=0):
     headers = {"User-Agent": "kubectl-sky"}
-    if begin:
-        headers["Range"] = "bytes=%d-" % begin
-    return opener.open(signed(urllib.request.Request(url, headers=headers)), timeout=60)
+    if start:
+        headers["Range"] = "bytes=%d-" % start
+    return opener.open(authorize(urllib.request.Request(url, headers=headers)), timeout=60)
 
 
-def tried(work):
-    """Do something that may fail on the way, some times."""
-    for wait in WAITS:
+def retry(function):
+    """Call a function, and again after temporary failures."""
+    for delay in BACKOFF:
         try:
-            return work()
+            return function()
         except urllib.error.HTTPError as error:
-            if error.code not in PASSING:
+            if error.code not in TEMPORARY:
                 raise
-            later = error.headers.get("Retry-After", "")
-            wait = min(int(later), 60) if later.isdigit() else wait
+            retry_after = error.headers.get("Retry-After", "")
+            delay = min(int(retry_after), 60) if retry_after.isdigit() else delay
         except (OSError, HTTPException):
             pass
-        time.sleep(wait)
-    return work()
+        time.sleep(delay)
+    return function()
 
 
-def page(url):
-    with ask(url) as answer:
-        link = re.search(r'<([^>]+)>;\s*rel="next"', answer.headers.get("Link", ""))
-        return json.load(answer), urljoin(url, link.group(1)) if link else None
+def get_page(url):
+    with get(url) as response:
+        link = re.search(r'<([^>]+)>;\s*rel="next"', response.headers.get("Link", ""))
+        return json.load(response), urljoin(url, link.group(1)) if link else None
 
 
-def listed(path, recursive):
-    """Return what is in a folder, page after page."""
-    url = "%s%s?recursive=%s" % (tree, "/" + quote(path, safe="") if path else "", recursive)
-    found = []
+def list_folder(path, recursive):
+    """Return the entries of all pages of a folder."""
+    url = "%s%s?recursive=%s" % (tree_url, "/" + quote(path, safe="") if path else "", recursive)
+    entries = []
     while url:
-        entries, url = tried(partial(page, url))
-        found += entries
-    return found
+        page, url = retry(partial(get_page, url))
+        entries += page
+    return entries
 
 
-def wanted():
-    """Return each file that is meant, and where it goes: a folder's below the target."""
+def select():
+    """Return the files below the prefix, or the file of that path, with their local paths."""
     try:
-        entries = listed(prefix, "true")
+        entries = list_folder(prefix, "true")
     except urllib.error.HTTPError as error:
         if error.code != 404 or not prefix:
             raise
-        entries = listed(prefix.rpartition("/")[0], "false")  # it may be a file
-    below = prefix + "/" if prefix else ""
-    if not any((one["path"] + "/").startswith(below) for one in entries) and prefix:
-        raise Failed("there is nothing of that name")
-    those = [one for one in entries if one["type"] == "file"]
-    single = [(one, target) for one in those if one["path"] == prefix]
-    inside = [one for one in those if one["path"].startswith(below)]
-    return single or [(one, placed(one["path"][len(below) :])) for one in inside]
+        entries = list_folder(prefix.rpartition("/")[0], "false")  # the prefix may be a file
+    folder = prefix + "/" if prefix else ""
+    if prefix and not any((entry["path"] + "/").startswith(folder) for entry in entries):
+        raise DownloadError("not found")
+    files = [entry for entry in entries if entry["type"] == "file"]
+    single = [(entry, target) for entry in files if entry["path"] == prefix]
+    return single or [
+        (entry, local_path(entry["path"][len(folder) :]))
+        for entry in files
+        if entry["path"].startswith(folder)
+    ]
 
 
-def placed(name):
+def local_path(name):
     parts = name.split("/")
     if {"", ".", ".."}.intersection(parts) or "\0" in name:
-        raise Failed("a file is called %r there" % name)
+        raise DownloadError("invalid file name: %r" % name)
     return os.path.join(target, *parts)
 
 
 def save(entry, path):
-    """Write one file; what breaks off goes on where it was, and is as long as was said."""
-    url, size = files + "/" + quote(entry["path"]), entry.get("size")
+    """Download one file, resume after interruptions, and verify its size and checksum."""
+    url, size = files_url + "/" + quote(entry["path"]), entry.get("size")
     digest = [hashlib.sha256()]
     os.makedirs(os.path.dirname(path), exist_ok=True)
 
-    def more():
-        with ask(url, file.tell()) as answer:
-            if answer.status != 206:  # from its beginning
+    def resume():
+        with get(url, file.tell()) as response:
+            if response.status != 206:  # the whole file, not the rest
                 file.seek(0)
                 file.truncate()
                 digest[0] = hashlib.sha256()
-            for block in iter(lambda: answer.read(BLOCK), b""):
-                written(file, block)
+            for block in iter(lambda: response.read(BLOCK), b""):
+                write(file, block)
                 digest[0].update(block)
         if size is not None and file.tell() < size:
-            raise ConnectionError("broke off")
+            raise ConnectionError("download interrupted")
 
     with open(path, "wb") as file:
-        tried(more)
+        retry(resume)
         length = file.tell()
-    expected = (entry.get("lfs") or {}).get("oid", "")  # a SHA-256, of what is large
-    damaged = len(expected) == 64 and expected != digest[0].hexdigest()
-    if damaged or (size is not None and length != size):
-        raise Failed("%s is not what the Hub said it would be" % entry["path"])
+    expected = (entry.get("lfs") or {}).get("oid", "")  # the SHA-256 of a large file
+    if size is not None and length != size:
+        raise DownloadError("size of %s does not match" % entry["path"])
+    if len(expected) == 64 and expected != digest[0].hexdigest():
+        raise DownloadError("checksum of %s does not match" % entry["path"])
     return length
 
 
-def written(file, block):
+def write(file, block):
     try:
         file.write(block)
         file.flush()
     except OSError as error:
-        raise Failed("no room for %s: %s" % (file.name, error.strerror)) from None
+        raise DownloadError("cannot write %s: %s" % (file.name, error.strerror)) from None
 
 
-def copy():
-    found = wanted()
-    if not found or found[0][1] != target:
+def download():
+    files = select()
+    if not files or files[0][1] != target:
         os.makedirs(target, exist_ok=True)
-    told, done = time.time(), 0
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        futures = [pool.submit(save, *one) for one in found]
+    reported, size = time.time(), 0
+    with ThreadPoolExecutor(WORKERS) as pool:
+        futures = [pool.submit(save, *file) for file in files]
         try:
             for number, future in enumerate(futures, 1):
-                done += future.result()
-                if time.time() - told > TOLD:
-                    told = time.time()
-                    print("%d of %d files, %.1f MB" % (number, len(found), done / 1e6), flush=True)
+                size += future.result()
+                if time.time() - reported > PROGRESS:
+                    reported = time.time()
+                    print("%d of %d files, %.1f MB" % (number, len(files), size / 1e6), flush=True)
         except BaseException:
             for future in futures:
                 future.cancel()
             raise
 
 
-def reason(error):
-    """Say what the Hub has against it."""
-    said = error.headers.get("X-Error-Message") or "%d %s" % (error.code, error.reason)
+def describe(error):
+    """Return the Hub's reason for an error."""
+    message = error.headers.get("X-Error-Message") or "%d %s" % (error.code, error.reason)
     if error.code in (401, 403, 404) and not token:
-        said += "; what is private or gated needs a token: secrets: {HF_TOKEN: null}"
-    return said
+        message += "; private and gated repositories need a token: secrets: {HF_TOKEN: null}"
+    return message
 
 
 try:
-    copy()
+    download()
 except urllib.error.HTTPError as error:
-    sys.exit(reason(error))
+    sys.exit(describe(error))
 except urllib.error.URLError as error:
-    sys.exit("no answer from %s: %s" % (here, error.reason))
-except (Failed, OSError, HTTPException, ValueError, KeyError, TypeError) as error:
+    sys.exit("no answer from %s: %s" % (endpoint, error.reason))
+except (DownloadError, OSError, HTTPException, ValueError, KeyError, TypeError) as error:
     sys.exit("%s" % (error or type(error).__name__))

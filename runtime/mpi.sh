@@ -19,10 +19,10 @@ program() { # NAME: prints its path; sshd may be outside of PATH and requires an
     fail 1 "the image has no $1: an MPIJob needs openssh-server, openssh-client and an MPI"
 }
 
-# Prepares keys that nobody else can read, and an ssh that reaches the nodes; other hosts stay as configured.
+# Creates keys that nobody else can read, and an ssh that connects to the nodes; other hosts keep their configuration.
 prepare() {
-  rm -rf "$mpi" # of an earlier container
-  mkdir -p "$mpi/bin" && chmod 700 "$mpi" || fail 1 "$mpi cannot be made"
+  rm -rf "$mpi" # from an earlier container
+  mkdir -p "$mpi/bin" && chmod 700 "$mpi" || fail 1 "cannot create $mpi"
   (umask 077 && cat "$KUBECTL_SKY_KEYS/id_rsa" > "$mpi/key") ||
     fail 1 "the keys of the MPIJob are not in $KUBECTL_SKY_KEYS"
   echo "kubectl-sky $(cat "$KUBECTL_SKY_KEYS/id_rsa.pub")" > "$mpi/known_hosts"
@@ -87,9 +87,9 @@ meet_by_ssh() {
   else
     listen
     until [ -s "$mpi/nodes" ]; do
-      kill -0 "$listener" 2> /dev/null || fail 1 "sshd ended: see the log"
+      kill -0 "$listener" 2> /dev/null || fail 1 "sshd exited: see the log"
       [ "$(date +%s)" -lt "$deadline" ] ||
-        fail 1 "gave up waiting for the other nodes after $timeout seconds: no sign of rank 0"
+        fail 1 "gave up waiting for the other nodes after $timeout seconds: rank 0 did not connect"
       nap
     done
     SKYPILOT_NODE_IPS=$(cat "$mpi/nodes")
@@ -117,15 +117,15 @@ on_all() { # FUNCTION
 
 # Sends all addresses to a node and prints its state: empty, `ready`, or `failed CODE`.
 ask() { # RANK
-  "$mpi/bin/ssh" "$(host_of "$1")" "cat > $mpi/told && mv $mpi/told $mpi/nodes &&
-    { [ ! -s $mpi/state ] || { cat $mpi/state && touch $mpi/heard; }; }" < "$mpi/nodes" 2> "$mpi/said-$1"
+  "$mpi/bin/ssh" "$(host_of "$1")" "cat > $mpi/nodes.new && mv $mpi/nodes.new $mpi/nodes &&
+    { [ ! -s $mpi/state ] || { cat $mpi/state && touch $mpi/reported; }; }" < "$mpi/nodes" 2> "$mpi/errors-$1"
 }
 
 reach() { # RANK
   until ask "$1" > /dev/null; do
     if [ "$(date +%s)" -ge "$deadline" ]; then
-      printf '1\ngave up waiting for the other nodes after %s seconds: no sign of rank %s: %s\n' \
-        "$timeout" "$1" "$(sed -n '$p' "$mpi/said-$1")" > "$mpi/problem-$1"
+      printf '1\ngave up waiting for the other nodes after %s seconds: rank %s is not reachable: %s\n' \
+        "$timeout" "$1" "$(sed -n '$p' "$mpi/errors-$1")" > "$mpi/problem-$1"
       return
     fi
     nap
@@ -142,12 +142,12 @@ until_ready() { # RANK: without a timeout for its setup
         code=${state#failed }
         case $code in "" | *[!0-9]*) code=1 ;; esac
         printf '%s\nsetup failed with exit code %s on rank %s\n' "$code" "$code" "$1" > "$mpi/problem-$1"
-        sleep 3 # let that node end first
+        sleep 3 # until that node has exited
         return
         ;;
     esac
     if [ $(($(date +%s) - last)) -ge "$lost_after" ]; then
-      printf '1\nrank %s is lost: it could not be reached for %s seconds\n' "$1" "$lost_after" > "$mpi/problem-$1"
+      printf '1\nrank %s is lost: not reachable for %s seconds\n' "$1" "$lost_after" > "$mpi/problem-$1"
       return
     fi
     nap
@@ -158,7 +158,7 @@ report_failed_setup() { # CODE
   [ "$NODE_RANK" -ne 0 ] && [ "$NUM_NODES" -gt 1 ] || return 0
   echo "failed $1" > "$mpi/state"
   deadline=$(($(date +%s) + 60))
-  until [ -e "$mpi/heard" ] || [ "$(date +%s)" -ge "$deadline" ]; do nap; done
+  until [ -e "$mpi/reported" ] || [ "$(date +%s)" -ge "$deadline" ]; do nap; done
 }
 
 start_mpi() {
@@ -171,7 +171,7 @@ start_mpi() {
   echo ready > "$mpi/state"
   child=$listener
   wait "$child"
-  [ -n "$stopping" ] || fail 1 "sshd ended: see the log"
+  [ -n "$stopping" ] || fail 1 "sshd exited: see the log"
   exit 143
 }
 

@@ -1,5 +1,6 @@
-# The lines above set url, timeout, method, data, private and the headers. Prints why the request has failed, in an Event
-# of the pod: never a header. Redirects are not followed, as they may lead to another host; as for the kubelet, they are success.
+# Sends a request of readiness_probe. The lines above set url, timeout, method, data, private and the headers. Prints why the
+# request fails, for an Event of the pod: never a header. Does not follow redirects, which may lead to another host, and
+# counts them as success, as the kubelet does.
 unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY # the address is the pod's own
 curl_() {
   for header; do set -- "$@" -H "$header"; shift; done

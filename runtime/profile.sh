@@ -1,8 +1,9 @@
 # Loads ~/.bashrc and conda before a script, like the interactive bash of SkyPilot.
+# shellcheck disable=SC3045
 unset BASH_ENV
 PS1=${PS1-'$ '} # some ~/.bashrc return if it is not set
 if [ -r ~/.bashrc ]; then
-  # without the lines of Debian's that return unless bash is interactive
+  # without the lines in Debian's ~/.bashrc that return unless bash is interactive
   eval "$(sed '/^case \$- in$/,/^esac$/d' ~/.bashrc 2> /dev/null)"
 fi
 if ! command -v conda > /dev/null || [ "$(type -t conda)" != function ]; then

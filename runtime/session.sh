@@ -4,7 +4,7 @@
 [ ! -f "$1/environment" ] || . "$1/environment"
 cd "${PWD:-/}" || exit 1
 if [ -s "$1/nodes" ]; then
-  SKYPILOT_NODE_IPS=$(cat "$1/nodes") # rank 0 may have moved since
+  SKYPILOT_NODE_IPS=$(cat "$1/nodes") # rank 0 may have restarted with another address
   MASTER_ADDR="${MASTER_ADDR-${SKYPILOT_NODE_IPS%%
 *}}"
   export SKYPILOT_NODE_IPS MASTER_ADDR PYTHONUNBUFFERED="${PYTHONUNBUFFERED-1}"

@@ -15,7 +15,7 @@ program() { # NAME: prints its path; sshd may be outside of PATH and requires an
   PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" command -v "$1" || fail "the image has no $1"
 }
 
-# Prints the variables of this shell for a login. sshd reads no value with a quote, a backslash or a second line.
+# Prints the variables of this shell for a login; eval gets only names of variables. sshd reads no value with a quote, a backslash or a second line.
 variables() {
   env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p' | while read -r name; do
     case $name in _ | PWD | OLDPWD | SHLVL | TERM) continue ;; esac
@@ -34,10 +34,11 @@ user=$(id -un 2> /dev/null) || fail "sshd needs a name for user $(id -u) in /etc
 umask 077
 # The volume is writable for every user of the container. Nobody else may replace these files.
 [ "$(id -u)" -ne 0 ] || chmod +t "$files" 2> /dev/null
-mkdir -p "$dir" || fail "$dir cannot be made"
+mkdir -p "$dir" || fail "cannot create $dir"
+# shellcheck disable=SC3067
 [ -O "$dir" ] && [ ! -L "$dir" ] || fail "$dir belongs to another user"
 if [ ! -f "$dir/host_key" ]; then
-  "$keygen" -q -t ed25519 -N '' -C '' -f "$dir/new.$$" || fail "no host key"
+  "$keygen" -q -t ed25519 -N '' -C '' -f "$dir/new.$$" || fail "cannot create the host key"
   ln "$dir/new.$$" "$dir/host_key" 2> /dev/null # fails if another connection was faster
   rm -f "$dir/new.$$" "$dir/new.$$.pub"
 fi

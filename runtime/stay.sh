@@ -1,9 +1,9 @@
-# Keeps a development pod up until its time is over or nobody has used it for too long, and then completes it.
+# Runs until the lifetime of a development pod ends, or until it has been idle for too long.
 # The lines above this file set lifetime and idle in seconds; 0 for no limit.
-# In use: a program that exec started is running, or the container uses more than a twentieth of a CPU.
+# Not idle: a program that exec started is running, or the container uses more than 5 % of a CPU.
 proc=/proc cgroup=/sys/fs/cgroup interval=10 # seconds
 
-cpu_time() { # prints the CPU time of the container in microseconds; nothing if it is not known
+cpu_time() { # prints the CPU time of the container in microseconds; nothing if unknown
   if [ -r "$cgroup/cpu.stat" ]; then
     while read -r name value; do
       [ "$name" != usage_usec ] || echo "$value"
@@ -16,8 +16,9 @@ cpu_time() { # prints the CPU time of the container in microseconds; nothing if 
 
 has_session() { # A program that exec started has no parent in the container, like process 1.
   for stat in "$proc"/[0-9]*/stat; do
-    { read -r line < "$stat"; } 2> /dev/null || continue # it has ended
+    { read -r line < "$stat"; } 2> /dev/null || continue # the process has exited
     case $line in "1 "*) continue ;; esac
+    # shellcheck disable=SC2086
     set -- ${line##*) } # the state and the parent; the name before them may contain anything
     [ "$2" != 0 ] || return 0
   done
@@ -27,7 +28,7 @@ has_session() { # A program that exec started has no parent in the container, li
 start=$(date +%s)
 used=$start checked=$start before=$(cpu_time)
 if [ "$idle" -gt 0 ] && [ -z "$before" ]; then
-  echo "kubectl-sky: --idle is ignored: the CPU use of this container is not known"
+  echo "kubectl-sky: --idle is ignored: the CPU use of this container is unknown"
   idle=0
 fi
 echo "kubectl-sky: this node is ready and runs until the task is stopped"

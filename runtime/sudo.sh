@@ -1,4 +1,4 @@
-# Gives root a sudo in images that have none, as SkyPilot does. Sent to tasks whose scripts mention it.
+# Adds a sudo for root to images without one, as SkyPilot does. Only tasks whose scripts mention sudo have this file.
 if [ "$(id -u)" -eq 0 ] && ! command -v sudo > /dev/null; then
   mkdir -p "$KUBECTL_SKY_FILES/bin"
   cat > "$KUBECTL_SKY_FILES/bin/sudo" << 'END'

@@ -82,6 +82,22 @@ def make_pod(
     }
 
 
+def make_ray_head(state: Json, last: Json, limits: Json) -> tuple[Json, Json]:
+    """The head of a Ray cluster that is not ready, and its probe's event two minutes later."""
+    pod = make_pod(state=state, conditions=[{"type": "Ready", "status": "False"}])
+    pod["metadata"]["labels"]["ray.io/node-type"] = "head"
+    pod["spec"]["containers"] = [{"name": "main", "resources": {"limits": limits}}]
+    pod["status"]["containerStatuses"][1] |= {"ready": False, "lastState": last}
+    event = {
+        "involvedObject": {"name": pod["metadata"]["name"]},
+        "type": "Warning",
+        "reason": "Unhealthy",
+        "message": "Readiness probe failed: command timed out",
+        "lastTimestamp": "2026-01-01T00:02:00Z",
+    }
+    return pod, event
+
+
 def make_machine(gpus: int = 8, resource: str = "nvidia.com/gpu", **labels: str) -> ClusterNode:
     """A node as a plan sees it; the labels are short names of the keys in LABELS."""
     sizes = {"cpu": "16", "memory": "64Gi"} | ({resource: str(gpus)} if gpus else {})

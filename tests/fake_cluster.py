@@ -11,10 +11,11 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
 from http import HTTPStatus
 from itertools import count
+from time import time
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -132,6 +133,9 @@ class FakeCluster:
         self.forbidden: set[str] = set()  # such as "create pods", or "bob: create pods"
         self.kinds = set(_EVERYWHERE)
         self.sends_initial_events = True  # whether a watch can start with the existing objects
+        self.ahead = timedelta()  # of this cluster's clock to ours
+        self.sidecars: list[Json] = []  # containers that a webhook adds to new pods
+        self.alter: Callable[[str, Json], Any] = lambda request, body: body  # each JSON answer
         self._hooks: list[_Hook] = []
         self._changed = threading.Condition(threading.RLock())
         self._objects: dict[str, Json] = {}  # by path
@@ -191,6 +195,12 @@ class FakeCluster:
         """Change top-level fields of an object."""
         self.put(self.get(kind, name) | fields)
 
+    def inject(self, metadata: Json, spec: Json) -> None:
+        """Add the sidecars to a pod, with the name of its owner, as a mesh does."""
+        (owner,) = metadata.get("ownerReferences") or [{"name": ""}]
+        env = [{"name": "ISTIO_META_WORKLOAD_NAME", "value": owner["name"]}]
+        spec["containers"] = [*spec["containers"], *(item | {"env": env} for item in self.sidecars)]
+
     def remove(self, kind: Kind, name: str) -> None:
         """Delete an object and its dependents."""
         with self._changed:
@@ -205,7 +215,7 @@ class FakeCluster:
         reference |= {"name": job, "uid": owner["metadata"]["uid"]}
         template = _copy(owner["spec"]["template"])
         template["metadata"] |= {"name": name, "ownerReferences": [reference]}
-        running = {"name": "main", "state": {"running": {"startedAt": _now()}}}
+        running = {"name": "main", "state": {"running": {"startedAt": self._now()}}}
         status = {"phase": "Running", "containerStatuses": [running]}
         self.put({"apiVersion": "v1", "kind": "Pod", **template, "status": status})
         self.change(kinds.JOB, job, status={"active": 1, "ready": 1, "failed": len(pods)})
@@ -215,7 +225,7 @@ class FakeCluster:
         """Let the newest pod of a Job exit; the Job completes or fails if that is `final`."""
         pod = self._pods(job)[-1]
         reason = "Error" if exit_code else "Completed"
-        end = {"exitCode": exit_code, "reason": reason, "finishedAt": _now()}
+        end = {"exitCode": exit_code, "reason": reason, "finishedAt": self._now()}
         main = {"name": "main", "state": {"terminated": end}}
         phase = "Failed" if exit_code else "Succeeded"
         self.change(kinds.POD, pod, status={"phase": phase, "containerStatuses": [main]})
@@ -224,9 +234,19 @@ class FakeCluster:
                 "type": "Failed" if exit_code else "Complete",
                 "status": "True",
                 "reason": "BackoffLimitExceeded" if exit_code else "CompletionsReached",
-                "lastTransitionTime": _now(),
+                "lastTransitionTime": self._now(),
             }
             self.change(kinds.JOB, job, status={"conditions": [condition]})
+
+    def saved(self) -> dict[str, Json]:
+        """Return all objects, by path."""
+        with self._changed:
+            return _copy(self._objects)
+
+    def restore(self, objects_by_path: dict[str, Json]) -> None:
+        """Let these be all objects, without events for it."""
+        with self._changed:
+            self._objects = _copy(objects_by_path)
 
     def log(self, pod: str, text: bytes) -> None:
         """Let a pod write lines."""
@@ -258,14 +278,27 @@ class FakeCluster:
 
     def answer(self, pool: urllib3.PoolManager, request: Request) -> Reply:
         """Answer one request; an `Attempt` of the transport."""
+        name, reply = self._answered(request)
+        reply.headers["Date"] = formatdate(time() + self.ahead.total_seconds(), usegmt=True)
+        if reply.stream or reply.status >= 300:
+            return reply
+        body = self.alter(name, json.loads(reply.data))
+        return replace(reply, data=json.dumps(body).encode())
+
+    def _now(self) -> str:
+        return _stamp(datetime.fromisoformat(_now()) + self.ahead)
+
+    def _answered(self, request: Request) -> tuple[str, Reply]:
         self.sent.append(request)
         url = urlsplit(request.url)
         match = _PATH.fullmatch(url.path)
         if url.path == "/readyz":
-            return _reply(200 if self.ready else 500, {})
+            return "", _reply(200 if self.ready else 500, {})
+        if url.path == "/version":
+            return "", _reply(200, {"gitVersion": "v1.36.0"})
         if url.path.startswith("/apis") and (not match or url.path.count("/") < 4):
             self.requests.append(f"get {url.path}")
-            return self._discovery(url.path)
+            return self.requests[-1], self._discovery(url.path)
         try:
             asked = self._parsed(url.path, dict(parse_qsl(url.query)), request, match)
             asked = replace(asked, user=self._authenticated(request))
@@ -279,8 +312,8 @@ class FakeCluster:
             reply = self._handled(asked)
             self._run(str(asked), late=True)
         except Problem as problem:
-            return _reply(problem.code, problem.status())
-        return reply
+            return "", _reply(problem.code, problem.status())
+        return str(asked), reply
 
     def _parsed(
         self, path: str, query: dict[str, str], request: Request, match: re.Match[str] | None
@@ -352,8 +385,13 @@ class FakeCluster:
         path = f"{asked.path}/{name}"
         if path in self._objects:
             raise problems.exists(asked.kind.resource, name)
-        item = asked.body | {"metadata": metadata | {"name": name, "namespace": asked.namespace}}
-        return 201, (item if asked.query.get("dryRun") else self._store(path, item))
+        metadata = metadata | {"name": name, "namespace": asked.namespace}
+        if asked.kind == kinds.POD and self.sidecars:
+            self.inject(metadata, asked.body["spec"])
+        if asked.query.get("dryRun"):
+            identity = {"uid": f"uid-{next(self._numbers)}", "creationTimestamp": self._now()}
+            return 201, asked.body | {"metadata": metadata | identity}
+        return 201, self._store(path, asked.body | {"metadata": metadata})
 
     def _update(self, asked: _Asked) -> tuple[int, Json]:
         live, version = self._existing(asked), asked.body["metadata"]["resourceVersion"]
@@ -396,7 +434,7 @@ class FakeCluster:
         number = next(self._numbers)
         kept = previous["metadata"] if previous else {"uid": f"uid-{number}"}
         identity = {key: kept.get(key, "") for key in ("uid", "creationTimestamp")}
-        identity["creationTimestamp"] = identity["creationTimestamp"] or _now()
+        identity["creationTimestamp"] = identity["creationTimestamp"] or self._now()
         identity |= {"resourceVersion": str(number), "namespace": self.namespace}
         item = _copy(item | {"metadata": item["metadata"] | identity})
         self._objects[path] = item
@@ -530,7 +568,6 @@ class _Stream:
 
 def _reply(status: int, body: Json) -> Reply:
     headers = urllib3.HTTPHeaderDict({"Content-Type": "application/json"})
-    headers["Date"] = formatdate(usegmt=True)
     return Reply(status, headers, json.dumps(body).encode())
 
 
@@ -564,4 +601,8 @@ def _copy(item: Json) -> Json:
 
 
 def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _stamp(datetime.now(UTC))
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,6 +1,7 @@
 """The Action and the pre-commit hook that validate task files, run as their users run them."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -105,8 +106,54 @@ def test_action_with_strict_fails_on_warning(action: Action, tmp_path: Path) -> 
 @pytest.mark.parametrize("files", ["", "absent/*.yaml", "$(touch pwned)", "'; import os #"])
 def test_action_without_matching_file_fails(action: Action, tmp_path: Path, files: str) -> None:
     done = action(tmp_path, files=files)
-    assert done.returncode == 2 and done.stderr.startswith("error: no files match ")
+    assert done.returncode == 2 and "\nerror: no files match " in done.stdout
     assert not list(tmp_path.iterdir())
+
+
+def test_action_skips_links_and_quotes_nothing_of_them(action: Action, tmp_path: Path) -> None:
+    checkout, outside = tmp_path / "checkout", tmp_path / "outside"
+    (checkout / "tasks").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "token.sky.yaml").write_text("SECRET-TOKEN\n")
+    (checkout / "file.sky.yaml").symlink_to(outside / "token.sky.yaml")
+    (checkout / "tasks" / "folder").symlink_to(outside)
+    done = action(checkout)
+    assert done.returncode == 2 and "no files match" in done.stdout
+    for name in ("file.sky.yaml", "tasks/folder/token.sky.yaml"):
+        assert f"skipped: '{name}' is a symbolic link" in done.stdout
+    (checkout / "task.sky.yaml").write_text(GOOD)
+    done = action(checkout)
+    assert done.returncode == 0 and "1 file valid" in done.stdout
+    assert "SECRET" not in done.stdout + done.stderr
+
+
+def workflow_commands(output: str) -> list[str]:
+    """Return the lines that a runner executes, as actions/runner parses them."""
+    executed, token = [], ""
+    for line in output.splitlines():
+        if token:
+            token = "" if line.strip() == f"::{token}::" else token
+        elif match := re.fullmatch(r"\s*::stop-commands::(.+)", line):
+            token = match[1]
+        elif re.match(r"\s*::.+?::", line) or "##[" in line:
+            executed.append(line)
+    assert not token, "later steps have their commands"
+    return executed
+
+
+@pytest.mark.parametrize("text", [GOOD, WRONG, "'##[error]x': 1\n"])
+def test_action_file_name_or_text_is_no_workflow_command(
+    action: Action, tmp_path: Path, text: str
+) -> None:
+    names = ["::error::x.sky.yaml", "a\n::add-mask::run\n.sky.yaml", "%0A##[error]x.sky.yaml"]
+    for name in names:
+        (tmp_path / name).write_text(text)
+    (tmp_path / "::warning::x.sky.yaml").symlink_to(names[0])
+    done = action(tmp_path)
+    assert done.returncode == (0 if text == GOOD else 2)
+    assert done.stderr == "", "a second stream has no order to the first one"
+    assert workflow_commands(done.stdout) == []
+    assert workflow_commands(f"{done.stdout}::notice::of a later step\n")
 
 
 def test_action_passes_file_named_as_flag(action: Action, tmp_path: Path) -> None:
@@ -125,6 +172,7 @@ def test_pre_commit_hook_checks_task_files_only(
     (tmp_path / "wrong.sky.yml").write_text(WRONG)
     (tmp_path / ".sky.yaml").write_text("kubernetes: {}\n")  # settings of SkyPilot
     (tmp_path / "values.yaml").write_text(WRONG)
+    (tmp_path / "link.sky.yaml").symlink_to("/etc/passwd")
     git("add", ".")
     command = [sys.executable, "-m", "pre_commit", "try-repo", str(ROOT), "--all-files"]
     done = subprocess.run(
@@ -138,4 +186,4 @@ def test_pre_commit_hook_checks_task_files_only(
     assert done.returncode == 1, done.stdout + done.stderr
     assert "wrong.sky.yml:1:1: rnu:" in done.stdout
     assert "exit code: 2" in done.stdout
-    assert "good.sky.yaml" not in done.stdout and "values.yaml" not in done.stdout
+    assert not [name for name in ("good.sky", "values", "link") if name in done.stdout]

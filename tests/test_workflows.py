@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from kubectl_sky import __version__
 
 ROOT = Path(__file__).parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+LOCKS = sorted((ROOT / ".ci" / "lock").glob("*.txt"))
 RELEASE = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
@@ -42,14 +44,50 @@ def test_workflows_call_make_with_targets_that_exist() -> None:
 def test_workflows_call_scripts_that_exist() -> None:
     called = names(r"\.ci/[a-z_.]+")
     assert {".ci/run", ".ci/dist.py", ".ci/packages.sh"} <= {script for _, script in called}
-    assert not [(file, script) for file, script in called if not (ROOT / script).is_file()]
+    assert not [(file, script) for file, script in called if not (ROOT / script).exists()]
 
 
-def test_workflows_install_groups_and_extras_that_exist() -> None:
-    groups = {group for _, group in names(r"--group ([a-z]+)")}
-    extras = {extra for _, listed in names(r"\.\[([a-z,]+)\]") for extra in listed.split(",")}
-    assert groups and groups <= set(PROJECT["dependency-groups"])
-    assert extras and extras <= set(PROJECT["project"]["optional-dependencies"])
+def test_release_and_action_install_locked_packages_only() -> None:
+    files = (ROOT / ".ci" / "isolated.sh", ROOT / ".ci" / "packages.sh", ROOT / "action.yml")
+    text = "".join(path.read_text() for path in (*WORKFLOWS, *files)).replace("\\\n", " ")
+    installs = [line for line in text.splitlines() if "pip install" in line]
+    safe = re.compile(r"--require-hashes +--only-binary :all: +--requirement|--no-deps")
+    assert len(installs) > 6 and not [line for line in installs if not safe.search(line)]
+    locks = {name for _, name in names(r"\.ci/lock/([a-z]+)\.txt")}
+    assert locks <= {path.stem for path in LOCKS}
+
+
+def locked(path: Path) -> Iterator[Requirement]:
+    """Yield the packages of a lock; each has a version and hashes."""
+    for entry in re.split(r"\n(?=[a-z])", path.read_text())[1:]:
+        requirement, *hashes = entry.replace("\\", "").split("--hash=sha256:")
+        assert hashes and all(re.fullmatch(r"[0-9a-f]{64}\s*", text) for text in hashes)
+        yield Requirement(requirement.strip())
+
+
+@pytest.mark.parametrize(
+    ("lock", "extras", "groups"),
+    [
+        ("package", [], []),
+        ("archive", ["practice"], ["archive"]),
+        ("packages", None, ["packages"]),
+        ("all", ["controllers", "plot", "practice", "server", "ui"], []),
+    ],
+)
+def test_lock_has_version_in_range_and_hashes_of_each_package(
+    lock: str, extras: list[str] | None, groups: list[str]
+) -> None:
+    """Run `make lock` after a change of the dependencies."""
+    wanted = [] if extras is None else list(PROJECT["project"]["dependencies"])
+    for extra in extras or ():
+        wanted += PROJECT["project"]["optional-dependencies"][extra]
+    for group in groups:
+        wanted += PROJECT["dependency-groups"][group]
+    path = ROOT / ".ci" / "lock" / f"{lock}.txt"
+    versions = {item.name: next(iter(item.specifier)).version for item in locked(path)}
+    for requirement in map(Requirement, wanted):
+        assert versions[requirement.name] in requirement.specifier, requirement
+    assert "://" not in path.read_text(), "it names no package index"
 
 
 def test_actions_are_pinned_by_commit_and_name_version() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from random import uniform
 from time import sleep
+from typing import TYPE_CHECKING, Any
 
 from kubectl_sky import kinds, names
 from kubectl_sky.actions.find import Target
@@ -23,6 +24,9 @@ from kubectl_sky.plan import fair_share
 from kubectl_sky.render.manifests import Manifest
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 _WORKERS = 16
 _ATTEMPTS = 10  # to add an owner while other tasks add theirs
@@ -57,18 +61,18 @@ class Submitted:
         tasks = status.folded(ownership.decide(self.workloads, (), (), uids)).tasks
         return pipelines(tasks, uids)[0] if self.decision.together else tasks[0]
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.SubmittedFields":
         """Return the result of a submit as JSON values."""
         decision = self.decision
         phrase = "was submitted before" if self.unchanged else "submitted successfully"
-        result: dict[str, object] = {
-            "pipeline_id" if decision.together else "task_id": self.id,
+        result: models.SubmittedFields = {
             "status": "unchanged" if self.unchanged else "submitted",
             "message": f"{decision.word.capitalize()} {phrase} with ID: {self.id}",
         }
         if decision.together:
-            result["task_ids"] = [plan.id for plan in decision.plans]
-        return result
+            ids = [plan.id for plan in decision.plans]
+            return {"pipeline_id": self.id, **result, "task_ids": ids}
+        return {"task_id": self.id, **result}
 
 
 def apply(
@@ -128,19 +132,27 @@ def admit(session: Session, workloads: Sequence[Manifest]) -> None:
         by_task.setdefault(manifest.object["metadata"]["labels"][names.TASK_ID], manifest.object)
     for item in by_task.values():
         for template in registry.of(item).templates(item):
-            metadata = {
-                **template["metadata"],
-                "generateName": item["metadata"]["name"] + "-",
-                "namespace": item["metadata"]["namespace"],
-            }
-            spec = dict(template["spec"])
-            if str(spec.get("priorityClassName")).startswith(fair_share.PREFIX):
-                del spec["priorityClassName"]
-            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
             try:
-                objects.create(session, pod, dry_run=True)
+                check_pod(session, item, template)
             except Forbidden:
                 return
+
+
+def check_pod(
+    session: Session, workload: Json, template: Mapping[str, Any], owners: Sequence[Json] = ()
+) -> Json:
+    """Dry-run the creation of a pod, and return it as the API server and admission make it."""
+    metadata = {
+        **template["metadata"],
+        "generateName": workload["metadata"]["name"] + "-",
+        "namespace": workload["metadata"]["namespace"],
+        "ownerReferences": list(owners),
+    }
+    spec = dict(template["spec"])
+    if str(spec.get("priorityClassName")).startswith(fair_share.PREFIX):
+        del spec["priorityClassName"]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    return objects.create(session, pod, dry_run=True)
 
 
 @contextmanager

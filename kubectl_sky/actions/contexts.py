@@ -4,7 +4,7 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from kubectl_sky.actions import find, gpu_hours, identity
+from kubectl_sky.actions import find, gpu_hours, identity, pending
 from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.cluster import kubeconfig
 from kubectl_sky.cluster.connection import Connection
@@ -60,6 +60,7 @@ def _list_context(connection: Connection, query: TaskQuery) -> ContextTasks:
         namespace = None if query.all_namespaces else session.namespace
         scope = find.Scope(namespace, user)
         statuses, hours = gpu_hours.list_tasks(session, scope, with_hours=query.with_gpu_hours)
+        statuses = pending.explain_all(session, namespace, statuses)
     except ClusterError as error:
         return ContextTasks(context, error=str(error))
     session.close()

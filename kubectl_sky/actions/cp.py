@@ -2,7 +2,6 @@
 
 import os
 import re
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ from kubectl_sky.sync.archive import packed
 from kubectl_sky.sync.extract import extract
 
 _REMOTE = re.compile(r"(?P<task>[^:/\\.]+):(?P<path>.*)", re.DOTALL)
-_DRIVE = re.compile(r"[A-Za-z]:[\\/]")  # of Windows
 _NO_TAR, _NO_FOLDER, _NOT_FOUND = 97, 98, 99
 _RESOLVE_SECONDS = 60.0  # timeout to resolve a path
 _IDLE_SECONDS = 120.0  # seconds without a byte in either direction
@@ -61,8 +59,7 @@ class CopyPath:
 
 def parse_path(text: str) -> CopyPath:
     """Parse `FILE` or `TASK:PATH`; write a local name with a colon as `./a:b`."""
-    is_drive = sys.platform == "win32" and _DRIVE.match(text)
-    match = None if is_drive else _REMOTE.fullmatch(text)
+    match = _REMOTE.fullmatch(text)
     return CopyPath(match["task"], match["path"]) if match else CopyPath("", text)
 
 

@@ -5,8 +5,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -241,4 +239,4 @@ def _quoted(path: str) -> str:
 
 
 def _join(words: Sequence[str]) -> str:
-    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+    return shlex.join(words)

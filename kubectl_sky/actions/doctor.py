@@ -3,22 +3,25 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kubectl_sky import kinds, names
-from kubectl_sky.actions import listing
+from kubectl_sky.actions import evidence, listing
 from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed
 from kubectl_sky.kinds import Kind
-from kubectl_sky.observe import ownership, status
+from kubectl_sky.observe import ownership, volumes
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.rights import Right, role, served
 from kubectl_sky.observe.signals import Snapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import Verdict, judge
-from kubectl_sky.observe.volumes import default_class
 from kubectl_sky.workloads import registry
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 _WORKERS = 16
 _LOG_LINES = 20  # log lines that a verdict may quote
@@ -61,6 +64,9 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, .
         ),
     }
     reads |= {kind.kind: labelled(kind) for kind in (*registry.KINDS, *registry.COMPANION_KINDS)}
+    queue_kind = task.workload.queue_kind
+    if queue_kind:
+        reads[queue_kind.kind] = lambda: objects.list_all(session, queue_kind)
     with ThreadPoolExecutor(len(reads)) as pool:
         results = dict(zip(reads, pool.map(_list_if_allowed, reads.values()), strict=True))
     unread = tuple(kind for kind, items in results.items() if items is None)
@@ -74,7 +80,8 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, .
         items.get(kinds.PVC.kind, ()), items.get(kinds.POD.kind, ())
     )
     logs = _logs(session, current or task)
-    return Snapshot(task.id, namespace, items, logs, current), unread
+    deletions = _deletions(session, namespace, items[kinds.PVC.kind])
+    return Snapshot(task.id, namespace, items, logs, current, deletions), unread
 
 
 def _objects_of_task(
@@ -85,10 +92,11 @@ def _objects_of_task(
     pods, uids = objects_by_kind.get(kinds.POD.kind, ()), set(task.uids.values())
     jobs = listing.list_intermediate_jobs(session, task.namespace, workloads, pods)
     decided = ownership.decide(workloads, pods, jobs, uids)
-    owned = listing.explain_missing(session, task.namespace, decided).tasks
-    current = next((item for item in map(status.of, owned) if uids & {*item.uids.values()}), None)
+    owned = listing.explain_missing(session, task.namespace, decided)
+    statuses = evidence.folded(session, owned).tasks
+    current = next((item for item in statuses if uids & {*item.uids.values()}), None)
     owned_uids = {
-        pod["metadata"]["uid"] for owned_task in owned for pod in owned_task.all_pods
+        pod["metadata"]["uid"] for owned_task in owned.tasks for pod in owned_task.all_pods
     } | uids
     by_kind = {
         kind: tuple(
@@ -129,8 +137,17 @@ def _mounted_claims(claims: Iterable[Json], pods: Iterable[Json]) -> tuple[Json,
     return tuple(claim for claim in claims if claim["metadata"]["name"] in mounted)
 
 
+def _deletions(session: Session, namespace: str, claims: Sequence[Json]) -> dict[str, str]:
+    """Return what the PVCs that are being deleted wait for, by name."""
+    claims = [claim for claim in claims if volumes.is_terminating(claim)]
+    if not claims:
+        return {}
+    pods = _list_if_allowed(lambda: objects.list_all(session, kinds.POD, namespace)) or ()
+    return {claim["metadata"]["name"]: volumes.deletion(claim, pods) for claim in claims}
+
+
 def _logs(session: Session, task: TaskStatus) -> dict[int, tuple[str, ...]]:
-    """Return the last log lines of the nodes that failed first, by rank."""
+    """Return the last log lines of the nodes that failed first, by rank; kept ones without pods."""
     failed = [node for node in task.nodes if node.exit_code and node.pod]
     failed.sort(key=lambda node: (node.ended_at, node.index))
     core = CoreManager(session)
@@ -141,6 +158,9 @@ def _logs(session: Session, task: TaskStatus) -> dict[int, tuple[str, ...]]:
         except ClusterError:  # a log may be deleted or not started; the objects are enough
             continue
         logs[node.index] = tuple(line.decode(errors="replace") for line in lines)
+    kept = evidence.of_deleted_pods(session, task)
+    for death in kept.deaths[:_MAX_LOGS] if kept else ():
+        logs.setdefault(death.rank, death.lines[-_LOG_LINES:])
     return logs
 
 
@@ -155,6 +175,7 @@ class ClusterCheck:
     missing: tuple[Right, ...]
     storage: str | None  # the default StorageClass; empty: none, None: listing is forbidden
     cluster_nodes: int | None  # cluster nodes; None: listing is forbidden
+    enforces_owners: bool | None  # whether users create tasks only as themselves; None: unknown
     groups: tuple[str, ...]  # the API groups that are installed
 
     @property
@@ -162,15 +183,18 @@ class ClusterCheck:
         """Whether all required permissions are granted."""
         return all(right.optional for right in self.missing)
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.ClusterCheck":
         """Return the check as JSON values."""
         return {
+            "apiVersion": names.API_VERSION,
+            "kind": "ClusterCheck",
             "context": self.context,
             "server": self.server,
             "version": self.version,
             "namespace": self.namespace,
             "cluster_nodes": self.cluster_nodes,
             "default_storage_class": self.storage,
+            "enforces_owners": self.enforces_owners,
             "api_groups": list(self.groups),
             "missing_rights": [
                 {
@@ -197,6 +221,7 @@ def check_cluster(session: Session) -> ClusterCheck:
             _list_if_allowed, lambda: objects.list_all(session, kinds.STORAGE_CLASS)
         )
         nodes = pool.submit(_list_if_allowed, CoreManager(session).list_nodes)
+        owners = pool.submit(_enforces_owners, session)
         missing = tuple(right for right, may in zip(rights, allowed, strict=True) if not may)
         cluster_nodes, storage = nodes.result(), classes.result()
     return ClusterCheck(
@@ -205,10 +230,21 @@ def check_cluster(session: Session) -> ClusterCheck:
         namespace=session.namespace,
         version=str(version.result().get("gitVersion", "")),
         missing=missing,
-        storage=None if storage is None else default_class(storage),
+        storage=None if storage is None else volumes.default_class(storage),
         cluster_nodes=None if cluster_nodes is None else len(cluster_nodes),
+        enforces_owners=owners.result(),
         groups=groups,
     )
+
+
+def _enforces_owners(session: Session) -> bool | None:
+    """Return whether the policy of `users policy` is bound; None if the user may not read it."""
+    try:
+        return objects.exists(session, kinds.ADMISSION_POLICY_BINDING, names.OWNERS_POLICY)
+    except NotServed:
+        return False
+    except Forbidden:
+        return None
 
 
 def required_role(session: Session, extras: Collection[str] = ()) -> list[dict[str, object]]:

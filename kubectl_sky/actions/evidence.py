@@ -5,16 +5,18 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from kubectl_sky import names, settings
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Unreachable
-from kubectl_sky.observe import evidence
+from kubectl_sky.observe import evidence, status
 from kubectl_sky.observe.evidence import LINES, LOGS, Death, Evidence
-from kubectl_sky.observe.nodes import POD_DELETED
-from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.observe.nodes import POD_DELETED, State
+from kubectl_sky.observe.ownership import Ownership
+from kubectl_sky.observe.status import Folded, TaskStatus
 from kubectl_sky.private import Folder
 
 _MAX_FILES = 100  # maximum number of tasks with evidence
@@ -100,6 +102,29 @@ def of_task(
         return None
     stored = _read(_folder(environ), _file(session.server, task.namespace, task.id))
     return stored if stored and stored.of(task) else None
+
+
+def folded(session: Session, owned: Ownership, environ: Mapping[str, str] = os.environ) -> Folded:
+    """Compute the status of tasks, with the recorded causes of failed nodes without a pod.
+
+    Lists the records once, and reads those of such tasks only.
+    """
+    result = status.folded(owned)
+    if session.is_for_caller or not any(map(_has_lost_pod, result.tasks)):
+        return result
+    files = set(_folder(environ).names())
+
+    def restore(task: TaskStatus) -> TaskStatus:
+        if not _has_lost_pod(task) or _file(session.server, task.namespace, task.id) not in files:
+            return task
+        record = of_task(session, task, environ)
+        return evidence.restored(task, record) if record else task
+
+    return replace(result, tasks=list(map(restore, result.tasks)))
+
+
+def _has_lost_pod(task: TaskStatus) -> bool:
+    return any(node.state is State.FAILED and not node.pod for node in task.nodes)
 
 
 def of_deleted_pods(

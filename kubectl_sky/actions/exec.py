@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from threading import Event, Lock
 
 from kubectl_sky import kinds, names
+from kubectl_sky.actions.pod_check import require_same_program
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.exec import Pipes, Program
-from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import SkyError, UserError
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import NotFound, SkyError, UserError
 from kubectl_sky.observe.escapes import harmless
 from kubectl_sky.observe.logs import prefixed
 from kubectl_sky.observe.nodes import NodeStatus, State
@@ -38,13 +39,19 @@ exec "$@"
 
 @dataclass(frozen=True)
 class TaskEnvironment:
-    """A task with the known IP addresses of its pods, by pod name."""
+    """A task with its pods and the objects that create them, by name."""
 
+    session: Session
     task: TaskStatus
-    addresses: Mapping[str, str]
+    pods: Mapping[str, Json]
+    workloads: Mapping[str, Json]
 
     def program(self, node: NodeStatus, command: Sequence[str], container: str = "") -> Program:
-        """Return the program to run; the task's environment is set in its container only."""
+        """Return the program to run; the task's environment is set in its container only.
+
+        Raises ForeignPod for a pod that does not run the task.
+        """
+        self._check(node)
         target = container or names.CONTAINER
         args = list(command)
         if target == names.CONTAINER:
@@ -64,9 +71,19 @@ class TaskEnvironment:
         The addresses are empty until all nodes have one.
         """
         if self.task.workload.independent_nodes:
-            return self.addresses.get(node.pod, ""), str(node.index)
-        addresses = [self.addresses.get(peer.pod, "") for peer in self.task.nodes]
+            return self._address(node), str(node.index)
+        addresses = [self._address(peer) for peer in self.task.nodes]
         return "\n".join(addresses) if all(addresses) else "", ""
+
+    def _address(self, node: NodeStatus) -> str:
+        """Return the IP address of a node; empty if not known."""
+        return str(self.pods.get(node.pod, {}).get("status", {}).get("podIP") or "")
+
+    def _check(self, node: NodeStatus) -> None:
+        pod, workload = self.pods.get(node.pod), self.workloads.get(node.job)
+        if pod is None or workload is None:
+            raise NotFound(f"{node.name} of task {self.task.id} was deleted")
+        require_same_program(self.session, workload, pod)
 
 
 @dataclass(frozen=True)
@@ -87,11 +104,18 @@ class Output:
 
 
 def task_environment(session: Session, task: TaskStatus) -> TaskEnvironment:
-    """Look up the IP addresses of a task's nodes."""
-    selector = names.selector(task_id=task.id)
+    """Read the pods of a task and the objects that create them."""
+    selector, uids = names.selector(task_id=task.id), set(task.uids.values())
     pods = objects.list_all(session, kinds.POD, task.namespace, label_selector=selector)
-    addresses = {pod["metadata"]["name"]: pod.get("status", {}).get("podIP") for pod in pods}
-    return TaskEnvironment(task, {name: address for name, address in addresses.items() if address})
+    workloads = objects.list_all(
+        session, task.workload.kind, task.namespace, label_selector=selector
+    )
+    return TaskEnvironment(
+        session,
+        task,
+        {pod["metadata"]["name"]: pod for pod in pods},
+        {item["metadata"]["name"]: item for item in workloads if item["metadata"]["uid"] in uids},
+    )
 
 
 def node_of_rank(task: TaskStatus, rank: int) -> NodeStatus:

@@ -5,10 +5,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kubectl_sky import names
-from kubectl_sky.actions import listing
+from kubectl_sky.actions import evidence, listing
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import UnknownName, UserError
-from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.ownership import Ownership
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
@@ -39,20 +38,6 @@ def refuse_several(text: Reference, matches: Sequence[Target]) -> Sequence[Targe
         ids = ", ".join(match.id for match in matches[:8]) + (" …" if matches[8:] else "")
         raise UserError(f'"{text}" matches {len(matches)} tasks: {ids}', "use the full id")
     return matches
-
-
-def newest(note: Callable[[str], object]) -> Choose:
-    """Return a choice of the newest of several tasks, which it notes."""
-
-    def choose(text: Reference, matches: Sequence[Target]) -> Sequence[Target]:
-        first = matches[0]
-        if text is None:
-            note(f"last task: {first.id} ({first.name})")
-        elif len(matches) > 1:
-            note(f"{text}: newest of {len(matches)} ({first.id})")
-        return matches[:1]
-
-    return choose
 
 
 @dataclass(frozen=True)
@@ -96,10 +81,10 @@ def list_tasks(session: Session, scope: Scope) -> list[TaskStatus]:
     return _statuses(session, scope, {names.TASK: "true"} | scope.labels)
 
 
-def list_owned(session: Session, scope: Scope, shapes: Callable[[Kind], type]) -> Ownership:
-    """List the objects and pods of the tasks in a scope, with the fields of `shapes`."""
+def list_owned(session: Session, scope: Scope) -> Ownership:
+    """List the objects and pods of the tasks in a scope."""
     selector = names.selector_of({names.TASK: "true"} | scope.labels)
-    items, pods = listing.list_workloads_and_pods(session, scope.namespace, selector, shapes)
+    items, pods = listing.list_workloads_and_pods(session, scope.namespace, selector)
     owned = _owned(session, scope, scope.filter_owned(items), pods)
     for text in owned.ignored:
         scope.warn(text)
@@ -206,7 +191,9 @@ def _fetch(session: Session, scope: Scope, location: _Location) -> Target:
 
 
 def _statuses(session: Session, scope: Scope, labels: dict[str, str]) -> list[TaskStatus]:
-    folded = status.folded(_owned(session, scope, *_list_objects(session, scope, labels)))
+    folded = evidence.folded(
+        session, _owned(session, scope, *_list_objects(session, scope, labels))
+    )
     for text in folded.ignored:
         scope.warn(text)
     return folded.tasks
@@ -240,12 +227,13 @@ def _identify(session: Session, scope: Scope, text: Reference) -> list[_Location
         items = listing.list_workloads(session, scope.namespace, f"{label}={text}")
         location = _Location(label, str(text), "")
         if scope.filter_owned(items):
-            return [_locate_owned(scope, location, items)]
-        foreign = foreign or (items and _not_owned(location, items))
+            located = _locate_owned(scope, location, items)
+            if not _is_certain(session, scope, items):
+                _refuse_name(session, scope, located)
+            return [located]
+        foreign = foreign or _not_owned(location, items)
     selector = names.selector_of({names.TASK: "true"} | scope.labels)
-    tasks = status.tasks(
-        scope.filter_owned(listing.list_workloads(session, scope.namespace, selector)), []
-    )
+    tasks = _list_without_pods(session, scope, selector)
     try:
         matches = _matches(scope, text, tasks)
     except TaskNotFound as error:
@@ -258,6 +246,34 @@ def _identify(session: Session, scope: Scope, text: Reference) -> list[_Location
         )
         for match in matches
     ]
+
+
+def _is_certain(session: Session, scope: Scope, items: Sequence[Json]) -> bool:
+    """Return whether this machine submitted one of the objects with an id.
+
+    A server acts for users of other machines, so it has nothing to compare with.
+    """
+    submitted = any(item["metadata"].get("uid") in scope.known_uids for item in items)
+    return submitted or session.is_for_caller
+
+
+def _refuse_name(session: Session, scope: Scope, location: _Location) -> None:
+    """Raise UserError if an id is the name of other tasks: anybody can choose the id of a task."""
+    labels = {names.TASK: "true", names.TASK_NAME: names.label_value(location.id)} | scope.labels
+    named = _list_without_pods(session, scope, names.selector_of(labels))
+    others = [
+        task.id for task in named if location.id not in (task.id, task.member and task.member.id)
+    ]
+    if others:
+        raise UserError(
+            f'"{location.id}" is the id of a task, and the name of {len(others)} others',
+            f"name a task by its id: {', '.join(others[:8])}",
+        )
+
+
+def _list_without_pods(session: Session, scope: Scope, selector: str) -> list[TaskStatus]:
+    items = scope.filter_owned(listing.list_workloads(session, scope.namespace, selector))
+    return status.folded(ownership.decide(items, (), (), scope.known_uids)).tasks
 
 
 def _matches(scope: Scope, text: Reference, tasks: Sequence[TaskStatus]) -> Sequence[Target]:
@@ -287,12 +303,13 @@ def _locate_owned(scope: Scope, location: _Location, items: Sequence[Json]) -> _
     return replace(location, namespace=owned[0]["metadata"]["namespace"])
 
 
-def _not_owned(location: _Location, items: Sequence[Json]) -> UnknownName:
-    owner = status.tasks(items, [])[0].user
-    return UnknownName(
-        f"task {location.id} belongs to {owner}",
-        "add --all-users to include other users' tasks",
-    )
+def _not_owned(location: _Location, items: Sequence[Json]) -> UnknownName | None:
+    for task in status.tasks(items, []):
+        return UnknownName(
+            f"task {location.id} belongs to {task.user}",
+            "add --all-users to include other users' tasks",
+        )
+    return None
 
 
 def _not_found(text: Reference, scope: Scope) -> UserError:

@@ -19,18 +19,16 @@ from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision
 
 
-def follow(
-    session: Session, target: Target, request: LogRequest, ui: UI, *, leads: bool = True
-) -> None:
+def follow(session: Session, target: Target, request: LogRequest, ui: UI) -> None:
     """Print the logs until the task, or all tasks of a pipeline or group, have finished.
 
-    A client that `leads` a pipeline resumes each task when the one before it has succeeded. If one
-    fails, the remaining tasks are cancelled. Auxiliary tasks of a group are stopped when the others
-    finish. An interactive task is followed until its nodes are ready if the request says so. Ctrl-C
-    does not change the tasks. Raises TaskFailed, Interrupted, ClusterError.
+    If the request leads, each task of a pipeline is resumed when the one before it has succeeded.
+    If one fails, the remaining tasks are cancelled. Auxiliary tasks of a group are stopped when the
+    others finish. An interactive task is followed until its nodes are ready if the request says so.
+    Ctrl-C does not change the tasks. Raises TaskFailed, Interrupted, ClusterError.
     """
     try:
-        finished = _follow_to_end(session, target, request, ui, leads)
+        finished = _follow_to_end(session, target, request, ui)
         check_outcome(session, finished, _shown(request, ui))
     except KeyboardInterrupt:
         raise _interrupted(target) from None
@@ -74,9 +72,7 @@ def _access_hint(task_id: str) -> str:
     )
 
 
-def _follow_to_end(
-    session: Session, target: Target, request: LogRequest, ui: UI, leads: bool
-) -> Target:
+def _follow_to_end(session: Session, target: Target, request: LogRequest, ui: UI) -> Target:
     if isinstance(target, TaskStatus):
         return logs.follow(session, target, request, ui)
     if not target.first_member.parallel:
@@ -85,10 +81,10 @@ def _follow_to_end(
             ui.note(target.heading(task))
             return logs.follow(session, task, request, ui)
 
-        return follow_stages(session, target, PipelineClient(finish, ui.note, leads))
+        return follow_stages(session, target, PipelineClient(finish, ui.note, request.leads))
     pipeline.check_complete(target)
     ui.notes(map(target.heading, target.tasks))
-    stop_auxiliary = pipeline.AuxiliaryStopper(session, target, ui.note, leads=leads)
+    stop_auxiliary = pipeline.AuxiliaryStopper(session, target, ui.note, leads=request.leads)
     statuses = logs.follow_all(session, target.tasks, request, ui, stop_auxiliary)
     return pipeline.without_stopped(target, statuses)
 
@@ -194,6 +190,8 @@ def note_next_steps(
             f"{later} {verb} suspended: Kubernetes has no controller that resumes a stage when the"
             f" one before it has succeeded. To resume them, run: {command}"
         )
+    if stops_nodes:
+        note(f"if a node fails, the others go on; to stop them then, run: {command}")
     if auxiliary:
         note(
             f"{auxiliary} will keep running after the primary tasks: Kubernetes has no"

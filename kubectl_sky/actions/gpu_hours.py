@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from kubectl_sky import kinds
 from kubectl_sky.actions import evidence, find
 from kubectl_sky.actions.find import Scope
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import objects, shapes
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden
-from kubectl_sky.observe import gpu_hours, list_shapes, status
+from kubectl_sky.observe import gpu_hours, status
 from kubectl_sky.observe.gpu_hours import Span
 from kubectl_sky.observe.ownership import Ownership
 from kubectl_sky.observe.status import TaskStatus
@@ -43,8 +43,8 @@ def list_tasks(
     """
     if not with_hours:
         return find.list_tasks(session, scope), {}
-    owned = find.list_owned(session, scope, list_shapes.with_gpus)
-    return status.folded(owned).tasks, of_tasks(owned)
+    owned = find.list_owned(session, scope)
+    return evidence.folded(session, owned).tasks, of_tasks(owned)
 
 
 def of_tasks(owned: Ownership) -> Hours:
@@ -63,7 +63,7 @@ def counted(
     environ: Mapping[str, str] = os.environ,
 ) -> Counted:
     """Return the times after `since` of pods in a scope that exist or were recorded here."""
-    owned = find.list_owned(session, scope, list_shapes.with_gpus)
+    owned = find.list_owned(session, scope)
     existing = {pod["metadata"]["name"] for task in owned.tasks for pod in task.all_pods}
     records = [
         record
@@ -86,6 +86,6 @@ def _spans(owned: Ownership, cluster_nodes: Labels) -> Iterator[Span]:
 def _labels(session: Session) -> Labels:
     """Return the labels of the cluster nodes; empty without permission to list them."""
     with suppress(Forbidden):
-        items = objects.list_all(session, kinds.NODE, shape=list_shapes.PodOwner)
+        items = objects.list_all(session, kinds.NODE, shape=shapes.METADATA_ONLY)
         return {item["metadata"]["name"]: item["metadata"].get("labels") or {} for item in items}
     return {}

@@ -19,7 +19,7 @@ def needs_action(target: Target) -> bool:
 
     A node without an object may have been deleted, which has to be looked up.
     """
-    if any(task.incomplete or _has_surviving_nodes(task) for task in tasks_of(target)):
+    if any(task.incomplete or task.surviving_jobs for task in tasks_of(target)):
         return True
     if isinstance(target, TaskStatus):
         return False
@@ -33,7 +33,7 @@ def lead(session: Session, target: Target, now: datetime) -> float | None:
 
     Doing it twice is harmless. Raises SkyError.
     """
-    for task in filter(_has_surviving_nodes, tasks_of(target)):
+    for task in tasks_of(target):
         stop.stop_surviving_nodes(session, task)
     if isinstance(target, TaskStatus):
         return None
@@ -44,14 +44,6 @@ def lead(session: Session, target: Target, now: datetime) -> float | None:
     elif target.to_resume:
         pipelines.resume(session, target.to_resume)
     return None
-
-
-def _has_surviving_nodes(task: TaskStatus) -> bool:
-    """Return whether nodes still run, not yet stopped, after a failure that ends the task."""
-    failed, backend = task.first_failure, task.workload
-    if failed is None or backend.fail_fast or not backend.stopping(failed.name):
-        return False
-    return any(not (node.state.ended or node.stopped_for) for node in task.nodes)
 
 
 def _has_finished(group: PipelineStatus) -> bool:

@@ -9,7 +9,6 @@ from time import monotonic, sleep
 
 from kubectl_sky import names
 from kubectl_sky.cluster import leases
-from kubectl_sky.cluster.backoff import retry_unreachable
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotServed
 
@@ -30,7 +29,7 @@ def _is_live(session: Session, namespace: str, all_namespaces: bool) -> bool:
         lease = leases.get(session, namespace, names.controller_lease(CONTROLLER, all_namespaces))
     except (Forbidden, NotServed):
         return False
-    return lease is not None and lease.live
+    return lease is not None and lease.live(session.now())
 
 
 class Leadership:
@@ -51,8 +50,8 @@ class Leadership:
 
     def wait_for_controller(self, has_acted: Callable[[], bool]) -> bool:
         """Wait until the controller has acted; return False as soon as the client leads."""
-        while not retry_unreachable(self):
-            if retry_unreachable(has_acted):
+        while not self():
+            if has_acted():
                 return True
             sleep(_POLL_SECONDS)
         return False

@@ -1,15 +1,14 @@
 """List the workloads of tasks and their pods, with parallel requests per kind."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 
 from kubectl_sky import kinds, names
-from kubectl_sky.cluster import access, objects
+from kubectl_sky.cluster import access, objects, shapes
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed
 from kubectl_sky.kinds import Kind
-from kubectl_sky.observe import list_shapes, ownership
+from kubectl_sky.observe import ownership
 from kubectl_sky.observe.nodes import Object
 from kubectl_sky.observe.ownership import Missing, Ownership, TaskObjects
 from kubectl_sky.workloads import registry
@@ -18,14 +17,11 @@ MAX_LABEL_VALUES = 100  # maximum number of values in a label selector
 
 
 def list_workloads_and_pods(
-    session: Session,
-    namespace: str | None,
-    selector: str,
-    shapes: Callable[[Kind], type] = list_shapes.shape,
+    session: Session, namespace: str | None, selector: str
 ) -> tuple[list[Json], list[Json]]:
-    """List workloads and pods in parallel; `shapes` has the fields to decode of each kind."""
+    """List workloads and pods in parallel, with only the fields that are read."""
     *workload_lists, pods = _list_kinds(
-        session, (*registry.KINDS, kinds.POD), namespace, selector, shapes
+        session, (*registry.KINDS, kinds.POD), namespace, selector, trimmed=True
     )
     return [item for items in workload_lists for item in items], pods
 
@@ -50,7 +46,8 @@ def _list_kinds(
     kinds_to_list: Iterable[Kind],
     namespace: str | None,
     selector: str,
-    shapes: Callable[[Kind], type | None] = lambda kind: None,
+    *,
+    trimmed: bool = False,
 ) -> list[list[Json]]:
     """List several kinds in parallel, and check at the same time which are installed.
 
@@ -62,9 +59,8 @@ def _list_kinds(
         if optional and not access.may_serve(session, kind):
             return []
         try:
-            return objects.list_all(
-                session, kind, namespace, label_selector=selector, shape=shapes(kind)
-            )
+            shape = shapes.of(kind) if trimmed else None
+            return objects.list_all(session, kind, namespace, label_selector=selector, shape=shape)
         except (NotServed, Forbidden):
             if not optional:
                 raise
@@ -87,11 +83,11 @@ def explain_missing(session: Session, namespace: str | None, owned: Ownership) -
     selector = f"{names.TASK}=true" if pipeline else _task_id_selector(lacking)
     try:
         services = objects.list_all(
-            session, kinds.SERVICE, namespace, label_selector=selector, shape=list_shapes.PodOwner
+            session, kinds.SERVICE, namespace, label_selector=selector, shape=shapes.METADATA_ONLY
         )
     except Forbidden:
         return owned
-    decided = ownership.explained(owned, services, datetime.now(UTC))
+    decided = ownership.explained(owned, services, session.now())
     deleted = [task for task in decided.tasks if task.missing is Missing.DELETED]
     if not deleted:
         return decided
@@ -131,6 +127,6 @@ def list_intermediate_jobs(
             kinds.JOB,
             namespace,
             label_selector=f"{label}{values}",
-            shape=list_shapes.PodOwner,
+            shape=shapes.METADATA_ONLY,
         )
     return jobs

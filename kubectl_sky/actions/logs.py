@@ -3,7 +3,6 @@
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from queue import Queue
 from threading import Event, Thread
 
@@ -13,7 +12,6 @@ from kubectl_sky.actions.leadership import Leadership
 from kubectl_sky.actions.pending import StartReporter
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.actions.watch import watch_task
-from kubectl_sky.cluster.backoff import retry_unreachable
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import (
     MAX_STREAMS,
@@ -38,7 +36,10 @@ OnUpdate = Callable[[Sequence[TaskStatus]], Collection[str]]
 
 @dataclass(frozen=True)
 class LogRequest:
-    """The nodes and log lines to read.
+    """The nodes and log lines to read, and whether this client leads the task.
+
+    A client that `leads` stops the remaining nodes of a task when one fails, resumes the stages of
+    a pipeline and stops auxiliary tasks, unless a controller does. Others change nothing.
 
     `start_timeout` is that of the first node in seconds. At most `max_streams` logs are read in
     parallel; the remaining ones follow. `until_ready` ends the logs of an interactive task when all
@@ -54,6 +55,7 @@ class LogRequest:
     until_ready: bool = False
     stop: Event = field(default_factory=Event)
     shown: dict[str, str] = field(default_factory=dict)
+    leads: bool = False
 
     def wants(self, node: NodeStatus) -> bool:
         """Return whether the log of a node is requested."""
@@ -266,7 +268,7 @@ class TaskFollower:
         if self.error:
             raise self.error
         task = self.latest
-        if not task.over:  # a bug; it must not look like success
+        if not task.finished:  # a bug; it must not look like success
             raise SkyError(
                 f"stopped following task {task.id} before it finished",
                 f"see `kubectl sky status {task.id}`",
@@ -290,17 +292,21 @@ class TaskFollower:
         """Yield the log of each node as it starts, until the task has finished."""
         current = self.latest
         try:
-            leads = Leadership(self.session, self.latest.namespace)
+            patient = self.session.patient(self.stop)
+            leads = Leadership(patient, self.latest.namespace)
             for snapshot in watch_task(self.session, self.latest, self.stop):
                 if snapshot:
                     self.latest = current = snapshot.task
                     self._report_terminated(snapshot.pods)
-                if snapshot or leads.is_with_controller:  # which may stop meanwhile
-                    stop_nodes = partial(stop.stop_surviving_nodes, self.session, current, leads)
-                    self.stopping = self.stopping or retry_unreachable(stop_nodes, self.stop)
+                self.stopping = self.stopping or current.stopping
+                # the controller may stop meanwhile
+                if self.request.leads and (snapshot or leads.is_with_controller):
+                    self.stopping = self.stopping or stop.stop_surviving_nodes(
+                        patient, current, leads
+                    )
                 if snapshot:
                     yield from self._started()
-                    if self.latest.over:
+                    if self.latest.finished:
                         return
                 self._note_failures()
                 self.latest = self.start.update(current)

@@ -6,14 +6,18 @@ import json
 import urllib.request
 from collections.abc import Iterable
 from threading import Thread
+from typing import TYPE_CHECKING
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
-from kubectl_sky import __version__, documents
+from kubectl_sky import __version__, names
 from kubectl_sky.actions import find
 from kubectl_sky.actions.find import Target
 from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.nodes import State
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 _SECONDS = 10.0  # time limit, from name resolution to the status of the answer
 
@@ -38,7 +42,7 @@ def check(url: str) -> None:
         raise ValueError("a URL with a user or password is not supported")
 
 
-def finished(targets: Iterable[Target]) -> dict[str, object]:
+def finished(targets: Iterable[Target]) -> "models.Notification":
     """Return the document about finished tasks and pipelines."""
     targets = list(targets)
     completed = all(target.state is State.COMPLETED for target in targets)
@@ -63,17 +67,22 @@ def finished(targets: Iterable[Target]) -> dict[str, object]:
     )
 
 
-def stopped(message: str) -> dict[str, object]:
+def stopped(message: str) -> "models.Notification":
     """Return the document about a wait that ended because a task was stopped."""
     return _document(State.FAILED, message, [])
 
 
-def _document(state: State, text: str, tasks: documents.Rows) -> dict[str, object]:
-    fields = {"status": str(state), "text": plain(text), "tasks": tasks}
-    return documents.document("Notification", fields)
+def _document(state: State, text: str, tasks: list["models.NotifiedTask"]) -> "models.Notification":
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": "Notification",
+        "status": str(state),
+        "text": plain(text),
+        "tasks": tasks,
+    }
 
 
-def send(url: str, document: dict[str, object]) -> str:
+def send(url: str, document: "models.Notification") -> str:
     """POST a document; return why it failed, or an empty text. Redirects are not followed."""
     host = urlsplit(url).hostname
     request = urllib.request.Request(

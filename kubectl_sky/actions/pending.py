@@ -1,11 +1,15 @@
 """Explain why nodes are pending, from Kueue, gang schedulers and events, and report it."""
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from time import monotonic
 
 from kubectl_sky import kinds, names
+from kubectl_sky.actions import watch
+from kubectl_sky.actions.find import Scope
 from kubectl_sky.actions.ui import UI, Waiting
+from kubectl_sky.actions.watch import TaskUpdate
 from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
@@ -16,6 +20,9 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import NORMAL_REASONS, Stage
 from kubectl_sky.workloads.workload import QUEUED
 
+_Warnings = Mapping[tuple[str, str], Json]  # events by namespace and name of their object
+
+_FIRST_LOOK = 1.0  # seconds until the first look at why nodes do not start
 _LOOK_INTERVAL = 3.0  # seconds between looks at why nodes do not start
 _DIAGNOSIS_INTERVAL = 60.0  # seconds until the cause is looked for again
 _USUAL_START_SECONDS = 2.0  # seconds that a start may take before a line is written
@@ -29,14 +36,64 @@ def explain_pending(session: Session, task: TaskStatus) -> TaskStatus:
     node is queued. Without permission to read them, no reasons are added.
     """
     task = _explain_gang(session, _explain_queue(session, task))
-    if not any(_has_no_reason(node) for node in task.nodes):
+    if not any(map(_has_no_reason, task.nodes)):
         return task
+    return _with_warnings(task, _list_warnings(session, task.namespace))
+
+
+def explain_all(
+    session: Session, namespace: str | None, tasks: Sequence[TaskStatus]
+) -> list[TaskStatus]:
+    """Return listed tasks with the latest warning about each pending node without a reason.
+
+    Lists the warning events of the namespace (None: all) once, and only if there is such a node.
+    """
+    if not _lack_reasons(tasks):
+        return list(tasks)
+    warnings = _list_warnings(session, namespace)
+    return [_with_warnings(task, warnings) for task in tasks]
+
+
+def watch_explained(session: Session, scope: Scope) -> Iterator[TaskUpdate | None]:
+    """Yield the tasks of a scope as `explain_all` does, after changes; None when idle."""
+    latest: TaskUpdate | None = None
+    tasks: list[TaskStatus] = []
+    warnings: _Warnings = {}
+    next_look = monotonic() + _FIRST_LOOK
+    for update in watch.watch_owned(session, scope):
+        latest = update or latest
+        looks = latest and monotonic() >= next_look and _lack_reasons(latest.tasks)
+        if looks:
+            next_look = monotonic() + _LOOK_INTERVAL
+            with suppress(Unreachable):  # the watch retries an unreachable server
+                warnings = _list_warnings(session, scope.namespace)
+        if latest is None or not (update or looks):
+            yield None
+            continue
+        before, tasks = tasks, [_with_warnings(task, warnings) for task in latest.tasks]
+        yield replace(latest, tasks=tasks) if update or tasks != before else None
+
+
+def _lack_reasons(tasks: Iterable[TaskStatus]) -> bool:
+    """Return whether nodes have no reason and do not just wait for their turn in an array."""
+    return any(
+        _has_no_reason(node)
+        for task in tasks
+        if task.state is State.PENDING or not task.workload.independent_nodes
+        for node in task.nodes
+    )
+
+
+def _list_warnings(session: Session, namespace: str | None) -> _Warnings:
+    """List the latest warning event about each object; none without permission."""
     try:
-        events = CoreManager(session).list_events(task.namespace, field_selector="type=Warning")
+        events = CoreManager(session).list_events(namespace, field_selector="type=Warning")
     except Forbidden:
-        return task
-    latest_events = {event["involvedObject"].get("name"): event for event in events}
-    return replace(task, nodes=tuple(_with_event(task, node, latest_events) for node in task.nodes))
+        return {}
+    return {
+        (event["metadata"].get("namespace", ""), event["involvedObject"].get("name", "")): event
+        for event in events
+    }
 
 
 def _explain_queue(session: Session, task: TaskStatus) -> TaskStatus:
@@ -88,9 +145,20 @@ def _has_no_reason(node: NodeStatus) -> bool:
     return node.state is State.PENDING and node.reason in NORMAL_REASONS
 
 
-def _with_event(task: TaskStatus, node: NodeStatus, latest_events: dict[str, Json]) -> NodeStatus:
-    event = latest_events.get(node.pod or task.workload.pod_owner_name(node.job))
+def _with_warnings(task: TaskStatus, warnings: _Warnings) -> TaskStatus:
+    if not any(map(_has_no_reason, task.nodes)):
+        return task
+    return replace(task, nodes=tuple(_with_warning(task, node, warnings) for node in task.nodes))
+
+
+def _with_warning(task: TaskStatus, node: NodeStatus, warnings: _Warnings) -> NodeStatus:
+    """Return a node without a reason with the warning about its pod, or the owner of its pods."""
+    name = node.pod or task.workload.pod_owner_name(node.job)
+    event = warnings.get((task.namespace, name))
     if not event or not _has_no_reason(node):
+        return node
+    uid = event["involvedObject"].get("uid")
+    if uid and uid != task.uids.get(name, uid):  # of a deleted object of this name
         return node
     return replace(node, reason=event.get("reason", ""), message=event.get("message", ""))
 
@@ -111,7 +179,7 @@ class StartReporter:
         self._suffix = suffix
         self._begun_at = monotonic()
         self._started_at = self._begun_at  # when the time limit began
-        self._next_look = self._begun_at + 1
+        self._next_look = self._begun_at + _FIRST_LOOK
         self._quiet_until = self._begun_at + _USUAL_START_SECONDS
         self._explained: dict[NodeStatus, NodeStatus] = {}
         self._blocked: frozenset[tuple[str, str]] = frozenset()
@@ -216,6 +284,8 @@ class WaitReporter(StartReporter):
         return task
 
     def _stage_of(self, task: TaskStatus) -> Stage | None:
+        if task.awaits_files:
+            return Stage(f"{task.name}: {task.note}", normal=False)
         running = Stage(waiting.progress(task), normal=True) if self._ui.live else None
         return super()._stage_of(task) or running
 

@@ -8,7 +8,6 @@ The tasks of a group start at once. Only its auxiliary tasks are stopped when th
 finished.
 """
 
-import concurrent.futures
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -23,7 +22,6 @@ from kubectl_sky.actions.leadership import Leadership
 from kubectl_sky.actions.pending import WaitReporter
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.backoff import retry_unreachable
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import NotFound, SkyError, TaskFailed
 from kubectl_sky.observe.nodes import State
@@ -54,12 +52,13 @@ def follow_stages(
 
     Raises TaskFailed when a task is stopped meanwhile.
     """
+    session = session.patient()
     tasks, leads = list(pipeline.tasks), Leadership(session, pipeline.namespace)
     for index in range(pipeline.first_member.stages):
         task = _task_of_stage(pipeline, index + 1)
         if task.suspended and client.leads:
             if not leads.wait_for_controller(partial(_is_resumed, session, task)):
-                retry_unreachable(partial(resume, session, task))
+                resume(session, task)
         elif task.suspended:
             client.note(
                 f"{pipeline.heading(task)}, is suspended: the client that follows {pipeline.word}"
@@ -70,7 +69,7 @@ def follow_stages(
             if client.leads:
                 later = tasks[index + 1 :]
                 if not leads.wait_for_controller(partial(_are_deleted, session, later)):
-                    retry_unreachable(partial(stop.stop, session, later))
+                    stop.stop(session, later)
                 tasks = tasks[: index + 1]
             break
     return replace(pipeline, tasks=tuple(tasks))
@@ -87,8 +86,7 @@ def _are_deleted(session: Session, tasks: Sequence[TaskStatus]) -> bool:
 
 def _has_stopped_nodes(session: Session, task: TaskStatus) -> bool:
     current = find.refetch(session, task)
-    nodes = current.nodes if current else ()
-    return all(node.state.ended or node.stopped_for for node in nodes)
+    return current is None or not current.surviving_jobs
 
 
 def wait_for_all(
@@ -98,7 +96,10 @@ def wait_for_all(
     ui: UI,
     leads: bool = False,
 ) -> list[Target]:
-    """Wait for all tasks and pipelines at once. Raises SkyError after `timeout` seconds."""
+    """Wait for all tasks and pipelines at once. Raises SkyError after `timeout` seconds.
+
+    A client that `leads` continues pipelines, and stops the remaining nodes of a failed task.
+    """
     since, ended = monotonic(), Event()
     deadline = None if timeout is None else since + timeout
 
@@ -110,8 +111,10 @@ def wait_for_all(
             finished = watch.wait_until_finished(session, task, deadline, reporter.update, ended)
         finally:
             reporter.end(task)
-        if not finished.over and _stop_surviving_nodes(session, finished):
-            ui.note(f"{finished.name}: {finished.note}; the other nodes are being stopped")
+        if finished.surviving_jobs:
+            stopping = leads and _stop_surviving_nodes(session, finished)
+            others = "are being stopped" if stopping else f"go on; {_stop_hint(finished)}"
+            ui.note(f"{finished.name}: {finished.note}; the other nodes {others}")
         return finished
 
     client = PipelineClient(wait_for_task, ui.note, leads)
@@ -145,22 +148,21 @@ def _at_once(wait: Callable[[T], R], items: Sequence[T]) -> list[R]:
     for item, future in zip(items, futures, strict=True):
         Thread(target=run, args=(item, future), name="wait", daemon=True).start()
     for future in futures:
-        while not future.done():  # on Windows, Ctrl-C interrupts only waits that end
-            concurrent.futures.wait([future], _POLL_INTERVAL)
         future.result()
     return [future.result() for future in futures]
 
 
 def _stop_surviving_nodes(session: Session, task: TaskStatus) -> bool:
     """Stop the remaining nodes, or wait until the controller does; return whether they stop."""
+    session = session.patient()
     leads = Leadership(session, task.namespace)
-    if retry_unreachable(partial(stop.stop_surviving_nodes, session, task, leads)):
+    if stop.stop_surviving_nodes(session, task, leads):
         return True
     if not leads.is_with_controller:
         return False
     if leads.wait_for_controller(partial(_has_stopped_nodes, session, task)):
         return True
-    return retry_unreachable(partial(stop.stop_surviving_nodes, session, task))
+    return stop.stop_surviving_nodes(session, task)
 
 
 def _wait_for_pipeline(
@@ -170,6 +172,10 @@ def _wait_for_pipeline(
         return follow_stages(session, pipeline, client)
     stop_auxiliary = AuxiliaryStopper(session, pipeline, client.note, leads=client.leads)
     return wait_for_group(session, pipeline, client.follow, stop_auxiliary, deadline)
+
+
+def _stop_hint(task: TaskStatus) -> str:
+    return f"`kubectl sky wait {_submitted_id(task)} --continue` stops them"
 
 
 def _submitted_id(task: TaskStatus) -> str:
@@ -217,11 +223,11 @@ class AuxiliaryStopper:
     def __init__(
         self, session: Session, pipeline: PipelineStatus, note: Note, *, leads: bool
     ) -> None:
-        self.session = session
+        self.session = session.patient()
         self.pipeline = pipeline
         self.note = note
         self.leads = leads
-        self._client_leads = Leadership(session, pipeline.namespace)
+        self._client_leads = Leadership(self.session, pipeline.namespace)
         self.primaries_ended_at: float | None = None
         self.stopped: set[str] = set()
 
@@ -234,10 +240,10 @@ class AuxiliaryStopper:
             self.primaries_ended_at = monotonic()
         remaining = current.remaining_delays(monotonic() - self.primaries_ended_at)
         due = [task for task, delay in remaining if not delay and task.id not in self.stopped]
-        for task in due if self.leads and due and retry_unreachable(self._client_leads) else ():
+        for task in due if self.leads and due and self._client_leads() else ():
             self.stopped.add(task.id)
             self.note(f"{task.name}: stopped, because the primary tasks have finished")
-            retry_unreachable(partial(stop.stop, self.session, [task]))
+            stop.stop(self.session, [task])
         return [task.id for task, _ in remaining]
 
 
@@ -254,6 +260,7 @@ def wait_for_group(
     the deadline, which is on the monotonic clock.
     """
     check_complete(pipeline)
+    session = session.patient()
 
     def wait(task: TaskStatus) -> TaskStatus:
         return task if pipeline.auxiliary(task) else wait_for_task(task)
@@ -293,7 +300,7 @@ def _refetch_auxiliary(
     """
     if task.state.ended or not pipeline.auxiliary(task):
         return task
-    return retry_unreachable(partial(find.refetch, session, task))
+    return find.refetch(session, task)
 
 
 def without_stopped(pipeline: PipelineStatus, tasks: Sequence[TaskStatus]) -> PipelineStatus:

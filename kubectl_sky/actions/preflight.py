@@ -10,20 +10,20 @@ from kubectl_sky import kinds, names
 from kubectl_sky.actions import listing
 from kubectl_sky.actions.stop import AUXILIARY
 from kubectl_sky.actions.taskfile import TaskFile
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Forbidden, NameTaken, NotFound, NotServed, UserError
+from kubectl_sky.errors import Forbidden, NameTaken, NotFound, NotServed, Refused, UserError
 from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import status
 from kubectl_sky.observe.difference import foreign_fields
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.observe.volumes import DEFAULT_CLASS, default_class
-from kubectl_sky.plan import environment, resource_quota
+from kubectl_sky.plan import environment, queue_quota, resource_quota
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifest, Manifests
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision
-from kubectl_sky.workloads.demand import demand
+from kubectl_sky.workloads.demand import demand, pods
 
 Guard = Callable[[], AbstractContextManager[object]]
 
@@ -108,7 +108,7 @@ def _check_quotas(
     *,
     is_new: bool = True,
 ) -> None:
-    """Refuse tasks that exceed a ResourceQuota or LimitRange of the namespace.
+    """Refuse tasks that exceed a ResourceQuota or LimitRange, or the quota of their Kueue queue.
 
     Skipped without permission to list them. Raises Refused.
     """
@@ -118,6 +118,7 @@ def _check_quotas(
             lambda kind: _list_if_allowed(session, kind, namespace),
             (kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE),
         )
+    _check_kueue_quotas(session, namespace, manifests, limit_ranges or ())
     if not quotas and not limit_ranges:
         return  # none, or the user may not list them
     others = [manifest.object for manifest in manifests.auxiliary] + [
@@ -133,6 +134,43 @@ def _list_if_allowed(session: Session, kind: Kind, namespace: str) -> list[Json]
     with suppress(Forbidden):
         return objects.list_all(session, kind, namespace)
     return None
+
+
+def _check_kueue_quotas(
+    session: Session, namespace: str, manifests: Manifests, limit_ranges: Sequence[Json]
+) -> None:
+    """Refuse workloads that their Kueue queue could never admit. Raises Refused."""
+    workloads = [manifest.object for manifest in manifests.workload]
+    queued = [(item, queue) for item in workloads if (queue := _kueue_queue(item))]
+    if not queued:
+        return
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            local_queues, cluster_queues = pool.map(
+                lambda query: access.list_kueue(session, *query),
+                ((kinds.LOCAL_QUEUE, namespace), (kinds.CLUSTER_QUEUE, None)),
+            )
+    except (Forbidden, NotServed):
+        return
+    by_name = {item["metadata"]["name"]: item for item in cluster_queues}
+    quotas = {
+        item["metadata"]["name"]: by_name.get(item["spec"].get("clusterQueue"), {})
+        for item in local_queues
+    }
+    lines = [
+        f'queue "{queue}" can never admit the task: {line}'
+        for item, queue in queued
+        for line in queue_quota.exceeded(pods(item), quotas.get(queue, {}), limit_ranges)
+    ]
+    if lines:
+        hint = f"see `kubectl sky queues status {queued[0][1]}`; request less, or use another queue"
+        raise Refused("\n".join(dict.fromkeys(lines)), hint)
+
+
+def _kueue_queue(item: Json) -> str:
+    """Return the queue of a workload, or the one it gets when it is resumed; empty for none."""
+    labels, annotations = (item["metadata"].get(part) or {} for part in ("labels", "annotations"))
+    return str(labels.get(names.QUEUE) or annotations.get(names.LATER_QUEUE) or "")
 
 
 def _check_queues(session: Session, plans: Sequence[Plan]) -> None:
@@ -160,10 +198,9 @@ def _check_queues(session: Session, plans: Sequence[Plan]) -> None:
             raise UserError(f'Volcano queue "{name}" is {states[name].lower()}', hint)
 
 
-def _queue_state(queue: dict[str, object]) -> str:
+def _queue_state(queue: Json) -> str:
     """Return the state of a queue; a queue without status counts as open."""
-    queue_status = queue.get("status")
-    return str((queue_status.get("state") if isinstance(queue_status, dict) else None) or "Open")
+    return queue.get("status", {}).get("state") or "Open"
 
 
 def storage_class_notes(session: Session, requested: Iterable[str | None]) -> tuple[str, ...]:

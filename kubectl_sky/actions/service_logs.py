@@ -6,7 +6,6 @@ from threading import Event, Thread
 from kubectl_sky import names
 from kubectl_sky.actions import serve
 from kubectl_sky.actions.ui import UI
-from kubectl_sky.cluster.backoff import retry_unreachable
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.streams import Batch, Following, LogOptions, LogSource
 from kubectl_sky.errors import UserError
@@ -49,7 +48,7 @@ class _Replicas:
         self._deployment = deployment
         self._name = deployment["metadata"]["name"]
         self._follow = follow
-        pods = self._read()
+        pods = self._read(session)
         if replica is not None and replica >= len(pods):
             hint = f"see `kubectl sky serve status {self._name}`"
             raise UserError(f'replica {replica} of service "{self._name}" not found', hint)
@@ -74,7 +73,7 @@ class _Replicas:
                 yield LogSource(pod["metadata"]["namespace"], name, names.CONTAINER, number)
             if not self._follow or self.stop.wait(_POLL_SECONDS):
                 return
-            pods = retry_unreachable(self._read, self.stop)
+            pods = self._read(self._session.patient(self.stop))
             self._pods = [
                 pod for pod in pods if self._later or pod["metadata"]["name"] in self._numbers
             ]
@@ -86,8 +85,8 @@ class _Replicas:
         prefix = "" if self._single else title
         return Origin(self._name, rank, title, batch.source.pod, prefix)
 
-    def _read(self) -> list[Json]:
-        return [dict(pod) for pod in serve.pods(self._session, self._deployment)]
+    def _read(self, session: Session) -> list[Json]:
+        return [dict(pod) for pod in serve.pods(session, self._deployment)]
 
 
 def _has_started(pod: Json) -> bool:

@@ -123,15 +123,10 @@ def stop_surviving_nodes(
     Sends nothing if the backend does this in the cluster, if a controller `leads` instead, or if
     the user is not allowed to change the task.
     """
-    failed, backend = task.first_failure, task.workload
-    if failed is None or backend.fail_fast or task.over:
-        return failed is not None and backend.fail_fast
+    failed, backend, jobs = task.first_failure, task.workload, task.surviving_jobs
+    if failed is None or not jobs or not leads():
+        return task.stopping
     body = backend.stopping(failed.name)
-    jobs = dict.fromkeys(
-        node.job for node in task.nodes if not (node.state.ended or node.stopped_for)
-    )
-    if not (body and jobs and leads()):
-        return bool(body and not jobs)
 
     def stop_node(name: str) -> None:
         with suppress(NotFound):
@@ -169,7 +164,7 @@ def delete_orphans(session: Session, items: Sequence[Json]) -> None:
 
 
 def _is_runtime(item: Json) -> bool:
-    """Return whether an object has the scripts that all tasks of a namespace may need."""
+    """Return whether an object has scripts that the tasks of a namespace may need."""
     return names.RUNTIME in item["metadata"]["labels"]
 
 

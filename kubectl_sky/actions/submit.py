@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from kubectl_sky.actions import contexts, gather, preflight, taskfile, upload
+from kubectl_sky.actions import contexts, gather, preflight, submissions, taskfile, upload
 from kubectl_sky.actions.apply import Submitted, apply
 from kubectl_sky.actions.follow import follow, follow_tasks, note_next_steps
 from kubectl_sky.actions.logs import LogRequest
@@ -216,6 +216,7 @@ def prepare_all(
 
 def _send(file: Prepared, ui: UI) -> Submitted:
     submitted = replace(apply(file.session, file.decision, file.existing, ui), file=file.path)
+    submissions.remember(file.session, submitted.target, ui)
     if ui.live:
         ui.notes(text for text in file.session.warnings if text.startswith(_PRACTICE))
     ui.submitted(submitted)
@@ -266,7 +267,9 @@ def _check_followable(files: Sequence[Prepared]) -> None:
 
 def _follow(sent: Sequence[_Sent], ui: UI, *, several: bool) -> None:
     timeout = max(item.file.start_timeout for item in sent)
-    request = LogRequest(LogOptions(follow=True), start_timeout=timeout, until_ready=True)
+    request = LogRequest(
+        LogOptions(follow=True), start_timeout=timeout, until_ready=True, leads=True
+    )
     targets = [item.submitted.target for item in sent]
     session = sent[0].file.session
     with ExitStack() as stack:

@@ -1,13 +1,18 @@
 """The Kubernetes events of a task: of its workloads and its pods."""
 
+from typing import TYPE_CHECKING
+
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.observe.status import TaskStatus
 
+if TYPE_CHECKING:
+    from kubectl_sky import models
+
 _MAX_EVENTS = 500
 
 
-def list_events(session: Session, task: TaskStatus) -> list[dict[str, object]]:
+def list_events(session: Session, task: TaskStatus) -> list["models.ClusterEvent"]:
     """Return the events of a task's objects as JSON values, newest first."""
     jobs = {node.job for node in task.nodes}
     pods = {node.pod for node in task.nodes if node.pod}
@@ -21,7 +26,7 @@ def list_events(session: Session, task: TaskStatus) -> list[dict[str, object]]:
     return [_as_json(event) for event in reversed(own[-_MAX_EVENTS:])]
 
 
-def _as_json(event: Json) -> dict[str, object]:
+def _as_json(event: Json) -> "models.ClusterEvent":
     about = event["involvedObject"]
     times = (event.get("lastTimestamp"), event.get("eventTime"), event.get("firstTimestamp"))
     return {

@@ -3,7 +3,6 @@
 import secrets
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -31,7 +30,7 @@ from kubectl_sky.spec.pipeline import pipeline_of
 from kubectl_sky.spec.secret import without_kept
 from kubectl_sky.spec.task import Task, task_of, with_dev, with_service
 from kubectl_sky.sync.archive import Limits
-from kubectl_sky.sync.archive_cache import NO_CACHE, Cache
+from kubectl_sky.sync.archive_cache import Cache
 from kubectl_sky.workloads.arrays import Array
 from kubectl_sky.workloads.decide import AUTO, TaskEntry
 
@@ -294,10 +293,8 @@ def pack_files(entries: Sequence[TaskEntry], packer: Packer) -> tuple[TaskEntry,
 
 
 def cache(environ: Mapping[str, str]) -> Cache:
-    """Return the cache of local files; empty for a user without a home directory."""
-    with suppress(RuntimeError):
-        return Cache(Folder(cache_folder(environ), "files"))
-    return NO_CACHE
+    """Return the cache of local files."""
+    return Cache(Folder(cache_folder(environ), "files"))
 
 
 def _settings(overrides: Overrides, environ: Mapping[str, str]) -> Settings:

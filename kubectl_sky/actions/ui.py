@@ -9,6 +9,7 @@ from kubectl_sky.errors import Problem
 from kubectl_sky.observe.logs import Origin
 
 if TYPE_CHECKING:
+    from kubectl_sky import models
     from kubectl_sky.actions.apply import Submitted
     from kubectl_sky.render.manifests import Manifests
     from kubectl_sky.spec.dangers import Danger
@@ -107,7 +108,7 @@ class Collected(UI):
         """Keep the result of a submit."""
         self.result = submitted
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.Report":
         """Return the notes, warnings and dangers as JSON values."""
         return {
             "notes": self.notes_,

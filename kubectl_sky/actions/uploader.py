@@ -9,24 +9,26 @@ from math import inf
 from threading import Event, Lock
 from time import monotonic
 
-from kubectl_sky import names
+from kubectl_sky import kinds, names
 from kubectl_sky.actions import find, packing
 from kubectl_sky.actions.apply import Submitted
 from kubectl_sky.actions.pending import StartReporter
+from kubectl_sky.actions.pod_check import require_same_program
 from kubectl_sky.actions.stop import stop
 from kubectl_sky.actions.ui import UI, Advance
-from kubectl_sky.cluster.backoff import retry_unreachable
+from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.exec import Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
     ClusterError,
     Forbidden,
+    ForeignPod,
     NotFound,
     SkyError,
     UserError,
 )
 from kubectl_sky.facts import Archive
-from kubectl_sky.observe.nodes import NodeStatus, State
+from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.sync import delivery
@@ -36,6 +38,9 @@ from kubectl_sky.sync.delivery import Copy, Outcome
 _INTERVAL = 0.3  # seconds between checks of the pods
 _NOTE_AFTER = 10.0  # seconds without a pod to send to, until a note is written
 _MAX_PARALLEL = 32
+_HEARTBEAT_INTERVAL = 60.0  # seconds; the shortest upload_timeout is 120
+_HEARTBEATS_AT_ONCE = 4
+_HEARTBEAT = ("/bin/sh", "-c", ': > "$KUBECTL_SKY_FILES/client"')
 _RETRY_FOR = 30.0  # seconds for which an interrupted upload to a pod is retried
 _SCRIPT = f"{names.SCRIPTS_FOLDER}/unpack.sh"
 _BROKEN_OFF, _NOT_READY = 74, 75  # exit codes of unpack.sh that allow a retry
@@ -76,6 +81,7 @@ class _Pending:
 
     upload: Upload
     node: NodeStatus
+    uid: str  # of the object that runs the node
 
     @property
     def key(self) -> _Key:
@@ -86,7 +92,7 @@ class _Pending:
     def can_start(self) -> bool:
         """Whether the pod of the node is running and may wait for the upload."""
         node = self.node
-        return bool(node.pod) and node.state is State.RUNNING and node.exit_code is None
+        return node.started and not node.state.ended and node.exit_code is None
 
 
 class Uploader:
@@ -114,6 +120,7 @@ class Uploader:
         self._failed = False
         self._nodes_without: set[_Key] = set()
         self._pods: dict[_Key, str] = {}  # pods that have received their files
+        self._workloads = {item["metadata"]["uid"]: item for item in submitted.workloads}
         self._uids = set(submitted.uids)  # of the workload objects
         self._received: set[str] = set()  # hashes of the archives that some node has received
         self._failed_at: dict[tuple[str, str], float] = {}  # first failure of an upload to a pod
@@ -123,6 +130,8 @@ class Uploader:
             lambda: StartReporter(session, ui, suffix=suffix)
         )
         self._running: dict[_Key, tuple[_Pending, Future[Outcome]]] = {}
+        self._heartbeats: list[Future[Outcome]] = []
+        self._next_heartbeat = monotonic() + _HEARTBEAT_INTERVAL
         self._ended = Event()
         self._progress = Lock()
 
@@ -141,9 +150,10 @@ class Uploader:
         Raises SkyError.
         """
         pool = ThreadPoolExecutor(_MAX_PARALLEL, thread_name_prefix="upload")
-        with pool, ExitStack() as stack:
+        beats = ThreadPoolExecutor(_HEARTBEATS_AT_ONCE, thread_name_prefix="heartbeat")
+        with pool, beats, ExitStack() as stack:
             try:
-                self._loop(stop, pool, stack)
+                self._loop(stop, pool, beats, stack)
             finally:
                 self._ended.set()
                 for task in self._tasks:
@@ -160,13 +170,15 @@ class Uploader:
         if self._submitted.unchanged or (independent and self._pods):
             return f"{self._name} is still running; {how_to_continue(self._submitted)}"
         try:
-            stop(self._session, self._statuses())
+            stop(self._session, self._statuses(self._session))
         except SkyError as error:
             reason = f"could not be deleted ({error.what}), and its nodes lack files"
             return f"{self._name} {reason}; {how_to_continue(self._submitted)}"
         return f"{self._name} was deleted because its nodes lack files"
 
-    def _loop(self, stop: Event, pool: ThreadPoolExecutor, stack: ExitStack) -> None:
+    def _loop(
+        self, stop: Event, pool: ThreadPoolExecutor, beats: ThreadPoolExecutor, stack: ExitStack
+    ) -> None:
         started_at, advance, notified = monotonic(), None, False
         while not stop.is_set():
             pending, all_finished = self._pending(stop)
@@ -175,6 +187,7 @@ class Uploader:
             for item in self._startable(pending):
                 advance = advance or self._advance(stack)
                 self._running[item.key] = item, pool.submit(self._send, item, advance)
+            self._send_heartbeats(pending, beats)
             if not (self._running or notified or self._ui.live) and pending:
                 notified = monotonic() - started_at > _NOTE_AFTER
                 if notified:
@@ -202,10 +215,10 @@ class Uploader:
 
         return advance
 
-    def _statuses(self) -> list[TaskStatus]:
+    def _statuses(self, session: Session) -> list[TaskStatus]:
         decision = self._submitted.decision
         return find.list_by_label(
-            self._session, decision.namespace, decision.label, decision.id, self._uids
+            session, decision.namespace, decision.label, decision.id, self._uids
         )
 
     def _pending(self, stop: Event) -> tuple[list[_Pending], bool]:
@@ -214,7 +227,7 @@ class Uploader:
         Raises ClusterError. With `lasting`, the follower gives up on an unreachable server.
         """
         seconds = inf if self._lasting else None
-        statuses = self._tasks = retry_unreachable(self._statuses, stop, seconds)
+        statuses = self._tasks = self._statuses(self._session.patient(stop, seconds))
         self._uids.update(uid for task in statuses for uid in task.uids.values())
         tasks = {task.id: task for task in statuses}
         if not tasks and not self._lasting:
@@ -252,9 +265,35 @@ class Uploader:
         """Send files to a node, in a thread of the pool."""
         command = ("/bin/sh", _SCRIPT, item.upload.number)
         namespace = self._submitted.decision.namespace
+        try:
+            self._check(item, namespace)
+        except SkyError as error:
+            return Outcome(error=error)
         program = Program(namespace, item.node.pod, names.CONTAINER, command)
         blocks = self._snapshots.blocks(item.upload, advance)
         return delivery.send(self._session, program, blocks, self._ended)
+
+    def _check(self, item: _Pending, namespace: str) -> None:
+        """Raise ForeignPod unless the pod runs what this command submitted."""
+        workload = self._workloads.get(item.uid)
+        if workload is None:
+            raise ForeignPod(f"{item.node.job} was not created by this submit")
+        pod = objects.get(self._session, kinds.POD, item.node.pod, namespace)
+        require_same_program(self._session, workload, pod)
+
+    def _send_heartbeats(self, pending: Sequence[_Pending], beats: ThreadPoolExecutor) -> None:
+        """Tell the nodes whose upload waits for other uploads that this client is connected."""
+        if monotonic() < self._next_heartbeat or not all(one.done() for one in self._heartbeats):
+            return
+        self._next_heartbeat = monotonic() + _HEARTBEAT_INTERVAL
+        sending = {item.node.pod for item, future in self._running.values() if future.running()}
+        waiting = {item.node.pod for item in pending if item.can_start} - sending
+        namespace = self._submitted.decision.namespace
+        programs = [Program(namespace, pod, names.CONTAINER, _HEARTBEAT) for pod in waiting]
+        self._heartbeats = [
+            beats.submit(delivery.send, self._session, program, iter(()), self._ended)
+            for program in programs
+        ]
 
     def _pause(self, stop: Event) -> None:
         """Wait for the next check, or until an upload has finished."""
@@ -282,7 +321,7 @@ class Uploader:
             return
         if outcome.code == _NOT_READY or isinstance(outcome.error, NotFound):
             return
-        if isinstance(outcome.error, Forbidden | UserError):
+        if isinstance(outcome.error, Forbidden | ForeignPod | UserError):
             raise outcome.error
         transient = bool(outcome.error) or outcome.code == _BROKEN_OFF or outcome.code > _KILLED
         if transient:
@@ -300,7 +339,11 @@ class Uploader:
 
 
 def _unfinished(upload: Upload, task: TaskStatus) -> Iterable[_Pending]:
-    return (_Pending(upload, node) for node in task.nodes if not node.state.ended)
+    return (
+        _Pending(upload, node, task.uids.get(node.job, ""))
+        for node in task.nodes
+        if not node.state.ended
+    )
 
 
 def how_to_continue(submitted: Submitted) -> str:

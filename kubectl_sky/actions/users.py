@@ -18,6 +18,7 @@ from kubectl_sky.observe.difference import differences
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan import account
 from kubectl_sky.plan.account import Account, QuotaFlags
+from kubectl_sky.plan.install import PROGRAMS
 from kubectl_sky.render import manifests
 from kubectl_sky.users import User
 from kubectl_sky.workloads.workload import field
@@ -84,12 +85,12 @@ def add(session: Session, request: Request, dry_run: str) -> Added:
     labels = (namespace or {"metadata": {}})["metadata"].get("labels") or {}
     level = request.pod_security or labels.get(account.POD_SECURITY_LABEL, "baseline")
     planned = Account(request.user, request.kind, name, pod_security=level)
-    manages_namespace = _check_namespace(namespace, planned, request)
+    manages_namespace = _check_namespace(session, namespace, planned, request)
     live = _live(session, planned) if namespace else {}
     _check_kind(planned, live.get(kinds.ROLE))
     quota = live.get(kinds.RESOURCE_QUOTA, {})
     current = quota["spec"].get("hard") or {} if _is_of(quota, request.user) else {}
-    hard = account.quota(request.flags, current)
+    hard = account.quota(request.flags, current, manages_namespace)
     if namespace and hard:
         _check_other_quotas(session, planned)
     cluster_queue, version, notes = _queue(session, request.cluster_queue, live)
@@ -127,11 +128,13 @@ def _get(session: Session, kind: Kind, name: str, namespace: str | None = None) 
     return None
 
 
-def _check_namespace(namespace: Json | None, planned: Account, request: Request) -> bool:
+def _check_namespace(
+    session: Session, namespace: Json | None, planned: Account, request: Request
+) -> bool:
     """Return whether the namespace is the user's, or is to be created for the user.
 
-    Raises UserError for one that is being deleted or that Kubernetes runs in, and for one of
-    somebody else that nobody chose, or whose Pod Security level is to change.
+    Raises UserError for one that is being deleted, or that Kubernetes or our programs run in, and
+    for one of somebody else that nobody chose, or whose Pod Security level is to change.
     """
     if planned.namespace.startswith("kube-"):
         raise UserError(
@@ -139,6 +142,7 @@ def _check_namespace(namespace: Json | None, planned: Account, request: Request)
             " it can take over the cluster",
             "choose another namespace with --namespace",
         )
+    _refuse_programs(session, planned.namespace, namespace)
     if namespace is None:
         return True
     if namespace["metadata"].get("deletionTimestamp"):
@@ -160,6 +164,20 @@ def _check_namespace(namespace: Json | None, planned: Account, request: Request)
             "omit --pod-security",
         )
     return False
+
+
+def _refuse_programs(session: Session, name: str, namespace: Json | None) -> None:
+    """Refuse a namespace with our server or controllers: its users can act as their accounts."""
+    accounts_of_pods = objects.list_all(session, kinds.SERVICE_ACCOUNT, name) if namespace else ()
+    existing = {item["metadata"]["name"] for item in accounts_of_pods}
+    programs = sorted(existing & PROGRAMS)
+    if programs or name == names.CONTROLLERS_NAMESPACE:
+        what = " and ".join(programs) if programs else "the controllers"
+        raise UserError(
+            f'namespace "{name}" is that of {what}: a user who may create pods in it can'
+            " take their place",
+            "choose another namespace, or install the controllers elsewhere with --for",
+        )
 
 
 def _is_of(item: Json, user: User) -> bool:

@@ -1,6 +1,7 @@
 """`volumes`: manage PVCs with a name and an owner."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
@@ -9,7 +10,17 @@ from kubectl_sky.actions.find import MIN_PREFIX, Scope
 from kubectl_sky.actions.validate import read_documents
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import InUse, InvalidFiles, NameTaken, Problem, UnknownName, UserError
+from kubectl_sky.errors import (
+    ClusterError,
+    Forbidden,
+    InUse,
+    InvalidFiles,
+    NameTaken,
+    Problem,
+    UnknownName,
+    Unreachable,
+    UserError,
+)
 from kubectl_sky.facts import ExistingPvc
 from kubectl_sky.observe import volumes
 from kubectl_sky.observe.difference import Difference, differences
@@ -46,11 +57,31 @@ def create(
         if volume.name == name
     ]
     if existing:
+        _refuse_terminating(existing[0])
         raise NameTaken(
             f'volume "{name}" already exists: {existing[0].id}, {existing[0].size}',
             "choose another name, or delete that volume",
         )
-    return volumes.volume(objects.create(session, manifest.object))
+    return volumes.volume(_created(session, manifest.object))
+
+
+def _created(session: Session, manifest: Json) -> Json:
+    """Create a PVC; if the answer is lost, its random name shows whether it was created."""
+    try:
+        return objects.create(session, manifest)
+    except Unreachable as lost:
+        with suppress(ClusterError):
+            return objects.get(session, kinds.PVC, manifest["metadata"]["name"])
+        raise lost
+
+
+def _refuse_terminating(volume: VolumeStatus) -> None:
+    """Raise NameTaken for a volume that is being deleted."""
+    if volume.reason:
+        raise NameTaken(
+            f'volume "{volume.name}" ({volume.id}) is being deleted: {volume.reason}',
+            "choose another name, or wait until it is deleted",
+        )
 
 
 @dataclass(frozen=True)
@@ -82,12 +113,13 @@ def apply(
     if not matches:
         planned = new_pvc(user, session.namespace, volume_file.name, volume_id, volume_file.storage)
         manifest = manifests.pvc(planned).object
-        live = (
-            manifest
-            if dry_run == "client"
-            else objects.create(session, manifest, dry_run=dry_run == "server")
-        )
+        if dry_run == "server":
+            live = objects.create(session, manifest, dry_run=True)
+        else:
+            live = manifest if dry_run == "client" else _created(session, manifest)
         return AppliedVolume(volumes.volume(live), "created")
+    pods = _pods_if_terminating(session, session.namespace, matches)
+    _refuse_terminating(volumes.volume(matches[0], pods))
     return _update(session, user, volume_file, matches[0], dry_run)
 
 
@@ -136,7 +168,18 @@ def list_volumes(session: Session, scope: Scope) -> list[VolumeStatus]:
     """Return the volumes of a scope, newest first."""
     labels = names.selector_of({names.VOLUME: "true"} | scope.labels)
     claims = objects.list_all(session, kinds.PVC, scope.namespace, label_selector=labels)
-    return volumes.volumes(scope.filter_owned(claims))
+    owned = list(scope.filter_owned(claims))
+    return volumes.volumes(owned, _pods_if_terminating(session, scope.namespace, owned))
+
+
+def _pods_if_terminating(
+    session: Session, namespace: str | None, claims: Iterable[Json]
+) -> list[Json]:
+    """Return the pods that a PVC which is being deleted may wait for; none if none is."""
+    if any(map(volumes.is_terminating, claims)):
+        with suppress(Forbidden):
+            return objects.list_all(session, kinds.POD, namespace)
+    return []
 
 
 def find(session: Session, scope: Scope, text: str) -> VolumeStatus:
@@ -175,19 +218,26 @@ def check_unused(session: Session, volume: VolumeStatus, force: str) -> None:
     if users:
         raise InUse(
             f"volume {volume.id} ({volume.name}) is used by {', '.join(users)}",
-            f"stop these first, or {force}: it is deleted when the last one has finished",
+            f"stop these first, or {force}: it is deleted when the last one is stopped",
         )
 
 
-def delete(session: Session, volume: VolumeStatus) -> None:
-    """Delete a volume by uid, so that a new PVC with its name is not deleted."""
+def delete(session: Session, volume: VolumeStatus) -> str:
+    """Delete a volume by uid, so that a new PVC with its name is not deleted.
+
+    Returns `deleted`, or that it is being deleted and what that waits for.
+    """
+    pods = objects.list_all(session, kinds.POD, volume.namespace)
     metadata = {"name": volume.claim, "namespace": volume.namespace, "uid": volume.uid}
     objects.delete_by_uid(session, kinds.PVC, metadata)
+    waits = volumes.waits_for(volume.claim, volume.namespace, pods)
+    return f"is being deleted: {waits}" if waits else "deleted"
 
 
 def claims(session: Session, user: User) -> dict[str, ExistingPvc]:
     """Return the PVCs of the namespace, by each name that a user can use for them."""
-    return volumes.known(objects.list_all(session, kinds.PVC, session.namespace), user)
+    claims = objects.list_all(session, kinds.PVC, session.namespace)
+    return volumes.known(claims, user, _pods_if_terminating(session, session.namespace, claims))
 
 
 def read(path: str, stdin: BinaryIO) -> list[VolumeFile]:

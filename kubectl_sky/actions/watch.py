@@ -2,27 +2,26 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from threading import Event
 from time import monotonic
 
 from kubectl_sky import kinds, names
-from kubectl_sky.actions import listing
+from kubectl_sky.actions import evidence, listing
 from kubectl_sky.actions.evidence import EvidenceRecorder
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.backoff import retry_unreachable
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.watch import Change, WatchEvent, watch_kinds
 from kubectl_sky.errors import SkyError, TaskFailed, Unreachable
 from kubectl_sky.kinds import Kind
-from kubectl_sky.observe import ownership, status
+from kubectl_sky.observe import ownership, waiting
 from kubectl_sky.observe.nodes import Object, State
 from kubectl_sky.observe.ownership import Key, Missing, Ownership
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
 
 _SETTLE_SECONDS = 2.0  # seconds until missing nodes are looked into
+_GRACE_SECONDS = 30.0  # seconds until a task whose existing nodes have finished has failed
 _MIN_UPDATE_INTERVAL = (
     0.2  # minimum seconds between updates: among many tasks, something always changes
 )
@@ -137,7 +136,7 @@ def watch_owned(session: Session, scope: Scope) -> Iterator[TaskUpdate | None]:
             except Unreachable:  # the watch decides when to give up
                 yield None
                 continue
-            tasks = status.folded(owned).tasks
+            tasks = evidence.folded(session, owned).tasks
             changed = any(task.incomplete for task in tasks)  # may be explained later
             yield TaskUpdate(tasks, owned)
         elif not change:
@@ -185,19 +184,17 @@ def watch_task(
     """Yield the current state of a task, then each change; None when idle.
 
     Evidence of failed nodes is kept in the local cache.
-    Raises TaskFailed when the objects of the task are deleted: a user has stopped it.
+    Raises TaskFailed when the objects of the task are deleted: a user has stopped it. Also when
+    existing nodes have finished and others have been missing for a while.
     """
     watched = (task.workload.kind, kinds.POD)
     items = _WatchedObjects(watched)
     selector = names.selector(task_id=task.id)
-    recorder, resolver = (
-        EvidenceRecorder(session),
-        _OwnershipResolver(session, frozenset(task.uids.values())),
-    )
+    patient, recorder, grace = session.patient(stop), EvidenceRecorder(session), _Grace()
+    resolver = _OwnershipResolver(patient, frozenset(task.uids.values()))
 
     def take_snapshot() -> TaskSnapshot:
-        decide = partial(resolver.decide, task.namespace, *items.split())
-        return _snapshot(task, retry_unreachable(decide, stop))
+        return _snapshot(session, task, resolver.decide(task.namespace, *items.split()))
 
     incomplete = False
     for change in watch_kinds(session, watched, task.namespace, selector, stop=stop):
@@ -211,12 +208,34 @@ def watch_task(
         snapshot = take_snapshot()
         if snapshot.task.over and not _has_all_pods(snapshot):
             # Kinds are watched separately: a Job may arrive before the failed pod that ended it.
-            pods = retry_unreachable(partial(_pods, session, task.namespace, selector), stop)
+            pods = _pods(patient, task.namespace, selector)
             items.by_uid |= {pod["metadata"]["uid"]: pod for pod in pods}
             snapshot = take_snapshot()
         incomplete = snapshot.task.incomplete
         recorder.record_failures(snapshot.task, snapshot.pods)
         yield snapshot
+        grace.check(snapshot.task)
+
+
+class _Grace:
+    """The time that missing nodes may take to appear when all existing ones have finished."""
+
+    def __init__(self) -> None:
+        self._since = 0.0
+        self._existing = -1
+
+    def check(self, task: TaskStatus) -> None:
+        """Raise TaskFailed if nodes have been missing for too long: the task cannot complete."""
+        existing = len(task.nodes) if task.over and not task.finished else -1
+        if existing != self._existing:
+            self._existing, self._since = existing, monotonic()
+        elif existing >= 0 and monotonic() >= self._since + _GRACE_SECONDS:
+            ranks = sorted(set(range(task.num_nodes)) - {node.index for node in task.nodes})
+            raise TaskFailed(
+                f"task {task.id} ({task.name}) is {task.note}; not found:"
+                f" {waiting.summarize(list(map(task.workload.title, ranks)))}",
+                task.next_step,
+            )
 
 
 def _pods(session: Session, namespace: str, selector: str) -> list[Json]:
@@ -229,7 +248,7 @@ def _has_all_pods(snapshot: TaskSnapshot) -> bool:
     return len(ended) >= snapshot.task.num_nodes + snapshot.task.restarts
 
 
-def _snapshot(task: TaskStatus, owned: Ownership) -> TaskSnapshot:
+def _snapshot(session: Session, task: TaskStatus, owned: Ownership) -> TaskSnapshot:
     """Return a snapshot of the task.
 
     Raises TaskFailed when its objects, compared by uid, were deleted.
@@ -241,7 +260,8 @@ def _snapshot(task: TaskStatus, owned: Ownership) -> TaskSnapshot:
     if not tasks:
         message = f"its {task.workload.kind.kind}s have been deleted"
         raise TaskFailed(f"task {task.id} ({task.name}) was stopped: {message}")
-    return TaskSnapshot(status.of(tasks[0]), tuple(tasks[0].all_pods))
+    (current,) = evidence.folded(session, replace(owned, tasks=tuple(tasks[:1]))).tasks
+    return TaskSnapshot(current, tuple(tasks[0].all_pods))
 
 
 def _uid(item: Object) -> str:

@@ -6,12 +6,12 @@ from functools import cached_property
 from threading import Event
 from typing import Literal, Self, overload
 
-from kubectl_sky.actions import find, identity, pipeline, stop
+from kubectl_sky.actions import find, identity, pipeline, stop, submissions
 from kubectl_sky.actions import follow as following
 from kubectl_sky.actions import logs as reading
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.actions.logs import LogRequest
-from kubectl_sky.actions.pending import explain_pending
+from kubectl_sky.actions.pending import explain_all, explain_pending
 from kubectl_sky.actions.submit import DryRun, Options
 from kubectl_sky.actions.submit import submit as submit_task
 from kubectl_sky.actions.ui import UI
@@ -100,7 +100,8 @@ class Client:
 
     def list(self) -> tuple[TaskStatus, ...]:
         """Return your tasks, newest first."""
-        return tuple(find.list_tasks(self._session, self._scope))
+        tasks = find.list_tasks(self._session, self._scope)
+        return tuple(explain_all(self._session, self._scope.namespace, tasks))
 
     def status(self, task: str) -> TaskStatus | PipelineStatus:
         """Return the state of a task and its nodes, or that of a pipeline or group.
@@ -125,8 +126,8 @@ class Client:
         """Yield the log lines of a task's nodes: the last `tail` of each, of the last seconds.
 
         With `follow`, the lines of all nodes as they come, until the task has finished. If it
-        failed, TaskFailed is raised after the last line. When a node fails, the others are stopped,
-        as `kubectl sky logs -f` does. `start_timeout` limits the seconds until the first node runs.
+        failed, TaskFailed is raised after the last line. `start_timeout` limits the seconds until
+        the first node runs.
         """
         options = LogOptions(
             follow=follow,
@@ -141,7 +142,7 @@ class Client:
                 options, ranks=tuple(ranks), start_timeout=start_timeout, stop=stop
             )
             if follow:
-                following.follow(session, target, request, ui, leads=False)
+                following.follow(session, target, request, ui)
                 return
             for item in find.tasks_of(target):
                 reading.show(session, item, request, ui)
@@ -153,9 +154,9 @@ class Client:
     ) -> TaskStatus | PipelineStatus:
         """Wait until a task, pipeline or group has completed, and return its final state.
 
-        With `resume`, resume each stage of a pipeline when the one before it has completed: plain
-        Kubernetes has no controller that does. `timeout` is in seconds. Raises TaskFailed if the
-        task failed, and SkyError at the timeout.
+        With `resume`, resume each stage of a pipeline when the one before it has completed, and
+        stop the other nodes of a failed task: plain Kubernetes has no controller that does.
+        `timeout` is in seconds. Raises TaskFailed if the task failed, and SkyError at the timeout.
         """
         target = find.get(self._session, self._scope, task)
         (finished,) = pipeline.wait_for_all(self._session, [target], timeout, Notes(), resume)
@@ -195,7 +196,7 @@ class Client:
     def _scope(self) -> Scope:
         namespace = None if self.all_namespaces else self._session.namespace
         user = None if self.all_users else identity.user(self._session, self.user)
-        return Scope(namespace, user, LOG.warning)
+        return Scope(namespace, user, LOG.warning, submissions.uids())
 
 
 # The fields of a client that are also those of a connection.

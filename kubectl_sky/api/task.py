@@ -5,11 +5,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 import yaml
 
-from kubectl_sky import bounded, documents
+from kubectl_sky import bounded, names
 from kubectl_sky.actions import render, taskfile
 from kubectl_sky.actions.check import undecidable
 from kubectl_sky.actions.flags import Overrides
@@ -19,6 +19,9 @@ from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.load import MAX_BYTES
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 _NO_FILE = "<task>"  # the file name in messages on a task that has no file
 
@@ -90,14 +93,15 @@ class Validation:
         """Whether there is no error."""
         return not any(problem.severity == "error" for problem in self.problems)
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.Validation":
         """Return the JSON values that `kubectl sky validate -o json` prints."""
-        fields: dict[str, object] = {
+        return {
+            "apiVersion": names.API_VERSION,
+            "kind": "Validation",
             "valid": self.valid,
             "problems": [problem.as_json() for problem in self.problems],
             "dangers": [danger.as_json() for danger in self.dangers],
         }
-        return documents.document("Validation", fields)
 
 
 @dataclass(frozen=True, init=False)

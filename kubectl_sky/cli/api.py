@@ -41,24 +41,32 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
     is_flag=True,
     help="Believe the header X-User and act with your own credentials; loopback only.",
 )
+@click.option(
+    "--audit-log",
+    metavar="FILE",
+    help="Append a JSON line per request: who, what, task, result; - is stdout.",
+)
 @click.option("--install", is_flag=True, help="Print the manifests that run it in a cluster.")
-@click.option("--image", help="Image of --install (default: kubectl-sky:VERSION).")
+@click.option("--image", help="Image of --install, best by digest (default: kubectl-sky:VERSION).")
 @click.option("--host-name", metavar="NAME", help="Host name of --install, as your Ingress has it.")
 @options.cluster
 def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags: object) -> None:
     """Serve the REST API: each caller acts with a bearer token of the cluster, and RBAC decides.
 
     The kubeconfig gives the address and the CA of the API server. Its credentials are not used for
-    callers.
+    callers. The ids of tasks with an Idempotency-Key depend on KUBECTL_SKY_API_SECRET: set it to
+    the same random text on each replica (default: random, kept in your state directory).
 
     With --install, nothing is served or sent. The namespace is that of -n, or kubectl-sky.
     """
     install, image, host_name = (flags[name] for name in ("install", "image", "host_name"))
+    audit_log = str(flags["audit_log"] or "")
     if install or image or host_name:
-        output.out(_installation(cluster.namespace, image, host_name, bool(install)))
+        output.out(_installation(cluster.namespace, image, host_name, audit_log, bool(install)))
         return
     require_packages()
-    from kubectl_sky.server.config import LOOPBACK, Config
+    from kubectl_sky.server import audit
+    from kubectl_sky.server.config import LOOPBACK, Config, shared_secret
     from kubectl_sky.server.serve import Listener, serve
 
     loopback = host in _LOOPBACK
@@ -70,7 +78,8 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
         cluster.flags(),
         hosts=(*(LOOPBACK if loopback else ()), *(str(name).lower() for name in hosts)),
         trust_x_user=bool(flags["trust_x_user"]),
-        secure=bool(certificate or flags["behind_proxy"]),
+        secret=shared_secret(),
+        audit=audit.open_log(audit_log) if audit_log else None,
     )
     listener = Listener(
         host, _port(port), *(str(path) if path else "" for path in (certificate, key))
@@ -110,14 +119,18 @@ def require_packages() -> None:
     extras.require("server", "fastapi", "uvicorn", "prometheus_client")
 
 
-def _installation(namespace: str | None, image: object, host_name: object, install: bool) -> str:
+def _installation(
+    namespace: str | None, image: object, host_name: object, audit_log: str, install: bool
+) -> str:
     """Return the manifests of the server. Raises UserError without --install."""
     if not install:
         raise UserError("--image and --host-name are for --install")
     from kubectl_sky.plan.server_install import server_install
     from kubectl_sky.render import manifests
 
-    values = server_install(namespace, *(str(flag or "") for flag in (image, host_name)))
+    values = server_install(
+        namespace, *(str(flag or "") for flag in (image, host_name)), audit_log=audit_log
+    )
     return manifests.as_yaml(manifests.server(values)).rstrip("\n")
 
 

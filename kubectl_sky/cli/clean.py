@@ -1,6 +1,6 @@
 """`kubectl sky clean`."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import click
 
@@ -35,7 +35,8 @@ def command(cluster: options.ClusterFlags, all_users: bool, yes: bool, **flags: 
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
     without_task, forbidden_kinds = stop.list_orphans(session, scope)
-    limit = _created_before(_MIN_ORPHAN_AGE if older_than is None else older_than)
+    now = session.now()
+    limit = _before(now, _MIN_ORPHAN_AGE if older_than is None else older_than)
     # Times are truncated to seconds: with 0s, what was created in this second counts.
     orphans = [item for item in without_task if item["metadata"]["creationTimestamp"] <= limit]
     for kind in forbidden_kinds:
@@ -44,14 +45,14 @@ def command(cluster: options.ClusterFlags, all_users: bool, yes: bool, **flags: 
         _note_young(len(without_task) - len(orphans))
     finished: list[TaskStatus] = []
     if older_than is not None and not flags["orphans"]:
-        cutoff = _created_before(older_than)
+        cutoff = _before(now, older_than)
         finished = finished_before(find.list_tasks(session, scope), cutoff)
     for item in orphans:
         metadata = item["metadata"]
-        elapsed = age.since(metadata["creationTimestamp"], datetime.now(UTC))
+        elapsed = age.since(metadata["creationTimestamp"], now)
         output.out(f"{item['kind']}/{metadata['name']} in {metadata['namespace']}, {elapsed} old")
     for task in finished:
-        elapsed = age.since(task.updated_at, datetime.now(UTC))
+        elapsed = age.since(task.updated_at, now)
         output.out(f"task/{task.id} ({task.name}) {task.state} {elapsed} ago")
     summary = " and ".join(
         output.count(len(items), noun)
@@ -77,5 +78,5 @@ def _note_young(number: int) -> None:
         )
 
 
-def _created_before(span: timedelta) -> str:
-    return (datetime.now(UTC) - span).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _before(now: datetime, span: timedelta) -> str:
+    return (now - span).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -50,11 +50,15 @@ _retention = click.option(
     type=click.IntRange(1, 65535),
     help="Port of /healthz, for the probes of a kubelet (default: none).",
 )
+@click.option(
+    "--health-host", metavar="ADDRESS", default="127.0.0.1", help="Its address.", show_default=True
+)
 @_retention
 @options.cluster_all_namespaces
 def run(
     names: tuple[str, ...],
     health_port: int | None,
+    health_host: str,
     retention: timedelta | None,
     cluster: options.ClusterFlags,
 ) -> None:
@@ -70,7 +74,8 @@ def run(
 
     namespace = None if cluster.all_namespaces else cluster.session().namespace
     settings = preferences.preferences()
-    run_controllers(Options(names, cluster.flags(), namespace, settings, health_port, retention))
+    health = (health_host, health_port)
+    run_controllers(Options(names, cluster.flags(), namespace, settings, health, retention))
 
 
 @command.command(
@@ -82,26 +87,39 @@ def run(
 )
 @_only
 @click.option("--apply", "applies", is_flag=True, help="Apply the manifests instead of printing.")
-@click.option("--image", help="Image with the extra `controllers` (default: kubectl-sky:VERSION).")
+@click.option(
+    "--image",
+    help="Image with the extra `controllers`, best as NAME@sha256:DIGEST, which nobody can move"
+    " (default: kubectl-sky:VERSION).",
+)
+@click.option(
+    "--for",
+    "served",
+    metavar="NAMESPACE",
+    help="Namespace to act on, if its users must not change the controllers (default: that of -n).",
+)
 @_retention
 @options.connection
 def install(
     names: tuple[str, ...],
     applies: bool,
     image: str | None,
+    served: str | None,
     retention: timedelta | None,
     cluster: options.ClusterFlags,
 ) -> None:
     """Print the manifests that run controllers in a cluster, with the least rights.
 
-    Without -n, they run in the namespace kubectl-sky and act on all namespaces, by ClusterRoles.
-    With -n, they run in that namespace and act on it alone, by Roles.
+    Each controller has a Deployment, a ServiceAccount and a NetworkPolicy of its own. Without -n,
+    they run in the namespace kubectl-sky and act on all namespaces, by ClusterRoles. With -n, they
+    run in that namespace and act on it alone, by Roles; fairshare does not.
     """
     from kubectl_sky.plan.controllers_install import controllers_install
     from kubectl_sky.render import manifests
 
     seconds = None if retention is None else int(retention.total_seconds())
-    items = manifests.controllers(controllers_install(cluster.namespace, image, names, seconds))
+    installs = controllers_install(cluster.namespace, image, names, seconds, served)
+    items = manifests.controllers(installs)
     if not applies:
         output.out(manifests.as_yaml(items).rstrip("\n"))
         return

@@ -24,6 +24,12 @@ _ADD_ONS = {
 }
 
 
+_OWNERS = {
+    True: "enforced: users create tasks only as themselves",
+    False: "not enforced: users can name others; see `kubectl sky users policy`",
+    None: "unknown: you may not read the policy",
+}
+
 _COLUMNS, _MIN_COLUMNS = 108, 40  # of a cause
 
 
@@ -86,16 +92,12 @@ def command(
         return 0
     if task is None:
         check = doctor.check_cluster(session)
-        output.out(
-            output.document("ClusterCheck", check.as_json(), form) if form else _format_check(check)
-        )
+        output.out(output.data(check.as_json(), form) if form else _format_check(check))
         return 0 if check.ok else 3
     scope = options.scope(session, cluster, all_users)
     match = find.single_task(tasks.get_or_show_evidence(session, scope, task))
     verdict = doctor.diagnose(session, match)
-    output.out(
-        output.document("Diagnosis", verdict.as_json(), form) if form else format_verdict(verdict)
-    )
+    output.out(output.data(verdict.as_json(), form) if form else format_verdict(verdict))
     return 0
 
 
@@ -135,6 +137,7 @@ def _format_check(check: "ClusterCheck") -> str:
         "Nodes": node_count,
         "Storage": storage or "no default StorageClass: set storage_class in each volume",
         "Add-ons": ", ".join(add_ons) or "none that tasks use",
+        "Owners": _OWNERS[check.enforces_owners],
     }
     lines = output.fields(facts)
     if not check.missing:

@@ -17,6 +17,7 @@ from kubectl_sky.observe.status import TaskStatus
 if TYPE_CHECKING:
     from kubectl_sky.actions.find import Scope
     from kubectl_sky.actions.gpu_hours import Hours
+    from kubectl_sky.actions.watch import TaskUpdate
     from kubectl_sky.cluster.session import Session
 
 
@@ -110,7 +111,7 @@ def command(
 
     With -o wide, GPU-HOURS are those of the pods that still exist, if they have GPUs; see `usage`.
     """
-    from kubectl_sky.actions import gpu_hours
+    from kubectl_sky.actions import gpu_hours, pending
 
     request = _list_request(cluster, all_users, form, flags)
     if flags["all_contexts"]:
@@ -121,7 +122,7 @@ def command(
         _watch(session, scope, request)
         return 0
     statuses, hours = gpu_hours.list_tasks(session, scope, with_hours=request.with_gpu_hours)
-    selected = request.selection.of(statuses)
+    selected = pending.explain_all(session, scope.namespace, request.selection.of(statuses))
     text = request.format(selected, hours)
     if text:
         output.out(text)
@@ -162,11 +163,11 @@ def _list_request(
 
 def _watch(session: "Session", scope: "Scope", request: _ListRequest) -> None:
     """Show the tasks again after each change, and on a terminal their ages every second."""
-    from kubectl_sky.actions import gpu_hours, watch
+    from kubectl_sky.actions import gpu_hours, pending
 
     screen = output.LiveText(request.form)
-    latest: watch.TaskUpdate | None = None
-    for update in watch.watch_owned(session, scope):
+    latest: TaskUpdate | None = None
+    for update in pending.watch_explained(session, scope):
         latest = update or latest
         if latest and (update or screen.is_outdated):
             hours = gpu_hours.of_tasks(latest.owned) if request.with_gpu_hours else {}

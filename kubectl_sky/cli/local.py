@@ -1,12 +1,10 @@
 """`kubectl sky local`."""
 
 import shlex
-import sys
 
 import click
 
 from kubectl_sky.cli import commands, options, output
-from kubectl_sky.errors import UserError
 from kubectl_sky.local.driver import CLUSTER, ClusterState
 from kubectl_sky.local.state_dir import StateDir
 
@@ -21,11 +19,6 @@ def command() -> None:
     The practice cluster needs no Docker, no root and no Kubernetes: its pods are your own
     processes. It is for trials and tests; kind, k3d and minikube create real clusters.
     """
-    if sys.platform == "win32":
-        raise UserError(
-            "local clusters are not supported on Windows",
-            "run kubectl sky in WSL, or use the cluster of Docker Desktop, kind or minikube",
-        )
 
 
 @command.command(

@@ -140,8 +140,9 @@ def command(
 
     TASK may be a pipeline: its stages are printed in order, with headings on stderr.
 
-    With -f, the exit code is that of the task: 4 if it failed. When a node has failed for good, the
-    task's other nodes are stopped: by the cluster, or by -f with the backends jobs and volcano.
+    With -f, the exit code is that of the task: 4 if it failed. Reading logs changes nothing: with
+    the backends jobs and volcano, the other nodes of a failed task go on until submit,
+    `wait --continue` or the tasks controller stops them.
 
     With -o json each line is an object with task, rank, pod, time and text. A --template has the
     same fields; {time} is the local time with -t.
@@ -159,7 +160,7 @@ def command(
     session = cluster.session()
     target = tasks.get_or_show_evidence(session, options.scope(session, cluster, all_users), task)
     if following:
-        follow(session, target, request, ui, leads=False)
+        follow(session, target, request, ui)
     else:
         show(session, target, request, ui)
     return 0

@@ -8,9 +8,9 @@ import difflib
 import errno
 import gc
 import importlib
-import io
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -143,6 +143,13 @@ class Commands(commands.Group):
         hint = f"; did you mean {' or '.join(names)}?" if names else ""
         raise click.UsageError(f'unknown command "{name}"{hint}', ctx)
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; click itself would write an empty line after Ctrl-C, also to a file."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted") from None
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Return the commands that begin with a word, without importing any command."""
         from click.shell_completion import CompletionItem
@@ -246,9 +253,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _report(Interrupted("interrupted"))
     except (BrokenPipeError, SystemExit) as error:
         return _closed_pipe(error, stdout)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 -- the last one to print it
         if os.environ.get("KUBECTL_SKY_DEBUG"):
-            raise
+            traceback.print_exc()
+            return max(SkyError.exit_code, failure.least_code)
         return max(_report(_unexpected(error)), failure.least_code)
     return code if isinstance(code, int) else 0
 
@@ -265,16 +273,10 @@ def _closed_pipe(error: BaseException, stdout: TextIO) -> int:
 
 
 def _prepare_streams() -> None:
-    """Open the streams that are closed, as by `>&-` in a shell, and write UTF-8.
-
-    Windows would use a code page without most characters for pipes and files.
-    """
+    """Open the streams that are closed, as by `>&-` in a shell."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 -- until the exit
-    for stream in (sys.stdout, sys.stderr) if sys.platform == "win32" else ():
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8")
 
 
 def _unexpected(error: Exception) -> SkyError:

@@ -463,11 +463,13 @@ def scope(session: "Session", cluster: ClusterFlags, all_users: bool) -> "Scope"
 
     Asks the cluster for your identity if it is needed.
     """
-    from kubectl_sky.actions import find, identity
+    from kubectl_sky.actions import find, identity, submissions
 
     namespace = None if cluster.all_namespaces else session.namespace
     user = None if all_users else identity.user(session, cluster.user)
-    return find.Scope(namespace, user, output_of.warning, choose=find.newest(output_of.note))
+    known_uids = submissions.uids()
+    choose = submissions.newest(output_of.note, output_of.warning, known_uids)
+    return find.Scope(namespace, user, output_of.warning, known_uids, choose)
 
 
 def confirm(question: str, flag: str = "--yes") -> None:

@@ -13,9 +13,9 @@ from typing import TextIO
 
 import click
 
-from kubectl_sky import documents
 from kubectl_sky.cli.live import LiveLine
 from kubectl_sky.errors import Problem, listed
+from kubectl_sky.names import API_VERSION
 from kubectl_sky.observe.escapes import plain
 
 JSONPATH = "jsonpath="
@@ -98,6 +98,11 @@ def notes(items: Iterable[object]) -> None:
     """Print notes on stderr, one per line."""
     for item in items:
         note(str(item))
+
+
+def omitted(runtime: str) -> str:
+    """Return the note of `render --no-runtime`."""
+    return f"omitted {runtime}: the name is a hash of its scripts, which the pods need"
 
 
 def problems(items: Sequence[Problem]) -> None:
@@ -261,7 +266,7 @@ def data(value: object, form: str) -> str:
 
 def document(kind: str, fields: Mapping[str, object], form: str) -> str:
     """Format the fields of a document, with its API version and kind; see docs/json.md."""
-    return data(documents.document(kind, fields), form)
+    return data({"apiVersion": API_VERSION, "kind": kind, **fields}, form)
 
 
 def count(number: int, noun: str) -> str:

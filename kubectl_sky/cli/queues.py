@@ -69,8 +69,7 @@ def status(queue: str, cluster: options.ClusterFlags, form: str | None) -> None:
     )
     if queue_status.others is None:
         output.note(
-            "unknown: the quota and the pending workloads of other namespaces;"
-            " you may not list ClusterQueues"
+            "quota and the workloads of other namespaces are hidden: you cannot list ClusterQueues"
         )
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option(
     "--no-runtime",
     is_flag=True,
-    help="Leave out the ConfigMap with the scripts that all tasks share.",
+    help="Leave out the ConfigMap with the scripts that run the task.",
 )
 @click.option(
     "--explain", is_flag=True, help="Add a comment to each line: the field that it comes from."
@@ -79,6 +79,7 @@ def command(
         rendered = action.render_files(sources, facts, Terminal(), *show)
         _note_unknown_owner(cluster, facts.user.name)
     if flags["no_runtime"]:
+        output.notes(output.omitted(item.name) for item in rendered.runtimes)
         rendered = rendered.without_runtime
     if flags["output_dir"]:
         for path in action.write(rendered, Path(flags["output_dir"]), form or "yaml"):

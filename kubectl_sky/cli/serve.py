@@ -125,7 +125,7 @@ def update(
 @options.task
 @options.strict
 @click.option("--show-secrets", is_flag=True, help="Print secret values instead of REDACTED.")
-@click.option("--no-runtime", is_flag=True, help="Leave out the scripts that all tasks share.")
+@click.option("--no-runtime", is_flag=True, help="Leave out the scripts that run the service.")
 @click.option("-n", "--namespace", help="Namespace of the manifests (default: none).")
 @click.option("--user", help="Owner of the service (default: `auth login`, then your OS user).")
 @options.output("yaml", "json", paths=False)
@@ -143,6 +143,7 @@ def render(
     source = _source(file, overrides, flags)
     rendered = action.render_file(source, facts, Terminal(), flags["show_secrets"])
     if flags["no_runtime"]:
+        output.notes(output.omitted(item.name) for item in rendered.runtimes)
         rendered = rendered.without_runtime
     write = manifests.as_json if form == "json" else manifests.as_yaml
     output.out(write(rendered.all).rstrip("\n"))

@@ -9,6 +9,7 @@ from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
+    from kubectl_sky import models
     from kubectl_sky.actions.find import Scope, Target
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.evidence import Evidence
@@ -65,12 +66,14 @@ def _format(
     return tasks.pipeline_details(target)
 
 
-def _as_json(target: "TaskStatus | PipelineStatus", record: "Evidence | None") -> dict[str, object]:
-    value = target.as_json()
-    metadata = value.get("metadata")
-    if record and isinstance(metadata, dict):
-        metadata["evidence"] = [death.as_json() for death in record.deaths]
-    return value
+def _as_json(
+    target: "TaskStatus | PipelineStatus", record: "Evidence | None"
+) -> "models.Task | models.Pipeline":
+    if not record or not isinstance(target, TaskStatus):
+        return target.as_json()
+    task = target.as_json()
+    task["metadata"]["evidence"] = [death.as_json() for death in record.deaths]
+    return task
 
 
 def _watch(session: "Session", scope: "Scope", target: "Target", form: str | None) -> None:
@@ -98,4 +101,4 @@ def _updates(session: "Session", scope: "Scope", target: "Target") -> "Iterator[
 
 
 def _is_over(target: "Target") -> bool:
-    return target.over if isinstance(target, TaskStatus) else target.state.ended
+    return target.finished if isinstance(target, TaskStatus) else target.state.ended

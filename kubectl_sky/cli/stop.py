@@ -70,7 +70,7 @@ def _choose_tasks(
     from kubectl_sky.actions import find
 
     if references is not None:
-        scope = replace(scope, choose=partial(_confirm_several, yes, scope.user))
+        scope = replace(scope, choose=partial(_confirm_several, yes, scope))
         tasks = find.get_tasks(session, scope, references or [None])
         for task in tasks if sys.stdin.isatty() else ():
             output.note(f"Deleting {_described(task, scope.user)}, with its logs")
@@ -85,12 +85,16 @@ def _choose_tasks(
 
 
 def _confirm_several(
-    yes: bool, user: "User | None", name: str | None, matches: "Sequence[Target]"
+    yes: bool, scope: "Scope", name: str | None, matches: "Sequence[Target]"
 ) -> "Sequence[Target]":
     """Ask whether to stop all tasks with a name, or the last task if there is no name."""
+    from kubectl_sky.actions import submissions
+
+    user = scope.user
     if name is None:
-        options.confirm(f"Stop the last task, {_described(matches[0], None)}?", "its id")
-        return matches[:1]
+        target = submissions.last(matches, scope.known_uids)
+        options.confirm(f"Stop the last task, {_described(target, None)}?", "its id")
+        return [target]
     if len(matches) > 1 and not yes:
         rows = "\n".join(f"  {_described(target, user)}" for target in matches)
         output.error(f'{len(matches)} tasks are named "{name}":\n{rows}')

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
-from kubectl_sky import documents
+from kubectl_sky import names
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.ui import Collected
 from kubectl_sky.cli import commands, options, output
@@ -14,6 +14,7 @@ from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.errors import Problem, UserError
 
 if TYPE_CHECKING:
+    from kubectl_sky import models
     from kubectl_sky.actions import submit, taskfile
     from kubectl_sky.actions.apply import Submitted
     from kubectl_sky.plan.plan import Plan
@@ -58,7 +59,8 @@ def command(
     nodes are ready, and `exec -it` and `port-forward` get you in.
 
     When a node has failed for good, the task's other nodes are stopped: by the cluster, or by this
-    command while it follows, with the backends jobs and volcano.
+    command while it follows, with the backends jobs and volcano. After --detach, that takes
+    `kubectl sky wait ID --continue`.
 
     Several tasks in one file are a pipeline: each task runs when the one before it has succeeded.
     If one fails, the remaining tasks are cancelled. All tasks are in the cluster from the start,
@@ -136,7 +138,7 @@ class Results(Preview):
     def __init__(self, form: str | None, dry_run: str, several: bool = False) -> None:
         super().__init__(form, dry_run)
         self._several = several
-        self._results: list[dict[str, object]] = []
+        self._results: list[models.Submission] = []
         self._report = Collected()  # of all files
 
     def submitted(self, submitted: "Submitted") -> None:
@@ -145,9 +147,9 @@ class Results(Preview):
         if self._form == "name":
             output.out(name)
         elif self._form and self._several:
-            self._results.append(documents.document("Submission", self._fields(submitted)))
+            self._results.append(self._as_json(submitted))
         elif self._form:
-            output.out(output.document("Submission", self._fields(submitted), self._form))
+            output.out(output.data(self._as_json(submitted), self._form))
         else:
             status = "unchanged" if submitted.unchanged else "submitted"
             decision = submitted.decision
@@ -173,16 +175,17 @@ class Results(Preview):
         super().notes(notes)
         self._report.notes(notes)
 
-    def _fields(self, submitted: "Submitted") -> dict[str, object]:
+    def _as_json(self, submitted: "Submitted") -> "models.Submission":
         report = self._report
-        if not self._several:
-            return submitted.as_json() | report.as_json()
-        path = submitted.file
-        of_file = Collected(
-            warnings=[problem for problem in report.warnings if problem.file == path],
-            dangers=[danger for danger in report.dangers if danger.problem.file == path],
-        )
-        return {"file": path} | submitted.as_json() | of_file.as_json()
+        fields = {"apiVersion": names.API_VERSION, "kind": "Submission"}
+        if self._several:
+            path = submitted.file
+            fields |= {"file": path}
+            report = Collected(
+                warnings=[problem for problem in report.warnings if problem.file == path],
+                dangers=[danger for danger in report.dangers if danger.problem.file == path],
+            )
+        return cast("models.Submission", {**fields, **submitted.as_json(), **report.as_json()})
 
     def finish(self) -> None:
         """Print the results of several files for programs, as far as they were submitted."""

@@ -97,9 +97,10 @@ def line(target: TaskStatus | PipelineStatus) -> str:
 
 
 def nodes(task: TaskStatus | PipelineStatus) -> str:
-    """Format how many nodes run or have completed; of a pipeline, how many tasks have completed."""
+    """Format how many nodes run or have completed; of a pipeline, how many tasks are done."""
     if isinstance(task, PipelineStatus):
-        return f"{task.count(State.COMPLETED)}/{task.first_member.stages} tasks"
+        done = task.count(State.COMPLETED) + task.num_stopped
+        return f"{done}/{task.first_member.stages} tasks"
     return f"{task.ready}/{task.num_nodes}"
 
 
@@ -210,6 +211,8 @@ def _most_relevant(task: TaskStatus) -> Sequence[NodeStatus]:
 
 def pipeline_details(pipeline: PipelineStatus) -> str:
     """Format a pipeline in full: the common fields, then a row for each task."""
+    stopped = f", {pipeline.num_stopped} stopped" if pipeline.num_stopped else ""
+    completed = f"{pipeline.count(State.COMPLETED)} of {pipeline.first_member.stages} completed"
     facts = {
         "Id": pipeline.id,
         "Name": pipeline.name,
@@ -219,14 +222,20 @@ def pipeline_details(pipeline: PipelineStatus) -> str:
         "User": pipeline.user,
         "Created": f"{pipeline.created_at} ({since(pipeline.created_at)} ago)",
         "Updated": f"{pipeline.updated_at} ({since(pipeline.updated_at)} ago)",
-        "Tasks": f"{pipeline.count(State.COMPLETED)} of {pipeline.first_member.stages} completed",
+        "Tasks": completed + stopped,
     }
     head = "\n".join(output.fields(facts))
     rows = {
         pipeline.stage(task): [task.id, task.name, str(task.state), nodes(task), task.note]
         for task in pipeline.tasks
     } | {
-        stage: ["", pipeline.title(stage), _status_of_missing(pipeline, stage), "", ""]
+        stage: [
+            pipeline.task_id(stage),
+            pipeline.title(stage),
+            _status_of_missing(pipeline, stage),
+            "",
+            "",
+        ]
         for stage in pipeline.missing
     }
     table = output.table(

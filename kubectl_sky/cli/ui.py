@@ -17,7 +17,7 @@ def command(cluster: options.ClusterFlags, all_users: bool) -> int:
     : takes a command, ? helps, q quits.
     """
     extras.require("ui", "textual")
-    # Textual draws on stderr, on Windows on stdout.
+    # Textual draws on stderr.
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         what = "stdin, stdout or stderr is not a terminal"
         raise UserError(what, "use `kubectl sky list --watch`")

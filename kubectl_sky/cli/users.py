@@ -53,7 +53,9 @@ def add(
 
     NAME is the user as the cluster knows it: `kubectl auth whoami`. The namespace is sky-NAME, or
     an existing one with --namespace. Limits that you do not set stay as they are; `none` removes
-    one. An object that was not created for NAME is never changed.
+    one. Services of the types LoadBalancer and NodePort are not allowed in a namespace with a
+    quota, as long as you do not change that with kubectl. An object that was not created for NAME
+    is never changed.
     """
     from kubectl_sky import users as identities
     from kubectl_sky.actions import users
@@ -102,6 +104,23 @@ def _next_steps(added: "Added") -> list[str]:
         steps.append(f"token: kubectl create token {name} -n {namespace} --duration 8h")
         steps.append(f"kubeconfig: kubectl config set-credentials {name} --token TOKEN")
     return steps
+
+
+@command.command(
+    "policy", examples=["users policy | kubectl apply -f -", "users policy | kubectl diff -f -"]
+)
+def policy() -> None:
+    """Print an admission policy that lets users create tasks and volumes only as themselves.
+
+    Without it, a user who may create Jobs can name any user as the owner of a task. The policy
+    compares the label username with the user that the API server authenticated. Controllers can
+    still create objects for tasks. Users who may impersonate the owner can use --user.
+
+    It needs Kubernetes 1.30 or newer, and holds for all namespaces.
+    """
+    from kubectl_sky.render import manifests
+
+    output.out(manifests.as_yaml(manifests.owners_policy()).rstrip())
 
 
 @command.command("list", examples=["users list", "users list -o json"])
@@ -166,7 +185,7 @@ def _details(status: "AccountStatus") -> str:
         facts["Queue"] = ", ".join(status.queues)
     lines = ["\n".join(output.fields(facts))]
     if status.quotas:
-        rows = [[item.resource, item.used, item.hard, item.quota] for item in status.quotas]
+        rows = [[item.resource, *item.readable, item.quota] for item in status.quotas]
         lines.append(output.table(["RESOURCE", "USED", "LIMIT", "QUOTA"], rows))
     return "\n\n".join(lines)
 

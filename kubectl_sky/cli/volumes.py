@@ -140,6 +140,7 @@ def list_volumes(
         columns += ["NAMESPACE"] if cluster.all_namespaces else []
         columns += ["USER"] if all_users or details else []
         columns += ["CLASS", "MODES", "CLAIM"] if details or form == "wide" else []
+        columns += ["REASON"] if any(volume.reason for volume in statuses) else []
         output.out(
             output.table(columns, [[_CELLS[name](row) for name in columns] for row in statuses])
         )
@@ -156,6 +157,7 @@ _CELLS: dict[str, Callable[[VolumeStatus], str]] = {
     "CLASS": lambda volume: volume.storage_class,
     "MODES": lambda volume: ",".join(volume.access_modes),
     "CLAIM": lambda volume: volume.claim,
+    "REASON": lambda volume: volume.reason,
 }
 
 
@@ -183,7 +185,7 @@ def _details(volume: VolumeStatus, users: list[str]) -> str:
     facts = {
         "Id": volume.id,
         "Name": volume.name,
-        "Status": volume.phase,
+        "Status": f"{volume.phase}: {volume.reason}" if volume.reason else volume.phase,
         "Size": volume.size,
         "Class": volume.storage_class or "(the cluster's default)",
         "Modes": ", ".join(volume.access_modes),
@@ -217,7 +219,4 @@ def delete(
         question = f"Delete volume {match.name} ({match.id}, {match.size}) and its data?"
         if not yes:
             options.confirm(question)
-    users = volumes.in_use(session, match) if force else []
-    volumes.delete(session, match)
-    suffix = f"; it is deleted when {', '.join(users)} has finished" if users else ""
-    output.out(f"volume/{match.id} ({match.name}) deleted{suffix}")
+    output.out(f"volume/{match.id} ({match.name}) {volumes.delete(session, match)}")

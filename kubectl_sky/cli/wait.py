@@ -8,11 +8,12 @@ import click
 
 from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.cli.terminal import Terminal
-from kubectl_sky.errors import TaskFailed
+from kubectl_sky.errors import TaskFailed, UserError
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
+    from kubectl_sky import models
     from kubectl_sky.actions.find import Target
 
 
@@ -45,8 +46,9 @@ def _url(context: click.Context, param: click.Parameter, value: str | None) -> s
     "--continue",
     "leads",
     is_flag=True,
-    help="Resume each stage of a pipeline when the one before it has succeeded, and cancel what"
-    " is left when one fails, as submit does while it follows.",
+    help="Act as submit does while it follows: resume each stage of a pipeline when the one before"
+    " it has succeeded, cancel what is left when one fails, and stop the other nodes of a failed"
+    " task.",
 )
 @click.option(
     "--notify",
@@ -71,19 +73,26 @@ def command(
 
     Exits with 0 if all have completed, with 4 if one has failed, and with 1 at the timeout.
 
-    When a node of a task has failed for good, its other nodes are stopped: by the cluster, or by
-    this command with the backends jobs and volcano.
+    A task has failed when one of its nodes has failed for good. With the backends jobs and volcano,
+    its other nodes go on until submit, this command with --continue, or the tasks controller stops
+    them; with others the cluster stops them.
 
     On a terminal, one line shows what the tasks wait for or where they run; in a pipe, stderr has a
     line for each stage of the start.
 
     --notify sends ids, names, states and reasons, but no logs. If it fails, that is a warning.
 
-    With --continue, it resumes pipelines that were submitted with --detach or interrupted.
+    With --continue, it continues tasks and pipelines of yours that were submitted with --detach or
+    interrupted.
     """
     from kubectl_sky.actions import find, notify
     from kubectl_sky.actions.pipeline import wait_for_all
 
+    if flags["leads"] and all_users:
+        raise UserError(
+            "--continue cannot be combined with --all-users: the owner continues a task",
+            "name the owner with --user, if you act for somebody",
+        )
     session = cluster.session()
     targets = find.get_targets(
         session, options.scope(session, cluster, all_users), references or [None]
@@ -102,7 +111,7 @@ def command(
     return 0 if all(target.state is State.COMPLETED for target in finished) else 4
 
 
-def _notify(url: str | None, document: dict[str, object]) -> None:
+def _notify(url: str | None, document: "models.Notification") -> None:
     """Send a notification; a failure is a warning."""
     from kubectl_sky.actions import notify
 

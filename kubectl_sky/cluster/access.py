@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kubectl_sky import kinds
-from kubectl_sky.cluster import errors, objects
+from kubectl_sky.cluster import objects, shapes
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed, Outdated
 from kubectl_sky.kinds import Kind
@@ -14,14 +14,12 @@ def groups(session: Session) -> dict[str, tuple[str, ...]]:
 
     Raises ClusterError.
     """
-    body = session.request("GET", "/apis")
-    try:
-        return {
-            str(group["name"]): tuple(str(version["version"]) for version in group["versions"])
-            for group in body["groups"]
-        }
-    except (LookupError, TypeError):
-        raise errors.not_kubernetes(session.server) from None
+    body = session.request("GET", "/apis", shape=shapes.API_GROUPS)
+    return {group["name"]: _versions(group) for group in body["groups"]}
+
+
+def _versions(group: Json) -> tuple[str, ...]:
+    return tuple(version["version"] for version in group["versions"])
 
 
 def may_serve(session: Session, kind: Kind) -> bool:
@@ -38,21 +36,20 @@ def may_serve(session: Session, kind: Kind) -> bool:
 def serves(session: Session, kind: Kind) -> bool:
     """Check by discovery whether the cluster serves a kind. Raises ClusterError."""
     try:
-        answer = session.request("GET", f"/apis/{kind.group}/{kind.version}")
+        path = f"/apis/{kind.group}/{kind.version}"
+        answer = session.request("GET", path, shape=shapes.API_RESOURCES)
     except NotServed:
         return False
-    return any(resource["name"] == kind.plural for resource in answer.get("resources") or ())
+    return any(resource["name"] == kind.plural for resource in answer["resources"] or ())
 
 
 def other_versions(session: Session, kind: Kind) -> tuple[str, ...]:
     """Return the other apiVersions in which the cluster serves a kind."""
     try:
-        answer = session.request("GET", f"/apis/{kind.group}")
+        answer = session.request("GET", f"/apis/{kind.group}", shape=shapes.API_GROUP)
     except NotServed:
         return ()
-    candidates = (
-        replace(kind, version=version["version"]) for version in answer.get("versions") or ()
-    )
+    candidates = (replace(kind, version=version) for version in _versions(answer))
     return tuple(
         candidate.api_version
         for candidate in candidates
@@ -81,8 +78,8 @@ def may(
         "kind": review.kind,
         "spec": {"resourceAttributes": attributes},
     }
-    answer = session.request("POST", objects.path(review), body=body)
-    return bool((answer.get("status") or {}).get("allowed"))
+    answer = session.request("POST", objects.path(review), body=body, shape=shapes.ACCESS_REVIEW)
+    return bool(answer["status"]["allowed"])
 
 
 def list_kueue(session: Session, kind: Kind, namespace: str | None = None) -> list[Json]:
@@ -98,8 +95,7 @@ def served_kueue(session: Session, kind: Kind) -> Kind:
 
     Raises NotServed if Kueue is not installed, Outdated if its versions are not supported.
     """
-    answer = session.request("GET", f"/apis/{kind.group}")
-    served = [versions["version"] for versions in answer.get("versions") or ()]
+    served = _versions(session.request("GET", f"/apis/{kind.group}", shape=shapes.API_GROUP))
     for version in kinds.KUEUE_VERSIONS:
         if version in served:
             return replace(kind, version=version)

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from threading import Condition
 from time import monotonic
 
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import objects, shapes
 from kubectl_sky.cluster.objects import Accept
 from kubectl_sky.cluster.session import Answer, Json, Session
 from kubectl_sky.errors import (
@@ -141,8 +140,8 @@ class _Run:
 
     def _is_new(self, answer: Answer) -> bool:
         """Check by the server's clock whether this run created the object."""
-        now = parsedate_to_datetime(answer.date) if answer.date else datetime.now(UTC)
-        run_started = now - timedelta(seconds=monotonic() - self.started_at) - _CLOCK_SLACK
+        running = timedelta(seconds=monotonic() - self.started_at)
+        run_started = self.session.now() - running - _CLOCK_SLACK
         return datetime.fromisoformat(answer.body["metadata"]["creationTimestamp"]) >= run_started
 
     def undo(self) -> str:
@@ -171,7 +170,7 @@ class _Run:
         namespace = metadata.get("namespace") or self.session.namespace
         path = objects.path(kind, namespace, metadata["name"])
         try:
-            answer = self.session.send("GET", path)
+            answer = self.session.send("GET", path, shape=shapes.METADATA_ONLY)
         except NotFound:
             return None
         except SkyError:
@@ -193,9 +192,8 @@ class _Run:
             "preconditions": {"uid": metadata["uid"]},
         }
         try:
-            self.session.request(
-                "DELETE", objects.path(kind, namespace, metadata["name"]), body=body
-            )
+            path = objects.path(kind, namespace, metadata["name"])
+            self.session.request("DELETE", path, body=body, shape=shapes.DELETED)
         except (NotFound, Conflict):
             return True
         except SkyError:

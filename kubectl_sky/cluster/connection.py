@@ -49,9 +49,8 @@ class Target:
     """A server, its credentials and the defaults of the context.
 
     `authorization` is a header value, "" for none. `pool` has the certificates and the proxy.
-    `renewable` means that resolving the connection again may return fresh credentials. `expires` is
-    their expiry in seconds since 1970; None if unknown. `user` is the name of the user in the
-    kubeconfig.
+    `renewable` means that resolving the connection again may return fresh credentials. `user` is
+    the name of the user in the kubeconfig.
     """
 
     server: str
@@ -60,7 +59,6 @@ class Target:
     authorization: str
     pool: urllib3.PoolManager
     renewable: bool = False
-    expires: float | None = None
     tls: Tls = Tls()
     user: str = ""
 

@@ -1,11 +1,10 @@
 """The core API: pods and their logs, nodes, events and the current user."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic
 
 from kubectl_sky import kinds
-from kubectl_sky.cluster import errors, objects
+from kubectl_sky.cluster import objects, shapes
 from kubectl_sky.cluster.session import Json, Session
 
 _MAX_LOG_BYTES = 1 << 20  # bytes kept of the end of a log
@@ -74,15 +73,10 @@ class CoreManager:
         """Return the current user, as the API server sees it."""
         kind = kinds.SELF_SUBJECT_REVIEW
         body = {"apiVersion": kind.api_version, "kind": kind.kind}
-        answer = self._session.request("POST", objects.path(kind), body=body)
-        try:
-            info = answer["status"]["userInfo"]
-            username, groups = info.get("username", ""), info.get("groups") or ()
-        except (LookupError, TypeError, AttributeError):
-            username, groups = None, ()
-        if not isinstance(username, str) or not isinstance(groups, Sequence):
-            raise errors.not_kubernetes(self._session.server)
-        return Identity(username, tuple(map(str, groups)))
+        path = objects.path(kind)
+        answer = self._session.request("POST", path, body=body, shape=shapes.USER_REVIEW)
+        info = answer["status"]["userInfo"]
+        return Identity(info["username"], tuple(info.get("groups", ())))
 
 
 def _event_time(event: Json) -> str:

@@ -1,18 +1,14 @@
-"""Encode requests and decode answers; decode only the needed fields of lists.
-
-Half of a long list is managedFields, and a quarter is pod templates. If the caller passes a shape
-(a TypedDict), other fields are skipped and never become Python objects.
-"""
+"""Encode requests, and decode answers of the expected types."""
 
 import json
 import re
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec.json
 
 Json = dict[str, Any]
-Item = TypeVar("Item")
 
 # Either a surrogate pair (two escapes for one character), or any other escape, which is kept.
 _ESCAPE = re.compile(r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|\\.")
@@ -34,27 +30,23 @@ def _character(match: re.Match[str]) -> str:
     return bytes.fromhex(match[1] + match[2]).decode("utf-16-be")
 
 
-class _List(msgspec.Struct, Generic[Item]):
-    metadata: Json
-    items: list[Item] | None = None  # some servers write null for an empty list
+@dataclass(frozen=True)
+class Trimmed:
+    """A type of answers of which only the fields of the type are read."""
+
+    shape: type
 
 
-def decode(data: bytes, shape: type | None = None) -> Json:
-    """Decode an object, or a list whose items have this shape. Raises ValueError."""
-    if not data:
-        return {}
+def decode(data: bytes, shape: type | Trimmed = dict) -> Json:
+    """Decode an answer of this type, a TypedDict. Raises ValueError."""
     try:
-        if shape is not None:
-            answer = _decoder(shape).decode(data)
-            return {"metadata": answer.metadata, "items": answer.items}
-        body = json.loads(data)
+        trimmed: Json = _decoder(shape.shape if isinstance(shape, Trimmed) else shape).decode(data)
+        whole: Json = trimmed if isinstance(shape, Trimmed) else msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(str(error)) from None
-    if not isinstance(body, dict):
-        raise ValueError("not a JSON object")
-    return body
+    return whole
 
 
 @lru_cache
-def _decoder(shape: type) -> "msgspec.json.Decoder[_List[Any]]":
-    return msgspec.json.Decoder(_List[shape])  # type: ignore[valid-type]
+def _decoder(shape: type) -> "msgspec.json.Decoder[Any]":
+    return msgspec.json.Decoder(shape)

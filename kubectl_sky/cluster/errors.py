@@ -103,10 +103,14 @@ def restarting(info: RequestInfo, refusal: ClusterError) -> ClusterError:
     return Unreachable(f"{info.host} has just restarted and returned: {refusal.what}", "try again")
 
 
-def not_kubernetes(server: str) -> ClusterError:
-    """Return the error for a response that is not a JSON object."""
-    return ClusterError(
-        f"{server} does not answer like a Kubernetes API server",
+def not_kubernetes(info: RequestInfo, why: str) -> ClusterError:
+    """Return the error for an answer that is not one of an API server: of a gateway, for example.
+
+    It may be a transient failure, and the API server may have processed the request.
+    """
+    return Unreachable(
+        f"{info.server} does not answer like a Kubernetes API server"
+        f" ({info.method} {info.resource}): {why}",
         CHECK_ADDRESS,
     )
 

@@ -8,9 +8,9 @@ import os
 import re
 from base64 import b64encode
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import urllib3
 import yaml
@@ -38,7 +38,9 @@ _MALFORMED = (ValueError, TypeError, AttributeError, LookupError)  # raised by t
 
 
 def resolve(connection: Connection) -> Target:
-    """Return the server and credentials for a connection. Raises ClusterError."""
+    """Return the server and credentials for a connection. Raises UserError, ClusterError."""
+    for address in filter(None, (connection.server, connection.server_url)):
+        _check_address(address)
     if connection.server_url:
         connection = _through_server(connection)
     paths = _paths(connection)
@@ -49,6 +51,19 @@ def resolve(connection: Connection) -> Target:
     if connection.server:
         return _from_flags(connection)
     raise ClusterError(_no_kubeconfig(connection), "name one with --kubeconfig")
+
+
+def _check_address(url: str) -> None:
+    """Raise UserError for an address of a flag that no request can be sent to."""
+    if "@" in url:  # the message must not quote a password
+        raise UserError("the server's address has credentials in it", "use --token")
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # the port, or the brackets of an IPv6 address
+        valid = False
+    if not valid or re.search(r"\s", url):
+        raise UserError(f'"{url}" is not a server address', "use https://HOST:PORT")
 
 
 def _through_server(connection: Connection) -> Connection:
@@ -108,7 +123,7 @@ def _from_files(connection: Connection, paths: str) -> Target:
         return _from_flags(connection)
     try:
         context = _context(connection, merger, name, paths)
-        user, expires = _credentials(connection, context)
+        user = _credentials(connection, context)
         configuration = _load(merger, context, user, paths)
     except ClusterError:
         raise
@@ -123,7 +138,6 @@ def _from_files(connection: Connection, paths: str) -> Target:
         context.name,
         context.namespace,
         renewable=renewable and not connection.token,
-        expires=expires,
     )
     return replace(target, user=context.user_name)
 
@@ -218,8 +232,8 @@ def _with_flags(connection: Connection, cluster: Entry, paths: str) -> Entry:
     return cluster
 
 
-def _credentials(connection: Connection, context: _Context) -> tuple[Entry, float | None]:
-    """Return the user entry with credentials, and the expiry of a plugin's.
+def _credentials(connection: Connection, context: _Context) -> Entry:
+    """Return the user entry with credentials.
 
     As in kubectl, --token replaces all credentials except client certificates. A plain http
     server gets no credentials, so no plugin runs for it.
@@ -229,14 +243,14 @@ def _credentials(connection: Connection, context: _Context) -> tuple[Entry, floa
         user = {key: user[key] for key in user.keys() - _CERTIFICATE_KEYS}
     server = str(context.cluster.get("server"))
     if connection.anonymous or not _may_have_credentials(connection, server):
-        return {}, None
+        return {}
     if connection.token:
         return {key: user[key] for key in user.keys() & _CERTIFICATE_KEYS} | {
             "token": connection.token
-        }, None
+        }
     if "exec" in user and not {"token", "tokenFile"} & set(user):
         return _run_plugin(user["exec"], context)
-    return user, None
+    return user
 
 
 def _encrypted(server: str) -> bool:
@@ -252,16 +266,14 @@ def _may_have_credentials(connection: Connection, server: str) -> bool:
     return _encrypted(server) or (bool(connection.server_url) and _on_loopback(server))
 
 
-def _run_plugin(plugin: Any, context: _Context) -> tuple[Entry, float | None]:  # noqa: ANN401 - YAML
-    """Run a credential plugin; return user entry and expiry. Raises ClusterError."""
+def _run_plugin(plugin: Any, context: _Context) -> Entry:  # noqa: ANN401 - YAML
+    """Run a credential plugin; return the user entry. Raises ClusterError."""
     command = str(plugin.get("command"))
     folder = str(Path(context.user_file).absolute().parent)
     cluster = ConfigNode("cluster", context.cluster, context.cluster_file)
     try:
         status = ExecProvider(ConfigNode("exec", plugin), folder, cluster).run()
-        user = _user_of(status)
-        expires = status.get("expirationTimestamp")
-        return user, datetime.fromisoformat(expires).timestamp() if expires else None
+        return _user_of(status)
     except ConfigException as error:
         why = str(error).removeprefix("exec: ")
     except OSError as error:
@@ -371,7 +383,6 @@ def _target(
     namespace: str,
     *,
     renewable: bool = False,
-    expires: float | None = None,
 ) -> Target:
     server = str(configuration.host).rstrip("/")
     if "@" in server:
@@ -398,4 +409,4 @@ def _target(
         bool(configuration.verify_ssl),
         str(configuration.proxy) if isinstance(pool, urllib3.ProxyManager) else "",
     )
-    return Target(server, context, namespace, authorization, pool, renewable, expires, tls)
+    return Target(server, context, namespace, authorization, pool, renewable, tls)

@@ -3,17 +3,14 @@
 Times are the API server's, from the Date of its answers: clocks of clients may be wrong.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.session import Answer, Session
+from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Conflict, NotFound
 from kubectl_sky.kinds import LEASE
-from kubectl_sky.names import MANAGER
 
 _MAX_SECONDS = 3600  # of a Lease that somebody else wrote
 _MAX_AHEAD = timedelta(seconds=15)  # of a renewal; one that is later comes from a wrong clock
@@ -32,25 +29,22 @@ class Claim:
 
 @dataclass(frozen=True)
 class Lease:
-    """A Lease as the API server returned it; `offset` is the server's time minus ours."""
+    """A Lease as the API server returned it."""
 
     holder: str
     renewed_at: datetime
     seconds: int
     version: str
-    offset: timedelta
 
-    @property
-    def live(self) -> bool:
-        """Whether a process holds it."""
-        now = datetime.now(UTC) + self.offset
+    def live(self, now: datetime) -> bool:
+        """Whether a process holds it at the API server's time."""
         return bool(self.holder) and now < self.renewed_at + timedelta(seconds=self.seconds)
 
 
 def get(session: Session, namespace: str, name: str) -> Lease | None:
     """Return a Lease, or None if it does not exist. Raises ClusterError."""
     try:
-        return _lease(session.send("GET", objects.path(LEASE, namespace, name)))
+        return _lease(session, objects.get(session, LEASE, name, namespace))
     except NotFound:
         return None
 
@@ -61,12 +55,12 @@ def hold(session: Session, claim: Claim, previous: Lease | None = None) -> Lease
     With the `previous` Lease of the same process, it takes one request.
     """
     lease = previous or get(session, claim.namespace, claim.name)
-    if lease and lease.live and lease.holder != claim.holder:
+    if lease and lease.live(session.now()) and lease.holder != claim.holder:
         return None
     try:
         held = _patch(session, claim, lease) if lease else _create(session, claim)
         # Our clock was wrong, or has been set: the answer tells by how much.
-        return held if held.live else _patch(session, claim, held)
+        return held if held.live(session.now()) else _patch(session, claim, held)
     except (Conflict, NotFound):  # another process was faster, or it was edited or deleted
         return hold(session, claim) if previous else None
 
@@ -79,17 +73,11 @@ def release(session: Session, claim: Claim, lease: Lease) -> None:
 
 def _patch(session: Session, claim: Claim, lease: Lease) -> Lease:
     """Change a Lease. Raises Conflict if it has changed meanwhile."""
-    answer = session.send(
-        "PATCH",
-        objects.path(LEASE, claim.namespace, claim.name),
-        query={"fieldManager": MANAGER},
-        body={
-            "metadata": {"resourceVersion": lease.version},
-            "spec": _spec(claim, datetime.now(UTC) + lease.offset),
-        },
-        headers={"Content-Type": "application/merge-patch+json"},
-    )
-    return _lease(answer)
+    body = {
+        "metadata": {"resourceVersion": lease.version},
+        "spec": _spec(claim, session.now()),
+    }
+    return _lease(session, objects.patch(session, LEASE, claim.name, claim.namespace, body))
 
 
 def _create(session: Session, claim: Claim) -> Lease:
@@ -97,9 +85,9 @@ def _create(session: Session, claim: Claim) -> Lease:
         "apiVersion": LEASE.api_version,
         "kind": LEASE.kind,
         "metadata": {"name": claim.name, "namespace": claim.namespace},
-        "spec": _spec(claim, datetime.now(UTC)),
+        "spec": _spec(claim, session.now()),
     }
-    return _lease(session.send("POST", objects.path(LEASE, claim.namespace), body=body))
+    return _lease(session, objects.create(session, body))
 
 
 def _spec(claim: Claim, now: datetime) -> dict[str, object]:
@@ -110,26 +98,16 @@ def _spec(claim: Claim, now: datetime) -> dict[str, object]:
     }
 
 
-def _lease(answer: Answer) -> Lease:
-    spec, metadata = answer.body.get("spec") or {}, answer.body["metadata"]
-    now = datetime.now(UTC)
-    server_time = _parsed(lambda: parsedate_to_datetime(answer.date), now)
-    renewed_at = _parsed(lambda: datetime.fromisoformat(spec["renewTime"]), _NEVER)
-    if renewed_at > server_time + _MAX_AHEAD:
+def _lease(session: Session, item: Json) -> Lease:
+    spec, now = item.get("spec", {}), session.now()
+    renewed_at = _NEVER
+    with suppress(ValueError, OverflowError):  # day 31 of a month that has 30
+        renewed_at = datetime.fromisoformat(spec.get("renewTime") or "").astimezone(UTC)
+    if renewed_at > now + _MAX_AHEAD:
         renewed_at = _NEVER  # a wrong clock must not hold it for years
-    seconds = spec.get("leaseDurationSeconds")
     return Lease(
-        str(spec.get("holderIdentity") or ""),
-        min(renewed_at, server_time),
-        min(seconds, _MAX_SECONDS) if isinstance(seconds, int) else 0,
-        str(metadata.get("resourceVersion") or ""),
-        server_time - now,
+        spec.get("holderIdentity") or "",
+        min(renewed_at, now),
+        min(spec.get("leaseDurationSeconds") or 0, _MAX_SECONDS),
+        item["metadata"].get("resourceVersion", ""),
     )
-
-
-def _parsed(parse: Callable[[], datetime], default: datetime) -> datetime:
-    """Return a time in UTC, or the default for one that is missing or invalid."""
-    try:
-        return parse().astimezone(UTC)
-    except (LookupError, ValueError, OverflowError, TypeError):
-        return default

@@ -7,7 +7,8 @@ from typing import Literal
 from urllib.parse import quote
 
 from kubectl_sky import names
-from kubectl_sky.cluster import errors
+from kubectl_sky.cluster import shapes
+from kubectl_sky.cluster.encoding import Trimmed
 from kubectl_sky.cluster.session import Answer, Json, Session
 from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, Unreachable, UserError
 from kubectl_sky.kinds import Kind, kind_of
@@ -37,7 +38,8 @@ def path(kind: Kind, namespace: str | None = None, name: str = "", sub: str = ""
 
 def get(session: Session, kind: Kind, name: str, namespace: str | None = None) -> Json:
     """Return one object. Raises NotFound."""
-    return session.request("GET", path(kind, _namespace_for(session, kind, namespace), name))
+    url_path = path(kind, _namespace_for(session, kind, namespace), name)
+    return session.request("GET", url_path, shape=shapes.of(kind))
 
 
 def exists(session: Session, kind: Kind, name: str, namespace: str | None = None) -> bool:
@@ -47,6 +49,7 @@ def exists(session: Session, kind: Kind, name: str, namespace: str | None = None
             "GET",
             path(kind, _namespace_for(session, kind, namespace), name),
             headers=_METADATA_ONLY,
+            shape=shapes.METADATA_ONLY,
         )
     except NotFound:
         return False
@@ -64,7 +67,7 @@ def list_all(
 ) -> list[Json]:
     """Return all objects that match the selectors; None means all namespaces.
 
-    `shape` is a TypedDict of the fields to decode; None decodes all fields.
+    `shape` is a TypedDict of the fields to decode; None checks and decodes all fields.
     """
     query = selectors(label_selector, field_selector)
     return collect(session, kind, namespace, query, shape=shape)[0]
@@ -101,12 +104,11 @@ def _collect(
     objects: list[Json] = []
     type_fields = {"apiVersion": kind.api_version, "kind": kind.kind}
     url_path, size = path(kind, namespace), 0
+    page = shapes.list_of(shape or shapes.of(kind))
     for _ in range(_MAX_PAGES):
-        answer = session.send("GET", url_path, query=query, shape=shape)
-        metadata, items = answer.body.get("metadata"), answer.body.get("items") or []
-        if not isinstance(metadata, dict) or not _are_objects(items):
-            raise errors.not_kubernetes(session.server)
-        objects += [type_fields | item for item in items]
+        answer = session.send("GET", url_path, query=query, shape=Trimmed(page) if shape else page)
+        metadata = answer.body["metadata"]
+        objects += [item | type_fields for item in answer.body["items"] or ()]
         size += answer.size
         token = metadata.get("continue")
         if not token:
@@ -121,27 +123,15 @@ def _collect(
     )
 
 
-def _are_objects(items: object) -> bool:
-    """Check that these are Kubernetes objects, each with metadata and a name."""
-    return isinstance(items, list) and all(
-        isinstance(item, dict)
-        and isinstance(item.get("metadata"), dict)
-        and isinstance(item["metadata"].get("name", ""), str)
-        for item in items
-    )
-
-
 def create(session: Session, manifest: Json, *, dry_run: bool = False) -> Json:
     """Create an object. Dry runs are server-side. Raises Conflict if it exists."""
-    return _create(session, manifest, dry_run).body
-
-
-def _create(
-    session: Session, manifest: Json, dry_run: bool, headers: Mapping[str, str] | None = None
-) -> Answer:
-    url_path = _path(session, manifest, name="")
-    query = _STRICT | _dry_run_query(dry_run)
-    return session.send("POST", url_path, query=query, body=manifest, headers=headers)
+    return session.request(
+        "POST",
+        _path(session, manifest, name=""),
+        query=_STRICT | _dry_run_query(dry_run),
+        body=manifest,
+        shape=shapes.of(known_kind(manifest)),
+    )
 
 
 def create_or_accept(
@@ -157,7 +147,8 @@ def create_or_accept(
         return _created(session, manifest, dry_run)
     except (Conflict, Unreachable) as error:  # if the answer was lost, the object may exist
         try:
-            answer = session.send("GET", _path(session, manifest))
+            shape = shapes.of(known_kind(manifest))
+            answer = session.send("GET", _path(session, manifest), shape=shape)
         except NotFound:
             return _created(session, manifest, dry_run)
         accept(manifest, answer.body)
@@ -167,7 +158,14 @@ def create_or_accept(
 
 def _created(session: Session, manifest: Json, dry_run: bool) -> Answer:
     """Create an object and return its metadata. Raises Conflict if it exists."""
-    answer = _create(session, manifest, dry_run, _METADATA_ONLY)
+    answer = session.send(
+        "POST",
+        _path(session, manifest, name=""),
+        query=_STRICT | _dry_run_query(dry_run),
+        body=manifest,
+        headers=_METADATA_ONLY,
+        shape=shapes.METADATA_ONLY,
+    )
     return replace(answer, body=manifest | {"metadata": answer.body["metadata"]})
 
 
@@ -179,6 +177,7 @@ def apply(session: Session, manifest: Json, *, dry_run: bool = False) -> Json:
         query=_STRICT | {"force": "true"} | _dry_run_query(dry_run),
         body=manifest,
         headers={"Content-Type": "application/apply-patch+yaml"},
+        shape=shapes.of(known_kind(manifest)),
     )
 
 
@@ -187,7 +186,8 @@ def replace_object(session: Session, manifest: Json) -> Json:
 
     Raises Conflict, and NotFound.
     """
-    return session.request("PUT", _path(session, manifest), query=_STRICT, body=manifest)
+    url_path, shape = _path(session, manifest), shapes.of(known_kind(manifest))
+    return session.request("PUT", url_path, query=_STRICT, body=manifest, shape=shape)
 
 
 def patch(
@@ -205,6 +205,7 @@ def patch(
         query=_MANAGER,
         body=body,
         headers=_content_type(patch_type),
+        shape=shapes.of(kind),
     )
 
 
@@ -234,6 +235,7 @@ def patch_by_uid(
         query=_MANAGER | _dry_run_query(dry_run),
         body=guarded,
         headers=_content_type("merge"),
+        shape=shapes.of(kind),
     )
 
 
@@ -245,6 +247,7 @@ def patch_object(session: Session, item: Json, body: Json, patch_type: Patch = "
         query=_MANAGER,
         body=body,
         headers=_content_type(patch_type) | _METADATA_ONLY,
+        shape=shapes.METADATA_ONLY,
     )
 
 
@@ -260,9 +263,8 @@ def delete(
     """Delete an object; False if it was not found. `grace` is in seconds."""
     body = _options(propagation, grace)
     with contextlib.suppress(NotFound):
-        session.request(
-            "DELETE", path(kind, _namespace_for(session, kind, namespace), name), body=body
-        )
+        url_path = path(kind, _namespace_for(session, kind, namespace), name)
+        session.request("DELETE", url_path, body=body, shape=shapes.DELETED)
         return True
     return False
 
@@ -279,7 +281,7 @@ def delete_by_uid(
     body = _options(propagation, grace) | {"preconditions": {"uid": metadata["uid"]}}
     with contextlib.suppress(NotFound, Conflict):
         url_path = path(kind, metadata.get("namespace"), metadata["name"])
-        session.request("DELETE", url_path, body=body)
+        session.request("DELETE", url_path, body=body, shape=shapes.DELETED)
 
 
 def delete_unchanged(session: Session, item: Json) -> None:
@@ -287,7 +289,7 @@ def delete_unchanged(session: Session, item: Json) -> None:
     options = {"preconditions": {"resourceVersion": item["metadata"]["resourceVersion"]}}
     with contextlib.suppress(NotFound, Conflict):
         body = _options("Background", None) | options
-        session.request("DELETE", _path(session, item), body=body)
+        session.request("DELETE", _path(session, item), body=body, shape=shapes.DELETED)
 
 
 def _options(propagation: Propagation, grace: int | None) -> Json:

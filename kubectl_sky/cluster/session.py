@@ -10,7 +10,11 @@ from concurrent.futures import Future
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
-from time import monotonic, time
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from functools import partial
+from threading import Event
+from time import monotonic
 from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
 
@@ -19,8 +23,9 @@ from urllib3.exceptions import HTTPError
 
 from kubectl_sky import __version__
 from kubectl_sky.cluster import errors, transport
+from kubectl_sky.cluster.backoff import retry_unreachable
 from kubectl_sky.cluster.connection import Connection, Target
-from kubectl_sky.cluster.encoding import Json, decode, encode
+from kubectl_sky.cluster.encoding import Json, Trimmed, decode, encode
 from kubectl_sky.cluster.errors import RequestInfo
 from kubectl_sky.cluster.transport import Reply, Retries, Stream
 from kubectl_sky.errors import ClusterError, Forbidden, Unauthorized, UserError
@@ -32,11 +37,14 @@ Query = Mapping[str, str] | Sequence[tuple[str, str]]
 T = TypeVar("T")
 
 _JSON = "application/json"
+_NOT_JSON = "not JSON"
 _JSON_HEADERS = {"Accept": _JSON, "Accept-Encoding": "gzip", "Content-Type": _JSON}
 _CONNECT_SECONDS = 8.0
 _READ_SECONDS = 65.0  # the API server's own request timeout is 60
 _REQUEST_SECONDS = 180.0  # including all retries
-_RENEW_BEFORE_SECONDS = 30.0  # credentials are renewed this many seconds before they expire
+# Creating these changes nothing: SelfSubjectReview, SelfSubjectAccessReview.
+_REVIEWS = ("/apis/authentication.k8s.io/", "/apis/authorization.k8s.io/")
+_DATE_RESOLUTION = timedelta(seconds=3)  # a Date has whole seconds, and some servers cache it
 _RESTART_SECONDS = 30.0  # seconds in which a restarted server may not have loaded RBAC yet
 
 
@@ -49,14 +57,16 @@ class Answer:
 
     status: int
     body: Json
-    date: str
     retried: bool
     size: int = 0
 
 
 @dataclass(frozen=True)
 class Outgoing:
-    """A request, before the session adds credentials and timeouts."""
+    """A request, before the session adds credentials and timeouts.
+
+    A `repeatable` one is sent again if the connection is lost.
+    """
 
     info: RequestInfo
     query: Query
@@ -80,6 +90,8 @@ class Session:
         self._cache: dict[str, Future[Any]] = {}
         self.warnings: dict[str, None] = {}  # of the API server, each once
         self._lost_at = -_RESTART_SECONDS  # monotonic time of the last request without an answer
+        self._clock = _Clock()
+        self._patience: tuple[Event | None, float | None] | None = None
         for name in (connection.as_user, *connection.as_groups):
             if name and not name.isprintable():
                 raise UserError("--as and --as-group take names without control characters")
@@ -123,9 +135,10 @@ class Session:
         query: Mapping[str, str] | None = None,
         body: object = None,
         headers: Mapping[str, str] | None = None,
+        shape: type = dict,
     ) -> Json:
-        """Send a request and return the JSON answer. Raises ClusterError."""
-        return self.send(method, path, query=query, body=body, headers=headers).body
+        """Send a request and return the answer, which has the type `shape`. Raises ClusterError."""
+        return self.send(method, path, query=query, body=body, headers=headers, shape=shape).body
 
     def send(
         self,
@@ -135,21 +148,29 @@ class Session:
         query: Mapping[str, str] | None = None,
         body: object = None,
         headers: Mapping[str, str] | None = None,
-        shape: type | None = None,
+        shape: type | Trimmed = dict,
     ) -> Answer:
-        """Send a request and return the answer; list items have only the fields of `shape`.
+        """Send a request and return the answer, which has the type `shape`. Raises ClusterError."""
+        query = query or {}
+        outgoing = Outgoing(
+            RequestInfo(method, path, self.server),
+            query,
+            {**_JSON_HEADERS, **(headers or {})},
+            None if body is None else encode(body),
+            repeatable=method != "POST" or "dryRun" in query or path.startswith(_REVIEWS),
+        )
+        send = partial(self._send, outgoing, shape)
+        if self._patience and outgoing.repeatable:
+            return retry_unreachable(send, *self._patience)
+        return send()
 
-        Raises ClusterError.
-        """
-        info = RequestInfo(method, path, self.server)
-        data = None if body is None else encode(body)
-        reply = self.open(Outgoing(info, query or {}, {**_JSON_HEADERS, **(headers or {})}, data))
+    def _send(self, outgoing: Outgoing, shape: type | Trimmed) -> Answer:
+        reply = self.open(outgoing)
         for text in _WARNING.findall(str(reply.headers.get("Warning") or "")):
             self.warnings.setdefault(text)
         return Answer(
             reply.status,
-            _decoded(info, reply, shape),
-            reply.headers.get("Date", ""),
+            _decoded(outgoing.info, reply, shape),
             bool(reply.retries and reply.retries.history),
             len(reply.data),
         )
@@ -165,7 +186,7 @@ class Session:
         headers = {"Accept": "application/json, */*", "Accept-Encoding": "identity"}
         reply = self.open(Outgoing(info, query, headers, streamed=True, silence=timeout))
         if reply.stream is None or reply.content_type == "text/html":  # a proxy's login page
-            raise errors.not_kubernetes(info.server)
+            raise errors.not_kubernetes(info, _NOT_JSON)
         return Stream(reply.stream, info)
 
     def open(self, outgoing: Outgoing, attempt: transport.Attempt | None = None) -> Reply:
@@ -181,7 +202,7 @@ class Session:
         It is sent again once with fresh credentials if the server returns 401. `attempt` replaces
         the HTTP exchange, for WebSocket handshakes. Raises ClusterError if there is no answer.
         """
-        target = self._current_target()
+        target = self._target
         try:
             reply = self._send_once(outgoing, target, attempt)
             if reply.status == 401 and target.renewable:
@@ -189,6 +210,7 @@ class Session:
         except (HTTPError, OSError, ValueError) as error:
             self._lost_at = monotonic()
             raise transport.unreachable(outgoing.info, error) from None
+        self._clock.set(reply.headers.get("Date", ""))
         if reply.retries and any(retry.error for retry in reply.retries.history):
             self._lost_at = monotonic()
         return reply
@@ -211,6 +233,10 @@ class Session:
                 own.set_exception(error)
         return shared.result()
 
+    def now(self) -> datetime:
+        """Return the API server's time, by its last answer: this machine's clock may be wrong."""
+        return datetime.now(UTC) + self._clock.offset
+
     def check_ready(self) -> None:
         """Ask whether the API server is ready. Raises ClusterError.
 
@@ -224,6 +250,15 @@ class Session:
         clone = copy(self)
         clone._connection = replace(self._connection, namespace=namespace)
         clone._target = replace(self._target, namespace=namespace)
+        return clone
+
+    def patient(self, stop: Event | None = None, seconds: float | None = None) -> Self:
+        """Return a session that repeats requests while the server is unreachable.
+
+        It gives up after `seconds`, by default as long as a server may restart, or on `stop`.
+        """
+        clone = copy(self)
+        clone._patience = stop, seconds
         return clone
 
     def with_token(self, token: str) -> Self:
@@ -293,18 +328,24 @@ class Session:
             return errors.restarting(info, problem)
         return problem
 
-    def _current_target(self) -> Target:
-        """Return server and credentials, renewed if they are about to expire."""
-        target = self._target
-        expiring = target.expires is not None and time() > target.expires - _RENEW_BEFORE_SECONDS
-        return self._renewed(target) if expiring and target.renewable else target
-
     def _renewed(self, used: Target) -> Target:
         """Resolve the credentials again. Raises ClusterError."""
         with self._lock:
             if self._target is used:  # otherwise another thread has renewed them
                 self._target = _resolve(self._connection)
             return self._target
+
+
+class _Clock:
+    """How far the API server's clock is ahead of ours."""
+
+    offset = timedelta()
+
+    def set(self, date: str) -> None:
+        """Set it by the Date of an answer; one that is missing or invalid changes nothing."""
+        with suppress(ValueError, TypeError, OverflowError):
+            offset = parsedate_to_datetime(date).astimezone(UTC) - datetime.now(UTC)
+            self.offset = offset if abs(offset) > _DATE_RESOLUTION else timedelta()
 
 
 def _resolve(connection: Connection) -> Target:
@@ -319,10 +360,10 @@ def _header(text: str) -> str:
     return text.encode().decode("latin-1")
 
 
-def _decoded(info: RequestInfo, reply: Reply, shape: type | None) -> Json:
-    if reply.data and not reply.content_type.endswith("json"):
-        raise errors.not_kubernetes(info.server)
+def _decoded(info: RequestInfo, reply: Reply, shape: type | Trimmed) -> Json:
+    if not reply.content_type.endswith("json"):
+        raise errors.not_kubernetes(info, _NOT_JSON)
     try:
         return decode(reply.data, shape)
-    except ValueError:
-        raise errors.not_kubernetes(info.server) from None
+    except ValueError as error:
+        raise errors.not_kubernetes(info, str(error)) from None

@@ -22,13 +22,14 @@ from kubectl_sky.cluster.loglines import (
 )
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
-from kubectl_sky.errors import ClusterError, NotFound, Unreachable
+from kubectl_sky.errors import ClusterError, NotFound, Unreachable, UserError
 
 # The kubelet's answer for a container that has not started or not restarted yet.
 _NOT_STARTED = re.compile(
     r'container "[^"]*" in pod "[^"]*" (is waiting to start.*|is not available|is terminated)'
 )
 _MAX_ERROR_BYTES = 1000  # bytes shown of an error that the kubelet returns instead of a log
+_MAX_SINCE_SECONDS = 100 * 365 * 86_400  # nanoseconds of an API server have 64 bits
 _POLL_INTERVAL = 0.5  # seconds between two checks of a container that has not started
 _SETTLE_SECONDS = 0.5  # seconds: the status may say terminated before the last lines are written
 _SILENCE_SECONDS = 150.0  # seconds without data before reconnecting: the connection may be dead
@@ -53,7 +54,7 @@ class LogSource:
 class LogOptions:
     """Which lines to read: the same as the `kubectl logs` flags of these names.
 
-    `positions` has the positions, by pod, of logs that were read before.
+    `positions` has the positions, by pod, of logs that were read before. Raises UserError.
     """
 
     follow: bool = False
@@ -62,6 +63,10 @@ class LogOptions:
     timestamps: bool = False
     previous: bool = False
     positions: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if (self.since_seconds or 0) > _MAX_SINCE_SECONDS:
+            raise UserError("since: longer than 100 years", "leave it out to read all lines")
 
     @property
     def is_partial(self) -> bool:
@@ -295,7 +300,7 @@ def _silence_timeout() -> float:
 
 def has_terminated(pod: Json, container: str) -> bool:
     """Check whether a container of a pod has terminated and will not restart."""
-    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+    if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
         return True
     terminated = _state(pod, container).get("terminated")
     if not terminated:
@@ -320,10 +325,7 @@ def started_since(pod: Json, container: str, timestamp: bytes) -> bool:
 
 def _state(pod: Json, container: str) -> Json:
     """Return a container's state: waiting, running or terminated, with its details."""
-    status: Json = pod.get("status") or {}
-    statuses = [
-        *(status.get("initContainerStatuses") or ()),
-        *(status.get("containerStatuses") or ()),
-    ]
-    states = (entry.get("state") for entry in statuses if container in ("", entry["name"]))
-    return next(states, None) or {}
+    status = pod.get("status", {})
+    statuses = [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
+    states = (entry.get("state", {}) for entry in statuses if container in ("", entry["name"]))
+    return next(states, {})

@@ -23,7 +23,6 @@ MAX_ANSWER_BYTES = 64 * 1024 * 1024  # bytes, uncompressed: 500 objects of 100 k
 _MAX_REFUSAL_BYTES = 1024 * 1024  # bytes of an error response
 _MAX_RETRY_AFTER_SECONDS = 30  # seconds
 _CHUNK_BYTES = 65536
-_REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE", "PATCH"})
 _NO_METHODS = frozenset({"none"})  # urllib3 treats an empty set as all methods
 _CHECK_NETWORK = "check that the cluster runs and that you are on its network or VPN"
 _CHECK_CERTIFICATE = "check certificate-authority and server in the kubeconfig"
@@ -42,7 +41,7 @@ class Retries(Retry):
     """Up to five retries within some seconds, with urllib3's counting and backoff.
 
     A request that was not sent is always retried. One that the server may have processed is
-    retried only if it is idempotent. 429 means that nothing was done, for any method. 500 is
+    retried only if it is repeatable. 429 means that nothing was done, for any method. 500 is
     retried only for reads, because server-side apply answers 500 for an unknown field.
     """
 
@@ -53,7 +52,7 @@ class Retries(Retry):
             total=5,
             connect=3,
             other=0,  # certificate errors are permanent
-            allowed_methods=_REPEATABLE if repeatable else _NO_METHODS,
+            allowed_methods=None if repeatable else _NO_METHODS,
             backoff_factor=0.2,
             backoff_max=5,
             backoff_jitter=0.2,
@@ -66,9 +65,8 @@ class Retries(Retry):
             return False
         if status_code == _TOO_MANY_REQUESTS or (has_retry_after and status_code >= _SERVER_ERROR):
             return True
-        repeatable = self.allowed_methods is None or method.upper() in self.allowed_methods
         reading = status_code == _SERVER_ERROR and method == "GET"
-        return repeatable and (status_code in _UNAVAILABLE or reading)
+        return self.allowed_methods is None and (status_code in _UNAVAILABLE or reading)
 
     def increment(self, *args: Any, **kwargs: Any) -> Self:  # noqa: ANN401 - as in urllib3
         """Count a failure. A read timeout is not retried."""
@@ -304,8 +302,8 @@ _TLS = (
     ("unable to get local issuer", "its certificate is not signed by the expected authority"),
     ("WRONG_VERSION_NUMBER", "it does not speak TLS; the server's address may want http://"),
     ("wrong version number", "it does not speak TLS; the server's address may want http://"),
-    ("CERTIFICATE_REQUIRED", "it wants a client certificate"),
-    ("certificate required", "it wants a client certificate"),
+    ("CERTIFICATE_REQUIRED", "the server requires a client certificate"),
+    ("certificate required", "the server requires a client certificate"),
 )
 _TIMED_OUT = "{info.host} did not answer {info.method} {info.resource} in time"
 _MORE_TIME = "try again, or allow more with --request-timeout"

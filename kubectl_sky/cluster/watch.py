@@ -1,6 +1,5 @@
 """Watch objects: first the existing ones, then every change, without a gap."""
 
-import json
 import queue
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -9,8 +8,9 @@ from enum import StrEnum
 from threading import Event, Thread
 from time import monotonic
 
-from kubectl_sky.cluster import errors, objects
+from kubectl_sky.cluster import errors, objects, shapes
 from kubectl_sky.cluster.backoff import Backoff
+from kubectl_sky.cluster.encoding import decode
 from kubectl_sky.cluster.errors import RequestInfo
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
@@ -36,9 +36,6 @@ class Change(StrEnum):
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"
     SYNCED = "SYNCED"
-
-
-_CHANGES = frozenset({Change.ADDED, Change.MODIFIED, Change.DELETED})
 
 
 @dataclass(frozen=True)
@@ -195,21 +192,27 @@ class _KindWatcher:
             if self.stopped.is_set():
                 return
             self.backoff.opened()
-            for event in _events(self.stream):
-                self._apply(event)
+            for line in _lines(self.stream):
+                self._apply(self._decode(line))
                 self.backoff.reset()
         if monotonic() - started < 1:  # do not reconnect in a tight loop
             self.backoff.pause()
+
+    def _decode(self, line: bytes) -> Json:
+        try:
+            event = decode(line, shapes.WATCH_EVENT)
+            return decode(line, shapes.watch_event(self.kind, event["type"]))
+        except ValueError as error:
+            raise errors.not_kubernetes(self._info, str(error)) from None
 
     def _apply(self, event: Json) -> None:
         item: Json = event["object"]
         if event["type"] == "ERROR":
             self._raise_error(item)
         if event["type"] == "BOOKMARK":
-            annotations = item["metadata"].get("annotations")
             if self.initial is None:
                 self.version = _version(item)
-            elif isinstance(annotations, dict) and _INITIAL_EVENTS_END in annotations:
+            elif _INITIAL_EVENTS_END in item["metadata"].get("annotations", {}):
                 existing, self.initial = self.initial, None
                 self._synced(existing, _version(item))
             return
@@ -222,9 +225,12 @@ class _KindWatcher:
             self.version = _version(item)
             self._report(Change(event["type"]), item)
 
+    @property
+    def _info(self) -> RequestInfo:
+        return RequestInfo("GET", objects.path(self.kind, self.namespace), self.session.server)
+
     def _raise_error(self, status: Json) -> None:
-        info = RequestInfo("GET", objects.path(self.kind, self.namespace), self.session.server)
-        error = errors.refused_status(info, status)
+        error = errors.refused_status(self._info, status)
         code = status.get("code")
         failing = not isinstance(code, int) or code >= _FIRST_SERVER_ERROR
         if failing and not isinstance(error, Expired):
@@ -242,11 +248,11 @@ class _KindWatcher:
 
 
 def _version(item: Json) -> str:
-    return str(item["metadata"]["resourceVersion"])
+    return str(item["metadata"].get("resourceVersion", ""))
 
 
-def _events(stream: Stream) -> Iterator[Json]:
-    """Decode one JSON object per line; an incomplete last line is not an event."""
+def _lines(stream: Stream) -> Iterator[bytes]:
+    """Yield the lines of a stream, each with an event; an incomplete last line has none."""
     parts: list[bytes] = []
     size = 0
     for chunk in stream:
@@ -262,30 +268,5 @@ def _events(stream: Stream) -> Iterator[Json]:
             continue
         size = 0
         *lines, tail = (b"".join(parts) + b"\n" + rest).split(b"\n")
-        for line in lines:
-            if line.strip():
-                yield _decode(line)
+        yield from filter(bytes.strip, lines)
         parts = [tail]
-
-
-def _decode(line: bytes) -> Json:
-    try:
-        event = json.loads(line)
-    except (ValueError, RecursionError):
-        event = None
-    if not isinstance(event, dict) or not _is_event(event):
-        raise Unreachable("a watch returned something other than an event", "try again")
-    return event
-
-
-def _is_event(event: object) -> bool:
-    if not isinstance(event, dict) or not isinstance(event.get("object"), dict):
-        return False
-    if event.get("type") == "ERROR":
-        return True
-    metadata = event["object"].get("metadata")
-    if not isinstance(metadata, dict) or not isinstance(metadata.get("resourceVersion"), str):
-        return False
-    return event.get("type") == "BOOKMARK" or (
-        event.get("type") in _CHANGES and isinstance(metadata.get("uid"), str)
-    )

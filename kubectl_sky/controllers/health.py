@@ -11,8 +11,8 @@ PATH = "/healthz"
 
 
 @asynccontextmanager
-async def serve_health(port: int | None) -> AsyncIterator[None]:
-    """Serve PATH on a port of all interfaces while the event loop runs; nothing without a port.
+async def serve_health(host: str, port: int | None) -> AsyncIterator[None]:
+    """Serve PATH on a port of an address while the event loop runs; nothing without a port.
 
     Raises UserError if the port is in use.
     """
@@ -24,18 +24,20 @@ async def serve_health(port: int | None) -> AsyncIterator[None]:
     runner = web.AppRunner(application, handle_signals=False, access_log=None)
     await runner.setup()
     try:
-        await _listen(runner, port)
+        await _listen(runner, host, port)
         yield
     finally:
         await runner.cleanup()
 
 
-async def _listen(runner: web.AppRunner, port: int) -> None:
+async def _listen(runner: web.AppRunner, host: str, port: int) -> None:
     try:
-        await web.TCPSite(runner, None, port).start()  # IPv6, too: pods may have nothing else
+        await web.TCPSite(runner, host, port).start()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise UserError(f"cannot listen on port {port}: {reason}", "choose another port") from None
+        raise UserError(
+            f"cannot listen on {host}, port {port}: {reason}", "choose another port"
+        ) from None
 
 
 async def _healthy(request: web.Request) -> web.Response:

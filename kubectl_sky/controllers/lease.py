@@ -61,7 +61,7 @@ class LeaseKeeper:
                     held = await self._hold(claim)
                 except ClusterError as error:
                     _log.warning("cannot renew the Lease %s: %s", _path(claim), error)
-                    held = self._held[claim].live
+                    held = self._held[claim].live(self._session.now())
                     reason = "it has expired"
                 else:
                     reason = "another process holds it"

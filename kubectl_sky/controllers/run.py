@@ -6,7 +6,7 @@ import signal
 import ssl
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import chain, repeat
 
 import aiohttp
@@ -47,15 +47,15 @@ _log = logging.getLogger(__name__)
 class Options:
     """Which controllers to run; `namespace` None means all namespaces.
 
-    The probes of the kubelet are answered on `health_port`, if any. `retention` is how long
-    finished tasks are kept.
+    The probes of the kubelet are answered on `health`, an address and a port. `retention` is how
+    long finished tasks are kept.
     """
 
     names: Sequence[str]
     connection: Connection
     namespace: str | None
     settings: Settings
-    health_port: int | None = None
+    health: tuple[str, int | None] = ("", None)
     retention: timedelta | None = None
 
 
@@ -95,7 +95,7 @@ async def _run(options: Options, session: Session) -> None:
     """Run the operator whenever this process holds the Leases of its controllers."""
     timely = Session.connect(replace(options.connection, request_timeout=_LEASE_REQUEST_SECONDS))
     keeper = LeaseKeeper(timely, claims_of(options.names, options.namespace))
-    async with serve_health(options.health_port):
+    async with serve_health(*options.health):
         try:
             while await _lead(options, session, keeper):
                 pass
@@ -123,7 +123,7 @@ async def _lead(options: Options, session: Session, keeper: LeaseKeeper) -> bool
 
 
 def _set_on_signals(*events: asyncio.Event) -> None:
-    """Let SIGINT and SIGTERM set events; in a container, nothing else heeds them."""
+    """Let SIGINT and SIGTERM set events; PID 1 ignores them by default."""
 
     def set_all() -> None:
         for event in events:
@@ -196,15 +196,10 @@ def login_with(session: Session, registry: kopf.OperatorRegistry) -> None:
         return kopf.AiohttpSession(
             server=target.server,
             default_namespace=target.namespace,
-            expiration=_expiration(target.expires),
             aiohttp_session=_http_session(session, target),
         )
 
     kopf.on.login(registry=registry)(login)
-
-
-def _expiration(expires: float | None) -> datetime | None:
-    return None if expires is None else datetime.fromtimestamp(expires, UTC)
 
 
 def _http_session(session: Session, target: Target) -> aiohttp.ClientSession:

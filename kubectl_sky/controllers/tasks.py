@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import defaultdict
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import kopf
 
@@ -83,7 +83,7 @@ class TasksController:
         target = find.get_by_label(self._session, *key)
         if not needs_action(target):
             return None
-        seconds = lead(self._session, target, datetime.now(UTC))
+        seconds = lead(self._session, target, self._session.now())
         _log.info("%s %s/%s: led one step", key.label, key.namespace, key.id)
         return seconds
 
@@ -118,8 +118,9 @@ class Sweeper:
 
     def sweep(self) -> None:
         """Delete the tasks that finished long ago. Raises SkyError."""
-        cutoff = (datetime.now(UTC) - self._retention).strftime("%Y-%m-%dT%H:%M:%SZ")
-        tasks = finished_before(find.list_tasks(self._session, self._scope), cutoff)
+        tasks = find.list_tasks(self._session, self._scope)  # its answer tells the server's time
+        cutoff = (self._session.now() - self._retention).strftime("%Y-%m-%dT%H:%M:%SZ")
+        tasks = finished_before(tasks, cutoff)
         deleted = [task for task in tasks if not task.rivals]
         if deleted:
             stop.stop(self._session, deleted)

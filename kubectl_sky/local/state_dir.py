@@ -1,5 +1,6 @@
 """The state folder of the local cluster: its record, its kubeconfig and its lock."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -55,8 +56,6 @@ class StateDir:
     def lock(self, waiting: Callable[[], None]) -> Iterator[None]:
         """Lock the folder against other processes; call `waiting` if it is locked."""
         private_folder(self.folder.parent)
-        import fcntl  # noqa: PLC0415 -- Windows has none, and imports this module for --help
-
         # The lock file is next to the folder, so that it survives a purge.
         with self.folder.with_suffix(".lock").open("w") as file:
             try:

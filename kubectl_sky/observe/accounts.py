@@ -1,12 +1,15 @@
 """The users that `users add` created: their namespace, quota and what they use of it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 from kubectl_sky import names
 from kubectl_sky.plan.account import CPUS, MEMORY, TASKS
-from kubectl_sky.plan.pod_resources import amounts, shown
+from kubectl_sky.plan.pod_resources import amounts, readable, shown
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 Object = Mapping[str, Any]
 
@@ -24,11 +27,16 @@ class QuotaUse:
 
     def __str__(self) -> str:
         """Return `2/8`."""
-        return f"{self.used}/{self.hard}"
+        return "/".join(self.readable)
 
-    def as_json(self) -> dict[str, str]:
+    @property
+    def readable(self) -> tuple[str, str]:
+        """Used and limit in units that people compare."""
+        return readable(self.resource, self.used), readable(self.resource, self.hard)
+
+    def as_json(self) -> "models.Quota":
         """Return the fields as JSON values."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return cast("models.Quota", asdict(self))
 
 
 @dataclass(frozen=True)
@@ -70,7 +78,7 @@ class AccountStatus:
         """Used and limit of GPUs."""
         return self.use(*(item.resource for item in self.quotas if item.resource.endswith(_GPU)))
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.UserFields":
         """Return the user as JSON values."""
         return {
             "user": self.user,

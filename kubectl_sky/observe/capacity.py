@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from kubectl_sky.observe.resource_requests import allocatable, requested, requested_names
 from kubectl_sky.observe.signals import Signal, Snapshot
+from kubectl_sky.plan.pod_resources import amounts, shown
 from kubectl_sky.workloads.workload import Object
 
 Words = Mapping[str, str]
@@ -155,6 +156,14 @@ def idle_scheduler(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
     if name == "default-scheduler":
         return {"advice": "ask a cluster admin: the scheduler does not work"}
     return {"advice": f"check that {name} is installed and runs, or submit without it"}
+
+
+def beyond_quota(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
+    """Return what a task requests of a queue in all its podsets, and the most it can have."""
+    resource = groups["resource"]
+    parts = amounts({name: groups[name] for name in ("others", "asked", "total") if groups[name]})
+    requested_size = shown(resource, sum(parts.values(), Fraction(0)))
+    return {"numbers": f"requested {requested_size}, at most {groups['most']}"}
 
 
 def gang_capacity(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:

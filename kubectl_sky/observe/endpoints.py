@@ -2,9 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kubectl_sky.observe.nodes import Object
 from kubectl_sky.observe.status import TaskStatus
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 _OUTSIDE = ("ExternalIP", "InternalIP")  # address types of a cluster node, the preferred first
 
@@ -34,7 +38,7 @@ class Exposed:
     pending: bool
     endpoints: tuple[Endpoint, ...]
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.PortsFields":
         """Return the endpoints as JSON values."""
         return {
             "task_id": self.task.id,

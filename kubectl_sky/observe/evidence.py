@@ -2,12 +2,24 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from kubectl_sky.observe.nodes import POD_DELETED, NodeStatus, Object, end_text, of_pod
+from kubectl_sky.observe.nodes import (
+    JOB_NOT_FOUND,
+    POD_DELETED,
+    NodeStatus,
+    Object,
+    State,
+    end_text,
+    of_pod,
+    with_runtime_reason,
+)
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.usage import gpus_of
 from kubectl_sky.workloads.workload import STOPPED
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 LINES = 50  # lines of each node's log
 BYTES = 64 * 1024  # bytes of those lines
@@ -46,10 +58,11 @@ class Death:
         """Return a copy with the last of these log lines."""
         return replace(self, lines=_last(lines))
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.DeletedPod":
         """Return the death as JSON values; fields that are not set are left out."""
         values = asdict(self) | {"lines": list(self.lines)}
-        return {name: value for name, value in values.items() if value not in ("", None)}
+        fields = {name: value for name, value in values.items() if value not in ("", None)}
+        return cast("models.DeletedPod", fields)
 
 
 @dataclass(frozen=True)
@@ -113,6 +126,30 @@ def settled(death: Death, task: TaskStatus) -> Death:
     stopped = (node.index for node in task.nodes if node.reason == STOPPED)
     is_stopped = death.reason == POD_DELETED and death.rank in stopped
     return replace(death, reason=STOPPED) if is_stopped else death
+
+
+def restored(task: TaskStatus, record: Evidence) -> TaskStatus:
+    """Return the task with the recorded causes of failed nodes that have no pod any more."""
+    causes = {death.rank: death for death in record.gone(task).deaths if death.reason != STOPPED}
+
+    known = (JOB_NOT_FOUND,) if task.workload.fail_fast else (JOB_NOT_FOUND, STOPPED)
+
+    def restore(node: NodeStatus) -> NodeStatus:
+        death = causes.get(node.index)
+        if death is None or node.pod or node.state is not State.FAILED or node.reason in known:
+            return node
+        status = replace(
+            node,
+            reason=death.reason,
+            message=death.message,
+            exit_code=death.exit_code,
+            host=death.host,
+            started_at=death.started_at,
+            ended_at=death.ended_at or node.ended_at,
+        )
+        return with_runtime_reason(status)
+
+    return replace(task, nodes=tuple(map(restore, task.nodes)))
 
 
 def read(value: Any) -> Evidence | None:  # noqa: ANN401 -- any JSON

@@ -4,10 +4,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from kubectl_sky import bounded
 from kubectl_sky.observe.nodes import end_text
 from kubectl_sky.observe.signals import Signal, Snapshot, Source, find_signals
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 _MAX_HEADLINE = 80  # characters from which details are left out
 _MAX_CUT_HEADLINE = 120  # characters
@@ -74,7 +78,7 @@ class Finding:
         """What is wrong, and in a task of several nodes on which of them."""
         return f"{_spans(self.ranks)}: {self.what}" if self.ranks and num_nodes > 1 else self.what
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.Finding":
         """Return the finding as JSON values."""
         return {
             "rule": self.rule,
@@ -170,8 +174,8 @@ def _finding(snapshot: Snapshot, signal: Signal, rule: Rule, match: re.Match[str
 def _end(signal: Signal) -> str:
     """Return how a container ended, from a reason such as `Error 7`; empty for other symptoms."""
     reason, _, code = signal.reason.rpartition(" ")
-    is_end = signal.source in (Source.ENDED, Source.INIT_ENDED) and code.isdecimal()
-    return end_text(reason, bounded.integer(code)) if is_end else ""
+    is_end = signal.source in (Source.ENDED, Source.INIT_ENDED, Source.RAY_HEAD)
+    return end_text(reason, bounded.integer(code)) if is_end and code.isdecimal() else ""
 
 
 def _merged(findings: Sequence[Finding]) -> list[Finding]:

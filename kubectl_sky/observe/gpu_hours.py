@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isfinite
+from typing import TYPE_CHECKING
 
 from kubectl_sky.observe import age
 from kubectl_sky.observe.evidence import Evidence
@@ -16,6 +17,9 @@ from kubectl_sky.observe.nodes import Object
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.usage import Gpus, gpus_of
 from kubectl_sky.plan import accelerators
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 _HOUR = timedelta(hours=1)
 
@@ -99,7 +103,7 @@ class Row:
     hours: float
     cost: float | None
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.GpuHours":
         """Return the row as JSON values."""
         cost = None if self.cost is None else round(self.cost, 2)
         return {

@@ -9,10 +9,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.nodes import NodeStatus
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 _QUERY = (
     "index,name,utilization.gpu,memory.used,memory.total,temperature.gpu,power.draw,power.limit"
@@ -52,7 +55,7 @@ class Gpu:
     power: float | None = None  # watts
     power_limit: float | None = None
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.GpuSample":
         """Return the use as JSON values; null if it is unknown."""
         return {
             "rank": self.rank,

@@ -4,18 +4,26 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from kubectl_sky import bounded, names
 from kubectl_sky.observe import age
 from kubectl_sky.workloads.workload import QUEUED, STOPPED, Phase, Verdict, condition
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 Object = Mapping[str, Any]
 
 RETRYING = "Retrying"  # reason of a failed node that restarts
 JOB_NOT_FOUND = "JobNotFound"  # reason of a node whose Job was deleted or lost its labels
 POD_DELETED = "PodDeleted"  # reason of a node whose pod was deleted, not stopped by its Job
+NODE_LOST = "NodeLost"  # reason of a running node whose cluster node does not respond
+POD_NOT_FOUND = "PodNotFound"  # reason of a node whose pod no longer exists or lost its labels
 TERMINATING = "Terminating"  # reason of a running node whose pod is being deleted
+NOT_SCHEDULED = "NotScheduled"  # reason of a pending node whose pod no scheduler has handled
+WAITING_FOR_FILES = "WaitingForFiles"  # reason of a node whose local files have not arrived
+_PASSING = (POD_DELETED, NODE_LOST, TERMINATING)  # a reason of the Job explains more
 _POD_FAILED = "BackoffLimitExceeded"  # the Job's reason when its pod failed or was deleted
 
 
@@ -64,12 +72,19 @@ class NodeStatus:
     @property
     def started(self) -> bool:
         """Whether the container has run, and so has a log."""
-        return bool(self.pod) and (self.state is not State.PENDING or self.exit_code is not None)
+        has_run = self.state is not State.PENDING or self.exit_code is not None
+        return bool(self.pod) and (has_run or self.awaits_files)
 
-    def as_json(self) -> dict[str, object]:
+    @property
+    def awaits_files(self) -> bool:
+        """Whether its container runs and waits until a client has uploaded its local files."""
+        return self.state is State.PENDING and self.reason == WAITING_FOR_FILES
+
+    def as_json(self) -> "models.Node":
         """Return the node as JSON values; fields that are not set are left out."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {name: value for name, value in values.items() if value not in ("", None)}
+        fields = {name: value for name, value in values.items() if value not in ("", None)}
+        return cast("models.Node", fields)
 
 
 _REASONS = {  # texts of the reasons that say something only to this program, or nothing
@@ -77,6 +92,7 @@ _REASONS = {  # texts of the reasons that say something only to this program, or
     "Failed": "",
     "FAILED_SETUP": "setup failed",
     "NODES_MISSING": "other nodes are missing",
+    "UPLOAD_TIMEOUT": "upload timed out: no client connected",
 }
 _EXIT_CODES = {
     126: "command not executable",
@@ -130,7 +146,8 @@ def node(base: NodeStatus, verdict: Verdict, pods: Sequence[Object]) -> NodeStat
     elif verdict.phase is Phase.SUSPENDED:
         status = replace(base, reason=verdict.reason, message=verdict.message)
     elif verdict.reason == _POD_FAILED:
-        status = replace(base, reason=POD_DELETED, message=f"pod deleted; {verdict.message}")
+        message = "its pod is gone; the cause is not known"  # it failed, or was deleted before
+        status = replace(base, reason=POD_NOT_FOUND, message=message)
     else:
         status = base
     state = _final(verdict, newest)
@@ -151,7 +168,7 @@ def _failed(status: NodeStatus, verdict: Verdict, deleted: bool) -> NodeStatus:
         message = message or verdict.message
     if deleted and (verdict.phase is Phase.PODS or verdict.reason == STOPPED):
         reason, message = STOPPED, verdict.message
-    elif reason in (POD_DELETED, TERMINATING) and verdict.reason not in ("", _POD_FAILED):
+    elif reason in _PASSING and verdict.reason not in ("", _POD_FAILED):
         reason, message = verdict.reason, verdict.message
     elif reason == TERMINATING:
         reason = POD_DELETED
@@ -173,7 +190,7 @@ def not_found(base: NodeStatus) -> NodeStatus:
 def ready(status: NodeStatus) -> NodeStatus:
     """Return a node that runs, by its Job, in a pod that lost its labels."""
     message = "the Job has a ready pod without the task's labels"
-    return replace(status, state=State.RUNNING, reason="PodNotFound", message=message)
+    return replace(status, state=State.RUNNING, reason=POD_NOT_FOUND, message=message)
 
 
 def retrying(status: NodeStatus) -> NodeStatus:
@@ -217,11 +234,43 @@ def of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
     deleting = "deletionTimestamp" in pod["metadata"]
     if "running" in state:
         began = state["running"].get("startedAt") or ""
-        reason = TERMINATING if deleting else ""
-        return replace(with_pod, state=State.RUNNING, started_at=began, reason=reason)
+        if not deleting and _awaits_files(pod):
+            message = f"submit again with --id {_submit_id(pod)} if no upload is running"
+            return replace(with_pod, reason=WAITING_FOR_FILES, message=message, started_at=began)
+        running = replace(with_pod, state=State.RUNNING, started_at=began)
+        if not deleting and _is_silent(pod):
+            message = f"cluster node {running.host} does not respond"
+            return replace(running, reason=NODE_LOST, message=message)
+        return replace(running, reason=TERMINATING if deleting else "")
     if deleting:
         return replace(with_pod, reason=TERMINATING)
     return _waiting(with_pod, pod, state.get("waiting", {}))
+
+
+def _awaits_files(pod: Object) -> bool:
+    """Return whether the startup probe has not found the local files yet."""
+    awaits = names.AWAITS_UPLOAD in pod["metadata"].get("annotations", {})
+    return awaits and container(pod).get("started") is False
+
+
+def _submit_id(pod: Object) -> str:
+    """Return the id to submit a task again with: that of its pipeline, if it has one."""
+    labels = pod["metadata"].get("labels", {})
+    return str(labels.get(names.PIPELINE) or labels.get(names.TASK_ID, ""))
+
+
+def _is_silent(pod: Object) -> bool:
+    """Return whether the kubelet no longer reports the pod, by the node controller.
+
+    That sets Ready to False and nothing else; a kubelet and readiness gates give a reason.
+    """
+    conditions = {item.get("type"): item for item in pod.get("status", {}).get("conditions", ())}
+    ready = conditions.get("Ready", {})
+    return (
+        ready.get("status") == "False"
+        and not ready.get("reason")
+        and conditions.get("ContainersReady", {}).get("status") == "True"
+    )
 
 
 def _failed_before(status: Object) -> Object:
@@ -248,7 +297,7 @@ def _ended(base: NodeStatus, pod: Object, end: Object) -> NodeStatus:
         started_at=end.get("startedAt") or "",
         ended_at=end.get("finishedAt") or "",
     )
-    return _with_runtime_reason(ended)
+    return with_runtime_reason(ended)
 
 
 def _deleted(pod: Object, end: Object) -> str:
@@ -272,10 +321,12 @@ def _deleted(pod: Object, end: Object) -> str:
 _RUNTIME_MESSAGES = (
     ("setup failed with exit code ", "FAILED_SETUP", "setup"),
     ("gave up waiting for the other nodes ", "NODES_MISSING", "start"),
+    ("upload of the files for ", "UPLOAD_TIMEOUT", "start"),
 )
 
 
-def _with_runtime_reason(status: NodeStatus) -> NodeStatus:
+def with_runtime_reason(status: NodeStatus) -> NodeStatus:
+    """Return a node with the reason and phase that its termination message names, if any."""
     for begin, reason, phase in _RUNTIME_MESSAGES:
         if status.message.startswith(begin):
             return replace(status, reason=reason, phase=phase)
@@ -284,7 +335,12 @@ def _with_runtime_reason(status: NodeStatus) -> NodeStatus:
 
 def _waiting(base: NodeStatus, pod: Object, waiting: Object) -> NodeStatus:
     """Return a node that is not scheduled or not started; the scheduler's reason wins."""
-    for entry in pod.get("status", {}).get("conditions", ()):
+    conditions = pod.get("status", {}).get("conditions", ())
+    if not conditions and not waiting and not base.host:
+        scheduler = pod.get("spec", {}).get("schedulerName") or "default-scheduler"
+        message = f'scheduler "{scheduler}" has not handled the pod'
+        return replace(base, reason=NOT_SCHEDULED, message=message)
+    for entry in conditions:
         if entry.get("type") == "PodScheduled" and entry.get("status") == "False":
             return replace(base, reason=entry.get("reason", ""), message=entry.get("message", ""))
     message = waiting.get("message") or (_start_step(pod) if base.host else "")
@@ -311,7 +367,7 @@ class DetailedStatus(StrEnum):
 
     The words are SkyPilot's in lower case. SETTING_UP: scheduled on a cluster node, preparing the
     image, files or volumes. STOPPED: stopped because another node failed. UNKNOWN: its cluster node
-    was lost.
+    does not respond.
     """
 
     PENDING = "pending"
@@ -330,7 +386,7 @@ _DETAILED_STATUS_OF_REASON = {
     "Suspended": DetailedStatus.QUEUED,
     QUEUED: DetailedStatus.QUEUED,
     RETRYING: DetailedStatus.RETRYING,
-    "NodeLost": DetailedStatus.UNKNOWN,
+    NODE_LOST: DetailedStatus.UNKNOWN,
 }
 _DETAILED_STATUS_OF_FAILURE = {
     "FAILED_SETUP": DetailedStatus.FAILED_SETUP,
@@ -343,11 +399,13 @@ _DETAILED_STATUS_OF_STATE = {
     State.PENDING: DetailedStatus.PENDING,
 }
 # If all nodes are pending, the task has the first of these that any node has.
-_TELLING = (DetailedStatus.UNKNOWN, DetailedStatus.QUEUED, DetailedStatus.SETTING_UP)
+_TELLING = (DetailedStatus.QUEUED, DetailedStatus.SETTING_UP)
 
 
 def detailed_status_of(node: NodeStatus) -> DetailedStatus:
     """Return the detailed status of a node."""
+    if node.state is State.RUNNING and node.reason == NODE_LOST:
+        return DetailedStatus.UNKNOWN
     if node.state is State.PENDING:
         default = DetailedStatus.SETTING_UP if node.host else DetailedStatus.PENDING
         return _DETAILED_STATUS_OF_REASON.get(node.reason, default)
@@ -363,8 +421,9 @@ def detailed_status_of_task(
     if state is State.FAILED and failure:
         return detailed_status_of(failure)
     statuses = {detailed_status_of(node) for node in nodes}
-    if DetailedStatus.RETRYING in statuses:
-        return DetailedStatus.RETRYING
+    for status in (DetailedStatus.RETRYING, DetailedStatus.UNKNOWN):
+        if status in statuses:
+            return status
     if state is State.PENDING:
         return next((status for status in _TELLING if status in statuses), DetailedStatus.PENDING)
     return _DETAILED_STATUS_OF_STATE[state]

@@ -160,10 +160,11 @@ def explained(
 def confirmed(owned: Ownership, current: Iterable[Object]) -> Ownership:
     """Take back what `explained` decided for tasks whose objects have changed since.
 
-    They are still being submitted, or all of their objects are being deleted.
+    They are still being submitted, or all of their objects are being deleted. An object that lost
+    a label is as good as deleted.
     """
     uids: dict[tuple[object, ...], set[str]] = defaultdict(set)
-    for item in current:
+    for item in filter(_labelled, current):
         uids[key(item), _mark(item)].add(_uid(item))
 
     def changed(task: TaskObjects) -> bool:

@@ -8,11 +8,15 @@ oldest one counts.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kubectl_sky import documents, names
-from kubectl_sky.observe.nodes import State
+from kubectl_sky import names
+from kubectl_sky.observe.nodes import DetailedStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.pipeline import Member
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,11 @@ class PipelineStatus:
         )
 
     @property
+    def num_stopped(self) -> int:
+        """How many auxiliary tasks were stopped because the others had finished."""
+        return len(set(self.missing) & set(self.first_member.auxiliary))
+
+    @property
     def state(self) -> State:
         """Failed if a task failed, completed if all existing tasks completed.
 
@@ -109,11 +118,15 @@ class PipelineStatus:
         """Return the task's stage, from 1."""
         return task.member.stage if task.member else 0
 
+    def task_id(self, stage: int) -> str:
+        """Return the id of a stage's task, also if it is deleted."""
+        return names.part_id(self.id, stage)
+
     def title(self, stage: int) -> str:
         """Return the name of a stage's task, also if it is deleted; empty if not known."""
-        names = {self.stage(task): task.name for task in self.tasks}
+        titles = {self.stage(task): task.name for task in self.tasks}
         recorded = dict(enumerate(self.first_member.task_names, 1))
-        return names.get(stage) or recorded.get(stage, "")
+        return titles.get(stage) or recorded.get(stage, "")
 
     def heading(self, task: TaskStatus) -> str:
         """Return a task's stage and name: `stage 2 of 3: train, task/…`."""
@@ -194,9 +207,11 @@ class PipelineStatus:
             (task, max(delay - seconds, 0.0)) for task, delay in zip(running, delays, strict=True)
         ]
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.Pipeline":
         """Return the pipeline as JSON values, with its tasks in their usual shape."""
-        fields: dict[str, object] = {
+        return {
+            "apiVersion": names.API_VERSION,
+            "kind": "Pipeline",
             "pipeline_id": self.id,
             "name": self.name,
             "status": str(self.state),
@@ -211,7 +226,6 @@ class PipelineStatus:
             },
             "tasks": [task.as_json() for task in self.tasks],
         }
-        return documents.document("Pipeline", fields)
 
 
 def grouped(tasks: Sequence[TaskStatus]) -> list[TaskStatus | PipelineStatus]:
@@ -281,5 +295,11 @@ def _pipeline(tasks: list[TaskStatus]) -> PipelineStatus:
 
 
 def reason(target: TaskStatus | PipelineStatus) -> str:
-    """Return why a task or pipeline is pending or has failed; empty in other states."""
+    """Return why a task or pipeline is pending, unknown, waits for files or has failed.
+
+    Empty in other states.
+    """
+    tasks = target.tasks if isinstance(target, PipelineStatus) else (target,)
+    if any(task.awaits_files or task.detailed_status is DetailedStatus.UNKNOWN for task in tasks):
+        return target.note
     return target.note if target.state in (State.PENDING, State.FAILED) else ""

@@ -1,16 +1,18 @@
 """Show Kueue queues: quota, and pending Workloads with position and reason."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, cast
 
-from kubectl_sky.spec.quantity import quantity
+from kubectl_sky.plan.pod_resources import readable
 from kubectl_sky.workloads.workload import QUEUED
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 Object = Mapping[str, Any]
 
 _WHY = "QuotaReserved"
-_BYTES = ("memory", "ephemeral-storage")  # resources that Kueue may sum up in bytes
 _ORDINALS = {1: "first", 2: "second", 3: "third"}
 
 
@@ -32,7 +34,7 @@ class Waiting:
         details = f": {self.reason}" if self.reason else ""
         return f"{position} of {self.of} in the queue {self.queue}{details}"
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.Waiting":
         """Return JSON values, with the field names of Kueue."""
         return {
             "workload": self.owner,
@@ -58,11 +60,11 @@ class Share:
 
     def readable(self, amount: str | None) -> str | None:
         """Return an amount of the resource in a unit that people compare: `204.8Mi`."""
-        return amount and (_in_unit(amount) if self.resource in _BYTES else amount)
+        return amount and readable(self.resource, amount)
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.Share":
         """Return the share as JSON values."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return cast("models.Share", asdict(self))
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class QueueStatus:
     waiting: tuple[Waiting, ...]
     others: int | None
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.QueueFields":
         """Return the queue as JSON values."""
         return {
             "name": self.name,
@@ -143,17 +145,6 @@ def _shares(used: Mapping[tuple[str, str], str], cluster_queue: Object | None) -
         for flavor in group.get("flavors") or ()
         for resource in flavor.get("resources") or ()
     ]
-
-
-def _in_unit(amount: str) -> str:
-    """Return bytes in the largest binary unit that is not larger, with at most one decimal."""
-    try:
-        size = quantity(amount)
-    except ValueError:
-        return amount
-    units = [(unit, 1024**power) for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi"), 1)]
-    unit, factor = next((pair for pair in reversed(units) if size >= pair[1]), ("", 1))
-    return f"{float(round(size / factor, 1)):g}{unit}"
 
 
 def _used(item: Object) -> dict[tuple[str, str], str]:
@@ -260,6 +251,15 @@ class WaitingGroup:
             return f"PodGroup {self.name}: {_UNSEEN}"
         details = f": {self.message}" if self.message else ""
         return f"PodGroup {self.name} is {self.phase} in Volcano's queue {self.queue}{details}"
+
+
+def may_limit(queue: Object | None) -> bool:
+    """Return whether a Volcano queue may be what a group waits for; None is a queue not read.
+
+    A queue without a capability of its own or of a parent has all that the cluster has.
+    """
+    spec = (queue or {}).get("spec") or {}
+    return queue is None or bool(spec.get("capability")) or spec.get("parent", "root") != "root"
 
 
 def waiting_group(group: Object) -> WaitingGroup | None:

@@ -30,6 +30,14 @@ def requested(pod: Object, resource: str) -> Fraction:
     )
 
 
+def limit(pod: Object, container: str, resource: str) -> str:
+    """Return the limit of a container as a quantity; empty if it has none."""
+    for item in pod.get("spec", {}).get("containers", ()):
+        if item.get("name") == container:
+            return str((item.get("resources") or {}).get("limits", {}).get(resource, ""))
+    return ""
+
+
 def allocatable(cluster_node: Object, resource: str) -> Fraction:
     """Return how much of a resource a cluster node has for pods."""
     return amount_of(cluster_node.get("status", {}).get("allocatable", {}).get(resource))

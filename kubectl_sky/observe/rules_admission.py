@@ -11,6 +11,12 @@ _QUOTA = (
 )
 _LIMIT = r"(?P<which>maximum|minimum) (?P<what>\S+) usage per (?P<per>\w+) is (?P<limit>[^,]+)"
 _NEEDED = r"but (?:request|limit) is (?P<asked>[^.\],]+)|No (?:request|limit) is specified"
+# Since Kueue 0.14 with the podsets of the workload apart.
+_BEYOND = (
+    r"(?:request|previously considered podsets requests \((?P<others>[^)]*)\)"
+    r" \+ current podset request \((?P<asked>[^)]*)\)) > maximum capacity"
+    r" \((?:(?P<total>\S+) > )?(?P<most>[^)]*)\)"
+)
 
 QUEUE = (
     Rule(
@@ -43,7 +49,8 @@ QUEUE = (
         Source.QUEUE,
         "the task requests more {resource} than the queue can ever admit: {numbers}",
         "request less, or use a queue with a larger quota",
-        message=r"insufficient quota for (?P<resource>\S+) in flavor \S+,.*?\((?P<numbers>[^)]*)\)",
+        message=rf"insufficient quota for (?P<resource>\S+) in flavor \S+?, {_BEYOND}",
+        detail=capacity.beyond_quota,
     ),
     Rule(
         "queue-full",
@@ -148,8 +155,8 @@ ADMISSION = (
         "nodes-not-found",
         Stage.ADMISSION,
         Source.NODE,
-        "{message}; the other nodes were deleted or not submitted",
-        "run the same submit again with --id {id}, or delete the task: `kubectl sky stop {id}`",
+        "{message}; the Jobs of the other nodes were deleted or lost their labels",
+        "run `kubectl sky stop {id}`, then submit the task again",
         reason="not found",
     ),
     Rule(

@@ -2,12 +2,22 @@
 
 from collections.abc import Mapping
 
+from kubectl_sky import names
+from kubectl_sky.observe import resource_requests
 from kubectl_sky.observe.failure import cause, program_lines
 from kubectl_sky.observe.findings import Rule, Stage
-from kubectl_sky.observe.nodes import JOB_NOT_FOUND, POD_DELETED, TERMINATING
+from kubectl_sky.observe.nodes import (
+    JOB_NOT_FOUND,
+    NODE_LOST,
+    POD_DELETED,
+    POD_NOT_FOUND,
+    TERMINATING,
+    WAITING_FOR_FILES,
+)
 from kubectl_sky.observe.signals import Signal, Snapshot, Source
 
 Words = Mapping[str, str]
+_RAY_SIZE = "resources.limits of the container in config.kubernetes.pod_config"
 _LINES = 3  # log lines at the end of a finding
 
 
@@ -23,6 +33,12 @@ def _setup_error(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
     """Return the error of `setup`, from the log of the node."""
     text = cause(snapshot.logs.get(signal.ranks[0] if signal.ranks else 0, ()))
     return {"error": f": {text}" if text else ""}
+
+
+def _head_memory(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
+    """Return the memory limit of the Ray head."""
+    pod = snapshot.pods.get(signal.ranks[0] if signal.ranks else 0, {})
+    return {"limit": resource_requests.limit(pod, names.CONTAINER, "memory") or "not set"}
 
 
 def _ended(name: str, reason: str, what: str, then: str, mere: bool = False) -> Rule:
@@ -49,6 +65,22 @@ RUN = (
         detail=_setup_error,
     ),
     Rule(
+        "waits-for-files",
+        Stage.START,
+        Source.NODE,
+        "waits for files",
+        "{message}",
+        reason=WAITING_FOR_FILES,
+    ),
+    Rule(
+        "upload-timeout",
+        Stage.START,
+        Source.ENDED,
+        "{message}",
+        "keep `kubectl sky submit` running until the files are uploaded",
+        message=r"^upload of the files for .* timed out",
+    ),
+    Rule(
         "nodes-missing",
         Stage.START,
         Source.ENDED,
@@ -67,6 +99,22 @@ RUN = (
         "OOMKilled 0",
         "out of memory: one of its processes was killed",
         "request more with resources.memory or --memory",
+    ),
+    Rule(
+        "ray-head-killed",
+        Stage.RUN,
+        Source.RAY_HEAD,
+        "the Ray head was killed: {end}; its memory limit is {limit}",
+        f"increase it with {_RAY_SIZE}",
+        reason=r"OOMKilled \d+|\w+ 137",
+        detail=_head_memory,
+    ),
+    Rule(
+        "ray-head-slow",
+        Stage.START,
+        Source.RAY_HEAD,
+        "the Ray head is not ready: its CPU limit of {message} is too small for Ray to start",
+        f"set a limit of 1 or more with {_RAY_SIZE}",
     ),
     _gone(
         "evicted-disk",
@@ -113,6 +161,22 @@ RUN = (
         reason=POD_DELETED,
     ),
     Rule(
+        "pod-not-found",
+        Stage.RUN,
+        Source.NODE,
+        "its pod is gone; the cause is not known",
+        "submit the task again and follow it: `kubectl sky submit` and `wait` keep the cause",
+        reason=POD_NOT_FOUND,
+    ),
+    Rule(
+        "cluster-node-silent",
+        Stage.RUN,
+        Source.NODE,
+        "its {message}; the node may still run",
+        "see `kubectl get nodes`; Kubernetes deletes the pod if the cluster node stays away",
+        reason=NODE_LOST,
+    ),
+    Rule(
         "pod-terminating",
         Stage.RUN,
         Source.NODE,
@@ -142,7 +206,7 @@ RUN = (
         "its {which} probe failed: {rest}",
         "correct the probe in config.kubernetes.pod_config",
         reason="Unhealthy",
-        message=r"(?P<which>Liveness|Startup) probe failed:? ?(?P<rest>.*)",
+        message=r"(?P<which>Liveness|Startup) probe failed(?!: waiting for files):? ?(?P<rest>.*)",
     ),
     _logged(
         "gpu-out-of-memory",

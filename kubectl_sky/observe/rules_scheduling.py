@@ -4,9 +4,17 @@ from collections.abc import Mapping
 
 from kubectl_sky.observe import capacity
 from kubectl_sky.observe.findings import Detail, Rule, Stage
-from kubectl_sky.observe.signals import Source
+from kubectl_sky.observe.signals import Signal, Snapshot, Source
+
+
+def _deletion(snapshot: Snapshot, signal: Signal, groups: Mapping[str, str]) -> Mapping[str, str]:
+    """Return what the deletion of a PVC waits for."""
+    waits = snapshot.deletions.get(groups["claim"])
+    return {"deletion": f": {waits}" if waits else ""}
+
 
 _DETAILS: Mapping[str, Detail] = {
+    "claim-ending": _deletion,
     "insufficient": capacity.insufficient,
     "tainted": capacity.taints,
     "labels": capacity.labels,
@@ -94,8 +102,8 @@ _ROWS = (
     (
         "claim-ending",
         r'persistentvolumeclaim "(?P<claim>[^"]+)" is being deleted',
-        'PVC "{claim}" is being deleted',
-        "use another volume",
+        'PVC "{claim}" is being deleted{deletion}',
+        "use another volume, or wait until it is deleted and create it again",
     ),
     (
         "claim-unbound",

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING, cast
 
 from kubectl_sky import bounded, kinds, names
 from kubectl_sky.observe import nodes
@@ -15,6 +16,9 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import RULES
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import condition
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 REVISION = "deployment.kubernetes.io/revision"
 _TOO_LATE = "ProgressDeadlineExceeded"
@@ -72,11 +76,10 @@ class ServiceStatus:
     @property
     def reason(self) -> str:
         """Why the newest version is not ready, in one line."""
-        failing = [item for item in self.replicas if item.reason]
-        newest = max(failing, key=lambda item: item.version, default=None)
-        return f"{newest.reason} ({newest.pod})" if newest else self.message
+        failing = [item for item in self.replicas if item.reason and item.version == self.version]
+        return f"{failing[0].reason} ({failing[0].pod})" if failing else self.message
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.ServiceFields":
         """Return the service as JSON values."""
         return {
             "name": self.name,
@@ -96,7 +99,7 @@ class ServiceStatus:
             "endpoints": list(self.endpoints),
             "message": self.reason,
             "findings": [finding.as_json() for finding in self.findings],
-            "pods": [vars(replica) for replica in self.replicas],
+            "pods": [cast("models.Replica", vars(replica)) for replica in self.replicas],
         }
 
 
@@ -292,11 +295,15 @@ def _replica(
         restarts=bounded.integer(nodes.container(pod).get("restartCount")),
         host=node.host,
         created_at=metadata["creationTimestamp"],
-        reason="" if ready else _reason(node, events, findings),
+        reason="" if ready else _reason(node, pod, events, findings),
     )
 
 
-def _reason(node: NodeStatus, events: Iterable[Object], findings: Iterable[Finding]) -> str:
+def _reason(
+    node: NodeStatus, pod: Object, events: Iterable[Object], findings: Iterable[Finding]
+) -> str:
+    if "deletionTimestamp" in pod["metadata"]:  # its events are of the time before
+        return TERMINATING
     causes = [finding.what for finding in findings if node.index in finding.ranks]
     unhealthy = [
         str(event.get("message") or "")

@@ -4,22 +4,37 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from enum import StrEnum
 from functools import cached_property
 
 from kubectl_sky import bounded, kinds, names
-from kubectl_sky.observe import queues, resource_requests
-from kubectl_sky.observe.nodes import JOB_NOT_FOUND, POD_DELETED, TERMINATING, State
+from kubectl_sky.observe import age, queues, resource_requests
+from kubectl_sky.observe.nodes import (
+    JOB_NOT_FOUND,
+    NODE_LOST,
+    POD_DELETED,
+    POD_NOT_FOUND,
+    TERMINATING,
+    NodeStatus,
+    State,
+    container,
+)
 from kubectl_sky.observe.ownership import Missing
+from kubectl_sky.observe.resource_requests import amount_of
 from kubectl_sky.observe.status import TaskStatus, tasks
+from kubectl_sky.plan import ray_serve
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.workload import SUSPEND, Object
+from kubectl_sky.workloads.workload import QUEUED, SUSPEND, Object
 from kubectl_sky.workloads.workload import field as field_of
 
 _REASON_ITEM = re.compile(r"(?:^|, )(\d+) (?=[A-Za-z])")
 _NODE_TOTAL = re.compile(r"^\d+/(\d+) nodes are (?:un)?available: ")  # Volcano: unavailable
 _PREEMPTION = re.compile(r"(?:\. no new claims to deallocate)?[.,] ?preemption: .*$", re.DOTALL)
 
+_RAY_NODE_TYPE = "ray.io/node-type"  # a label of KubeRay
+_RAY_START = timedelta(minutes=1)  # a head with one CPU answers within half of it
+_KILLED = re.compile(r"OOMKilled \d+|\w+ 137")
 _INSUFFICIENT = "Insufficient "
 _ENDINGS = ("Failed", "FailureTarget")
 # Conditions of a Workload that explain why it is not admitted, each with the relevant status.
@@ -39,6 +54,7 @@ class Source(StrEnum):
     WAITING = "waiting"  # a container that is not starting
     ENDED = "ended"  # a container that failed: its reason and exit code
     INIT_ENDED = "init ended"  # an init container that failed
+    RAY_HEAD = "ray head"  # the head of a Ray cluster was killed, or does not answer
     LOG = "log"  # the last lines of a container that failed
     BARRIER = "barrier"  # running nodes wait for nodes that have not started
     QUEUE = "queue"  # Kueue's Workload
@@ -61,7 +77,8 @@ class Snapshot:
     """A task's objects at one moment, by kind.
 
     A kind that the user may not read is absent. `logs` holds the last log lines of nodes, by rank,
-    and `task` the status by the same objects, if it is known.
+    `task` the status by the same objects, if it is known, and `deletions` what PVCs that are being
+    deleted wait for, by name.
     """
 
     task_id: str
@@ -69,6 +86,7 @@ class Snapshot:
     objects: Mapping[str, tuple[Object, ...]]
     logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     task: TaskStatus | None = None
+    deletions: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def status(self) -> TaskStatus | None:
@@ -128,7 +146,7 @@ def _all_signals(snapshot: Snapshot) -> Iterator[tuple[Iterable[int], Signal]]:
     for rank, pod in pods.items():
         parts = (
             _scheduling_signals(snapshot, pod),
-            _container_signals(pod),
+            _ray_head_signals(snapshot, pod, _container_signals(pod)),
             _kubelet_signals(snapshot, pod),
         )
         yield from (
@@ -171,7 +189,10 @@ def _gang_signals(snapshot: Snapshot) -> Iterator[tuple[Iterable[int], Signal]]:
     for group in snapshot.of(kinds.POD_GROUP.kind):
         waiting = queues.waiting_group(group)
         if waiting:
-            yield ranks, Signal(Source.GANG, waiting.reason, str(waiting))
+            queue = snapshot.named(kinds.VOLCANO_QUEUE.kind, waiting.queue)
+            is_limited = waiting.reason != QUEUED or queues.may_limit(queue)
+            reason = waiting.reason if is_limited else "Unschedulable"
+            yield ranks, Signal(Source.GANG, reason, str(waiting))
 
 
 def _task_signals(task: TaskStatus) -> Iterator[tuple[Iterable[int], Signal]]:
@@ -180,10 +201,12 @@ def _task_signals(task: TaskStatus) -> Iterator[tuple[Iterable[int], Signal]]:
         reason = str(task.missing) if task.missing is Missing.NOT_SUBMITTED else "not found"
         yield (), Signal(Source.NODE, reason, task.note)
     for node in task.nodes:
-        if node.state is State.FAILED and node.reason in (JOB_NOT_FOUND, POD_DELETED):
+        if node.state is State.FAILED and (not node.pod or node.reason == POD_DELETED):
+            yield (node.index,), _signal_without_pod(node)
+        elif node.awaits_files or (
+            not node.state.ended and node.reason in (NODE_LOST, TERMINATING)
+        ):
             yield (node.index,), Signal(Source.NODE, node.reason, node.message)
-        elif not node.state.ended and node.reason == TERMINATING:
-            yield (node.index,), Signal(Source.NODE, node.reason, "")
     running = [
         node.index for node in task.nodes if node.state is State.RUNNING and node.exit_code is None
     ]
@@ -191,6 +214,15 @@ def _task_signals(task: TaskStatus) -> Iterator[tuple[Iterable[int], Signal]]:
     if running and pending and not task.workload.independent_nodes:
         more = f" and {len(pending) - 4} more" if pending[4:] else ""
         yield running, Signal(Source.BARRIER, "", ", ".join(pending[:4]) + more)
+
+
+def _signal_without_pod(node: NodeStatus) -> Signal:
+    """Return the cause of a failed node whose pod was deleted."""
+    if node.reason in (JOB_NOT_FOUND, POD_DELETED, POD_NOT_FOUND):
+        return Signal(Source.NODE, node.reason, node.message)
+    if node.exit_code is None:
+        return Signal(Source.POD, node.reason, node.message)
+    return Signal(Source.ENDED, f"{node.reason or 'Error'} {node.exit_code}", node.message)
 
 
 def _workload_signals(
@@ -324,10 +356,34 @@ def _container_signals(pod: Object) -> Iterator[Signal]:
             waiting = state["waiting"]
             message = _without_pod_name(waiting.get("message", ""))
             yield Signal(Source.WAITING, waiting.get("reason", ""), message, about=about)
+        if "waiting" in state or ("running" in state and not item.get("ready", True)):
             state = item.get("lastState", {})
         if "terminated" in state and (state["terminated"].get("exitCode") or _oom_killed(state)):
             source = Source.INIT_ENDED if init else Source.ENDED
             yield Signal(source, *_exit_reason(state["terminated"]), about=about)
+
+
+def _ray_head_signals(
+    snapshot: Snapshot, pod: Object, signals: Iterable[Signal]
+) -> Iterator[Signal]:
+    """Yield the signals of a pod's containers, and why a Ray head is not ready.
+
+    A throttled head answers the kubelet's probes too late, long after its start.
+    """
+    if (pod["metadata"].get("labels") or {}).get(_RAY_NODE_TYPE) != "head":
+        yield from signals
+        return
+    for signal in signals:
+        killed = signal.source is Source.ENDED and _KILLED.fullmatch(signal.reason)
+        yield replace(signal, source=Source.RAY_HEAD) if killed else signal
+    started = container(pod).get("state", {}).get("running", {}).get("startedAt")
+    limit = resource_requests.limit(pod, names.CONTAINER, "cpu")
+    if not started or not limit or amount_of(limit) >= amount_of(ray_serve.HEAD_REQUESTS["cpu"]):
+        return
+    for event in _events(snapshot, pod["metadata"]["name"]):
+        last = event.get("lastTimestamp") if event.get("reason") == "Unhealthy" else None
+        if last and age.parse(last) - age.parse(started) >= _RAY_START:
+            yield Signal(Source.RAY_HEAD, "Unhealthy", limit)
 
 
 def _exit_reason(end: Object) -> tuple[str, str]:

@@ -4,11 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from kubectl_sky import documents, names
+from kubectl_sky import names
 from kubectl_sky.observe import ownership
 from kubectl_sky.observe.nodes import (
     JOB_NOT_FOUND,
+    NODE_LOST,
     TERMINATING,
     DetailedStatus,
     NodeStatus,
@@ -26,6 +28,9 @@ from kubectl_sky.observe.ownership import Missing, Ownership, TaskObjects
 from kubectl_sky.plan.pipeline import Member, member_of
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import STOPPED, Workload
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,31 @@ class TaskStatus:
         return all(node.state.ended for node in self.nodes)
 
     @property
+    def finished(self) -> bool:
+        """Whether the task has ended with all its nodes: nothing changes any more."""
+        return self.over and self.state.ended
+
+    @property
+    def surviving_jobs(self) -> tuple[str, ...]:
+        """The objects of nodes that still run after a failure and that the cluster does not stop.
+
+        Objects that are already being stopped are left out.
+        """
+        failed, backend = self.first_failure, self.workload
+        if failed is None or backend.fail_fast or not backend.stopping(failed.name):
+            return ()
+        nodes = [node for node in self.nodes if not (node.state.ended or node.stopped_for)]
+        return tuple(dict.fromkeys(node.job for node in nodes))
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the remaining nodes are being stopped after a failure."""
+        failed, backend = self.first_failure, self.workload
+        if failed is None or backend.fail_fast:
+            return failed is not None
+        return bool(backend.stopping(failed.name)) and not (self.over or self.surviving_jobs)
+
+    @property
     def suspended(self) -> bool:
         """Whether a node is suspended, as in a later stage of a pipeline."""
         waiting = [node for node in self.nodes if node.state is State.PENDING and not node.pod]
@@ -106,8 +136,15 @@ class TaskStatus:
         if not self.incomplete:
             running = self.interactive and self.state is State.RUNNING
             return f"kubectl sky exec {self.id} -it -- bash" if running else ""
+        if self.missing is not Missing.NOT_SUBMITTED:  # a Job without labels is not sent again
+            return f"run `kubectl sky stop {self.id}`, then submit it again"
         submit_id = self.member.id if self.member else self.id
         return f"submit it again with --id {submit_id}, or run `kubectl sky stop {self.id}`"
+
+    @property
+    def awaits_files(self) -> bool:
+        """Whether a node waits until a client has uploaded its local files."""
+        return any(node.awaits_files for node in self.nodes)
 
     def count(self, state: State) -> int:
         """Return how many nodes are in a state; those that have expired were completed."""
@@ -151,42 +188,42 @@ class TaskStatus:
             default=None,
         )
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.Task":
         """Return the task as JSON values; details and nodes are in `metadata`."""
-        fields: dict[str, object] = {
+        return {
+            "apiVersion": names.API_VERSION,
+            "kind": "Task",
             "task_id": self.id,
             "name": self.name,
             "status": str(self.state),
             "created_at": self.created_at,
             "updated_at": self.updated_at,
             "username": self.user,
-            "metadata": {
-                "detailed_status": str(self.detailed_status),
-                "job_name": self.nodes[0].job,
-                "namespace": self.namespace,
-                "backend": self.backend,
-                "num_nodes": self.num_nodes,
-                "node_jobs": [node.job for node in self.nodes],
-                "succeeded_nodes": self.count(State.COMPLETED),
-                "failed_nodes": self.count(State.FAILED),
-                "running_nodes": self.count(State.RUNNING),
-                "pending_nodes": self.count(State.PENDING),
-                "restarts": self.restarts,
-                "note": self.note,
-                "nodes": [
-                    node.as_json() | {"detailed_status": str(detailed_status_of(node))}
-                    for node in self.nodes
-                ],
-            }
-            | self._pipeline_fields(),
+            "metadata": self._metadata(),
         }
-        return documents.document("Task", fields)
 
-    def _pipeline_fields(self) -> dict[str, object]:
-        member = self.member
-        if member is None:
-            return {}
-        return {"pipeline": member.id, "pipeline_name": member.title, "stage": member.stage}
+    def _metadata(self) -> "models.TaskMetadata":
+        fields: models.TaskMetadata = {
+            "detailed_status": str(self.detailed_status),
+            "job_name": self.nodes[0].job,
+            "namespace": self.namespace,
+            "backend": self.backend,
+            "num_nodes": self.num_nodes,
+            "node_jobs": [node.job for node in self.nodes],
+            "succeeded_nodes": self.count(State.COMPLETED),
+            "failed_nodes": self.count(State.FAILED),
+            "running_nodes": self.count(State.RUNNING),
+            "pending_nodes": self.count(State.PENDING),
+            "restarts": self.restarts,
+            "note": self.note,
+            "nodes": [
+                node.as_json() | {"detailed_status": str(detailed_status_of(node))}
+                for node in self.nodes
+            ],
+        }
+        if member := self.member:
+            fields |= {"pipeline": member.id, "pipeline_name": member.title, "stage": member.stage}
+        return fields
 
     @property
     def note(self) -> str:
@@ -204,8 +241,12 @@ class TaskStatus:
         waiting = [
             node
             for node in self.nodes
-            if node.reason == TERMINATING or (node.state is State.PENDING and node.reason)
+            if node.reason in (NODE_LOST, TERMINATING)
+            or (node.state is State.PENDING and node.reason)
         ]
+        lacking = next((item for item in waiting if item.awaits_files), None)
+        if lacking:
+            return f"{lacking.name}: waits for files; {lacking.message}"
         return f"{waiting[0].name}: {waiting[0].reason}" if waiting else self._again()
 
     def _again(self, before: str = "") -> str:

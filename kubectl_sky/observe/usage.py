@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from kubectl_sky import names
 from kubectl_sky.observe.nodes import NodeStatus
@@ -11,6 +12,9 @@ from kubectl_sky.observe.resource_requests import amount_of, requested
 from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.accelerators import FAMILIES, from_labels
 from kubectl_sky.workloads.workload import Object
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 RESOURCES = (*(family.resource for family in FAMILIES), accelerators.TPU_RESOURCE)
 _OVER = ("Succeeded", "Failed")
@@ -39,7 +43,7 @@ class AcceleratorNode:
             return None
         return max(self.total - self.used, 0) if self.ready else 0
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.GpuNode":
         """Return the cluster node as JSON values."""
         return {
             "node": self.name,
@@ -126,7 +130,7 @@ class Use:
     memory_asked: Fraction
     accelerators_asked: int = field(default=0, kw_only=True)
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.NodeUsage":
         """Return the use as JSON values; null if nothing was requested."""
         return {
             "node": self.node.index,
@@ -163,7 +167,7 @@ def uses(
 
 
 def _used(metrics: Object, resource: str) -> Fraction:
-    usages = (container.get("usage", {}) for container in metrics.get("containers", ()))
+    usages = (container.get("usage") or {} for container in metrics.get("containers") or ())
     return sum((amount_of(usage.get(resource)) for usage in usages), Fraction(0))
 
 

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
+from kubectl_sky import names
 from kubectl_sky.observe.findings import Finding, Rule, Stage, diagnose
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.rules_admission import ADMISSION, QUEUE
@@ -12,6 +14,9 @@ from kubectl_sky.observe.rules_scheduling import SCHEDULING
 from kubectl_sky.observe.rules_start import IMAGE, START, VOLUMES
 from kubectl_sky.observe.signals import Snapshot
 from kubectl_sky.observe.status import TaskStatus
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 RULES: tuple[Rule, ...] = (*QUEUE, *ADMISSION, *SCHEDULING, *VOLUMES, *IMAGE, *START, *RUN)
 
@@ -51,9 +56,11 @@ class Verdict:
         state = "failed" if self.task.state is State.FAILED else f"is {self.task.state}"
         return f"task/{self.task.id} ({self.task.name}) {state}: {self.summary}"
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.Diagnosis":
         """Return the verdict as JSON values."""
         return {
+            "apiVersion": names.API_VERSION,
+            "kind": "Diagnosis",
             "task_id": self.task.id,
             "name": self.task.name,
             "status": str(self.task.state),

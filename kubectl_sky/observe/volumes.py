@@ -1,12 +1,15 @@
 """Show volumes: PVCs with the labels of this program."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kubectl_sky import documents, names
+from kubectl_sky import names
 from kubectl_sky.facts import ExistingPvc
 from kubectl_sky.users import User
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 Object = Mapping[str, Any]
 
@@ -40,10 +43,13 @@ class VolumeStatus:
     access_modes: tuple[str, ...]
     phase: str  # Pending, Bound, Lost; Terminating while pods still use it
     created_at: str
+    reason: str = ""  # what its deletion waits for, while it is Terminating
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.Volume":
         """Return the volume as JSON values."""
-        fields: dict[str, object] = {
+        fields: models.Volume = {
+            "apiVersion": names.API_VERSION,
+            "kind": "Volume",
             "volume_id": self.id,
             "name": self.name,
             "size": self.size,
@@ -54,16 +60,18 @@ class VolumeStatus:
             "username": self.user,
             "metadata": {"pvc_name": self.claim, "namespace": self.namespace},
         }
-        return documents.document("Volume", fields)
+        if self.reason:
+            fields["reason"] = self.reason
+        return fields
 
 
-def volumes(claims: Iterable[Object]) -> list[VolumeStatus]:
-    """Return the volumes of these PVCs, newest first."""
-    folded = [volume(claim) for claim in claims]
+def volumes(claims: Iterable[Object], pods: Sequence[Object] = ()) -> list[VolumeStatus]:
+    """Return the volumes of these PVCs, newest first; `pods` may use them."""
+    folded = [volume(claim, pods) for claim in claims]
     return sorted(folded, key=lambda item: (item.created_at, item.id), reverse=True)
 
 
-def volume(claim: Object) -> VolumeStatus:
+def volume(claim: Object, pods: Sequence[Object] = ()) -> VolumeStatus:
     """Return the volume of one PVC; its size is the capacity, or else the request."""
     metadata, spec, status = claim["metadata"], claim.get("spec", {}), claim.get("status", {})
     labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
@@ -78,12 +86,15 @@ def volume(claim: Object) -> VolumeStatus:
         size=status.get("capacity", {}).get("storage") or requested,
         storage_class=spec.get("storageClassName", ""),
         access_modes=tuple(spec.get("accessModes", ())),
-        phase="Terminating" if metadata.get("deletionTimestamp") else status.get("phase", ""),
+        phase="Terminating" if is_terminating(claim) else status.get("phase", ""),
         created_at=metadata.get("creationTimestamp", ""),
+        reason=deletion(claim, pods),
     )
 
 
-def known(claims: Iterable[Object], user: User) -> dict[str, ExistingPvc]:
+def known(
+    claims: Iterable[Object], user: User, pods: Sequence[Object] = ()
+) -> dict[str, ExistingPvc]:
     """Return the PVCs of a namespace by every name that the user can use for them.
 
     If names conflict, the user's volume comes first, then SkyPilot's, then the PVC with that name.
@@ -98,7 +109,7 @@ def known(claims: Iterable[Object], user: User) -> dict[str, ExistingPvc]:
     by_skypilot: dict[str, list[ExistingPvc]] = {}
     for claim in oldest_first:
         modes = tuple(claim.get("spec", {}).get("accessModes", ()))
-        known_claim = ExistingPvc(claim["metadata"]["name"], modes)
+        known_claim = ExistingPvc(claim["metadata"]["name"], modes, deletion(claim, pods))
         labels = claim["metadata"].get("labels") or {}
         by_claim_name[known_claim.name] = known_claim
         if labels.get(names.VOLUME) == "true" and user.owns(claim["metadata"]):
@@ -109,21 +120,63 @@ def known(claims: Iterable[Object], user: User) -> dict[str, ExistingPvc]:
     return by_claim_name | unique | by_volume_name
 
 
+def is_terminating(claim: Object) -> bool:
+    """Return whether a PVC is being deleted."""
+    return bool(claim["metadata"].get("deletionTimestamp"))
+
+
+def deletion(claim: Object, pods: Iterable[Object]) -> str:
+    """Return what the deletion of a PVC waits for; empty if it is not being deleted."""
+    if not is_terminating(claim):
+        return ""
+    metadata = claim["metadata"]
+    finalizers = ", ".join(metadata.get("finalizers", ()))
+    waits = waits_for(metadata["name"], metadata.get("namespace", ""), pods)
+    return waits or f"waits for its finalizers: {finalizers}"
+
+
+def waits_for(claim: str, namespace: str, pods: Iterable[Object]) -> str:
+    """Return which pods delay the deletion of a PVC; empty if none does.
+
+    Those are all scheduled pods that mount it, finished or not.
+    """
+    scheduled = [
+        pod
+        for pod in pods
+        if pod.get("spec", {}).get("nodeName") and pod["metadata"].get("namespace") == namespace
+    ]
+    users = users_of(claim, scheduled)
+    return f"waits for {', '.join(users)} to be stopped" if users else ""
+
+
 def users_of(claim: str, pods: Iterable[Object]) -> list[str]:
-    """Return the unfinished pods that mount a PVC; pods of tasks as `task/ID (name)`."""
-    users = []
+    """Return the pods that mount a PVC; pods of tasks as `task/ID (name)`.
+
+    A finished one says so, and counts if it was scheduled and nobody deletes it: the PVC is not
+    deleted before it.
+    """
+    users: dict[tuple[str, str], bool] = {}  # whether all of its pods have finished
     for pod in pods:
-        if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
-            continue
+        finished = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
         mounted = [v.get("persistentVolumeClaim") for v in pod.get("spec", {}).get("volumes", ())]
-        if not any(source and source.get("claimName") == claim for source in mounted):
-            continue
-        labels = pod["metadata"].get("labels", {})
-        task = labels.get(names.TASK_ID)
-        name = (
-            f"task/{task} ({labels.get(names.TASK_NAME)})"
-            if task
-            else f"pod/{pod['metadata']['name']}"
-        )
-        users.append(name)
-    return sorted(set(users))
+        mounts = any(source and source.get("claimName") == claim for source in mounted)
+        scheduled = bool(pod.get("spec", {}).get("nodeName"))
+        remains = scheduled and "deletionTimestamp" not in pod["metadata"]
+        if mounts and (not finished or remains):
+            user = _user(pod["metadata"])
+            users[user] = finished and users.get(user, True)
+    return [_title(*user, finished) for user, finished in sorted(users.items())]
+
+
+def _user(metadata: Object) -> tuple[str, str]:
+    """Return the task of a pod and its name, or else the pod."""
+    labels = metadata.get("labels", {})
+    task = labels.get(names.TASK_ID)
+    if task:
+        return f"task/{task}", str(labels.get(names.TASK_NAME))
+    return f"pod/{metadata['name']}", ""
+
+
+def _title(user: str, name: str, finished: bool) -> str:
+    words = [word for word in (name, "finished" * finished) if word]
+    return f"{user} ({', '.join(words)})" if words else user

@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kubectl_sky.observe.nodes import RETRYING, TERMINATING, NodeStatus, State
+from kubectl_sky.observe.nodes import NOT_SCHEDULED, RETRYING, TERMINATING, NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.workloads.workload import QUEUED, STOPPED
 
-# Reasons that the kubelet reports during a normal start.
-NORMAL_REASONS = ("", "ContainerCreating", "PodInitializing")
+# Reasons that nodes have for a moment during a normal start.
+NORMAL_REASONS = ("", NOT_SCHEDULED, "ContainerCreating", "PodInitializing")
 _TEXTS = {
     QUEUED: "queued",
     "Suspended": "suspended",
@@ -29,7 +29,7 @@ class Stage:
 def is_blocked(node: NodeStatus) -> bool:
     """Return whether a node has a reason for not starting that a normal start does not have."""
     reasons = (*NORMAL_REASONS, RETRYING, *_TEXTS)
-    return node.state is State.PENDING and node.reason not in reasons
+    return node.state is State.PENDING and node.reason not in reasons and not node.awaits_files
 
 
 def stage(task: TaskStatus, cause: str = "") -> Stage | None:
@@ -38,7 +38,9 @@ def stage(task: TaskStatus, cause: str = "") -> Stage | None:
     `cause` explains why nodes are blocked, if it is known.
     """
     waiting = [
-        node for node in task.nodes if node.state is State.PENDING and node.reason != RETRYING
+        node
+        for node in task.nodes
+        if node.state is State.PENDING and node.reason != RETRYING and not node.awaits_files
     ]
     if task.workload.independent_nodes:  # the others of an array wait for their turn
         waiting = [node for node in waiting if is_blocked(node)]
@@ -49,9 +51,9 @@ def stage(task: TaskStatus, cause: str = "") -> Stage | None:
     text = f"pending: {cause}" if cause and is_blocked(last) else _text(last)
     hosts = list(dict.fromkeys(node.host for node in peers if node.host))
     if hosts and not is_blocked(last):
-        text = f"{text} on {_summarize(hosts)}"
+        text = f"{text} on {summarize(hosts)}"
     if len(peers) < len(task.nodes) and not task.workload.independent_nodes:
-        text = f"{_summarize([node.name for node in peers])}: {text}"
+        text = f"{summarize([node.name for node in peers])}: {text}"
     started = task.num_nodes - task.count(State.PENDING)
     if started and not task.workload.independent_nodes:
         text = f"{started} of {task.num_nodes} nodes have started; {text}"
@@ -62,7 +64,7 @@ def progress(task: TaskStatus) -> str:
     """Return where a started task runs, and how many of its nodes have completed."""
     running = [node for node in task.nodes if node.state is State.RUNNING]
     hosts = list(dict.fromkeys(node.host for node in running if node.host))
-    where = f" on {_summarize(hosts)}" if hosts else ""
+    where = f" on {summarize(hosts)}" if hosts else ""
     completed = task.count(State.COMPLETED)
     counted = f"{completed} of {task.num_nodes} nodes completed; " if completed else ""
     return f"{task.name}: {counted}{task.state}{where}"
@@ -98,7 +100,7 @@ def notes(task: TaskStatus, stopping: bool = False) -> list[str]:
             text.replace("%s", name, 1) for text, members in groups.items() for name in members
         ]
         return list(dict.fromkeys(lines))
-    return [text.replace("%s", _summarize(members), 1) for text, members in groups.items()]
+    return [text.replace("%s", summarize(members), 1) for text, members in groups.items()]
 
 
 def _failure_line(task: TaskStatus, node: NodeStatus, stopping: bool) -> str:
@@ -117,7 +119,7 @@ def _retry_line(node: NodeStatus) -> str:
     return f"%s failed and starts again{message}" if node.reason == RETRYING else ""
 
 
-def _summarize(names: Sequence[str]) -> str:
+def summarize(names: Sequence[str]) -> str:
     """Return `node-0, node-1 and 8 more`."""
     more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
     return ", ".join(names[:_MAX_LISTED]) + more

@@ -17,6 +17,8 @@ POD_SECURITY_LABEL = "pod-security.kubernetes.io/enforce"
 NONE = "none"  # value of a flag that removes a limit
 
 CPUS, MEMORY, TASKS = "requests.cpu", "requests.memory", "pods"
+# Services that open ports of cluster nodes, or cost money: without limits, none are allowed.
+_NO_PORTS = {"services.loadbalancers": "0", "services.nodeports": "0"}
 _DEVICES = (accelerators.NVIDIA, accelerators.AMD, accelerators.NEURON)
 _MAX_SLUG = 40  # characters; a longer name is cut, and ends with a hash
 _MAX_TASKS = 100_000
@@ -121,11 +123,18 @@ def check_name(user: User, kind: str) -> None:
         )
 
 
-def quota(flags: QuotaFlags, current: Mapping[str, str]) -> dict[str, str]:
+def quota(flags: QuotaFlags, current: Mapping[str, str], owns_namespace: bool) -> dict[str, str]:
     """Return the limits of the flags, and the current ones that no flag changes.
 
-    Raises UserError for an invalid value.
+    A namespace of the user's own has a quota without a flag, too. Raises UserError for an invalid
+    value.
     """
+    hard = _with_flags(flags, current)
+    has_limits = hard.items() - _NO_PORTS.items()
+    return _NO_PORTS | hard if has_limits or owns_namespace else {}
+
+
+def _with_flags(flags: QuotaFlags, current: Mapping[str, str]) -> dict[str, str]:
     hard = dict(current)
     for flag, name, value, parse in (
         ("--cpus", CPUS, flags.cpus, quantity.cpus),

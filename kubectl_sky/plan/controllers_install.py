@@ -4,10 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kubectl_sky import names
-from kubectl_sky.plan.install import DEFAULT_IMAGE, DEFAULT_NAMESPACE, Install
+from kubectl_sky.errors import UserError
+from kubectl_sky.names import CONTROLLERS_NAMESPACE
+from kubectl_sky.plan.install import CONTROLLERS, DEFAULT_IMAGE, Install, check_namespace
+from kubectl_sky.plan.labels import standard_labels
 
-NAMES = ("tasks", "ray", "fairshare")
+NAMES = tuple(CONTROLLERS)
 
+_LEASES = "coordination.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
 
 
@@ -97,12 +101,14 @@ class Role:
 
 
 @dataclass(frozen=True)
-class ControllersInstall(Install):
-    """The values of the objects of controllers; they serve one namespace, or all."""
+class ControllerInstall(Install):
+    """The values of the objects of one controller, which has an account of its own.
 
-    name: str = "kubectl-sky-controllers"
-    controllers: Sequence[str] = NAMES
-    all_namespaces: bool = True
+    It acts on the namespace `served`; on all if that is empty.
+    """
+
+    controller: str = ""
+    served: str = ""
     port: int = 8080
     settings: str = "kubectl-sky-settings"  # ConfigMap with settings.yaml, which may be missing
     mount: str = "/etc/kubectl-sky"
@@ -111,45 +117,45 @@ class ControllersInstall(Install):
     @property
     def namespace_labels(self) -> Mapping[str, str]:
         """The labels of a namespace that is for the controllers alone."""
-        return {**self.labels, "pod-security.kubernetes.io/enforce": "restricted"}
+        return {
+            **standard_labels(names.MANAGER, names.MANAGER),
+            "pod-security.kubernetes.io/enforce": "restricted",
+        }
+
+    @property
+    def reaches_sources(self) -> bool:
+        """Whether the pods reach more than DNS and the API server."""
+        return self.controller == "ray"
 
     @property
     def arguments(self) -> list[str]:
         """The arguments of the container."""
-        served = ["-A"] if self.all_namespaces else ["-n", self.namespace]
-        only = ["--only", ",".join(self.controllers)]
+        served = ["-n", self.served] if self.served else ["-A"]
         seconds = self.retention_seconds
         retention = [] if seconds is None else ["--delete-finished-after", f"{seconds}s"]
-        health = ["--health-port", str(self.port)]
-        return ["controllers", "run", *served, *only, *retention, *health]
+        health = ["--health-host", "$(POD_IP)", "--health-port", str(self.port)]
+        return ["controllers", "run", *served, "--only", self.controller, *retention, *health]
 
     @property
     def roles(self) -> Iterator[Role]:
-        """The role of each controller, and those of the Leases."""
-        for name in self.controllers:
-            rules = [*RULES[name], *(CLUSTER_RULES[name] if self.all_namespaces else ())]
-            namespace = "" if self.all_namespaces else self.namespace
-            if rules:
-                yield self._role(f"kubectl-sky-controller-{name}", namespace, rules)
-        leases = tuple(
-            names.controller_lease(name, self.all_namespaces) for name in self.controllers
+        """The roles of the controller, and the one of those who read its Lease."""
+        lease = names.controller_lease(self.controller, not self.served)
+        home = self.served or CONTROLLERS_NAMESPACE
+        rules = RULES[self.controller]
+        own = (
+            Rule(_LEASES, ("leases",), ("create",)),  # RBAC cannot limit this by name
+            Rule(_LEASES, ("leases",), ("get", "patch"), (lease,)),
+            *OWN_RULES.get(self.controller, ()),
         )
-        group = "coordination.k8s.io"
-        hold = (
-            Rule(group, ("leases",), ("create",)),  # RBAC cannot limit this by name
-            Rule(group, ("leases",), ("get", "patch"), leases),
-        )
-        own = [rule for name in self.controllers for rule in OWN_RULES.get(name, ())]
-        yield self._role(self.name, self.namespace, (*hold, *own))
-        if "tasks" in self.controllers:
-            read = Rule(
-                group,
-                ("leases",),
-                ("get",),
-                (names.controller_lease("tasks", self.all_namespaces),),
-            )
+        if self.served:
+            yield self._role(self.name, home, (*rules, *own))
+        else:
+            yield self._role(self.name, "", (*rules, *CLUSTER_RULES[self.controller]))
+            yield self._role(self.name, home, own)
+        if self.controller == "tasks":
+            read = Rule(_LEASES, ("leases",), ("get",), (lease,))
             everybody = {"apiGroup": _RBAC, "kind": "Group", "name": "system:authenticated"}
-            yield self._role("kubectl-sky-lease-reader", self.namespace, (read,), everybody)
+            yield self._role("kubectl-sky-lease-reader", home, (read,), everybody)
 
     def _role(
         self,
@@ -168,15 +174,27 @@ def controllers_install(
     image: str | None,
     controllers: Sequence[str],
     retention_seconds: int | None = None,
-) -> ControllersInstall:
-    """Return the values of the flags; without a namespace, the controllers serve all.
+    served: str | None = None,
+) -> tuple[ControllerInstall, ...]:
+    """Return the values of the flags, for each controller.
 
-    Raises UserError for an invalid name.
+    Without a namespace, the controllers serve all; with one, that namespace, or `served`. Raises
+    UserError for an invalid name.
     """
-    return ControllersInstall(
-        namespace=namespace or DEFAULT_NAMESPACE,
-        image=image or DEFAULT_IMAGE,
-        controllers=controllers,
-        all_namespaces=namespace is None,
-        retention_seconds=retention_seconds,
+    if served and not namespace:
+        raise UserError("--for requires -n", "choose a namespace that its users cannot write to")
+    if namespace:  # PriorityClasses have no namespace
+        controllers = [name for name in controllers if name != "fairshare"]
+    if not controllers:
+        raise UserError("fairshare acts on all namespaces", "omit -n")
+    return tuple(
+        ControllerInstall(
+            name=CONTROLLERS[controller],
+            namespace=namespace or CONTROLLERS_NAMESPACE,
+            image=image or DEFAULT_IMAGE,
+            controller=controller,
+            served=check_namespace(served) if served else namespace or "",
+            retention_seconds=retention_seconds,
+        )
+        for controller in controllers
     )

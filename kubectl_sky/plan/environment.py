@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from kubectl_sky.facts import Facts
+from kubectl_sky.plan.local_files import FileTransfer
 from kubectl_sky.plan.placement import Placement
 from kubectl_sky.secret import Secret
 from kubectl_sky.settings import Settings
@@ -58,6 +59,12 @@ def variables(
         key: value for key, value in without_reserved(task.envs).items() if key not in secret_names
     }
     return provided | {key: literal(value) for key, value in user_values.items()} | _links(links)
+
+
+def upload_limit(file_transfer: FileTransfer, settings: Settings) -> dict[str, str]:
+    """Return the variable that limits how long nodes wait for files without a client."""
+    limited = file_transfer.large_files and settings.upload_timeout
+    return {"KUBECTL_SKY_FILES_TIMEOUT": str(settings.upload_timeout)} if limited else {}
 
 
 def _cluster_info(object_name: str) -> str:

@@ -1,7 +1,7 @@
 """What programs of ours in a cluster have in common: a namespace, an image and labels."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubectl_sky import __version__, names
@@ -10,9 +10,21 @@ from kubectl_sky.names import CONTROLLERS_NAMESPACE
 from kubectl_sky.plan.labels import standard_labels
 
 DEFAULT_NAMESPACE = CONTROLLERS_NAMESPACE
+CONTROLLERS = {name: f"kubectl-sky-controller-{name}" for name in ("tasks", "ray", "fairshare")}
+SERVER = "kubectl-sky-api"
+PROGRAMS = frozenset((*CONTROLLERS.values(), SERVER))  # and their ServiceAccounts
 DEFAULT_IMAGE = f"kubectl-sky:{__version__}"
 
+# A name and a tag, or a digest, which nobody can move to another image.
+_IMAGE = re.compile(r"[^\s@-][^\s@]{0,1000}(@sha256:[0-9a-f]{64})?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def check_namespace(name: str) -> str:
+    """Return the name of a namespace. Raises UserError for an invalid one."""
+    if not _LABEL.fullmatch(name):
+        raise UserError(f'"{name}" is not a valid namespace')
+    return name
 
 
 @dataclass(frozen=True)
@@ -25,10 +37,20 @@ class Install:
 
     def __post_init__(self) -> None:
         """Raise UserError for an invalid namespace or image."""
-        if not _LABEL.fullmatch(self.namespace):
-            raise UserError(f'"{self.namespace}" is not a valid namespace')
-        if not re.fullmatch(r"[^\s-][^\s]{0,1000}", self.image):
-            raise UserError(f'"{self.image}" is not a valid image')
+        check_namespace(self.namespace)
+        if not _IMAGE.fullmatch(self.image):
+            hint = "use NAME:TAG, or NAME@sha256: and 64 hexadecimal digits"
+            raise UserError(f'"{self.image}" is not a valid image', hint)
+
+    @property
+    def ingress_ports(self) -> Sequence[int]:
+        """The ports that other pods may reach."""
+        return ()
+
+    @property
+    def reaches_sources(self) -> bool:
+        """Whether the pods reach more than DNS and the API server."""
+        return False
 
     @property
     def annotations(self) -> Mapping[str, str]:

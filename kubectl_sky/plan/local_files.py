@@ -56,7 +56,7 @@ class FileTransfer:
         lists = {
             "files.txt": self.unpack_paths,
             "digests.txt": self.digests,
-            "shelf.txt": self.code_volume,
+            "code-cache.txt": self.code_volume,
         }
         return {name: text for name, text in lists.items() if text}
 

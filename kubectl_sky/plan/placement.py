@@ -289,11 +289,11 @@ def _choice_note(
     if not rejected:
         return
     selected = " or ".join(_describe(candidates[index]) for index in indices)
-    reason = "it is the first, and the cluster nodes are not known here"
+    reason = "the cluster nodes are unknown, so the first is used"
     if facts.cluster_nodes:
-        reason = "it is the first that fits on a cluster node"
+        reason = "the first that fits on a cluster node"
         if not _any_fits(candidates, facts):
-            reason = "it is the first, and none fits on a cluster node"
+            reason = "none fits on a cluster node, so the first is used"
     yield f"of {len(candidates)} candidates {selected} is chosen: {reason}"
 
 

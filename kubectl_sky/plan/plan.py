@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from kubectl_sky import names
 from kubectl_sky.plan.accelerators import Term
+from kubectl_sky.plan.checks import UPLOADED, Check
 from kubectl_sky.plan.environment import SecretEnvVar
 from kubectl_sky.plan.high_speed_network import HighSpeedNetwork
 from kubectl_sky.plan.image_registry import Login
@@ -14,9 +15,10 @@ from kubectl_sky.plan.pod_options import PodOptions
 from kubectl_sky.plan.ports import Ports
 from kubectl_sky.plan.ray_serve import PodPort
 from kubectl_sky.plan.runtime import Runtime, profile, runtime, start
-from kubectl_sky.plan.serving import Check, Serving
+from kubectl_sky.plan.serving import Serving
 from kubectl_sky.plan.storage import PodStorage
 from kubectl_sky.secret import Secret
+from kubectl_sky.settings import DEFAULT_IMAGE
 from kubectl_sky.spec.arrays import Array
 
 _SIZES = ("cpu", "memory", "ephemeral-storage")  # all other resources are devices
@@ -78,8 +80,8 @@ class Plan:
     `exit_codes` are not counted. `suspended` Jobs start when a client resumes them. `backend` is
     the name of the backend. `array` is set for an array of one-node tasks. The tasks of a `group`
     share the Service. `scheduler` schedules the pods (None: the default one). `drops_capabilities`
-    containers run without capabilities and cannot regain them. A backend `uses_runtime` if its
-    nodes need more than a command of their own.
+    containers run without capabilities and cannot regain them. `backend_scripts` are those that the
+    backend runs in addition; with any of them, the nodes need more than a command.
 
     A plan with `serving` is that of a service, whose replicas run until it is deleted.
 
@@ -125,7 +127,7 @@ class Plan:
     group: Group | None = None
     scheduler: str | None = None
     drops_capabilities: bool = False
-    uses_runtime: bool = False
+    backend_scripts: tuple[str, ...] = ()
     serving: Serving | None = None
 
     @property
@@ -135,8 +137,10 @@ class Plan:
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """The probes of a service's replicas."""
-        return self.serving.checks if self.serving else ()
+        """The probes of a service's replicas, or of a node that waits for an upload."""
+        if self.serving:
+            return self.serving.checks
+        return (UPLOADED,) if names.AWAITS_UPLOAD in self.pod_annotations else ()
 
     @property
     def container_ports(self) -> tuple[PodPort, ...]:
@@ -189,7 +193,7 @@ class Plan:
     @property
     def start(self) -> str | None:
         """The command of a task that only runs `run` on one node; others use the runtime."""
-        several = self.uses_runtime or len(self.nodes) > 1 or self.array
+        several = self.backend_scripts or len(self.nodes) > 1 or self.array
         mounted = self.storage.links or self.storage.downloads
         if several or mounted or self.scripts.keys() != {"run.sh"}:
             return None
@@ -202,8 +206,29 @@ class Plan:
 
     @property
     def runtime(self) -> Runtime | None:
-        """The scripts that all tasks share, if the task uses them."""
-        return None if self.start else runtime(self.namespace)
+        """The scripts that the task runs, unless it only has a command."""
+        if self.start:
+            return None
+        several, transfers = len(self.nodes) > 1, bool(self.file_transfer.unpack_paths)
+        downloads, clones = self.storage.downloads, "repository.txt" in self.scripts
+        # The default image has no conda or ~/.bashrc; setup, files and volumes may add them.
+        changes_home = self.scripts.keys() != {"run.sh"} or self.storage.mounts
+        used = {
+            "entry.sh": True,
+            "nodes.sh": several,
+            "barrier.py": several and self.service,
+            "files.sh": transfers or clones,
+            "unpack.sh": transfers,
+            "uploaded.sh": UPLOADED in self.checks,
+            "clone.sh": clones,
+            "links.sh": self.storage.links,
+            "array.sh": self.array,
+            "profile.sh": self.image != DEFAULT_IMAGE or changes_home,
+            "fetch.sh": downloads,
+            "hub.py": any("KUBECTL_SKY_TREE" in download.env for download in downloads),
+        }
+        scripts = [name for name, is_used in used.items() if is_used]
+        return runtime(self.namespace, [*scripts, *self.backend_scripts])
 
     @property
     def companion_metadata(self) -> Group:

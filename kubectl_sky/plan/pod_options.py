@@ -42,6 +42,12 @@ class PodOptions:
         declared = (spec.get("securityContext") or {}).get("runAsNonRoot") is True
         return declared and not any(map(_privileged, spec.get("containers") or ()))
 
+    @property
+    def has_startup_probe(self) -> bool:
+        """Whether the user sets the startup probe of the task's container."""
+        containers = (self.pod_config.get("spec") or {}).get("containers") or ()
+        return any("startupProbe" in item for item in containers if item.get("name") in MAIN)
+
 
 def _privileged(container: Mapping[str, Any]) -> bool:
     """Return whether a container requests privileges.

@@ -41,6 +41,19 @@ def shown(resource: str, amount: Fraction) -> str:
     return str(-(-amount.numerator // amount.denominator))
 
 
+def readable(resource: str, amount: str) -> str:
+    """Return a quantity of bytes in the largest binary unit, with at most one decimal: 204.8Mi."""
+    if not resource.endswith(_IN_BYTES):
+        return amount
+    try:
+        size = quantity(amount)
+    except ValueError:
+        return amount
+    units = [(unit, 1024**power) for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi"), 1)]
+    unit, factor = next((pair for pair in reversed(units) if size >= pair[1]), ("", 1))
+    return f"{float(round(size / factor, 1)):g}{unit}"
+
+
 class PodResources:
     """The requests and limits of a pod, with the defaults of the LimitRanges of its namespace."""
 

@@ -64,7 +64,7 @@ def notes(task: Task, resources: Resources, settings: Settings) -> Iterator[str]
         return
     if task.array:
         yield (
-            "ports: no Service leads to many tasks at once;"
+            "ports: an array has no Service;"
             " `kubectl sky port-forward ID PORT --rank NUMBER` reaches one of them"
         )
     elif access := _OUTSIDE.get(_exposed(task, settings)):

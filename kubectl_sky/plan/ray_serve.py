@@ -14,6 +14,10 @@ START = """export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"
 ulimit -n 65536 2> /dev/null
 eval "exec $KUBERAY_GEN_RAY_START_CMD"
 """
+# The head runs Ray's own services, whatever the size of a replica. Without a CPU limit it is never
+# throttled while it starts.
+HEAD_REQUESTS = {"cpu": "1", "memory": "4Gi"}
+HEAD_LIMITS = {"memory": "4Gi"}
 _PREFIXES = (["serve", "run"], ["python", "-m", "ray.serve", "run"])
 _IMPORT = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", re.ASCII)
 _ARGUMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII | re.DOTALL)

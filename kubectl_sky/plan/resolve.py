@@ -58,7 +58,7 @@ def resolve(
         nodes=metadata.nodes(task.num_nodes),
         image=image,
         login=login,
-        env={**network.env, **env},
+        env={**network.env, **environment.upload_limit(file_transfer, settings), **env},
         secrets=environment.secret_values(task, facts),
         secret_env=environment.secret_variables(task, facts, name),
         requests=requests,
@@ -76,7 +76,7 @@ def resolve(
         backend=task.backend or names.DEFAULT_BACKEND,
         array=task.array,
         scripts=_scripts(task, file_transfer),
-        pod_annotations=_pod_annotations(task, volumes),
+        pod_annotations=_pod_annotations(task, volumes, file_transfer, pod_options),
         pod_options=pod_options,
         drops_capabilities=pod_options.non_root,
         file_transfer=file_transfer,
@@ -87,8 +87,18 @@ def resolve(
     )
 
 
-def _pod_annotations(task: Task, volumes: PodStorage) -> dict[str, str]:
-    return {**task.kubernetes.annotations, **array_annotation(task), **volumes.annotations}
+def _pod_annotations(
+    task: Task, volumes: PodStorage, file_transfer: FileTransfer, pod_options: PodOptions
+) -> dict[str, str]:
+    """Return the annotations; one says that a startup probe shows whether files have arrived."""
+    awaits = file_transfer.large_files and not pod_options.has_startup_probe
+    upload = {names.AWAITS_UPLOAD: "true"} if awaits else {}
+    return {
+        **task.kubernetes.annotations,
+        **array_annotation(task),
+        **volumes.annotations,
+        **upload,
+    }
 
 
 def _priority_class(

@@ -1,11 +1,11 @@
 """The scripts that run a task in its pods.
 
-A simple task has a short command in its manifest. All other tasks use the runtime: a ConfigMap that
-is the same for all tasks of a version in a namespace.
+A simple task has a short command in its manifest. All other tasks use the runtime: a ConfigMap with
+the scripts that the task runs, which tasks with the same scripts in a namespace share.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -18,21 +18,6 @@ from kubectl_sky.spec.task import Task
 _PROFILE = "profile.sh"
 _USES_PROFILE = ' BASH_ENV="${BASH_ENV-/etc/kubectl-sky/profile.sh}"'
 _START = "start.sh"
-_RUNTIME = (
-    "entry.sh",
-    "nodes.sh",
-    "barrier.py",
-    "files.sh",
-    "unpack.sh",
-    "clone.sh",
-    "links.sh",
-    "array.sh",
-    _PROFILE,
-    "mpi.sh",
-    "session.sh",
-    "fetch.sh",
-    "hub.py",
-)
 
 
 @dataclass(frozen=True)
@@ -50,13 +35,20 @@ class Runtime:
         return standard | {names.TASK: "true", names.RUNTIME: "true"}
 
 
-def runtime(namespace: str) -> Runtime:
-    """Return the runtime of this version."""
-    scripts = _scripts()
+def runtime(namespace: str, scripts: Iterable[str]) -> Runtime:
+    """Return the runtime with these scripts."""
+    name, texts = _config_map(tuple(scripts))
+    return Runtime(name, namespace, texts)
+
+
+@cache  # each node's manifest names it
+def _config_map(scripts: tuple[str, ...]) -> tuple[str, Mapping[str, str]]:
+    """Return the name and the data of the ConfigMap with these scripts."""
+    texts = {name: assets.read("runtime", name) for name in scripts}
     digest = hashlib.sha256()
-    for name, text in scripts.items():
+    for name, text in texts.items():
         digest.update(f"{name} {len(text)}\0{text}".encode())
-    return Runtime(f"kubectl-sky-runtime-{digest.hexdigest()[:8]}", namespace, scripts)
+    return f"kubectl-sky-runtime-{digest.hexdigest()[:8]}", texts
 
 
 def start(image: str) -> str:
@@ -68,11 +60,6 @@ def start(image: str) -> str:
 def profile(image: str) -> Mapping[str, str]:
     """Return the script that loads conda and ~/.bashrc; the default image has neither."""
     return {} if image == DEFAULT_IMAGE else {_PROFILE: assets.read("runtime", _PROFILE)}
-
-
-@cache
-def _scripts() -> Mapping[str, str]:
-    return {name: assets.read("runtime", name) for name in _RUNTIME}
 
 
 READY = b"kubectl-sky: this node is ready and runs until the task is stopped"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from kubectl_sky import names
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan.install import DEFAULT_IMAGE, DEFAULT_NAMESPACE, Install
+from kubectl_sky.plan.install import DEFAULT_IMAGE, DEFAULT_NAMESPACE, SERVER, Install
 
 _MOUNT = "/etc/kubectl-sky-server"
 
@@ -13,8 +13,9 @@ _MOUNT = "/etc/kubectl-sky-server"
 class ServerInstall(Install):
     """The values of the server's objects; `host_name` is that of the Ingress, or empty."""
 
-    name: str = "kubectl-sky-api"
+    name: str = SERVER
     host_name: str = ""
+    audit_log: str = ""
     port: int = 8000
     mount: str = _MOUNT
 
@@ -27,6 +28,11 @@ class ServerInstall(Install):
             )
 
     @property
+    def ingress_ports(self) -> tuple[int]:
+        """The port that other pods may reach."""
+        return (self.port,)
+
+    @property
     def service_host(self) -> str:
         """The name of the Service, which proxies in the cluster may send as Host."""
         return f"{self.name}.{self.namespace}.svc"
@@ -36,7 +42,9 @@ class ServerInstall(Install):
         """The arguments of the container."""
         hosts = [self.host_name, self.service_host] if self.host_name else []
         allowed = [word for host in hosts for word in ("--allow-host", host)]
-        return ["api", "--host", "0.0.0.0", "--port", str(self.port), "--behind-proxy", *allowed]
+        audit = ["--audit-log", self.audit_log] if self.audit_log else []
+        listen = ["--host", "0.0.0.0", "--port", str(self.port), "--behind-proxy"]
+        return ["api", *listen, *allowed, *audit]
 
     @property
     def kubeconfig_path(self) -> str:
@@ -62,11 +70,12 @@ class ServerInstall(Install):
 
 
 def server_install(
-    namespace: str | None, image: str | None, host_name: str | None
+    namespace: str | None, image: str | None, host_name: str | None, *, audit_log: str = ""
 ) -> ServerInstall:
     """Return the values of the flags. Raises UserError for an invalid name."""
     return ServerInstall(
         namespace=namespace or DEFAULT_NAMESPACE,
         image=image or DEFAULT_IMAGE,
         host_name=(host_name or "").lower(),
+        audit_log=audit_log,
     )

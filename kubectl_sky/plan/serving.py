@@ -10,6 +10,7 @@ from urllib.parse import quote
 from kubectl_sky import assets, names
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Facts
+from kubectl_sky.plan.checks import Check, Http
 from kubectl_sky.plan.local_files import FileTransfer
 from kubectl_sky.plan.placement import Placement
 from kubectl_sky.plan.ray_serve import PodPort, RayServe, plan_ray_serve
@@ -26,29 +27,6 @@ _QPS: tuple[str, ...] = ("service", "replica_policy", "target_qps_per_replica")
 RAY = "rayservice"  # the backend
 _SCRIPT = "probe.sh"
 _REFERENCE = re.compile(r"\$\{?\b([a-zA-Z_][a-zA-Z0-9_]*)\b\}?", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Http:
-    """A GET request of the kubelet."""
-
-    path: str
-    port: int
-    headers: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class Check:
-    """A probe of the container: an HTTP request, or the script if `http` is None.
-
-    Times are in seconds.
-    """
-
-    name: str
-    http: Http | None
-    period: int
-    timeout: int
-    threshold: int
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.volumes import HOME, Storage, VolumeMount
 
 LINKS_PATH = f"{names.SCRATCH_FOLDER}/home"  # mounts that the home directory links to
-CODE_VOLUME_PATH = f"{names.SCRATCH_FOLDER}/shelf"  # mount path of the code volume, for large files
+CODE_VOLUME_PATH = f"{names.SCRATCH_FOLDER}/code-cache"  # mount path of the code volume
 _RWX, _ROX, _RWOP = ("ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod")
 
 
@@ -97,6 +97,8 @@ def _code_volume_problem(facts: Facts, settings: Settings) -> str:
     pvc = facts.pvcs.get(settings.code_volume)
     if not pvc:
         return "not found, or you are not allowed to see it"
+    if pvc.deletion:
+        return f"it is being deleted: {pvc.deletion}"
     if _RWX in pvc.access_modes:
         return ""
     return f"it is {' and '.join(pvc.access_modes)}, so only one cluster node can mount it"
@@ -228,6 +230,12 @@ def _source(volume: VolumeMount, name: str, facts: Facts, settings: Settings) ->
     if volume.storage:
         return "claim", name
     pvc = (facts.pvcs or {}).get(volume.name)
+    if pvc and pvc.deletion:
+        raise FieldError(
+            ("volumes", volume.path),
+            f'volume "{volume.name}" is being deleted: {pvc.deletion}',
+            "use another volume, or wait until it is deleted and create it again",
+        )
     return "claim", pvc.name if pvc else volume.name
 
 

@@ -152,6 +152,7 @@ async def _serve(options: argparse.Namespace, listener: socket.socket) -> None:
 def main(arguments: Sequence[str]) -> None:
     """Run until SIGTERM or SIGINT. Exit with 3 if the folder is in use, 4 if the port is."""
     options = _parse(arguments)
+    os.umask(0o077)  # the folder may be readable; programs of pods have a umask of their own
     _open_folder(options.dir)
     with _listen(options.port) as listener:
         asyncio.run(_serve(options, listener))

@@ -30,10 +30,6 @@ def _is_pending(claim: Json) -> bool:
     return str(claim["status"].get("phase")) == "Pending"
 
 
-def _is_active(pod: Json) -> bool:
-    return pod["status"].get("phase") not in ("Succeeded", "Failed")
-
-
 def _claims_of(pod: Json) -> Iterator[Key]:
     for volume in pod["spec"].get("volumes") or ():
         if volume.get("persistentVolumeClaim"):
@@ -51,7 +47,7 @@ class Claims(Controller):
         self.replay(_CLAIMS, _VOLUMES)
 
     def keys(self, change: Change) -> Iterator[Key]:
-        """Return PVCs and volumes; also those of finished pods, and all that wait for a class."""
+        """Return PVCs and volumes; also those of deleted pods, and all that wait for a class."""
         storage, obj = change.storage, change.object
         if storage in (_CLAIMS, _VOLUMES):
             yield change.key
@@ -59,7 +55,7 @@ class Claims(Controller):
                 yield "", obj["spec"]["volumeName"]
             if obj["spec"].get("claimRef"):
                 yield obj["spec"]["claimRef"]["namespace"], obj["spec"]["claimRef"]["name"]
-        elif storage == "pods" and (change.type == "DELETED" or not _is_active(obj)):
+        elif storage == "pods" and change.type == "DELETED":
             yield from _claims_of(obj)
         if storage == _CLASSES or (storage == _VOLUMES and change.type == "ADDED"):
             yield from (key_of(one) for one in self.api.state.all(_CLAIMS) if _is_pending(one))
@@ -84,7 +80,7 @@ class Claims(Controller):
         return any(
             key in _claims_of(pod)
             for pod in self.api.state.all("pods", key[0])
-            if pod["spec"].get("nodeName") and _is_active(pod)
+            if pod["spec"].get("nodeName")
         )
 
     def _provide(self, claim: Json) -> float | None:

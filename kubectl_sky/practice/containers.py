@@ -197,12 +197,13 @@ class Container:
             self._pod.record("Failed", f"Error: {message}", "Warning")
             return 128, "StartError", message
         logging = [asyncio.create_task(_log(*output, writer)) for output in process.outputs]
+        self._publish_running()
+        probing = asyncio.create_task(self._probe(process))
         try:
-            self._publish_running()
             code = await process.wait()
             await asyncio.wait(logging, timeout=_DRAIN_SECONDS)
         finally:  # also when the node stops
-            for task in logging:
+            for task in (*logging, probing):
                 task.cancel()
             process.close()
         return code, "", self._termination_message(code)
@@ -210,11 +211,53 @@ class Container:
     def _publish_running(self) -> None:
         self._pod.record("Started", "Container started")
         pod_status.set_state(self.status, {"running": {"startedAt": now()}})
+        if self._startup_command:
+            self.status |= {"started": False, "ready": False}
         self.status["resources"] = self.spec.get("resources") or {}
         self._pod.publish()
         self._started.set()
         if self._pod.ending:  # while it was starting
             self.kill(signal.SIGKILL)
+
+    @property
+    def _startup_command(self) -> list[str]:
+        """The command of its startup probe; without namespaces, paths would mean other files."""
+        command = ((self.spec.get("startupProbe") or {}).get("exec") or {}).get("command") or []
+        return command if self._services.runtime.is_isolated else []
+
+    async def _probe(self, process: Process) -> None:
+        """Run the command of the startup probe until it succeeds, or has failed too often."""
+        if not self._startup_command:
+            return
+        probe, failures = self.spec["startupProbe"], 0
+        while (error := await self._run_probe(process, probe["timeoutSeconds"])) is not None:
+            self._pod.record("Unhealthy", f"Startup probe failed: {error}", "Warning")
+            failures += 1
+            if failures >= probe["failureThreshold"]:
+                self._pod.record("Killing", f"Container {self.name} failed startup probe")
+                process.kill(signal.SIGKILL)  # a kubelet gives it the grace period first
+                return
+            await asyncio.sleep(probe["periodSeconds"])
+        self.status |= {"started": True, "ready": True}
+        self._pod.publish()
+
+    async def _run_probe(self, container: Process, seconds: float) -> str | None:
+        """Run the command once; return None if it succeeds, otherwise its output."""
+        request = {key: self.request[key] for key in ("env", "cwd")}
+        request |= {"command": self._startup_command, "tty": False}
+        try:
+            process = await self._services.runtime.exec(container, request, stdin=False)
+        except StartError as error:
+            return str(error)
+        try:
+            code = await asyncio.wait_for(process.wait(), seconds)
+            output = await process.outputs[0][1].read(_MAX_MESSAGE_BYTES)
+            return output.decode(errors="replace") if code else None
+        except TimeoutError:
+            process.kill(signal.SIGKILL)
+            return "timeout"
+        finally:
+            process.close()
 
     def _exited(self, code: int, reason: str = "", message: str = "") -> None:
         pod_status.set_state(self.status, pod_status.terminated(self.status, code, reason, message))

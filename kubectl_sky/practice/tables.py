@@ -1,5 +1,6 @@
 """Tables of objects, as `kubectl get` prints them."""
 
+import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -7,12 +8,21 @@ from typing import Any
 from kubectl_sky.practice.resources import Json, Resource
 
 Cell = Callable[[Json], Any]
+# A step of a JSONPath: `[?(@.type=="Ready")]`, `[0]` or `.name`.
+_STEP = re.compile(r"""\[\?\(@\.(\w+) *== *["']([^"']*)["']\)\]|([^.\[\]]+)""")
 
 
 def get(obj: Any, path: str) -> Any:
-    """Return the value at a path such as `.status.phase` or `.spec.ports[0].port`."""
-    for part in path.replace("[", ".").replace("]", "").strip(".").split("."):
-        if isinstance(obj, list) and part.isdigit():
+    """Return the value at a path such as `.status.phase`, `.spec.ports[0].port` or with a filter.
+
+    A filter chooses the first item: `.status.conditions[?(@.type=="Ready")].status`.
+    """
+    for key, value, part in _STEP.findall(path):
+        if key:
+            items = obj if isinstance(obj, list) else ()
+            matches = (item for item in items if isinstance(item, dict) and item.get(key) == value)
+            obj = next(matches, None)
+        elif isinstance(obj, list) and part.isdigit():
             obj = obj[int(part)] if int(part) < len(obj) else None
         else:
             obj = obj.get(part) if isinstance(obj, dict) else None

@@ -13,9 +13,9 @@ import yaml
 
 from kubectl_sky import assets, names
 from kubectl_sky.errors import UserError
-from kubectl_sky.kinds import SECRET, kind_of
+from kubectl_sky.kinds import PVC, SECRET, kind_of
 from kubectl_sky.plan.account import SERVICE_ACCOUNT, Account
-from kubectl_sky.plan.controllers_install import CRDS, ControllersInstall, Role
+from kubectl_sky.plan.controllers_install import CRDS, ControllerInstall, Role
 from kubectl_sky.plan.install import Install
 from kubectl_sky.plan.local_files import FilesConfigMap
 from kubectl_sky.plan.plan import Node, Plan
@@ -103,16 +103,19 @@ class Manifests:
     workload: tuple[Manifest, ...]
 
     @property
-    def without_runtime(self) -> "Manifests":
-        """The objects without the scripts that all tasks share."""
-        return replace(
-            self,
-            shared=tuple(
-                manifest
-                for manifest in self.shared
-                if names.RUNTIME not in manifest.object["metadata"].get("labels", {})
-            ),
+    def runtimes(self) -> tuple[Manifest, ...]:
+        """The ConfigMaps with the scripts that run tasks."""
+        return tuple(
+            manifest
+            for manifest in self.shared
+            if names.RUNTIME in manifest.object["metadata"].get("labels", {})
         )
+
+    @property
+    def without_runtime(self) -> "Manifests":
+        """The objects without the scripts that run tasks."""
+        runtimes = self.runtimes
+        return replace(self, shared=tuple(item for item in self.shared if item not in runtimes))
 
     @property
     def own(self) -> tuple[Manifest, ...]:
@@ -216,29 +219,45 @@ def account(values: Account) -> tuple[Manifest, ...]:
 
 def server(values: ServerInstall) -> tuple[Manifest, ...]:
     """Render the objects that run the server in a cluster."""
-    parts = ("serviceaccount", "config", "deployment", "service", "networkpolicy")
-    return tuple(_manifest(engine(), f"server-{part}.yaml.j2", server=values) for part in parts)
-
-
-def controllers(values: ControllersInstall) -> tuple[Manifest, ...]:
-    """Render the objects that run controllers in a cluster, in the order of creation."""
-    parts = ["namespace"] if values.all_namespaces else []
-    crds = [name for controller in values.controllers for name in CRDS.get(controller, ())]
-    names = [*crds, *(f"controllers-{part}.yaml.j2" for part in (*parts, "serviceaccount"))]
+    parts = ("serviceaccount", "config", "deployment", "service")
     return (
-        *(_manifest(engine(), name, controllers=values) for name in names),
-        *(
+        *(_manifest(engine(), f"server-{part}.yaml.j2", server=values) for part in parts),
+        _manifest(engine(), "install-networkpolicy.yaml.j2", install=values),
+    )
+
+
+def controllers(installs: Sequence[ControllerInstall]) -> tuple[Manifest, ...]:
+    """Render the objects that run controllers in a cluster, in the order of creation."""
+    first = [] if installs[0].served else ["controllers-namespace.yaml.j2"]
+    first += [name for values in installs for name in CRDS.get(values.controller, ())]
+    items = [_manifest(engine(), name, controller=installs[0]) for name in first]
+    for values in installs:
+        items.append(_manifest(engine(), "controllers-serviceaccount.yaml.j2", controller=values))
+        items += [
             _manifest(engine(), f"controllers-{part}.yaml.j2", role=role)
             for role in values.roles
             for part in ("role", "rolebinding")
-        ),
-        _manifest(engine(), "controllers-deployment.yaml.j2", controllers=values),
-    )
+        ]
+        items.append(_manifest(engine(), "install-networkpolicy.yaml.j2", install=values))
+        items.append(_manifest(engine(), "controllers-deployment.yaml.j2", controller=values))
+    return tuple(items)
 
 
 def namespace(values: Account) -> Manifest:
     """Render the Namespace of a user."""
     return _manifest(engine(), "user-namespace.yaml.j2", account=values)
+
+
+def owners_policy() -> tuple[Manifest, ...]:
+    """Render the admission policy that lets users create tasks and volumes only as themselves."""
+    resources: dict[str, list[str]] = {}
+    for kind in (*registry.KINDS, PVC):
+        resources.setdefault(kind.group, []).append(kind.plural)
+    values = {"name": names.OWNERS_POLICY, "resources": resources}
+    return tuple(
+        _manifest(engine(), f"owners-{part}.yaml.j2", policy=values)
+        for part in ("policy", "binding")
+    )
 
 
 def redacted(plan: Plan) -> Plan:

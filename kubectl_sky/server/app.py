@@ -12,12 +12,11 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.staticfiles import StaticFiles
 
-from kubectl_sky import __version__, assets
+from kubectl_sky import __version__, assets, models
 from kubectl_sky.server import (
     cluster,
     files,
     metrics,
-    models,
     pages,
     problems,
     proxy,
@@ -26,8 +25,9 @@ from kubectl_sky.server import (
     volumes,
 )
 from kubectl_sky.server.config import Config
+from kubectl_sky.server.guard import Guard
 from kubectl_sky.server.identity import Identities
-from kubectl_sky.server.limits import Guard, Rates, Streams
+from kubectl_sky.server.limits import Rates, Streams
 
 _ERRORS = (400, 401, 403, 404, 409, 413, 415, 421, 429, 500, 502, 503)
 
@@ -43,12 +43,13 @@ def create_app(config: Config) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         generate_unique_id_function=_operation_id,
-        responses={status: {"model": models.Problem} for status in _ERRORS},
+        responses={status: {"model": models.Error} for status in _ERRORS},
     )
     app.state.config = config
     app.state.identities = Identities(config)
     app.state.rates = Rates(config.limits.requests_per_second)
     app.state.submit_threads = CapacityLimiter(config.limits.submits)
+    app.state.login_threads = CapacityLimiter(config.limits.reviews)
     app.state.proxy_threads = CapacityLimiter(proxy.MAX_THREADS)
     app.state.streams = Streams(config.limits.streams)
     problems.install(app)
@@ -58,7 +59,7 @@ def create_app(config: Config) -> FastAPI:
     app.mount("/schemas", StaticFiles(directory=assets.folder("schemas")))
     app.mount("/ui", pages.Pages())
     app.include_router(proxy.router)
-    app.add_middleware(Guard, config=config)
+    app.add_middleware(Guard, config=config, identities=app.state.identities)
     metrics.install(app)
     app.openapi = partial(_openapi, app)  # type: ignore[method-assign]
     return app
@@ -96,4 +97,4 @@ def _root(request: Request) -> Response | models.Health:
     """Show that the server runs; a browser is sent to the dashboard."""
     if "text/html" in request.headers.get("accept", ""):
         return RedirectResponse("/ui/", 303)
-    return models.Health()
+    return {"status": "ok", "service": "k8s-cli-api"}

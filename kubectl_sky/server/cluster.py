@@ -2,18 +2,18 @@
 
 from fastapi import APIRouter
 
-from kubectl_sky import kinds
+from kubectl_sky import kinds, models
 from kubectl_sky.actions import queues as queueing
 from kubectl_sky.actions import usage
 from kubectl_sky.cluster import access
-from kubectl_sky.server import models
+from kubectl_sky.names import API_VERSION
 from kubectl_sky.server.identity import AnyCaller
 
 router = APIRouter(tags=["cluster"])
 
 
-@router.get("/whoami", response_model=models.WhoAmI)
-def whoami(caller: AnyCaller) -> dict[str, object]:
+@router.get("/whoami")
+def whoami(caller: AnyCaller) -> models.WhoAmI:
     """Show who you are to the cluster, and whether you may list all namespaces."""
     return {
         "user": caller.user.name,
@@ -23,13 +23,15 @@ def whoami(caller: AnyCaller) -> dict[str, object]:
     }
 
 
-@router.get("/gpus", response_model=models.Gpus)
-def gpus(caller: AnyCaller) -> dict[str, object]:
+@router.get("/gpus")
+def gpus(caller: AnyCaller) -> models.GpuList:
     """Show the cluster's accelerators, by cluster node, and who uses them."""
-    return {"machines": [node.as_json() for node in usage.accelerators(caller.session)]}
+    machines = [node.as_json() for node in usage.accelerators(caller.session)]
+    return {"apiVersion": API_VERSION, "kind": "GpuList", "machines": machines}
 
 
-@router.get("/queues", response_model=models.Queues)
-def queues(caller: AnyCaller) -> dict[str, object]:
+@router.get("/queues")
+def queues(caller: AnyCaller) -> models.QueueList:
     """List Kueue's queues of the namespace, with counts of admitted and pending tasks."""
-    return {"queues": [queue.as_json() for queue in queueing.list_queues(caller.session)]}
+    queues = [queue.as_json() for queue in queueing.list_queues(caller.session)]
+    return {"apiVersion": API_VERSION, "kind": "QueueList", "queues": queues}

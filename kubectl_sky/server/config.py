@@ -1,13 +1,19 @@
 """Settings of the REST server."""
 
 import os
+import secrets
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TextIO
 
-from kubectl_sky.cluster.connection import Connection
+from kubectl_sky import private, settings
+from kubectl_sky.cluster.connection import KUBERNETES_PATH, Connection
 from kubectl_sky.cluster.session import Session
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+_SECRET_FILE = "api-secret"
 
 # The variables that locate the settings file. A caller's task reads no other variables.
 _SETTINGS_VARIABLES = ("KUBECTL_SKY_CONFIG_HOME", "XDG_CONFIG_HOME")
@@ -23,15 +29,28 @@ class Limits:
 
     body_bytes: int = 1 << 20
     proxy_body_bytes: int = 4 << 20  # of requests to /kubernetes
-    all_body_bytes: int = 256 << 20  # of all requests that are handled at the same time
+    login_body_bytes: int = 16 << 10
+    # Of all requests that are handled at the same time, with answers that are not sent yet.
+    all_body_bytes: int = 256 << 20
+    user_body_bytes: int = 64 << 20
+    body_seconds: float = 60.0  # until the body of a request is complete
+    answer_seconds: float = 120.0  # until an answer of more than 64 KiB is sent
     requests_per_second: float = 50.0
     streams: int = 250
     stream_seconds: float = 24 * 3600.0
     request_seconds: float = 30.0  # for one request to the API server
     workers: int = 64  # requests that are handled at the same time
+    reviews: int = 16  # new tokens that are reviewed at the same time; more wait
     submits: int = 4  # of them submits and renders; more wait, so that other requests do not
     nodes: int = 10_000  # of all tasks of a file
     manifest_bytes: int = 8 << 20  # of a file; they take ten times this memory
+
+    def body_bytes_of(self, path: str) -> int:
+        """Return the limit of a request's body."""
+        if path == "/login":
+            return self.login_body_bytes
+        proxied = path.startswith(f"{KUBERNETES_PATH}/")
+        return self.proxy_body_bytes if proxied else self.body_bytes
 
 
 @dataclass(frozen=True)
@@ -40,15 +59,17 @@ class Config:
 
     The `connection` gives the address and the CA of the API server. Its credentials are used only
     for `trust_x_user` and for the owner of a dashboard, never for a caller with a token. `hosts`
-    are the accepted values of the Host header; empty accepts all.
+    are the accepted values of the Host header; empty accepts all. The `secret` makes the ids
+    of idempotency keys unpredictable; all replicas of a server have the same.
     """
 
     connection: Connection = field(default_factory=Connection)
     hosts: tuple[str, ...] = LOOPBACK
     trust_x_user: bool = False
-    secure: bool = False  # whether browsers reach the server by https
     owner: str = ""  # name of a dashboard's owner; empty: as the cluster knows the credentials
     login_code: str = ""  # of the one-time link that logs in the owner of a dashboard
+    secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    audit: TextIO | None = None
     limits: Limits = field(default_factory=Limits)
     connect: Callable[[Connection], Session] = Session.connect
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
@@ -57,3 +78,21 @@ class Config:
     def task_environ(self) -> dict[str, str]:
         """The variables for a caller's task: only those that locate the server's settings."""
         return {name: self.environ[name] for name in _SETTINGS_VARIABLES if name in self.environ}
+
+
+def shared_secret(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the secret of KUBECTL_SKY_API_SECRET, or a random one that outlives the server.
+
+    A client sends a request again when the server was killed: the key has to give the same id.
+    """
+    if given := environ.get("KUBECTL_SKY_API_SECRET"):
+        return given
+    new = secrets.token_urlsafe(32)
+    try:
+        state = private.Folder(settings.state_folder(environ))
+        with suppress(FileNotFoundError):
+            return state.read(_SECRET_FILE, len(new)).decode("ascii")
+        state.write(_SECRET_FILE, new.encode())
+        return state.read(_SECRET_FILE, len(new)).decode("ascii")  # another server may start, too
+    except (OSError, UnicodeDecodeError):  # it cannot be kept
+        return new

@@ -9,14 +9,15 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Request
 
+from kubectl_sky import models
 from kubectl_sky.actions import render as rendering
 from kubectl_sky.actions import validate as checking
 from kubectl_sky.actions.check import check
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source
 from kubectl_sky.actions.ui import Collected
+from kubectl_sky.names import API_VERSION
 from kubectl_sky.render.manifests import as_yaml
-from kubectl_sky.server import models
 from kubectl_sky.server.config import Config
 from kubectl_sky.server.identity import AnyCaller, Caller
 from kubectl_sky.server.problems import Rejected
@@ -37,7 +38,13 @@ BODY: dict[str, object] = {
         "content": {
             "application/json": {
                 "schema": {"type": "object", "minProperties": 1},
-                "example": models.TASK_FILE,
+                "example": {
+                    "name": "train",
+                    "num_nodes": 2,
+                    "resources": {"cpus": "1", "memory": "1Gi", "image_id": "python:3.13-slim"},
+                    "envs": {"EPOCHS": "3"},
+                    "run": "echo node $SKYPILOT_NODE_RANK of $SKYPILOT_NUM_NODES",
+                },
             },
             "application/yaml": {
                 "schema": {"type": "string", "minLength": 1},
@@ -92,33 +99,35 @@ def source_of(text: bytes, config: Config, overrides: Overrides | None = None) -
     )
 
 
-@router.post("/render", response_model=models.Rendered, openapi_extra=BODY)
+@router.post("/render", openapi_extra=BODY)
 async def render(
     request: Request,
     caller: AnyCaller,
     text: TaskText,
     id: Annotated[str | None, Query(max_length=100, description="Task id.")] = None,  # noqa: A002
-) -> dict[str, object]:
+) -> models.Rendered:
     """Return the manifests that submit would send; secret values are redacted."""
     work = partial(_render, request.app.state.config, caller, text, id)
     return await to_thread.run_sync(work, limiter=request.app.state.submit_threads)
 
 
-def _render(config: Config, caller: Caller, text: bytes, task_id: str | None) -> dict[str, object]:
+def _render(config: Config, caller: Caller, text: bytes, task_id: str | None) -> models.Rendered:
     ui = Collected()
     source = source_of(text, config, Overrides(task_id=task_id))
     facts = rendering.offline_facts(caller.user.name, caller.session.namespace, config.task_environ)
     manifests = rendering.render_file(source, facts, ui)
-    return {"manifests": as_yaml(manifests.all)} | ui.as_json()
+    return {**ui.as_json(), "manifests": as_yaml(manifests.all)}
 
 
-@router.post("/validate", response_model=models.Validated, openapi_extra=BODY)
-def validate(request: Request, caller: AnyCaller, text: TaskText) -> dict[str, object]:
+@router.post("/validate", openapi_extra=BODY)
+def validate(request: Request, caller: AnyCaller, text: TaskText) -> models.Validation:
     """Report every problem of a task file, and the fields that reach beyond the task."""
     config: Config = request.app.state.config
     reports = check([checking.REQUEST], io.BytesIO(text), config.task_environ, may_read=False)
     problems = [problem for report in reports for problem in report.problems]
     return {
+        "apiVersion": API_VERSION,
+        "kind": "Validation",
         "valid": not any(problem.severity == "error" for problem in problems),
         "problems": [problem.as_json() for problem in problems],
         "dangers": [danger.as_json() for report in reports for danger in report.review.dangers],

@@ -1,4 +1,4 @@
-"""Authenticate callers: a bearer token, a browser's session, or X-User on loopback.
+"""Authenticate callers: a bearer token, a session of the dashboard, or X-User on loopback.
 
 A token is reviewed by the API server in a request that carries this token, and every request for
 the caller carries it, too: RBAC decides. The server's own credentials never do.
@@ -9,7 +9,6 @@ import re
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Annotated
@@ -27,18 +26,14 @@ from kubectl_sky.server.limits import Rates
 from kubectl_sky.server.problems import LOG, Rejected
 from kubectl_sky.users import User
 
-COOKIE = "kubectl-sky-session"
-CSRF_HEADER = "X-Requested-By"
-CSRF_VALUE = "kubectl-sky"
+SESSION_HEADER = "X-Kubectl-Sky-Session"
 
 _TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")
 _REVIEW_SECONDS = 60.0  # a review counts this long
-_REFUSAL_SECONDS = 1.0  # and a refusal this long
 _MAX_TOKENS = 1000  # tokens whose review is kept
-BROWSER_SECONDS = 12 * 3600
-_MAX_BROWSERS = 1000
-_MAX_BROWSERS_OF_USER = 20
-_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_SESSION_SECONDS = 12 * 3600
+_MAX_SESSIONS = 1000
+_MAX_SESSIONS_OF_USER = 20
 _ANONYMOUS = "system:anonymous"
 _CODE_SECONDS = 600.0
 _NEW_LINK = 'run "kubectl sky dashboard" again'
@@ -68,59 +63,60 @@ class Caller:
 
 @dataclass
 class _Review:
-    """The result of a review, and until when it counts."""
+    """Who has a token, and until when that counts."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     until: float = 0.0
     caller: Caller | None = None
-    error: ClusterError | None = None
 
 
 @dataclass(frozen=True)
-class _BrowserSession:
-    """What a cookie stands for, and until when; the user's name only limits their number."""
+class _Session:
+    """What a session stands for, and until when; the user's name only limits their number."""
 
     token: str | None
     user: str
     until: float
 
 
-class Browsers:
-    """The sessions of browsers: a random cookie stands for a token.
+class Sessions:
+    """The sessions of the dashboard: a random id, which the page sends in a header.
 
-    The token None stands for the server's own credentials: the owner of a dashboard.
+    It is no cookie: browsers send cookies to every port of a host, and on loopback other ports
+    belong to other users. The token None stands for the server's own credentials: the owner of a
+    dashboard.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._sessions: OrderedDict[bytes, _BrowserSession] = OrderedDict()  # oldest first
+        self._sessions: OrderedDict[bytes, _Session] = OrderedDict()  # oldest first
 
     def open(self, token: str | None, user: str) -> str:
-        """Start a session and return the value of its cookie; each user may have some."""
-        cookie, now = secrets.token_urlsafe(32), monotonic()
+        """Start a session and return its id; each user may have some."""
+        session_id, now = secrets.token_urlsafe(32), monotonic()
         with self._lock:
             expired = [key for key, session in self._sessions.items() if session.until <= now]
             own = [key for key, session in self._sessions.items() if session.user == user]
-            for key in (*expired, *own[: -_MAX_BROWSERS_OF_USER + 1]):
+            for key in (*expired, *own[: -_MAX_SESSIONS_OF_USER + 1]):
                 self._sessions.pop(key, None)
-            session = _BrowserSession(token, user, now + BROWSER_SECONDS)
-            self._sessions[_digest(cookie)] = session
-            while len(self._sessions) > _MAX_BROWSERS:
+            session = _Session(token, user, now + _SESSION_SECONDS)
+            self._sessions[_digest(session_id)] = session
+            while len(self._sessions) > _MAX_SESSIONS:
                 self._sessions.popitem(last=False)
-        return cookie
+        return session_id
 
-    def token(self, cookie: str) -> str | None:
+    def token(self, session_id: str) -> str | None:
         """Return the token of a session. Raises Unauthorized if it is unknown or expired."""
         with self._lock:
-            session = self._sessions.get(_digest(cookie))
+            session = self._sessions.get(_digest(session_id))
         if session is None or monotonic() >= session.until:
             raise Unauthorized("the session of the browser has expired", "log in again")
         return session.token
 
-    def close(self, cookie: str) -> str | None:
+    def close(self, session_id: str) -> str | None:
         """End a session and return its token."""
         with self._lock:
-            session = self._sessions.pop(_digest(cookie), None)
+            session = self._sessions.pop(_digest(session_id), None)
         return session.token if session else None
 
 
@@ -132,45 +128,50 @@ class LoginCode:
         self._digest = _digest(code) if code else None
         self._until = monotonic() + _CODE_SECONDS
 
-    def redeem(self, code: str) -> bool:
-        """Return whether this is the code, and use it up."""
+    def check(self, code: str) -> None:
+        """Raise Unauthorized if this is not the code, or it has expired or was used."""
+        if self._digest != _digest(code) or monotonic() >= self._until:
+            raise Unauthorized("the login link has expired or was used", _NEW_LINK)
+
+    def redeem(self, code: str) -> None:
+        """Use the code up. Raises Unauthorized."""
         with self._lock:
-            valid = self._digest == _digest(code) and monotonic() < self._until
-            if valid:
-                self._digest = None
-            return valid
+            self.check(code)
+            self._digest = None
 
 
 class Identities:
     """Authenticate requests; reviews of tokens are cached for a minute."""
 
     def __init__(self, config: Config) -> None:
-        self.browsers = Browsers()
+        self.sessions = Sessions()
         self._config = config
         self._lock = threading.Lock()
         self._reviews: OrderedDict[bytes, _Review] = OrderedDict()
-        self._failures = Rates(1.0)
         self._login_code = LoginCode(config.login_code)
         self._anonymous: Session | None = None
         self._own: Session | None = None
 
-    def authenticate(self, connection: HTTPConnection, *, cookies: bool = True) -> Caller:
+    def authenticate(self, connection: HTTPConnection, *, sessions: bool = True) -> Caller:
         """Return the caller of a request. Raises Unauthorized, ClusterError, Rejected."""
         _check_origin(connection)  # a proxy in front may add a header for a browser
         headers = connection.headers.getlist("authorization")
         if headers:
-            token = _bearer_token(headers)
-            if self._is_known(token):  # wrong tokens of others behind the same proxy do not count
-                return self.of_token(token)
-            return self._with_failures_limited(connection, lambda: self.of_token(token))
-        cookie = cookie_of(connection) if cookies else ""
-        if cookie:
-            check_browser(connection)
-            session_token = self.browsers.token(cookie)
-            return self.owner() if session_token is None else self.of_token(session_token)
+            return self.of_token(_bearer_token(headers))
+        if sessions and SESSION_HEADER in connection.headers:
+            token = self.sessions.token(connection.headers[SESSION_HEADER])
+            return self.owner() if token is None else self.of_token(token)
         if self._config.trust_x_user and "x-user" in connection.headers:
             return self._trusted(connection.headers.getlist("x-user"))
         raise Unauthorized("this server answers only with credentials", _LOG_IN)
+
+    def has_new_token(self, connection: HTTPConnection) -> bool:
+        """Return whether a request has a token that no review has accepted yet."""
+        headers = connection.headers.getlist("authorization")
+        token = headers[0].partition(" ")[2].strip(" ") if headers else ""
+        with self._lock:
+            review = self._reviews.get(_digest(token))
+        return bool(headers) and (review is None or review.caller is None)
 
     def of_token(self, token: str) -> Caller:
         """Return the caller with a token. Raises Unauthorized, ClusterError."""
@@ -182,11 +183,18 @@ class Identities:
                 self._reviews.popitem(last=False)
         with review.lock:
             if monotonic() >= review.until:
-                self._renew(review, token)
-            if review.error:
-                raise type(review.error)(review.error.what, review.error.hint)
+                try:
+                    self._renew(review, token)
+                except SkyError:
+                    if not review.caller:  # wrong tokens must not displace those of callers
+                        self._forget(key)
+                    raise
             assert review.caller
             return review.caller
+
+    def _forget(self, key: bytes) -> None:
+        with self._lock:
+            self._reviews.pop(key, None)
 
     def owner(self) -> Caller:
         """Return the owner of the server's own credentials."""
@@ -218,68 +226,41 @@ class Identities:
                 self._own = self._config.connect(connection)
             return self._own
 
-    def log_in(self, connection: HTTPConnection, token: str = "", code: str = "") -> str:
-        """Start a browser's session with a token or a one-time code, and return its cookie.
+    def log_in(self, connection: HTTPConnection, token: str, code: str) -> tuple[Caller, str]:
+        """Start a session with a token or a one-time code; return the caller and the session's id.
 
-        Raises Unauthorized, ClusterError, Rejected.
+        It replaces the session of the request. Raises Unauthorized, ClusterError, Rejected.
         """
-        check_browser(connection)
-        token = token.strip()
-        caller = self._with_failures_limited(connection, lambda: self._log_in(token, code))
-        return self.browsers.open(None if code else token, caller.user.name)
+        _check_origin(connection)
+        if code:
+            self._login_code.check(code)
+            caller = self.owner()  # first: if the cluster does not answer, the code stays valid
+            self._login_code.redeem(code)
+        elif _TOKEN.fullmatch(token):
+            caller = self.of_token(token)
+        else:
+            raise Unauthorized("this is not a bearer token", _PASTE_TOKEN)
+        self.sessions.close(connection.headers.get(SESSION_HEADER, ""))
+        return caller, self.sessions.open(None if code else token, caller.user.name)
 
     def log_out(self, connection: HTTPConnection) -> None:
-        """End a browser's session and forget its token. Raises Rejected."""
-        check_browser(connection)
-        token = self.browsers.close(cookie_of(connection))
+        """End the session of a request and forget its token. Raises Rejected."""
+        _check_origin(connection)
+        token = self.sessions.close(connection.headers.get(SESSION_HEADER, ""))
         if token:
-            with self._lock:
-                self._reviews.pop(_digest(token), None)
-
-    def _log_in(self, token: str, code: str) -> Caller:
-        if not code:
-            if not _TOKEN.fullmatch(token):
-                raise Unauthorized("this is not a bearer token", _PASTE_TOKEN)
-            return self.of_token(token)
-        if not self._login_code.redeem(code):
-            raise Unauthorized("the login link has expired or was used", _NEW_LINK)
-        return self.owner()
-
-    def _with_failures_limited(
-        self, connection: HTTPConnection, authenticate: Callable[[], Caller]
-    ) -> Caller:
-        """Return the caller; wrong credentials of one address are limited."""
-        address = connection.client.host if connection.client else ""
-        self._failures.take(address)
-        try:
-            caller = authenticate()
-        except Unauthorized:
-            raise
-        except SkyError:
-            self._failures.give_back(address)
-            raise
-        self._failures.give_back(address)
-        return caller
-
-    def _is_known(self, token: str) -> bool:
-        """Return whether the last review of a token has accepted it."""
-        with self._lock:
-            review = self._reviews.get(_digest(token))
-        return review is not None and review.caller is not None
+            self._forget(_digest(token))
 
     def _renew(self, review: _Review, token: str) -> None:
-        """Ask the API server who has this token."""
-        review.error = None
+        """Ask the API server who has this token. Raises Unauthorized, ClusterError."""
         try:
             session = review.caller.session if review.caller else self.anonymous().with_token(token)
             identity = CoreManager(session).identity()
             if identity.name in ("", _ANONYMOUS):
                 raise Unauthorized("the cluster does not know this token", "log in again")
             user = users.named(identity.name)
-        except Unauthorized as error:
-            review.caller, review.error = None, error
-            review.until = monotonic() + _REFUSAL_SECONDS
-            return
+        except Unauthorized:
+            review.caller = None
+            raise
         except (Forbidden, NotFound) as error:
             hint = "the server needs Kubernetes 1.28 or newer"
             raise ClusterError(f"the cluster cannot review tokens: {error.what}", hint) from None
@@ -311,20 +292,6 @@ def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-def cookie_of(connection: HTTPConnection) -> str:
-    """Return the cookie of a browser's session; empty if there is none."""
-    return connection.cookies.get(cookie_name(connection), "")
-
-
-def cookie_name(connection: HTTPConnection) -> str:
-    """Return the name of the cookie, with the port: browsers send cookies to all ports of a host.
-
-    Without it, a login at one dashboard would end the session at another.
-    """
-    port = connection.headers.get("host", "").rpartition(":")[2]
-    return f"{COOKIE}-{port}" if port.isdecimal() else COOKIE
-
-
 def _check_origin(connection: HTTPConnection) -> None:
     """Refuse requests that another site lets a browser send. Raises Rejected."""
     headers = connection.headers
@@ -334,17 +301,7 @@ def _check_origin(connection: HTTPConnection) -> None:
         raise Rejected(403, "a browser sent this request for another site")
 
 
-def check_browser(connection: HTTPConnection) -> None:
-    """Refuse requests of other sites, and changes that a form could send. Raises Rejected."""
-    _check_origin(connection)
-    unsafe = connection.scope.get("method", "GET") not in _SAFE_METHODS
-    if unsafe and connection.headers.get(CSRF_HEADER) != CSRF_VALUE:
-        raise Rejected(
-            403, "a request with a cookie needs a header", f"{CSRF_HEADER}: {CSRF_VALUE}"
-        )
-
-
-def _caller(
+async def _caller(
     request: Request,
     namespace: Annotated[
         str | None,
@@ -355,9 +312,8 @@ def _caller(
         ),
     ] = None,
 ) -> Caller:
-    """Authenticate a request; the session is for the namespace of the query."""
-    identities: Identities = request.app.state.identities
-    caller = identities.authenticate(request)
+    """Return the caller that Guard has authenticated; the session is for the namespace."""
+    caller: Caller = request.state.caller
     rates: Rates = request.app.state.rates
     rates.take(caller.user.name)
     LOG.debug("%s %s by %r", request.method, request.url.path, caller.user.name)

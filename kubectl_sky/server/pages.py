@@ -2,16 +2,17 @@
 
 import os
 import re
+from functools import partial
 from pathlib import Path
 
+from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from kubectl_sky.server.config import Config
-from kubectl_sky.server.identity import BROWSER_SECONDS, Identities, cookie_name, cookie_of
+from kubectl_sky.server.identity import Identities
 
 STATIC = Path(__file__).parent / "static"  # built from web/ by `make web`
 
@@ -34,33 +35,27 @@ class Credentials(BaseModel):
     code: str = Field("", max_length=100)
 
 
-@router.post("/login", status_code=204)
-def login(request: Request, response: Response, credentials: Credentials) -> None:
-    """Start the session of a browser: set a cookie that stands for the token.
+class LoggedIn(BaseModel):
+    """The session of a browser: it sends the id as the header X-Kubectl-Sky-Session."""
 
-    Like every request with the cookie that changes something, it needs the header
-    `X-Requested-By: kubectl-sky`.
-    """
+    session: str
+
+
+@router.post("/login", response_model=LoggedIn)
+async def login(request: Request, credentials: Credentials) -> LoggedIn:
+    """Start the session of a browser, which stands for the token until the server stops."""
     identities: Identities = request.app.state.identities
-    config: Config = request.app.state.config
-    cookie = identities.log_in(request, credentials.token, credentials.code)
-    identities.browsers.close(cookie_of(request))
-    response.set_cookie(
-        cookie_name(request),
-        cookie,
-        BROWSER_SECONDS,
-        httponly=True,
-        samesite="strict",
-        secure=config.secure,
-    )
+    work = partial(identities.log_in, request, credentials.token.strip(), credentials.code)
+    caller, session = await to_thread.run_sync(work, limiter=request.app.state.login_threads)
+    request.state.caller = caller
+    return LoggedIn(session=session)
 
 
 @router.post("/logout", status_code=204)
-def logout(request: Request, response: Response) -> None:
+def logout(request: Request) -> None:
     """End the session of a browser."""
     identities: Identities = request.app.state.identities
     identities.log_out(request)
-    response.delete_cookie(cookie_name(request), httponly=True, samesite="strict")
 
 
 @router.get("/ui", include_in_schema=False)

@@ -8,6 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from kubectl_sky import models
 from kubectl_sky.errors import (
     MAX_LISTED,
     ClusterError,
@@ -66,9 +67,9 @@ def status_of(error: SkyError) -> int:
     return next(status for kind, status in _STATUS.items() if isinstance(error, kind))
 
 
-def body_of(error: SkyError) -> dict[str, object]:
+def body_of(error: SkyError) -> models.Error:
     """Return the JSON of an error."""
-    body: dict[str, object] = {"detail": error.what}
+    body: models.Error = {"detail": error.what}
     if error.hint:
         body["hint"] = error.hint
     if isinstance(error, InvalidFiles):

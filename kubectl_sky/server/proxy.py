@@ -50,7 +50,7 @@ async def forward(request: Request) -> Response:
     """Send a request to the API server, and its answer back as it arrives."""
     resources = contextlib.ExitStack()
     try:
-        caller = await _in_thread(request, partial(_authenticated, request))
+        caller = _caller(request)
         resources.enter_context(request.app.state.streams.opened(caller.user.name))
         body = await request.body()
         limits: Limits = request.app.state.config.limits
@@ -67,7 +67,7 @@ async def forward(request: Request) -> Response:
         reply = await _in_thread(request, partial(caller.session.exchange, outgoing))
     except SkyError as error:
         resources.close()
-        return _status(error)
+        return status(error)
     except BaseException:
         resources.close()
         raise
@@ -85,7 +85,7 @@ async def tunnel(client: WebSocket) -> None:
     """Connect a client with a WebSocket of the API server: exec and port-forward."""
     with contextlib.ExitStack() as resources:
         try:
-            caller = await _in_thread(client, partial(_authenticated, client))
+            caller = _caller(client)
             resources.enter_context(client.app.state.streams.opened(caller.user.name))
             info = RequestInfo("GET", _path(client), caller.session.server)
             outgoing = Outgoing(
@@ -95,7 +95,7 @@ async def tunnel(client: WebSocket) -> None:
             exchange = partial(caller.session.exchange, outgoing, handshake)
             reply = await _in_thread(client, exchange)
         except SkyError as error:
-            await client.send_denial_response(_status(error))
+            await client.send_denial_response(status(error))
             return
         if reply.stream is None:
             headers = _answer_headers(reply, encoded=False)
@@ -166,9 +166,9 @@ async def _in_thread(connection: HTTPConnection, work: Callable[[], T]) -> T:
     return await anyio.to_thread.run_sync(work, limiter=limiter, abandon_on_cancel=True)
 
 
-def _authenticated(connection: HTTPConnection) -> Caller:
-    """Return the caller. A browser's cookie does not count here. Raises SkyError."""
-    caller: Caller = connection.app.state.identities.authenticate(connection, cookies=False)
+def _caller(connection: HTTPConnection) -> Caller:
+    """Return the caller that Guard has authenticated. Raises Rejected."""
+    caller: Caller = connection.state.caller
     connection.app.state.rates.take(caller.user.name)
     return caller
 
@@ -212,7 +212,7 @@ def _answer_headers(reply: Reply, *, encoded: bool) -> dict[str, str]:
     return {name: value for name, value in headers.items() if value} | _SECURITY_HEADERS
 
 
-def _status(error: SkyError) -> JSONResponse:
+def status(error: SkyError) -> JSONResponse:
     """Return an error of this server as an object of Kubernetes."""
     answer = problems.answer(error)
     message = f"{error.what}; {error.hint}" if error.hint else error.what

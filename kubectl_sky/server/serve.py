@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from kubectl_sky.errors import UserError
 from kubectl_sky.server.app import create_app
 from kubectl_sky.server.config import Config
+from kubectl_sky.server.connection import Connection
 
 _RELOAD_SECONDS = 5.0
 _SHUTDOWN_SECONDS = 5
@@ -41,7 +42,7 @@ def serve(
     `listening` is called with the URL when connections are accepted.
     """
     app = create_app(config)
-    server = uvicorn.Server(_uvicorn_config(app, listener))
+    server = uvicorn.Server(uvicorn_config(app, listener))
     sock = _bound(listener)
     with sock:
         port = sock.getsockname()[1]
@@ -51,11 +52,12 @@ def serve(
         asyncio.run(_serve(server, sock, listener, note))
 
 
-def _uvicorn_config(app: FastAPI, listener: Listener) -> uvicorn.Config:
+def uvicorn_config(app: FastAPI, listener: Listener) -> uvicorn.Config:
+    """Return how the application is served. Raises UserError for an invalid certificate."""
     config = uvicorn.Config(
         app,
         access_log=False,  # it would log the queries
-        http="h11",  # httptools reads headers of any size
+        http=Connection,  # bounded h11; httptools reads headers of any size
         h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
         log_level="warning",
         proxy_headers=False,

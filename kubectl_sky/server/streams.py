@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from kubectl_sky import documents
+from kubectl_sky import models
 from kubectl_sky.actions import find, pending, watch
 from kubectl_sky.actions.find import Scope, Target
 from kubectl_sky.actions.follow import follow, show
@@ -30,6 +30,7 @@ from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster.loglines import ResumePosition
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import Interrupted, SkyError, TaskFailed
+from kubectl_sky.names import API_VERSION
 from kubectl_sky.observe.logs import Form, Origin
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.server import problems
@@ -275,22 +276,20 @@ def logs(
 ) -> Streamed:
     """Stream the logs of a task's nodes: `node-1 | line` for several nodes.
 
-    `Accept: text/event-stream` gives events that resume. When a node has failed for good, a stream
-    that follows stops the other nodes, as `kubectl sky logs -f` does.
+    `Accept: text/event-stream` gives events that resume.
     """
     is_events = _EVENT_STREAM in request.headers.get("accept", "")
     cursor = Cursor.parse(last_event_id or "") if is_events else Cursor({})
     target = find.get(caller.session, scope, task_id)
-    positions = cursor.by_pod(target)
+    options = LogOptions(
+        follow=query.follow,
+        tail=query.tail,
+        since_seconds=query.since_seconds,
+        timestamps=is_events or query.timestamps,
+        positions=cursor.by_pod(target),
+    )
 
     def produce(put: Put, stop: Event) -> None:
-        options = LogOptions(
-            follow=query.follow,
-            tail=query.tail,
-            since_seconds=query.since_seconds,
-            timestamps=is_events or query.timestamps,
-            positions=positions,
-        )
         output: UI = (
             _EventOutput(put, options)
             if is_events
@@ -300,7 +299,7 @@ def logs(
         end: dict[str, object] = {"state": "completed"}
         try:
             if query.follow:
-                follow(caller.session, target, selected, output, leads=False)
+                follow(caller.session, target, selected, output)
             else:
                 show(caller.session, target, selected, output)
                 end = {"state": str(target.state)}
@@ -313,27 +312,28 @@ def logs(
     return Streamed(caller, request, produce, media_type)
 
 
-def _task_lists(caller: Caller, scope: Scope, stop: Event) -> Iterator[dict[str, object]]:
+def _task_lists(caller: Caller, scope: Scope, stop: Event) -> Iterator[models.TaskList]:
     """Yield the list of tasks after each change, until `stop` is set."""
-    for tasks in watch.watch_tasks(caller.session, scope):
+    for update in pending.watch_explained(caller.session, scope):
         if stop.is_set():
             return
-        if tasks is not None:
-            yield documents.document("TaskList", {"tasks": [task.as_json() for task in tasks]})
+        if update:
+            tasks = [task.as_json() for task in update.tasks]
+            yield {"apiVersion": API_VERSION, "kind": "TaskList", "tasks": tasks}
 
 
-def _statuses(caller: Caller, task: TaskStatus, stop: Event) -> Iterator[dict[str, object]]:
+def _statuses(caller: Caller, task: TaskStatus, stop: Event) -> Iterator[models.Task]:
     """Yield the status of a task after each change, until it has finished."""
     for snapshot in watch.watch_task(caller.session, task, stop):
         if snapshot:
             yield pending.explain_pending(caller.session, snapshot.task).as_json()
-            if snapshot.task.over:
+            if snapshot.task.finished:
                 return
 
 
 def _changes(
-    values: Iterator[dict[str, object]], last_id: str | None
-) -> Iterator[tuple[dict[str, object], str]]:
+    values: Iterator[Mapping[str, object]], last_id: str | None
+) -> Iterator[tuple[Mapping[str, object], str]]:
     """Yield each value that differs from the one before, with a hash of it."""
     for value in values:
         text = json.dumps(value, sort_keys=True)

@@ -2,25 +2,26 @@
 
 import base64
 import binascii
+import hmac
 import json
 from functools import partial
-from typing import Annotated
+from typing import Annotated, cast
 
 from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import BaseModel, Field
 
-from kubectl_sky import names
+from kubectl_sky import models, names
 from kubectl_sky.actions import doctor, find, manifests, task_events, usage
 from kubectl_sky.actions import stop as stopping
 from kubectl_sky.actions import submit as submission
 from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.pending import explain_pending
+from kubectl_sky.actions.pending import explain_all, explain_pending
 from kubectl_sky.actions.ui import Collected
 from kubectl_sky.cluster.connection import Connection
+from kubectl_sky.names import API_VERSION
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.render.manifests import as_yaml
-from kubectl_sky.server import models
 from kubectl_sky.server.config import Config
 from kubectl_sky.server.files import BODY, TaskText, source_of
 from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
@@ -47,7 +48,7 @@ class SubmitOptions(BaseModel):
     backend: str | None = Field(None, max_length=40, description="Backend, or auto.")
 
 
-@router.get("/tasks", response_model=models.TaskList)
+@router.get("/tasks")
 def list_tasks(
     caller: AnyCaller,
     scope: AnyScope,
@@ -55,21 +56,23 @@ def list_tasks(
     cursor: Annotated[
         str | None, Query(max_length=500, description="`next` of the previous page.")
     ] = None,
-) -> dict[str, object]:
+) -> models.TaskList:
     """List your tasks, newest first."""
     tasks = find.list_tasks(caller.session, scope)
     if cursor is not None:
         position = _position(cursor)
         tasks = [task for task in tasks if task.position() < position]
-    page = tasks[:limit]
+    page = explain_all(caller.session, scope.namespace, tasks[:limit])
     more = len(tasks) > limit
     return {
+        "apiVersion": API_VERSION,
+        "kind": "TaskList",
         "tasks": [task.as_json() for task in page],
         "next": _cursor(page[-1]) if more else None,
     }
 
 
-@router.post("/tasks/submit", response_model=models.Submitted, openapi_extra=BODY)
+@router.post("/tasks/submit", openapi_extra=BODY)
 async def submit(
     request: Request,
     caller: AnyCaller,
@@ -82,21 +85,25 @@ async def submit(
             description="The same key of the same user always submits the same task.",
         ),
     ] = None,
-) -> dict[str, object]:
+) -> models.Submission:
     """Submit a task, pipeline or group; returns when everything is sent.
 
     Local files are refused: use a git repository, a bucket or a volume.
     """
     if idempotency_key and options.id:
         raise Rejected(400, "id and the header Idempotency-Key exclude each other")
-    task_id = _id_of_key(caller, idempotency_key) if idempotency_key else options.id
-    work = partial(_submit, request.app.state.config, caller, text, options, task_id)
-    return await to_thread.run_sync(work, limiter=request.app.state.submit_threads)
+    config: Config = request.app.state.config
+    key = idempotency_key
+    task_id = _id_of_key(config.secret, caller, key) if key else options.id
+    work = partial(_submit, config, caller, text, options, task_id)
+    submitted = await to_thread.run_sync(work, limiter=request.app.state.submit_threads)
+    request.state.task = submitted["task_id"]
+    return submitted
 
 
 def _submit(
     config: Config, caller: Caller, text: bytes, options: SubmitOptions, task_id: str | None
-) -> dict[str, object]:
+) -> models.Submission:
     overrides = Overrides(task_id=task_id, queue=options.queue, backend=options.backend)
     session, ui = caller.session, Collected()
     submission.submit(
@@ -111,37 +118,55 @@ def _submit(
         ui,
         lambda connection: session,
     )
-    if ui.manifests:
-        message = f"Dry run ({options.dry_run}): nothing was submitted"
-        result: dict[str, object] = {"task_id": task_id or "", "status": "dry-run"}
-        return result | {"message": message, "manifests": as_yaml(ui.manifests.all)} | ui.as_json()
-    assert ui.result
-    return {"task_id": ui.result.id} | ui.result.as_json() | ui.as_json()
+    fields = {
+        "apiVersion": API_VERSION,
+        "kind": "Submission",
+        "task_id": task_id or "",
+        "pipeline_id": None,
+        "task_ids": None,
+        "status": "dry-run",
+        "message": f"Dry run ({options.dry_run}): nothing was submitted",
+        "manifests": as_yaml(ui.manifests.all) if ui.manifests else None,
+        **ui.as_json(),
+    }
+    if ui.result:
+        fields |= {"task_id": ui.result.id, **ui.result.as_json()}
+    return cast("models.Submission", fields)
 
 
-def _id_of_key(caller: Caller, key: str) -> str:
-    """Return the id of the task with an idempotency key, different for each user."""
+def _id_of_key(secret: str, caller: Caller, key: str) -> str:
+    """Return the id of the task with an idempotency key, different for each user.
+
+    Without the server's secret nobody can compute it, and take it first.
+    """
     parts = (caller.user.name, caller.session.namespace, key)
-    return names.part_id(json.dumps(parts), 0)
+    digest = hmac.digest(secret.encode(), json.dumps(parts).encode(), "sha256")
+    return names.part_id(digest.hex(), 0)
 
 
-@router.post("/tasks/stop", response_model=models.StoppedAll, response_model_exclude_none=True)
-def stop_all(caller: AnyCaller, scope: AnyScope) -> dict[str, object]:
+@router.post("/tasks/stop")
+def stop_all(caller: AnyCaller, scope: AnyScope) -> models.Stopped:
     """Stop all your tasks and delete their objects, logs included."""
     tasks = find.list_tasks(caller.session, scope)
     warnings = _stop(caller, tasks)
-    message = f"Stopped {len(tasks)} task{'' if len(tasks) == 1 else 's'}"
-    ids = [task.id for task in tasks]
-    return {"count": len(tasks), "message": message, "task_ids": ids, "warnings": warnings}
+    stopped: models.Stopped = {
+        "apiVersion": API_VERSION,
+        "kind": "Stopped",
+        "count": len(tasks),
+        "status": "stopped",
+        "message": f"Stopped {len(tasks)} task{'' if len(tasks) == 1 else 's'}",
+        "task_ids": [task.id for task in tasks],
+    }
+    return stopped | {"warnings": warnings} if warnings else stopped
 
 
-def _stop(caller: Caller, tasks: list[TaskStatus]) -> list[str] | None:
+def _stop(caller: Caller, tasks: list[TaskStatus]) -> list[str]:
     """Stop tasks and return warnings about objects that may remain."""
-    return list(map(stopping.secret_warning, stopping.stop(caller.session, tasks))) or None
+    return list(map(stopping.secret_warning, stopping.stop(caller.session, tasks)))
 
 
-@router.get("/tasks/{task_id}", response_model=models.TaskStatus | models.PipelineStatus)
-def show(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> dict[str, object]:
+@router.get("/tasks/{task_id}")
+def show(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.Task | models.Pipeline:
     """Show a task and its nodes, or a pipeline or group with its tasks."""
     target = find.get(caller.session, scope, task_id)
     if isinstance(target, TaskStatus):
@@ -149,40 +174,44 @@ def show(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> dict[str, objec
     return target.as_json()
 
 
-@router.post(
-    "/tasks/{task_id}/stop", response_model=models.Stopped, response_model_exclude_none=True
-)
-def stop(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> dict[str, object]:
+@router.post("/tasks/{task_id}/stop")
+def stop(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.TaskStopped:
     """Stop a task, pipeline or group and delete its objects, logs included."""
     warnings = _stop(caller, find.get_tasks(caller.session, scope, [task_id]))
     message = f"Task {task_id} stopped successfully"
-    return {"task_id": task_id, "message": message, "warnings": warnings}
+    stopped: models.TaskStopped = {"task_id": task_id, "status": "stopped", "message": message}
+    return stopped | {"warnings": warnings} if warnings else stopped
 
 
-@router.get("/tasks/{task_id}/doctor", response_model=models.Verdict)
-def diagnose(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> dict[str, object]:
+@router.get("/tasks/{task_id}/doctor")
+def diagnose(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.Diagnosis:
     """Explain why a task does not start or has failed, and how to fix it."""
     task = find.get_task(caller.session, scope, task_id)
     return doctor.diagnose(caller.session, task).as_json()
 
 
-@router.get("/tasks/{task_id}/manifests", response_model=models.Manifests)
-def show_manifests(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> dict[str, object]:
+@router.get("/tasks/{task_id}/manifests")
+def show_manifests(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.Manifests:
     """Return the objects of a task as the cluster has them; secret values are redacted."""
     task = find.get_task(caller.session, scope, task_id)
     return {"manifests": manifests.as_yaml(caller.session, task)}
 
 
-@router.get("/tasks/{task_id}/usage", response_model=models.Usage)
-def show_usage(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> dict[str, object]:
+@router.get("/tasks/{task_id}/usage")
+def show_usage(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.Usage:
     """Show what the nodes of a task use, if the cluster measures it."""
     task = find.get_task(caller.session, scope, task_id)
     samples = usage.top(caller.session, task)
-    return {"task_id": task.id, "nodes": [sample.as_json() for sample in samples]}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Usage",
+        "task_id": task.id,
+        "nodes": [sample.as_json() for sample in samples],
+    }
 
 
-@router.get("/tasks/{task_id}/cluster-events", response_model=models.ClusterEvents)
-def show_events(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> dict[str, object]:
+@router.get("/tasks/{task_id}/cluster-events")
+def show_events(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.ClusterEvents:
     """Show the Kubernetes events of a task's objects, newest first."""
     task = find.get_task(caller.session, scope, task_id)
     return {"events": task_events.list_events(caller.session, task)}

@@ -3,12 +3,14 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
 
-from kubectl_sky import names
+from kubectl_sky import models, names
 from kubectl_sky.actions import preflight, taskfile
 from kubectl_sky.actions import volumes as actions
+from kubectl_sky.names import API_VERSION
+from kubectl_sky.observe.volumes import VolumeStatus
 from kubectl_sky.plan import pvc
-from kubectl_sky.server import models
 from kubectl_sky.server.identity import AnyCaller, AnyScope
 
 router = APIRouter(prefix="/volumes", tags=["volumes"])
@@ -18,39 +20,69 @@ VolumeId = Annotated[
 ]
 
 
-@router.post("/create", response_model=models.VolumeCreated)
-def create(caller: AnyCaller, volume: models.NewVolume) -> dict[str, object]:
+class NewVolume(BaseModel):
+    """A volume to create."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"name": "data-vol", "size": "10Gi"}]}
+    )
+
+    name: str = Field(min_length=1, max_length=253)
+    size: str = Field(max_length=40, description="10Gi, 1Ti; a number is GiB")
+    storage_class: str | None = Field(None, max_length=253)
+    access_modes: list[str] = Field(["ReadWriteOnce"], max_length=8)
+
+
+@router.post("/create")
+def create(caller: AnyCaller, volume: NewVolume) -> models.VolumeCreated:
     """Create a volume that tasks mount by its name."""
     storage = pvc.storage(volume.size, volume.storage_class, volume.access_modes)
     notes = preflight.storage_class_notes(caller.session, [storage.storage_class])
     created = actions.create(caller.session, caller.user, volume.name, taskfile.new_id(), storage)
     message = f"Volume created successfully with ID: {created.id}"
-    return {"volume_id": created.id, "message": message, "notes": list(notes)}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "VolumeCreated",
+        "volume_id": created.id,
+        "status": "created",
+        "message": message,
+        "notes": list(notes),
+    }
 
 
-@router.get("", response_model=models.VolumeList)
-def list_volumes(caller: AnyCaller, scope: AnyScope) -> dict[str, object]:
+@router.get("")
+def list_volumes(caller: AnyCaller, scope: AnyScope) -> models.VolumeList:
     """List your volumes, newest first."""
-    return {"volumes": [item.as_json() for item in actions.list_volumes(caller.session, scope)]}
+    volumes = [_as_json(volume) for volume in actions.list_volumes(caller.session, scope)]
+    return {"apiVersion": API_VERSION, "kind": "VolumeList", "volumes": volumes}
 
 
-@router.get("/{volume_id}", response_model=models.VolumeStatus)
-def show(caller: AnyCaller, scope: AnyScope, volume_id: VolumeId) -> dict[str, object]:
+@router.get("/{volume_id}")
+def show(caller: AnyCaller, scope: AnyScope, volume_id: VolumeId) -> models.Volume:
     """Show a volume and what uses it."""
     volume = actions.find(caller.session, scope, volume_id)
-    return volume.as_json() | {"used_by": actions.in_use(caller.session, volume)}
+    return _as_json(volume, actions.in_use(caller.session, volume))
 
 
-@router.delete("/{volume_id}", response_model=models.VolumeDeleted)
+def _as_json(volume: VolumeStatus, used_by: list[str] | None = None) -> models.Volume:
+    """Return the volume with the fields that REST always has."""
+    return volume.as_json() | {"reason": volume.reason, "used_by": used_by}
+
+
+@router.delete("/{volume_id}")
 def delete(
     caller: AnyCaller,
     scope: AnyScope,
     volume_id: VolumeId,
     force: Annotated[bool, Query(description="Delete it even while it is in use.")] = False,
-) -> dict[str, object]:
+) -> models.VolumeDeleted:
     """Delete a volume and its data."""
     volume = actions.find(caller.session, scope, volume_id)
     if not force:
         actions.check_unused(caller.session, volume, "add force=true")
-    actions.delete(caller.session, volume)
-    return {"volume_id": volume.id, "message": f"Volume {volume.id} deleted successfully"}
+    done = actions.delete(caller.session, volume)
+    if done == "deleted":
+        message = f"Volume {volume.id} deleted successfully"
+        return {"volume_id": volume.id, "status": "deleted", "message": message}
+    message = f"Volume {volume.id} {done}"
+    return {"volume_id": volume.id, "status": "deleting", "message": message}

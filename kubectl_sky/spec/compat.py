@@ -32,12 +32,12 @@ class _Field:
     hint: str
 
 
-_GPU = "SkyPilot needs a GPU's name, and its count as a number"
-_ONE_GPU = "SkyPilot takes one kind of GPU here, with its name"
-_SIZE = _Field(skypilot.disk, "SkyPilot takes whole GB only", "such as 256 or 1TB")
+_GPU = "SkyPilot requires a GPU's name, and its count as a number"
+_ONE_GPU = "SkyPilot allows one kind of GPU here, with its name"
+_SIZE = _Field(skypilot.disk, "SkyPilot allows only whole GB", "such as 256 or 1TB")
 _FIELDS = {
     "cpus": _Field(
-        skypilot.cpus, "SkyPilot reads no Kubernetes quantity here", "such as 0.5 or 4+"
+        skypilot.cpus, "SkyPilot does not accept a Kubernetes quantity here", "such as 0.5 or 4+"
     ),
     "memory": _Field(
         skypilot.memory, "SkyPilot does not know this unit", "such as 8, 16GB or 512Mi"
@@ -45,9 +45,9 @@ _FIELDS = {
     "disk_size": _SIZE,
     "ephemeral_storage": _Field(skypilot.dropped_disk, _SIZE.message, _SIZE.hint),
     "accelerators": _Field(skypilot.accelerators, _GPU, "such as V100:2"),
-    "labels": _Field(skypilot.labels, "SkyPilot takes text only", "put the values in quotes"),
-    "cloud": _Field(skypilot.cloud, "SkyPilot does not know this short name here", "infra: k8s"),
-    "autostop": _Field(skypilot.autostop, "SkyPilot counts minutes at least", "such as 1m"),
+    "labels": _Field(skypilot.labels, "SkyPilot allows only text", "put the values in quotes"),
+    "cloud": _Field(skypilot.cloud, "SkyPilot does not know this short name", "infra: k8s"),
+    "autostop": _Field(skypilot.autostop, "SkyPilot counts whole minutes", "such as 1m"),
 }
 _IN_CANDIDATES = _FIELDS | {
     "accelerators": _Field(skypilot.candidate_accelerators, _ONE_GPU, "such as V100:2")
@@ -69,17 +69,19 @@ def _candidates(document: Document) -> Iterator[Problem]:
     for path in document.candidates():
         values = _mapping(document, *path)
         if "gpus" in values and "accelerators" in values:
-            message = "SkyPilot wants one of accelerators and gpus, and takes an empty one for one"
+            message = "SkyPilot allows accelerators or gpus, not both; an empty field counts as set"
             yield document.problem((*path, "gpus"), message, "leave it out", key=True)
         if len(path) == 1:
             continue
         for field, value in values.items():
             if value is None and field not in _NULLS:
-                message = "has nothing under it, which SkyPilot refuses here"
+                message = "is empty, which SkyPilot refuses here"
                 yield document.problem((*path, field), message, "leave it out", key=True)
         if _two_places(outer | values):
-            message = "SkyPilot keeps what stands around it beside this: infra excludes cloud,"
-            yield document.problem(path, message + " region and zone")
+            message = (
+                "SkyPilot merges this with the fields above; infra cannot be combined with cloud,"
+            )
+            yield document.problem(path, message + " region or zone")
 
 
 def _two_places(values: dict[Data, Data]) -> bool:
@@ -95,7 +97,7 @@ def _lists(document: Document) -> Iterator[Problem]:
     if not isinstance(gpus, list | dict) or len(set(map(str, gpus))) < 2:
         return
     if resources.get("ordered") or (resources.get("any_of") and isinstance(gpus, list)):
-        message = "SkyPilot takes only one GPU with these candidates"
+        message = "SkyPilot allows only one GPU with these candidates"
         yield document.problem(("resources", field), message, "name it in each", key=True)
 
 
@@ -104,7 +106,7 @@ def _priorities(document: Document) -> Iterator[Problem]:
     paths = [path for path in document.candidates() if len(path) > 1]
     priorities = [_mapping(document, *path).get("priority", outer) for path in paths]
     if len(set(map(str, priorities))) > 1:
-        message = "SkyPilot wants the same priority in all candidates"
+        message = "SkyPilot requires the same priority in all candidates"
         yield document.problem(paths[0][:2], message, key=True)
 
 
@@ -120,7 +122,7 @@ def _tpus(document: Document) -> Iterator[Problem]:
             else [str(accelerators)]
         )
         if provider not in _TPU_CLOUDS and any("tpu" in name.lower() for name in gpu_names):
-            message = "SkyPilot knows TPUs of gcp and kubernetes only"
+            message = "SkyPilot supports TPUs only on gcp and kubernetes"
             yield document.problem((*path, "accelerators"), message)
 
 
@@ -134,10 +136,10 @@ def _disks(document: Document) -> Iterator[Problem]:
             missing = [name for name in ("path", "name") if name not in item]
             if "path" in missing or (missing and not is_instance_disk):
                 yield document.problem(
-                    (*path, "volumes", index), f"SkyPilot misses {' and '.join(missing)}"
+                    (*path, "volumes", index), f"SkyPilot requires {' and '.join(missing)}"
                 )
             elif isinstance(item.get("disk_size"), str) and not is_instance_disk:
-                message = "SkyPilot takes a number only, although it says otherwise"
+                message = "SkyPilot accepts only a number here, unlike its documentation"
                 yield document.problem((*path, "volumes", index, "disk_size"), message)
 
 
@@ -146,10 +148,10 @@ def _fails_at(document: Document) -> Iterator[Problem]:
     for path in _NOTHING:
         parent = _mapping(document, *path[:-1])
         if path[-1] in parent and parent[path[-1]] is None:
-            message = f"{path[-1]} has nothing under it, at which SkyPilot fails"
+            message = f"SkyPilot fails if {path[-1]} is empty"
             yield document.problem(path, message, "leave it out", key=True)
     if document.get("volume_mounts"):
-        message = "SkyPilot fails at anything in this field of its own"
+        message = "SkyPilot fails if its field volume_mounts is set"
         yield document.problem(("volume_mounts",), message, "leave it out", key=True)
 
 
@@ -171,7 +173,9 @@ def _substituted(document: Document) -> Iterator[Problem]:
     for field in SUBSTITUTED:
         value = document.get(field)
         if value is not None and not skypilot.substitutes(value, variables):
-            message = "SkyPilot cannot put in a variable that holds quotes, backslashes or lines"
+            message = (
+                "SkyPilot cannot substitute a variable that has quotes, backslashes or line breaks"
+            )
             yield document.problem((field,), message)
 
 
@@ -179,7 +183,7 @@ def _extensions(document: Document) -> Iterator[Problem]:
     for field in _mapping(document):
         if str(field).startswith("x-"):
             message, hint = (
-                "SkyPilot takes no fields of one's own",
+                "SkyPilot does not allow custom fields",
                 "put anchors where they are used",
             )
             yield document.problem((str(field),), message, hint, key=True)
@@ -190,7 +194,7 @@ def _groups(document: Document) -> Iterator[Problem]:
     is_valid = isinstance(name, str) and all(char.isalnum() or char in "-_" for char in name)
     if document.parallel and not (is_valid and (name or not document.is_header)):
         path: Path = ("name",) if name is not None else ()
-        message = "SkyPilot takes letters, digits, - and _ only in a group"
+        message = "SkyPilot allows only letters, digits, - and _ in a group"
         yield document.problem(path, message)
 
 
@@ -202,7 +206,7 @@ def _registry(document: Document) -> Iterator[Problem]:
         if _mapping(document, field).get(name) is not None
     ]
     if len({field for field, _ in variables}) > 1:
-        message = "SkyPilot wants these variables all in envs or all in secrets"
+        message = "SkyPilot requires all of these variables in envs, or all in secrets"
         yield document.problem(variables[-1], message, key=True)
 
 
@@ -210,7 +214,7 @@ def _claim(document: Document) -> Iterator[Problem]:
     """Check a volume's name, infra and size."""
     name, infra, size = map(document.get, ("name", "infra", "size"))
     if not names.SUBDOMAIN.fullmatch(str(name)):
-        message = "SkyPilot takes use lowercase letters, digits, - and . only"
+        message = "SkyPilot allows only lowercase letters, digits, - and ."
         yield document.problem(("name",), message)
     if document.get("type") == "runpod-network-volume":
         if len(str(infra).split("/")) < 3:
@@ -218,7 +222,7 @@ def _claim(document: Document) -> Iterator[Problem]:
             yield document.problem((), message, "infra: runpod/REGION/ZONE")
         return
     if infra is not None and not str(infra).lower().startswith(("k8s", "kubernetes")):
-        yield document.problem(("infra",), "SkyPilot makes such a volume on Kubernetes only")
+        yield document.problem(("infra",), "SkyPilot creates such a volume only on Kubernetes")
     needs_size = document.get("type") == "k8s-pvc" and not document.get("use_existing")
     if (needs_size or size is not None) and not skypilot.volume_size(size):
         path: Path = () if size is None else ("size",)

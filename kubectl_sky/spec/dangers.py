@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, cast
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.settings import Settings
@@ -26,6 +27,9 @@ from kubectl_sky.spec.document import Data, Document, Path, dotted, printable
 from kubectl_sky.spec.files import local_files
 from kubectl_sky.spec.kubernetes import KUBERNETES
 from kubectl_sky.spec.substitute import Filled, references
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 _FREE_FORM = frozenset(  # maps whose keys are the user's own words
     {"annotations", "labels", "limits", "matchLabels", "nodeSelector", "options", "overhead"}
@@ -53,11 +57,12 @@ class Danger:
         where = f"{problem.location}: {number}warning: {problem.path}"
         return f"{where}: {problem.message} [{self.danger_class}]"
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.Danger":
         """Return the danger for programs."""
         names = ("path", "file", "document", "line", "column", "message")
         fields = {name: getattr(self.problem, name) for name in names}
-        return {"class": str(self.danger_class), **fields, "refused": self.refused}
+        danger = {"class": str(self.danger_class), **fields, "refused": self.refused}
+        return cast("models.Danger", danger)
 
 
 def in_fields(document: Document) -> Iterator[Danger]:

@@ -13,7 +13,7 @@ import yaml
 
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.spec.compose import MAX_DEPTH, MAX_NODES, Composer, TooLarge
-from kubectl_sky.spec.document import Document, Node, is_header, printable
+from kubectl_sky.spec.document import Document, Node, is_header
 from kubectl_sky.spec.syntax import explained
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "load"]
@@ -61,6 +61,8 @@ def load(
         hint = "a task needs at least run or setup"
         problems.append(Problem(file, 0, 0, "", "the file is empty", hint))
     nonempty_roots = [root for root in roots if root.value is not None]
+    if nonempty_roots and not any(isinstance(root.value, dict) for root in nonempty_roots):
+        problems = []  # they quote keys, but this is no task file
     problems += (
         replace(_no_mapping(file, root, example), document=number * multiple)
         for number, root in enumerate(nonempty_roots, 1)
@@ -107,7 +109,8 @@ def _events(text: str) -> Iterator[yaml.Event]:
 
 
 def _no_mapping(file: str, root: Node, example: str) -> Problem:
-    kind = "a list" if isinstance(root.value, list) else f'the text "{printable(root.text)}"'
+    # The message leaves out the text: a link may lead to a file that others must not read.
+    kind = "a list" if isinstance(root.value, list) else "a text"
     message = f'expected fields such as "{example}", got {kind}'
     return Problem(file, *root.position, "", message)
 

@@ -101,14 +101,14 @@ class _Source:
             return self.context_position, "this quote is not closed", ""
         if not self.context.startswith("while parsing a flow"):
             return None
-        unpack_paths = [
+        brackets = [
             position
             for position in self.open_collections
             if self.character_at(position) in _BRACKETS
         ]
-        if not unpack_paths:
+        if not brackets:
             return None
-        opening = unpack_paths[-1]
+        opening = brackets[-1]
         ended = self.position[0] > opening[0] and self.indent(self.position) <= self.indent(opening)
         if not ended and self.line(self.position):
             return None

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import stat
-import sys
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ from kubectl_sky import bounded
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Archive
 from kubectl_sky.sync.archive_cache import Snapshot
-from kubectl_sky.sync.tree import KINDS, Entry, Refusal, Source, shown, with_slashes
+from kubectl_sky.sync.tree import KINDS, Entry, Refusal, Source, shown
 
 MAX_REFUSALS = 10  # refusals to report before giving up
 END = bytes(2 * tarfile.BLOCKSIZE)
@@ -23,8 +22,6 @@ END = bytes(2 * tarfile.BLOCKSIZE)
 _CHUNK = 1 << 20
 _LEVEL = 2  # a sixth larger than gzip's default 6, in a third of the time
 _TIME = 946_684_800  # the year 2000: zip files (and wheels) cannot store times before 1980
-# Windows does not know which files can be executed: there, all can be, as with Docker.
-_ADDED_MODE = 0o755 if sys.platform == "win32" else 0
 _TYPES = {
     stat.S_IFREG: tarfile.REGTYPE,
     stat.S_IFDIR: tarfile.DIRTYPE,
@@ -161,7 +158,7 @@ def _mode(mode: int) -> int:
     """Return the permission bits; the owner of a folder always gets full access."""
     if stat.S_ISLNK(mode):
         return 0o777
-    return mode & 0o777 | (0o700 if stat.S_ISDIR(mode) else _ADDED_MODE)
+    return mode & 0o777 | (0o700 if stat.S_ISDIR(mode) else 0)
 
 
 def _content(entry: Entry, may_grow: bool) -> Iterator[bytes]:
@@ -183,7 +180,7 @@ def _content(entry: Entry, may_grow: bool) -> Iterator[bytes]:
 
 
 def _open_no_follow(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+    return os.open(path, flags | os.O_NOFOLLOW)
 
 
 def _version(status: os.stat_result) -> tuple[int, ...]:
@@ -232,8 +229,8 @@ def _entries(source: bytes, name: bytes) -> Iterator[Entry]:
         local_path = os.path.normpath(os.path.join(name, os.path.relpath(path, source)))
         status = os.lstat(path)
         is_link = stat.S_ISLNK(status.st_mode)
-        target = with_slashes(os.readlink(path)) if is_link else b""
-        yield Entry(with_slashes(local_path), path, status, target)
+        target = os.readlink(path) if is_link else b""
+        yield Entry(local_path, path, status, target)
         if stat.S_ISDIR(status.st_mode):
             children = sorted(os.listdir(path), reverse=True)
             remaining += [os.path.join(path, child) for child in children]

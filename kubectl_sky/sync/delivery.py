@@ -6,7 +6,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from threading import Condition, Event, Lock, Thread
+from threading import Condition, Event, Thread
 
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program
@@ -57,7 +57,6 @@ class Copy:
             self._file = os.dup(file.fileno())
         weakref.finalize(self, os.close, self._file)
         self._changed = Condition()
-        self._moving = Lock()  # of the position in the file: Windows has no pread
         self._parts: list[tuple[int, int, int]] = []  # offset, length, bytes of tar
         self._done = False
         self._error: OSError | Unsendable | None = None
@@ -71,10 +70,7 @@ class Copy:
         number = 0
         while part := self._part(number):
             offset, length, size = part
-            with self._moving:
-                os.lseek(self._file, offset, os.SEEK_SET)
-                block = os.read(self._file, length)
-            yield block
+            yield os.pread(self._file, length, offset)
             on_bytes(size)
             number += 1
 
@@ -90,9 +86,7 @@ class Copy:
         offset, sizes = 0, list[int]()
         try:
             for block in packed(source, digest, sizes.append):
-                with self._moving:
-                    os.lseek(self._file, offset, os.SEEK_SET)
-                    _write_all(self._file, block)
+                _write_all(self._file, block)
                 self._append((offset, len(block), sum(sizes)))
                 offset += len(block)
                 sizes.clear()

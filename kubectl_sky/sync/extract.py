@@ -9,7 +9,6 @@ import os
 import secrets
 import shutil
 import stat
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import takewhile
@@ -22,11 +21,9 @@ from kubectl_sky.sync.tarstream import Limits, Member, TarStream, broken
 Note = Callable[[str], None]
 Parts = tuple[bytes, ...]
 
-# Windows opens no folders, and has none of these flags.
-_DIRECTORY = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
-_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
-_OPEN_FOLDER = os.O_RDONLY | _DIRECTORY | _NO_FOLLOW
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | getattr(os, "O_CLOEXEC", 0)
+_DIRECTORY = os.O_DIRECTORY | os.O_CLOEXEC
+_OPEN_FOLDER = os.O_RDONLY | _DIRECTORY | os.O_NOFOLLOW
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _EXTRACTED = b"new"  # name of the extracted tree in the temporary folder
 _MAX_DEPTH = 100  # nested folders
 _MAX_PATH = 4096  # bytes of a path or a link target
@@ -67,8 +64,6 @@ def extract(stream: BinaryIO, target: Path, note: Note, limits: Limits | None = 
     The tar holds `.` or a single file. An existing file is replaced atomically, and an existing
     folder is merged. If one is a folder and the other is not, the existing one stays.
     """
-    if sys.platform == "win32":
-        raise UserError("copying from a node is not supported on Windows", "use kubectl cp, or WSL")
     notes = Notes(note)
     parent = target if target.is_dir() and not target.is_symlink() else target.parent
     try:

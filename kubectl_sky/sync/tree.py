@@ -16,7 +16,6 @@ KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFCHR: "a device",
 }
-SEPARATOR = os.fsencode(os.sep)
 MAX_DEPTH = 200  # nested folders
 _EXCLUDE = "exclude it with .skyignore"
 
@@ -98,11 +97,6 @@ def shown(name: bytes) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-def with_slashes(path: bytes) -> bytes:
-    """Return a local path as archives have it: Windows separates its parts by backslashes."""
-    return path.replace(SEPARATOR, b"/")
-
-
 def _join(folder: bytes, name: bytes) -> bytes:
     return folder + b"/" + name if folder else name
 
@@ -111,7 +105,7 @@ def _entry(name: bytes, path: bytes, root: bytes) -> Entry | Refusal:
     try:
         status = os.lstat(path)
         if stat.S_ISLNK(status.st_mode):
-            return _link(Entry(name, path, status, with_slashes(os.readlink(path))), root)
+            return _link(Entry(name, path, status, os.readlink(path)), root)
     except OSError as error:
         return _unreadable(name, error)
     kind = KINDS.get(stat.S_IFMT(status.st_mode))
@@ -124,7 +118,7 @@ def _link(entry: Entry, root: bytes) -> Entry | Refusal:
     """Accept relative links inside the source; refuse links that break on nodes."""
     folder = os.path.realpath(os.path.dirname(entry.path))
     destination = os.path.normpath(os.path.join(folder, entry.target))
-    inside = destination == root or destination.startswith(root.rstrip(SEPARATOR) + SEPARATOR)
+    inside = destination == root or destination.startswith(root.rstrip(b"/") + b"/")
     if inside and not os.path.isabs(entry.target):
         return entry
     reason = f"is a link to {shown(entry.target)}, which is not uploaded with it"

@@ -87,8 +87,7 @@ class SkyApp(App[None]):
         """Show the tasks, and read them in a thread."""
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
-            with suppress(NotImplementedError):  # on Windows
-                loop.add_signal_handler(number, self.exit, None, 128 + number)
+            loop.add_signal_handler(number, self.exit, None, 128 + number)
         if self.no_color:
             self.theme = "ansi-dark"
         self.push_screen(TaskList())

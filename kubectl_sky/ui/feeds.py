@@ -11,8 +11,8 @@ from rich.text import Text
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.actions.follow import follow
 from kubectl_sky.actions.logs import LogRequest
+from kubectl_sky.actions.pending import watch_explained
 from kubectl_sky.actions.ui import UI, Waiting
-from kubectl_sky.actions.watch import watch_tasks
 from kubectl_sky.cluster.loglines import ResumePosition
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import LogOptions
@@ -62,11 +62,11 @@ class TaskFeed:
         """Show the tasks after each change, as `list -w` does."""
         while not self.stop.is_set():
             try:
-                for tasks in watch_tasks(self._session, self._scope):
+                for update in watch_explained(self._session, self._scope):
                     if self.stop.is_set():
                         return
-                    if tasks is not None:
-                        self._show(self, tasks)
+                    if update:
+                        self._show(self, update.tasks)
             except SkyError as error:
                 self._fail(self, error)
                 self.stop.wait(_RETRY_SECONDS)
@@ -138,7 +138,7 @@ class LogFeed(UI):
         """Follow the logs until the task has finished or `stop` is set; go on after lost ones."""
         while not self.stop.is_set():
             try:
-                follow(self._session, self._task, self._request(), self, leads=False)
+                follow(self._session, self._task, self._request(), self)
                 return self.note(f"task {self._task.id} completed")
             except Interrupted:
                 return None

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from kubectl_sky import names
 from kubectl_sky.plan import environment
 from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.workloads import job_status
@@ -18,6 +19,10 @@ class AllNodes(Workload):
     fail_fast = True
     suspend_path: tuple[str, ...] = SUSPEND
     field = job_status.INDEX_FIELD  # pod field with the node's rank
+
+    def is_gang(self, plan: Plan) -> bool:
+        """Return whether a queue of Kueue admits the object, now or when it is resumed."""
+        return bool(plan.queue or names.LATER_QUEUE in plan.annotations)
 
     def pods(self, plan: Plan) -> tuple[Node, ...]:
         """Return one entry for all nodes."""

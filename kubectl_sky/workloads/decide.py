@@ -184,7 +184,7 @@ def _without_gang(plans: Sequence[Plan]) -> Iterator[str]:
     Some of their nodes may start while there is no capacity for the rest.
     """
     for plan in plans:
-        if len(plan.nodes) > 1 and not registry.named(plan.backend).gang:
+        if len(plan.nodes) > 1 and not registry.named(plan.backend).is_gang(plan):
             prefix = f"{plan.title}: " if len(plans) > 1 else ""
             yield (
                 f"warning: {prefix}no gang scheduler: some of the {len(plan.nodes)} nodes may start"

@@ -30,7 +30,7 @@ def demand(workloads: Sequence[Object], others: Sequence[Mapping[str, Any]]) -> 
     return Demand(
         tuple(
             Step(
-                tuple(pods for item in items for pods in _pods(item)),
+                tuple(group for item in items for group in pods(item)),
                 starts_now=not any(map(_waits, items)),
             )
             for items in steps.values()
@@ -53,7 +53,8 @@ def _waits(item: Object) -> bool:
     return registry.is_suspended(item) or names.QUEUE in (item["metadata"].get("labels") or {})
 
 
-def _pods(item: Object) -> Iterable[Pods]:
+def pods(item: Object) -> Iterable[Pods]:
+    """Return the pods that a workload runs at the same time, by template."""
     backend = registry.of(item)
     for template, count in zip(backend.templates(item), backend.pod_counts(item), strict=True):
         yield Pods(template["spec"], count)

@@ -27,7 +27,7 @@ class RayService(Service):
             serving=replace(plan.serving, checks=(), scaling=None),
             scripts={**plan.scripts, "run.sh": ray_serve.START},
             ports=None,
-            uses_runtime=True,
+            backend_scripts=("entry.sh",),
         )
 
     def pods(self, plan: Plan) -> tuple[Node, ...]:
@@ -36,8 +36,8 @@ class RayService(Service):
         return (replace(node, annotations={"ray.io/overwrite-container-cmd": "true"}),)
 
     def template_values(self, plan: Plan) -> Mapping[str, object]:
-        """Return the plan of the head, which has no devices."""
-        requests, limits = plan.download_requests, plan.download_limits
+        """Return the plan of the head, which has a size of its own and no devices."""
+        requests, limits = ray_serve.HEAD_REQUESTS, ray_serve.HEAD_LIMITS
         return {"head": replace(plan, requests=requests, limits=limits, terms=(), tolerations=())}
 
     def notes(self, plan: Plan) -> Sequence[str]:

@@ -16,7 +16,6 @@ class Volcano(PerNode):
 
     name = "volcano"
     requires = "Volcano"
-    gang = True
     queue_kind = kinds.VOLCANO_QUEUE
     companion_kind = kinds.POD_GROUP
     companion_template = "podgroup.yaml.j2"
@@ -29,6 +28,10 @@ class Volcano(PerNode):
             pod_annotations={**plan.pod_annotations, GROUP: plan.name},
             pod_options=replace(plan.pod_options, queueing={}),
         )
+
+    def is_gang(self, plan: Plan) -> bool:
+        """Return that Volcano starts all nodes of the PodGroup together."""
+        return True
 
     def template_values(self, plan: Plan) -> Mapping[str, object]:
         """Return the queue of the PodGroup, and what all nodes need together."""

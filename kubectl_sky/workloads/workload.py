@@ -53,7 +53,6 @@ class Workload(ABC):
     companion_kind: Kind | None = None  # additional object of the task; `requires` provides it
     companion_template: str = ""  # renders that object from `plan`
     selectable: bool = True  # users select it by name; if not, a field of the task does
-    gang: bool = False  # gang scheduling: all nodes start together or none
     queue_kind: Kind | None = None  # kind of its own queues; None: `queue` names one of Kueue
     merit: str = ""  # why `--backend auto` chooses it for several nodes; empty: it does not
     independent_nodes: bool = False  # a failed node does not stop the others
@@ -105,6 +104,10 @@ class Workload(ABC):
         """
         return False
 
+    def is_gang(self, plan: Plan) -> bool:
+        """Return whether all nodes of a plan are admitted together or none is."""
+        return False
+
     def fits(self, plan: Plan) -> str:
         """Return why the backend cannot run a plan; empty if it can."""
         return ""
@@ -148,6 +151,14 @@ class Workload(ABC):
     def templates(self, item: Object) -> Sequence[Object]:
         """Return the pod templates of a manifest, for checks against the cluster."""
         return (item["spec"]["template"],)
+
+    def adds(self, item: Object, entry: Object) -> bool:
+        """Return whether a controller adds an entry to the object's pods, but not to its template.
+
+        An entry is a variable, a volume, a mount or a field of the spec.
+        """
+        source = entry.get("valueFrom") or {}
+        return entry.get("name") == "JOB_COMPLETION_INDEX" and "fieldRef" in source
 
     def pod_counts(self, item: Object) -> Sequence[int]:
         """Return how many pods of each template have to run at the same time."""

@@ -112,6 +112,7 @@ def _interruptible() -> Iterator[None]:
 def api(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeCluster:
     """An empty cluster in memory, without evidence of earlier tasks."""
     monkeypatch.setenv("KUBECTL_SKY_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("KUBECTL_SKY_STATE_HOME", str(tmp_path / "state"))
     shorten_waits(monkeypatch)
     return FakeCluster()
 

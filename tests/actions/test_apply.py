@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from kubectl_sky import kinds
+from kubectl_sky.actions.identity import whoami
+from kubectl_sky.cluster import access
 from kubectl_sky.errors import ClusterError, Interrupted, SkyError, UserError
 from tests.actions.conftest import Submitter
 from tests.builders import ID, Json
@@ -129,6 +131,23 @@ def test_create_lost_and_get_forbidden_names_remaining_object(
     with pytest.raises(ClusterError, match=f"could not be deleted: secrets train-{ID}"):
         send(TWO)
     assert api.names() == [f"secrets train-{ID}"]  # without its uid, it may belong to another user
+
+
+def test_admission_check_connection_lost_is_repeated(api: FakeCluster, send: Submitter) -> None:
+    api.after("create pods", lost)
+    send(TWO)
+    assert api.count("create pods") == 2
+
+
+@pytest.mark.parametrize("review", ["selfsubjectreviews", "selfsubjectaccessreviews"])
+def test_review_connection_lost_is_repeated(api: FakeCluster, review: str) -> None:
+    api.after(f"create {review}", lost)
+    session = api.session()
+    assert (whoami(session, None)[0].name, access.may(session, "create", kinds.JOB)) == (
+        "alice",
+        True,
+    )
+    assert api.count(f"create {review}") == 2
 
 
 def test_create_too_many_requests_is_retried(api: FakeCluster, send: Submitter) -> None:

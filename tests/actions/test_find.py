@@ -1,13 +1,16 @@
 """Find tasks on a cluster in memory: by id, prefix and name, and when deleted meanwhile."""
 
+from datetime import timedelta
+
 import pytest
 
-from kubectl_sky import kinds, users
-from kubectl_sky.actions import find
+from kubectl_sky import kinds, names, users
+from kubectl_sky.actions import find, submissions
 from kubectl_sky.actions.find import Scope, TaskNotFound
 from kubectl_sky.errors import UserError
-from tests.actions.conftest import Submitter
-from tests.builders import ID
+from kubectl_sky.observe.ownership import Missing
+from tests.actions.conftest import Run, Submitter
+from tests.builders import ID, make_job
 from tests.fake_cluster import FakeCluster
 
 HELLO = "name: hello\nrun: echo hello\n"
@@ -51,6 +54,28 @@ def test_find_task_deleted_between_requests_is_not_found(api: FakeCluster, text:
         find.get_task(api.session(), ALICE, text)
 
 
+@pytest.mark.parametrize(
+    ("hours", "missing"), [(0, Missing.DELETED), (2, Missing.EXPIRED)], ids=["early", "late"]
+)
+def test_find_missing_node_has_expired_by_clock_of_server(
+    api: FakeCluster, send: Submitter, hours: int, missing: Missing
+) -> None:
+    send("name: train\nnum_nodes: 2\nrun: echo\n")
+    job = api.get(kinds.JOB, f"train-{ID}-node-0")
+    api.change(kinds.JOB, f"train-{ID}-node-0", spec=job["spec"] | {"ttlSecondsAfterFinished": 600})
+    api.remove(kinds.JOB, f"train-{ID}-node-1")
+    api.ahead = timedelta(hours=hours)
+    assert find.get_task(api.session(), ALICE, ID).missing is missing
+
+
+def test_find_id_of_pipeline_label_without_task_is_not_found(api: FakeCluster) -> None:
+    job = make_job()
+    job["metadata"]["labels"] = {"pipeline": ID, "skypilot-task": "true"}
+    api.put(job)
+    with pytest.raises(TaskNotFound, match="not found in namespace"):
+        find.get_task(api.session(), ALICE, ID)
+
+
 @pytest.mark.usefixtures("tasks")
 def test_refetch_deleted_task_is_none(api: FakeCluster) -> None:
     seen = find.get_task(api.session(), ALICE, ID)
@@ -75,3 +100,86 @@ def test_find_served_kinds_are_discovered_once_per_session(api: FakeCluster) -> 
     find.list_tasks(session, ALICE)
     find.list_tasks(session, ALICE)
     assert api.requests.count("get /apis") == 2 + 1  # the two submits used other sessions
+
+
+@pytest.mark.parametrize("label", [names.TASK, names.TASK_ID, names.USERNAME, names.NODE_IDX])
+def test_task_whose_job_lost_label_failed_and_advice_works(
+    api: FakeCluster, run: Run, send: Submitter, label: str
+) -> None:
+    two = HELLO.replace("run", "num_nodes: 2\nrun")
+    send(two)
+    job = api.get(kinds.JOB, f"hello-{ID}-node-1")
+    del job["metadata"]["labels"][label]
+    api.put(job)
+    assert "node-1: JobNotFound" in run("list")[1]
+    assert f"run `kubectl sky stop {ID}` and submit the task again" in run("doctor", ID)[1]
+    assert run("stop", ID)[0] == 0
+    assert api.names() == []
+    send(two)
+    assert api.count("create jobs") == 4
+
+
+def scope(notes: list[str]) -> Scope:
+    """The scope of a command, which knows what this machine submitted."""
+    known = submissions.uids()
+    choose = submissions.newest(notes.append, notes.append, known)
+    return Scope("default", users.named("alice"), notes.append, known, choose)
+
+
+def forge(api: FakeCluster, task_id: str = "forged01") -> None:
+    """Another user copies the Job of a task, with an id of their own and the owner alice."""
+    job = api.get(kinds.JOB, f"hello-{ID}")
+    for key in ("uid", "resourceVersion"):
+        del job["metadata"][key]
+    job["metadata"] |= {"name": f"hello-{task_id}", "creationTimestamp": "2099-01-01T00:00:00Z"}
+    job["metadata"]["labels"]["task-id"] = task_id
+    api.put(job)
+
+
+def test_find_last_task_is_newest_submitted_from_this_machine(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send(HELLO)
+    forge(api)
+    notes = list[str]()
+    assert find.get_task(api.session(), scope(notes), None).id == ID
+    assert notes == [f"last task: {ID} (hello)"]
+
+
+def test_find_last_task_of_another_machine_is_refused(
+    api: FakeCluster, send: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(HELLO)
+    monkeypatch.setenv("KUBECTL_SKY_STATE_HOME", "/nonexistent")
+    with pytest.raises(UserError, match="none of your tasks was submitted from this machine") as e:
+        find.get_task(api.session(), scope([]), None)
+    assert f"the newest is {ID} (hello)" in e.value.hint
+
+
+def test_find_name_with_newer_task_of_another_creator_is_refused(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send(HELLO)
+    forge(api)
+    with pytest.raises(UserError, match="this machine did not submit the newest") as e:
+        find.get_task(api.session(), scope([]), "hello")
+    assert f"forged01, {ID} (submitted from this machine)" in e.value.hint
+    assert find.get_task(api.session(), scope([]), ID).id == ID
+
+
+def test_find_name_of_one_task_of_another_creator_warns(api: FakeCluster, send: Submitter) -> None:
+    send(HELLO)
+    forge(api)
+    api.remove(kinds.JOB, f"hello-{ID}")
+    notes = list[str]()
+    assert find.get_task(api.session(), scope(notes), "hello").id == "forged01"
+    assert "forged01 (hello) was not submitted from this machine" in "".join(notes)
+
+
+def test_find_id_that_is_name_of_task_is_refused(api: FakeCluster, send: Submitter) -> None:
+    send(HELLO)
+    send(HELLO.replace("hello", "training"), task_id=OTHER)
+    forge(api, "training")
+    with pytest.raises(UserError, match="is the id of a task, and the name of 1 other") as e:
+        find.get_task(api.session(), scope([]), "training")
+    assert OTHER in e.value.hint

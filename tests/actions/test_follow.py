@@ -316,7 +316,7 @@ def test_follow_pipeline_with_two_clients_runs_every_stage_once(
     clients: list[Thread] = []
 
     def run() -> None:
-        request = LogRequest(LogOptions(follow=True))
+        request = LogRequest(LogOptions(follow=True), leads=True)
         target = send.ui.results[0].target
         clients.append(Thread(target=follow, args=(api.session(), target, request, other)))
         clients[0].start()

@@ -17,7 +17,7 @@ from tests import fake_cluster
 from tests.actions.conftest import Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
-from tests.test_documents import check
+from tests.test_models import check
 
 TASK = "name: train\nresources: {ports: 80}\nrun: echo hello\n"
 SERVICE = "name: web\nservice: {replicas: 2}\nresources: {ports: 80}\nrun: serve\n"
@@ -87,6 +87,7 @@ FORMATS = dict(with_formats())
 def prepare(api: FakeCluster, folder: Path) -> None:
     """Create a failed task that listens on a port, its metrics, and a queue."""
     api.kinds |= {QUEUE, PODS, kinds.NAMESPACE, kinds.ROLE, kinds.ROLE_BINDING}
+    api.kinds |= {kinds.SERVICE_ACCOUNT}
     api.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA, kinds.PRIORITY_CLASS}
     key = "storageclass.kubernetes.io/is-default-class"
     metadata: dict[str, object] = {"name": "fast", "annotations": {key: "true"}}

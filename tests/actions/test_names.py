@@ -159,6 +159,17 @@ def test_stop_without_task_asks_for_last_task_on_terminal(
     assert jobs(api) == {OLD, NEW}
 
 
+def test_list_without_home_directory_works(
+    run: Run, api: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "KUBECTL_SKY_CACHE_HOME", "KUBECTL_SKY_STATE_HOME"):
+        monkeypatch.delenv(name)
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    code, out, err = run("list")
+    assert code == 0, err
+    assert OLD in out
+
+
 @pytest.mark.parametrize("command", [("stop",), ("logs",), ("exec", "--", "id")])
 def test_last_task_of_all_users_is_refused(
     run: Run, api: FakeCluster, terminal: list[str], command: tuple[str, ...]

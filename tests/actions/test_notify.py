@@ -17,7 +17,7 @@ from kubectl_sky.actions import notify
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
-from tests.test_documents import check
+from tests.test_models import check
 
 TASK = "name: train\nenvs: {TOKEN: hidden-value}\nrun: echo hello\n"
 JOB = f"train-{ID}"

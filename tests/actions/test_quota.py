@@ -150,10 +150,89 @@ def test_submit_minimum_cpus_under_quota_of_limits_is_refused_and_names_plus(
     )
 
 
-def test_submit_to_queue_at_pod_count_quota_is_sent(api: FakeCluster, send: Submitter) -> None:
+def put_queue(api: FakeCluster, **spec: Any) -> None:
+    """Create a Kueue queue for up to 4 CPUs and 1 GiB."""
     api.kinds |= {kinds.LOCAL_QUEUE, kinds.CLUSTER_QUEUE}
-    queue = {"kind": "LocalQueue", "metadata": {"name": "gold"}, "spec": {"clusterQueue": "gold"}}
-    api.put({"apiVersion": "kueue.x-k8s.io/v1beta2", **queue})
+    sizes = [{"name": "cpu", "nominalQuota": 4}, {"name": "memory", "nominalQuota": "1Gi"}]
+    groups = [{"flavors": [{"name": "plain", "resources": sizes}]}]
+    for kind, content in (
+        ("LocalQueue", {"clusterQueue": "gold"}),
+        ("ClusterQueue", {"resourceGroups": groups} | spec),
+    ):
+        item = {"kind": kind, "metadata": {"name": "gold"}, "spec": content}
+        api.put({"apiVersion": "kueue.x-k8s.io/v1beta2", **item})
+
+
+def test_submit_to_queue_at_pod_count_quota_is_sent(api: FakeCluster, send: Submitter) -> None:
+    put_queue(api)
     put_quota(api, {"pods": "1", "count/pods": "1"}, {"pods": "1", "count/pods": "1"})
     send(HELLO, queue="gold")
     assert api.count("create jobs") == 1
+
+
+@pytest.mark.parametrize("backend", ["indexed", "jobset"])
+def test_submit_gang_larger_than_kueue_quota_is_refused(
+    api: FakeCluster, send: Submitter, backend: str
+) -> None:
+    put_queue(api)
+    api.kinds.add(kinds.JOB_SET)
+    with pytest.raises(Refused) as caught:
+        send(SIZED, queue="gold", backend=backend, num_nodes="3")
+    prefix = 'queue "gold" can never admit the task: '
+    assert caught.value.what.splitlines() == [
+        f"{prefix}cpu: requested 6, at most 4",
+        f"{prefix}memory: requested 3Gi, at most 1Gi",
+    ]
+    assert "kubectl sky queues status gold" in caught.value.hint
+    assert api.writes == []
+
+
+def test_submit_later_stage_larger_than_kueue_quota_is_refused(
+    api: FakeCluster, send: Submitter
+) -> None:
+    put_queue(api)
+    script = f"{PIPELINE}resources: {{cpus: 5}}\n"
+    with pytest.raises(Refused, match="cpu: requested 5, at most 4"):
+        send(script, queue="gold")
+    assert api.writes == []
+
+
+@pytest.mark.parametrize("condition", ["own workload", "cohort", "forbidden"])
+def test_submit_not_certainly_larger_than_kueue_quota_is_sent(
+    api: FakeCluster, send: Submitter, condition: str
+) -> None:
+    put_queue(api, **({"cohortName": "all"} if condition == "cohort" else {}))
+    if condition == "forbidden":
+        api.forbidden.add("list clusterqueues")
+    text = SIZED.replace("memory: 1", "memory: 0.5" if condition == "own workload" else "memory: 9")
+    send(text, queue="gold", num_nodes="3")  # each node is a workload of its own
+    assert api.count("create jobs") == 3
+
+
+@pytest.mark.parametrize(
+    ("backend", "queue", "warns"),
+    [
+        ("jobs", "gold", True),
+        ("indexed", "gold", False),
+        ("jobset", "gold", False),
+        ("appwrapper", "gold", False),
+        ("indexed", None, True),
+        ("appwrapper", None, True),
+    ],
+)
+def test_submit_several_nodes_warns_of_no_gang_scheduler_unless_queue_admits_all(
+    api: FakeCluster, send: Submitter, backend: str, queue: str | None, warns: bool
+) -> None:
+    put_queue(api)
+    api.kinds |= {kinds.JOB_SET, kinds.APP_WRAPPER}
+    noted = send(TWO, backend=backend, queue=queue).noted
+    assert any("no gang scheduler" in note for note in noted) is warns
+
+
+def test_submit_later_stage_in_queue_does_not_warn_of_no_gang_scheduler(
+    api: FakeCluster, send: Submitter
+) -> None:
+    put_queue(api)
+    script = f"{PIPELINE}num_nodes: 2\n"
+    noted = send(script, backend="indexed", queue="gold").noted
+    assert not any("no gang scheduler" in note for note in noted)

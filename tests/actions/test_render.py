@@ -60,3 +60,14 @@ def test_render_as_submitted_takes_flags_of_render(run: Run, tmp_path: Path) -> 
     assert "hunter2" in out or "aHVudGVyMg==" in out
     assert run("render", "task.yaml", "--as-submitted", "--output-dir", "manifests")[0] == 0
     assert len(list((tmp_path / "manifests").iterdir())) == 3
+
+
+def test_render_without_runtime_names_omitted_config_map(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "setup.yaml").write_text("name: train\nsetup: 'true'\nrun: 'true'\n")
+    complete = run("render", "setup.yaml", "--id", ID)[1]
+    code, out, err = run("render", "setup.yaml", "--id", ID, "--no-runtime")
+    (name,) = {item["metadata"]["name"] for item in yaml.safe_load_all(complete)} - {
+        item["metadata"]["name"] for item in yaml.safe_load_all(out)
+    }
+    assert (code, name.startswith("kubectl-sky-runtime-")) == (0, True)
+    assert f"omitted ConfigMap/{name}: " in err

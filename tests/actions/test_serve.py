@@ -31,7 +31,8 @@ LABELS = {"kubectl-sky/service": "web", "username": "alice"}
 
 def make_item(kind: Kind, labels: Json) -> Json:
     metadata = {"name": "web", "namespace": "default", "labels": labels}
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
+    spec = {"template": {"metadata": {"labels": labels}, "spec": {}}}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
 
 
 @pytest.fixture

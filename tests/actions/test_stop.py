@@ -1,5 +1,7 @@
 """Stop and clean on a cluster in memory: objects that change between list and delete."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from kubectl_sky import kinds, names
@@ -7,7 +9,7 @@ from kubectl_sky.actions import find, stop
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.errors import Forbidden
 from kubectl_sky.observe.status import TaskStatus
-from tests.actions.conftest import Submitter
+from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 
@@ -27,6 +29,21 @@ def test_stop_deletes_jobs_and_dependents_follow(api: FakeCluster, send: Submitt
     api.requests.clear()
     stop.stop(api.session(), [existing])
     assert sorted(api.writes) == [f"delete jobs {name}" for name in JOBS]
+    assert api.names() == []
+
+
+def test_stop_killed_between_two_nodes_finishes_the_next_time(
+    api: FakeCluster, send: Submitter
+) -> None:
+    def killed() -> None:
+        raise KeyboardInterrupt
+
+    send(TWO)
+    api.before(f"delete jobs {JOBS[1]}", killed)
+    with pytest.raises(KeyboardInterrupt):
+        stop.stop(api.session(), [task(api)])
+    assert [name for name in api.names() if name.startswith("jobs")] == [f"jobs {JOBS[1]}"]
+    stop.stop(api.session(), [task(api)])
     assert api.names() == []
 
 
@@ -129,6 +146,34 @@ def test_clean_orphan_adopted_meanwhile_is_kept(api: FakeCluster, send: Submitte
     stop.delete_orphans(api.session(), orphans)
     assert f"services train-{ID}" in api.names()
     assert f"configmaps train-{ID}" not in api.names()
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(-1, 0), (0, 0), (-3600, -3600)])
+def test_clock_of_server_within_resolution_of_date_is_ours(
+    api: FakeCluster, seconds: int, expected: int
+) -> None:
+    api.ahead = timedelta(seconds=seconds)
+    session = api.session()
+    find.list_tasks(session, Scope("default", None))
+    ahead = session.now() - datetime.now(UTC)
+    assert abs(ahead - timedelta(seconds=expected)) < timedelta(seconds=1.5)
+
+
+@pytest.mark.parametrize("clock", [-1.5, 0, 1.5])
+def test_clean_wrong_client_clock_keeps_objects_of_running_submit(
+    api: FakeCluster, send: Submitter, run: Run, clock: float
+) -> None:
+    api.ahead = timedelta(hours=clock)
+    send(TWO)
+    for kind in (kinds.CONFIG_MAP, kinds.SERVICE):
+        item = api.get(kind, f"train-{ID}")
+        del item["metadata"]["ownerReferences"]
+        api.put(item)
+    for name in JOBS:
+        api.remove(kinds.JOB, name)
+    code, _, told = run("clean", "--yes")
+    assert (code, "younger than 10 minutes kept" in told) == (0, True), told
+    assert {f"configmaps train-{ID}", f"services train-{ID}"} <= set(api.names())
 
 
 @pytest.mark.parametrize(

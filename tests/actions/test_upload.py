@@ -8,11 +8,13 @@ from threading import Event
 import pytest
 
 from kubectl_sky import kinds
+from kubectl_sky.actions import uploader
 from kubectl_sky.cluster.exec import Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
     ClusterError,
     Forbidden,
+    ForeignPod,
     Interrupted,
     NotFound,
     TaskFailed,
@@ -85,6 +87,34 @@ def test_upload_detached_submit_waits_for_all_nodes(
     channel.outcomes = [lambda: api.start(jobs[0])]
     send(task + "num_nodes: 2\n")
     assert channel.pods == [f"{jobs[1]}-0", f"{jobs[0]}-0"]
+
+
+def test_upload_waiting_for_other_nodes_sends_heartbeats(
+    api: FakeCluster,
+    send: Submitter,
+    channel: Channel,
+    task: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    jobs = [f"{JOB}-node-0", f"{JOB}-node-1"]
+    monkeypatch.setattr(uploader, "_MAX_PARALLEL", 1)
+    monkeypatch.setattr(uploader, "_HEARTBEAT_INTERVAL", 0)
+    send.ui.then = lambda: [api.start(job) for job in jobs]
+    heartbeat = Event()
+
+    def upload(session: Session, program: Program, blocks: Iterator[bytes], _: Event) -> Outcome:
+        if program.command[1] == "-c":
+            assert "$KUBECTL_SKY_FILES/client" in program.command[2]
+            heartbeats.append(program.pod)
+            heartbeat.set()
+        elif not heartbeats:
+            assert heartbeat.wait(10), "no heartbeat to the other node"
+        return Outcome()
+
+    heartbeats: list[str] = []
+    monkeypatch.setattr("kubectl_sky.sync.delivery.send", upload)
+    send(task + "num_nodes: 2\n")
+    assert f"{jobs[1]}-0" in heartbeats
 
 
 def test_upload_to_restarted_pod_is_repeated(
@@ -342,3 +372,51 @@ def test_upload_failed_and_not_deleted_names_both_reasons(
         send(task)
     assert caught.value.what.startswith("may not create pods/exec; ")
     assert f"task {ID} could not be deleted (forbidden: " in caught.value.what
+
+
+def test_upload_to_pod_of_another_program_is_refused(
+    api: FakeCluster, send: Submitter, channel: Channel, task: str
+) -> None:
+    """A pod of another user that names the Job as its controller."""
+
+    def replace() -> None:
+        pod = api.get(kinds.POD, api.start(JOB))
+        pod["spec"]["containers"][0]["image"] = "evil"
+        api.put(pod)
+
+    send.ui.then = replace
+    with pytest.raises(ForeignPod, match=r"spec.containers\[0\].image is not as in the template"):
+        send(task)
+    assert channel.pods == []
+
+
+@pytest.fixture
+def injected(api: FakeCluster, send: Submitter) -> None:
+    """Let a webhook add a sidecar to all pods."""
+
+    def start() -> None:
+        pod = api.get(kinds.POD, api.start(JOB))
+        api.sidecars = [{"name": "istio-proxy", "image": "istio"}]
+        api.inject(pod["metadata"], pod["spec"])
+        api.put(pod)
+
+    send.ui.then = start
+
+
+@pytest.mark.usefixtures("injected")
+def test_upload_to_pod_that_a_webhook_changed_is_sent(
+    send: Submitter, channel: Channel, task: str
+) -> None:
+    send(task)
+    assert channel.pods == [f"{JOB}-0"]
+
+
+@pytest.mark.usefixtures("injected")
+def test_upload_to_changed_pod_without_dry_run_names_refusal(
+    api: FakeCluster, send: Submitter, channel: Channel, task: str
+) -> None:
+    api.before("create pods", lambda: 403, nth=2)
+    with pytest.raises(ForeignPod, match="a dry run of a pod was refused: ") as caught:
+        send(task)
+    assert "another user" not in caught.value.hint
+    assert channel.pods == []

@@ -16,7 +16,7 @@ from kubectl_sky.users import named
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
-from tests.test_documents import check
+from tests.test_models import check
 
 TASK = "name: train\nrun: echo hello\n"
 OTHER = "qwrt2345"

@@ -16,6 +16,8 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Forbidden, UserError
 from kubectl_sky.observe import rights
 from kubectl_sky.plan.account import GROUP, SERVICE_ACCOUNT, USER, QuotaFlags
+from kubectl_sky.workloads import registry
+from tests.actions.conftest import Run
 from tests.builders import ID, make_job
 from tests.fake_cluster import FakeCluster
 
@@ -80,6 +82,8 @@ def test_add_creates_namespace_first_and_binding_last(
         "requests.memory": "16Gi",
         "requests.nvidia.com/gpu": "2",
         "pods": "4",
+        "services.loadbalancers": "0",
+        "services.nodeports": "0",
     }
     (limit,) = api.get(kinds.LIMIT_RANGE, NAME)["spec"]["limits"]
     assert limit == {"type": "Container", "defaultRequest": {"cpu": "500m", "memory": "512Mi"}}
@@ -125,6 +129,8 @@ def test_add_again_updates_only_given_limits(api: FakeCluster, add: Callable[...
         "requests.cpu": "200m",
         "requests.memory": "16Gi",
         "pods": "4",
+        "services.loadbalancers": "0",
+        "services.nodeports": "0",
     }
     (limit,) = api.get(kinds.LIMIT_RANGE, NAME)["spec"]["limits"]
     assert limit["defaultRequest"]["cpu"] == "200m"
@@ -156,11 +162,27 @@ def test_default_requests_are_those_of_the_limits_that_are_left(
     assert limit["defaultRequest"] == {"cpu": "500m"}
 
 
-def test_add_without_limits_deletes_quota_and_limit_range(
+NO_LIMITS = QuotaFlags(cpus="none", memory="none", gpus="none", tasks="none")
+
+
+def test_add_without_limits_allows_no_ports_of_cluster_nodes_in_own_namespace(
     api: FakeCluster, add: Callable[..., Added]
 ) -> None:
+    add(NO_LIMITS)
+    quota = api.get(kinds.RESOURCE_QUOTA, NAME)
+    assert quota["spec"]["hard"] == {"services.loadbalancers": "0", "services.nodeports": "0"}
+    api.put(quota | {"spec": {"hard": {"services.loadbalancers": "2"}}})
     add()
-    added = add(QuotaFlags(cpus="none", memory="none", gpus="none", tasks="none"))
+    hard = api.get(kinds.RESOURCE_QUOTA, NAME)["spec"]["hard"]
+    assert (hard["services.loadbalancers"], hard["services.nodeports"]) == ("2", "0")
+
+
+def test_add_without_limits_deletes_quota_and_limit_range_of_other_namespace(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
+    put(api, kinds.NAMESPACE, NAMESPACE)
+    add(namespace=NAMESPACE)
+    added = add(NO_LIMITS, namespace=NAMESPACE)
     assert (done(added)["resourcequota"], done(added)["limitrange"]) == ("deleted", "deleted")
     assert f"resourcequotas {NAME}" not in api.names()
     assert f"rolebindings {NAME}" in api.names()
@@ -236,6 +258,25 @@ def test_namespace_of_kubernetes_is_refused(api: FakeCluster, add: Callable[...,
     assert api.writes == []
 
 
+@pytest.mark.parametrize("program", ["kubectl-sky-api", "kubectl-sky-controller-ray"])
+def test_namespace_of_our_program_is_refused(
+    api: FakeCluster, add: Callable[..., Added], program: str
+) -> None:
+    put(api, kinds.NAMESPACE, NAMESPACE)
+    put(api, kinds.SERVICE_ACCOUNT, program)
+    with pytest.raises(UserError, match=f'namespace "{NAMESPACE}" is that of {program}'):
+        add(namespace=NAMESPACE)
+    assert api.writes == []
+
+
+def test_namespace_kubectl_sky_is_refused_before_anything_is_installed(
+    api: FakeCluster, add: Callable[..., Added]
+) -> None:
+    with pytest.raises(UserError, match="is that of the controllers"):
+        add(namespace="kubectl-sky")
+    assert api.writes == []
+
+
 def test_add_second_quota_in_namespace_is_refused(
     api: FakeCluster, add: Callable[..., Added]
 ) -> None:
@@ -295,12 +336,15 @@ def test_add_cluster_queue_without_kueue_is_refused(
 def test_list_and_show_have_used_and_limit(api: FakeCluster, add: Callable[..., Added]) -> None:
     add()
     quota = api.get(kinds.RESOURCE_QUOTA, NAME)
-    api.put(quota | {"status": {"used": {"requests.cpu": "1500m", "pods": "2"}}})
+    used = {"requests.cpu": "1500m", "pods": "2", "requests.memory": "214748364800m"}
+    api.put(quota | {"status": {"used": used}})
     (status,) = actions.list_accounts(api.session(), None)
     assert (status.user, status.cpus, status.tasks) == ("alice@example.com", "1500m/8", "2/4")
-    assert (status.gpus, status.memory) == ("0/2", "0/16Gi")
+    assert (status.gpus, status.memory) == ("0/2", "204.8Mi/16Gi")
     shown = actions.get_account(api.session(), "alice@example.com", None)
     assert shown.as_json() == status.as_json()
+    memory = next(item for item in shown.quotas if item.resource == "requests.memory")
+    assert memory.readable == ("204.8Mi", "16Gi")
     nameless = actions.get_account(api.session(), None, None)
     assert (nameless.user, nameless.quotas) == ("", shown.quotas)
     with pytest.raises(UserError, match='user "bob" not found'):
@@ -418,8 +462,9 @@ def test_add_manifests_without_limits_omit_deleted_objects(
         "Namespace",
         "Role",
         "RoleBinding",
+        "ResourceQuota",
     ]
-    assert f"resourcequota/{NAME} deleted" in CliRunner().invoke(sky, arguments).stdout
+    assert f"limitrange/{NAME} deleted" in CliRunner().invoke(sky, arguments).stdout
 
 
 @pytest.mark.parametrize(
@@ -457,3 +502,25 @@ def test_remove_of_kind_names_its_running_tasks(
     api.put(job)
     (task,) = actions.removal(api.session(), "trainer", None).running
     assert task.id == ID
+
+
+def test_policy_covers_every_kind_of_task(api: FakeCluster, run: Run) -> None:
+    code, out, _ = run("users", "policy")
+    policy, binding = yaml.safe_load_all(out)
+    assert code == 0
+    rules = policy["spec"]["matchConstraints"]["resourceRules"]
+    covered = {(*rule["apiGroups"], plural) for rule in rules for plural in rule["resources"]}
+    assert covered == {(kind.group, kind.plural) for kind in (*registry.KINDS, kinds.PVC)}
+    assert binding["spec"]["policyName"] == policy["metadata"]["name"]
+
+
+@pytest.mark.parametrize("told", ["not enforced", "enforced", "unknown"])
+def test_doctor_tells_whether_policy_is_enforced(api: FakeCluster, run: Run, told: str) -> None:
+    kind = kinds.ADMISSION_POLICY_BINDING
+    api.kinds.add(kind)
+    if told == "enforced":
+        put(api, kind, "kubectl-sky-owners")
+    elif told == "unknown":
+        api.forbidden.add(f"get {kind.plural}")
+    _, out, _ = run("doctor")
+    assert f"Owners:     {told}: " in out

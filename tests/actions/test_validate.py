@@ -50,7 +50,7 @@ def drafted(tmp_path: Path, strict: bool = False) -> tuple[Problem, ...]:
     return load(Source(path, Overrides(), environ, io.BytesIO(), strict), UI()).warnings
 
 
-def unpack_paths(problems: list[Problem]) -> list[tuple[int, str]]:
+def positions(problems: list[Problem]) -> list[tuple[int, str]]:
     return [(problem.line, problem.path) for problem in problems]
 
 
@@ -64,7 +64,7 @@ REFUSED = [
 
 def test_validate_refuses_fields_refused_by_submit(tmp_path: Path) -> None:
     problems = checked(tmp_path, WRONG)
-    assert unpack_paths(problems) == REFUSED
+    assert positions(problems) == REFUSED
     assert {problem.severity for problem in problems} == {"error"}
     assert [problem.message for problem in problems] == [
         '"tpu-v2-8": GKE has no TPU of this name for pods',
@@ -74,7 +74,7 @@ def test_validate_refuses_fields_refused_by_submit(tmp_path: Path) -> None:
     ]
     with pytest.raises(InvalidFiles) as caught:
         drafted(tmp_path)
-    assert unpack_paths(list(caught.value.problems)) == REFUSED
+    assert positions(list(caught.value.problems)) == REFUSED
     assert {problem.severity for problem in caught.value.problems} == {"error"}
 
 
@@ -86,7 +86,7 @@ def test_validate_bucket_with_settings_has_no_warning(tmp_path: Path) -> None:
 
 def test_validate_file_with_errors_has_no_settings_warning(tmp_path: Path) -> None:
     problems = checked(tmp_path, f"{WRONG}rnu: x\n")
-    assert unpack_paths(problems) == [(7, "rnu")]
+    assert positions(problems) == [(7, "rnu")]
 
 
 def test_validate_missing_programs_are_warning_or_error_if_strict(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from kubectl_sky import Task
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.api.task import Changes, TaskFields
 from kubectl_sky.errors import InvalidFiles, UserError
-from tests.test_documents import check
+from tests.test_models import check
 
 ROOT = Path(__file__).parents[2]
 ID = "bcdf2345"

@@ -40,7 +40,7 @@ def make(pod: Pod, tool: str, script: str) -> None:
 
 def refused(pod: Pod) -> bool:
     """Return whether a pod refuses the archive in the volume, and leaves no copy."""
-    done = pod.unpack(b"", "shelf")
+    done = pod.unpack(b"", "code-cache")
     assert not (pod.room / "copy-000").exists()
     return done.returncode == 75 and not (pod.place / "x y").exists()
 
@@ -49,14 +49,19 @@ def test_code_volume_archive_changed_after_check_is_not_unpacked(tmp_path: Path)
     """The attacker acts right after the check."""
     first, second = pods(tmp_path, *TOOLS[0])
     assert first.unpack(packed()).returncode == 0
-    archive = tmp_path / "shelf" / KEPT / ARCHIVE
+    archive = tmp_path / "code-cache" / KEPT / ARCHIVE
     evil = foreign()
     (tmp_path / "evil").write_bytes(evil)
     make(second, "touch", f"/bin/cp {tmp_path}/evil {archive}")
-    assert second.unpack(b"", "shelf").returncode == 0
+    assert second.unpack(b"", "code-cache").returncode == 0
     assert archive.read_bytes() == evil, "the archive was not changed"
     assert (second.place / "x y").read_text() == "hello"
-    assert sorted(names(second.room)) == ["arrived-000", "errors-000", "shelf", "wanted-000"]
+    assert sorted(names(second.room)) == [
+        "code-cache",
+        "errors-000",
+        "requested-000",
+        "unpacked-000",
+    ]
 
 
 @both
@@ -65,7 +70,7 @@ def test_code_volume_archive_that_is_no_regular_file_is_refused(
     tmp_path: Path, tools: tuple[str, ...], kind: str
 ) -> None:
     pod, _ = pods(tmp_path, *tools)
-    archive = tmp_path / "shelf" / KEPT / ARCHIVE
+    archive = tmp_path / "code-cache" / KEPT / ARCHIVE
     archive.parent.mkdir()
     if kind == "link":  # even to the right file
         (tmp_path / "elsewhere").write_bytes(packed())
@@ -96,7 +101,7 @@ def test_code_volume_linked_folder_is_neither_read_nor_written(
     (private / ARCHIVE).write_bytes(packed())
     (private / "old").touch()
     os.utime(private / "old", (0, 0))
-    (tmp_path / "shelf" / KEPT).symlink_to(private)
+    (tmp_path / "code-cache" / KEPT).symlink_to(private)
     assert refused(pod)
     done = pod.unpack(packed())
     assert (done.returncode, done.stdout, done.stderr) == (0, b"send\n", b"")
@@ -110,7 +115,7 @@ def test_code_volume_folder_replaced_by_link_is_not_followed(
     tmp_path: Path, tools: tuple[str, ...]
 ) -> None:
     pod, _ = pods(tmp_path, *tools)
-    folder, private = tmp_path / "shelf" / KEPT, tmp_path / "private"
+    folder, private = tmp_path / "code-cache" / KEPT, tmp_path / "private"
     folder.mkdir()
     private.mkdir()
     (private / "old").touch()
@@ -129,7 +134,7 @@ def test_code_volume_existing_link_is_not_written_through(
 ) -> None:
     """Names of partial files can be guessed."""
     pod, _ = pods(tmp_path, *tools)
-    folder, target = tmp_path / "shelf" / KEPT, tmp_path / "authorized_keys"
+    folder, target = tmp_path / "code-cache" / KEPT, tmp_path / "authorized_keys"
     folder.mkdir()
     if not dangling:
         target.write_text("mine")
@@ -145,7 +150,7 @@ def test_code_volume_existing_link_is_not_written_through(
 @both
 def test_code_volume_linked_archive_is_replaced(tmp_path: Path, tools: tuple[str, ...]) -> None:
     pod, _ = pods(tmp_path, *tools)
-    folder, target = tmp_path / "shelf" / KEPT, tmp_path / "target"
+    folder, target = tmp_path / "code-cache" / KEPT, tmp_path / "target"
     folder.mkdir()
     target.write_text("mine")
     (folder / ARCHIVE).symlink_to(target)

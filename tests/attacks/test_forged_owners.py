@@ -1,13 +1,22 @@
 """A neighbour whose objects name the user's Job as their controller or owner."""
 
+import os
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.attacks.test_identity import POD, create
-from tests.e2e.conftest import Command
+from tests.attacks.test_identity import (
+    POD,
+    create,
+    foreign_job,
+    receiving,
+    until_foreign_run,
+)
+from tests.e2e.conftest import Command, submitted
 from tests.e2e.test_lifecycle import until_running
+from tests.polling import eventually
 
 ID = "ended001"
 TASK = """
@@ -44,6 +53,89 @@ def test_status_pod_with_forged_controller_is_ignored(
     logs = sky("logs", ID).stdout
     assert "from the real node" in logs
     assert "foreign" not in logs + sky("doctor", ID).stdout
+
+
+PENDING = """
+name: mine
+resources: {image_id: 'busybox:1.36'}
+workdir: code
+config: {kubernetes: {pod_config: {spec: {nodeSelector: {no-such: node}}}}}
+run: ls; sleep 300
+"""
+
+
+def replace_pending_pod(kubectl: Command, job: str) -> None:
+    """Create a pod in place of the one that the Job created and that cannot start."""
+    eventually(lambda: kubectl.json("get", "pods", "-l", f"job-name={job}")["items"], 60)
+    (pod,) = kubectl.json("get", "pods", "-l", f"job-name={job}")["items"]
+    script = "--from-literal=unpack.sh=echo send; cat > /kubectl-sky/stolen"
+    assert kubectl("create", "configmap", "evil-scripts", script).returncode == 0
+    metadata: dict[str, Any] = {"name": "evil"}
+    metadata["finalizers"] = ["batch.kubernetes.io/job-tracking"]
+    metadata |= {key: pod["metadata"].get(key, {}) for key in ("labels", "annotations")}
+    metadata["ownerReferences"] = [owner(kubectl, job, controller=True)]
+    (node,) = kubectl.json("get", "nodes")["items"]
+    spec = {**receiving(), "nodeName": node["metadata"]["name"]}  # so the Job prefers this pod
+    create(kubectl, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    until_foreign_run(kubectl, 1)
+
+
+def test_upload_exec_cp_to_pod_in_place_of_pending_one_are_refused(
+    sky: Command, kubectl: Command, tmp_path: Path
+) -> None:
+    """The Job counts the foreign pod as its own, and deletes the pending one."""
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "data").write_bytes(os.urandom(6_000_000))
+    task = sky.write("task.yaml", PENDING)
+    running = sky.start("submit", task, "--id", ID)
+    eventually(lambda: kubectl("get", "job", f"mine-{ID}").returncode == 0, 60)
+    running.kill()  # it would delete the task when it refuses the upload
+    replace_pending_pod(kubectl, f"mine-{ID}")
+    eventually(lambda: sky.json("status", ID)["metadata"]["running_nodes"] == 1, 60)
+    for words in (
+        ("exec", ID, "-i", "--", "sh", "-c", "cat > /tmp/in"),
+        ("cp", task, f"{ID}:/tmp/in"),
+    ):
+        done = sky(*words, stdin="for my node")
+        assert done.returncode == 3, done.stderr
+        assert "pod evil does not run your task: spec." in done.stderr
+    done = sky("submit", task, "--id", ID)
+    assert done.returncode == 3, done.stderr
+    assert "pod evil does not run your task: spec." in done.stderr
+    stolen = kubectl("exec", "evil", "--", "ls", "/kubectl-sky", "/tmp")
+    assert "stolen" not in stolen.stdout
+    assert "in" not in stolen.stdout.split()
+
+
+@pytest.mark.practice_only
+def test_exec_name_or_last_task_of_another_creator_is_not_used(
+    sky: Command, kubectl: Command
+) -> None:
+    done = sky("submit", "-", "--detach", stdin=TASK.replace("exit %s", "sleep 300"))
+    task = submitted(done)
+    until_running(sky, task)
+    time.sleep(1.1)
+    foreign_job(kubectl, "mine-forged01", f"mine-{task}", **{"task-id": "forged01"})
+    until_running(sky, "forged01")
+    reading = ("-i", "--", "sh", "-c", "cat; hostname")
+    done = sky("exec", *reading, stdin="for my node")
+    assert done.returncode == 0, done.stderr
+    assert f"last task: {task}" in done.stderr
+    assert f"mine-{task}" in done.stdout
+    for words in (
+        ("exec", "mine", *reading),
+        ("cp", "task.yaml", "mine:/tmp/in"),
+        ("logs", "mine"),
+    ):
+        done = sky(*words, stdin="for my node")
+        assert done.returncode == 2, done.stderr
+        assert f"forged01, {task} (submitted from this machine)" in done.stderr
+    environment = {**sky.environment, "KUBECTL_SKY_STATE_HOME": "/nonexistent"}
+    elsewhere = Command(sky.program, environment, sky.folder)
+    done = elsewhere("exec", *reading, stdin="for my node")
+    assert done.returncode == 2, done.stderr
+    assert "name a task by its id; the newest is forged01 (mine)" in done.stderr
+    assert f"mine-{task}" in elsewhere("exec", task, *reading, stdin="x").stdout
 
 
 PORTS = """

@@ -58,8 +58,8 @@ def copied(kubectl: Command, kind: str, name: str, **labels: str) -> dict[str, A
     return kept
 
 
-def foreign_job(kubectl: Command, name: str, like: str, **spec: Any) -> None:
-    metadata = copied(kubectl, "job", like)
+def foreign_job(kubectl: Command, name: str, like: str, **labels: str) -> None:
+    metadata = copied(kubectl, "job", like, **labels)
     template = {"metadata": {"labels": metadata["labels"]}, "spec": POD}
     create(
         kubectl,
@@ -67,7 +67,7 @@ def foreign_job(kubectl: Command, name: str, like: str, **spec: Any) -> None:
             "apiVersion": "batch/v1",
             "kind": "Job",
             "metadata": {"name": name, **metadata},
-            "spec": {"backoffLimit": 0, "template": template, **spec},
+            "spec": {"backoffLimit": 0, "template": template},
         },
     )
 

@@ -173,6 +173,27 @@ def test_practice_cluster_folder_of_other_user_is_refused(offline: Command, tmp_
     assert list(planted.iterdir()) == []
 
 
+def test_practice_cluster_in_a_readable_folder_writes_private_files(
+    offline: Command, tmp_path: Path
+) -> None:
+    folder = tmp_path / "practice"
+    folder.mkdir()
+    folder.chmod(0o755)
+    practice = replace(offline, program=(sys.executable, "-m", "kubectl_sky.practice"))
+    before = os.umask(0o022)
+    try:
+        process = practice.start("--dir", str(folder))
+    finally:
+        os.umask(before)
+    with process:
+        assert process.stdout
+        assert process.stdout.readline().startswith("ready ")
+        process.terminate()
+    found = modes(folder)
+    assert len(found) > 4
+    assert {name: mode for name, mode in found.items() if mode & 0o077} == {}
+
+
 @root
 @pytest.mark.parametrize("name", ["kubectl-sky", "kubectl-sky/local"])
 def test_local_state_folder_of_other_user_is_refused(

@@ -34,7 +34,9 @@ def test_diff_error_exits_with_more_than_1(
     monkeypatch.setenv("KUBECTL_SKY_CONFIG_HOME", str(tmp_path))
     monkeypatch.setattr(diff, "diff", fail)
     assert main(["diff", "task.yaml"]) == code
-    assert "Traceback" not in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert "Traceback" not in printed
+    assert not printed.startswith("\n"), "stderr is no terminal"
 
 
 def test_diff_catches_no_bug(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -48,6 +50,19 @@ def test_diff_catches_no_bug(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     with pytest.raises(ValueError, match="a bug"):
         sky.main(["diff", "task.yaml"], standalone_mode=False)
     assert vars(bug) == {}, "it is not marked with an exit code"
+
+
+def test_diff_bug_with_debug_prints_traceback_and_exits_with_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def fail(*given: object) -> None:
+        raise ValueError("a bug")
+
+    monkeypatch.setenv("KUBECTL_SKY_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("KUBECTL_SKY_DEBUG", "1")
+    monkeypatch.setattr(diff, "diff", fail)
+    assert main(["diff", "task.yaml"]) == 2
+    assert capsys.readouterr().err.endswith("ValueError: a bug\n")
 
 
 def test_bug_of_another_command_after_diff_exits_with_1(

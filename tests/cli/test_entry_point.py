@@ -65,10 +65,8 @@ def test_main_invalid_arguments_exit_with_code_and_message(
 def test_render_problems_are_listed_with_positions() -> None:
     done = sky("render", "-", stdin="name: x\nresources:\n  acelerators: 1\n  cpus: abc\nrunn: 1\n")
     assert done.returncode == 2
-    unpack_paths = [
-        line.split(": ")[0] for line in done.stderr.splitlines() if "warning" not in line
-    ]
-    assert unpack_paths == ["<stdin>:3:3", "<stdin>:4:9", "<stdin>:5:1"]
+    positions = [line.split(": ")[0] for line in done.stderr.splitlines() if "warning" not in line]
+    assert positions == ["<stdin>:3:3", "<stdin>:4:9", "<stdin>:5:1"]
 
 
 def test_validate_json_lists_problems() -> None:

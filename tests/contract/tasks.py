@@ -62,7 +62,7 @@ mounts = st.one_of(
     ),
     some(labels=labels).map(lambda more: more | {"size": "1Gi"}),
 )
-unpack_paths = small.map("/mnt/{}".format) | small.map("~/{}".format)
+mount_paths = small.map("/mnt/{}".format) | small.map("~/{}".format)
 containers = some(
     env=st.lists(
         st.fixed_dictionaries({"name": variables, "value": words}),
@@ -102,7 +102,7 @@ tasks: st.SearchStrategy[Json] = st.builds(
         setup=words.filter(str.strip),
         envs=st.dictionaries(variables, words, max_size=4),
         secrets=st.dictionaries(variables.map("S".__add__), words, max_size=3),
-        volumes=st.dictionaries(unpack_paths, mounts, max_size=3),
+        volumes=st.dictionaries(mount_paths, mounts, max_size=3),
         resources=resources
         | st.builds(lambda one, more: one | {"any_of": more}, some(memory=memories), candidates)
         | st.builds(lambda one, more: one | {"ordered": more}, some(memory=memories), candidates),

@@ -158,6 +158,7 @@ def test_apply_all_lost_response_counts_as_created(
 
         server = session.server
         namespace = session.namespace
+        now = staticmethod(session.now)
         lost = False
 
         def send(self, *args: object, **more: object) -> object:

@@ -1,13 +1,19 @@
-"""Partial decoding of lists gives the same values as full decoding."""
+"""Trimmed decoding gives the same values as full decoding, and both check the type."""
 
 import json
+from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.cluster.encoding import decode
+from kubectl_sky import kinds
+from kubectl_sky.cluster import shapes
+from kubectl_sky.cluster.encoding import Trimmed, decode
+
+Json = dict[str, Any]
 
 VALUES = st.recursive(
     st.none()
@@ -29,36 +35,108 @@ class Shape(TypedDict, total=False):
     inner: Inner
 
 
+LIST = shapes.list_of(Shape)
+
+
 def answer(items: object) -> bytes:
     return json.dumps({"kind": "List", "metadata": {"continue": "x"}, "items": items}).encode()
 
 
 @given(kept=VALUES, other=VALUES, name=st.text().filter(lambda name: name not in ("kept", "inner")))
-def test_decode_with_shape_reads_only_its_fields(kept: object, other: object, name: str) -> None:
+def test_decode_trimmed_reads_only_fields_of_type(kept: object, other: object, name: str) -> None:
     item = {name: other, "inner": {name: other, "kept": kept}, "kept": kept, "more": other}
-    whole = decode(answer([item, {}]), Shape)
-    assert whole["items"] == [{"inner": {"kept": kept}, "kept": kept}, {}]
-    assert whole["metadata"] == {"continue": "x"}
+    trimmed = decode(answer([item, {}]), Trimmed(LIST))
+    assert trimmed["items"] == [{"inner": {"kept": kept}, "kept": kept}, {}]
+    assert trimmed["metadata"] == {"continue": "x"}
+    assert decode(answer([item, {}]), LIST)["items"] == [item, {}]
 
 
 @given(VALUES)
-def test_decode_without_shape_reads_all_fields(value: object) -> None:
+def test_decode_without_type_reads_all_fields(value: object) -> None:
     assert decode(answer([value]))["items"] == [value]
 
 
-@pytest.mark.parametrize("shape", [None, Shape])
-def test_decode_null_items_are_kept(shape: type | None) -> None:
+@pytest.mark.parametrize("shape", [dict, LIST, Trimmed(LIST)])
+def test_decode_null_items_are_kept(shape: type | Trimmed) -> None:
     assert decode(answer(None), shape)["items"] is None
 
 
 @given(st.binary(min_size=1) | st.integers(1, 60).map(lambda size: answer([{"a": "é"}])[:size]))
 def test_decode_invalid_list_raises_value_error(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
-        decode(data, Shape)
+        decode(data, LIST)
 
 
 def test_decode_deeply_nested_json_raises_value_error() -> None:
     with pytest.raises(ValueError, match=r"."):
         decode(b'{"metadata": ' + b"[" * 200_000)
     with pytest.raises(ValueError, match=r"."):
-        decode(b'{"metadata": {}, "items": [{"kept": ' + b"[" * 200_000, Shape)
+        decode(b'{"metadata": {}, "items": [{"kept": ' + b"[" * 200_000, LIST)
+
+
+def test_recorded_objects_have_types_of_their_kinds() -> None:
+    """Objects of real clusters, which the types must not reject."""
+    known = {kind.kind: kind for kind in vars(kinds).values() if isinstance(kind, kinds.Kind)}
+    checked = set()
+    for file in (Path(__file__).parents[1] / "observe" / "snapshots").glob("*.json"):
+        for kind, items in json.loads(file.read_text())["objects"].items():
+            for item in items:
+                assert decode(json.dumps(item).encode(), shapes.of(known[kind])) == item
+                checked.add(kind)
+    assert {"Job", "Pod", "Event", "Node"} < checked
+
+
+METADATA = {"name": "a", "uid": "b", "creationTimestamp": "2026-01-01T00:00:00Z"}
+CRDS = Path(__file__).parents[3] / "shared" / "crds"
+DEFINED = {
+    kind: path
+    for kind in vars(kinds).values()
+    if isinstance(kind, kinds.Kind) and (path := CRDS / f"{kind.group}_{kind.plural}.yaml").exists()
+}
+
+
+def sample(schema: Json, *, whole: bool) -> Any:
+    """Return a valid value: with all fields, or with lists and the required ones only."""
+    kind = "integer" if "x-kubernetes-int-or-string" in schema else schema.get("type", "object")
+    if kind == "array":
+        return [sample(schema["items"], whole=whole)]
+    if kind == "object":
+        fields = {
+            name: sample(field, whole=whole)
+            for name, field in schema.get("properties", {}).items()
+            if whole or name in schema.get("required", ()) or field.get("type") == "array"
+        }
+        more = schema.get("additionalProperties")
+        return fields | ({"a": sample(more, whole=whole)} if whole and more else {})
+    texts = {"date-time": "2026-01-01T00:00:00Z"}
+    text = texts.get(schema.get("format", ""), schema.get("enum", "x")[0])
+    return {"string": text, "integer": 1, "number": 1.5, "boolean": True}[kind]
+
+
+@pytest.mark.parametrize("kind", DEFINED, ids=lambda kind: kind.resource)
+def test_shapes_accept_what_definitions_of_kinds_allow(kind: kinds.Kind) -> None:
+    definition = yaml.load(DEFINED[kind].read_text(), yaml.CSafeLoader)
+    for version in definition["spec"]["versions"]:
+        fields = version["schema"]["openAPIV3Schema"]["properties"]
+        for whole in (True, False):
+            item = {
+                name: sample(fields[name], whole=whole)
+                for name in fields.keys() & {"spec", "status"}
+            }
+            decode(json.dumps({"metadata": METADATA} | item).encode(), shapes.of(kind))
+
+
+@pytest.mark.parametrize(
+    ("shape", "value"),
+    [
+        (shapes.of(kinds.LIMIT_RANGE), {"metadata": METADATA, "spec": {"limits": None}}),
+        (shapes.of(kinds.POD_METRICS), {"metadata": {"name": "a"}, "containers": None}),
+        (
+            shapes.of(kinds.POD_METRICS),
+            {"metadata": {"name": "a"}, "containers": [{"name": "x", "usage": None}]},
+        ),
+        (shapes.API_RESOURCES, {"resources": None}),
+    ],
+)
+def test_shapes_accept_null_for_lists_that_servers_always_write(shape: type, value: Json) -> None:
+    assert decode(json.dumps(value).encode(), shape) == value

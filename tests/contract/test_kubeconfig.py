@@ -15,7 +15,7 @@ from kubectl_sky import kinds
 from kubectl_sky.cluster import kubeconfig, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Connection, Session
-from kubectl_sky.errors import ClusterError, Unreachable
+from kubectl_sky.errors import ClusterError, Unreachable, UserError
 from tests.contract.certificates import Authority, StrictServer
 from tests.contract.configs import Json, make_config
 
@@ -354,6 +354,23 @@ def test_server_without_scheme_is_refused(tmp_path: Path, server: str) -> None:
     assert "is not a server address; use https" in message(Connection(kubeconfig=str(path)))
 
 
+@pytest.mark.parametrize("flag", ["server", "server_url"])
+@pytest.mark.parametrize(
+    "address", ["BAD", "localhost:1", "https://", "http://a b", "https://x:99999", "https://[::1"]
+)
+def test_invalid_address_of_a_flag_is_an_error_of_the_user(flag: str, address: str) -> None:
+    with pytest.raises(UserError) as error:
+        Session.connect(Connection(**{flag: address}))  # type: ignore[arg-type]
+    assert error.value.what == f'"{address}" is not a server address'
+
+
+@pytest.mark.parametrize("flag", ["server", "server_url"])
+def test_invalid_address_of_a_flag_with_password_is_not_quoted(flag: str) -> None:
+    with pytest.raises(UserError) as error:
+        Session.connect(Connection(**{flag: "https://me:s3cret@here:99999"}))  # type: ignore[arg-type]
+    assert "s3cret" not in str(error.value)
+
+
 def test_server_with_password_is_refused_without_showing_it(tmp_path: Path) -> None:
     cluster = {"server": "https://me:s3cret@here.invalid"}
     path = make_config(tmp_path / "config", cluster=cluster)
@@ -399,11 +416,11 @@ def answer_of_plugin(status: Json) -> Json:
     }
 
 
-def test_credential_plugin_expiring_token_is_renewed_before_request(
+def test_credential_plugin_expired_by_our_clock_runs_once_until_server_refuses_token(
     authority: Authority, tmp_path: Path
 ) -> None:
-    soon = datetime.now(UTC) + timedelta(seconds=5)
-    status = {"token": "t", "expirationTimestamp": soon.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    past = datetime.now(UTC) - timedelta(hours=1)
+    status = {"token": "t", "expirationTimestamp": past.strftime("%Y-%m-%dT%H:%M:%SZ")}
     runs = tmp_path / "runs"
     body = f"open({str(runs)!r}, 'a').write('x'); print({json.dumps(answer_of_plugin(status))!r})"
     path = make_config(
@@ -412,10 +429,9 @@ def test_credential_plugin_expiring_token_is_renewed_before_request(
         cluster={"server": "https://127.0.0.1:1"},
     )
     session = Session.connect(Connection(kubeconfig=str(path), request_timeout=1))
-    assert runs.read_text() == "x"
     with pytest.raises(Unreachable):
         session.request("GET", "/version")
-    assert runs.read_text() == "xx"
+    assert runs.read_text() == "x"
 
 
 @pytest.mark.parametrize("answer", ["", "3", "[]", "{}", '{"status": 3}', "not json"])

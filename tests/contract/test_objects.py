@@ -68,7 +68,7 @@ def test_collect_expired_page_starts_again(session: Session, namespace: str) -> 
 
         server = session.server
 
-        def send(self, method: str, path: str, *, query: dict[str, str], shape: None) -> Answer:
+        def send(self, method: str, path: str, *, query: dict[str, str], shape: type) -> Answer:
             if "continue" in query:
                 raise Expired("too old")
             return session.send(method, path, query=query, shape=shape)

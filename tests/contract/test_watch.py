@@ -1,5 +1,6 @@
 """Watch without gaps over broken connections, timeouts and expired versions."""
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -190,8 +191,9 @@ def test_watch_error_event_raises_expired(session: Session, namespace: str) -> N
     """The API server sends 410 as an event when the version is older than its cache."""
     query = {"watch": "1", "resourceVersion": "1", "timeoutSeconds": "2"}
     stream = session.stream(objects.path(kinds.CONFIG_MAP, namespace), query)
+    source = watching._KindWatcher(session, kinds.CONFIG_MAP, namespace, {}, Queue())
     with stream:
-        events = list(watching._events(stream))
+        events = list(map(source._decode, watching._lines(stream)))
     # A new cluster still knows version 1; an older cluster answers like this.
     recorded = {
         "kind": "Status",
@@ -203,21 +205,20 @@ def test_watch_error_event_raises_expired(session: Session, namespace: str) -> N
         "code": 410,
     }
     errors = [event["object"] for event in events if event["type"] == "ERROR"] or [recorded]
-    source = watching._KindWatcher(session, kinds.CONFIG_MAP, namespace, {}, Queue())
     with pytest.raises(Expired):
         source._apply({"type": "ERROR", "object": errors[0]})
 
 
 @pytest.mark.practice_only
 @pytest.mark.parametrize("annotations", [5, "k8s.io/initial-events-end", ["x"], None])
-def test_bookmark_invalid_annotations_does_not_end_initial_events(
+def test_bookmark_with_annotations_of_wrong_type_is_error(
     session: Session, namespace: str, annotations: object
 ) -> None:
     source = watching._KindWatcher(session, kinds.CONFIG_MAP, namespace, {}, Queue())
-    source.initial = {}
     metadata = {"resourceVersion": "1", "annotations": annotations}
-    source._apply({"type": "BOOKMARK", "object": {"metadata": metadata}})
-    assert (source.initial, source.version) == ({}, "")
+    event = {"type": "BOOKMARK", "object": {"metadata": metadata}}
+    with pytest.raises(Unreachable, match="annotations"):
+        source._decode(json.dumps(event).encode())
 
 
 def test_watch_unreachable_server_raises_after_timeout(

@@ -128,10 +128,12 @@ def test_controller_rights_are_those_that_it_uses(api: FakeCluster, send: Submit
     assert needed <= used_rights(api) <= needed | refused | {("list", "podgroups")}
 
 
+@pytest.mark.parametrize("clock", [-1.5, 0, 1.5])
 @pytest.mark.parametrize(("hours", "left"), [(1, 1), (-1, 0)])
-def test_sweeper_deletes_finished_task_after_retention(
-    api: FakeCluster, send: Submitter, hours: int, left: int
+def test_sweeper_deletes_finished_task_after_retention_by_clock_of_server(
+    api: FakeCluster, send: Submitter, hours: int, left: int, clock: float
 ) -> None:
+    api.ahead = timedelta(hours=clock)
     send(NODES.replace("num_nodes: 3", "num_nodes: 1"))
     name = f"wide-{ID}"
     api.start(name)

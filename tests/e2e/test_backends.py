@@ -123,7 +123,7 @@ def test_submit_jobs_backend_failed_node_stops_remaining_nodes(
 def test_wait_jobs_backend_failed_node_stops_remaining_nodes(sky: Command) -> None:
     script = "num_nodes: 2\nrun: test $NODE_RANK = 0 || exit 3; sleep 300\n"
     assert sky("submit", "-", "-d", "--id", "failing3", stdin=script).returncode == 0
-    done = sky("wait", "failing3")
+    done = sky("wait", "failing3", "--continue")
     assert done.returncode == 4, done.stderr
     assert done.stdout == "task/failing3 (task-failing3) failed: node-1: exit code 3\n"
     assert done.stderr == (

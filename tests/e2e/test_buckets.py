@@ -132,7 +132,7 @@ def test_submit_bucket_as_non_root_user_is_copied(sky: Command, settings: Path) 
     ("source", "message"),
     [
         ("s3://nothing", "s3://nothing could not be copied: "),
-        ("s3://data/nothing", "s3://data/nothing could not be copied: there is nothing of that"),
+        ("s3://data/nothing", "s3://data/nothing could not be copied: not found"),
     ],
 )
 def test_submit_missing_bucket_or_path_fails_task_with_message(

@@ -43,11 +43,11 @@ def texts(sky: Command, task_id: str, timeout: str = "60s") -> dict[str, str]:
             ("delete", "job", "pair-{id}-node-1"), "JobNotFound", marks=pytest.mark.practice_only
         ),
         pytest.param(
-            ("label", "job", "pair-{id}-node-1", "task-id-"),
+            ("label", "job", "pair-{id}-node-1", "skypilot-task-"),
             "JobNotFound",
             marks=pytest.mark.practice_only,
         ),
-        (("delete", "pod", "-l", "task-id={id},node-idx=1", "--grace-period=1"), "PodDeleted"),
+        (("delete", "pod", "-l", "task-id={id},node-idx=1", "--grace-period=1"), "PodNotFound"),
     ],
     ids=["job deleted", "job without labels", "pod deleted"],
 )
@@ -57,7 +57,7 @@ def test_commands_job_or_pod_deleted_report_same_reason(
     started(sky, "pair0001")
     assert kubectl(*(word.replace("{id}", "pair0001") for word in change)).returncode == 0
     said = texts(sky, "pair0001")
-    doctors = {"JobNotFound": "its Job was deleted", "PodDeleted": "its pod was deleted"}
+    doctors = {"JobNotFound": "its Job was deleted", "PodNotFound": "its pod is gone"}
     for command, text in said.items():
         assert "failed" in text, said
         assert "node-1" in text, said
@@ -74,7 +74,7 @@ def test_commands_job_or_pod_deleted_report_same_reason(
 @pytest.mark.practice_only
 def test_wait_job_deleted_meanwhile_reports_failure(sky: Command, kubectl: Command) -> None:
     started(sky, "pair0002")
-    waiting = sky.start("wait", "pair0002")
+    waiting = sky.start("wait", "pair0002", "--continue")
     time.sleep(2)
     assert kubectl("delete", "job", "pair-pair0002-node-1").returncode == 0
     out, err = waiting.communicate(timeout=60)

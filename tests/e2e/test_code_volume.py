@@ -53,7 +53,7 @@ def test_code_volume_files_are_uploaded_once_and_reused_by_later_task(
     assert sky("wait", "shelf002").returncode == 0
     said = sky("logs", "shelf002").stdout
     assert hashes(said) == [code] * 3
-    assert "waiting for files" not in said, "every node read the volume"
+    assert "waiting for the upload" not in said, "every node read the volume"
     other = os.urandom(6_000_000)
     (tmp_path / "code" / "data").write_bytes(other)
     changed = sky("submit", "-", stdin=TASK.replace("3", "1", 1))
@@ -62,7 +62,7 @@ def test_code_volume_files_are_uploaded_once_and_reused_by_later_task(
     assert hashes(changed.stdout) == [hashlib.sha256(other).hexdigest()]
     claims = kubectl.json("get", "pods", "-l", "task-id=shelf002")["items"]
     mounts = claims[0]["spec"]["containers"][0]["volumeMounts"]
-    assert [one["name"] for one in mounts if one["mountPath"] == "/kubectl-sky/shelf"]
+    assert [one["name"] for one in mounts if one["mountPath"] == "/kubectl-sky/code-cache"]
 
 
 @pytest.mark.practice_only
@@ -70,7 +70,7 @@ def test_code_volume_files_are_uploaded_once_and_reused_by_later_task(
 def test_render_small_workdir_mounts_no_code_volume(sky: Command, tmp_path: Path) -> None:
     settings(tmp_path, "code_volume: code\n")
     (tmp_path / "code" / "data").write_text("small\n")
-    assert "/kubectl-sky/shelf" not in sky("render", "-", stdin=TASK).stdout
+    assert "/kubectl-sky/code-cache" not in sky("render", "-", stdin=TASK).stdout
 
 
 @pytest.mark.practice_only
@@ -89,7 +89,7 @@ def test_submit_unsuitable_code_volume_is_warned_and_files_are_streamed(
     output = sky("submit", "-", "--dry-run=server", stdin=TASK).stderr
     assert '"nowhere" is not used: not found' in output
     shown = sky("render", "-", stdin=TASK).stdout
-    assert "mountPath: /kubectl-sky/shelf" in shown and "claimName: nowhere" in shown
+    assert "mountPath: /kubectl-sky/code-cache" in shown and "claimName: nowhere" in shown
 
 
 @pytest.mark.usefixtures("code")

@@ -71,7 +71,7 @@ def as_controller(
     done = kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(items))
     assert done.returncode == 0, done.stderr
     config = yaml.safe_load(Path(environment["KUBECONFIG"]).read_text())
-    token = kubectl("create", "token", "kubectl-sky-controllers").stdout.strip()
+    token = kubectl("create", "token", f"kubectl-sky-controller-{only}").stdout.strip()
     current = next(c for c in config["contexts"] if c["name"] == config["current-context"])
     current["context"]["user"] = "controller"
     config["users"] = [{"name": "controller", "user": {"token": token}}]
@@ -169,7 +169,7 @@ def test_controller_second_replica_leads_when_first_one_stops(controller: Contro
 
 @pytest.mark.practice_only
 def test_controller_without_rights_names_install(sky: Command, controller: Controller) -> None:
-    controller.kubectl("delete", "rolebinding", "kubectl-sky-controllers")
+    controller.kubectl("delete", "rolebinding", "kubectl-sky-controller-tasks")
     done = controller.command("controllers", "run", "--only", "tasks", "-n", controller.namespace)
     assert done.returncode == 3
     assert "error: cannot hold the Lease" in done.stderr
@@ -181,6 +181,6 @@ def test_controllers_install_is_accepted_by_cluster(
 ) -> None:
     level = "pod-security.kubernetes.io/warn=restricted"
     assert kubectl("label", "namespace", namespace, level).returncode == 0
-    text = sky("controllers", "install", "-n", namespace, "--only", "tasks").stdout
+    text = sky("controllers", "install", "-n", namespace).stdout
     done = kubectl("apply", "--dry-run=server", "-f", "-", stdin=text)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr

@@ -119,7 +119,7 @@ def test_browser_submits_a_task_reads_its_logs_and_stops_it(page: Page, sky: Com
     page.get_by_label("Search in the logs").fill("RANK 2")
     expect(page.locator("mark")).to_have_text("rank 2")
     with page.expect_download() as download:
-        page.get_by_role("link", name="Download").click()
+        page.get_by_role("button", name="Download").click()
     assert "node-2 | rank 2 of 3" in download.value.path().read_text()
 
     page.get_by_role("link", name="ring").click()
@@ -131,6 +131,19 @@ def test_browser_submits_a_task_reads_its_logs_and_stops_it(page: Page, sky: Com
     page.get_by_role("button", name="Stop task").click()
     expect(page.get_by_text("No tasks")).to_be_visible()
     assert sky.json("list")["tasks"] == []
+
+
+def test_session_is_in_no_cookie_and_shared_by_tabs_until_logout(page: Page) -> None:
+    assert page.context.cookies() == []
+    with page.context.expect_page() as popup:
+        page.get_by_role("link", name="Volumes").click(modifiers=["Control"])
+    expect(popup.value.get_by_role("heading", name="Volumes")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("heading", name="Tasks")).to_be_visible()
+    popup.value.close()
+    page.get_by_role("button", name="Log out").click()
+    page.reload()
+    expect(page.get_by_role("heading", name="Log in to kubectl sky")).to_be_visible()
 
 
 def test_task_list_shows_changes_and_filters_without_a_reload(page: Page, sky: Command) -> None:

@@ -162,7 +162,7 @@ def kill(kubectl: Command, task: str) -> None:
     """Force-delete a task's pod during its upload."""
     selectors = ("-l", f"task-id={task}", "--field-selector", "status.phase=Running")
     pod = eventually(lambda: kubectl("get", "pods", *selectors, "-o", "name").stdout.strip())
-    comes = "until [ -e $KUBECTL_SKY_FILES/coming-000 ]; do sleep 0.01; done"
+    comes = "until [ -e $KUBECTL_SKY_FILES/uploading-000 ]; do sleep 0.01; done"
     assert kubectl("exec", pod, "--", "sh", "-c", comes).returncode == 0
     killed = kubectl("delete", pod, "--force", "--grace-period=0", "--wait=false")
     assert killed.returncode == 0, killed.stderr
@@ -185,11 +185,9 @@ run: 'true'
 def test_submit_volume_too_small_for_files_fails_task(sky: Command, image: str) -> None:
     done = sky("submit", "-", "--id", "full0001", "--image", image, stdin=SMALL)
     assert done.returncode == 4
-    assert (
-        "the files for /small/data could not be unpacked: no space is left in /sma" in done.stderr
-    )
+    assert "the files for /small/data could not be unpacked: no space left in /sma" in done.stderr
     status = sky.json("status", "full0001")
-    assert "no space is left in /small/data" in status["metadata"]["nodes"][0]["message"]
+    assert "no space left in /small/data" in status["metadata"]["nodes"][0]["message"]
 
 
 def never_started(sky: Command, folder: Path, task_id: str) -> subprocess.Popen[str]:
@@ -256,3 +254,25 @@ def test_submit_pending_node_during_upload_prints_reason(
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 130
+
+
+@pytest.mark.usefixtures("code")
+def test_node_without_client_waits_for_files_then_fails(sky: Command, kubectl: Command) -> None:
+    task = "workdir: code\nnum_nodes: 2\nenvs: {KUBECTL_SKY_FILES_TIMEOUT: '15'}\nrun: sh main.sh\n"
+    manifests = sky("render", "-", "--id", "waits001", stdin=task)
+    assert kubectl("apply", "-f", "-", stdin=manifests.stdout).returncode == 0
+    said = "waits for files; submit again with --id waits001 if no upload is running"
+
+    def waits() -> bool:
+        return bool(sky.json("status", "waits001")["metadata"]["note"] == f"node-0: {said}")
+
+    assert eventually(waits, 30)
+    (row,) = (line for line in sky("list").stdout.splitlines() if line.startswith("waits001"))
+    assert ("pending" in row, "0/2" in row, said in row) == (True, True, True), row
+    waited = sky("wait", "waits001", "--timeout", "1s")
+    assert said in waited.stderr
+    assert "is pending: waits for files" in sky("doctor", "waits001").stdout
+    assert sky("wait", "waits001", "--timeout", "60s").returncode == 4
+    end = "upload timed out: no client connected (exit code 1)"
+    assert end in sky.json("status", "waits001")["metadata"]["note"]
+    assert "timed out after 15 s" in sky("doctor", "waits001").stdout

@@ -143,4 +143,4 @@ def test_exec_interrupted_exits_with_130(sky: Command, single: str, tmp_path: Pa
     assert running.stdout and running.stdout.readline() == "begun\n"
     running.send_signal(signal.SIGINT)
     _, output = running.communicate(timeout=60)
-    assert (running.returncode, output) == (130, "\ninterrupted\n")
+    assert (running.returncode, output) == (130, "interrupted\n")

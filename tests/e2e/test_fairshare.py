@@ -237,7 +237,8 @@ def kubeconfig(
     done = kubectl("apply", "-f", "-", stdin=text)
     try:
         assert done.returncode == 0, done.stderr
-        token = kubectl("create", "token", "kubectl-sky-controllers", "-n", CONTROLLERS_NAMESPACE)
+        name = "kubectl-sky-controller-fairshare"
+        token = kubectl("create", "token", name, "-n", CONTROLLERS_NAMESPACE)
         assert token.returncode == 0, token.stderr
         config = yaml.safe_load(cluster.kubeconfig.read_text())
         (context,) = (item for item in config["contexts"] if item["name"] == ADMIN)

@@ -180,7 +180,7 @@ def test_submit_file_mount_to_unwritable_path_fails_task(sky: Command, tmp_path:
     (tmp_path / "code" / "x").write_text("x\n")
     done = sky("submit", "-", stdin=LOCKED.replace("~/data/x: code/x", "/data/x: code/x"))
     assert done.returncode == 4
-    assert "the image's user cannot write to /data; a path below ~/" in done.stdout
+    assert "the image's user cannot write to /data; use a path below ~/" in done.stdout
     status = sky.json("status", submitted(done))
     assert "cannot write to /data" in json.dumps(status)
 

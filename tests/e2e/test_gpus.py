@@ -54,7 +54,7 @@ def test_submit_ordered_resources_uses_first_candidate_that_fits(sky: Command) -
     done = sky("submit", "-", stdin=HEAD + resources)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == ["gpus 1"]
-    told = "of 2 candidates A100:1 is chosen: it is the first that fits on a cluster node"
+    told = "of 2 candidates A100:1 is chosen: the first that fits on a cluster node"
     assert told in done.stderr
 
 

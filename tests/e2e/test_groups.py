@@ -6,6 +6,7 @@ import time
 import pytest
 import yaml
 
+from kubectl_sky.names import part_id
 from tests.e2e.conftest import Command
 from tests.e2e.test_pipelines import jobs, started, until_no_objects
 
@@ -93,7 +94,9 @@ def test_submit_group_stops_auxiliary_tasks_after_termination_delay(
     assert "helper: stopped, because the primary tasks have finished" in done.stderr
     assert set(jobs(kubectl)) == {"main"}
     assert sky.json("status", "solo0001")["status"] == "completed"
-    assert re.search(r"2 +helper +stopped", sky("status", "solo0001").stdout)
+    assert re.search(
+        rf"2 +{part_id('solo0001', 2)} +helper +stopped", sky("status", "solo0001").stdout
+    )
     assert sky("wait", "solo0001").returncode == 0
     again = sky("submit", file, "--id", "solo0001", "-d")
     assert again.stdout.startswith("group/solo0001 unchanged")

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from kubectl_sky.names import part_id
 from tests.e2e.conftest import Command, Done
 from tests.polling import eventually
 
@@ -129,7 +130,9 @@ def test_submit_pipeline_failed_stage_cancels_later_stages(sky: Command, kubectl
     assert "(cancelled: stage 3 c): node-0: " in done.stderr
     assert set(jobs(kubectl)) == {"a", "b"}
     assert names(sky, "fails001") == [("a", "completed"), ("b", "failed")]
-    assert "3 c cancelled" in " ".join(sky("status", "fails001").stdout.split())
+    assert f"3 {part_id('fails001', 3)} c cancelled" in " ".join(
+        sky("status", "fails001").stdout.split()
+    )
     assert sky("wait", "fails001").returncode == 4
     again = sky("submit", file, "--id", "fails001")
     assert (again.returncode, set(jobs(kubectl))) == (4, {"a", "b"})

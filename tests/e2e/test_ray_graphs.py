@@ -365,3 +365,35 @@ def test_ray_graph_with_kuberay_classifies_edits_as_operator_applies_them(
     finally:
         kubectl("delete", "rayservegraph", NAME)
         eventually(lambda: not ray_clusters(kubectl), _ROUND_SECONDS)
+
+
+SERVICE = """
+name: shop
+service: {readiness_probe: /, replicas: 1}
+resources: {ports: 8000, image_id: 'python:3.13-slim', cpus: 0.1, memory: 0.25}
+config: {kubernetes: {pod_config: {spec: {containers: [
+  {name: main, resources: {requests: {memory: 64Mi}, limits: {memory: 64Mi}}}]}}}}
+setup: python3 -c 'print(len(b"x" * 10**9))'
+run: serve run shop:app
+"""
+
+
+@pytest.mark.parametrize(
+    "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
+)
+def test_serve_rayservice_head_out_of_memory_names_its_limit(
+    kuberay: None, sky: Command, kubectl: Command
+) -> None:
+    done = sky("serve", "up", "-", "--backend", "rayservice", "-d", stdin=SERVICE)
+    assert done.returncode == 0, done.stderr
+    head = ("get", "pods", "-l", "ray.io/node-type=head")
+    (pod,) = eventually(lambda: kubectl.json(*head)["items"], _ROUND_SECONDS)
+    requests = pod["spec"]["containers"][0]["resources"]["requests"]
+    assert requests == {"cpu": "1", "memory": "64Mi"}
+
+    def killed() -> bool:
+        return "the Ray head was killed: OOMKilled" in sky("serve", "status", "shop").stdout
+
+    eventually(killed, _ROUND_SECONDS, lambda: sky("serve", "status", "shop").stdout)
+    assert "its memory limit is 64Mi" in sky("serve", "status", "shop").stdout
+    assert sky("serve", "down", "shop", "--yes").returncode == 0

@@ -68,3 +68,20 @@ def test_submit_run_only_creates_no_runtime(sky: Command, kubectl: Command) -> N
     done = sky("submit", "-", stdin="name: hello\nrun: echo hi\n")
     assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["hi"])
     assert runtimes(kubectl) == []
+
+
+@pytest.mark.practice_only
+def test_submit_tasks_with_other_scripts_create_runtimes_of_their_own(
+    sky: Command, kubectl: Command
+) -> None:
+    pipeline = "name: p\n---\nname: a\nsetup: echo a\n---\nname: b\nnum_nodes: 2\nrun: echo b\n"
+    done = sky("submit", "-", stdin=pipeline)
+    assert done.returncode == 0, done.stderr
+    scripts = {frozenset(item["data"]) for item in runtimes(kubectl)}
+    assert scripts == {
+        frozenset({"entry.sh", "profile.sh"}),
+        frozenset({"entry.sh", "nodes.sh", "barrier.py"}),
+    }
+    assert sky("stop", "--all", "--yes").returncode == 0
+    until(kubectl, 0)
+    assert sky("clean", "--yes", "--older-than", "0s", "--orphans").returncode == 0

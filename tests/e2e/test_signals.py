@@ -6,6 +6,7 @@ import time
 import pytest
 
 from tests.e2e.conftest import Command
+from tests.e2e.test_submit import objects
 
 STOPPABLE = """
 import os, signal, sys, time
@@ -45,3 +46,23 @@ def test_submit_interrupted_leaves_task_running(sky: Command) -> None:
     assert "task ctrlc001 is still running" in output
     assert sky.json("status", "ctrlc001")["status"] in ("pending", "running")
     assert sky("stop", "ctrlc001").returncode == 0
+
+
+@pytest.mark.practice_only
+def test_clients_killed_while_they_follow_leave_nothing_and_can_be_run_again(
+    sky: Command, kubectl: Command
+) -> None:
+    script = "num_nodes: 2\nrun: for i in 1 2 3 4 5 6; do echo tick $i; sleep 1; done\n"
+    assert sky("submit", "-", "-d", "--id", "killed09", stdin=script).returncode == 0
+    before = objects(kubectl, "killed09")
+    clients = [sky.start(*command, "killed09") for command in (("logs", "-f"), ("wait",))]
+    assert clients[0].stdout and "tick 1" in clients[0].stdout.readline()
+    for client in clients:
+        client.kill()
+        assert client.wait(10) == -signal.SIGKILL
+    assert objects(kubectl, "killed09") == before
+    done = sky("logs", "-f", "killed09")
+    lines = [f"node-{rank} | tick {number}" for rank in (0, 1) for number in range(1, 7)]
+    assert (done.returncode, sorted(done.stdout.splitlines())) == (0, lines), done.stderr
+    assert sky("wait", "killed09").returncode == 0
+    assert sky("stop", "killed09").returncode == 0

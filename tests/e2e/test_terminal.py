@@ -122,7 +122,7 @@ def test_submit_many_objects_shows_progress_on_terminal_only(sky: Command) -> No
     done = sky("submit", path, "--id", "bars0002", "--detach")
     assert done.returncode == 0
     assert "Sending" not in done.stderr and "%" not in done.stderr
-    assert done.stderr.count("\n") == 1, "only the gang scheduler warning"
+    assert done.stderr.count("\n") == 2, "only the gang scheduler warning and the next step"
     assert sky("stop", "bars0002").returncode == 0
 
 

@@ -38,7 +38,12 @@ def test_users_add_enforces_quota_until_remove(
         full = sky("submit", "-", "--cpus", "600m", *as_alice, stdin=TASK)
         assert "requests.cpu: requested 600m, used 500m of 1" in full.stderr
         shown = sky.json("users", "show", *as_alice)
-        assert {"requests.cpu", "pods"} == {row["resource"] for row in shown["quotas"]}
+        assert {row["resource"] for row in shown["quotas"]} == {
+            "requests.cpu",
+            "pods",
+            "services.loadbalancers",
+            "services.nodeports",
+        }
         assert sky("users", "add", "eve", *as_alice).returncode == 3
         assert "not finished" in sky("users", "remove", alice, "-n", where, "--yes").stderr
         assert sky("stop", task, *as_alice).returncode == 0

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tests.e2e.conftest import Command
+from tests.polling import eventually
 
 KEEPER = """
 resources: {image_id: "busybox:1.36"}
@@ -122,7 +123,43 @@ def test_volumes_delete_volume_in_use_names_task(sky: Command, kubectl: Command)
     assert "Used by:    task/keeper01 (keeper)" in sky("volumes", "status", volume).stdout
     forced = sky("volumes", "delete", volume, "--force")
     assert forced.returncode == 0
-    assert "it is deleted when task/keeper01 (keeper) has finished" in forced.stdout
+    waits = "waits for task/keeper01 (keeper) to be stopped"
+    assert forced.stdout == f"volume/{volume} (notes) is being deleted: {waits}\n"
+    assert sky("stop", "keeper01").returncode == 0
+    kubectl("wait", "--for=delete", "pvc", "--all", "--timeout=90s", timeout=100)
+    assert sky.json("volumes", "list")["volumes"] == []
+
+
+def test_volume_deletion_that_waits_for_finished_task_is_explained(
+    sky: Command, kubectl: Command
+) -> None:
+    volume = create(sky, "notes", "1Gi")
+    script = KEEPER.replace("run: ", "name: keeper\nrun: ")
+    assert sky("submit", "-", "--id", "keeper01", stdin=script).returncode == 0
+    literal = KEEPER.replace("notes", f"notes-{volume}")  # render reads no PVCs
+    later = sky("render", "-", "--id", "later001", stdin=literal).stdout
+    asked = sky("volumes", "delete", "notes", "--yes")
+    assert asked.returncode == 2
+    assert "is used by task/keeper01 (keeper, finished)\nhint: stop these first" in asked.stderr
+    waits = "waits for task/keeper01 (keeper, finished) to be stopped"
+    forced = sky("volumes", "delete", volume, "--force")
+    assert forced.stdout == f"volume/{volume} (notes) is being deleted: {waits}\n"
+    (listed,) = sky.json("volumes", "list")["volumes"]
+    assert (listed["status"], listed["reason"]) == ("Terminating", waits)
+    assert waits in sky("volumes", "list").stdout
+    assert f"Status:     Terminating: {waits}" in sky("volumes", "status", volume).stdout
+    again = sky("volumes", "create", "notes", "1Gi")
+    assert (again.returncode, waits in again.stderr) == (2, True), again.stderr
+    refused = sky("submit", "-", stdin=KEEPER)
+    assert refused.returncode == 2
+    assert f'volume "notes" is being deleted: {waits}' in refused.stderr
+    assert kubectl("apply", "-f", "-", stdin=later).returncode == 0
+
+    def explained() -> bool:
+        words = " ".join(sky("doctor", "later001").stdout.split())
+        return f"is being deleted: {waits}" in words
+
+    assert eventually(explained, 30)
     assert sky("stop", "keeper01").returncode == 0
     kubectl("wait", "--for=delete", "pvc", "--all", "--timeout=90s", timeout=100)
     assert sky.json("volumes", "list")["volumes"] == []

@@ -5,9 +5,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kubectl_sky.observe import ownership, status
-from kubectl_sky.observe.nodes import TERMINATING, State
+from kubectl_sky.observe.nodes import NODE_LOST, TERMINATING, WAITING_FOR_FILES, State
 from kubectl_sky.observe.signals import Snapshot, Source
-from tests.builders import ID, make_job, make_pod, make_pod_group, make_service, terminated
+from tests.builders import (
+    CREATED,
+    ID,
+    make_job,
+    make_pod,
+    make_pod_group,
+    make_ray_head,
+    make_service,
+    terminated,
+)
 
 Json = dict[str, Any]
 
@@ -47,7 +56,7 @@ SAID = (
         "couldn't assign flavors to pod set main: insufficient quota for cpu in flavor default,"
         " previously considered podsets requests (0) + current podset request (8)"
         " > maximum capacity (4)",
-        "more cpu than the queue can ever admit",
+        "more cpu than the queue can ever admit: requested 8, at most 4",
     ),
     Said(
         "queue-full",
@@ -282,6 +291,15 @@ SAID = (
         "timeout while waiting for the other nodes: rank 1",
         "Error",
     ),
+    Said(
+        "upload-timeout",
+        Source.ENDED,
+        "upload of the files for ~/sky_workdir timed out after 300 s: no client connected",
+        "upload of the files for ~/sky_workdir timed out after 300 s",
+        "Error",
+    ),
+    Said("ray-head-killed", Source.RAY_HEAD, "", "memory limit is 1Gi", "OOMKilled 137"),
+    Said("ray-head-slow", Source.RAY_HEAD, "", "CPU limit of 300m", "Unhealthy"),
     Said("process-out-of-memory", Source.ENDED, "", "one of its processes", "OOMKilled 0"),
     Said(
         "evicted-disk",
@@ -339,9 +357,12 @@ SAID = (
     ),
     Said("job-not-found", Source.NODE, "", "its Job was deleted or lost its labels"),
     Said("pod-deleted", Source.NODE, "", "its pod was deleted"),
+    Said("cluster-node-silent", Source.NODE, "", "its cluster node worker-1 does not respond"),
+    Said("pod-not-found", Source.NODE, "", "its pod is gone; the cause is not known"),
     Said("pod-terminating", Source.NODE, "", "its pod is being deleted"),
+    Said("waits-for-files", Source.NODE, "", "waits for files"),
     Said("not-submitted", Source.NODE, "", "incomplete: 1 of 2 nodes submitted; submit was"),
-    Said("nodes-not-found", Source.NODE, "", "incomplete: 1 of 2 nodes found; the other nodes"),
+    Said("nodes-not-found", Source.NODE, "", "incomplete: 1 of 2 nodes found; the Jobs"),
     Said("waits-for-nodes", Source.BARRIER, "", "wait for node-1"),
 )
 
@@ -360,12 +381,20 @@ def make_snapshot(said: Said) -> Snapshot:
 
 def _of_nodes(rule: str) -> Snapshot:
     """Return a task of two nodes of which the second one has no Job or no pod."""
-    jobs = [make_job(0, 2)] + ([make_job(1, 2, "Failed")] if rule == "pod-deleted" else [])
+    jobs = [make_job(0, 2)] + ([make_job(1, 2, "Failed")] if rule.startswith("pod-") else [])
+    pods = [make_pod(1, "Failed")] if rule == "pod-deleted" else []
+    for pod in pods:
+        pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:05:00Z"
     services = {"job-not-found": [make_service(jobs[0])], "not-submitted": [make_service()]}
-    owned = ownership.explained(ownership.decide(jobs, []), services.get(rule, []))
+    owned = ownership.explained(ownership.decide(jobs, pods), services.get(rule, []))
     (task,) = status.folded(owned).tasks
-    if rule == "pod-terminating":
-        node = replace(task.nodes[0], state=State.RUNNING, reason=TERMINATING)
+    if rule in ("pod-terminating", "cluster-node-silent"):
+        silent = "cluster node worker-1 does not respond", NODE_LOST
+        message, reason = silent if rule == "cluster-node-silent" else ("", TERMINATING)
+        node = replace(task.nodes[0], state=State.RUNNING, reason=reason, message=message)
+        task = replace(task, nodes=(node,), num_nodes=1)
+    if rule == "waits-for-files":
+        node = replace(task.nodes[0], pod="a", reason=WAITING_FOR_FILES, message="submit again")
         task = replace(task, nodes=(node,), num_nodes=1)
     return Snapshot(ID, "default", {"Job": tuple(jobs)}, {}, task)
 
@@ -411,6 +440,13 @@ def _ended(said: Said) -> dict[str, list[Json]]:
     return {"Pod": [make_pod(phase="Failed", state=state)]}
 
 
+def _ray_head(said: Said) -> dict[str, list[Json]]:
+    last = terminated(137, "OOMKilled") if said.reason.startswith("OOM") else {}
+    running = {"running": {"startedAt": CREATED}}
+    pod, event = make_ray_head(running, last, {"cpu": "300m", "memory": "1Gi"})
+    return {"Pod": [pod], "Event": [event]}
+
+
 _OBJECTS: Mapping[Source, Callable[[Said], dict[str, list[Json]]]] = {
     Source.QUEUE: _queue,
     Source.GANG: lambda said: {"PodGroup": [make_pod_group(said.reason, said.message)]},
@@ -424,6 +460,7 @@ _OBJECTS: Mapping[Source, Callable[[Said], dict[str, list[Json]]]] = {
         "Pod": [make_pod(phase="Pending", state={"waiting": _words(said)})]
     },
     Source.ENDED: _ended,
+    Source.RAY_HEAD: _ray_head,
     Source.INIT_ENDED: lambda said: {},
     Source.BARRIER: lambda said: {
         "Job": [make_job(0, 2), make_job(1, 2)],

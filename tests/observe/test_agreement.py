@@ -139,14 +139,14 @@ def test_list_failed_task_counts_completed_node(backend: str) -> None:
     assert "Nodes:      2 (1 failed, 1 completed)" in tasks.details(task)
 
 
-def test_doctor_deleted_pod_is_only_finding() -> None:
+def test_doctor_missing_pod_is_only_finding() -> None:
     world = World.submitted(2)
     world.delete_pod(1)
     task = folded(world)
-    assert task.note == "node-1: PodDeleted"
+    assert task.note == "node-1: PodNotFound"
     verdict = judge(task, world.snapshot())
-    assert [finding.rule for finding in verdict.findings] == ["pod-deleted"]
-    assert verdict.summary == "its pod was deleted"
+    assert [finding.rule for finding in verdict.findings] == ["pod-not-found"]
+    assert verdict.findings[0].what == "its pod is gone; the cause is not known"
 
 
 def test_status_terminating_pod_becomes_deleted() -> None:
@@ -204,6 +204,7 @@ def test_status_missing_nodes_without_service_is_unknown() -> None:
     elsewhere["metadata"]["namespace"] = "elsewhere"
     task = incomplete(other, elsewhere)
     assert (task.missing, task.note) == (Missing.UNKNOWN, "incomplete: 18 of 20 nodes found")
+    assert task.next_step == "run `kubectl sky stop bcdf2345`, then submit it again"
 
 
 def test_status_expired_jobs_count_as_completed() -> None:

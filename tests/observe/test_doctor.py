@@ -1,6 +1,7 @@
 """Doctor rules on recorded snapshots of real clusters, and on constructed messages."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,28 @@ def test_doctor_gang_that_does_not_fit_reports_shortage(
     assert (finding.rule, finding.ranks) == ("gang-waits", (0, 1))
     assert finding.what.startswith("Volcano has no capacity to start all 2 nodes at once: ")
     assert finding.what.endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("spec", "phase", "rule"),
+    [
+        ({"weight": 1}, "Pending", "gang-waits"),
+        ({"parent": "root"}, "Pending", "gang-waits"),
+        ({"capability": {"cpu": "1"}}, "Pending", "gang-queued"),
+        ({"parent": "team"}, "Pending", "gang-queued"),
+        (None, "Pending", "gang-queued"),  # the user may not read it
+        ({"weight": 1}, "", "gang-unseen"),
+    ],
+)
+def test_doctor_pending_gang_blames_only_queue_with_limit(
+    spec: Json | None, phase: str, rule: str
+) -> None:
+    gang = make_gang("1500m", "2")
+    group = make_pod_group(phase, "queue resource quota insufficient: insufficient cpu")
+    queues = () if spec is None else ({"metadata": {"name": "gold"}, "spec": spec},)
+    objects = {**gang.objects, "PodGroup": (group,), "Queue": queues}
+    findings = diagnose(replace(gang, objects=objects), RULES)
+    assert [finding.rule for finding in findings] == [rule]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky import names
-from kubectl_sky.cli.tasks import pipeline_details
+from kubectl_sky.cli.tasks import nodes, pipeline_details
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus, grouped, pipelines
 from kubectl_sky.observe.status import tasks
@@ -44,12 +44,12 @@ def fold(*jobs: Json) -> PipelineStatus:
         (
             [stage(1, "Complete"), stage(2, "Failed"), stage(3, held=True)],
             State.FAILED,
-            "stage 2, train: node-0: PodDeleted",
+            "stage 2, train: node-0: PodNotFound",
         ),
         (
             [stage(1, "Complete"), stage(2, "Failed")],
             State.FAILED,
-            "stage 2, train: node-0: PodDeleted",
+            "stage 2, train: node-0: PodNotFound",
         ),
         (
             [stage(1, "Complete"), stage(3, "Complete")],
@@ -93,7 +93,16 @@ def test_grouped_tasks_of_pipeline_are_together() -> None:
     assert whole.missing == (3,)
 
 
-def test_pipeline_cancelled_stage_keeps_its_name() -> None:
+def test_group_stopped_auxiliary_task_is_done_and_not_completed() -> None:
+    jobs = [stage(n, "Complete", parallel=True, auxiliary=(3,), delay=5) for n in (1, 2)]
+    group = fold(*jobs)
+    assert (group.state, nodes(group)) == (State.COMPLETED, "3/3 tasks")
+    assert re.search(
+        r"^Tasks: +2 of 3 completed, 1 stopped$", pipeline_details(group), re.MULTILINE
+    )
+
+
+def test_pipeline_cancelled_stage_keeps_its_name_and_id() -> None:
     task_names = ("prepare", "train, long", "report")
     jobs = [stage(1, "Complete"), stage(2, "Failed")]
     for job in jobs:
@@ -101,7 +110,8 @@ def test_pipeline_cancelled_stage_keeps_its_name() -> None:
         job["metadata"]["annotations"] |= member.annotations
     pipeline = fold(*jobs)
     assert (pipeline.missing, pipeline.title(3)) == ((3,), "report")
-    assert re.search(r"^3 +report +cancelled$", pipeline_details(pipeline), re.MULTILINE)
+    row = rf"^3 +{names.part_id('bcdf2345', 3)} +report +cancelled$"
+    assert re.search(row, pipeline_details(pipeline), re.MULTILINE)
 
 
 def test_pipeline_of_older_version_has_no_names_of_deleted_stages() -> None:

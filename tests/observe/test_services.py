@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky.observe.services import ServiceObjects, State, status_of
-from tests.builders import CREATED, make_pod, terminated
+from tests.builders import CREATED, make_pod, make_ray_head, terminated
 
 Json = dict[str, Any]
 
@@ -107,8 +107,58 @@ def test_unready_replica_shows_what_its_probe_says() -> None:
     assert "503" in status_of(objects).reason
 
 
-def test_pod_that_is_deleted_is_no_failure() -> None:
-    leaving = pod("web-a", 1)
+@pytest.mark.parametrize(
+    "state", [{"running": {"startedAt": CREATED}}, terminated(0), terminated(143)]
+)
+def test_pod_that_is_deleted_is_terminating_and_no_failure(state: Json) -> None:
+    leaving = pod("web-a", 1, state=state)
     leaving["metadata"]["deletionTimestamp"] = CREATED
-    web = status_of(ServiceObjects(deployment(), SETS, (leaving, pod("web-b", 2))))
+    about, message = {"name": "web-a"}, "Readiness probe failed: connection refused"
+    event = {"involvedObject": about, "reason": "Unhealthy", "type": "Warning", "message": message}
+    pods = leaving, pod("web-b", 2)
+    web = status_of(ServiceObjects(deployment(), SETS, pods, events=(event,)))
     assert web.findings == () and web.replicas[0].reason == "Terminating"
+    assert web.reason == ""
+
+
+RUNNING = {"running": {"startedAt": CREATED}}
+LATER = {"running": {"startedAt": "2026-01-01T00:01:40Z"}}
+BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff"}}
+UNHEALTHY = "Readiness probe failed: command timed out"
+SLOW = "the Ray head is not ready: its CPU limit of 300m is too small for Ray to start"
+KILLED = "exit code 137 (SIGKILL: killed, often out of memory)"
+
+
+@pytest.mark.parametrize(
+    ("state", "last", "limits", "reason"),
+    [
+        (RUNNING, {}, {"cpu": "300m"}, SLOW),
+        (LATER, {}, {"cpu": "300m"}, UNHEALTHY),
+        (RUNNING, {}, {"cpu": "1"}, UNHEALTHY),
+        (RUNNING, {}, {}, UNHEALTHY),
+        (
+            LATER,
+            terminated(137, "OOMKilled"),
+            {"memory": "1Gi"},
+            "the Ray head was killed: OOMKilled (exit code 137); its memory limit is 1Gi",
+        ),
+        (
+            BACK_OFF,
+            terminated(137),
+            {},
+            f"the Ray head was killed: {KILLED}; its memory limit is not set",
+        ),
+    ],
+)
+def test_ray_head_that_is_too_small_names_its_limit(
+    state: Json, last: Json, limits: Json, reason: str
+) -> None:
+    service = deployment() | {"apiVersion": "ray.io/v1", "kind": "RayService", "status": {}}
+    service["metadata"]["annotations"]["kubectl-sky/backend"] = "rayservice"
+    template = service["spec"].pop("template")
+    service["spec"]["rayClusterConfig"] = {"headGroupSpec": {"template": template}}
+    head, event = make_ray_head(state, last, limits)
+    head["metadata"]["ownerReferences"] = owned("uid-rs-1")
+    web = status_of(ServiceObjects(service, SETS, (head,), events=(event,)))
+    assert web.reason == f"{reason} ({head['metadata']['name']})"
+    assert all("pod_config" in finding.then for finding in web.findings)

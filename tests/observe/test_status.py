@@ -6,23 +6,28 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import kinds
-from kubectl_sky.cluster.encoding import decode
-from kubectl_sky.observe import list_shapes
-from kubectl_sky.observe.nodes import State
+from kubectl_sky import kinds, names
+from kubectl_sky.cluster import shapes
+from kubectl_sky.cluster.encoding import Trimmed, decode
+from kubectl_sky.observe import pipelines
+from kubectl_sky.observe.nodes import State, detailed_status_of
 from kubectl_sky.observe.status import TaskStatus, tasks
+from kubectl_sky.observe.waiting import stage
 from kubectl_sky.workloads import registry
-from tests.builders import make_job, make_metadata, make_pod, terminated
+from tests.builders import ID, make_job, make_metadata, make_pod, terminated
 
 RUN = {kind.kind for kind in registry.KINDS}
 RUNNING = {"running": {"startedAt": "2026-01-01T00:01:00Z"}}
 
 
+Json = dict[str, Any]
+
+
 def listed(item: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of an object that a list reads."""
     (kind,) = (kind for kind in (*registry.KINDS, kinds.POD) if kind.kind == item["kind"])
-    answer = json.dumps({"metadata": {}, "items": [item]}).encode()
-    return {**decode(answer, list_shapes.shape(kind))["items"][0], "kind": item["kind"]}
+    trimmed = decode(json.dumps(item).encode(), Trimmed(shapes.of(kind)))
+    return {**trimmed, "kind": item["kind"]}
 
 
 def fold(jobs: list[dict[str, Any]], pods: list[dict[str, Any]]) -> TaskStatus:
@@ -109,10 +114,30 @@ def test_node_evicted_has_reason_and_message() -> None:
     assert (node.reason, node.message) == ("Evicted", "The node was low on resource: memory.")
 
 
-def test_node_failed_without_pod_is_pod_deleted() -> None:
+@pytest.mark.parametrize(
+    ("ready", "containers", "reason"),
+    [
+        ({"status": "False"}, "True", "NodeLost"),  # as the node controller writes it
+        ({"status": "False", "reason": "ContainersNotReady"}, "False", ""),
+        ({"status": "False", "reason": "ReadinessGatesNotReady"}, "True", ""),
+        ({"status": "True"}, "True", ""),
+    ],
+)
+def test_node_on_silent_cluster_node_is_unknown(ready: Json, containers: str, reason: str) -> None:
+    conditions = [{"type": "ContainersReady", "status": containers}, {"type": "Ready", **ready}]
+    pod = make_pod(0, state={"running": {}}, conditions=conditions)
+    task = fold([make_job()], [pod])
+    (node,) = task.nodes
+    assert (node.state, node.reason) == (State.RUNNING, reason)
+    assert detailed_status_of(node) == ("unknown" if reason else "running")
+    assert task.detailed_status == detailed_status_of(node)
+    assert pipelines.reason(task) == ("node-0: NodeLost" if reason else "")
+
+
+def test_node_failed_without_pod_has_unknown_cause() -> None:
     node = fold([make_job(end="Failed")], []).nodes[0]
-    assert (node.reason, node.state) == ("PodDeleted", State.FAILED)
-    assert node.message == "pod deleted; Job has reached the specified backoff limit"
+    assert (node.reason, node.state) == ("PodNotFound", State.FAILED)
+    assert node.message == "its pod is gone; the cause is not known"
     assert node.ended_at == "2026-01-01T00:09:00Z"
 
 
@@ -196,11 +221,38 @@ def test_node_retried_has_state_and_restarts(
     assert node.previous == (pods[-2]["metadata"]["name"] if len(pods) > 1 else "")
 
 
+@pytest.mark.parametrize(
+    ("started", "upload", "state"),
+    [
+        pytest.param(False, True, State.PENDING, id="files awaited"),
+        pytest.param(True, True, State.RUNNING, id="files arrived"),
+        pytest.param(False, False, State.RUNNING, id="probe of the user"),
+    ],
+)
+def test_node_waiting_for_files_is_pending(started: bool, upload: bool, state: State) -> None:
+    pods = [make_pod(rank, state=RUNNING) for rank in range(2)]
+    for pod in pods:
+        pod["metadata"]["annotations"] = {names.AWAITS_UPLOAD: "true"} if upload else {}
+        pod["status"]["containerStatuses"][1]["started"] = started
+    task = fold([make_job(rank, 2) for rank in range(2)], pods)
+    assert (task.state, task.nodes[0].state) == (state, state)
+    assert all(node.started and node.started_at for node in task.nodes), "they have logs"
+    if state is State.PENDING:
+        hint = f"waits for files; submit again with --id {ID} if no upload is running"
+        assert task.note == pipelines.reason(task) == f"node-0: {hint}"
+        assert task.detailed_status == "setting_up"
+        assert stage(task) is None, "its client reports the upload"
+    pods[1]["status"]["containerStatuses"][1]["started"] = True
+    task = fold([make_job(rank, 2) for rank in range(2)], pods)
+    assert task.state is State.RUNNING
+    assert pipelines.reason(task) == (f"node-0: {hint}" if state is State.PENDING else "")
+
+
 def test_task_note_counts_restarts() -> None:
     job, pods = again(3, end="Complete", failed=2, succeeded=1)
     task = fold([job], pods)
     assert task.note == "2 restarts"
-    assert task.as_json()["metadata"]["restarts"] == 2  # type: ignore[index]
+    assert task.as_json()["metadata"]["restarts"] == 2
     job, pods = again(1, make_pod(0, "Failed", terminated(1)), end="Failed", failed=2)
     assert fold([job], pods).note == "node-0: exit code 1 after 1 restart"
 
@@ -217,7 +269,7 @@ def test_task_with_missing_nodes_is_incomplete() -> None:
 
 def test_task_json_has_documented_fields() -> None:
     jobs = [make_job(0, 2, "Complete"), make_job(1, 2)]
-    shown = fold(jobs, [make_pod(1, state=RUNNING)]).as_json()
+    shown = dict(fold(jobs, [make_pod(1, state=RUNNING)]).as_json())
     metadata = shown.pop("metadata")
     assert shown == {
         "apiVersion": "kubectl-sky/v1",
@@ -293,7 +345,7 @@ def test_node_failed_init_container_gives_reason() -> None:
     assert node.message == "s3://b could not be copied: no such"
 
 
-def test_list_shapes_give_same_tasks_as_full_objects() -> None:
+def test_trimmed_objects_give_same_tasks_as_full_objects() -> None:
     """Compare on recorded objects of all backends."""
     folder = Path(__file__).parent / "snapshots"
     sizes = []

@@ -1,8 +1,13 @@
-"""The default StorageClass of a cluster, as `doctor` and `submit` see it."""
+"""The default StorageClass, the users of a volume, and what its deletion waits for."""
+
+from typing import Any
 
 import pytest
 
-from kubectl_sky.observe.volumes import default_class
+from kubectl_sky import names
+from kubectl_sky.observe.volumes import default_class, known, users_of, volume
+from kubectl_sky.users import User
+from tests.builders import make_pod
 
 
 @pytest.mark.parametrize("group", ["storageclass", "storageclass.beta"])
@@ -12,3 +17,47 @@ def test_default_class_is_found_by_both_annotations(group: str) -> None:
     slow = {"metadata": {"name": "slow", "annotations": dict.fromkeys(marked, "false")}}
     assert default_class([{"metadata": {"name": "none"}}, slow, fast]) == "fast"
     assert default_class([slow]) == ""
+
+
+def make_claim(**metadata: Any) -> dict[str, Any]:
+    labels = {names.VOLUME_ID: "vvvv2345", names.VOLUME_NAME: "data"}
+    finalizers = ["kubernetes.io/pvc-protection"]
+    named = {"name": "data-x", "namespace": "default", "labels": labels, "finalizers": finalizers}
+    return {"metadata": named | metadata, "status": {"phase": "Bound"}}
+
+
+def make_user(rank: int, phase: str = "Succeeded", scheduled: bool = True) -> dict[str, Any]:
+    pod = make_pod(rank, phase)
+    pod["metadata"]["labels"] |= {names.TASK_ID: f"task000{rank}", names.TASK_NAME: "train"}
+    pod["spec"] = {"volumes": [{"persistentVolumeClaim": {"claimName": "data-x"}}]}
+    pod["spec"] |= {"nodeName": "worker-1"} if scheduled else {}
+    return pod
+
+
+def test_users_of_include_finished_pods_that_delay_the_deletion() -> None:
+    pods = [
+        make_user(0),
+        make_user(1, "Running"),
+        make_user(2, "Pending", scheduled=False),
+        make_user(3, "Failed", scheduled=False),
+    ]
+    assert users_of("data-x", pods) == [
+        "task/task0000 (train, finished)",
+        "task/task0001 (train)",
+        "task/task0002 (train)",
+    ]
+    assert users_of("other", pods) == []
+
+
+def test_terminating_volume_says_what_it_waits_for() -> None:
+    claim = make_claim(deletionTimestamp="2026-01-01T00:00:00Z")
+    other = make_user(1)
+    other["metadata"]["namespace"] = "other"
+    pods = [make_user(0), other, make_user(2, "Pending", scheduled=False)]
+    reason = "waits for task/task0000 (train, finished) to be stopped"
+    status = volume(claim, pods)
+    assert (status.phase, status.reason) == ("Terminating", reason)
+    assert status.as_json()["reason"] == reason
+    assert known([claim], User("alice"), pods)["data-x"].deletion == reason
+    assert volume(claim).reason == "waits for its finalizers: kubernetes.io/pvc-protection"
+    assert "reason" not in volume(make_claim(), pods).as_json()

@@ -125,6 +125,8 @@ class World:
 
     def terminate(self, rank: int) -> None:
         """Begin to delete the pod; it still runs."""
+        if self.backend in _WRAPPERS and rank in self.completed:
+            return  # only its pod shows that it has completed
         if rank in self.pods:
             times = {"deletionTimestamp": self.now, "deletionGracePeriodSeconds": 0}
             self.pods[rank]["metadata"] |= times
@@ -150,6 +152,9 @@ class World:
     def _exit(self, rank: int, code: int) -> None:
         if rank not in self.pods or self._final(rank):
             return
+        deleting = "deletionTimestamp" in self.pods[rank]["metadata"]
+        if deleting and self.backend in _WRAPPERS and not code:
+            return  # only its pod shows that it completes, not whether by itself
         self.clock += 1
         status = self.pods[rank]["status"]
         if status["phase"] != "Running":

@@ -12,6 +12,9 @@ from kubectl_sky.render import manifests
 GPU = "requests.nvidia.com/gpu"
 
 
+NO_PORTS = {"services.loadbalancers": "0", "services.nodeports": "0"}
+
+
 @pytest.mark.parametrize(
     ("flags", "hard"),
     [
@@ -35,12 +38,13 @@ GPU = "requests.nvidia.com/gpu"
 )
 def test_quota_has_limits_of_flags(flags: QuotaFlags, hard: dict[str, str]) -> None:
     kept = {} if flags.tasks else {"pods": "1"}
-    assert quota(flags, {"pods": "1"}) == kept | hard
+    limits = kept | hard
+    assert quota(flags, {"pods": "1"}, False) == (limits and limits | NO_PORTS)
 
 
 def test_quota_keeps_limits_without_flags() -> None:
     current = {"services": "3", GPU: "1", "requests.amd.com/gpu": "1"}
-    assert quota(QuotaFlags(gpus="none"), current) == {"services": "3"}
+    assert quota(QuotaFlags(gpus="none"), current, False) == {"services": "3"} | NO_PORTS
 
 
 @pytest.mark.parametrize(
@@ -62,7 +66,7 @@ def test_quota_keeps_limits_without_flags() -> None:
 )
 def test_invalid_limit_names_its_flag(flags: dict[str, str]) -> None:
     with pytest.raises(UserError, match=f"--{next(iter(flags))} "):
-        quota(QuotaFlags(**flags), {})
+        quota(QuotaFlags(**flags), {}, False)
 
 
 def test_default_requests_fit_into_small_quota() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
+from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.facts import Archive, ExistingPvc
 from kubectl_sky.plan import storage
@@ -66,6 +67,23 @@ def test_file_transfer_large_file_is_split_over_config_maps() -> None:
     ]
 
 
+def test_pod_awaiting_upload_has_startup_probe_unless_user_sets_one() -> None:
+    limit, settings = "KUBECTL_SKY_FILES_TIMEOUT", Settings(upload_timeout=900)
+    plan = make(a=10)
+    assert (plan.pod_annotations, plan.checks) == ({}, ())
+    files, archives = make_files(a=5 * MAX_BYTES)
+    task, facts = replace(make_task(), files=files), replace(FACTS, archives=archives)
+    plan = make_plan(task, facts, settings=settings)
+    assert plan.pod_annotations == {names.AWAITS_UPLOAD: "true"}
+    assert [check.name for check in plan.checks] == ["startupProbe"]
+    assert plan.env[limit] == "900"
+    assert limit not in make_plan(task, facts).env
+    probe = {"startupProbe": {"tcpSocket": {"port": 80}}}
+    options = replace(task.kubernetes, pod={"spec": {"containers": [probe]}})
+    plan = make_plan(replace(task, kubernetes=options), facts)
+    assert (plan.pod_annotations, plan.checks) == ({}, ())
+
+
 def test_file_transfer_too_large_files_are_streamed() -> None:
     plan = make(a=0, b=5, c=MAX_TOTAL_BYTES)
     assert [one.path for one in plan.file_transfer.large_files.values()] == ["/a", "/c"]
@@ -98,11 +116,11 @@ def test_file_transfer_too_large_files_use_code_volume(
         )
     else:
         assert told == ""
-        assert plan.scripts["shelf.txt"] == f"001 digest-b {3 * 2048 + (256 << 20)}\n"
+        assert plan.scripts["code-cache.txt"] == f"001 digest-b {3 * 2048 + (256 << 20)}\n"
         assert (plan.storage.code_volume, plan.storage.group) == ("code-vvvv2345", 1000)
     small = make_plan(replace(task, files=files[:1]), facts, settings)
     assert (small.storage.code_volume, small.storage.pvcs) == ("", {})
-    assert "shelf.txt" not in small.scripts
+    assert "code-cache.txt" not in small.scripts
 
 
 def test_file_transfer_same_files_have_same_name_per_user() -> None:

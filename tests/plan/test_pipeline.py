@@ -29,9 +29,9 @@ def test_part_id_is_valid_and_deterministic(whole: str, stage: int) -> None:
 
 
 def test_pipeline_only_first_stage_is_not_suspended() -> None:
-    unpack_paths = members(Pipeline("p"), "bcdf2345", TASKS)
-    assert [place.suspended for place in unpack_paths] == [False, True, True]
-    assert [place.awaited for place in unpack_paths] == [True, True, False]
+    stages = members(Pipeline("p"), "bcdf2345", TASKS)
+    assert [stage.suspended for stage in stages] == [False, True, True]
+    assert [stage.awaited for stage in stages] == [True, True, False]
     group = members(Pipeline("g", parallel=True), "bcdf2345", TASKS)
     assert not any(place.suspended or place.awaited for place in group)
 
@@ -74,12 +74,12 @@ def test_pipeline_plan_has_labels_and_variables_of_stage() -> None:
 
 
 def test_group_plans_share_service_and_have_host_names() -> None:
-    unpack_paths = members(Pipeline("My_Group", parallel=True), "bcdf2345", TASKS)
+    stages = members(Pipeline("My_Group", parallel=True), "bcdf2345", TASKS)
     plans = [
         with_member(
             make_plan(task, FACTS, Settings(), names.part_id("bcdf2345", place.stage)), place
         )
-        for task, place in zip(TASKS, unpack_paths, strict=True)
+        for task, place in zip(TASKS, stages, strict=True)
     ]
     assert {plan.service for plan in plans} == {"my-group-bcdf2345"}
     assert {plan.env["SKYPILOT_JOBGROUP_NAME"] for plan in plans} == {"my-group-bcdf2345"}

@@ -120,7 +120,7 @@ def test_placement_chooses_first_candidate_that_fits() -> None:
     placement = placed(gpus("H100:8"), gpus("T4:8"), gpus("T4:4"), on=(cluster_node,))
     assert placement.resources == gpus("T4:4")
     assert placement.notes == (
-        "of 3 candidates T4:4 is chosen: it is the first that fits on a cluster node",
+        "of 3 candidates T4:4 is chosen: the first that fits on a cluster node",
     )
     sizes = placed(Resources("64"), Resources("8", "1Ti"), Resources("8"), on=(cluster_node,))
     assert sizes.resources == Resources("8")
@@ -129,8 +129,8 @@ def test_placement_chooses_first_candidate_that_fits() -> None:
 def test_placement_without_fit_chooses_first_candidate() -> None:
     candidates = gpus("H100:8"), gpus("T4:4")
     for on, why in (
-        ((), "it is the first, and the cluster nodes are not known here"),
-        ((make_machine(0),), "it is the first, and none fits on a cluster node"),
+        ((), "the cluster nodes are unknown, so the first is used"),
+        ((make_machine(0),), "none fits on a cluster node, so the first is used"),
     ):
         placement = placed(*candidates, on=on)
         assert placement.resources == gpus("H100:8")

@@ -63,4 +63,4 @@ def test_ports_of_array_are_ignored_with_note() -> None:
     task = replace(TASK, num_nodes=1, array=Array("0-9", 10, 10), backend="array")
     assert make_plan(task).ports is None
     (note,) = make_notes(task, FACTS, Settings())
-    assert note.startswith("ports: no Service leads to many tasks at once; ")
+    assert note.startswith("ports: an array has no Service; ")

@@ -17,7 +17,8 @@ from kubectl_sky.plan.runtime import READY, keep_running, runtime
 from kubectl_sky.render import manifests
 from kubectl_sky.settings import Settings
 from kubectl_sky.spec.arrays import Array
-from kubectl_sky.spec.files import LocalFiles
+from kubectl_sky.spec.buckets import Bucket
+from kubectl_sky.spec.files import LocalFiles, Repository
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.spec.volumes import VolumeMount
 from kubectl_sky.workloads.decide import decide
@@ -26,7 +27,11 @@ from tests.plan.test_resolve import FACTS, make_plan, make_task
 
 HELLO = Task(name="hello", run="echo hi\n")
 FILES = (LocalFiles("/a", "a", ("file_mounts", "/a")),)
-ARCHIVES = {"/a": Archive(True, "digest", 1, 1, b"x")}
+LARGE = (LocalFiles("/large", "large", ("file_mounts", "/large")),)
+ARCHIVES = {
+    "/a": Archive(True, "digest", 1, 1, b"x"),
+    "/large": Archive(True, "digest", 1, 1 << 30, b""),
+}
 
 
 def lines_of(task: Task, runtime: bool = True) -> list[str]:
@@ -59,7 +64,7 @@ def test_manifests_of_three_indexed_nodes_have_at_most_160_lines() -> None:
 def test_task_with_more_than_run_uses_runtime(change: dict[str, Any]) -> None:
     plan = make_plan(replace(HELLO, **change), replace(FACTS, archives=ARCHIVES))
     assert plan.start is None
-    assert plan.runtime == runtime(plan.namespace)
+    assert plan.runtime
     assert plan.files == plan.scripts
 
 
@@ -89,26 +94,62 @@ def test_task_with_custom_image_loads_conda_and_bashrc() -> None:
 
 
 def test_runtime_has_same_name_in_all_namespaces() -> None:
-    found = runtime("team-a")
-    assert re.fullmatch("kubectl-sky-runtime-[0-9a-f]{8}", found.name)
-    assert found.name == runtime("team-b").name
-    assert "username" not in found.labels
+    scripts = ["entry.sh", "nodes.sh", "barrier.py"]
+    item = runtime("team-a", scripts)
+    assert re.fullmatch("kubectl-sky-runtime-[0-9a-f]{8}", item.name)
+    assert item.name == runtime("team-b", scripts).name != runtime("team-a", scripts[:1]).name
+    assert "username" not in item.labels
     (manifest,) = manifests.render(make_plan(replace(HELLO, num_nodes=2))).shared
-    assert manifest.object["data"] == found.scripts
+    assert manifest.object["data"] == item.scripts
     assert manifest.object["immutable"] is True
 
 
-def test_runtime_contains_all_shared_scripts() -> None:
-    names = {path.name for path in assets.folder("runtime").iterdir()}
+PROFILE = "entry.sh profile.sh"
+REPOSITORY = Repository("https://git.example/a.git")
+SCRIPTS: dict[str, tuple[dict[str, Any], str]] = {
+    "nodes": ({"num_nodes": 3}, "entry.sh nodes.sh barrier.py"),
+    "setup": ({"setup": "true\n"}, PROFILE),
+    "image": (
+        {"num_nodes": 2, "resources": Resources(image="pytorch/pytorch")},
+        "entry.sh nodes.sh barrier.py profile.sh",
+    ),
+    "files": ({"files": FILES}, f"{PROFILE} files.sh unpack.sh"),
+    "large files": ({"files": LARGE}, f"{PROFILE} files.sh unpack.sh uploaded.sh"),
+    "repository": ({"repository": REPOSITORY}, f"{PROFILE} files.sh clone.sh"),
+    "array": ({"array": Array("0-2", 3, 3)}, "entry.sh array.sh"),
+    "home": ({"volumes": (VolumeMount("~/data", "data"),)}, f"{PROFILE} links.sh"),
+    "bucket": ({"buckets": (Bucket("/in", "s3", "box/data"),)}, f"{PROFILE} fetch.sh"),
+    "hub": ({"buckets": (Bucket("/in", "hf", "org/model"),)}, f"{PROFILE} fetch.sh hub.py"),
+    "mpijob": (
+        {"num_nodes": 2, "backend": "mpijob"},
+        "entry.sh nodes.sh mpi.sh session.sh",
+    ),
+    "sudo": ({"run": "sudo ls\n"}, PROFILE),
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_runtime_contains_only_scripts_that_task_runs(name: str) -> None:
+    change, scripts = SCRIPTS[name]
+    plan = make_plan(replace(HELLO, **change), replace(FACTS, archives=ARCHIVES))
+    assert plan.runtime
+    assert set(plan.runtime.scripts) == set(scripts.split())
+
+
+def test_runtime_cases_contain_every_script() -> None:
+    existing = {path.name for path in assets.folder("runtime").iterdir()}
     others = {"start.sh", "sudo.sh", "stay.sh", "sshd.sh", "probe.sh"}
     others.add("kubectl_sky_graph.py")  # of Ray pods
-    assert names == {*runtime("").scripts, *others}
+    assert existing == {name for _, text in SCRIPTS.values() for name in text.split()} | others
 
 
-def test_merged_manifests_contain_runtime_once() -> None:
-    tasks = [replace(HELLO, setup="true\n"), replace(HELLO, num_nodes=2)]
+def test_merged_manifests_contain_each_runtime_once() -> None:
+    tasks = [replace(HELLO, num_nodes=nodes) for nodes in (2, 3)]
     merged = manifests.merged([manifests.render(make_plan(task)) for task in tasks])
     assert len(merged.shared) == 1
+    tasks.append(replace(HELLO, setup="true\n"))
+    merged = manifests.merged([manifests.render(make_plan(task)) for task in tasks])
+    assert len(merged.shared) == 2
     assert merged.without_runtime.shared == ()
 
 

@@ -347,7 +347,8 @@ def test_serve_run_becomes_a_rayservice() -> None:
     head, worker = (
         item["template"]["spec"]["containers"][0] for item in (cluster["headGroupSpec"], group)
     )
-    assert "limits" not in head.get("resources", {})
+    size = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "4Gi"}}
+    assert head["resources"] == size, "it is not a replica's: Ray never starts with 0.3 CPUs"
     assert worker["resources"]["limits"] == {"nvidia.com/gpu": "1"}
     assert {"name": "serve", "containerPort": 8000} in worker["ports"]
     assert "readinessProbe" not in worker

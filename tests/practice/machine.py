@@ -69,7 +69,7 @@ class Machine(World):
 
 
 _OF_CONTAINERS = {"env", "envFrom", "volumeMounts", "workingDir", "stdin", "tty", "resources"}
-_OF_CONTAINERS |= {"terminationMessagePolicy", "terminationMessagePath"}
+_OF_CONTAINERS |= {"terminationMessagePolicy", "terminationMessagePath", "startupProbe"}
 
 
 def container(name: str, command: str) -> Json:

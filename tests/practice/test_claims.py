@@ -74,7 +74,7 @@ def test_pvc_deleted_removes_folder(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_pvc_in_use_is_deleted_after_pod_finishes(tmp_path: Path) -> None:
+def test_pvc_in_use_is_deleted_after_its_pods(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         w.node()
         w.create(CLAIMS, "a", claim())
@@ -87,6 +87,9 @@ def test_pvc_in_use_is_deleted_after_pod_finishes(tmp_path: Path) -> None:
         assert "deletionTimestamp" in found["metadata"]
         assert found["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
         w.end(w.get("pods", "p"))
+        await settle()
+        assert w.get(CLAIMS, "a"), "a finished pod counts, too"
+        w.api.delete("pods", (NS, "p"), Deletion(grace=0))
         await settle()
         assert not w.api.state.get(CLAIMS, NS, "a")
 

@@ -227,3 +227,24 @@ def test_pod_active_deadline_exceeded_fails_it(tmp_path: Path) -> None:
         assert m.container("a")["state"]["terminated"]["exitCode"] == 137
 
     play(tmp_path, story)
+
+
+def test_startup_probe_command_decides_when_container_has_started(tmp_path: Path) -> None:
+    command = ["sh", "-c", "[ -e /tmp/up ] || { echo not up; exit 1; }"]
+    times = {"periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": 2}
+    probe = {"exec": {"command": command}, **times}
+
+    async def story(m: Machine) -> None:
+        m.pod("good", "sleep 0.5; touch /tmp/up; sleep 60", startupProbe=probe)
+        m.pod("bad", "exec sleep 60", startupProbe=probe)
+        await until(lambda: bool(m.events("Unhealthy")), 10)
+        assert set(m.events("Unhealthy")) == {"Startup probe failed: not up\n"}
+        assert not m.container("good")["started"]
+        await until(lambda: m.container("good")["started"], 10)
+        assert m.container("good")["ready"]
+        assert conditions(m.status("good"))["Ready"] == ("True", "")
+        status = await m.ended("bad")
+        assert status["phase"] == "Failed"
+        assert "Container main failed startup probe" in m.events("Killing")
+
+    play(tmp_path, story)

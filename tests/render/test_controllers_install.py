@@ -12,9 +12,14 @@ from kubectl_sky.workloads import registry
 Json = dict[str, Any]
 
 
-def rendered(namespace: str | None = None, controllers: tuple[str, ...] = NAMES) -> list[Json]:
-    items = manifests.controllers(controllers_install(namespace, None, controllers))
-    return [item.object for item in items]
+def rendered(
+    namespace: str | None = None,
+    controllers: tuple[str, ...] = NAMES,
+    image: str | None = None,
+    served: str | None = None,
+) -> list[Json]:
+    installs = controllers_install(namespace, image, controllers, served=served)
+    return [item.object for item in manifests.controllers(installs)]
 
 
 def of_kind(items: list[Json], *kinds: str) -> list[Json]:
@@ -57,30 +62,103 @@ def test_controllers_install_for_all_namespaces_binds_cluster_role_to_its_accoun
     assert [item["kind"] for item in items[:2]] == ["Namespace", "ServiceAccount"]
     (binding,) = of_kind(items, "ClusterRoleBinding")
     (account,) = of_kind(items, "ServiceAccount")
+    assert items[0]["metadata"]["name"] == "kubectl-sky"
     assert binding["subjects"] == [
         {"kind": "ServiceAccount", "name": account["metadata"]["name"], "namespace": "kubectl-sky"}
     ]
 
 
 def test_controllers_install_pods_are_restricted() -> None:
-    (deployment,) = of_kind(rendered(), "Deployment")
-    spec = deployment["spec"]["template"]["spec"]
-    (container,) = spec["containers"]
-    assert spec["securityContext"]["runAsNonRoot"] is True
-    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    assert container["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
+    for deployment in of_kind(rendered(), "Deployment"):
+        spec = deployment["spec"]["template"]["spec"]
+        (container,) = spec["containers"]
+        assert spec["securityContext"]["runAsNonRoot"] is True
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+
+@pytest.mark.parametrize("namespace", [None, "team-a"])
+def test_controllers_install_each_controller_has_account_with_its_rights_only(
+    namespace: str | None,
+) -> None:
+    items = rendered(namespace)
+    roles = {
+        (role["kind"], role["metadata"]["name"]): role["rules"]
+        for role in of_kind(items, "Role", "ClusterRole")
     }
+    granted: dict[str, set[str]] = {}
+    for binding in of_kind(items, "RoleBinding", "ClusterRoleBinding"):
+        (subject,) = binding["subjects"]
+        for rule in roles[binding["roleRef"]["kind"], binding["roleRef"]["name"]]:
+            granted.setdefault(subject["name"], set()).update(rule["resources"])
+    controllers = [name for name in NAMES if not (namespace and name == "fairshare")]
+    accounts = [f"kubectl-sky-controller-{name}" for name in controllers]
+    assert sorted(granted) == sorted([*accounts, "system:authenticated"])
+    assert [item["metadata"]["name"] for item in of_kind(items, "ServiceAccount")] == accounts
+    for controller, deployment in zip(controllers, of_kind(items, "Deployment"), strict=True):
+        spec = deployment["spec"]["template"]["spec"]
+        arguments = spec["containers"][0]["args"]
+        assert arguments[arguments.index("--only") + 1] == controller
+        rights = granted[spec["serviceAccountName"]]
+        assert ("secrets" in rights) == (controller == "ray")
+        assert ("jobs" in rights) == (controller == "tasks")
+        assert ("priorityclasses" in rights) == (controller == "fairshare")
 
 
-def test_controllers_install_only_chosen_controllers_get_rights() -> None:
-    names = {item["metadata"]["name"] for item in of_kind(rendered(None, ("ray",)), "ClusterRole")}
-    assert "kubectl-sky-controller-tasks" not in names
+def test_controllers_install_pods_accept_no_connections() -> None:
+    items = rendered()
+    policies, deployments = of_kind(items, "NetworkPolicy"), of_kind(items, "Deployment")
+    for policy, deployment in zip(policies, deployments, strict=True):
+        selector = policy["spec"]["podSelector"]["matchLabels"]
+        labels = deployment["spec"]["template"]["metadata"]["labels"]
+        assert selector.items() <= labels.items()
+        assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
+        assert policy["spec"]["ingress"] == []
+        is_ray = policy["metadata"]["name"].endswith("-ray")
+        assert ({} in policy["spec"]["egress"]) == is_ray, "graphs are anywhere"
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        assert container["args"][-4:] == ["--health-host", "$(POD_IP)", "--health-port", "8080"]
 
 
-@pytest.mark.parametrize(("namespace", "image"), [("A b", None), ("x\n", None), (None, "--flag")])
+def test_controllers_install_for_other_namespace_leaves_tenants_nothing_but_rights() -> None:
+    items = rendered("admins", ("ray",), served="team-a")
+    kinds = {item["kind"] for item in items if item["metadata"].get("namespace") == "team-a"}
+    assert kinds == {"Role", "RoleBinding"}
+    (binding,) = of_kind(items, "RoleBinding")
+    assert [subject["namespace"] for subject in binding["subjects"]] == ["admins"]
+    (deployment,) = of_kind(items, "Deployment")
+    assert deployment["metadata"]["namespace"] == "admins"
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["args"][:4] == ["controllers", "run", "-n", "team-a"]
+    with pytest.raises(UserError, match="--for requires -n"):
+        rendered(served="team-a")
+
+
+def test_controllers_install_fairshare_in_namespace_is_refused() -> None:
+    with pytest.raises(UserError, match="all namespaces"):
+        rendered("team-a", ("fairshare",))
+
+
+def test_controllers_install_image_by_digest_is_kept() -> None:
+    image = f"registry.example.com:5000/sky@sha256:{'0' * 64}"
+    (deployment,) = of_kind(rendered(None, ("tasks",), image), "Deployment")
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == image
+
+
+@pytest.mark.parametrize(
+    ("namespace", "image"),
+    [
+        ("A b", None),
+        ("x\n", None),
+        (None, "--flag"),
+        (None, "sky@sha256:abc"),
+        (None, f"sky@md5:{'0' * 32}"),
+    ],
+)
 def test_controllers_install_invalid_value_is_refused(
     namespace: str | None, image: str | None
 ) -> None:

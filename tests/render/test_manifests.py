@@ -46,7 +46,7 @@ FULL = Task(
 )
 ZONE = "topology.kubernetes.io/zone"
 ELSEWHERE = {
-    (Plan, "uses_runtime"),  # covered by Plan.start
+    (Plan, "backend_scripts"),  # covered by Plan.start
     (Plan, "nodes"),
     (Plan, "id"),
     (PodOptions, "pod_config"),

@@ -37,6 +37,15 @@ def test_server_has_no_rights_and_no_token() -> None:
     assert list(tmp) == ["name", "emptyDir"]
 
 
+def test_server_reads_its_secret_from_the_cluster_and_logs_audits_if_asked_to() -> None:
+    (container,) = rendered()["Deployment"]["spec"]["template"]["spec"]["containers"]
+    (source,) = (item["valueFrom"] for item in container["env"] if "valueFrom" in item)
+    reference = {"name": "kubectl-sky-api", "key": "secret", "optional": True}
+    assert source == {"secretKeyRef": reference}
+    assert "--audit-log" not in container["args"]
+    assert server_install(None, None, None, audit_log="-").arguments[-2:] == ["--audit-log", "-"]
+
+
 def test_service_of_the_server_does_not_select_task_of_the_same_name() -> None:
     task = make_plan(replace(make_task(), name="kubectl-sky-api"))
     selector = rendered()["Service"]["spec"]["selector"]

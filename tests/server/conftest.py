@@ -1,18 +1,25 @@
 """The REST server in process, over a cluster in memory."""
 
+import socket
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import uvicorn
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.server.app import create_app
 from kubectl_sky.server.config import Config, Limits
+from kubectl_sky.server.serve import Listener, uvicorn_config
 from tests.actions.conftest import shorten_waits
 from tests.fake_cluster import FakeCluster
+from tests.polling import eventually
 
 SECRET = "the-servers-own-token"
 ALICE, BOB = "alice-token", "bob-token"
@@ -23,6 +30,22 @@ Client = Callable[..., TestClient]
 def bearer(token: str) -> dict[str, str]:
     """Return the header of a token."""
     return {"Authorization": f"Bearer {token}"}
+
+
+@contextmanager
+def serving(config: Config) -> Iterator[tuple[int, FastAPI]]:
+    """Serve on a loopback port for any Host; yield the port and the application."""
+    app = create_app(replace(config, hosts=()))
+    server = uvicorn.Server(uvicorn_config(app, Listener("127.0.0.1", 0)))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        eventually(lambda: server.started)
+        try:
+            yield listener.getsockname()[1], app
+        finally:
+            server.should_exit = server.force_exit = True
+            thread.join(10)
 
 
 @pytest.fixture

@@ -1,7 +1,10 @@
 """Metrics, health, and the OpenAPI as a fuzzer sees it."""
 
+import json
+import stat
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from unittest import SkipTest
 
@@ -19,11 +22,12 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.testclient import TestClient
 
-from kubectl_sky.server import metrics
+from kubectl_sky.errors import UserError
+from kubectl_sky.server import audit, metrics
 from kubectl_sky.server.app import create_app
 from kubectl_sky.server.config import Config
 from tests.fake_cluster import FakeCluster
-from tests.server.conftest import ALICE, Client, bearer
+from tests.server.conftest import ALICE, BOB, Client, bearer
 from tests.server.test_tasks import submitted
 
 CHECKS = [
@@ -46,6 +50,36 @@ def test_metrics_count_requests_by_route(alice: TestClient, client: Client) -> N
     assert "kubectl_sky_open_streams 0.0" in text
     assert task_id not in text
     assert "alice" not in text
+
+
+def test_audit_log_has_who_did_what_and_no_secrets(client: Client, tmp_path: Path) -> None:
+    path = tmp_path / "audit"
+    with audit.open_log(str(path)) as log:
+        alice = client(bearer(ALICE), audit=log)
+        task_id = submitted(alice, namespace="default")
+        alice.get(f"/tasks/{task_id}/logs", params={"follow": False, "since": "5m"})
+        alice.get("/kubernetes/api/v1/pods", params={"fieldSelector": "spec.s3cr3t=x"})
+        anyone = client(audit=log)
+        anyone.get("/tasks", headers=bearer("s3cr3t"))
+        session = anyone.post("/login", json={"token": BOB}).json()["session"]
+        anyone.get("/healthz")
+    text = path.read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert [(line["user"], line["path"], line["task"], line["status"]) for line in lines] == [
+        ("alice", "/tasks/submit", task_id, 200),
+        ("alice", f"/tasks/{task_id}/logs", task_id, 200),
+        ("alice", "/kubernetes/api/v1/pods", None, 200),
+        (None, "/tasks", None, 401),
+        ("bob", "/login", None, 200),
+    ]
+    assert (lines[0]["method"], lines[0]["namespace"]) == ("POST", "default")
+    assert not [secret for secret in ("s3cr3t", session, ALICE, BOB) if secret in text]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_audit_log_that_cannot_be_opened_is_an_error_of_the_user(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such file"):
+        audit.open_log(str(tmp_path / "none" / "audit"))
 
 
 def test_health_needs_no_token(client: Client) -> None:

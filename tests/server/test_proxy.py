@@ -8,7 +8,8 @@ from starlette.testclient import TestClient
 from starlette.types import Message
 from starlette.websockets import WebSocketDisconnect
 
-from kubectl_sky.server.config import Config, Limits
+from kubectl_sky.server.config import Limits
+from kubectl_sky.server.identity import SESSION_HEADER
 from tests.fake_cluster import FakeCluster
 from tests.server.conftest import ALICE, BOB, SECRET, Client, bearer
 
@@ -71,11 +72,10 @@ def test_request_without_a_token_is_a_status(client: Client, cluster: FakeCluste
     assert "Authorization: Bearer" in body["message"]
 
 
-def test_cookie_does_not_count(client: Client, config: Config) -> None:
+def test_session_of_a_browser_does_not_count(client: Client) -> None:
     browser = client()
-    app = browser.app
-    cookie = app.state.identities.browsers.open(ALICE, "alice")  # type: ignore[attr-defined]
-    answer = browser.get(PODS, headers={"Cookie": f"kubectl-sky-session={cookie}"})
+    session = browser.post("/login", json={"token": ALICE}).json()["session"]
+    answer = browser.get(PODS, headers={SESSION_HEADER: session})
     assert answer.status_code == 401
 
 

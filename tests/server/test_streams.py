@@ -5,20 +5,18 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
-import uvicorn
 from starlette.testclient import TestClient
 
-from kubectl_sky.server.app import create_app
 from kubectl_sky.server.config import Config, Limits
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 from tests.polling import eventually
-from tests.server.conftest import ALICE, Client, bearer
+from tests.server.conftest import ALICE, Client, bearer, serving
 from tests.server.test_tasks import HELLO, submitted
 
 SSE = {"Accept": "text/event-stream"}
@@ -67,7 +65,8 @@ def test_logs_of_one_rank_with_tail_and_timestamps(alice: TestClient, finished: 
 
 
 @pytest.mark.parametrize(
-    "query", ["rank=9", "rank=x", "tail=-1", "since=soon", "follow=maybe", "tail=99999999"]
+    "query",
+    ["rank=9", "rank=x", "tail=-1", "since=soon", "since=999999d", "follow=maybe", "tail=99999999"],
 )
 def test_wrong_log_queries_are_refused(alice: TestClient, finished: str, query: str) -> None:
     answer = alice.get(f"/tasks/{finished}/logs?{query}")
@@ -162,22 +161,6 @@ def test_too_many_streams_of_one_user_are_refused(client: Client, cluster: FakeC
     assert answer.json()["detail"] == "more than 0 open streams"
 
 
-@contextmanager
-def serving(config: Config) -> Iterator[tuple[int, Any]]:
-    """Serve on a loopback port; yield it and the application."""
-    app = create_app(replace(config, hosts=()))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none", lifespan="off"))
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
-        thread.start()
-        eventually(lambda: server.started)
-        try:
-            yield listener.getsockname()[1], app
-        finally:
-            server.should_exit = server.force_exit = True
-            thread.join(10)
-
-
 def connect(port: int, path: str) -> socket.socket:
     """Send a request for events and return the connection."""
     client = socket.create_connection(("127.0.0.1", port), timeout=20)
@@ -267,7 +250,8 @@ def test_slow_reader_of_a_log_holds_back_the_log(
             yield part
 
     monkeypatch.setattr(cluster, "_lines", counted)
-    with serving(config) as (port, _), connect(port, f"/tasks/{ID}/logs") as client:
+    patient = replace(config, limits=Limits(answer_seconds=0.5))  # does not count for a log
+    with serving(patient) as (port, _), connect(port, f"/tasks/{ID}/logs") as client:
         client.recv(100)
         eventually(lambda: sent > 1_000_000)
         previous = -1
@@ -275,3 +259,8 @@ def test_slow_reader_of_a_log_holds_back_the_log(
             previous = sent
             time.sleep(1)
         assert sent < 30_000_000
+        received = 0
+        while received < 40_000_000:
+            part = client.recv(1 << 20)
+            assert part
+            received += len(part)

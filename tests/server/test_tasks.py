@@ -1,9 +1,11 @@
 """Tasks over HTTP: the models of the seed, owners, and what is refused."""
 
 import json
+import stat
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +17,8 @@ from kubectl_sky.actions import submit as submission
 from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.server import files
 from kubectl_sky.server.app import create_app
-from kubectl_sky.server.config import Config, Limits
+from kubectl_sky.server.config import Config, Limits, shared_secret
+from tests.actions.test_pending import put_warning
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 from tests.server.conftest import ALICE, BOB, Client, bearer
@@ -161,6 +164,29 @@ def test_idempotency_key_submits_once_per_user(client: Client, cluster: FakeClus
     other = alice.post("/tasks/submit", json=HELLO | {"run": "date"}, headers=key)
     assert other.status_code == 409
     assert sum(name.startswith("jobs ") for name in cluster.names()) == 2
+
+
+def test_idempotency_key_gives_an_id_that_only_servers_with_the_secret_know(
+    client: Client,
+) -> None:
+    key = {"Idempotency-Key": "run 7"}
+    ids = [
+        client(bearer(ALICE), **fields)
+        .post("/tasks/submit", json=HELLO, headers=key, params={"dry_run": "client"})
+        .json()["task_id"]
+        for fields in ({"secret": "shared"}, {"secret": "shared"}, {"secret": "other"}, {})
+    ]
+    assert ids[0] == ids[1]
+    assert len(set(ids)) == 3
+
+
+def test_secret_of_idempotency_keys_outlives_the_server(tmp_path: Path) -> None:
+    environ = {"KUBECTL_SKY_STATE_HOME": str(tmp_path / "state")}
+    first = shared_secret(environ)
+    assert len(first) >= 32
+    assert shared_secret(environ) == first
+    assert stat.S_IMODE((tmp_path / "state" / "api-secret").stat().st_mode) == 0o600
+    assert shared_secret({"KUBECTL_SKY_API_SECRET": "of all replicas"}) == "of all replicas"
 
 
 def test_idempotency_key_sent_concurrently_creates_single_task(
@@ -475,6 +501,16 @@ def test_cluster_events_are_those_of_the_task(alice: TestClient, cluster: FakeCl
         "message": "message 1",
         "count": 1,
     }
+
+
+def test_list_shows_why_pods_are_rejected_as_show_does(
+    alice: TestClient, cluster: FakeCluster
+) -> None:
+    task_id = submitted(alice)
+    put_warning(cluster, f"hello-{task_id}")
+    (listed,) = alice.get("/tasks").json()["tasks"]
+    assert listed["metadata"]["note"] == "node-0: FailedCreate"
+    assert alice.get(f"/tasks/{task_id}").json()["metadata"] == listed["metadata"]
 
 
 def test_cluster_events_of_another_user_are_hidden(client: Client) -> None:

@@ -47,12 +47,15 @@ def test_volume_in_use_is_deleted_only_with_force(alice: TestClient, cluster: Fa
     volume_id = alice.post("/volumes/create", json=DATA).json()["volume_id"]
     claim = {"name": "v", "persistentVolumeClaim": {"claimName": f"data-vol-{volume_id}"}}
     spec = {"containers": [{"name": "main"}], "volumes": [claim]}
+    spec |= {"nodeName": "worker-1"}
     pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "user"}, "spec": spec}
-    cluster.put(pod | {"status": {"phase": "Running"}})
+    cluster.put(pod | {"status": {"phase": "Succeeded"}})
     answer = alice.delete(f"/volumes/{volume_id}")
     assert answer.status_code == 409
     assert "user" in answer.json()["detail"]
-    assert alice.delete(f"/volumes/{volume_id}?force=true").status_code == 200
+    deleted = alice.delete(f"/volumes/{volume_id}?force=true").json()
+    assert deleted["status"] == "deleting"
+    assert "waits for pod/user (finished) to be stopped" in deleted["message"]
 
 
 @pytest.mark.parametrize(

@@ -32,79 +32,79 @@ def test_verdicts_stricter_rules_all_have_case() -> None:
 
 # Known differences: SkyPilot refuses, we accept, with our message.
 ACCEPTED = {
-    "envs:": "envs: envs has nothing under it, at which SkyPilot fails; leave it out",
-    "inputs:": "inputs: inputs has nothing under it, at which SkyPilot fails; leave it out",
+    "envs:": "envs: SkyPilot fails if envs is empty; leave it out",
+    "inputs:": "inputs: SkyPilot fails if inputs is empty; leave it out",
     "service: {readiness_probe: ~}": (
-        "service.readiness_probe: readiness_probe has nothing under it, at which SkyPilot fails;"
+        "service.readiness_probe: SkyPilot fails if readiness_probe is empty;"
         " leave it out"
     ),
     "resources: {cpus: 500m}": (
-        "resources.cpus: SkyPilot reads no Kubernetes quantity here; such as 0.5 or 4+"
+        "resources.cpus: SkyPilot does not accept a Kubernetes quantity here; such as 0.5 or 4+"
     ),
     "resources: {memory: 16G}": (
         "resources.memory: SkyPilot does not know this unit; such as 8, 16GB or 512Mi"
     ),
     "resources: {disk_size: 100G}": (
-        "resources.disk_size: SkyPilot takes whole GB only; such as 256 or 1TB"
+        "resources.disk_size: SkyPilot allows only whole GB; such as 256 or 1TB"
     ),
     "resources: {disk_size: 1500MB}": (
-        "resources.disk_size: SkyPilot takes whole GB only; such as 256 or 1TB"
+        "resources.disk_size: SkyPilot allows only whole GB; such as 256 or 1TB"
     ),
     "resources: {accelerators: 8}": (
-        "resources.accelerators: SkyPilot needs a GPU's name, and its count as a number;"
+        "resources.accelerators: SkyPilot requires a GPU's name, and its count as a number;"
         " such as V100:2"
     ),
     "resources: {gpus: {A100: '8'}}": (
-        "resources.gpus: SkyPilot needs a GPU's name, and its count as a number; such as V100:2"
+        "resources.gpus: SkyPilot requires a GPU's name, and its count as a number; such as V100:2"
     ),
     "resources: {accelerators: [{A100: 8}]}": (
-        "resources.accelerators: SkyPilot needs a GPU's name, and its count as a number;"
+        "resources.accelerators: SkyPilot requires a GPU's name, and its count as a number;"
         " such as V100:2"
     ),
     "resources: {any_of: [{accelerators: {L4, T4}}]}": (
-        "resources.any_of[0].accelerators: SkyPilot takes one kind of GPU here, with its name;"
+        "resources.any_of[0].accelerators: SkyPilot allows one kind of GPU here, with its name;"
         " such as V100:2"
     ),
     "resources: {any_of: [{cpus: ~}]}": (
-        "resources.any_of[0].cpus: has nothing under it, which SkyPilot refuses here; leave it out"
+        "resources.any_of[0].cpus: is empty, which SkyPilot refuses here; leave it out"
     ),
     "resources: {infra: k8s, any_of: [{cloud: aws}, {cpus: 1}]}": (
-        "resources.any_of[0]: SkyPilot keeps what stands around it beside this:"
-        " infra excludes cloud, region and zone"
+        "resources.any_of[0]: SkyPilot merges this with the fields above;"
+        " infra cannot be combined with cloud, region or zone"
     ),
     "resources: {accelerators: [A100, V100], ordered: [{cpus: 1}]}": (
-        "resources.accelerators: SkyPilot takes only one GPU with these candidates;"
+        "resources.accelerators: SkyPilot allows only one GPU with these candidates;"
         " name it in each"
     ),
     "resources: {any_of: [{priority: 1}, {priority: 2}]}": (
-        "resources.any_of: SkyPilot wants the same priority in all candidates"
+        "resources.any_of: SkyPilot requires the same priority in all candidates"
     ),
     "resources: {infra: aws, accelerators: tpu-v6e-8}": (
-        "resources.accelerators: SkyPilot knows TPUs of gcp and kubernetes only"
+        "resources.accelerators: SkyPilot supports TPUs only on gcp and kubernetes"
     ),
     "resources: {labels: {a: 1}}": (
-        "resources.labels: SkyPilot takes text only; put the values in quotes"
+        "resources.labels: SkyPilot allows only text; put the values in quotes"
     ),
     "resources: {cloud: k8s}": (
-        "resources.cloud: SkyPilot does not know this short name here; infra: k8s"
+        "resources.cloud: SkyPilot does not know this short name; infra: k8s"
     ),
     "resources: {autostop: 10s}": (
-        "resources.autostop: SkyPilot counts minutes at least; such as 1m"
+        "resources.autostop: SkyPilot counts whole minutes; such as 1m"
     ),
     "resources: {accelerators: A100, gpus: ~}": (
-        "resources.gpus: SkyPilot wants one of accelerators and gpus, and takes an empty one for"
-        " one; leave it out"
+        "resources.gpus: SkyPilot allows accelerators or gpus, not both; an empty field counts as"
+        " set; leave it out"
     ),
     "x-anchors: {a: &a 1}": (
-        "x-anchors: SkyPilot takes no fields of one's own; put anchors where they are used"
+        "x-anchors: SkyPilot does not allow custom fields; put anchors where they are used"
     ),
     "envs: {A: '\"'}\nworkdir: $A": (
-        "workdir: SkyPilot cannot put in a variable that holds quotes, backslashes or lines"
+        "workdir: SkyPilot cannot substitute a variable that has quotes, backslashes or line breaks"
     ),
     "envs: {SKYPILOT_DOCKER_USERNAME: u, SKYPILOT_DOCKER_SERVER: s}\n"
     "secrets: {SKYPILOT_DOCKER_PASSWORD: p}": (
-        "secrets.SKYPILOT_DOCKER_PASSWORD: SkyPilot wants these variables all in envs"
-        " or all in secrets"
+        "secrets.SKYPILOT_DOCKER_PASSWORD: SkyPilot requires all of these variables in"
+        " envs, or all in secrets"
     ),
 }  # fmt: skip
 
@@ -121,7 +121,7 @@ def test_compat_known_difference_has_expected_text(fields: str) -> None:
 def test_compat_group_names_are_stricter_in_skypilot() -> None:
     text = "{name: p.q, execution: parallel}\n---\n{name: a, run: x}\n---\n{name: b, run: y}\n"
     header, *tasks = read(text)
-    said = "SkyPilot takes letters, digits, - and _ only in a group"
+    said = "SkyPilot allows only letters, digits, - and _ in a group"
     assert [found.message for found in differences(header)] == [said]
     assert [found for task in tasks for found in differences(task)] == []
 

@@ -20,14 +20,16 @@ HASH = hashlib.sha256(gzip.decompress(packed())).hexdigest()
 
 def pods(root: Path, *tools: str) -> tuple[Pod, Pod]:
     """Return two pods with the same files and a shared code cache volume."""
-    (root / "shelf").mkdir()
+    (root / "code-cache").mkdir()
     made = []
     for name in ("a", "b"):
         (root / name).mkdir()
         pod = Pod(root / name, *tools)
         pod.want()
-        (pod.room / "shelf").symlink_to(root / "shelf")
-        (pod.script.parent / "shelf.txt").write_text(f"004 {HASH[::-1]} 9\n000 {HASH} 1000000\n")
+        (pod.room / "code-cache").symlink_to(root / "code-cache")
+        (pod.script.parent / "code-cache.txt").write_text(
+            f"004 {HASH[::-1]} 9\n000 {HASH} 1000000\n"
+        )
         made.append(pod)
     return made[0], made[1]
 
@@ -39,17 +41,17 @@ def names(folder: Path) -> list[str]:
 @pytest.mark.parametrize("tools", TOOLS)
 def test_unpack_code_volume_serves_second_pod(tmp_path: Path, tools: tuple[str, ...]) -> None:
     one, other = pods(tmp_path, *tools)
-    done = other.unpack(b"", "shelf")
+    done = other.unpack(b"", "code-cache")
     assert (done.returncode, done.stdout, done.stderr) == (75, b"", b""), "not in the volume yet"
     done = one.unpack(packed())
     assert (done.returncode, done.stdout, done.stderr) == (0, b"send\n", b"")
-    assert names(tmp_path / "shelf" / KEPT) == [f"{HASH}.tar.gz"]
-    assert (tmp_path / "shelf" / KEPT / f"{HASH}.tar.gz").stat().st_mode & 0o777 == 0o644
-    done = other.unpack(b"", "shelf")
+    assert names(tmp_path / "code-cache" / KEPT) == [f"{HASH}.tar.gz"]
+    assert (tmp_path / "code-cache" / KEPT / f"{HASH}.tar.gz").stat().st_mode & 0o777 == 0o644
+    done = other.unpack(b"", "code-cache")
     assert (done.returncode, done.stderr) == (0, b"")
     for pod in (one, other):
         assert (pod.place / "x y").read_text() == "hello"
-    assert other.unpack(b"").stdout == b"arrived\n"
+    assert other.unpack(b"").stdout == b"unpacked\n"
 
 
 @pytest.mark.parametrize("tools", TOOLS)
@@ -66,24 +68,24 @@ def test_unpack_damaged_archive_in_volume_is_replaced(
     tmp_path: Path, tools: tuple[str, ...]
 ) -> None:
     one, other = pods(tmp_path, *tools)
-    file = tmp_path / "shelf" / KEPT / f"{HASH}.tar.gz"
+    file = tmp_path / "code-cache" / KEPT / f"{HASH}.tar.gz"
     file.parent.mkdir()
     file.write_bytes(gzip.compress(b"another's"))
-    assert one.unpack(b"", "shelf").returncode == 75
+    assert one.unpack(b"", "code-cache").returncode == 75
     file.write_bytes(packed()[:-8])  # without the checksum of gzip
-    assert one.unpack(b"", "shelf").returncode == 75
+    assert one.unpack(b"", "code-cache").returncode == 75
     done = other.unpack(packed())
     assert (done.returncode, done.stdout) == (0, b"send\n")
     assert gzip.decompress(file.read_bytes()) == gzip.decompress(packed())
-    assert one.unpack(b"", "shelf").returncode == 0, "the archive is repaired"
+    assert one.unpack(b"", "code-cache").returncode == 0, "the archive is repaired"
 
 
 def test_unpack_without_sha256sum_uses_no_volume(tmp_path: Path) -> None:
     one, other = pods(tmp_path, *TOOLS[0])
     assert one.unpack(packed()).returncode == 0
     (other.bin / "sha256sum").unlink()
-    assert other.unpack(b"", "shelf").returncode == 75
-    assert (tmp_path / "shelf" / KEPT / f"{HASH}.tar.gz").exists()
+    assert other.unpack(b"", "code-cache").returncode == 75
+    assert (tmp_path / "code-cache" / KEPT / f"{HASH}.tar.gz").exists()
     assert other.unpack(packed()).stdout == b"send\n"
 
 
@@ -91,13 +93,13 @@ def test_unpack_without_sha256sum_uses_no_volume(tmp_path: Path) -> None:
 def test_unpack_truncated_upload_is_not_cached(tmp_path: Path, tools: tuple[str, ...]) -> None:
     one, _ = pods(tmp_path, *tools)
     assert one.unpack(packed()[:40]).returncode == 74
-    assert names(tmp_path / "shelf" / KEPT) == []
+    assert names(tmp_path / "code-cache" / KEPT) == []
 
 
 def test_unpack_missing_code_volume_still_unpacks(tmp_path: Path) -> None:
     one, _ = pods(tmp_path, *TOOLS[0])
-    (one.room / "shelf").unlink()
-    (one.room / "shelf").write_text("no folder")
+    (one.room / "code-cache").unlink()
+    (one.room / "code-cache").write_text("no folder")
     done = one.unpack(packed())
     assert (done.returncode, done.stdout, done.stderr) == (0, b"send\n", b"")
     assert (one.place / "x y").read_text() == "hello"
@@ -111,22 +113,22 @@ def test_unpack_full_code_volume_still_unpacks(tmp_path: Path) -> None:
     done = one.unpack(packed())
     assert (done.returncode, done.stdout, done.stderr) == (0, b"send\n", b"")
     assert (one.place / "x y").read_text() == "hello"
-    assert names(tmp_path / "shelf" / KEPT) == []
+    assert names(tmp_path / "code-cache" / KEPT) == []
 
 
 def test_unpack_unused_archives_are_deleted_after_a_month(tmp_path: Path) -> None:
     one, other = pods(tmp_path, *TOOLS[0])
     month = time.time() - 40 * 86_400
-    (tmp_path / "shelf" / KEPT).mkdir()
+    (tmp_path / "code-cache" / KEPT).mkdir()
     for name in ("model.bin", f"{KEPT}/old.tar.gz", f"{KEPT}/.part"):
-        (tmp_path / "shelf" / name).touch()
-        os.utime(tmp_path / "shelf" / name, (month, month))
+        (tmp_path / "code-cache" / name).touch()
+        os.utime(tmp_path / "code-cache" / name, (month, month))
     assert one.unpack(packed()).returncode == 0
-    file = tmp_path / "shelf" / KEPT / f"{HASH}.tar.gz"
+    file = tmp_path / "code-cache" / KEPT / f"{HASH}.tar.gz"
     assert names(file.parent) == [file.name]
-    assert names(tmp_path / "shelf") == [KEPT, "model.bin"], "foreign files are kept"
+    assert names(tmp_path / "code-cache") == [KEPT, "model.bin"], "foreign files are kept"
     os.utime(file, (month, month))
-    assert other.unpack(b"", "shelf").returncode == 0
+    assert other.unpack(b"", "code-cache").returncode == 0
     assert file.stat().st_mtime > time.time() - 60, "a use updates the time"
 
 
@@ -135,7 +137,7 @@ def test_unpack_archive_of_other_user_is_used(tmp_path: Path) -> None:
     assert one.unpack(packed()).returncode == 0
     (other.bin / "touch").unlink()
     (other.bin / "touch").symlink_to("/bin/false")  # like for a user who does not own the file
-    assert other.unpack(b"", "shelf").returncode == 0
+    assert other.unpack(b"", "code-cache").returncode == 0
     assert (other.place / "x y").read_text() == "hello"
 
 
@@ -144,6 +146,6 @@ def test_unpack_unwritable_target_with_code_volume_fails_with_message(tmp_path: 
     assert one.unpack(packed()).returncode == 0
     (other.place / "x y").mkdir()
     (other.place / "x y" / "z").write_text("in the way")
-    assert other.unpack(b"", "shelf").returncode == 1
+    assert other.unpack(b"", "code-cache").returncode == 1
     assert "x y" in (other.room / "failed-000").read_text()
-    assert (tmp_path / "shelf" / KEPT / f"{HASH}.tar.gz").exists()
+    assert (tmp_path / "code-cache" / KEPT / f"{HASH}.tar.gz").exists()

@@ -31,7 +31,7 @@ class Pod:
         self.script.write_text(assets.read("runtime", "unpack.sh"))
 
     def want(self) -> None:
-        (self.room / "wanted-000").write_text(f"{self.place}\n")
+        (self.room / "requested-000").write_text(f"{self.place}\n")
 
     def start(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -74,9 +74,9 @@ def test_unpack_upload_writes_files(tmp_path: Path, tools: tuple[str, ...]) -> N
     assert (done.returncode, done.stdout, done.stderr) == (0, b"send\n", b"")
     found = pod.place / "x y"
     assert (found.read_text(), oct(found.stat().st_mode)) == ("hello", "0o100751")
-    assert (pod.room / "arrived-000").exists()
+    assert (pod.room / "unpacked-000").exists()
     done = pod.unpack(b"")
-    assert (done.returncode, done.stdout) == (0, b"arrived\n")
+    assert (done.returncode, done.stdout) == (0, b"unpacked\n")
 
 
 @pytest.mark.parametrize("tools", [("tar", "gzip"), ("python3",)])
@@ -88,8 +88,8 @@ def test_unpack_truncated_upload_can_be_retried(
     pod.want()
     done = pod.unpack(packed()[:cut])
     assert done.returncode == 74
-    assert done.stderr.decode().endswith(f"the files for {pod.place} broke off on the way\n")
-    for state in ("arrived", "coming", "failed", "damaged"):
+    assert done.stderr.decode().endswith(f"upload of the files for {pod.place} interrupted\n")
+    for state in ("unpacked", "uploading", "failed", "interrupted"):
         assert not (pod.room / f"{state}-000").exists()
     assert pod.unpack(packed()).returncode == 0, "a second upload succeeds"
     assert (pod.place / "x y").read_text() == "hello"
@@ -131,11 +131,11 @@ def test_unpack_second_upload_waits_for_first(tmp_path: Path, whole: bool) -> No
     said, _ = taking.communicate(packed() if whole else packed()[:40], timeout=30)
     assert (said, taking.returncode) == (b"send\n", 0 if whole else 74)
     said, _ = other.communicate(packed(), timeout=30)
-    assert (said, other.returncode) == (b"arrived\n" if whole else b"send\n", 0)
+    assert (said, other.returncode) == (b"unpacked\n" if whole else b"send\n", 0)
     assert (pod.place / "x y").read_text() == "hello"
 
 
-@pytest.mark.parametrize("stale", ["arrived-000", "failed-000", "coming-000/"])
+@pytest.mark.parametrize("stale", ["unpacked-000", "failed-000", "uploading-000/"])
 def test_entry_of_restarted_container_unpacks_files_again(tmp_path: Path, stale: str) -> None:
     """The volume outlives the container of a service; the folders of the image do not."""
     scripts, room, home = (tmp_path / name for name in ("scripts", "room", "home"))
@@ -146,7 +146,7 @@ def test_entry_of_restarted_container_unpacks_files_again(tmp_path: Path, stale:
     (scripts / "files.txt").write_text("000 ~/sky_workdir\n")
     (scripts / "files-000-000").write_bytes(packed())
     (scripts / "run.sh").write_text("cat 'x y'\n")
-    (room / "wanted-000").write_text(f"{home}/sky_workdir\n")
+    (room / "requested-000").write_text(f"{home}/sky_workdir\n")
     if stale.endswith("/"):
         (room / stale).mkdir()
     else:

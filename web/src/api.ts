@@ -82,6 +82,7 @@ export interface Volume {
   storage_class: string;
   access_modes: string[];
   status: string;
+  reason?: string;
   created_at: string;
   username: string;
   metadata: { pvc_name: string; namespace: string };
@@ -139,8 +140,35 @@ export class ApiError extends Error {
 
 type Query = Record<string, string | number | boolean | undefined>;
 
-// Unsafe methods by cookie need this header: a form of another site cannot send it.
-export const HEADERS = { "X-Requested-By": "kubectl-sky" };
+// The session is no cookie: browsers send cookies to every port of a host, and on loopback other
+// ports belong to other users.
+const SESSION = "kubectl-sky-session";
+
+export function setSession(id: string | null): void {
+  if (id === null) sessionStorage.removeItem(SESSION);
+  else sessionStorage.setItem(SESSION, id);
+}
+
+export function sessionHeaders(): Record<string, string> {
+  const id = sessionStorage.getItem(SESSION);
+  return id ? { "X-Kubectl-Sky-Session": id } : {};
+}
+
+// A new tab has no session yet: it asks the other tabs of this origin for theirs.
+export async function shareSession(): Promise<void> {
+  const channel = new BroadcastChannel(SESSION);
+  const answered = new Promise<void>((resolve) => {
+    channel.onmessage = ({ data }: MessageEvent<string | null>) => {
+      const id = sessionStorage.getItem(SESSION);
+      if (data === null && id) channel.postMessage(id);
+      if (data !== null && !id) setSession(data);
+      resolve();
+    };
+  });
+  if (sessionStorage.getItem(SESSION)) return;
+  channel.postMessage(null);
+  await Promise.race([answered, new Promise((resolve) => setTimeout(resolve, 200))]);
+}
 
 export function url(path: string, query: Query = {}): string {
   const entries = Object.entries(query).filter(([, value]) => value !== undefined && value !== "" && value !== false);
@@ -173,14 +201,14 @@ export function reportUnauthorized(error: unknown): void {
   if (error instanceof ApiError && error.status === 401) onUnauthorized();
 }
 
-export async function request<T>(method: string, target: string, options: RequestInit = {}): Promise<T> {
+async function send(method: string, target: string, options: RequestInit = {}): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(target, {
       ...options,
       method,
       credentials: "same-origin",
-      headers: { Accept: "application/json", ...HEADERS, ...options.headers },
+      headers: { Accept: "application/json", ...sessionHeaders(), ...options.headers },
     });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
@@ -191,7 +219,22 @@ export async function request<T>(method: string, target: string, options: Reques
     reportUnauthorized(error);
     throw error;
   }
+  return response;
+}
+
+export async function request<T>(method: string, target: string, options: RequestInit = {}): Promise<T> {
+  const response = await send(method, target, options);
   return (response.status === 204 ? undefined : await response.json()) as T;
+}
+
+// Save a file of the server: a plain link would not send the session.
+export async function download(target: string, name: string): Promise<void> {
+  const response = await send("GET", target, { headers: { Accept: "text/plain" } });
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await response.blob());
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
 export const get = <T>(path: string, query: Query = {}, signal?: AbortSignal) =>

@@ -1,6 +1,6 @@
 // Log in with a token, or with the code of a one-time link.
 import { useEffect, useState } from "preact/hooks";
-import { get, post, type Whoami } from "./api";
+import { get, post, setSession, type Whoami } from "./api";
 import { ErrorNote, Logo, Title } from "./parts";
 import type { Route } from "./route";
 
@@ -15,7 +15,7 @@ export function Login({ route, onLogin }: { route: Route; onLogin(user: Whoami):
     setBusy(true);
     setError(null);
     try {
-      await post("/login", {}, body);
+      setSession((await post<{ session: string }>("/login", {}, body)).session);
       const user = await get<Whoami>("/whoami");
       setToken("");
       // The code is used up: it must not stay in the history.
@@ -53,7 +53,7 @@ export function Login({ route, onLogin }: { route: Route; onLogin(user: Whoami):
           />
           <p class="muted" id="token-help">
             For example, the output of <code>kubectl create token NAME</code>. The server keeps it in memory
-            until you log out, and uses it for every request: you see what the token may see.
+            until you log out, at most twelve hours, and uses it for every request: you see what the token may see.
           </p>
           {error ? <ErrorNote error={error} /> : null}
           <button type="submit" class="primary wide" disabled={busy}>{busy ? "Logging in…" : "Log in"}</button>

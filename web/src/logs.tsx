@@ -1,6 +1,6 @@
 // The logs of a task: live, by rank, of any length. Only the visible lines are in the page.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ApiError, get, taskPath, url, type Task } from "./api";
+import { ApiError, download, get, taskPath, url, type Task } from "./api";
 import { LogLines, split, type Line } from "./loglines";
 import { Empty, ErrorNote, Title } from "./parts";
 import { go, href, type TaskScope } from "./route";
@@ -80,6 +80,10 @@ export function Logs({ id, scope, rank }: { id: string; scope: TaskScope; rank: 
   const shown = only && search ? log.matches : null;
   const fatal = error instanceof ApiError && !mayRetry(error);
   const name = task?.name ?? id;
+  const save = () => {
+    const target = url(taskPath(id, "/logs"), { ...scope, follow: "false", rank });
+    download(target, `${name}-${id}${rank && `-node-${rank}`}.log`).catch(setError);
+  };
   return (
     <div class="logs">
       <nav aria-label="Breadcrumb" class="crumbs">
@@ -89,9 +93,7 @@ export function Logs({ id, scope, rank }: { id: string; scope: TaskScope; rank: 
         <Title text={`Logs of ${name}`}>Logs</Title>
         <span class={`live ${status}`}>{status}</span>
         <div class="heading-actions">
-          <a class="button" href={url(taskPath(id, "/logs"), { ...scope, follow: "false", rank })} download={`${name}-${id}${rank && `-node-${rank}`}.log`}>
-            Download
-          </a>
+          <button type="button" onClick={save}>Download</button>
         </div>
       </div>
       <div class="toolbar" role="search">

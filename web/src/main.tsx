@@ -1,7 +1,7 @@
 // The dashboard's frame: who is logged in, which page is shown, and messages.
 import { Component, render, type ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { get, post, whenUnauthorized, type Whoami } from "./api";
+import { get, post, setSession, shareSession, whenUnauthorized, type Whoami } from "./api";
 import { Login } from "./login";
 import { Logs } from "./logs";
 import { ClusterPage } from "./cluster";
@@ -33,6 +33,7 @@ function App() {
     };
     window.addEventListener("hashchange", changed);
     whenUnauthorized(() => {
+      setSession(null);
       setUser(null);
       const current = parseRoute(location.hash);
       if (current.page !== "login") go("login", [], { next: location.hash.slice(1) });
@@ -104,6 +105,7 @@ function Page({ route, user }: { route: Route; user: Whoami }) {
 function Header({ route, user, onLogout }: { route: Route; user: Whoami; onLogout(): void }) {
   const logout = async () => {
     await post("/logout").catch(() => {});
+    setSession(null);
     onLogout();
     go("login");
   };
@@ -138,4 +140,4 @@ class Guard extends Component<{ children: ComponentChildren }, { error: unknown 
   }
 }
 
-render(<App />, document.getElementById("app")!);
+void shareSession().then(() => render(<App />, document.getElementById("app")!));

@@ -1,6 +1,6 @@
 // Server-Sent Events with fetch: EventSource cannot report a status or resume after an error.
 import { createParser } from "eventsource-parser";
-import { ApiError, errorOf, HEADERS, reportUnauthorized } from "./api";
+import { ApiError, errorOf, reportUnauthorized, sessionHeaders } from "./api";
 
 export interface StreamHandlers {
   onEvent(name: string, data: unknown): void;
@@ -27,7 +27,7 @@ async function run(target: string, handlers: StreamHandlers, final: string[], si
         signal,
         credentials: "same-origin",
         cache: "no-store",
-        headers: { Accept: "text/event-stream", ...HEADERS, ...(lastId && { "Last-Event-ID": lastId }) },
+        headers: { Accept: "text/event-stream", ...sessionHeaders(), ...(lastId && { "Last-Event-ID": lastId }) },
       });
       if (!response.ok || !response.body) throw await errorOf(response);
       handlers.onConnected?.();

@@ -28,8 +28,8 @@ export function Volumes({ user }: { user: Whoami }) {
     return () => clearTimeout(timer);
   }, [volumes]);
   const remove = async (volume: Volume) => {
-    await request("DELETE", url(`/volumes/${encodeURIComponent(volume.volume_id)}`, { namespace: volume.metadata.namespace }));
-    announce(`Volume ${volume.name} deleted`);
+    const path = url(`/volumes/${encodeURIComponent(volume.volume_id)}`, { namespace: volume.metadata.namespace });
+    announce((await request<{ message: string }>("DELETE", path)).message);
     load();
   };
   return (
@@ -71,7 +71,7 @@ export function Volumes({ user }: { user: Whoami }) {
                 <tr key={volume.volume_id}>
                   <th scope="row">{volume.name}<span class="sub"><code>{volume.volume_id}</code></span></th>
                   <td>{volume.size}</td>
-                  <td><span class={`badge ${volume.status.toLowerCase()}`}>{volume.status}</span></td>
+                  <td><span class={`badge ${volume.status.toLowerCase()}`}>{volume.status}</span>{volume.reason && <span class="sub reason">{volume.reason}</span>}</td>
                   <td class="wide-only">{volume.access_modes.join(", ")}</td>
                   <td class="wide-only">{volume.storage_class}</td>
                   {allUsers && <td class="wide-only">{volume.username}</td>}

@@ -178,7 +178,7 @@ def _update(
     owned = managed.owner is not None
     if stored is None and owned:
         decision.remarks.append(
-            Remark(_about(item), "FairShareReset", "annotations are invalid; counting starts anew")
+            Remark(_about(item), "FairShareReset", "annotations are invalid; counters were reset")
         )
     base = policy.base if owned or stored is None else stored.base
     if stored is None and not owned:
@@ -187,7 +187,7 @@ def _update(
     state = replace(state, base=base).recovered(policy, now).observed(groups, policy, now)
     written = (item["metadata"].get("annotations") or {}).get(VALUE)
     if written and written != str(item["value"]):
-        message = f"value was set to {item['value']} by another client; it is put back"
+        message = f"value was set to {item['value']} by another client; the value was restored"
         decision.remarks.append(Remark(_about(item), "PriorityClassEdited", message))
     marker = OWNED if owned else LISTED
     decision.add(_manifest(item, marker, managed.queue, state, policy), item, state, policy)

@@ -1,8 +1,8 @@
-"""Change the value of a PriorityClass: delete it and create it again, whatever is killed when.
+"""Change the value of a PriorityClass crash-safely: delete it and create it again.
 
-Kubernetes does not allow to change the value. Before the class is deleted, a ConfigMap records
-what will be created (a redo log): from then on the change is final, and whoever reads the journal
-goes on with it. Each step can be repeated, and several controllers may do the same one.
+`value` is immutable in Kubernetes. Before the class is deleted, a ConfigMap records what will be
+created (a redo log). From then on the change is final, and the next process resumes it. Each step
+can be repeated, and several controllers may do the same one.
 """
 
 import json

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from threading import Event
-from typing import Any, TypedDict
+from typing import Any
 
 from kubectl_sky import kinds, names
-from kubectl_sky.cluster import backoff, objects
+from kubectl_sky.cluster import backoff, objects, shapes
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.controllers.fairshare.decide import Decision, Remark, decide
 from kubectl_sky.controllers.fairshare.journal import Journal
@@ -31,32 +31,6 @@ _MIN_PAUSE_SECONDS = 0.5
 _PAUSE_FACTOR = 10  # the loop reads for at most a tenth of the time
 _MAX_SENT = 10_000  # names of Events
 _MAX_EVENTS = 100  # of a pass: a stranger's PodGroups, each with an Event, must not delay the next
-
-
-class _GroupMetadata(TypedDict, total=False):
-    annotations: dict[str, str]
-    creationTimestamp: str
-    labels: dict[str, str]
-    name: str
-    namespace: str
-    uid: str
-
-
-class _GroupSpec(TypedDict, total=False):
-    priorityClassName: str
-    queue: str
-
-
-class _GroupStatus(TypedDict, total=False):
-    phase: str
-
-
-class _Group(TypedDict, total=False):
-    """The fields of a PodGroup that `PodGroup.read` reads."""
-
-    metadata: _GroupMetadata
-    spec: _GroupSpec
-    status: _GroupStatus
 
 
 class Loop:
@@ -144,7 +118,9 @@ class Loop:
         """Read the classes first: what they remember is never newer than the PodGroups."""
         classes = objects.list_all(self._session, kinds.PRIORITY_CLASS)
         try:
-            groups = objects.list_all(self._session, kinds.POD_GROUP, shape=_Group)
+            groups = objects.list_all(
+                self._session, kinds.POD_GROUP, shape=shapes.of(kinds.POD_GROUP)
+            )
         except NotServed as error:
             raise NotServed("Volcano is not installed: no PodGroups", error.hint) from None
         read = [PodGroup.read(item) for item in groups]

@@ -2,12 +2,15 @@
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.controllers.fairshare.state import LABEL, OWNER, QUEUE, RECOVERS, State
+
+if TYPE_CHECKING:
+    from kubectl_sky import models
 
 Json = dict[str, Any]
 
@@ -44,9 +47,9 @@ class ClassStatus:
             recovers=_time(annotations.get(RECOVERS, "")),
         )
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> "models.FairShareClass":
         """Return the status as JSON values."""
-        return asdict(self)
+        return cast("models.FairShareClass", asdict(self))
 
 
 def list_classes(session: Session) -> list[ClassStatus]:

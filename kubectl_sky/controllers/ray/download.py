@@ -24,7 +24,13 @@ _CHUNK_BYTES = 65536
 _TOKEN = re.compile(r"[!-~]{1,16384}\Z")
 _MAX_ETAG = 1024  # characters
 _REASONS = {401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 429: "TooManyRequests"}
-_METADATA_SERVICES = {"100.100.100.200", "168.63.129.16", "fd00:ec2::254", "fd20:ce::254"}
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_METADATA_SERVICES = {"168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"}
+# Of networks that are not public, only these: not 100.64.0.0/10, which providers use.
+_PRIVATE = tuple(
+    ipaddress.ip_network(text)
+    for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
+)
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # reaches the IPv4 address of its last 32 bits
 
 
@@ -116,18 +122,26 @@ def _check_literal(host: str) -> None:
 
 def is_public_or_private(text: str) -> bool:
     """Check that an address is another machine's, and no metadata service's."""
-    address = ipaddress.ip_address(text.partition("%")[0])
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
-        address = address.ipv4_mapped
-    elif address in _NAT64:
-        address = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
-    return not (
-        address.is_loopback
-        or address.is_link_local
-        or address.is_multicast
-        or address.is_unspecified
-        or str(address) in _METADATA_SERVICES
-    )
+    return all(map(_is_allowed, _reached(ipaddress.ip_address(text.partition("%")[0]))))
+
+
+def _reached(address: _Address) -> tuple[_Address, ...]:
+    """Return the IPv4 addresses that gateways may send packets for an IPv6 address to, or it."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return (address,)
+    if address in _NAT64:
+        return (ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF),)
+    return address.teredo or (address.ipv4_mapped or address.sixtofour or address,)
+
+
+def _is_allowed(address: _Address) -> bool:
+    if str(address) in _METADATA_SERVICES:
+        return False
+    if any(address in network for network in _PRIVATE):
+        return True
+    is_local = isinstance(address, ipaddress.IPv6Address) and address.is_site_local
+    # is_global alone is true for multicast, and for fec0::/10.
+    return address.is_global and not (address.is_multicast or address.is_reserved or is_local)
 
 
 class _GuardedResolver(AbstractResolver):

@@ -114,6 +114,26 @@ def test_download_closed_port_names_cause(source: GraphSource) -> None:
         "https://[64:ff9b::a9fe:a9fe]/",
         "https://[fe80::1%25eth0]/",
         "https://0.0.0.0/",
+        "https://0.1.2.3/",
+        "https://100.64.0.1/",
+        "https://100.100.100.200/",
+        "https://192.0.0.192/",
+        "https://192.0.2.1/",
+        "https://198.18.0.1/",
+        "https://224.0.0.1/",
+        "https://240.0.0.1/",
+        "https://255.255.255.255/",
+        "https://[::]/",
+        "https://[::127.0.0.1]/",
+        "https://[::ffff:169.254.169.254]/",
+        "https://[2002:7f00:1::]/",
+        "https://[2002:a9fe:a9fe::1]/",
+        "https://[2001:0:4136:e378:8000:63bf:5601:5601]/",
+        "https://[2001:0:7f00:1:8000:63bf:f7f7:f7f7]/",
+        "https://[64:ff9b:1::a9fe:a9fe]/",
+        "https://[fec0::1]/",
+        "https://[ff02::1]/",
+        "https://[2001:db8::1]/",
         "file:///etc/passwd",
         "",
     ],
@@ -123,6 +143,15 @@ def test_check_url_unsafe_is_refused(url: str) -> None:
         downloads.check_url(url, ())
     assert caught.value.reason == "InvalidURL"
     assert "secret@" not in str(caught.value)
+
+
+ALLOWED = ("8.8.8.8", "10.0.0.1", "172.16.0.1", "192.168.1.1", "[2606:4700::1111]", "[fd12::1]")
+EMBEDDED = ("[::ffff:10.0.0.1]", "[64:ff9b::a00:1]", "[2002:a00:1::1]")
+
+
+@pytest.mark.parametrize("host", [*ALLOWED, *EMBEDDED, "[2001:0:808:808::f7f7:f7f7]"])
+def test_check_url_public_or_private_address_is_allowed(host: str) -> None:
+    assert downloads.check_url(f"https://{host}/", ()).hostname == host.strip("[]")
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.1", "0x7f.0.0.1", "2130706433"])

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import pytest
 
-from kubectl_sky.cluster.session import Answer as Accepted
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.controllers.ray import reconcile
 from kubectl_sky.controllers.ray.download import Answer, Source, download
@@ -52,7 +51,11 @@ class Api:
         query: Mapping[str, str] | None = None,
         body: Any = None,
         headers: Mapping[str, str] | None = None,
+        shape: type = dict,
     ) -> Json:
+        if path.endswith("/events"):
+            self.events.append(body["reason"])
+            return {}
         if any(plural in path for plural in self.unserved):
             raise NotServed("the cluster does not serve rayservices.ray.io (ray.io/v1)")
         if method == "GET":
@@ -69,10 +72,6 @@ class Api:
             self.writes.append(f"{method} {path}")
             self.objects[path] = copy.deepcopy(body[1]["value"] if path == STATUS else item)
         return copy.deepcopy(item)
-
-    def send(self, method: str, path: str, *, body: Json, **_: object) -> Accepted:
-        self.events.append(body["reason"])
-        return Accepted(201, body, "", retried=False)
 
     def condition(self, name: str) -> str:
         """Return the reason of a condition."""

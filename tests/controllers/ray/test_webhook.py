@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import aiohttp
 import pytest
@@ -13,7 +14,29 @@ from tests.controllers.ray.source import SECRET
 
 NOW = 1_764_000_000
 KEY = ("team", "fruit")
-Send = Callable[..., Awaitable[int]]
+
+
+@dataclass(frozen=True)
+class Send:
+    """Sends an event to the server at a port; returns the status."""
+
+    port: int
+
+    async def __call__(
+        self, key: Key = KEY, body: bytes = b"{}", stamp: str = str(NOW), signature: str = ""
+    ) -> int:
+        headers = {
+            "Kubectl-Sky-Timestamp": stamp,
+            "Kubectl-Sky-Signature": signature or webhook.sign(SECRET, stamp, KEY, body),
+        }
+        path = f"/v1/namespaces/{key[0]}/rayservegraphs/{key[1]}/events"
+        async with (
+            aiohttp.ClientSession() as client,
+            client.post(
+                f"http://127.0.0.1:{self.port}{path}", data=body, headers=headers
+            ) as response,
+        ):
+            return response.status
 
 
 def run(check: Callable[[Send, list[Key]], Awaitable[None]]) -> None:
@@ -30,22 +53,8 @@ def run(check: Callable[[Send, list[Key]], Awaitable[None]]) -> None:
         server = Server(Hooks(secret, triggered.append), clock=lambda: float(NOW))
         await server.start("127.0.0.1", port)
 
-        async def send(
-            key: Key = KEY, body: bytes = b"{}", stamp: str = str(NOW), signature: str = ""
-        ) -> int:
-            headers = {
-                "Kubectl-Sky-Timestamp": stamp,
-                "Kubectl-Sky-Signature": signature or webhook.sign(SECRET, stamp, KEY, body),
-            }
-            url = f"http://127.0.0.1:{port}/v1/namespaces/{key[0]}/rayservegraphs/{key[1]}/events"
-            async with (
-                aiohttp.ClientSession() as client,
-                client.post(url, data=body, headers=headers) as response,
-            ):
-                return response.status
-
         try:
-            await check(send, triggered)
+            await check(Send(port), triggered)
         finally:
             await server.stop()
 
@@ -78,6 +87,28 @@ def test_event_unsigned_is_refused() -> None:
         assert await send(stamp="٣" * 10, signature="sha256=" + "0" * 64) == 401
         assert await send(stamp=str(NOW - 300)) == 202
         assert triggered == [KEY]
+
+    run(check)
+
+
+def test_event_beside_many_slow_unsigned_senders_is_accepted() -> None:
+    async def check(send: Send, triggered: list[Key]) -> None:
+        head = (
+            "POST /v1/namespaces/team/rayservegraphs/fruit/events HTTP/1.1\r\nHost: x\r\n"
+            f"Kubectl-Sky-Timestamp: {NOW}\r\nKubectl-Sky-Signature: sha256={'0' * 64}\r\n"
+            "Content-Length: 100\r\n\r\nslow"
+        )
+        streams = [await asyncio.open_connection("127.0.0.1", send.port) for _ in range(200)]
+        for _, writer in streams:
+            writer.write(head.encode())
+        await streams[-1][1].drain()
+        await asyncio.sleep(0.3)  # the server has read all heads, and no body is late
+        async with asyncio.timeout(2):
+            assert await send() == 202
+            assert b" 408 " in await streams[0][0].readline(), "the oldest goes"
+        assert triggered == [KEY]
+        for _, writer in streams:
+            writer.close()
 
     run(check)
 

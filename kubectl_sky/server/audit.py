@@ -1,0 +1,56 @@
+"""The audit log: who did what, with which result; no bodies, no queries and no tokens."""
+
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from typing import TextIO
+
+from starlette.datastructures import QueryParams
+from starlette.types import Message, Scope
+
+from kubectl_sky.errors import UserError
+from kubectl_sky.server.problems import LOG
+
+_STDOUT = "-"
+_PUBLIC = ("/ui", "/schemas/", "/healthz", "/readyz", "/metrics")
+_MAX_PATH = 2000
+
+
+def open_log(path: str) -> TextIO:
+    """Open the file of --audit-log to append to it. Raises UserError."""
+    if path == _STDOUT:
+        return sys.stdout
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError as error:
+        raise UserError(f"--audit-log {path}: {(error.strerror or str(error)).lower()}") from None
+    return os.fdopen(descriptor, "w", encoding="utf-8")
+
+
+def user_of(scope: Scope) -> str:
+    """Return the name of the caller of a request; empty if it is unknown."""
+    caller = scope.get("state", {}).get("caller")
+    return caller.user.name if caller else ""
+
+
+def write(log: TextIO | None, scope: Scope, first: Message) -> None:
+    """Write a line for a request when its answer begins with the first message."""
+    if log is None or scope["path"].startswith(_PUBLIC):
+        return
+    parameters = scope.get("path_params", {})
+    entry = {
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "user": user_of(scope) or None,
+        "address": scope["client"][0] if scope.get("client") else None,
+        "method": scope.get("method", "GET"),
+        "path": scope["path"][:_MAX_PATH],
+        "namespace": QueryParams(scope["query_string"]).get("namespace"),
+        "task": scope.get("state", {}).get("task") or parameters.get("task_id"),
+        "status": first.get("status", 101),  # 101: a WebSocket
+    }
+    try:
+        log.write(json.dumps(entry) + "\n")
+        log.flush()
+    except OSError as error:
+        LOG.error("cannot write the audit log: %s", error.strerror)

@@ -1,0 +1,42 @@
+"""Cells of tables: the paths of printer columns."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_sky.practice.resources import Resource
+from kubectl_sky.practice.tables import get, table
+
+CONDITIONS = [{"type": "Applied", "status": "True"}, {"type": "Ready", "status": "False"}, "x"]
+OBJECT: dict[str, Any] = {
+    "metadata": {"name": "graph", "creationTimestamp": "2026-01-01T00:00:00Z"},
+    "spec": {"ports": [{"port": 80}]},
+    "status": {"phase": "Running", "conditions": CONDITIONS},
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (".status.phase", "Running"),
+        (".spec.ports[0].port", 80),
+        (".spec.ports[1].port", None),
+        ('.status.conditions[?(@.type=="Ready")].status', "False"),
+        (".status.conditions[?(@.type == 'Applied')].status", "True"),
+        ('.status.conditions[?(@.type=="Other")].status', None),
+        ('.status.phase[?(@.type=="Ready")].status', None),
+        ('.missing[?(@.type=="Ready")].status', None),
+    ],
+)
+def test_get_path_returns_value(path: str, value: object) -> None:
+    assert get(OBJECT, path) == value
+
+
+def test_table_of_custom_resource_has_columns_with_filter() -> None:
+    path = '.status.conditions[?(@.type=="Applied")].status'
+    columns = [{"name": "Applied", "type": "string", "jsonPath": path}]
+    resource = Resource(
+        "example.com", "v1", "Graph", "graphs", custom={"additionalPrinterColumns": columns}
+    )
+    (row,) = table(resource, [OBJECT], {}, "None")["rows"]
+    assert row["cells"] == ["graph", "True"]
