@@ -150,7 +150,7 @@ class Barrier:
             try:
                 connection, peer = server.accept()
                 self.start(connection, canonical(peer[0].partition("%")[0]))
-            except (OSError, RuntimeError):  # timeout, or no file descriptor or thread is left
+            except (OSError, RuntimeError, MemoryError):  # timeout, or no descriptor or thread
                 time.sleep(0.01)
         return self.missing()
 

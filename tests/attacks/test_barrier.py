@@ -39,6 +39,7 @@ class Task:
     def start(self, rank: int, address: str = "") -> subprocess.Popen[str]:
         environment = {
             "PATH": os.environ["PATH"],
+            "MALLOC_ARENA_MAX": "1",  # else each thread may reserve 64 MiB of addresses
             "NODE_RANK": str(rank),
             "NUM_NODES": str(self.nodes),
             "POD_IP": address or self.address(rank),
