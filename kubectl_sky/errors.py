@@ -29,7 +29,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 MAX_LISTED = 100  # maximum number of problems in a message
 MORE = f"and more: only the first {MAX_LISTED} problems are listed"

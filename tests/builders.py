@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubectl_sky.facts import ClusterNode
+from kubectl_sky.words.facts import ClusterNode
 
 Json = dict[str, Any]
 

@@ -22,14 +22,14 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import urllib3
 from urllib3.exceptions import ProtocolError
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.connection import Connection, Target
 from kubectl_sky.cluster.session import Outgoing, Session
 from kubectl_sky.cluster.transport import Attempt, Reply, Request
-from kubectl_sky.kinds import Kind, kind_of
 from kubectl_sky.practice import problems, selection
 from kubectl_sky.practice.problems import Problem
+from kubectl_sky.words import kinds
+from kubectl_sky.words.kinds import Kind, kind_of
 
 Json = dict[str, Any]
 Action = Callable[[], object]  # an int that it returns is the status of the answer

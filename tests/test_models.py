@@ -12,11 +12,13 @@ import pytest
 from pydantic import TypeAdapter
 from typing_extensions import is_typeddict
 
-from kubectl_sky import models
-from kubectl_sky.names import API_VERSION
+from kubectl_sky.words import models
+from kubectl_sky.words.names import API_VERSION
 
 PAGE = Path(__file__).parent.parent / "docs" / "json.md"
-TABLES = re.compile(r"(<!-- made of kubectl_sky/models\.py.*? -->\n)(.*?)(<!-- end -->)", re.S)
+TABLES = re.compile(
+    r"(<!-- made of kubectl_sky/words/models\.py.*? -->\n)(.*?)(<!-- end -->)", re.S
+)
 KINDS = {
     name: kind
     for name, kind in vars(models).items()

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_sky import names
 from kubectl_sky.cli.main import COMMANDS
 from kubectl_sky.observe.verdict import RULES
 from kubectl_sky.spec import explain
+from kubectl_sky.words import names
 
 ROOT = Path(__file__).parent.parent
 

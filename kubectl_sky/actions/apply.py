@@ -10,7 +10,6 @@ from random import uniform
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
-from kubectl_sky import kinds, names
 from kubectl_sky.actions.find import Target
 from kubectl_sky.actions.preflight import Existing, refuse_foreign
 from kubectl_sky.actions.ui import UI
@@ -22,11 +21,12 @@ from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.plan import fair_share
 from kubectl_sky.render.manifests import Manifest
+from kubectl_sky.words import kinds, names
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 _WORKERS = 16
 _ATTEMPTS = 10  # to add an owner while other tasks add theirs

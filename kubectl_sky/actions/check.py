@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
-from kubectl_sky import users
 from kubectl_sky.actions import taskfile
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.packing import Packer
@@ -21,13 +20,14 @@ from kubectl_sky.actions.validate import (
     review,
 )
 from kubectl_sky.errors import InvalidFiles, Problem, SkyError, UserError
-from kubectl_sky.facts import Facts
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec import service
 from kubectl_sky.spec.document import Document, dotted
 from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.sync.archive import Limits
+from kubectl_sky.words import owners
+from kubectl_sky.words.facts import Facts
+from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads.decide import TaskEntry, decide
 
 
@@ -101,7 +101,7 @@ def check(
 
 def undecidable(entries: Sequence[TaskEntry], settings: Settings) -> Iterator[Problem]:
     """Yield why no cluster can run the tasks: a backend that does not fit, scripts too large."""
-    facts = Facts(user=users.named("user"), namespace="")  # whose user it is changes nothing
+    facts = Facts(user=owners.named("user"), namespace="")  # whose user it is changes nothing
     for entry in entries:
         try:
             decide([entry], facts, settings)

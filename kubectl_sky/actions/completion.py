@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kubectl_sky import kinds
 from kubectl_sky.actions import find, identity, queues, usage, users, volumes
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import kubeconfig, objects
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.observe.usage import AcceleratorNode
+from kubectl_sky.words import kinds
 
 Candidate = tuple[str, str]  # a word and its description
 

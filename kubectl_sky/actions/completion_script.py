@@ -8,8 +8,8 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from kubectl_sky import private
 from kubectl_sky.errors import UserError
+from kubectl_sky.words import private
 
 NAME = "kubectl_complete-sky"
 PROGRAM = "kubectl-sky"

@@ -9,12 +9,13 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from kubectl_sky import __version__, private, settings
+from kubectl_sky import __version__
 from kubectl_sky.actions import preferences
 from kubectl_sky.errors import InvalidFiles, UnknownName, UserError
 from kubectl_sky.spec import edit, explain
 from kubectl_sky.spec.load import load
 from kubectl_sky.spec.schema import described
+from kubectl_sky.words import private, settings
 
 _SCHEMA = f"https://github.com/kubectl-sky/kubectl-sky/raw/v{__version__}/schemas/settings.json"
 _HEADER = f"# yaml-language-server: $schema={_SCHEMA}\n"

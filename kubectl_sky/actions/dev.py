@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubectl_sky import bounded, names, private
 from kubectl_sky.actions import exec as action
 from kubectl_sky.actions.completion_script import PROGRAM
 from kubectl_sky.actions.flags import Overrides
@@ -19,9 +18,10 @@ from kubectl_sky.cluster.exec import FirstBytes, Pipes, run
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.private import Folder
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.lifecycle import DevPod
+from kubectl_sky.words import bounded, names, private
+from kubectl_sky.words.private import Folder
+from kubectl_sky.words.settings import Settings
 
 NO_FILE = "<dev>"  # the file name in messages on a pod that has no task file
 SSHD = f"{names.SCRIPTS_FOLDER}/sshd.sh"

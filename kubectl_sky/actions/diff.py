@@ -21,7 +21,7 @@ from kubectl_sky.errors import ClusterError, NotFound, UnknownName, UserError
 from kubectl_sky.observe import object_diff
 from kubectl_sky.observe.object_diff import Pair
 from kubectl_sky.observe.pipelines import pipelines
-from kubectl_sky.users import User
+from kubectl_sky.words.owners import User
 from kubectl_sky.workloads.decide import Decision, decide
 
 EXTERNAL = "KUBECTL_EXTERNAL_DIFF"

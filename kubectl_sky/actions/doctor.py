@@ -5,23 +5,23 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kubectl_sky import kinds, names
 from kubectl_sky.actions import evidence, listing
 from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed
-from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import ownership, volumes
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.rights import Right, role, served
 from kubectl_sky.observe.signals import Snapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import Verdict, judge
+from kubectl_sky.words import kinds, names
+from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads import registry
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 _WORKERS = 16
 _LOG_LINES = 20  # log lines that a verdict may quote

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from kubectl_sky import names, settings
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Unreachable
@@ -17,7 +16,8 @@ from kubectl_sky.observe.evidence import LINES, LOGS, Death, Evidence
 from kubectl_sky.observe.nodes import POD_DELETED, State
 from kubectl_sky.observe.ownership import Ownership
 from kubectl_sky.observe.status import Folded, TaskStatus
-from kubectl_sky.private import Folder
+from kubectl_sky.words import names, settings
+from kubectl_sky.words.private import Folder
 
 _MAX_FILES = 100  # maximum number of tasks with evidence
 _RETENTION_SECONDS = 14 * 86_400  # retention time

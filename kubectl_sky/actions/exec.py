@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Event, Lock
 
-from kubectl_sky import kinds, names
 from kubectl_sky.actions.pod_check import require_same_program
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster import objects
@@ -16,6 +15,7 @@ from kubectl_sky.observe.escapes import harmless
 from kubectl_sky.observe.logs import prefixed
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words import kinds, names
 
 _MAX_PARALLEL = 32  # maximum number of parallel programs
 _MAX_LINE_BYTES = 64 * 1024  # maximum bytes of an incomplete line that are buffered

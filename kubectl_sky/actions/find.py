@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kubectl_sky import names
 from kubectl_sky.actions import evidence, listing
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import UnknownName, UserError
@@ -12,7 +11,8 @@ from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.ownership import Ownership
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.users import User
+from kubectl_sky.words import names
+from kubectl_sky.words.owners import User
 
 Target = TaskStatus | PipelineStatus
 Reference = str | None  # an id, a prefix of an id or a name; None: the last task of the user

@@ -7,9 +7,9 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from kubectl_sky import bounded
 from kubectl_sky.errors import UserError
 from kubectl_sky.spec.document import Document
+from kubectl_sky.words import bounded
 
 MAX_BYTES = 1024 * 1024  # of an env file; a Secret or ConfigMap cannot hold more
 _MAX_VALUE_CHARACTERS = 128 * 1024  # the longest variable that Linux passes to a program

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kubectl_sky import names
 from kubectl_sky.actions import evidence, leadership, logs, pipeline
 from kubectl_sky.actions.find import Target
 from kubectl_sky.actions.logs import LogRequest
@@ -15,6 +14,7 @@ from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.plan import Plan
+from kubectl_sky.words import names
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision
 

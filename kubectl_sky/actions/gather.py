@@ -2,19 +2,19 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from kubectl_sky import kinds
 from kubectl_sky.actions import identity, volumes
 from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed, Outdated
-from kubectl_sky.facts import Access, ClusterNode, ExistingPvc, Facts, Queues
-from kubectl_sky.kinds import Kind
 from kubectl_sky.plan import local_files, queueing
 from kubectl_sky.plan.placement import needs_cluster_nodes
 from kubectl_sky.spec.task import Task
-from kubectl_sky.users import User
+from kubectl_sky.words import kinds
+from kubectl_sky.words.facts import Access, ClusterNode, ExistingPvc, Facts, Queues
+from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.owners import User
 from kubectl_sky.workloads.decide import AUTO, needed_kinds
 
 

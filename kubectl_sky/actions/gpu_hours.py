@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from kubectl_sky import kinds
 from kubectl_sky.actions import evidence, find
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects, shapes
@@ -16,6 +15,7 @@ from kubectl_sky.observe import gpu_hours, status
 from kubectl_sky.observe.gpu_hours import Span
 from kubectl_sky.observe.ownership import Ownership
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words import kinds
 
 Labels = Mapping[str, Mapping[str, str]]  # of cluster nodes, by name
 Hours = Mapping[tuple[str, str], float]  # of tasks, by namespace and id

@@ -4,12 +4,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kubectl_sky import settings, users
 from kubectl_sky.cluster import core
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotFound
-from kubectl_sky.users import User
+from kubectl_sky.words import owners, settings
+from kubectl_sky.words.owners import User
 
 
 def whoami(
@@ -20,16 +20,16 @@ def whoami(
     The sources are, in order: the flag, `auth login`, the cluster, the operating system.
     """
     if user_flag:
-        return users.named(user_flag), "--user"
+        return owners.named(user_flag), "--user"
     name = settings.logged_in(environ)
     if name:
-        return users.named(name), "auth login"
+        return owners.named(name), "auth login"
     try:
-        return users.named(
+        return owners.named(
             core.CoreManager(session).whoami()
         ), f"the cluster of context {session.context}"
     except (Forbidden, NotFound):  # an API server without SelfSubjectReview
-        return users.named(settings.system_user()), "the operating system"
+        return owners.named(settings.system_user()), "the operating system"
 
 
 def user(session: Session, user_flag: str | None) -> User:

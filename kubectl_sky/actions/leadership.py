@@ -7,10 +7,10 @@ Lease shows that the tasks controller lives. Who may not read it does not know o
 from collections.abc import Callable
 from time import monotonic, sleep
 
-from kubectl_sky import names
 from kubectl_sky.cluster import leases
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotServed
+from kubectl_sky.words import names
 
 CONTROLLER = "tasks"
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from kubectl_sky import kinds, names
 from kubectl_sky.cluster import access, objects, shapes
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed
-from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import ownership
 from kubectl_sky.observe.nodes import Object
 from kubectl_sky.observe.ownership import Missing, Ownership, TaskObjects
+from kubectl_sky.words import kinds, names
+from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads import registry
 
 MAX_LABEL_VALUES = 100  # maximum number of values in a label selector

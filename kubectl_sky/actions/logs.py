@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from queue import Queue
 from threading import Event, Thread
 
-from kubectl_sky import names
 from kubectl_sky.actions import stop
 from kubectl_sky.actions.leadership import Leadership
 from kubectl_sky.actions.pending import StartReporter
@@ -27,6 +26,7 @@ from kubectl_sky.observe.nodes import NodeStatus, Object
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import notes
 from kubectl_sky.plan.runtime import READY
+from kubectl_sky.words import names
 
 _PREFETCHED_LOGS = 4  # logs read in parallel while they are written one after the other
 

@@ -2,10 +2,10 @@
 
 import yaml
 
-from kubectl_sky import kinds, names
 from kubectl_sky.actions import listing, stop
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words import kinds, names
 
 _REDACTED = "REDACTED"
 _HIDDEN_METADATA = ("managedFields",)

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
-from kubectl_sky import __version__, names
+from kubectl_sky import __version__
 from kubectl_sky.actions import find
 from kubectl_sky.actions.find import Target
 from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.nodes import State
+from kubectl_sky.words import names
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 _SECONDS = 10.0  # time limit, from name resolution to the status of the answer
 

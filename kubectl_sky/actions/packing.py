@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.facts import Archive
 from kubectl_sky.plan.local_files import MAX_TOTAL_BYTES, may_hold_credentials
 from kubectl_sky.spec import credentials, dangers
 from kubectl_sky.spec.dangers import Danger
@@ -16,6 +15,7 @@ from kubectl_sky.sync import archive
 from kubectl_sky.sync.archive import DEFAULT_LIMITS, Limits, Unsendable
 from kubectl_sky.sync.archive_cache import NO_CACHE, Cache, Snapshot
 from kubectl_sky.sync.tree import Entry, Source
+from kubectl_sky.words.facts import Archive
 
 # Shows progress: takes a label and the total bytes, yields a callback for the bytes processed.
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]

@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import replace
 from time import monotonic
 
-from kubectl_sky import kinds, names
 from kubectl_sky.actions import watch
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.actions.ui import UI, Waiting
@@ -18,6 +17,7 @@ from kubectl_sky.observe import queues, waiting
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import NORMAL_REASONS, Stage
+from kubectl_sky.words import kinds, names
 from kubectl_sky.workloads.workload import QUEUED
 
 _Warnings = Mapping[tuple[str, str], Json]  # events by namespace and name of their object

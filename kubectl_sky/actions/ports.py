@@ -1,6 +1,5 @@
 """`ports`: list the Services of tasks, their pods and their addresses."""
 
-from kubectl_sky import kinds, names
 from kubectl_sky.actions import find
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.core import CoreManager
@@ -8,6 +7,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, UserError
 from kubectl_sky.observe.endpoints import Exposed, exposed
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words import kinds, names
 
 
 def list_exposed(session: Session, target: find.Target) -> list[Exposed]:

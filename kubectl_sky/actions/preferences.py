@@ -4,11 +4,11 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from kubectl_sky import private, settings
 from kubectl_sky.errors import InvalidFiles, Problem
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.load import MAX_BYTES, load
 from kubectl_sky.spec.validate import validate
+from kubectl_sky.words import private, settings
+from kubectl_sky.words.settings import Settings
 
 
 def preferences(environ: Mapping[str, str] = os.environ) -> Settings:

@@ -6,14 +6,12 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kubectl_sky import kinds, names
 from kubectl_sky.actions import listing
 from kubectl_sky.actions.stop import AUXILIARY
 from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NameTaken, NotFound, NotServed, Refused, UserError
-from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import status
 from kubectl_sky.observe.difference import foreign_fields
 from kubectl_sky.observe.pipelines import pipelines
@@ -21,6 +19,8 @@ from kubectl_sky.observe.volumes import DEFAULT_CLASS, default_class
 from kubectl_sky.plan import environment, queue_quota, resource_quota
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifest, Manifests
+from kubectl_sky.words import kinds, names
+from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision
 from kubectl_sky.workloads.demand import demand, pods

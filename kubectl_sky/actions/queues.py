@@ -1,11 +1,11 @@
 """`queues`: list the LocalQueues of a namespace, as far as the user can see."""
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import access
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed, Outdated, UnknownName
-from kubectl_sky.kinds import Kind
 from kubectl_sky.observe.queues import QueueStatus, queues
+from kubectl_sky.words import kinds
+from kubectl_sky.words.kinds import Kind
 
 
 def list_queues(session: Session) -> list[QueueStatus]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from kubectl_sky import kinds
 from kubectl_sky.actions import contexts, gather, submit
 from kubectl_sky.actions.apply import apply
 from kubectl_sky.actions.taskfile import TaskFile
@@ -19,8 +18,9 @@ from kubectl_sky.errors import (
     Unreachable,
     UserError,
 )
-from kubectl_sky.kinds import Kind
 from kubectl_sky.render.manifests import Manifests
+from kubectl_sky.words import kinds
+from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads.decide import Decision
 from kubectl_sky.workloads.references import references
 

@@ -5,15 +5,15 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kubectl_sky import private, settings, users
 from kubectl_sky.actions import taskfile
 from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import UserError
-from kubectl_sky.facts import Facts
 from kubectl_sky.plan.provenance import Origins, with_origins
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests, redacted
+from kubectl_sky.words import owners, private, settings
+from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.decide import Decision, decide
 
 
@@ -23,7 +23,7 @@ def offline_facts(user: str | None, namespace: str | None, environ: Mapping[str,
     An empty namespace leaves the choice to kubectl.
     """
     name = user or settings.logged_in(environ) or settings.system_user()
-    return Facts(user=users.named(name), namespace=namespace or "")
+    return Facts(user=owners.named(name), namespace=namespace or "")
 
 
 def render_file(

@@ -6,7 +6,6 @@ from dataclasses import replace
 from time import monotonic, sleep
 from typing import Any
 
-from kubectl_sky import kinds, names
 from kubectl_sky.actions import submit, taskfile
 from kubectl_sky.actions.apply import (
     add_owners,
@@ -33,7 +32,6 @@ from kubectl_sky.errors import (
     TaskFailed,
     UnknownName,
 )
-from kubectl_sky.kinds import Kind
 from kubectl_sky.observe.difference import foreign_fields
 from kubectl_sky.observe.ownership import controller
 from kubectl_sky.observe.services import (
@@ -46,7 +44,9 @@ from kubectl_sky.observe.services import (
 )
 from kubectl_sky.plan.serving import Serving
 from kubectl_sky.render.manifests import Manifest
-from kubectl_sky.users import User
+from kubectl_sky.words import kinds, names
+from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.owners import User
 
 _ATTEMPTS = 5  # to replace an object whose status changes
 _POLL_SECONDS = 1.0

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from threading import Event, Thread
 
-from kubectl_sky import names
 from kubectl_sky.actions import serve
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster.session import Json, Session
@@ -11,6 +10,7 @@ from kubectl_sky.cluster.streams import Batch, Following, LogOptions, LogSource
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe import nodes
 from kubectl_sky.observe.logs import Origin
+from kubectl_sky.words import names
 
 _POLL_SECONDS = 2.0
 

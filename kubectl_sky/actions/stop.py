@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from kubectl_sky import kinds, names
 from kubectl_sky.actions import find, listing
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed
-from kubectl_sky.kinds import Kind
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.users import User
+from kubectl_sky.words import kinds, names
+from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.owners import User
 from kubectl_sky.workloads import registry
 
 AUXILIARY = (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE, kinds.PVC)

@@ -9,12 +9,12 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from kubectl_sky import settings
 from kubectl_sky.actions.find import Choose, Reference, Target, tasks_of
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import UserError
-from kubectl_sky.private import Folder
+from kubectl_sky.words import settings
+from kubectl_sky.words.private import Folder
 
 _MAX_TASKS = 5_000
 _UID = re.compile(r"[A-Za-z0-9-]{1,100}")  # it comes from the server, and becomes a file name

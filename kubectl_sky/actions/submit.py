@@ -21,10 +21,10 @@ from kubectl_sky.errors import (
     SkyError,
     UserError,
 )
-from kubectl_sky.facts import Facts
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests, redacted
+from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.decide import Decision, decide
 
 _PRACTICE = "practice cluster: "  # of the API server's warnings, the one for a terminal

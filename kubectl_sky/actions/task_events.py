@@ -7,7 +7,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 _MAX_EVENTS = 500
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from kubectl_sky import names
 from kubectl_sky.actions import validate
 from kubectl_sky.actions.flags import Overrides, apply_flags
 from kubectl_sky.actions.packing import Packer
@@ -15,12 +14,9 @@ from kubectl_sky.actions.preferences import preferences
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.actions.validate import Review, apply_settings, review
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
-from kubectl_sky.facts import Archive
 from kubectl_sky.plan import runtime
 from kubectl_sky.plan.pipeline import members, title_of, with_names
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.private import Folder
-from kubectl_sky.settings import Settings, cache_folder
 from kubectl_sky.spec import service, unsupported
 from kubectl_sky.spec.arrays import array
 from kubectl_sky.spec.document import Document, entries, printable
@@ -31,6 +27,10 @@ from kubectl_sky.spec.secret import without_kept
 from kubectl_sky.spec.task import Task, task_of, with_dev, with_service
 from kubectl_sky.sync.archive import Limits
 from kubectl_sky.sync.archive_cache import Cache
+from kubectl_sky.words import names
+from kubectl_sky.words.facts import Archive
+from kubectl_sky.words.private import Folder
+from kubectl_sky.words.settings import Settings, cache_folder
 from kubectl_sky.workloads.arrays import Array
 from kubectl_sky.workloads.decide import AUTO, TaskEntry
 

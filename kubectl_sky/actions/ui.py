@@ -9,10 +9,10 @@ from kubectl_sky.errors import Problem
 from kubectl_sky.observe.logs import Origin
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
     from kubectl_sky.actions.apply import Submitted
     from kubectl_sky.render.manifests import Manifests
     from kubectl_sky.spec.dangers import Danger
+    from kubectl_sky.words import models
 
 Advance = Callable[[int], object]  # takes the number of objects or bytes that were processed
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
 
-from kubectl_sky import names
 from kubectl_sky.actions.apply import Submitted
 from kubectl_sky.actions.preflight import Existing
 from kubectl_sky.actions.ui import UI
@@ -20,8 +19,9 @@ from kubectl_sky.errors import (
     TaskFailed,
     UserError,
 )
-from kubectl_sky.facts import Archive
 from kubectl_sky.plan.plan import Plan
+from kubectl_sky.words import names
+from kubectl_sky.words.facts import Archive
 from kubectl_sky.workloads.decide import Decision
 
 

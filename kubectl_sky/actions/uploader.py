@@ -9,7 +9,6 @@ from math import inf
 from threading import Event, Lock
 from time import monotonic
 
-from kubectl_sky import kinds, names
 from kubectl_sky.actions import find, packing
 from kubectl_sky.actions.apply import Submitted
 from kubectl_sky.actions.pending import StartReporter
@@ -27,13 +26,14 @@ from kubectl_sky.errors import (
     SkyError,
     UserError,
 )
-from kubectl_sky.facts import Archive
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.sync import delivery
 from kubectl_sky.sync.archive import Unsendable
 from kubectl_sky.sync.delivery import Copy, Outcome
+from kubectl_sky.words import kinds, names
+from kubectl_sky.words.facts import Archive
 
 _INTERVAL = 0.3  # seconds between checks of the pods
 _NOTE_AFTER = 10.0  # seconds without a pod to send to, until a note is written

@@ -4,7 +4,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Event
 
-from kubectl_sky import kinds, names
 from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster.core import CoreManager
@@ -23,6 +22,7 @@ from kubectl_sky.observe.gpu_smi import Gpu
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.usage import AcceleratorNode, Use
+from kubectl_sky.words import kinds, names
 
 _MAX_PARALLEL = 32  # nodes that are asked for their GPUs at a time
 _SMI_SECONDS = 15.0  # of the whole run in one node

@@ -4,14 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from kubectl_sky import kinds, names, users
 from kubectl_sky.actions import find
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.apply import apply_all
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotFound, NotServed, UserError
-from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import accounts, rights
 from kubectl_sky.observe.accounts import AccountStatus
 from kubectl_sky.observe.difference import differences
@@ -20,7 +18,9 @@ from kubectl_sky.plan import account
 from kubectl_sky.plan.account import Account, QuotaFlags
 from kubectl_sky.plan.install import PROGRAMS
 from kubectl_sky.render import manifests
-from kubectl_sky.users import User
+from kubectl_sky.words import kinds, names, owners
+from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.owners import User
 from kubectl_sky.workloads.workload import field
 
 # The kinds of a user's objects in the namespace; the binding is deleted first and created last.
@@ -384,7 +384,7 @@ def get_account(session: Session, name: str | None, namespace: str | None) -> Ac
 
 def _role(session: Session, name: str, namespace: str | None) -> Json:
     """Return the Role of a user, which is deleted last. Raises UserError unless there is one."""
-    user = users.named(name)
+    user = owners.named(name)
     items = objects.list_all(session, kinds.ROLE, namespace, label_selector=names.ACCOUNT)
     roles = [item for item in items if _is_of(item, user)]
     if len(roles) == 1:
@@ -424,7 +424,7 @@ def removal(
     session: Session, name: str, namespace: str | None, *, keeps_namespace: bool = False
 ) -> Removal:
     """Return what to remove of a user. Raises UserError if the user is not found."""
-    user, role = users.named(name), _role(session, name, namespace)
+    user, role = owners.named(name), _role(session, name, namespace)
     where = role["metadata"]["namespace"]
     roles = objects.list_all(session, kinds.ROLE, where, label_selector=names.ACCOUNT)
     others = tuple(accounts.name_of(item) for item in roles if not _is_of(item, user))
@@ -450,7 +450,7 @@ def _owner(role: Json, user: User) -> User | None:
     metadata = role["metadata"]
     kind = metadata["labels"][names.ACCOUNT]
     if kind == account.SERVICE_ACCOUNT:
-        return users.named(f"system:serviceaccount:{metadata['namespace']}:{user.name}")
+        return owners.named(f"system:serviceaccount:{metadata['namespace']}:{user.name}")
     return None if kind == account.GROUP else user
 
 

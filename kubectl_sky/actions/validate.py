@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from kubectl_sky import bounded
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.plan.resolve import find_refusals
-from kubectl_sky.settings import DEFAULT_IMAGE, Settings, settings_file
 from kubectl_sky.spec import dangers, programs, unsupported
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.document import Document
@@ -20,6 +18,8 @@ from kubectl_sky.spec.load import MAX_BYTES, load
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.validate import validate
+from kubectl_sky.words import bounded
+from kubectl_sky.words.settings import DEFAULT_IMAGE, Settings, settings_file
 
 STDIN = "-"
 REQUEST = "<request>"  # the body of a request to a server

@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
-from kubectl_sky import kinds, names
 from kubectl_sky.actions.find import MIN_PREFIX, Scope
 from kubectl_sky.actions.validate import read_documents
 from kubectl_sky.cluster import objects
@@ -21,7 +20,6 @@ from kubectl_sky.errors import (
     Unreachable,
     UserError,
 )
-from kubectl_sky.facts import ExistingPvc
 from kubectl_sky.observe import volumes
 from kubectl_sky.observe.difference import Difference, differences
 from kubectl_sky.observe.volumes import VolumeStatus
@@ -31,7 +29,9 @@ from kubectl_sky.spec import quantity
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.validate import validate
 from kubectl_sky.spec.volumes import Storage, VolumeFile, volume_of
-from kubectl_sky.users import User
+from kubectl_sky.words import kinds, names
+from kubectl_sky.words.facts import ExistingPvc
+from kubectl_sky.words.owners import User
 
 _UNCHANGED = "unchanged"
 _CHANGEABLE = ("spec.resources", "metadata.labels")  # fields that can change in an existing PVC

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from threading import Event
 from time import monotonic
 
-from kubectl_sky import kinds, names
 from kubectl_sky.actions import evidence, listing
 from kubectl_sky.actions.evidence import EvidenceRecorder
 from kubectl_sky.actions.find import Scope
@@ -13,12 +12,13 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.watch import Change, WatchEvent, watch_kinds
 from kubectl_sky.errors import SkyError, TaskFailed, Unreachable
-from kubectl_sky.kinds import Kind
 from kubectl_sky.observe import ownership, waiting
 from kubectl_sky.observe.nodes import Object, State
 from kubectl_sky.observe.ownership import Key, Missing, Ownership
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words import kinds, names
+from kubectl_sky.words.kinds import Kind
 
 _SETTLE_SECONDS = 2.0  # seconds until missing nodes are looked into
 _GRACE_SECONDS = 30.0  # seconds until a task whose existing nodes have finished has failed

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 import yaml
 
-from kubectl_sky import bounded, names
 from kubectl_sky.actions import render, taskfile
 from kubectl_sky.actions.check import undecidable
 from kubectl_sky.actions.flags import Overrides
@@ -19,9 +18,10 @@ from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.load import MAX_BYTES
+from kubectl_sky.words import bounded, names
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 _NO_FILE = "<task>"  # the file name in messages on a task that has no file
 

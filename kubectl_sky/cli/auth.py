@@ -5,8 +5,8 @@ The owner is only for finding objects; RBAC protects them.
 
 import click
 
-from kubectl_sky import settings, users
 from kubectl_sky.cli import commands, options, output
+from kubectl_sky.words import owners, settings
 
 
 @commands.group("auth")
@@ -21,7 +21,7 @@ def command() -> None:
 @click.argument("name", metavar="USER")
 def login(name: str) -> None:
     """Use USER, such as alice@example.com, as the owner from now on."""
-    user = users.named(name)
+    user = owners.named(name)
     settings.log_in(user.name)
     label_note = "" if user.label == user.name else f" (as a label: {user.label})"
     output.out(f"Logged in as {user.name}{label_note}")
@@ -36,7 +36,7 @@ def whoami(cluster: options.ClusterFlags, form: str | None) -> None:
 
     name = cluster.user or settings.logged_in()
     source = "--user" if cluster.user else "auth login"
-    user = users.named(name) if name else None
+    user = owners.named(name) if name else None
     if user is None:
         user, source = identity.whoami(cluster.session(), None)
     if form not in (None, "name"):

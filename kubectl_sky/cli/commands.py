@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from kubectl_sky.bounded import is_utf8
 from kubectl_sky.cli import complete, output
 from kubectl_sky.cli.arguments import Arguments
+from kubectl_sky.words.bounded import is_utf8
 
 Function = Callable[..., Any]
 

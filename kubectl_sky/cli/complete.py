@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from kubectl_sky import settings
 from kubectl_sky.cli import output
-from kubectl_sky.private import Folder
+from kubectl_sky.words import settings
+from kubectl_sky.words.private import Folder
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

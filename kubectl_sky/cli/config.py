@@ -66,7 +66,7 @@ def unset(setting: str) -> None:
 @command.command("path", examples=["config path", "config path | xargs cat"])
 def path() -> None:
     """Print the path of the settings file."""
-    from kubectl_sky import settings
+    from kubectl_sky.words import settings
 
     output.out(str(settings.settings_file()))
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubectl_sky import bounded
 from kubectl_sky.cli import commands, extras, options, output
 from kubectl_sky.errors import UserError
+from kubectl_sky.words import bounded
 
 if TYPE_CHECKING:
     from kubectl_sky.controllers.fairshare.policy import Policy

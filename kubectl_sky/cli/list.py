@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from kubectl_sky import label_selectors
 from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe import selection
 from kubectl_sky.observe.selection import Selection
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words import label_selectors
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.find import Scope

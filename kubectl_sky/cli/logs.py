@@ -15,7 +15,7 @@ from kubectl_sky.observe.logs import Form, Output, Template
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.logs import LogRequest
-    from kubectl_sky.regex import Regex
+    from kubectl_sky.words.regex import Regex
 
 
 _MAX_RANKS = 100_000
@@ -39,7 +39,7 @@ def ranks(context: click.Context, param: click.Parameter, value: tuple[str, ...]
 
 def pattern(context: click.Context, param: click.Parameter, value: str | None) -> "Regex | None":
     """Compile the expression of `--grep REGEX`."""
-    from kubectl_sky import regex
+    from kubectl_sky.words import regex
 
     try:
         return regex.compiled(os.fsencode(value)) if value is not None else None
@@ -188,9 +188,9 @@ def _with_timestamps(flags: Mapping[str, Any]) -> bool:
 
 
 def _request(following: bool, flags: Mapping[str, Any]) -> "LogRequest":
-    from kubectl_sky import names
     from kubectl_sky.actions import logs
     from kubectl_sky.cluster.streams import MAX_STREAMS, LogOptions
+    from kubectl_sky.words import names
 
     since, timeout = flags["since"], flags["wait_timeout"]
     assert isinstance(timeout, timedelta)

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
-from kubectl_sky import __version__, bounded, settings
+from kubectl_sky import __version__
 from kubectl_sky.cli import commands, complete, output
 from kubectl_sky.errors import Interrupted, SkyError
 from kubectl_sky.observe.escapes import plain
+from kubectl_sky.words import bounded, settings
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -32,7 +33,8 @@ _GC_THRESHOLD = 50_000
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
-# Name and purpose, in the groups of --help. Each command is a module here, imported when it runs.
+# Name and purpose, in the groups of --help. Each command is a module, imported when it runs: here,
+# or in the slice that it belongs to.
 _GROUPS = {
     "Write and review": {
         "init": "Write a first task file",
@@ -86,6 +88,8 @@ _GROUPS = {
 }
 COMMANDS = {name: purpose for group in _GROUPS.values() for name, purpose in group.items()}
 
+_SLICES: dict[str, str] = {}
+
 # Aliases of commands, which --help does not list.
 ALIASES = {"why": "doctor"}
 
@@ -123,7 +127,8 @@ class Commands(commands.Group):
         name = ALIASES.get(name, name)
         if name not in COMMANDS:
             return None
-        command = importlib.import_module(f"kubectl_sky.cli.{name.replace('-', '_')}").command
+        module = _SLICES.get(name, f"cli.{name.replace('-', '_')}")
+        command = importlib.import_module(f"kubectl_sky.{module}").command
         assert isinstance(command, click.Command)
         return command
 

@@ -15,8 +15,8 @@ import click
 
 from kubectl_sky.cli.live import LiveLine
 from kubectl_sky.errors import Problem, listed
-from kubectl_sky.names import API_VERSION
 from kubectl_sky.observe.escapes import plain
+from kubectl_sky.words.names import API_VERSION
 
 JSONPATH = "jsonpath="
 COLUMNS = "custom-columns="

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky import settings
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.errors import UserError
+from kubectl_sky.words import settings
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.taskfile import Source

@@ -9,11 +9,11 @@ from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
     from kubectl_sky.actions.find import Scope, Target
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.evidence import Evidence
     from kubectl_sky.observe.pipelines import PipelineStatus
+    from kubectl_sky.words import models
 
 
 @commands.command(

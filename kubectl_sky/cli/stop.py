@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kubectl_sky.actions.find import Scope, Target
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.status import TaskStatus
-    from kubectl_sky.users import User
+    from kubectl_sky.words.owners import User
 
 
 @commands.command("stop", examples=["stop train", "stop w586rcb8 n7kqzt4m", "stop --all --yes"])

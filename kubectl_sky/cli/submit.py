@@ -6,20 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
-from kubectl_sky import names
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.ui import Collected
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.errors import Problem, UserError
+from kubectl_sky.words import names
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
     from kubectl_sky.actions import submit, taskfile
     from kubectl_sky.actions.apply import Submitted
     from kubectl_sky.plan.plan import Plan
     from kubectl_sky.render.manifests import Manifests
     from kubectl_sky.spec.dangers import Danger
+    from kubectl_sky.words import models
 
 
 @commands.command(

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kubectl_sky import bounded
 from kubectl_sky.actions.ui import UI, Waiting
 from kubectl_sky.cli import output
 from kubectl_sky.errors import Problem, UserError
 from kubectl_sky.observe.logs import Form, Origin, Output
+from kubectl_sky.words import bounded
 
 if TYPE_CHECKING:
     from kubectl_sky.spec.dangers import Danger

@@ -57,9 +57,9 @@ def add(
     quota, as long as you do not change that with kubectl. An object that was not created for NAME
     is never changed.
     """
-    from kubectl_sky import users as identities
     from kubectl_sky.actions import users
     from kubectl_sky.plan.account import GROUP, SERVICE_ACCOUNT, USER, QuotaFlags
+    from kubectl_sky.words import owners as identities
 
     if flags["group"] and flags["service_account"]:
         raise UserError("--group and --service-account cannot be used together")

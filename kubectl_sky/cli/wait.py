@@ -13,8 +13,8 @@ from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
     from kubectl_sky.actions.find import Target
+    from kubectl_sky.words import models
 
 
 def _url(context: click.Context, param: click.Parameter, value: str | None) -> str | None:

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import objects, shapes
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed, Outdated
-from kubectl_sky.kinds import Kind
+from kubectl_sky.words import kinds
+from kubectl_sky.words.kinds import Kind
 
 
 def groups(session: Session) -> dict[str, tuple[str, ...]]:

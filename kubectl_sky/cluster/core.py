@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from time import monotonic
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import objects, shapes
 from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.words import kinds
 
 _MAX_LOG_BYTES = 1 << 20  # bytes kept of the end of a log
 _LOG_SECONDS = 30.0  # seconds to read the end of a log

@@ -9,7 +9,6 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Any, BinaryIO, TypeGuard
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.websocket import MAX_SEND_BYTES, WebSocket, connect
@@ -21,6 +20,7 @@ from kubectl_sky.errors import (
     TimedOut,
     Unreachable,
 )
+from kubectl_sky.words import kinds
 
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
 PROTOCOLS = (V5, V4)  # V5 needs Kubernetes 1.30; only V5 can close stdin

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from threading import Event, Lock, Thread
 from time import monotonic
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.backoff import Backoff
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.websocket import WebSocket, connect
 from kubectl_sky.errors import ClusterError, Forbidden, SkyError, UserError
+from kubectl_sky.words import kinds
 
 PROTOCOLS = ("v4.channel.k8s.io",)
 

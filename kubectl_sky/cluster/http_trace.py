@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from kubectl_sky.secret import REDACTED
+from kubectl_sky.words.secret import REDACTED
 
 LOGGER = "kubectl_sky.http"
 # Levels of the logger: each one adds to those before it.

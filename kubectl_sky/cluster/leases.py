@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Conflict, NotFound
-from kubectl_sky.kinds import LEASE
+from kubectl_sky.words.kinds import LEASE
 
 _MAX_SECONDS = 3600  # of a Lease that somebody else wrote
 _MAX_AHEAD = timedelta(seconds=15)  # of a renewal; one that is later comes from a wrong clock

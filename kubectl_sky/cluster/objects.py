@@ -6,12 +6,19 @@ from dataclasses import replace
 from typing import Literal
 from urllib.parse import quote
 
-from kubectl_sky import names
 from kubectl_sky.cluster import shapes
 from kubectl_sky.cluster.encoding import Trimmed
 from kubectl_sky.cluster.session import Answer, Json, Session
-from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, Unreachable, UserError
-from kubectl_sky.kinds import Kind, kind_of
+from kubectl_sky.errors import (
+    ClusterError,
+    Conflict,
+    Expired,
+    NotFound,
+    Unreachable,
+    UserError,
+)
+from kubectl_sky.words import names
+from kubectl_sky.words.kinds import Kind, kind_of
 
 PAGE_SIZE = 500  # kubectl's
 

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, Required, TypedDict
 
 from msgspec import Meta
 
-from kubectl_sky import kinds
-from kubectl_sky.kinds import Kind
+from kubectl_sky.words import kinds
+from kubectl_sky.words.kinds import Kind
 
 _Time = Annotated[
     str,

@@ -9,7 +9,6 @@ from random import SystemRandom
 from threading import Event
 from time import monotonic
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.backoff import Backoff
 from kubectl_sky.cluster.loglines import (
@@ -23,6 +22,7 @@ from kubectl_sky.cluster.loglines import (
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
 from kubectl_sky.errors import ClusterError, NotFound, Unreachable, UserError
+from kubectl_sky.words import kinds
 
 # The kubelet's answer for a container that has not started or not restarted yet.
 _NOT_STARTED = re.compile(

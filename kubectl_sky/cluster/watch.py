@@ -15,7 +15,7 @@ from kubectl_sky.cluster.errors import RequestInfo
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.transport import Stream
 from kubectl_sky.errors import ClusterError, Expired, Unreachable
-from kubectl_sky.kinds import Kind
+from kubectl_sky.words.kinds import Kind
 
 _POLL_INTERVAL = 0.5
 _MAX_QUEUED_EVENTS = 1000  # events buffered for the caller

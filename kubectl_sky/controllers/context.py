@@ -6,7 +6,7 @@ from datetime import timedelta
 import kopf
 
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.settings import Settings
+from kubectl_sky.words.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from kubectl_sky.cluster import leases
 from kubectl_sky.cluster.leases import Claim, Lease
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotFound, Unreachable
-from kubectl_sky.names import CONTROLLERS_NAMESPACE, controller_lease
+from kubectl_sky.words.names import CONTROLLERS_NAMESPACE, controller_lease
 
 LEASE_SECONDS = 45
 _RENEW_SECONDS = 15.0

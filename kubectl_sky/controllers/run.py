@@ -23,7 +23,7 @@ from kubectl_sky.controllers.lease import LeaseKeeper, claims_of
 from kubectl_sky.controllers.ray import handlers as ray
 from kubectl_sky.errors import ClusterError
 from kubectl_sky.observe import escapes
-from kubectl_sky.settings import Settings
+from kubectl_sky.words.settings import Settings
 
 Register = Callable[[kopf.OperatorRegistry, Context], None]
 

@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Collection
 from typing import NamedTuple
 
-from kubectl_sky import names
 from kubectl_sky.actions.find import Target
 from kubectl_sky.actions.lead import needs_action
 from kubectl_sky.cluster.session import Json
 from kubectl_sky.observe import status
 from kubectl_sky.observe.pipelines import pipelines
+from kubectl_sky.words import names
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Object
 

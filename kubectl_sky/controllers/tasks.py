@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import kopf
 
-from kubectl_sky import names
 from kubectl_sky.actions import find, stop
 from kubectl_sky.actions.find import TaskNotFound
 from kubectl_sky.actions.lead import lead, needs_action
@@ -18,6 +17,7 @@ from kubectl_sky.controllers.task_index import Key, TaskIndex
 from kubectl_sky.controllers.work_queue import WorkQueue
 from kubectl_sky.errors import SkyError
 from kubectl_sky.observe.pipelines import finished_before
+from kubectl_sky.words import names
 from kubectl_sky.workloads import registry as backends
 
 _SETTLE_SECONDS = 2.0  # objects of one task are neither created nor deleted at the same time

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from kubectl_sky import private
 from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.local.driver import CLUSTER
+from kubectl_sky.words import private
 
 _SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 _EMPTY = {"apiVersion": "v1", "kind": "Config"}

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from kubectl_sky import private, settings
 from kubectl_sky.errors import SkyError, UserError
-from kubectl_sky.private import Folder
+from kubectl_sky.words import private, settings
+from kubectl_sky.words.private import Folder
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from kubectl_sky import names
 from kubectl_sky.plan.account import CPUS, MEMORY, TASKS
 from kubectl_sky.plan.pod_resources import amounts, readable, shown
+from kubectl_sky.words import names
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 Object = Mapping[str, Any]
 

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kubectl_sky import names
 from kubectl_sky.spec import quantity
+from kubectl_sky.words import names
 
 _QUANTITY = re.compile(r"[.]resources[.]|[.](sizeLimit|divisor)$")
 _IDENTITIES = ("name", "mountPath", "containerPort", "topologyKey", "key", "uid")

@@ -8,7 +8,7 @@ from kubectl_sky.observe.nodes import Object
 from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 _OUTSIDE = ("ExternalIP", "InternalIP")  # address types of a cluster node, the preferred first
 

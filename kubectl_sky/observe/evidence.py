@@ -19,7 +19,7 @@ from kubectl_sky.observe.usage import gpus_of
 from kubectl_sky.workloads.workload import STOPPED
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 LINES = 50  # lines of each node's log
 BYTES = 64 * 1024  # bytes of those lines

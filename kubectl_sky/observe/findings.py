@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from kubectl_sky import bounded
 from kubectl_sky.observe.nodes import end_text
 from kubectl_sky.observe.signals import Signal, Snapshot, Source, find_signals
+from kubectl_sky.words import bounded
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 _MAX_HEADLINE = 80  # characters from which details are left out
 _MAX_CUT_HEADLINE = 120  # characters

@@ -19,7 +19,7 @@ from kubectl_sky.observe.usage import Gpus, gpus_of
 from kubectl_sky.plan import accelerators
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 _HOUR = timedelta(hours=1)
 

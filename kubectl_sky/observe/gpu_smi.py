@@ -15,7 +15,7 @@ from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.nodes import NodeStatus
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 _QUERY = (
     "index,name,utilization.gpu,memory.used,memory.total,temperature.gpu,power.draw,power.limit"

@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from kubectl_sky.observe.escapes import harmless, plain
-from kubectl_sky.regex import Regex
+from kubectl_sky.words.regex import Regex
 
 # SGR codes that are readable on dark and light backgrounds, in the usual order
 _COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)

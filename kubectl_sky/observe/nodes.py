@@ -6,12 +6,12 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, cast
 
-from kubectl_sky import bounded, names
 from kubectl_sky.observe import age
+from kubectl_sky.words import bounded, names
 from kubectl_sky.workloads.workload import QUEUED, STOPPED, Phase, Verdict, condition
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 Object = Mapping[str, Any]
 

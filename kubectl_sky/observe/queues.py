@@ -8,7 +8,7 @@ from kubectl_sky.plan.pod_resources import readable
 from kubectl_sky.workloads.workload import QUEUED
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 Object = Mapping[str, Any]
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kubectl_sky import kinds
-from kubectl_sky.kinds import Kind
+from kubectl_sky.words import kinds
+from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads import registry
 
 CLEAN, CLUSTER, SERVE = "clean", "cluster", "serve"

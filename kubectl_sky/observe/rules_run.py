@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from kubectl_sky import names
 from kubectl_sky.observe import resource_requests
 from kubectl_sky.observe.failure import cause, program_lines
 from kubectl_sky.observe.findings import Rule, Stage
@@ -15,6 +14,7 @@ from kubectl_sky.observe.nodes import (
     WAITING_FOR_FILES,
 )
 from kubectl_sky.observe.signals import Signal, Snapshot, Source
+from kubectl_sky.words import names
 
 Words = Mapping[str, str]
 _RAY_SIZE = "resources.limits of the container in config.kubernetes.pod_config"

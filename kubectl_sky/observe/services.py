@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
-from kubectl_sky import bounded, kinds, names
 from kubectl_sky.observe import nodes
 from kubectl_sky.observe.endpoints import exposed
 from kubectl_sky.observe.findings import Finding, diagnose
@@ -14,11 +13,12 @@ from kubectl_sky.observe.ownership import controller
 from kubectl_sky.observe.signals import Snapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import RULES
+from kubectl_sky.words import bounded, kinds, names
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import condition
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 REVISION = "deployment.kubernetes.io/revision"
 _TOO_LATE = "ProgressDeadlineExceeded"

@@ -8,7 +8,6 @@ from datetime import timedelta
 from enum import StrEnum
 from functools import cached_property
 
-from kubectl_sky import bounded, kinds, names
 from kubectl_sky.observe import age, queues, resource_requests
 from kubectl_sky.observe.nodes import (
     JOB_NOT_FOUND,
@@ -24,6 +23,7 @@ from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.resource_requests import amount_of
 from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.plan import ray_serve
+from kubectl_sky.words import bounded, kinds, names
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import QUEUED, SUSPEND, Object
 from kubectl_sky.workloads.workload import field as field_of

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kubectl_sky import names
 from kubectl_sky.observe import ownership
 from kubectl_sky.observe.nodes import (
     JOB_NOT_FOUND,
@@ -26,11 +25,12 @@ from kubectl_sky.observe.nodes import (
 )
 from kubectl_sky.observe.ownership import Missing, Ownership, TaskObjects
 from kubectl_sky.plan.pipeline import Member, member_of
+from kubectl_sky.words import names
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import STOPPED, Workload
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 
 @dataclass(frozen=True)

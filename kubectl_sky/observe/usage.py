@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from kubectl_sky import names
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.resource_requests import amount_of, requested
 from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.accelerators import FAMILIES, from_labels
+from kubectl_sky.words import names
 from kubectl_sky.workloads.workload import Object
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 RESOURCES = (*(family.resource for family in FAMILIES), accelerators.TPU_RESOURCE)
 _OVER = ("Succeeded", "Failed")

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from kubectl_sky import names
 from kubectl_sky.observe.findings import Finding, Rule, Stage, diagnose
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.rules_admission import ADMISSION, QUEUE
@@ -14,9 +13,10 @@ from kubectl_sky.observe.rules_scheduling import SCHEDULING
 from kubectl_sky.observe.rules_start import IMAGE, START, VOLUMES
 from kubectl_sky.observe.signals import Snapshot
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words import names
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 RULES: tuple[Rule, ...] = (*QUEUE, *ADMISSION, *SCHEDULING, *VOLUMES, *IMAGE, *START, *RUN)
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kubectl_sky import names
-from kubectl_sky.facts import ExistingPvc
-from kubectl_sky.users import User
+from kubectl_sky.words import names
+from kubectl_sky.words.facts import ExistingPvc
+from kubectl_sky.words.owners import User
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 Object = Mapping[str, Any]
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from kubectl_sky import names
-from kubectl_sky.facts import Facts
 from kubectl_sky.spec.accelerator import AMD_MODELS, NEURON_MODELS, NVIDIA_MODELS, Model
 from kubectl_sky.spec.document import FieldError
+from kubectl_sky.words import names
+from kubectl_sky.words.facts import Facts
 
 GFD = "nvidia.com/gpu.product"
 GKE = "cloud.google.com/gke-accelerator"

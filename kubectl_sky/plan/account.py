@@ -4,13 +4,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.spec import accelerator, quantity
 from kubectl_sky.spec.document import FieldError
-from kubectl_sky.users import User
+from kubectl_sky.words import names
+from kubectl_sky.words.owners import User
 
 USER, GROUP, SERVICE_ACCOUNT = "User", "Group", "ServiceAccount"
 POD_SECURITY_LABEL = "pod-security.kubernetes.io/enforce"

@@ -8,11 +8,11 @@ from urllib.parse import quote
 
 from kubectl_sky.plan import environment
 from kubectl_sky.plan.environment import SecretEnvVar
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec import buckets
 from kubectl_sky.spec.buckets import HUB, WEB, Bucket
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Task
+from kubectl_sky.words.settings import Settings
 
 DOWNLOAD_PATH = "/kubectl-sky/fetched"  # target folder in the container that copies a bucket
 _S3 = {"TYPE": "s3", "PROVIDER": "Other", "ENV_AUTH": "true"}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kubectl_sky import names
+from kubectl_sky.words import names
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from kubectl_sky import assets
 from kubectl_sky.spec.lifecycle import DevPod
 from kubectl_sky.spec.task import Task
+from kubectl_sky.words import assets
 
 # Pulling the image and setup come before the lifetime, which stay.sh measures. If they take longer
 # than this, or stay.sh is killed, the kubelet ends the pod.

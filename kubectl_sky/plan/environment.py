@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from kubectl_sky.facts import Facts
 from kubectl_sky.plan.local_files import FileTransfer
 from kubectl_sky.plan.placement import Placement
-from kubectl_sky.secret import Secret
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.secret import SecretReference
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import RESERVED
+from kubectl_sky.words.facts import Facts
+from kubectl_sky.words.secret import Secret
+from kubectl_sky.words.settings import Settings
 
 Value = TypeVar("Value")
 RANKS = ("NODE_RANK", "SKYPILOT_NODE_RANK")  # variables with a node's own rank

@@ -1,7 +1,7 @@
 """Fair share of a Volcano queue: which PriorityClass a task gets."""
 
-from kubectl_sky import names
-from kubectl_sky.settings import Settings
+from kubectl_sky.words import names
+from kubectl_sky.words.settings import Settings
 
 DEFAULT_QUEUE = "default"  # Volcano's queue for PodGroups that name none
 PER_USER = "user"

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
 
-from kubectl_sky.facts import ClusterNode, Facts
 from kubectl_sky.plan.placement import Device, Placement, meets
 from kubectl_sky.spec import quantity
+from kubectl_sky.words.facts import ClusterNode, Facts
 
 _MELLANOX = {
     "NCCL_IB_HCA": "mlx5",

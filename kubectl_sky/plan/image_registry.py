@@ -5,9 +5,9 @@ import json
 import re
 from dataclasses import dataclass, replace
 
-from kubectl_sky.secret import Secret, reveal
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import REGISTRY
+from kubectl_sky.words.secret import Secret, reveal
 
 _HUB = ("docker.io", "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com")
 _HUB_KEY = "https://index.docker.io/v1/"  # key of Docker Hub's login in a Docker config

@@ -1,6 +1,7 @@
 """The standard labels of Kubernetes, which other tools show."""
 
-from kubectl_sky import __version__, names
+from kubectl_sky import __version__
+from kubectl_sky.words import names
 
 
 def standard_labels(name: str, instance: str) -> dict[str, str]:

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from kubectl_sky.facts import ClusterNode, Facts
 from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.accelerators import AMD, NVIDIA, Family, Rule, Term
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.task import Accelerator, Resources, Task
+from kubectl_sky.words.facts import ClusterNode, Facts
 
 _NO_SPOT_NODES = (
     "use_spot: no node is known to be a spot node; spot nodes are preferred, and any will do"

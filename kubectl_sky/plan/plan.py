@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kubectl_sky import names
 from kubectl_sky.plan.accelerators import Term
 from kubectl_sky.plan.checks import UPLOADED, Check
 from kubectl_sky.plan.environment import SecretEnvVar
@@ -17,9 +16,10 @@ from kubectl_sky.plan.ray_serve import PodPort
 from kubectl_sky.plan.runtime import Runtime, profile, runtime, start
 from kubectl_sky.plan.serving import Serving
 from kubectl_sky.plan.storage import PodStorage
-from kubectl_sky.secret import Secret
-from kubectl_sky.settings import DEFAULT_IMAGE
 from kubectl_sky.spec.arrays import Array
+from kubectl_sky.words import names
+from kubectl_sky.words.secret import Secret
+from kubectl_sky.words.settings import DEFAULT_IMAGE
 
 _SIZES = ("cpu", "memory", "ephemeral-storage")  # all other resources are devices
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from kubectl_sky.facts import Facts
 from kubectl_sky.plan import dev, queueing
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec import metadata
 from kubectl_sky.spec.document import Data, FieldError
 from kubectl_sky.spec.kubernetes import KUBERNETES, MAIN
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.spec.variables import RESERVED
+from kubectl_sky.words.facts import Facts
+from kubectl_sky.words.settings import Settings
 
 
 @dataclass(frozen=True)

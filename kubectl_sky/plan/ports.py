@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kubectl_sky import names
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec import metadata
 from kubectl_sky.spec.task import Resources, Task
+from kubectl_sky.words import names
+from kubectl_sky.words.settings import Settings
 
 _WITHIN = "clusterip"
 _HEADLESS = "podip"

@@ -4,15 +4,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Self
 
-from kubectl_sky import names
 from kubectl_sky.plan import accelerators, fair_share
 from kubectl_sky.plan.accelerators import Term
 from kubectl_sky.plan.plan import Node, Plan, Toleration
 from kubectl_sky.plan.ports import Ports
-from kubectl_sky.secret import Secret
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.document import Document, Path, dotted, entries, printable
 from kubectl_sky.spec.task import Resources, resources_path
+from kubectl_sky.words import names
+from kubectl_sky.words.secret import Secret
+from kubectl_sky.words.settings import Settings
 
 
 class TracedStr(str):

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
-from kubectl_sky import names
 from kubectl_sky.errors import ClusterError, UserError
-from kubectl_sky.facts import Facts
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Resources, Task
+from kubectl_sky.words import names
+from kubectl_sky.words.facts import Facts
+from kubectl_sky.words.settings import Settings
 
 
 def find_priority_class(resources: Resources, settings: Settings) -> str | None:

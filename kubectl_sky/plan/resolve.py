@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kubectl_sky import assets, names
-from kubectl_sky.facts import Facts
 from kubectl_sky.plan import (
     accelerators,
     buckets,
@@ -27,10 +25,12 @@ from kubectl_sky.plan.pod_options import PodOptions, account_depends_on_context,
 from kubectl_sky.plan.resources import default_image, default_notes, node_limits, node_requests
 from kubectl_sky.plan.storage import ObjectNames, PodStorage, plan_storage
 from kubectl_sky.plan.task_metadata import array_annotation, build_metadata
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.accelerator import Accelerator
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Resources, Task
+from kubectl_sky.words import assets, names
+from kubectl_sky.words.facts import Facts
+from kubectl_sky.words.settings import Settings
 
 MAX_SCRIPTS = 900_000  # bytes; a ConfigMap is limited to 1 MiB, including metadata
 

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 from kubectl_sky.plan.placement import Placement
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.settings import DEFAULT_IMAGE, SKYPILOT_GPU_IMAGE, SKYPILOT_IMAGE, Settings
 from kubectl_sky.spec import quantity
+from kubectl_sky.words.settings import DEFAULT_IMAGE, SKYPILOT_GPU_IMAGE, SKYPILOT_IMAGE, Settings
 
 _STEPS = {"cpu": Fraction(1, 1000)}  # bytes and devices are whole numbers
 _DISK = "ephemeral-storage"

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
-from kubectl_sky import assets, names
 from kubectl_sky.plan import dev
 from kubectl_sky.plan.labels import standard_labels
-from kubectl_sky.settings import DEFAULT_IMAGE
 from kubectl_sky.spec.task import Task
+from kubectl_sky.words import assets, names
+from kubectl_sky.words.settings import DEFAULT_IMAGE
 
 _PROFILE = "profile.sh"
 _USES_PROFILE = ' BASH_ENV="${BASH_ENV-/etc/kubectl-sky/profile.sh}"'

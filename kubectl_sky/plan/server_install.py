@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from kubectl_sky import names
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.install import DEFAULT_IMAGE, DEFAULT_NAMESPACE, SERVER, Install
+from kubectl_sky.words import names
 
 _MOUNT = "/etc/kubectl-sky-server"
 

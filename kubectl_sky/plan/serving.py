@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from kubectl_sky import assets, names
 from kubectl_sky.errors import UserError
-from kubectl_sky.facts import Facts
 from kubectl_sky.plan.checks import Check, Http
 from kubectl_sky.plan.local_files import FileTransfer
 from kubectl_sky.plan.placement import Placement
 from kubectl_sky.plan.ray_serve import PodPort, RayServe, plan_ray_serve
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.service import REPLICA, Probe, Service
 from kubectl_sky.spec.task import Task
+from kubectl_sky.words import assets, names
+from kubectl_sky.words.facts import Facts
+from kubectl_sky.words.settings import Settings
 
 START_SECONDS = 1200  # SkyPilot's limit for the start of a replica
 _START_INTERVAL = 3  # seconds between requests until a replica has started

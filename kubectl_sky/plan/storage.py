@@ -3,16 +3,16 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from kubectl_sky import names
-from kubectl_sky.facts import Facts
 from kubectl_sky.plan import buckets, environment, local_files
 from kubectl_sky.plan.buckets import CsiVolume, Download
 from kubectl_sky.plan.pvc import Pvc
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.dangers import is_allowed_host_path
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.volumes import HOME, Storage, VolumeMount
+from kubectl_sky.words import names
+from kubectl_sky.words.facts import Facts
+from kubectl_sky.words.settings import Settings
 
 LINKS_PATH = f"{names.SCRATCH_FOLDER}/home"  # mounts that the home directory links to
 CODE_VOLUME_PATH = f"{names.SCRATCH_FOLDER}/code-cache"  # mount path of the code volume

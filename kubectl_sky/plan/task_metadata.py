@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kubectl_sky import names
-from kubectl_sky.facts import Facts
 from kubectl_sky.plan import queueing, runtime
 from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.plan.plan import Node
 from kubectl_sky.spec import metadata
 from kubectl_sky.spec.task import Resources, Task
+from kubectl_sky.words import names
+from kubectl_sky.words.facts import Facts
 
 
 @dataclass(frozen=True)

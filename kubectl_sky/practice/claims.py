@@ -5,13 +5,13 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from kubectl_sky import label_selectors
 from kubectl_sky.practice import quantities
 from kubectl_sky.practice.admission import DEFAULT_CLASS
 from kubectl_sky.practice.api import Api, now
 from kubectl_sky.practice.controller import Controller, record_event
 from kubectl_sky.practice.state import Change, Json, Key
 from kubectl_sky.practice.state import key as key_of
+from kubectl_sky.words import label_selectors
 
 PROVISIONER = "practice.kubectl-sky/folder"
 _SOURCE = "persistentvolume-controller"

@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kubectl_sky import label_selectors
 from kubectl_sky.practice import quantities
 from kubectl_sky.practice.api import Api, now
 from kubectl_sky.practice.controller import Controller, record_event
 from kubectl_sky.practice.quantities import ZERO, Quantity
 from kubectl_sky.practice.state import Change, Json, Key
+from kubectl_sky.words import label_selectors
 
 _SOURCE = "default-scheduler"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

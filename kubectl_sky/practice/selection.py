@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable
 
-from kubectl_sky import label_selectors
 from kubectl_sky.practice import problems
 from kubectl_sky.practice.resources import Json, Resource
+from kubectl_sky.words import label_selectors
 
 Predicate = Callable[[Json], bool]
 

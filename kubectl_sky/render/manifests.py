@@ -11,9 +11,7 @@ from typing import Any
 import jinja2
 import yaml
 
-from kubectl_sky import assets, names
 from kubectl_sky.errors import UserError
-from kubectl_sky.kinds import PVC, SECRET, kind_of
 from kubectl_sky.plan.account import SERVICE_ACCOUNT, Account
 from kubectl_sky.plan.controllers_install import CRDS, ControllerInstall, Role
 from kubectl_sky.plan.install import Install
@@ -23,7 +21,9 @@ from kubectl_sky.plan.pvc import Pvc
 from kubectl_sky.plan.runtime import Runtime
 from kubectl_sky.plan.server_install import ServerInstall
 from kubectl_sky.render import pod_config, writer
-from kubectl_sky.secret import REDACTED, Secret
+from kubectl_sky.words import assets, names
+from kubectl_sky.words.kinds import PVC, SECRET, kind_of
+from kubectl_sky.words.secret import REDACTED, Secret
 from kubectl_sky.workloads import registry
 
 

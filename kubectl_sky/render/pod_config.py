@@ -15,9 +15,9 @@ rules give pods that Kubernetes rejects or that do not do what the user asked fo
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kubectl_sky import names
 from kubectl_sky.spec.document import FieldError, Path
 from kubectl_sky.spec.kubernetes import MAIN, POD_CONFIG
+from kubectl_sky.words import names
 
 Json = dict[str, Any]
 

@@ -15,7 +15,7 @@ import yaml
 from markupsafe import Markup
 
 from kubectl_sky.plan import provenance
-from kubectl_sky.secret import Secret, reveal
+from kubectl_sky.words.secret import Secret, reveal
 
 # A string needs no quotes if PyYAML (YAML 1.1), YAML 1.2 and kubectl's Go parser all read it back
 # as the same string: as a key or a value, in block or flow style.

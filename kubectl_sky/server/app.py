@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.staticfiles import StaticFiles
 
-from kubectl_sky import __version__, assets, models
+from kubectl_sky import __version__
 from kubectl_sky.server import (
     cluster,
     files,
@@ -28,6 +28,7 @@ from kubectl_sky.server.config import Config
 from kubectl_sky.server.guard import Guard
 from kubectl_sky.server.identity import Identities
 from kubectl_sky.server.limits import Rates, Streams
+from kubectl_sky.words import assets, models
 
 _ERRORS = (400, 401, 403, 404, 409, 413, 415, 421, 429, 500, 502, 503)
 

@@ -2,12 +2,12 @@
 
 from fastapi import APIRouter
 
-from kubectl_sky import kinds, models
 from kubectl_sky.actions import queues as queueing
 from kubectl_sky.actions import usage
 from kubectl_sky.cluster import access
-from kubectl_sky.names import API_VERSION
 from kubectl_sky.server.identity import AnyCaller
+from kubectl_sky.words import kinds, models
+from kubectl_sky.words.names import API_VERSION
 
 router = APIRouter(tags=["cluster"])
 

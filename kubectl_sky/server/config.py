@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
-from kubectl_sky import private, settings
 from kubectl_sky.cluster.connection import KUBERNETES_PATH, Connection
 from kubectl_sky.cluster.session import Session
+from kubectl_sky.words import private, settings
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 

@@ -16,15 +16,22 @@ from typing import Annotated
 from fastapi import Depends, Query, Request
 from starlette.requests import HTTPConnection
 
-from kubectl_sky import users
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import ClusterError, Forbidden, NotFound, SkyError, Unauthorized, UserError
+from kubectl_sky.errors import (
+    ClusterError,
+    Forbidden,
+    NotFound,
+    SkyError,
+    Unauthorized,
+    UserError,
+)
 from kubectl_sky.server.config import Config
 from kubectl_sky.server.limits import Rates
 from kubectl_sky.server.problems import LOG, Rejected
-from kubectl_sky.users import User
+from kubectl_sky.words import owners
+from kubectl_sky.words.owners import User
 
 SESSION_HEADER = "X-Kubectl-Sky-Session"
 
@@ -201,7 +208,7 @@ class Identities:
         session = self._own_session()
         identity = session.cached("identity", CoreManager(session).identity)
         name = self._config.owner or identity.name
-        return Caller(users.named(name), identity.groups, session)
+        return Caller(owners.named(name), identity.groups, session)
 
     def anonymous(self) -> Session:
         """Return a session without credentials, for the health of the API server."""
@@ -257,7 +264,7 @@ class Identities:
             identity = CoreManager(session).identity()
             if identity.name in ("", _ANONYMOUS):
                 raise Unauthorized("the cluster does not know this token", "log in again")
-            user = users.named(identity.name)
+            user = owners.named(identity.name)
         except Unauthorized:
             review.caller = None
             raise
@@ -277,7 +284,7 @@ class Identities:
             name = names[0].encode("latin-1").decode()
         except UnicodeError:
             raise Rejected(400, "the header X-User is not UTF-8") from None
-        return Caller(users.named(name), (), self._own_session())
+        return Caller(owners.named(name), (), self._own_session())
 
 
 def _bearer_token(headers: list[str]) -> str:

@@ -8,7 +8,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from kubectl_sky import models
 from kubectl_sky.errors import (
     MAX_LISTED,
     ClusterError,
@@ -27,6 +26,7 @@ from kubectl_sky.errors import (
     Unreachable,
     UserError,
 )
+from kubectl_sky.words import models
 
 LOG = logging.getLogger("kubectl_sky.server")
 

@@ -21,7 +21,6 @@ from pydantic import BaseModel, Field
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from kubectl_sky import models
 from kubectl_sky.actions import find, pending, watch
 from kubectl_sky.actions.find import Scope, Target
 from kubectl_sky.actions.follow import follow, show
@@ -30,7 +29,6 @@ from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster.loglines import ResumePosition
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import Interrupted, SkyError, TaskFailed
-from kubectl_sky.names import API_VERSION
 from kubectl_sky.observe.logs import Form, Origin
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.server import problems
@@ -38,6 +36,8 @@ from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
 from kubectl_sky.server.limits import Streams
 from kubectl_sky.server.problems import Rejected
 from kubectl_sky.server.tasks import TaskId
+from kubectl_sky.words import models
+from kubectl_sky.words.names import API_VERSION
 
 router = APIRouter(tags=["streams"])
 

@@ -11,7 +11,6 @@ from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import BaseModel, Field
 
-from kubectl_sky import models, names
 from kubectl_sky.actions import doctor, find, manifests, task_events, usage
 from kubectl_sky.actions import stop as stopping
 from kubectl_sky.actions import submit as submission
@@ -19,13 +18,14 @@ from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.pending import explain_all, explain_pending
 from kubectl_sky.actions.ui import Collected
 from kubectl_sky.cluster.connection import Connection
-from kubectl_sky.names import API_VERSION
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.render.manifests import as_yaml
 from kubectl_sky.server.config import Config
 from kubectl_sky.server.files import BODY, TaskText, source_of
 from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
 from kubectl_sky.server.problems import Rejected
+from kubectl_sky.words import models, names
+from kubectl_sky.words.names import API_VERSION
 
 router = APIRouter(tags=["tasks"])
 

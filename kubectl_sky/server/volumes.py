@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from kubectl_sky import models, names
 from kubectl_sky.actions import preflight, taskfile
 from kubectl_sky.actions import volumes as actions
-from kubectl_sky.names import API_VERSION
 from kubectl_sky.observe.volumes import VolumeStatus
 from kubectl_sky.plan import pvc
 from kubectl_sky.server.identity import AnyCaller, AnyScope
+from kubectl_sky.words import models, names
+from kubectl_sky.words.names import API_VERSION
 
 router = APIRouter(prefix="/volumes", tags=["volumes"])
 

@@ -6,12 +6,12 @@ The tables have only known differences. `validate` reports what both refuse.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from kubectl_sky import names
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import skypilot
 from kubectl_sky.spec.document import Data, Document, Path
 from kubectl_sky.spec.substitute import FIELDS as SUBSTITUTED
 from kubectl_sky.spec.variables import REGISTRY
+from kubectl_sky.words import names
 
 _TPU_CLOUDS = ("", "*", "gcp", "kubernetes", "k8s")
 _NULLS = ("ports", "image_id")  # fields that may be null in a candidate

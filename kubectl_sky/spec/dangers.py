@@ -11,7 +11,6 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, cast
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec import credentials, secret
 from kubectl_sky.spec.danger_fields import (
     CREDENTIALS,
@@ -27,9 +26,10 @@ from kubectl_sky.spec.document import Data, Document, Path, dotted, printable
 from kubectl_sky.spec.files import local_files
 from kubectl_sky.spec.kubernetes import KUBERNETES
 from kubectl_sky.spec.substitute import Filled, references
+from kubectl_sky.words.settings import Settings
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 _FREE_FORM = frozenset(  # maps whose keys are the user's own words
     {"annotations", "labels", "limits", "matchLabels", "nodeSelector", "options", "overhead"}

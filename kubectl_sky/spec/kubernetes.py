@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from kubectl_sky import names
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import metadata
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 from kubectl_sky.spec.variables import RESERVED
+from kubectl_sky.words import names
 
 KUBERNETES: Path = ("config", "kubernetes")
 

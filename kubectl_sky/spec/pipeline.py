@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kubectl_sky import names
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path, entries
+from kubectl_sky.words import names
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _DEFAULT = "default"  # in termination_delay: all tasks that it does not name

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from kubectl_sky import assets
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import image
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.kubernetes import POD_CONFIG
+from kubectl_sky.words import assets
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from kubectl_sky import assets
 from kubectl_sky.spec.document import Data, Finding, Path, printable
+from kubectl_sky.words import assets
 
 BASE = "https://raw.githubusercontent.com/kubectl-sky/kubectl-sky/main/schemas/"  # of each $id
 NAMES = ("config", "header", "resources", "service", "settings", "storage", "task", "volume")

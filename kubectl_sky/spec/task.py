@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kubectl_sky.secret import Secret
 from kubectl_sky.spec import image, infra, lifecycle, ports, quantity, sizes
 from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.arrays import Array
@@ -20,6 +19,7 @@ from kubectl_sky.spec.secret import SecretReference, kept, without_kept
 from kubectl_sky.spec.service import Service
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.volumes import VolumeMount, mount_of
+from kubectl_sky.words.secret import Secret
 
 __all__ = ["Accelerator", "Kubernetes", "Recovery", "Resources", "Task", "VolumeMount", "task_of"]
 

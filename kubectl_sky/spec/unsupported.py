@@ -11,11 +11,11 @@ from functools import cache
 
 import yaml
 
-from kubectl_sky import assets, names
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import buckets, files, image, infra, lifecycle, secret, service, sizes
 from kubectl_sky.spec.document import Data, Document, Path, dotted, entries
 from kubectl_sky.spec.substitute import Filled
+from kubectl_sky.words import assets, names
 
 REFUSED = "not supported, submit rejects it"
 REFUSED_BY_SERVE = "not supported, serve rejects it"

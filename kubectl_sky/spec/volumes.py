@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubectl_sky import names
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import metadata, quantity
 from kubectl_sky.spec.document import Data, Document, Path, entries
 from kubectl_sky.spec.schema import described
+from kubectl_sky.words import names
 
 ACCESS_MODE = "ReadWriteOnce"  # the default, as in SkyPilot
 HOME = "~/"  # prefix of a path in the home directory, which only the running container knows

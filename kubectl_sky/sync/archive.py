@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from kubectl_sky import bounded
 from kubectl_sky.errors import UserError
-from kubectl_sky.facts import Archive
 from kubectl_sky.sync.archive_cache import Snapshot
 from kubectl_sky.sync.tree import KINDS, Entry, Refusal, Source, shown
+from kubectl_sky.words import bounded
+from kubectl_sky.words.facts import Archive
 
 MAX_REFUSALS = 10  # refusals to report before giving up
 END = bytes(2 * tarfile.BLOCKSIZE)

@@ -6,9 +6,9 @@ import stat
 import time
 from contextlib import suppress
 
-from kubectl_sky.facts import Archive
-from kubectl_sky.private import Folder
 from kubectl_sky.sync.tree import Entry, Source
+from kubectl_sky.words.facts import Archive
+from kubectl_sky.words.private import Folder
 
 MAX_BYTES = 64 << 20  # of the whole cache
 MAX_ARCHIVES = 100

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubectl_sky import bounded, regex
 from kubectl_sky.errors import UserError
-from kubectl_sky.regex import Regex
+from kubectl_sky.words import bounded, regex
+from kubectl_sky.words.regex import Regex
 
 SKYIGNORE, GITIGNORE = b".skyignore", b".gitignore"
 _MAX_BYTES = 1024 * 1024

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubectl_sky import bounded
 from kubectl_sky.sync import ignore
 from kubectl_sky.sync.ignore import Rules
+from kubectl_sky.words import bounded
 
 KINDS = {
     stat.S_IFSOCK: "a socket",

@@ -25,7 +25,7 @@ from kubectl_sky.ui.feeds import TaskFeed
 from kubectl_sky.ui.text import error_text, one_line
 from kubectl_sky.ui.view import COMMANDS, View
 from kubectl_sky.ui.views import HelpView, NamespaceList, TaskList, TooSmall, key_of, name_of
-from kubectl_sky.users import User
+from kubectl_sky.words.owners import User
 
 _NOTE_SECONDS = 10.0  # seconds that a note stays in the status line
 _TICK_SECONDS = 1.0  # seconds between updates of ages

@@ -14,7 +14,6 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import DataTable, Static
 
-from kubectl_sky import kinds
 from kubectl_sky.actions import doctor
 from kubectl_sky.cluster import objects
 from kubectl_sky.errors import SkyError
@@ -26,6 +25,7 @@ from kubectl_sky.ui.logs import LogView
 from kubectl_sky.ui.table import MAX_ROWS, Table
 from kubectl_sky.ui.text import error_text, one_line, styled, verdict_text
 from kubectl_sky.ui.view import COMMANDS, GENERAL, View
+from kubectl_sky.words import kinds
 
 if TYPE_CHECKING:
     from kubectl_sky.ui.app import SkyApp

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from kubectl_sky import names
 from kubectl_sky.plan import environment
 from kubectl_sky.plan.plan import Node, Plan
+from kubectl_sky.words import names
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.workload import SUSPEND, Object, Workload
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from kubectl_sky import bounded, kinds
 from kubectl_sky.plan.plan import Plan
+from kubectl_sky.words import bounded, kinds
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import STOPPED, Object, Phase, Verdict, condition, waiting

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from kubectl_sky import kinds, names
 from kubectl_sky.plan.plan import Node, Plan
+from kubectl_sky.words import kinds, names
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.workload import (
     Object,

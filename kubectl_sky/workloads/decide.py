@@ -4,18 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from kubectl_sky import names
 from kubectl_sky.errors import ClusterError, InvalidFiles, UserError
-from kubectl_sky.facts import Access, Archive, Facts
-from kubectl_sky.kinds import Kind
 from kubectl_sky.plan import environment, queueing
 from kubectl_sky.plan.pipeline import PARALLEL, Member, with_member, without_queue_until_resumed
 from kubectl_sky.plan.placement import Placement, choose_placement
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import notes, resolve
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.document import Document, FieldError
 from kubectl_sky.spec.task import Task
+from kubectl_sky.words import names
+from kubectl_sky.words.facts import Access, Archive, Facts
+from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Workload
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from kubectl_sky import kinds, names
-from kubectl_sky.kinds import kind_of
 from kubectl_sky.plan.pipeline import PARALLEL
 from kubectl_sky.plan.pod_resources import Amounts, amounts
 from kubectl_sky.plan.resource_quota import Demand, Pods, Step
+from kubectl_sky.words import kinds, names
+from kubectl_sky.words.kinds import kind_of
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Object
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kubectl_sky import kinds
+from kubectl_sky.words import kinds
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import Object, Phase, Verdict, condition, ended, unfinished

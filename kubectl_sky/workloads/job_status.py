@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
-from kubectl_sky import bounded
 from kubectl_sky.plan.plan import Plan
+from kubectl_sky.words import bounded
 from kubectl_sky.workloads.workload import Object, condition, field, number
 
 INDEX = "batch.kubernetes.io/job-completion-index"

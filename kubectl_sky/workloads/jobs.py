@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
 
-from kubectl_sky import kinds, names
 from kubectl_sky.plan.plan import Node, Plan
+from kubectl_sky.words import kinds, names
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.workload import (
     STOPPED,

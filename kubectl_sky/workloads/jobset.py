@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from kubectl_sky import kinds
 from kubectl_sky.plan.plan import Plan
+from kubectl_sky.words import kinds
 from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import Object, Phase, Verdict, condition, ended, unfinished
 

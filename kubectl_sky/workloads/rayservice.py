@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kubectl_sky import bounded, kinds
 from kubectl_sky.plan import ray_serve
 from kubectl_sky.plan.plan import Node, Plan
+from kubectl_sky.words import bounded, kinds
 from kubectl_sky.workloads.service import Service
 from kubectl_sky.workloads.workload import Object
 

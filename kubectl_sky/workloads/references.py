@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from kubectl_sky import kinds
-from kubectl_sky.kinds import Kind
+from kubectl_sky.words import kinds
+from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Object
 

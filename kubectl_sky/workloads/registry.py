@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kubectl_sky import names
 from kubectl_sky.errors import UserError
-from kubectl_sky.kinds import Kind
+from kubectl_sky.words import names
+from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads.appwrapper import AppWrapper
 from kubectl_sky.workloads.arrays import Array
 from kubectl_sky.workloads.indexed import Indexed

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from kubectl_sky import bounded, kinds, names
 from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.spec.service import REPLICA
+from kubectl_sky.words import bounded, kinds, names
 from kubectl_sky.workloads.workload import Object, Verdict, Workload, node_index, waiting
 
 _NONE: Mapping[str, str] = MappingProxyType({})

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kubectl_sky import kinds
 from kubectl_sky.plan import resources
 from kubectl_sky.plan.plan import Plan
+from kubectl_sky.words import kinds
 from kubectl_sky.workloads.jobs import PerNode
 
 GROUP = "scheduling.k8s.io/group-name"  # pod annotation that Volcano reads to find the PodGroup

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
-from kubectl_sky import bounded, names
-from kubectl_sky.kinds import Kind
 from kubectl_sky.plan.plan import Node, Plan
+from kubectl_sky.words import bounded, names
+from kubectl_sky.words.kinds import Kind
 
 Object = Mapping[str, Any]
 

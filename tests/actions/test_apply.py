@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.actions.identity import whoami
 from kubectl_sky.cluster import access
 from kubectl_sky.errors import ClusterError, Interrupted, SkyError, UserError
+from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter
 from tests.builders import ID, Json
 from tests.fake_cluster import FakeCluster, interrupt, lost

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.actions import dev
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.errors import UserError
-from kubectl_sky.settings import settings_file
+from kubectl_sky.words import kinds
+from kubectl_sky.words.settings import settings_file
 from tests.actions.conftest import Run
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster

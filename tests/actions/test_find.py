@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from kubectl_sky import kinds, names, users
 from kubectl_sky.actions import find, submissions
 from kubectl_sky.actions.find import Scope, TaskNotFound
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.ownership import Missing
+from kubectl_sky.words import kinds, names, owners
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID, make_job
 from tests.fake_cluster import FakeCluster
@@ -16,7 +16,7 @@ from tests.fake_cluster import FakeCluster
 HELLO = "name: hello\nrun: echo hello\n"
 PIPELINE = "name: both\n---\nname: one\nrun: 'true'\n---\nname: two\nrun: 'true'\n"
 OTHER = "bcdg6789"
-ALICE = Scope("default", users.named("alice"))
+ALICE = Scope("default", owners.named("alice"))
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_find_ambiguous_prefix_is_refused(api: FakeCluster) -> None:
 
 @pytest.mark.usefixtures("tasks")
 def test_find_task_of_other_user_is_refused(api: FakeCluster) -> None:
-    bob = Scope("default", users.named("bob"))
+    bob = Scope("default", owners.named("bob"))
     with pytest.raises(UserError, match=f"task {ID} belongs to alice"):
         find.get_task(api.session(), bob, ID)
     with pytest.raises(TaskNotFound, match='task "hello" not found in namespace "default"'):
@@ -123,7 +123,7 @@ def scope(notes: list[str]) -> Scope:
     """The scope of a command, which knows what this machine submitted."""
     known = submissions.uids()
     choose = submissions.newest(notes.append, notes.append, known)
-    return Scope("default", users.named("alice"), notes.append, known, choose)
+    return Scope("default", owners.named("alice"), notes.append, known, choose)
 
 
 def forge(api: FakeCluster, task_id: str = "forged01") -> None:

@@ -6,12 +6,12 @@ from threading import Thread
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.actions import find
 from kubectl_sky.actions.follow import follow
 from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import Interrupted, SkyError, TaskFailed
+from kubectl_sky.words import kinds
 from tests.actions.conftest import Recorder, Submitter
 from tests.actions.test_find import ALICE
 from tests.builders import ID

@@ -9,10 +9,10 @@ import click
 import pytest
 import yaml
 
-from kubectl_sky import kinds
 from kubectl_sky.actions import taskfile
 from kubectl_sky.cli import main
 from kubectl_sky.cluster.session import Session
+from kubectl_sky.words import kinds
 from tests import fake_cluster
 from tests.actions.conftest import Submitter
 from tests.builders import ID

@@ -7,7 +7,6 @@ from threading import Event, Thread
 
 import pytest
 
-from kubectl_sky import kinds, names
 from kubectl_sky.actions import lead, leadership
 from kubectl_sky.actions.find import get_by_label
 from kubectl_sky.actions.leadership import controller_leads
@@ -18,6 +17,7 @@ from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.leases import Claim
 from kubectl_sky.errors import TaskFailed
 from kubectl_sky.observe.nodes import State
+from kubectl_sky.words import kinds, names
 from tests.actions.conftest import Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster, interrupt, lost

@@ -8,7 +8,7 @@ import pytest
 from kubectl_sky.actions import find
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.errors import UserError
-from kubectl_sky.users import named
+from kubectl_sky.words.owners import named
 from tests import fake_cluster
 from tests.actions.conftest import Run, Submitter
 from tests.fake_cluster import FakeCluster

@@ -12,8 +12,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.actions import notify
+from kubectl_sky.words import kinds
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster

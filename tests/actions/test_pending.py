@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.actions import pending, watch
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words import kinds
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster

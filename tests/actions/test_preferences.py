@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky import assets
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.preferences import preferences, read
 from kubectl_sky.actions.render import offline_facts, render
 from kubectl_sky.actions.taskfile import Source, load
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles
-from kubectl_sky.settings import Settings
+from kubectl_sky.words import assets
+from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads.decide import decide
 
 

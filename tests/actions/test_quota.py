@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.errors import Refused
+from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter
 from tests.actions.test_submit import HELLO, PIPELINE, TWO
 from tests.builders import ID

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_sky import settings
+from kubectl_sky.words import settings
 from tests.actions.conftest import Run
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster

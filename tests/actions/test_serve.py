@@ -9,17 +9,17 @@ from typing import Any, cast
 
 import pytest
 
-from kubectl_sky import kinds, names, users
 from kubectl_sky.actions import serve, service_logs
 from kubectl_sky.actions.submit import Options, Prepared
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import TaskFailed, UnknownName, Unreachable
-from kubectl_sky.kinds import Kind
 from kubectl_sky.observe.services import State
 from kubectl_sky.plan import labels
 from kubectl_sky.plan.serving import Serving
+from kubectl_sky.words import kinds, names, owners
+from kubectl_sky.words.kinds import Kind
 from tests.actions.conftest import Run
 from tests.fake_cluster import FakeCluster, lost
 
@@ -55,7 +55,7 @@ def services(api: FakeCluster, tmp_path: Path) -> FakeCluster:
 def test_find_foreign_deployment_does_not_hide_rayservice(live: dict[Kind, Json]) -> None:
     live[kinds.DEPLOYMENT] = make_item(kinds.DEPLOYMENT, {})
     live[kinds.RAY_SERVICE] = make_item(kinds.RAY_SERVICE, LABELS)
-    assert serve.find(SESSION, users.named("alice"), "web")["kind"] == "RayService"
+    assert serve.find(SESSION, owners.named("alice"), "web")["kind"] == "RayService"
 
 
 def test_up_name_of_service_with_other_backend_is_taken(services: FakeCluster, run: Run) -> None:
@@ -258,7 +258,7 @@ def test_update_failed_deletes_objects_of_version_only_if_not_sent(
 def test_find_service_of_other_user_names_flag_of_all_commands(live: dict[Kind, Json]) -> None:
     live[kinds.DEPLOYMENT] = make_item(kinds.DEPLOYMENT, LABELS | {"username": "bob"})
     with pytest.raises(UnknownName, match="add --user bob"):
-        serve.find(SESSION, users.named("alice"), "web")
+        serve.find(SESSION, owners.named("alice"), "web")
 
 
 def owned(item: Json, owner: Json) -> Json:

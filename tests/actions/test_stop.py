@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kubectl_sky import kinds, names
 from kubectl_sky.actions import find, stop
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.errors import Forbidden
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words import kinds, names
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster

@@ -2,8 +2,8 @@
 
 from threading import Thread
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster.tail import Batch, LogOptions, LogSource, Tail
+from kubectl_sky.words import kinds
 from tests.builders import make_pod
 from tests.fake_cluster import FakeCluster
 

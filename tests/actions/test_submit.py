@@ -5,9 +5,10 @@ import re
 
 import pytest
 
-from kubectl_sky import __version__, kinds
+from kubectl_sky import __version__
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan import labels, task_metadata
+from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster

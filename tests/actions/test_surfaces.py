@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from kubectl_sky import Client, kinds, names
+from kubectl_sky import Client
 from kubectl_sky.actions import find, pending, watch
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cli import main
@@ -24,7 +24,8 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.server.app import create_app
 from kubectl_sky.server.config import Config, Limits
-from kubectl_sky.users import User
+from kubectl_sky.words import kinds, names
+from kubectl_sky.words.owners import User
 from tests.actions.conftest import Recorder, Submitter, shorten_waits
 from tests.actions.test_pending import put_warning
 from tests.builders import ID

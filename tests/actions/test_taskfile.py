@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import names, users
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source, TaskFile, load
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles
-from kubectl_sky.facts import Facts
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.secret import Secret
+from kubectl_sky.words import names, owners
+from kubectl_sky.words.facts import Facts
+from kubectl_sky.words.secret import Secret
 from kubectl_sky.workloads.decide import decide
 
 TWO = "name: one\nenvs: {A: null}\nrun: x\n---\nenvs: {B: null}\nsecrets: {S: null}\nrun: y\n"
-FACTS = Facts(users.named("alice"), "team")
+FACTS = Facts(owners.named("alice"), "team")
 
 
 def drafted(text: str, tmp_path: Path, **flags: Any) -> TaskFile:

@@ -7,7 +7,6 @@ from threading import Event
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.actions import uploader
 from kubectl_sky.cluster.exec import Program
 from kubectl_sky.cluster.session import Session
@@ -23,6 +22,7 @@ from kubectl_sky.errors import (
 )
 from kubectl_sky.plan import local_files
 from kubectl_sky.sync.delivery import Outcome
+from kubectl_sky.words import kinds
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster, interrupt, lost

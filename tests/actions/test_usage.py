@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.actions import evidence, find
 from kubectl_sky.actions.evidence import EvidenceRecorder
 from kubectl_sky.cli import output
 from kubectl_sky.cli.main import main
-from kubectl_sky.users import named
+from kubectl_sky.words import kinds
+from kubectl_sky.words.owners import named
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster

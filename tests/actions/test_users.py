@@ -8,7 +8,6 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from kubectl_sky import kinds, users
 from kubectl_sky.actions import users as actions
 from kubectl_sky.actions.users import Added, Request
 from kubectl_sky.cli.main import sky
@@ -16,6 +15,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Forbidden, UserError
 from kubectl_sky.observe import rights
 from kubectl_sky.plan.account import GROUP, SERVICE_ACCOUNT, USER, QuotaFlags
+from kubectl_sky.words import kinds, owners
 from kubectl_sky.workloads import registry
 from tests.actions.conftest import Run
 from tests.builders import ID, make_job
@@ -23,7 +23,7 @@ from tests.fake_cluster import FakeCluster
 
 Json = dict[str, Any]
 
-ALICE = users.named("alice@example.com")
+ALICE = owners.named("alice@example.com")
 NAME = "kubectl-sky-alice-example-com"
 NAMESPACE = "sky-alice-example-com"
 QUOTA = QuotaFlags(cpus="8", memory="16", gpus="A100:2", tasks="4")
@@ -281,7 +281,7 @@ def test_add_second_quota_in_namespace_is_refused(
     api: FakeCluster, add: Callable[..., Added]
 ) -> None:
     add()
-    bob = users.named("bob")
+    bob = owners.named("bob")
     with pytest.raises(UserError, match=r'has the quota of user "alice@example\.com"'):
         add(user=bob, namespace=NAMESPACE)
     add(QuotaFlags(), user=bob, namespace=NAMESPACE)
@@ -291,12 +291,12 @@ def test_add_second_quota_in_namespace_is_refused(
 def test_add_service_account_is_created_and_bound(
     api: FakeCluster, add: Callable[..., Added]
 ) -> None:
-    add(user=users.named("robot"), kind=SERVICE_ACCOUNT, namespace=NAMESPACE)
+    add(user=owners.named("robot"), kind=SERVICE_ACCOUNT, namespace=NAMESPACE)
     assert "serviceaccounts robot" in api.names()
     (subject,) = api.get(kinds.ROLE_BINDING, "kubectl-sky-robot")["subjects"]
     assert subject == {"kind": "ServiceAccount", "name": "robot", "namespace": NAMESPACE}
     with pytest.raises(UserError, match="not a valid name of a ServiceAccount"):
-        add(user=users.named("Robot/1"), kind=SERVICE_ACCOUNT)
+        add(user=owners.named("Robot/1"), kind=SERVICE_ACCOUNT)
 
 
 def test_add_group_is_bound_as_group(api: FakeCluster, add: Callable[..., Added]) -> None:
@@ -383,7 +383,7 @@ def test_remove_keeps_namespace_used_by_other_user(
     api: FakeCluster, add: Callable[..., Added]
 ) -> None:
     add()
-    add(QuotaFlags(), user=users.named("bob"), namespace=NAMESPACE)
+    add(QuotaFlags(), user=owners.named("bob"), namespace=NAMESPACE)
     removal = actions.removal(api.session(), ALICE.name, None)
     assert (removal.deletes_namespace, removal.others) == (False, ("bob",))
     actions.remove(api.session(), removal, "none")
@@ -416,7 +416,7 @@ def test_user_with_several_namespaces_is_ambiguous(
 def test_add_again_with_other_kind_is_refused(
     api: FakeCluster, add: Callable[..., Added], kind: str
 ) -> None:
-    ml = users.named("ml")
+    ml = owners.named("ml")
     add(user=ml, kind=kind)
     api.requests.clear()
     with pytest.raises(UserError, match=f'"ml" was added as a {kind}'):
@@ -495,9 +495,9 @@ def test_remove_of_kind_names_its_running_tasks(
     api: FakeCluster, add: Callable[..., Added], kind: str, owner: str
 ) -> None:
     put(api, kinds.NAMESPACE, NAMESPACE)
-    add(user=users.named("trainer"), kind=kind, namespace=NAMESPACE)
+    add(user=owners.named("trainer"), kind=kind, namespace=NAMESPACE)
     job = make_job()
-    job["metadata"]["labels"]["username"] = users.named(owner).label
+    job["metadata"]["labels"]["username"] = owners.named(owner).label
     job["metadata"].setdefault("annotations", {})["kubectl-sky/user"] = owner
     api.put(job)
     (task,) = actions.removal(api.session(), "trainer", None).running

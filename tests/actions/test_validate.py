@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_sky import kinds, users
 from kubectl_sky.actions.check import check
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.render import render_file
@@ -22,8 +21,9 @@ from kubectl_sky.errors import (
     Unreachable,
     UserError,
 )
-from kubectl_sky.facts import Facts
 from kubectl_sky.spec import service, unsupported
+from kubectl_sky.words import kinds, owners
+from kubectl_sky.words.facts import Facts
 from tests.actions.conftest import Run
 from tests.fake_cluster import FakeCluster
 
@@ -456,7 +456,7 @@ def test_validate_is_valid_exactly_if_submit_accepts(
         serve=flags,
     )
     try:
-        render_file(source, Facts(users.named("alice"), "default"), UI())
+        render_file(source, Facts(owners.named("alice"), "default"), UI())
         refused = ""
     except UserError as error:
         refused = str(error)

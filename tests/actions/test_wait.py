@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.actions import find
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.actions.pending import explain_pending
@@ -12,6 +11,7 @@ from kubectl_sky.actions.pipeline import wait_for_all
 from kubectl_sky.actions.ui import Waiting
 from kubectl_sky.errors import SkyError
 from kubectl_sky.observe import status, waiting
+from kubectl_sky.words import kinds
 from tests.actions.conftest import Recorder, Submitter
 from tests.builders import ID, make_job, make_pod, terminated
 from tests.fake_cluster import FakeCluster

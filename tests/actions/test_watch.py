@@ -4,10 +4,10 @@ from threading import Event, Timer
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.actions import find, watch
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.observe.nodes import State
+from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster, lost

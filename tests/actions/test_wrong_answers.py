@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import backoff
-from kubectl_sky.kinds import Kind
+from kubectl_sky.words import kinds
+from kubectl_sky.words.kinds import Kind
 from tests.actions.conftest import Run, Submitter
 from tests.builders import CREATED, ID
 from tests.fake_cluster import FakeCluster

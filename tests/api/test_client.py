@@ -11,7 +11,7 @@ from threading import Event, Thread
 
 import pytest
 
-from kubectl_sky import Client, State, Task, TaskStatus, kinds
+from kubectl_sky import Client, State, Task, TaskStatus
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.api import logs
 from kubectl_sky.cli import main
@@ -27,6 +27,7 @@ from kubectl_sky.errors import (
     UnknownName,
 )
 from kubectl_sky.observe.logs import Origin
+from kubectl_sky.words import kinds
 from tests.fake_cluster import FakeCluster
 
 ID = "bcdf2345"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky import assets
+from kubectl_sky.words import assets
 
 PORT = 61137
 TOKEN = "the token of the task"

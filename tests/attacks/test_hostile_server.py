@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import objects, transport
 from kubectl_sky.cluster import session as session_module
 from kubectl_sky.cluster.connection import Connection
@@ -24,6 +23,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import watch_kinds
 from kubectl_sky.cluster.websocket import connect
 from kubectl_sky.errors import ClusterError
+from kubectl_sky.words import kinds
 from tests.attacks.hostile import Attack, HostileServer, answer, forever
 from tests.contract.configs import make_config
 from tests.e2e.conftest import PROGRAM

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky import private
-from kubectl_sky.private import Folder, Unsafe
+from kubectl_sky.words import private
+from kubectl_sky.words.private import Folder, Unsafe
 from tests.e2e.conftest import ROOT, Command
 
 STRANGER = 54_321

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_sky.users import named
+from kubectl_sky.words.owners import named
 from tests.attacks.test_identity import POD
 from tests.cluster.target import Cluster
 from tests.e2e.conftest import Command

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_sky import kinds
 from kubectl_sky.cli.main import COMMANDS
 from kubectl_sky.cluster import access, errors
 from kubectl_sky.cluster.errors import RequestInfo
 from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.observe import rights
 from kubectl_sky.observe.rights import EXTRAS, Right
+from kubectl_sky.words import kinds
 from kubectl_sky.workloads import registry
 from tests.cluster.target import ADMIN, Cluster
 from tests.e2e.conftest import PROGRAM, Command, Done, Forked

@@ -20,14 +20,14 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubectl_sky import assets
 from kubectl_sky.cli.main import main
 from kubectl_sky.errors import InvalidFiles, UserError
 from kubectl_sky.render import manifests, writer
-from kubectl_sky.secret import Secret, reveal
 from kubectl_sky.spec.load import load
 from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.unsupported import refusals
+from kubectl_sky.words import assets
+from kubectl_sky.words.secret import Secret, reveal
 from tests.contract.certificates import Authority
 from tests.e2e.conftest import Command
 from tests.plan.test_resolve import make_plan

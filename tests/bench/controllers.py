@@ -18,14 +18,14 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from kubectl_sky import names
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Outgoing, Session
 from kubectl_sky.cluster.transport import Reply
 from kubectl_sky.controllers import run
 from kubectl_sky.plan.pipeline import Member
-from kubectl_sky.settings import Settings
+from kubectl_sky.words import names
+from kubectl_sky.words.settings import Settings
 
 Json = dict[str, Any]
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.kinds import Kind
+from kubectl_sky.words import kinds
+from kubectl_sky.words.kinds import Kind
 
 Json = dict[str, Any]
 

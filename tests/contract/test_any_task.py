@@ -7,7 +7,6 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubectl_sky import users
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.render import render
 from kubectl_sky.actions.taskfile import Source, load
@@ -15,7 +14,8 @@ from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError
-from kubectl_sky.facts import Facts
+from kubectl_sky.words import owners
+from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.decide import decide
 from tests.contract.tasks import tasks
 
@@ -33,7 +33,7 @@ def rendered(task: Json, backend: str, namespace: str) -> list[Json]:
     text = yaml.safe_dump(task, sort_keys=False).encode()
     overrides = Overrides(task_id="fuzz0001", backend=backend)
     task_file = load(Source("-", overrides, {}, io.BytesIO(text)), UI())
-    facts = Facts(users.named("tester"), namespace)
+    facts = Facts(owners.named("tester"), namespace)
     decision = decide(task_file.entries, facts, task_file.settings)
     return [manifest.object for manifest in render(task_file, decision, show_secrets=True).all]
 

@@ -6,11 +6,11 @@ from functools import partial
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.apply import Applied, apply_all
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Interrupted, Unreachable, UserError
+from kubectl_sky.words import kinds
 from tests.contract.makers import make_config_map, make_job
 from tests.contract.proxies import CuttingProxy
 from tests.polling import eventually

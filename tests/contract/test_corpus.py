@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_sky import users
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.render import render
 from kubectl_sky.actions.taskfile import Source, load
@@ -19,8 +18,9 @@ from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, InvalidFiles, UserError
-from kubectl_sky.facts import Facts
 from kubectl_sky.render.manifests import Manifests
+from kubectl_sky.words import owners
+from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.decide import decide
 from tests.spec.test_corpus import CORPUS, rows
 
@@ -95,7 +95,7 @@ def first_try(path: Path) -> str:
     environ = {"KUBECTL_SKY_CONFIG_HOME": "none"}
     try:
         task_file = load(Source(str(path), Overrides(), environ, io.BytesIO()), UI())
-        decide(task_file.entries, Facts(users.named("tester"), "default"), task_file.settings)
+        decide(task_file.entries, Facts(owners.named("tester"), "default"), task_file.settings)
     except InvalidFiles as error:
         said = " ".join(map(str, error.problems))
         return next((kind for words, kind in _REASONS.items() if words in said), "other")
@@ -112,7 +112,7 @@ def manifests(path: Path, namespace: str) -> Manifests:
     )
     environ = {"KUBECTL_SKY_CONFIG_HOME": str(Path.cwd())}
     task_file = load(Source(str(path), overrides, environ, io.BytesIO()), UI())
-    facts = Facts(users.named("tester"), namespace)
+    facts = Facts(owners.named("tester"), namespace)
     decision = decide(task_file.entries, facts, task_file.settings)
     return render(task_file, decision, show_secrets=True)
 

@@ -6,11 +6,11 @@ from contextlib import suppress
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import access
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError
-from kubectl_sky.kinds import Kind
+from kubectl_sky.words import kinds
+from kubectl_sky.words.kinds import Kind
 from tests.contract.test_objects import DEFINITIONS
 from tests.polling import eventually
 

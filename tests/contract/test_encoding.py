@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import shapes
 from kubectl_sky.cluster.encoding import Trimmed, decode
+from kubectl_sky.words import kinds
 
 Json = dict[str, Any]
 

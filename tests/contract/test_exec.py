@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.exec import V4, V5, Pipes, Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, NotFound, ProgramMissing, SkyError, Unreachable
+from kubectl_sky.words import kinds
 from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy
 from tests.polling import eventually

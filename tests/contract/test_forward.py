@@ -12,12 +12,12 @@ from typing import cast
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.forward import Forwarder, PodTarget, PortPair
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.websocket import connect
 from kubectl_sky.errors import ClusterError, NotFound, UserError
+from kubectl_sky.words import kinds
 from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy
 from tests.polling import eventually

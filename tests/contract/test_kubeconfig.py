@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import kubeconfig, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.errors import ClusterError, Unreachable, UserError
+from kubectl_sky.words import kinds
 from tests.contract.certificates import Authority, StrictServer
 from tests.contract.configs import Json, make_config
 

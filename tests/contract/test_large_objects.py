@@ -2,10 +2,10 @@
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import NotFound
+from kubectl_sky.words import kinds
 from tests.contract.makers import make_config_map
 
 

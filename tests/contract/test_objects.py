@@ -5,11 +5,11 @@ from contextlib import suppress
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Answer, Session
 from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, UserError
+from kubectl_sky.words import kinds
 from tests.contract.makers import Json, make_config_map, make_job, make_pod
 from tests.polling import eventually
 

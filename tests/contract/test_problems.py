@@ -9,11 +9,18 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.apply import apply_all
 from kubectl_sky.cluster.session import Connection, Json, Session
-from kubectl_sky.errors import ClusterError, Conflict, Forbidden, NotFound, Refused, Unreachable
+from kubectl_sky.errors import (
+    ClusterError,
+    Conflict,
+    Forbidden,
+    NotFound,
+    Refused,
+    Unreachable,
+)
+from kubectl_sky.words import kinds
 from tests.contract.makers import make_config_map, make_job
 from tests.polling import eventually
 

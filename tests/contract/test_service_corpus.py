@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_sky import users
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source, load
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles
-from kubectl_sky.facts import Facts
 from kubectl_sky.spec.service import Flags
+from kubectl_sky.words import owners
+from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.decide import decide
 from tests.contract.test_corpus import make_files, open_values
 from tests.spec.test_corpus import CORPUS, rows
@@ -66,7 +66,7 @@ def test_public_service_is_served_or_refused(
             load(source, ui)
         return
     task_file = load(source, ui)
-    facts = Facts(users.named("tester"), "default")
+    facts = Facts(owners.named("tester"), "default")
     decision = decide(task_file.entries, facts, task_file.settings)
     rendered = task_file.render(decision.plans)
     kinds = [manifest.object["kind"] for manifest in rendered.own]

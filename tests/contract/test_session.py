@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import __version__, kinds
+from kubectl_sky import __version__
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster import session as session_module
 from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.cluster.streams import LogOptions, LogSource
 from kubectl_sky.errors import ClusterError, Forbidden, NotFound, Unreachable
+from kubectl_sky.words import kinds
 from tests.cluster.target import Cluster
 from tests.contract.lines import lines
 from tests.contract.makers import make_config_map, make_pod

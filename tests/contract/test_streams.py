@@ -5,12 +5,12 @@ from collections.abc import Iterable
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import backoff, objects
 from kubectl_sky.cluster import tail as tails
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import Following, LogOptions, LogSource
 from kubectl_sky.errors import ClusterError, Unreachable
+from kubectl_sky.words import kinds
 from tests.contract.lines import Line, lines
 from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy

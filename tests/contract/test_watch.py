@@ -8,12 +8,12 @@ from queue import Queue
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import backoff, objects
 from kubectl_sky.cluster import watch as watching
 from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.cluster.watch import Change, WatchEvent, watch_kinds
 from kubectl_sky.errors import Expired, Forbidden, Unreachable
+from kubectl_sky.words import kinds
 from tests.cluster.target import Cluster
 from tests.contract.makers import make_config_map
 from tests.contract.proxies import CuttingProxy

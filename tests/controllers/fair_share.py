@@ -6,12 +6,12 @@ from typing import Any
 
 import urllib3
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster.transport import Reply, Request
 from kubectl_sky.controllers.fairshare.loop import Loop
 from kubectl_sky.controllers.fairshare.policy import Policy
 from kubectl_sky.controllers.fairshare.state import State
 from kubectl_sky.plan.fair_share import class_name
+from kubectl_sky.words import kinds
 from tests.fake_cluster import FakeCluster
 
 Json = dict[str, Any]

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubectl_sky import kinds
 from kubectl_sky.controllers.fairshare import decide
 from kubectl_sky.controllers.fairshare import loop as loop_of
 from kubectl_sky.controllers.fairshare import state as state_of
@@ -16,6 +15,7 @@ from kubectl_sky.controllers.fairshare.policy import Policy
 from kubectl_sky.controllers.fairshare.state import LABEL
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed
 from kubectl_sky.plan.fair_share import class_name
+from kubectl_sky.words import kinds
 from tests.controllers.fair_share import ALICE, POLICY, QUEUE, World
 from tests.polling import eventually
 

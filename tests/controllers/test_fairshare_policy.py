@@ -11,7 +11,7 @@ from kubectl_sky.actions import preferences
 from kubectl_sky.controllers.fairshare.policy import Curve, Policy, policies, policy
 from kubectl_sky.errors import InvalidFiles, UserError
 from kubectl_sky.plan.fair_share import class_name, priority_class
-from kubectl_sky.settings import Settings
+from kubectl_sky.words.settings import Settings
 
 VALUES = st.integers(-(2**31), 10**9)
 POLICIES = st.builds(

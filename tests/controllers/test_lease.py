@@ -7,12 +7,12 @@ from threading import Event
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import leases
 from kubectl_sky.cluster.leases import Claim
 from kubectl_sky.controllers import lease
 from kubectl_sky.controllers.lease import LeaseKeeper, claims_of
 from kubectl_sky.errors import ClusterError
+from kubectl_sky.words import kinds
 from tests.actions.conftest import shorten_waits
 from tests.fake_cluster import FakeCluster, lost
 

@@ -20,7 +20,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.controllers import run
 from kubectl_sky.controllers.context import Context
 from kubectl_sky.controllers.lease import LeaseKeeper
-from kubectl_sky.settings import Settings
+from kubectl_sky.words.settings import Settings
 
 
 def sky_run(*arguments: str) -> Any:

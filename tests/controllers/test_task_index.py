@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import names
 from kubectl_sky.controllers.task_index import Key, TaskIndex, key_of
+from kubectl_sky.words import names
 from tests.builders import ID, make_job, make_whole
 from tests.observe.test_pipelines import stage
 

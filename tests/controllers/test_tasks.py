@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.controllers import tasks
 from kubectl_sky.controllers.tasks import Sweeper, TasksController
 from kubectl_sky.plan.controllers_install import RULES
+from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter, shorten_waits
 from tests.actions.test_leadership import CHAIN, NODES, run, suspended
 from tests.builders import ID

@@ -15,15 +15,15 @@ from uuid import uuid4
 import pytest
 import yaml
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Answer, Connection, Session
 from kubectl_sky.controllers.fairshare.loop import Loop
 from kubectl_sky.controllers.fairshare.policy import Policy
 from kubectl_sky.controllers.fairshare.state import LABEL, State
 from kubectl_sky.errors import ClusterError
-from kubectl_sky.names import CONTROLLERS_NAMESPACE
 from kubectl_sky.plan.fair_share import class_name
+from kubectl_sky.words import kinds
+from kubectl_sky.words.names import CONTROLLERS_NAMESPACE
 from tests.cluster.target import ADMIN, Cluster
 from tests.e2e.conftest import Command
 from tests.e2e.volcano import alone, volcano

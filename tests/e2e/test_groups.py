@@ -6,7 +6,7 @@ import time
 import pytest
 import yaml
 
-from kubectl_sky.names import part_id
+from kubectl_sky.words.names import part_id
 from tests.e2e.conftest import Command
 from tests.e2e.test_pipelines import jobs, started, until_no_objects
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from kubectl_sky.names import part_id
+from kubectl_sky.words.names import part_id
 from tests.e2e.conftest import Command, Done
 from tests.polling import eventually
 

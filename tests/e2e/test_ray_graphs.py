@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import assets
 from kubectl_sky.controllers.ray import webhook
+from kubectl_sky.words import assets
 from tests.cluster import cache
 from tests.cluster.controllers import KUBERAY, require
 from tests.cluster.process import defined as defined_kinds

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky import settings
 from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.local.driver import Gpus
 from kubectl_sky.local.state_dir import Record, StateDir
+from kubectl_sky.words import settings
 
 
 def test_state_dir_record_is_read_back(tmp_path: Path) -> None:

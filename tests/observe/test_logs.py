@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky import regex
 from kubectl_sky.observe.escapes import harmless, plain
 from kubectl_sky.observe.logs import Form, Origin, Output, Template
+from kubectl_sky.words import regex
 
 NODE = Origin("t1", 1, "node-1", "pod-a", "node-1")
 LONELY = Origin("t1", 0, "node-0", "pod-a")

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import bounded
 from kubectl_sky.observe import ownership
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import folded, tasks
+from kubectl_sky.words import bounded
 from kubectl_sky.workloads import job_status
 from tests.builders import (
     CREATED,

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import names
 from kubectl_sky.cli.tasks import nodes, pipeline_details
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus, grouped, pipelines
 from kubectl_sky.observe.status import tasks
 from kubectl_sky.plan.pipeline import Member
+from kubectl_sky.words import names
 from tests.builders import make_job, make_pod
 
 Json = dict[str, Any]

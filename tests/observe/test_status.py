@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import kinds, names
 from kubectl_sky.cluster import shapes
 from kubectl_sky.cluster.encoding import Trimmed, decode
 from kubectl_sky.observe import pipelines
 from kubectl_sky.observe.nodes import State, detailed_status_of
 from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.observe.waiting import stage
+from kubectl_sky.words import kinds, names
 from kubectl_sky.workloads import registry
 from tests.builders import ID, make_job, make_metadata, make_pod, terminated
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import names
 from kubectl_sky.observe.volumes import default_class, known, users_of, volume
-from kubectl_sky.users import User
+from kubectl_sky.words import names
+from kubectl_sky.words.owners import User
 from tests.builders import make_pod
 
 

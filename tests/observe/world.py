@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from kubectl_sky import names
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.ownership import Ownership
 from kubectl_sky.observe.signals import Snapshot
+from kubectl_sky.words import names
 from tests.builders import (
     ID,
     condition,

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky import users
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.account import Account, QuotaFlags, default_namespace, quota, slug
 from kubectl_sky.render import manifests
+from kubectl_sky.words import owners
 
 GPU = "requests.nvidia.com/gpu"
 
@@ -70,26 +70,26 @@ def test_invalid_limit_names_its_flag(flags: dict[str, str]) -> None:
 
 
 def test_default_requests_fit_into_small_quota() -> None:
-    account = Account(users.named("a"), "User", "n", {"requests.cpu": "100m", "pods": "1"})
+    account = Account(owners.named("a"), "User", "n", {"requests.cpu": "100m", "pods": "1"})
     assert account.default_requests == {"cpu": "100m"}
 
 
 def test_long_names_with_same_prefix_give_different_objects() -> None:
-    alice, bob = (users.named("system:serviceaccount:" + "x" * 40 + name) for name in ("a", "b"))
+    alice, bob = (owners.named("system:serviceaccount:" + "x" * 40 + name) for name in ("a", "b"))
     assert slug(alice) != slug(bob)
     assert len(default_namespace(alice)) <= 63
 
 
 @pytest.mark.parametrize("prefix", ["x" * 39, "1" * 34, "x" * 40])
 def test_slug_of_name_cut_at_dash_ends_with_hash(prefix: str) -> None:
-    alice, bob = (users.named(f"{prefix}-{name}") for name in ("alice", "bob"))
+    alice, bob = (owners.named(f"{prefix}-{name}") for name in ("alice", "bob"))
     assert slug(alice) != slug(bob)
 
 
 @given(st.text(min_size=1, max_size=300))
 def test_random_name_gives_manifests_with_this_name(name: str) -> None:
     try:
-        user = users.named(name)
+        user = owners.named(name)
     except UserError:
         return
     account = Account(user, "User", default_namespace(user), {"pods": "1"})

@@ -9,10 +9,10 @@ from kubectl_sky.actions.preferences import read
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan import buckets, resolve
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.secret import Secret
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.buckets import Bucket
 from kubectl_sky.spec.document import FieldError
+from kubectl_sky.words.secret import Secret
+from kubectl_sky.words.settings import Settings
 from tests.plan.test_resolve import FACTS, make_plan, make_task
 
 KEYS = {"secret": "keys", "region": "eu-1", "options": {"force_path_style": True}}

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky import assets, names
 from kubectl_sky.plan import dev, runtime
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.lifecycle import DevPod
 from kubectl_sky.spec.task import Task, with_dev
+from kubectl_sky.words import assets, names
 from tests.plan.test_resolve import make_plan
 
 SHELLS = ("sh", "bash", "busybox sh")

@@ -7,8 +7,8 @@ import pytest
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan import environment
 from kubectl_sky.plan.environment import SecretEnvVar
-from kubectl_sky.secret import Secret
 from kubectl_sky.spec.secret import SecretReference
+from kubectl_sky.words.secret import Secret
 from tests.plan.test_resolve import FACTS, make_plan, make_task
 
 TASK = replace(

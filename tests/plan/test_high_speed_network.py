@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from kubectl_sky.facts import ClusterNode, Facts
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Accelerator, Resources, Task
+from kubectl_sky.words.facts import ClusterNode, Facts
+from kubectl_sky.words.settings import Settings
 from tests.plan.test_resolve import FACTS, make_notes, make_plan, make_task
 
 H100 = Accelerator("H100", 4)

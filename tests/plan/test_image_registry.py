@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from kubectl_sky.plan import image_registry
 from kubectl_sky.plan.image_registry import Login
 from kubectl_sky.render import manifests
-from kubectl_sky.secret import Secret, reveal
 from kubectl_sky.spec.task import Resources, Task
+from kubectl_sky.words.secret import Secret, reveal
 from tests.plan.test_resolve import make_plan
 from tests.spec.documents import problems
 

@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from kubectl_sky import names
 from kubectl_sky.errors import UserError
-from kubectl_sky.facts import Archive, ExistingPvc
 from kubectl_sky.plan import storage
 from kubectl_sky.plan.local_files import MAX_BYTES, MAX_TOTAL_BYTES
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.files import WORKDIR, LocalFiles
-from kubectl_sky.users import User
+from kubectl_sky.words import names
+from kubectl_sky.words.facts import Archive, ExistingPvc
+from kubectl_sky.words.owners import User
+from kubectl_sky.words.settings import Settings
 from tests.plan.test_resolve import FACTS, make_plan, make_task
 
 

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky import names
 from kubectl_sky.plan.pipeline import Member, member_of, members, title_of, with_member, with_names
-from kubectl_sky.secret import Secret
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.pipeline import Pipeline
 from kubectl_sky.spec.task import Resources, Task
+from kubectl_sky.words import names
+from kubectl_sky.words.secret import Secret
+from kubectl_sky.words.settings import Settings
 from tests.plan.test_resolve import FACTS, make_plan
 
 TASKS = with_names([Task(name="train"), Task(name=None), Task(name="eval")], "p")

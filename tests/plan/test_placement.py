@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from kubectl_sky.facts import ClusterNode
 from kubectl_sky.plan.accelerators import GFD, GKE, SKYPILOT, Rule
 from kubectl_sky.plan.placement import (
     Placement,
@@ -13,6 +12,7 @@ from kubectl_sky.plan.placement import (
     without_other_contexts,
 )
 from kubectl_sky.spec.task import Accelerator, Resources, Task
+from kubectl_sky.words.facts import ClusterNode
 from tests.builders import make_machine
 from tests.plan.test_resolve import FACTS, make_plan
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from kubectl_sky.errors import SkyError, UserError
-from kubectl_sky.facts import Queues
 from kubectl_sky.plan import pod_options, queueing
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Resources, Task
+from kubectl_sky.words.facts import Queues
+from kubectl_sky.words.settings import Settings
 from tests.plan.test_resolve import FACTS, make_notes, make_plan, make_task
 
 TEAM = Settings(queue="team")

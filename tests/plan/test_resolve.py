@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.facts import ExistingPvc, Facts
 from kubectl_sky.plan.environment import literal
 from kubectl_sky.plan.placement import choose_placement
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import notes, resolve
 from kubectl_sky.plan.storage import PodStorage
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Accelerator, Resources, Task
-from kubectl_sky.users import User
+from kubectl_sky.words.facts import ExistingPvc, Facts
+from kubectl_sky.words.owners import User
+from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads import registry
 
 FACTS = Facts(User("alice@example.com"), "team-a", {"data": ExistingPvc("data-vvvv2345")})

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import assets, names
-from kubectl_sky.facts import Archive
 from kubectl_sky.plan.runtime import READY, keep_running, runtime
 from kubectl_sky.render import manifests
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.arrays import Array
 from kubectl_sky.spec.buckets import Bucket
 from kubectl_sky.spec.files import LocalFiles, Repository
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.spec.volumes import VolumeMount
+from kubectl_sky.words import assets, names
+from kubectl_sky.words.facts import Archive
+from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads.decide import decide
 from tests.actions.test_taskfile import drafted, plans
 from tests.plan.test_resolve import FACTS, make_plan, make_task

@@ -14,19 +14,19 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_sky import users
 from kubectl_sky.errors import UserError
-from kubectl_sky.facts import Facts
 from kubectl_sky.plan.placement import choose_placement
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.plan.serving import probe_script
 from kubectl_sky.render import manifests
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.service import Flags, service_of
 from kubectl_sky.spec.task import task_of, with_service
 from kubectl_sky.spec.unsupported import refusals
+from kubectl_sky.words import owners
+from kubectl_sky.words.facts import Facts
+from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads import registry
 from tests.spec.documents import make_document
 
@@ -37,7 +37,7 @@ def plan_of(service: Json, flags: Flags | None = None, **fields: Any) -> Plan:
     data = {"name": "web", "run": "serve", "resources": {"ports": 8080}, "service": service}
     document = make_document(data | fields)
     task = with_service(task_of(document), service_of(document, flags or Flags()))
-    facts = Facts(users.named("alice"), "default")
+    facts = Facts(owners.named("alice"), "default")
     plan = resolve(task, "bcdf2345", choose_placement(task, facts), facts, Settings())
     return registry.named("service").adapted(plan)
 
@@ -326,7 +326,7 @@ def ray_plan(run: str, **fields: Any) -> Plan:
     data = {"name": "fruit", "run": run, "setup": "true", "resources": RAY} | fields
     document = make_document(data | {"service": {"replica_policy": policy}})
     task = with_service(task_of(document), service_of(document, Flags(backend="rayservice")))
-    facts = Facts(users.named("alice"), "default")
+    facts = Facts(owners.named("alice"), "default")
     plan = resolve(task, "bcdf2345", choose_placement(task, facts), facts, Settings())
     return registry.named("rayservice").adapted(plan)
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.facts import ExistingPvc
 from kubectl_sky.plan import storage
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.task import Accelerator, Resources
 from kubectl_sky.spec.volumes import Storage, VolumeMount
+from kubectl_sky.words.facts import ExistingPvc
+from kubectl_sky.words.settings import Settings
 from tests.plan.test_resolve import FACTS, make_plan, make_task
 
 ONCE, MANY, READERS, POD = (

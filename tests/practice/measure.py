@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Connection, Session
+from kubectl_sky.words import kinds
 from tests.cluster import practice
 from tests.cluster.practice import Server
 from tests.contract.makers import make_job, make_pod_spec

@@ -12,9 +12,9 @@ from kubectl_sky.plan.placement import choose_placement
 from kubectl_sky.plan.provenance import Origins, with_origins
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.task import task_of
+from kubectl_sky.words.settings import Settings
 from tests.plan.test_resolve import FACTS, make_plan
 from tests.spec.documents import make_document, read
 

@@ -9,7 +9,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky import assets
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.accelerators import Rule
 from kubectl_sky.plan.buckets import CsiVolume, Download
@@ -22,11 +21,12 @@ from kubectl_sky.plan.pod_options import PodOptions
 from kubectl_sky.plan.ports import Ports
 from kubectl_sky.plan.storage import Mount, PodStorage
 from kubectl_sky.render import manifests
-from kubectl_sky.secret import Secret
 from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Accelerator, Kubernetes, Resources, Task, VolumeMount
 from kubectl_sky.spec.variables import RESERVED
 from kubectl_sky.spec.volumes import Storage
+from kubectl_sky.words import assets
+from kubectl_sky.words.secret import Secret
 from kubectl_sky.workloads import registry
 from tests.plan.test_resolve import make_plan
 

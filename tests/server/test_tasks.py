@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from kubectl_sky import kinds
 from kubectl_sky.actions import render as rendering
 from kubectl_sky.actions import submit as submission
 from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.server import files
 from kubectl_sky.server.app import create_app
 from kubectl_sky.server.config import Config, Limits, shared_secret
+from kubectl_sky.words import kinds
 from tests.actions.test_pending import put_warning
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster

@@ -6,9 +6,9 @@
 import json
 from typing import Any
 
-from kubectl_sky.assets import CHECKOUT
 from kubectl_sky.practice.schemas import definitions
 from kubectl_sky.spec.schema import BASE
+from kubectl_sky.words.assets import CHECKOUT
 
 Json = dict[str, Any]
 

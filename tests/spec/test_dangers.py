@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky import assets
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec import credentials, dangers, unsupported
 from kubectl_sky.spec.danger_fields import FIELDS, MEANINGS, POD_FIELDS, DangerClass
+from kubectl_sky.words import assets
+from kubectl_sky.words.settings import Settings
 from tests.spec.documents import make_document, read
 
 DOC = Path(__file__).parents[2] / "docs" / "security-review.md"

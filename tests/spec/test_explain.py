@@ -7,8 +7,8 @@ from click.testing import CliRunner
 
 from kubectl_sky.cli.main import sky
 from kubectl_sky.errors import UnknownName
-from kubectl_sky.settings import DEFAULT_IMAGE, Settings
 from kubectl_sky.spec.explain import ROOTS, Field, explain
+from kubectl_sky.words.settings import DEFAULT_IMAGE, Settings
 
 ALL = [field for root in ROOTS for field in explain(root).walk()]
 # What happens for these is decided by the fields below them, or by the fields next to them.

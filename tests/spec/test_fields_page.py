@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky import assets
 from kubectl_sky.spec.unsupported import Entry, listed
+from kubectl_sky.words import assets
 from tests.spec.test_unsupported import once, properties, texts
 
 FIELDS = Path(__file__).parents[2] / "docs" / "task-file.md"

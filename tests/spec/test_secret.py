@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.secret import Secret
 from kubectl_sky.spec.secret import SecretReference
 from kubectl_sky.spec.task import task_of
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.spec.validate import validate
+from kubectl_sky.words.secret import Secret
 from tests.spec.documents import make_document, problems, read
 
 MANAGED = "managed_secrets"

@@ -7,12 +7,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.secret import Secret
 from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Resources, Task, VolumeMount, task_of
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.spec.validate import validate
+from kubectl_sky.words.secret import Secret
 from tests import seed
 from tests.spec.documents import make_document, read
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import assets
 from kubectl_sky.spec.task import task_of
 from kubectl_sky.spec.unsupported import Entry, as_task, listed, refusals
 from kubectl_sky.spec.validate import validate
+from kubectl_sky.words import assets
 from tests.spec.documents import make_document, read
 
 Path = tuple[str, ...]

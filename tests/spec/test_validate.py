@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from kubectl_sky import assets
 from kubectl_sky.spec import schema, schema_errors
 from kubectl_sky.spec.document import Document, Node
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.spec.validate import validate
+from kubectl_sky.words import assets
 from tests.spec.documents import RUN, found_in, make_document, problems, read
 
 

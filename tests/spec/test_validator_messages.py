@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import assets
 from kubectl_sky.spec import schema
+from kubectl_sky.words import assets
 
 PROSE = (
     "is not valid under",

@@ -12,15 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubectl_sky.actions.packing import Packer
-from kubectl_sky.facts import Archive
 from kubectl_sky.plan.local_files import MAX_TOTAL_BYTES
-from kubectl_sky.private import Folder
 from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.spec.load import load
 from kubectl_sky.sync import archive_cache
 from kubectl_sky.sync.archive import measure, pack
 from kubectl_sky.sync.archive_cache import NO_CACHE, Cache, Snapshot
 from kubectl_sky.sync.tree import Source
+from kubectl_sky.words.facts import Archive
+from kubectl_sky.words.private import Folder
 
 (DOCUMENT,) = load(b"run: x\n", "task.yaml")
 

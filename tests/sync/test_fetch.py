@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from kubectl_sky import assets
+from kubectl_sky.words import assets
 
 STUB = '#!/bin/sh\necho "${0##*/}" > "$KUBECTL_SKY_SCRATCH/data"\n'
 AZURE = "https://{}.blob.core.windows.net/box/file"

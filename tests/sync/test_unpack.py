@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky import assets
+from kubectl_sky.words import assets
 
 BASIC = ("mkdir", "rmdir", "mv", "cat", "rm", "head", "sleep")
 

@@ -8,9 +8,9 @@ from time import monotonic
 import pytest
 from textual.pilot import Pilot
 
-from kubectl_sky import users
 from kubectl_sky.ui import feeds
 from kubectl_sky.ui.app import SkyApp
+from kubectl_sky.words import owners
 from tests.actions.conftest import Submitter, shorten_waits
 from tests.fake_cluster import FakeCluster
 
@@ -86,7 +86,7 @@ def play(api: FakeCluster) -> Play:
         namespace: str | None = "default",
         all_users: bool = False,
     ) -> SkyApp:
-        app = SkyApp(api.session(), users.named("alice"), namespace, all_users)
+        app = SkyApp(api.session(), owners.named("alice"), namespace, all_users)
 
         async def run() -> None:
             async with app.run_test(size=size) as pilot:

@@ -10,10 +10,10 @@ import pytest
 from rich.color import Color
 from textual.color import BLACK
 
-from kubectl_sky import kinds, users
 from kubectl_sky.errors import Forbidden
 from kubectl_sky.ui.app import SkyApp, run
 from kubectl_sky.ui.views import DoctorView, HelpView, TaskList, TooSmall
+from kubectl_sky.words import kinds, owners
 from tests.actions.conftest import Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
@@ -348,4 +348,4 @@ def test_run_raises_bug_of_interface(api: FakeCluster, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(SkyApp, "run", fail)
     with pytest.raises(ZeroDivisionError):
-        run(api.session(), users.named("alice"), None, True)
+        run(api.session(), owners.named("alice"), None, True)

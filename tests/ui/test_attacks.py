@@ -5,10 +5,10 @@ from threading import Event, Thread
 
 import pytest
 
-from kubectl_sky import kinds, names
 from kubectl_sky.observe.logs import Origin
 from kubectl_sky.ui.feeds import MAX_LINES, LogFeed
 from kubectl_sky.ui.logs import LogView
+from kubectl_sky.words import kinds, names
 from tests.actions.conftest import Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster

@@ -2,13 +2,13 @@
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.actions import find
 from kubectl_sky.observe.logs import Origin
 from kubectl_sky.ui import feeds, logs
 from kubectl_sky.ui.feeds import LogFeed
 from kubectl_sky.ui.logs import LogView
 from kubectl_sky.ui.text import MAX_LINE_BYTES
+from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter
 from tests.actions.test_find import ALICE
 from tests.builders import ID

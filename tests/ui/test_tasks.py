@@ -2,9 +2,9 @@
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.ui.table import Table
 from kubectl_sky.ui.views import NodeList, TaskList
+from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from kubectl_sky import assets
 from kubectl_sky.cli.submit import command
 from kubectl_sky.errors import SkyError
-from kubectl_sky.facts import Access
-from kubectl_sky.kinds import Kind
+from kubectl_sky.words import assets
+from kubectl_sky.words.facts import Access
+from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import AUTO, choices, needed_kinds
 

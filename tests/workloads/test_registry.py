@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from kubectl_sky import names
 from kubectl_sky.plan.pipeline import member_of, without_queue_until_resumed
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
-from kubectl_sky.secret import Secret
 from kubectl_sky.spec.arrays import array
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.service import Service
 from kubectl_sky.spec.task import Resources, Task
+from kubectl_sky.words import names
+from kubectl_sky.words.secret import Secret
 from kubectl_sky.workloads import registry
 from tests.plan.test_resolve import make_plan
 

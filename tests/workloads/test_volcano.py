@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import kinds
 from kubectl_sky.controllers.fairshare.state import PodGroup
 from kubectl_sky.errors import ClusterError
-from kubectl_sky.facts import Access
 from kubectl_sky.observe.status import tasks
 from kubectl_sky.plan.fair_share import class_name
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
-from kubectl_sky.settings import Settings
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Accelerator, Resources, Task
+from kubectl_sky.words import kinds
+from kubectl_sky.words.facts import Access
+from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import choices, needed_kinds
 from kubectl_sky.workloads.volcano import GROUP

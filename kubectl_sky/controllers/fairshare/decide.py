@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
 
-from kubectl_sky import kinds
 from kubectl_sky.controllers.fairshare.policy import Policy
 from kubectl_sky.controllers.fairshare.state import (
     LABEL,
@@ -19,6 +18,7 @@ from kubectl_sky.controllers.fairshare.state import (
     State,
 )
 from kubectl_sky.plan.fair_share import PER_USER, class_name
+from kubectl_sky.words import kinds
 
 Json = dict[str, Any]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import kopf
 
-from kubectl_sky import kinds
 from kubectl_sky.controllers.context import Context
 from kubectl_sky.controllers.fairshare.loop import Loop
 from kubectl_sky.controllers.fairshare.policy import policies
 from kubectl_sky.controllers.fairshare.state import LABEL, PodGroup
-from kubectl_sky.kinds import Kind
+from kubectl_sky.words import kinds
+from kubectl_sky.words.kinds import Kind
 
 _LOG = logging.getLogger(__name__)
 _MAX_KNOWN = 100_000  # PodGroups

@@ -13,13 +13,13 @@ from enum import Enum
 from hashlib import sha256
 from typing import Any
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.controllers.fairshare.decide import SYSTEM, Change, recreated
 from kubectl_sky.controllers.fairshare.state import LABEL, LISTED, OWNED
 from kubectl_sky.errors import Conflict, NotFound
-from kubectl_sky.kinds import Kind
+from kubectl_sky.words import kinds
+from kubectl_sky.words.kinds import Kind
 
 Json = dict[str, Any]
 

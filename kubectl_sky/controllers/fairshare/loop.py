@@ -13,7 +13,6 @@ from hashlib import sha256
 from threading import Event
 from typing import Any
 
-from kubectl_sky import kinds, names
 from kubectl_sky.cluster import backoff, objects, shapes
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.controllers.fairshare.decide import Decision, Remark, decide
@@ -21,6 +20,7 @@ from kubectl_sky.controllers.fairshare.journal import Journal
 from kubectl_sky.controllers.fairshare.policy import Policy
 from kubectl_sky.controllers.fairshare.state import PodGroup
 from kubectl_sky.errors import ClusterError, Conflict, NotServed
+from kubectl_sky.words import kinds, names
 
 Json = dict[str, Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.fair_share import PER_USER
-from kubectl_sky.settings import Settings
+from kubectl_sky.words.settings import Settings
 
 _MAX_VALUE = 1_000_000_000  # Kubernetes reserves higher values for system classes
 _MIN_VALUE = -(2**31)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from kubectl_sky import names
 from kubectl_sky.controllers.fairshare.policy import Policy
 from kubectl_sky.plan.fair_share import DEFAULT_QUEUE
+from kubectl_sky.words import names
 
 Json = dict[str, Any]
 

@@ -4,13 +4,13 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from kubectl_sky import kinds
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.controllers.fairshare.state import LABEL, OWNER, QUEUE, RECOVERS, State
+from kubectl_sky.words import kinds
 
 if TYPE_CHECKING:
-    from kubectl_sky import models
+    from kubectl_sky.words import models
 
 Json = dict[str, Any]
 

@@ -15,14 +15,14 @@ from typing import Any
 
 import kopf
 
-from kubectl_sky import names
 from kubectl_sky.cluster.session import Json
 from kubectl_sky.controllers.context import Context
 from kubectl_sky.controllers.ray.download import DownloadFailed
 from kubectl_sky.controllers.ray.reconcile import Reconciler, State
 from kubectl_sky.controllers.ray.webhook import Hooks, Key, Server
 from kubectl_sky.errors import NotFound, SkyError
-from kubectl_sky.kinds import RAY_SERVE_GRAPH, RAY_SERVICE, Kind
+from kubectl_sky.words import names
+from kubectl_sky.words.kinds import RAY_SERVE_GRAPH, RAY_SERVICE, Kind
 
 _LOG = logging.getLogger(__name__)
 _GAP_SECONDS = 0.5  # between the rounds of a RayServeGraph

@@ -21,7 +21,7 @@ from kubectl_sky.controllers.ray.graph import InvalidGraph
 from kubectl_sky.controllers.ray.service import InvalidTemplate
 from kubectl_sky.controllers.ray.status import Condition
 from kubectl_sky.errors import Forbidden, NotFound, NotServed, Refused, SkyError, UserError
-from kubectl_sky.kinds import CONFIG_MAP, EVENT, RAY_SERVE_GRAPH, RAY_SERVICE, SECRET
+from kubectl_sky.words.kinds import CONFIG_MAP, EVENT, RAY_SERVE_GRAPH, RAY_SERVICE, SECRET
 
 _BACKOFF_SECONDS = 5.0  # after the first failure; doubled after each
 _MAX_BACKOFF_SECONDS = 300.0

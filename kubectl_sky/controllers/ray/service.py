@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from kubectl_sky import assets, names
 from kubectl_sky.controllers.ray.serve_config import BUILDER
-from kubectl_sky.kinds import CONFIG_MAP, RAY_SERVE_GRAPH, RAY_SERVICE
 from kubectl_sky.spec.quantity import quantity
+from kubectl_sky.words import assets, names
+from kubectl_sky.words.kinds import CONFIG_MAP, RAY_SERVE_GRAPH, RAY_SERVICE
 
 Json = dict[str, Any]
 Path = tuple[str, ...]

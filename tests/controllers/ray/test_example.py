@@ -3,8 +3,8 @@
 import yaml
 from google.protobuf import text_format
 
-from kubectl_sky import assets
 from kubectl_sky.controllers.ray import graph, ray_graph_pb2, serve_config, service
+from kubectl_sky.words import assets
 from tests.controllers.ray.test_serve_config import ROOT
 
 EXAMPLE = ROOT / "examples" / "ray"

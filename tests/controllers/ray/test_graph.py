@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubectl_sky import assets
 from kubectl_sky.controllers.ray import graph, ray_graph_pb2
 from kubectl_sky.controllers.ray import ray_graph_pb2 as proto
 from kubectl_sky.controllers.ray.graph import InvalidGraph
+from kubectl_sky.words import assets
 from tests.controllers.ray.graphs import (
     make_application,
     make_bytes,

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_sky import assets
 from kubectl_sky.controllers.ray import graph, serve_config
+from kubectl_sky.words import assets
 from tests.controllers.ray.graphs import make_bytes, make_graph
 
 ROOT = Path(__file__).parents[3]

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky import names
 from kubectl_sky.controllers.ray import service
 from kubectl_sky.controllers.ray.service import Effect, InvalidTemplate
+from kubectl_sky.words import names
 
 Json = dict[str, Any]
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kubectl_sky import names
 from kubectl_sky.errors import UserError
+from kubectl_sky.words import names
 
 
 def named(name: str) -> "User":

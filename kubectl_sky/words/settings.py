@@ -9,9 +9,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from kubectl_sky import private
 from kubectl_sky.errors import UserError
-from kubectl_sky.private import Folder
+from kubectl_sky.words import private
+from kubectl_sky.words.private import Folder
 
 DEFAULT_IMAGE = "python:3.13-slim"
 # SkyPilot's images on Kubernetes, of its catalog v8: skypilot:custom-{cpu,gpu}-ubuntu-2204-v1.

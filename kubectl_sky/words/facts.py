@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-from kubectl_sky.kinds import Kind
-from kubectl_sky.users import User
+from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.owners import User
 
 
 @dataclass(frozen=True)
