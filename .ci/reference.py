@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator, Mapping
 
+from kubectl_sky import errors
 from kubectl_sky.observe.verdict import RULES
 from kubectl_sky.spec import explain
 from kubectl_sky.spec.variables import RESERVED
-from kubectl_sky import errors
 
 _FIELDS_INTRO = """\
 All fields of a [task file](../task-file.md), as `kubectl sky explain FIELD` prints them.
