@@ -17,12 +17,12 @@ from kubectl_sky.cluster.connection import Connection, Target, Tls
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.controllers import tasks
 from kubectl_sky.controllers.context import Context
-from kubectl_sky.controllers.fairshare import handlers as fairshare
 from kubectl_sky.controllers.health import serve_health
 from kubectl_sky.controllers.lease import LeaseKeeper, claims_of
-from kubectl_sky.controllers.ray import handlers as ray
 from kubectl_sky.errors import ClusterError
+from kubectl_sky.fairshare import handlers as fairshare
 from kubectl_sky.observe import escapes
+from kubectl_sky.ray import controller as ray
 from kubectl_sky.words.settings import Settings
 
 Register = Callable[[kopf.OperatorRegistry, Context], None]

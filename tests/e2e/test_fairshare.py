@@ -17,10 +17,10 @@ import yaml
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Answer, Connection, Session
-from kubectl_sky.controllers.fairshare.loop import Loop
-from kubectl_sky.controllers.fairshare.policy import Policy
-from kubectl_sky.controllers.fairshare.state import LABEL, State
 from kubectl_sky.errors import ClusterError
+from kubectl_sky.fairshare.controller import Loop
+from kubectl_sky.fairshare.model.policy import Policy
+from kubectl_sky.fairshare.model.state import LABEL, State
 from kubectl_sky.plan.fair_share import class_name
 from kubectl_sky.words import kinds
 from kubectl_sky.words.names import CONTROLLERS_NAMESPACE

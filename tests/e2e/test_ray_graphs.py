@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.controllers.ray import webhook
+from kubectl_sky.ray import webhook
 from kubectl_sky.words import assets
 from tests.cluster import cache
 from tests.cluster.controllers import KUBERAY, require
 from tests.cluster.process import defined as defined_kinds
 from tests.cluster.process import running
 from tests.cluster.target import Cluster
-from tests.controllers.ray.graphs import make_bytes
-from tests.controllers.ray.source import SECRET, GraphSource, serving
 from tests.e2e.conftest import ROOT, Command
 from tests.e2e.test_controllers import as_controller
 from tests.polling import eventually
+from tests.ray.graphs import make_bytes
+from tests.ray.source import SECRET, GraphSource, serving
 
 RAY_SERVICES = ROOT.parent / "shared" / "crds" / "ray.io_rayservices.yaml"
 NAME = "fruit"

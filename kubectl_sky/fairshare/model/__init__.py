@@ -1,0 +1,1 @@
+"""What fair share decides from PriorityClasses and PodGroups. Pure."""

@@ -1,0 +1,1 @@
+"""Graphs, and the RayServices and statuses that follow from them. Pure."""
