@@ -1,40 +1,59 @@
-"""The loop of fair share: read all classes and PodGroups, decide, write.
-
-Events only wake it. What it decides follows from what exists and from what the classes remember,
-so that events that came while no controller ran are not lost. One thread makes all changes.
-"""
+"""The fairshare controller: read all classes and PodGroups, decide, write."""
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from threading import Event
 from typing import Any
 
-from kubectl_sky.cluster import backoff, objects, shapes
+from kubectl_sky.cluster import events, objects, shapes
 from kubectl_sky.cluster.session import Session
+from kubectl_sky.cluster.watch import Change, WatchEvent
+from kubectl_sky.controllers.context import Context
+from kubectl_sky.controllers.loop import Controller, Watch
 from kubectl_sky.errors import ClusterError, Conflict, NotServed
 from kubectl_sky.fairshare.journal import Journal
 from kubectl_sky.fairshare.model.decide import Decision, Remark, decide
-from kubectl_sky.fairshare.model.policy import Policy
-from kubectl_sky.fairshare.model.state import PodGroup
+from kubectl_sky.fairshare.model.policy import Policy, policies
+from kubectl_sky.fairshare.model.state import LABEL, PodGroup
 from kubectl_sky.words import kinds, names
 
 Json = dict[str, Any]
 
 _LOG = logging.getLogger(__name__)
-_FIRST_RETRY_SECONDS, _MAX_RETRY_SECONDS = 1.0, 60.0
-_RESYNC_SECONDS = 300.0  # kopf does not report what was deleted while its watch was interrupted
-_MIN_PAUSE_SECONDS = 0.5
-_PAUSE_FACTOR = 10  # the loop reads for at most a tenth of the time
+_NAME = "fair share"
+_MAX_KNOWN = 100_000  # PodGroups
+_RESYNC_SECONDS = 300.0  # a watch that was refused does not report what was deleted meanwhile
 _MAX_SENT = 10_000  # names of Events
 _MAX_EVENTS = 100  # of a pass: a stranger's PodGroups, each with an Event, must not delay the next
 
 
-class Loop:
-    """Fair share for the queues of the settings, in the whole cluster."""
+def controllers(context: Context) -> Sequence[Controller[Any]]:
+    """Return the controller of fair share, if it is on. Raises UserError for an invalid policy."""
+    if not context.settings.fair_share:
+        _LOG.info("fairshare is off: the settings name no queues")
+        return []
+    if context.namespace is not None:
+        _LOG.warning("fairshare is off: PriorityClasses need a controller for all namespaces (-A)")
+        return []
+    return [FairShare(context.session, policies(context.settings))]
+
+
+class FairShare(Controller[str]):
+    """Fair share for the queues of the settings, in the whole cluster.
+
+    Its only key is all of it: changes only wake it. What it decides follows from what exists and
+    from what the classes remember, so that changes while no controller ran are not lost.
+    """
+
+    watches = (Watch(kinds.POD_GROUP), Watch(kinds.PRIORITY_CLASS, LABEL))
+    first = (_NAME,)
+    rest = 0.5
+    rest_factor = 10  # it reads for at most a tenth of the time
+    max_retry = 60.0
 
     def __init__(
         self,
@@ -47,48 +66,31 @@ class Loop:
         self._policies = policies
         self._clock = clock
         self._journal = Journal(session, namespace)
-        self._wake = Event()
         self._stopped = Event()
         self._sent: set[str] = set()
-        self._problem = ""
-
-    def wake(self) -> None:
-        """Read everything again soon."""
-        self._wake.set()
+        self._known: dict[str, PodGroup] = {}  # by uid; most changes of a status do not matter
 
     def stop(self) -> None:
-        """End `run` after the current change."""
+        """End `process` after the current change."""
         self._stopped.set()
-        self._wake.set()
 
-    def run_forever(self) -> None:
-        """Run, also after a bug: it must not end the other controllers of the process."""
-        while not self._stopped.is_set():
-            try:
-                self.run()
-            except Exception:  # noqa: BLE001
-                _LOG.exception("fair share: internal error; retrying")
-                self._stopped.wait(_MAX_RETRY_SECONDS)
+    def changed(self, event: WatchEvent) -> tuple[str, float] | None:
+        """Read everything again, if a class may change."""
+        if event.kind == kinds.POD_GROUP:
+            group = PodGroup.read(event.object)
+            if event.type == Change.DELETED:
+                self._known.pop(group.uid, None)
+            elif self._known.get(group.uid) == group:
+                return None
+            else:
+                if len(self._known) >= _MAX_KNOWN:
+                    self._known.clear()
+                self._known[group.uid] = group
+        return _NAME, 0.0
 
-    def run(self) -> None:
-        """Repeat until `stop`; errors are logged, and tried again with backoff."""
-        failures = 0
-        while not self._stopped.is_set():
-            self._wake.clear()
-            started = time.monotonic()
-            try:
-                seconds = min(self.once(), _RESYNC_SECONDS)
-            except ClusterError as error:
-                self._log(str(error))
-                failures += 1
-                seconds = backoff.delay(failures, _FIRST_RETRY_SECONDS, _MAX_RETRY_SECONDS)
-                self._stopped.wait(seconds)
-                continue
-            self._log("")
-            failures = 0
-            pause = max(_MIN_PAUSE_SECONDS, _PAUSE_FACTOR * (time.monotonic() - started))
-            self._wake.wait(seconds)
-            self._stopped.wait(pause)
+    def process(self, key: str) -> float:
+        """Make all changes that are due; return the seconds until the next recovery."""
+        return min(self.once(), _RESYNC_SECONDS)
 
     def once(self) -> float:
         """Make all changes that are due; return the seconds until the next recovery.
@@ -133,14 +135,6 @@ class Loop:
         except ClusterError as error:
             errors.append(error)
 
-    def _log(self, problem: str) -> None:
-        """Log a problem once, and its end."""
-        if problem and problem != self._problem:
-            _LOG.warning("fair share: %s; retrying", problem)
-        elif self._problem and not problem:
-            _LOG.warning("fair share works again")
-        self._problem = problem
-
     def _send_some(self, remarks: Iterable[Remark]) -> None:
         sent = 0
         for remark in remarks:
@@ -155,25 +149,10 @@ class Loop:
         name = f"{metadata['name'][:200].rstrip('-.')}.{sha256(text.encode()).hexdigest()[:16]}"
         if name in self._sent:
             return False
-        now = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        namespace = metadata.get("namespace") or "default"
-        event = {
-            "apiVersion": kinds.EVENT.api_version,
-            "kind": kinds.EVENT.kind,
-            "metadata": {"name": name, "namespace": namespace},
-            "involvedObject": {
-                "apiVersion": remark.about["apiVersion"],
-                "kind": remark.about["kind"],
-                **metadata,
-            },
-            "type": "Warning",
-            "reason": remark.reason,
-            "message": remark.message,
-            "source": {"component": f"{names.MANAGER}-fairshare"},
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
-        }
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        event = events.event(remark.about, "Warning", remark.reason, remark.message, now)
+        event["metadata"] = {"name": name, "namespace": event["metadata"]["namespace"]}
+        event["source"] = {"component": f"{names.MANAGER}-fairshare"}
         try:
             objects.create(self._session, event)
         except Conflict:  # a previous process sent it

@@ -1,174 +1,126 @@
-"""kopf handlers of the ray controller: they only wake the loop of each RayServeGraph.
+"""The ray controller: a round for each RayServeGraph when it, its RayService or its source changes.
 
-There is one asyncio task per RayServeGraph. Events while a round runs are one more round, so that
-any number of changes converges to the last one.
+Events while a round runs are one more round, so that any number of changes converges to the last
+one.
 """
 
-import asyncio
-import copy
-import logging
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from threading import Lock
 from time import monotonic
 from typing import Any
 
-import kopf
-
 from kubectl_sky.cluster.session import Json
+from kubectl_sky.cluster.watch import Change, WatchEvent
 from kubectl_sky.controllers.context import Context
+from kubectl_sky.controllers.loop import Controller, Watch
 from kubectl_sky.errors import NotFound, SkyError
 from kubectl_sky.ray.download import DownloadFailed
 from kubectl_sky.ray.reconcile import Reconciler, State
-from kubectl_sky.ray.webhook import Hooks, Key, Server
+from kubectl_sky.ray.webhook import Hooks, Key, WebhookServer
 from kubectl_sky.words import names
-from kubectl_sky.words.kinds import RAY_SERVE_GRAPH, RAY_SERVICE, Kind
+from kubectl_sky.words.kinds import RAY_SERVE_GRAPH, RAY_SERVICE
 
-_LOG = logging.getLogger(__name__)
-_GAP_SECONDS = 0.5  # between the rounds of a RayServeGraph
-_RETRY_SECONDS = 30.0  # after an error of the API server
-_ROUNDS = 4  # of a namespace at the same time: its slow servers must not delay the others
 _SECRET_SECONDS = 10.0  # how long a webhook's Secret is kept
 
 
-def register(registry: kopf.OperatorRegistry, context: Context) -> None:
-    """Add the handlers of this controller."""
-    if context.namespace is None:
-        context.operator.scanning.disabled = False  # KubeRay may be installed later
+def controllers(context: Context) -> Sequence[Controller[Any]]:
+    """Return the controller of RayServeGraphs."""
     settings = context.settings.ray_graphs
     reconciler = Reconciler(context.session, tuple(settings.get("trusted_hosts") or ()))
-    handlers = _Handlers(reconciler, settings.get("webhook") or "")
-    kopf.on.startup(registry=registry)(handlers.start)
-    kopf.on.cleanup(registry=registry)(handlers.stop)
-    kopf.on.event(*_resource(RAY_SERVE_GRAPH), registry=registry)(handlers.on_graph)
-    labels: dict[str, Any] = {names.RAY_SERVE_GRAPH: kopf.PRESENT}
-    on_service = kopf.on.event(*_resource(RAY_SERVICE), labels=labels, registry=registry)
-    on_service(handlers.on_service)
+    return [RayController(reconciler, settings.get("webhook") or "")]
 
 
-def _resource(kind: Kind) -> tuple[str, str, str]:
-    return kind.group, kind.version, kind.plural
+@dataclass
+class _Graph:
+    """A RayServeGraph, and what the process remembers of it."""
+
+    manifest: Json
+    state: State
+    secret: tuple[float, bytes] = (0.0, b"")  # until when, and the value
+    reading: Lock = field(default_factory=Lock)  # the secret
 
 
-class _Worker:
-    """The loop of one RayServeGraph."""
+class RayController(Controller[Key]):
+    """Reconcile RayServeGraphs; slow sources of a namespace do not delay those of others."""
 
-    def __init__(self, reconciler: Reconciler, graph: Json, rounds: asyncio.Semaphore) -> None:
-        self.graph = graph
-        self.secret: tuple[float, bytes] = (0.0, b"")  # until when, and the value
-        self.reading = asyncio.Lock()  # the secret
-        self.wake = asyncio.Event()
-        self.state = State.of(graph)
-        self._reconciler = reconciler
-        self._rounds = rounds
-        self._task = asyncio.create_task(self._run())
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the RayServeGraph was not found."""
-        return self._task.done()
-
-    async def stop(self) -> None:
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _run(self) -> None:
-        while True:
-            self.wake.clear()
-            try:
-                async with self._rounds:
-                    pause = await self._round()
-            except NotFound:  # kopf does not report what was deleted while its watch was lost
-                return
-            await asyncio.sleep(_GAP_SECONDS)
-            try:
-                async with asyncio.timeout(pause):
-                    await self.wake.wait()
-            except TimeoutError:
-                continue
-
-    async def _round(self) -> float:
-        metadata = self.graph["metadata"]
-        try:
-            return await self._reconciler.reconcile(self.graph, self.state)
-        except NotFound:
-            raise
-        except SkyError as error:
-            reported = error.what
-        except Exception as error:  # noqa: BLE001 - one graph must not stop the others
-            reported = f"bug: {type(error).__name__}"  # its text may have anything in it
-        _LOG.error("rayservegraph %s/%s: %s", metadata["namespace"], metadata["name"], reported)
-        return _RETRY_SECONDS
-
-
-class _Handlers:
-    """The loops by namespace and name, and the server of webhooks."""
+    watches = (Watch(RAY_SERVE_GRAPH), Watch(RAY_SERVICE, names.RAY_SERVE_GRAPH))
+    rest = 0.5
 
     def __init__(self, reconciler: Reconciler, webhook: str) -> None:
         self._reconciler = reconciler
         self._webhook = webhook
-        self._workers: dict[Key, _Worker] = {}
-        self._rounds: dict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_ROUNDS))
-        self._server = Server(Hooks(self._secret, self._trigger))
+        self._graphs: dict[Key, _Graph] = {}
+        self._add: Callable[[Key], None] = lambda key: None
+        self._server: WebhookServer | None = None
 
-    async def start(self, **_: object) -> None:
+    def start(self, add: Callable[[Key], None]) -> None:
+        """Listen for webhooks, if the settings say so."""
+        self._add = add
         if self._webhook:
             host, port = self._webhook.rsplit(":", 1)
-            try:
-                await self._server.start(host, int(port))
-            except (OSError, OverflowError) as error:
-                why = f"ray_graphs.webhook: cannot listen on {self._webhook}: {error}"
-                raise kopf.PermanentError(why) from None
+            self._server = WebhookServer(host, int(port), Hooks(self.secret, self._trigger))
+            self._server.start()
 
-    async def stop(self, **_: object) -> None:
-        await self._server.stop()
-        await asyncio.gather(*(worker.stop() for worker in self._workers.values()))
+    def stop(self) -> None:
+        """Close the port of webhooks."""
+        if self._server:
+            self._server.stop()
 
-    async def on_graph(self, event: kopf.RawEvent, **_: object) -> None:
-        graph: Json = copy.deepcopy(dict(event["object"]))
-        metadata = graph["metadata"]
-        key = (metadata["namespace"], metadata["name"])
-        worker = self._workers.get(key)
-        if worker and worker.graph["metadata"]["uid"] != metadata["uid"]:
-            await self._workers.pop(key).stop()
-            worker = None
-        if event["type"] == "DELETED" or metadata.get("deletionTimestamp"):
-            if worker:
-                await self._workers.pop(key).stop()
-        elif worker is None or worker.has_ended:
-            self._workers[key] = _Worker(self._reconciler, graph, self._rounds[key[0]])
-        elif worker.graph["metadata"]["generation"] != metadata["generation"]:
-            worker.graph = graph
-            worker.wake.set()
+    def group(self, key: Key) -> str:
+        """Return the namespace."""
+        return key.namespace
 
-    async def on_service(
-        self, namespace: str | None, labels: Mapping[str, str], **_: object
-    ) -> None:
-        """Wake the loop whose RayService changed: by hand, or in its status."""
-        worker = self._workers.get((namespace or "", labels[names.RAY_SERVE_GRAPH]))
-        if worker:
-            worker.wake.set()
+    def changed(self, event: WatchEvent) -> tuple[Key, float] | None:
+        """Take note of a RayServeGraph, or of its RayService: changed by hand, or in its status."""
+        metadata = event.object["metadata"]
+        if event.kind == RAY_SERVICE:
+            key = Key(metadata["namespace"], metadata["labels"][names.RAY_SERVE_GRAPH])
+            return (key, 0.0) if key in self._graphs else None
+        key = Key(metadata["namespace"], metadata["name"])
+        graph = self._graphs.get(key)
+        if event.type == Change.DELETED or metadata.get("deletionTimestamp"):
+            self._graphs.pop(key, None)
+            return None
+        if graph is None or graph.manifest["metadata"]["uid"] != metadata["uid"]:
+            self._graphs[key] = _Graph(event.object, State.of(event.object))
+        elif graph.manifest["metadata"]["generation"] != metadata["generation"]:
+            graph.manifest = event.object
+        else:
+            return None
+        return key, 0.0
+
+    def process(self, key: Key) -> float | None:
+        """Run a round."""
+        graph = self._graphs.get(key)
+        if graph is None:
+            return None
+        try:
+            return self._reconciler.reconcile(graph.manifest, graph.state)
+        except NotFound:  # it was deleted while its watch was refused
+            if self._graphs.get(key) is graph:
+                del self._graphs[key]
+            return None
 
     def _trigger(self, key: Key) -> None:
-        worker = self._workers.get(key)
-        if worker:
-            worker.state.trigger(datetime.now(UTC))
-            worker.wake.set()
+        graph = self._graphs.get(key)
+        if graph:
+            graph.state.trigger(datetime.now(UTC))
+            self._add(key)
 
-    async def _secret(self, key: Key) -> bytes:
-        """Return the secret of a graph's webhook, read again after some seconds."""
-        worker = self._workers.get(key)
-        reference = worker and (worker.graph["spec"].get("webhook") or {}).get("secretRef")
-        if not worker or not reference:
+    def secret(self, key: Key) -> bytes:
+        """Return the secret of a graph's webhook, read again after some seconds; empty for none."""
+        graph = self._graphs.get(key)
+        reference = graph and (graph.manifest["spec"].get("webhook") or {}).get("secretRef")
+        if not graph or not reference:
             return b""
-        async with worker.reading:  # events at the same time wait for one request
-            if worker.secret[0] < monotonic():
-                worker.secret = (monotonic() + _SECRET_SECONDS, b"")
+        with graph.reading:  # events at the same time wait for one request
+            if graph.secret[0] < monotonic():
+                graph.secret = (monotonic() + _SECRET_SECONDS, b"")
                 try:
-                    value = await asyncio.to_thread(
-                        self._reconciler.secret, worker.graph, reference, "secret"
-                    )
+                    value = self._reconciler.secret(graph.manifest, reference, "secret")
                 except (DownloadFailed, SkyError):
                     return b""
-                worker.secret = (worker.secret[0], value)
-            return worker.secret[1]
+                graph.secret = (graph.secret[0], value)
+            return graph.secret[1]

@@ -4,18 +4,18 @@ The server is not trusted: the time and the size are limited, redirects and comp
 refused, and no text of an answer gets into a message. Nor does the token.
 """
 
-import asyncio
+import io
 import ipaddress
 import re
 import socket
 import ssl
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
+from time import monotonic
+from typing import Any, cast
 from urllib.parse import SplitResult, urlsplit
-
-import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.resolver import ThreadedResolver
 
 from kubectl_sky import __version__
 from kubectl_sky.ray.model.graph import MAX_BYTES
@@ -61,7 +61,7 @@ class Answer:
     etag: str
 
 
-async def download(source: Source, trusted_hosts: Collection[str] = ()) -> Answer:
+def download(source: Source, trusted_hosts: Collection[str] = ()) -> Answer:
     """Download a graph. Raises DownloadFailed.
 
     `trusted_hosts` may be reached by plain HTTP, and at addresses of this machine or its link.
@@ -69,20 +69,18 @@ async def download(source: Source, trusted_hosts: Collection[str] = ()) -> Answe
     url = check_url(source.url, trusted_hosts)
     if source.token and not _TOKEN.match(source.token):
         raise DownloadFailed("InvalidToken", "the token has spaces or control characters")
-    trusted = _is_trusted(url, trusted_hosts)
     try:
-        async with _client(source, trusted) as client:
-            return await _get(client, source)
+        with _connected(source, url, _is_trusted(url, trusted_hosts)) as connection:
+            return _get(connection, source, url)
     except TimeoutError:
         why = f"no complete answer within {source.timeout:g} seconds"
         raise DownloadFailed("Timeout", why) from None
-    except aiohttp.ClientSSLError as error:
-        raise DownloadFailed("TLSFailed", _tls_message(error)) from None
-    except aiohttp.InvalidURL:
-        raise DownloadFailed("InvalidURL", "spec.source.url is not a URL") from None
-    except aiohttp.ClientPayloadError:
+    except ssl.SSLError as error:
+        why = getattr(error, "verify_message", "") or error.reason or "TLS failed"
+        raise DownloadFailed("TLSFailed", f"cannot verify {url.hostname}: {why}") from None
+    except IncompleteRead:
         raise DownloadFailed("Truncated", "the connection was closed before the end") from None
-    except (aiohttp.ClientError, OSError, ValueError) as error:
+    except (HTTPException, OSError, ValueError) as error:
         why = f"cannot reach {url.hostname}: {_cause(error)}"
         raise DownloadFailed("ConnectionFailed", why) from None
 
@@ -144,38 +142,73 @@ def _is_allowed(address: _Address) -> bool:
     return address.is_global and not (address.is_multicast or address.is_reserved or is_local)
 
 
-class _GuardedResolver(AbstractResolver):
-    """Resolve names to allowed addresses only; the connection uses exactly these."""
+@contextmanager
+def _connected(source: Source, url: SplitResult, trusted: bool) -> Iterator[HTTPConnection]:
+    """Connect to an allowed address of the host; all of the download ends at a deadline."""
+    deadline, context = monotonic() + source.timeout, _tls(source.authority)
+    is_https, host = url.scheme == "https", url.hostname or ""
+    port = url.port or (443 if is_https else 80)
+    channel = _connect(host, port, trusted, deadline)
+    try:
+        channel.settimeout(_remaining(deadline))
+        if is_https:
+            channel = context.wrap_socket(channel, server_hostname=host)
+        connection = (HTTPSConnection if is_https else HTTPConnection)(host, port)
+        connection.sock = cast(Any, _TimedSocket(channel, deadline))
+        yield connection
+    finally:
+        channel.close()
 
-    def __init__(self) -> None:
-        self._resolver = ThreadedResolver()
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        addresses = await self._resolver.resolve(host, port, family)
-        allowed = [item for item in addresses if is_public_or_private(item["host"])]
-        if addresses and not allowed:
-            raise OSError("its address is not allowed")
-        return allowed
-
-    async def close(self) -> None:
-        await self._resolver.close()
+def _remaining(deadline: float) -> float:
+    """Return the seconds until a deadline. Raises TimeoutError."""
+    seconds = deadline - monotonic()
+    if seconds <= 0:
+        raise TimeoutError
+    return seconds
 
 
-def _client(source: Source, trusted: bool) -> aiohttp.ClientSession:
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(
-            ssl=_tls(source.authority),
-            resolver=ThreadedResolver() if trusted else _GuardedResolver(),
-            force_close=True,
-            limit=1,
-        ),
-        timeout=aiohttp.ClientTimeout(total=source.timeout),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        auto_decompress=False,
-        trust_env=False,
-    )
+def _connect(host: str, port: int, trusted: bool, deadline: float) -> socket.socket:
+    """Connect to the first address that answers, of those that are allowed. Raises OSError."""
+    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    failure = OSError("its address is not allowed")
+    for address in dict.fromkeys(str(info[4][0]) for info in infos):
+        if trusted or is_public_or_private(address):
+            try:
+                return socket.create_connection((address, port), _remaining(deadline))
+            except OSError as error:
+                failure = error
+    raise failure
+
+
+@dataclass(frozen=True)
+class _TimedSocket:
+    """What http.client uses of a socket; all ends at a deadline, however slowly bytes come."""
+
+    channel: socket.socket
+    deadline: float
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_TimedReader(self))
+
+    def sendall(self, data: bytes) -> None:
+        self.channel.settimeout(_remaining(self.deadline))
+        self.channel.sendall(data)
+
+    def close(self) -> None:
+        """Leave it open: the response still reads."""
+
+
+class _TimedReader(io.RawIOBase):
+    def __init__(self, timed: _TimedSocket) -> None:
+        self._timed = timed
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        self._timed.channel.settimeout(_remaining(self._timed.deadline))
+        return self._timed.channel.recv_into(buffer)
 
 
 def _tls(authority: str) -> ssl.SSLContext:
@@ -185,7 +218,7 @@ def _tls(authority: str) -> ssl.SSLContext:
         raise DownloadFailed("InvalidCA", "the CA is not in PEM format") from None
 
 
-async def _get(client: aiohttp.ClientSession, source: Source) -> Answer:
+def _get(connection: HTTPConnection, source: Source, url: SplitResult) -> Answer:
     headers = {
         "Accept": "application/x-protobuf, application/octet-stream;q=0.9",
         "Accept-Encoding": "identity",
@@ -195,16 +228,18 @@ async def _get(client: aiohttp.ClientSession, source: Source) -> Answer:
         headers["Authorization"] = f"Bearer {source.token}"
     if source.etag:
         headers["If-None-Match"] = source.etag
-    async with client.get(source.url, headers=headers, allow_redirects=False) as response:
-        if response.status == 304 and source.etag:
-            return Answer(None, source.etag)
-        _check(response)
-        data = await _read(response)
+    query = f"?{url.query}" if url.query else ""
+    connection.request("GET", f"{url.path or '/'}{query}", headers=headers)
+    response = connection.getresponse()
+    if response.status == 304 and source.etag:
+        return Answer(None, source.etag)
+    _check(response)
+    data = _read(response)
     etag = response.headers.get("ETag", "")
     return Answer(data, etag if etag.isprintable() and len(etag) <= _MAX_ETAG else "")
 
 
-def _check(response: aiohttp.ClientResponse) -> None:
+def _check(response: HTTPResponse) -> None:
     """Raise DownloadFailed unless the answer is a whole graph."""
     status = response.status
     if 300 <= status < 400:
@@ -214,39 +249,26 @@ def _check(response: aiohttp.ClientResponse) -> None:
         raise DownloadFailed(reason, f"HTTP {status}")
     if response.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise DownloadFailed("UnexpectedEncoding", "the answer is compressed")
-    chunked = "chunked" in response.headers.get("Transfer-Encoding", "").lower()
-    if response.content_length is None and not chunked:
+    if response.length is None and not response.chunked:
         why = "neither Content-Length nor chunked: a truncated graph would look complete"
         raise DownloadFailed("UnknownLength", f"the answer has {why}")
-    if (response.content_length or 0) > MAX_BYTES:
+    if (response.length or 0) > MAX_BYTES:
         raise DownloadFailed("TooLarge", f"the answer has more than {MAX_BYTES} bytes")
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    data = bytearray()
-    async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+def _read(response: HTTPResponse) -> bytes:
+    length, data = response.length, bytearray()
+    while chunk := response.read(_CHUNK_BYTES):
         data += chunk
         if len(data) > MAX_BYTES:
-            response.close()
             raise DownloadFailed("TooLarge", f"the answer has more than {MAX_BYTES} bytes")
-        await asyncio.sleep(0)  # lets the timeout in, however fast the server sends
+    if length is not None and len(data) < length:
+        raise IncompleteRead(b"")
     return bytes(data)
-
-
-def _tls_message(error: aiohttp.ClientSSLError) -> str:
-    cause = getattr(error, "certificate_error", None) or error.os_error
-    why = getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or "TLS failed"
-    return f"cannot verify {error.host}: {why}"
 
 
 def _cause(error: Exception) -> str:
     """Return the operating system's words for an error; never a part of the answer."""
-    if isinstance(error, aiohttp.ClientConnectorError):
-        error = error.os_error
-    if isinstance(error, OSError) and not isinstance(error, aiohttp.ClientError):
+    if isinstance(error, OSError):
         return str(error.strerror or error)
-    return "the server does not speak HTTP" if _is_garbled(error) else "the connection was lost"
-
-
-def _is_garbled(error: Exception) -> bool:
-    return isinstance(error, aiohttp.ClientResponseError | ValueError)
+    return "the server does not speak HTTP"

@@ -3,7 +3,6 @@
 Each failure is a condition, and is tried again with backoff.
 """
 
-import asyncio
 import base64
 import binascii
 import random
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import monotonic
 
-from kubectl_sky.cluster import backoff, objects
+from kubectl_sky.cluster import backoff, events, objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed, Refused, SkyError, UserError
 from kubectl_sky.ray.download import Answer, DownloadFailed, Source, download
@@ -21,7 +20,7 @@ from kubectl_sky.ray.model import serve_config, service, status
 from kubectl_sky.ray.model.graph import InvalidGraph
 from kubectl_sky.ray.model.service import InvalidTemplate
 from kubectl_sky.ray.model.status import Condition
-from kubectl_sky.words.kinds import CONFIG_MAP, EVENT, RAY_SERVE_GRAPH, RAY_SERVICE, SECRET
+from kubectl_sky.words.kinds import CONFIG_MAP, RAY_SERVE_GRAPH, RAY_SERVICE, SECRET
 
 _BACKOFF_SECONDS = 5.0  # after the first failure; doubled after each
 _MAX_BACKOFF_SECONDS = 300.0
@@ -65,7 +64,7 @@ class Reconciler:
     trusted_hosts: Collection[str] = ()
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
-    async def reconcile(self, graph: Json, state: State) -> float:
+    def reconcile(self, graph: Json, state: State) -> float:
         """Bring a RayService to its graph; return the seconds until the next round."""
         if state.source != graph["spec"]["source"]:
             state.source, state.etag, state.next_download = graph["spec"]["source"], "", 0.0
@@ -73,16 +72,16 @@ class Reconciler:
         failed = False
         if state.is_triggered or monotonic() >= state.next_download:
             state.is_triggered = False
-            conditions += await self._download(graph, state)
+            conditions += self._download(graph, state)
             failed = any(condition.status is False for condition in conditions)
             state.failures = state.failures + 1 if failed else 0
             state.next_download = monotonic() + self._pause(graph, state)
         fields: Json = {"observedRevision": state.revision, "digest": state.digest}
-        results = await asyncio.to_thread(self._apply, graph, state)
+        results = self._apply(graph, state)
         conditions += results.conditions
         applied = all(condition.status is not False for condition in results.applied)
         fields |= {"rayService": results.summary} if results.summary else {}
-        await asyncio.to_thread(self._report, graph, state, conditions, fields)
+        self._report(graph, state, conditions, fields)
         pause = max(1.0, state.next_download - monotonic())
         return pause if applied else min(pause, _MAX_BACKOFF_SECONDS / 10)
 
@@ -94,10 +93,10 @@ class Reconciler:
             pause = min(retry, max(pause, _BACKOFF_SECONDS))
         return pause * random.uniform(0.9, 1.1)
 
-    async def _download(self, graph: Json, state: State) -> list[Condition]:
+    def _download(self, graph: Json, state: State) -> list[Condition]:
         try:
-            source = await asyncio.to_thread(self._source, graph, state.etag)
-            answer = await download(source, self.trusted_hosts)
+            source = self._source(graph, state.etag)
+            answer = download(source, self.trusted_hosts)
         except DownloadFailed as error:
             return [Condition("Downloaded", False, error.reason, str(error))]
         except SkyError as error:
@@ -105,7 +104,7 @@ class Reconciler:
         downloaded = Condition("Downloaded", True, "Downloaded")
         if answer.data is None:
             return [downloaded, *_last(state, "Parsed")]
-        return [downloaded, await asyncio.to_thread(_parse, answer, state)]
+        return [downloaded, _parse(answer, state)]
 
     def _source(self, graph: Json, etag: str) -> Source:
         """Read the Secrets of the source. Raises DownloadFailed, or ClusterError."""
@@ -223,8 +222,8 @@ class Reconciler:
     def _patch_status(self, graph: Json, changes: list[Json], *, dry_run: bool = False) -> None:
         """Change the status. Raises NotFound if the RayServeGraph is deleted.
 
-        A dry run only checks that it exists: kopf does not report what was deleted while its watch
-        was interrupted, and the garbage collector would delete a RayService without an owner.
+        A dry run only checks that it exists: a watch that was refused does not report what was
+        deleted meanwhile, and the garbage collector would delete a RayService without an owner.
         """
         metadata = graph["metadata"]
         path = objects.path(RAY_SERVE_GRAPH, metadata["namespace"], metadata["name"], "status")
@@ -235,29 +234,9 @@ class Reconciler:
 
     def event(self, graph: Json, kind: str, reason: str, message: str) -> None:
         """Record an Event of a RayServeGraph; failures are ignored."""
-        metadata, now = graph["metadata"], status.timestamp(self.now())
-        body = {
-            "apiVersion": EVENT.api_version,
-            "kind": EVENT.kind,
-            "metadata": {
-                "generateName": f"{metadata['name']}-",
-                "namespace": metadata["namespace"],
-            },
-            "involvedObject": {
-                "apiVersion": RAY_SERVE_GRAPH.api_version,
-                "kind": RAY_SERVE_GRAPH.kind,
-                **{name: metadata[name] for name in ("name", "namespace", "uid")},
-            },
-            "type": kind,
-            "reason": reason,
-            "message": message[:1000],
-            "source": {"component": "kubectl-sky"},
-            "firstTimestamp": now,
-            "lastTimestamp": now,
-            "count": 1,
-        }
+        about = graph | {"apiVersion": RAY_SERVE_GRAPH.api_version, "kind": RAY_SERVE_GRAPH.kind}
         try:
-            objects.create(self.session, body)
+            objects.create(self.session, events.event(about, kind, reason, message, self.now()))
         except SkyError:
             return  # the conditions say the same
 

@@ -7,24 +7,23 @@
 Answers: 202 accepted, 401 for a wrong signature or an unknown graph alike, 409 for a replay.
 """
 
-import asyncio
 import hashlib
 import hmac
 import re
 import time
-from collections import Counter, OrderedDict, deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
+from threading import BoundedSemaphore, Lock
+from typing import NamedTuple
 
-from aiohttp import web
+from kubectl_sky.controllers.http_server import Handler, Server
 
 MAX_AGE_SECONDS = 300  # of a signature
 _MAX_BODY = 64 * 1024
+_MAX_DIGITS = 9
 _MAX_REQUESTS = 16  # with whole bodies, at the same time
-_MAX_BODIES = 64  # that are read at the same time
 _BODY_SECONDS = 5.0
-_IDLE_SECONDS = 10.0  # of a connection, from its start
-_LINGERING_SECONDS = 1.0  # of a connection whose body is not read
 _REMEMBERED = 100_000  # signatures, against replays
 _REMEMBERED_PER_NAMESPACE = 1_000
 _MIN_SECRET = 16  # bytes
@@ -32,38 +31,50 @@ _TIMESTAMP = re.compile(r"[0-9]{1,12}\Z")
 _SIGNATURE = re.compile(r"sha256=[0-9a-f]{64}\Z")
 _TIMESTAMP_HEADER = "Kubectl-Sky-Timestamp"
 _SIGNATURE_HEADER = "Kubectl-Sky-Signature"
-_ROUTE = "/v1/namespaces/{namespace}/rayservegraphs/{name}/events"
+_ROUTE = re.compile(r"/v1/namespaces/([a-z0-9.-]+)/rayservegraphs/([a-z0-9.-]+)/events\Z")
 
-Key = tuple[str, str]  # namespace and name
+
+class Key(NamedTuple):
+    """A RayServeGraph."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"rayservegraph {self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True)
 class Hooks:
     """What the server calls: the secret of a graph (empty if there is none), and the trigger."""
 
-    secret: Callable[[Key], Awaitable[bytes]]
+    secret: Callable[[Key], bytes]
     trigger: Callable[[Key], None]
 
 
 def sign(secret: bytes, timestamp: str, key: Key, body: bytes) -> str:
     """Return the signature of an event."""
-    text = f"{timestamp}.{key[0]}/{key[1]}.".encode() + body
+    text = f"{timestamp}.{key.namespace}/{key.name}.".encode() + body
     return f"sha256={hmac.new(secret, text, hashlib.sha256).hexdigest()}"
 
 
-def is_fresh(headers: Mapping[str, str], now: float) -> bool:
-    """Check the form of the headers, and the age of the timestamp."""
-    timestamp = headers.get(_TIMESTAMP_HEADER, "")
-    if not _TIMESTAMP.match(timestamp) or not _SIGNATURE.match(headers.get(_SIGNATURE_HEADER, "")):
-        return False
-    return abs(now - int(timestamp)) <= MAX_AGE_SECONDS
+@dataclass(frozen=True)
+class Signature:
+    """The headers of an event."""
 
+    timestamp: str
+    text: str
 
-def is_signed(headers: Mapping[str, str], secret: bytes, key: Key, body: bytes) -> bool:
-    """Check the signature of an event; a short secret signs nothing."""
-    expected = sign(secret, headers[_TIMESTAMP_HEADER], key, body)
-    equal = hmac.compare_digest(expected, headers[_SIGNATURE_HEADER])
-    return equal and len(secret) >= _MIN_SECRET
+    def is_fresh(self, now: float) -> bool:
+        """Check the form, and the age of the timestamp."""
+        if not _TIMESTAMP.match(self.timestamp) or not _SIGNATURE.match(self.text):
+            return False
+        return abs(now - int(self.timestamp)) <= MAX_AGE_SECONDS
+
+    def matches(self, secret: bytes, key: Key, body: bytes) -> bool:
+        """Check the signature of an event; a short secret signs nothing."""
+        equal = hmac.compare_digest(sign(secret, self.timestamp, key, body), self.text)
+        return equal and len(secret) >= _MIN_SECRET
 
 
 class Replays:
@@ -87,78 +98,86 @@ class Replays:
         return True
 
 
-class Server:
-    """The HTTP server; `start` and `stop` run in the event loop of the controllers."""
+class WebhookServer(Server):
+    """The HTTP server; `stop` closes it."""
 
-    def __init__(self, hooks: Hooks, clock: Callable[[], float] = time.time) -> None:
-        self._hooks = hooks
-        self._clock = clock
-        self._replays = Replays()
-        self._running = 0
-        self._reading = deque[asyncio.Task[bytes]]()
-        self._runner: web.AppRunner | None = None
+    def __init__(
+        self, host: str, port: int, hooks: Hooks, clock: Callable[[], float] = time.time
+    ) -> None:
+        """Listen. Raises UserError."""
+        super().__init__(host, port, _Event, "ray_graphs.webhook: ")
+        self.hooks = hooks
+        self.clock = clock
+        self.running = BoundedSemaphore(_MAX_REQUESTS)
+        self._replays, self._adding = Replays(), Lock()
 
-    async def start(self, host: str, port: int) -> None:
-        """Listen. Raises OSError."""
-        app = web.Application(client_max_size=_MAX_BODY)
-        app.router.add_post(_ROUTE, self._event)
-        self._runner = web.AppRunner(
-            app,
-            access_log=None,
-            keepalive_timeout=_IDLE_SECONDS,
-            lingering_time=_LINGERING_SECONDS,
-            max_line_size=2048,
-        )
-        await self._runner.setup()
-        await web.TCPSite(self._runner, host, port, backlog=64).start()
+    def is_new(self, namespace: str, signature: str) -> bool:
+        """Remember a signature; return whether it is the first time."""
+        with self._adding:
+            return self._replays.add(namespace, signature, self.clock())
 
-    async def stop(self) -> None:
-        """Close the server."""
-        if self._runner:
-            await self._runner.cleanup()
 
-    async def _event(self, request: web.Request) -> web.Response:
-        if not is_fresh(request.headers, self._clock()):
-            return _refused()
-        body = await self._body(request)
-        if body is None:
-            return web.Response(status=408, text="the body is incomplete\n")
-        if self._running >= _MAX_REQUESTS:
-            return web.Response(status=503, text="too many requests\n")
-        self._running += 1
+class _Event(Handler):
+    server: WebhookServer
+
+    def do_POST(self) -> None:  # noqa: N802 - as http.server calls it
+        match = _ROUTE.match(self.path.partition("?")[0])
+        headers = (_TIMESTAMP_HEADER, _SIGNATURE_HEADER)
+        signature = Signature(*(self.headers.get(name, "") for name in headers))
+        if not match:
+            self.reply(404, "not found")
+        elif not signature.is_fresh(self.server.clock()):
+            self._refuse()
+        elif (body := self._body()) is not None:
+            self.server.accepted(self.connection)
+            self._answer(Key(*match.groups()), signature, body)
+
+    def _refuse(self) -> None:
+        self.reply(401, "the signature is not valid")
+
+    def _body(self) -> bytes | None:
+        """Return the body; None if it is too large or late, which is answered."""
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal() or "Transfer-Encoding" in self.headers:
+            self.reply(411, "the body needs a Content-Length")
+        elif len(length) > _MAX_DIGITS or int(length) > _MAX_BODY:
+            self.reply(413, "the body is too large")
+        else:
+            body = self._read(int(length))
+            if body is not None:
+                return body
+            self.reply(408, "the body is incomplete")
+        return None
+
+    def _read(self, length: int) -> bytes | None:
+        """Read a body within its time, however slowly it comes."""
+        deadline, body = time.monotonic() + _BODY_SECONDS, b""
+        while len(body) < length:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                return None
+            self.connection.settimeout(remaining)
+            try:
+                chunk = self.rfile.read1(length - len(body))
+            except TimeoutError:
+                return None
+            if not chunk:
+                return None
+            body += chunk
+        return body
+
+    def _answer(self, key: Key, signature: Signature, body: bytes) -> None:
+        if not self.server.running.acquire(blocking=False):
+            self.reply(503, "too many requests")
+            return
         try:
-            return await self._answer(request, body)
+            secret = self.server.hooks.secret(key)
         finally:
-            self._running -= 1
-
-    async def _body(self, request: web.Request) -> bytes | None:
-        """Return the body, or None if it is late.
-
-        Nobody has proved anything yet, so many slow senders take each other's places, not those of
-        others: the oldest one goes.
-        """
-        if len(self._reading) >= _MAX_BODIES:
-            self._reading.popleft().cancel()
-        task = asyncio.create_task(request.read())
-        self._reading.append(task)
-        try:
-            await asyncio.wait({task}, timeout=_BODY_SECONDS)
-            return task.result() if task.done() and not task.cancelled() else None
-        finally:
-            task.cancel()
-            if task in self._reading:
-                self._reading.remove(task)
-
-    async def _answer(self, request: web.Request, body: bytes) -> web.Response:
-        key = (request.match_info["namespace"], request.match_info["name"])
-        secret = await self._hooks.secret(key)
-        if not secret or not is_signed(request.headers, secret, key, body):
-            return _refused()
-        if not self._replays.add(key[0], request.headers[_SIGNATURE_HEADER], self._clock()):
-            return web.Response(status=409, text="this event was accepted before\n")
-        self._hooks.trigger(key)
-        return web.Response(status=202, text="accepted\n")
-
-
-def _refused() -> web.Response:
-    return web.Response(status=401, text="the signature is not valid\n")
+            self.server.running.release()
+        if not secret or not signature.matches(secret, key, body):
+            self._refuse()
+        elif not self.server.is_new(key.namespace, signature.text):
+            self.reply(409, "this event was accepted before")
+        else:
+            self.server.hooks.trigger(key)
+            self.reply(202, "accepted")

@@ -7,7 +7,7 @@ from typing import Any
 import urllib3
 
 from kubectl_sky.cluster.transport import Reply, Request
-from kubectl_sky.fairshare.controller import Loop
+from kubectl_sky.fairshare.controller import FairShare
 from kubectl_sky.fairshare.model.policy import Policy
 from kubectl_sky.fairshare.model.state import State
 from kubectl_sky.plan.fair_share import class_name
@@ -42,13 +42,13 @@ class World:
         """Kill the controller at its n-th write from now: before it, or before its answer."""
         self._kill_at = (self.writes + write, late)
 
-    def loop(self) -> Loop:
+    def controller(self) -> FairShare:
         """Return a controller that has just been started."""
-        return Loop(self.cluster.session(), self.policies, lambda: self.now)
+        return FairShare(self.cluster.session(), self.policies, lambda: self.now)
 
     def once(self) -> None:
         """Start a controller and let it do what is due."""
-        self.loop().once()
+        self.controller().once()
 
     def survive(self) -> bool:
         """Do what is due with a controller that may be killed; return whether it was."""

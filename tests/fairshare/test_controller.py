@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable
-from threading import Thread
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubectl_sky.cluster.watch import Change, WatchEvent
+from kubectl_sky.controllers import loop as loops
+from kubectl_sky.controllers.loop import Loop
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed
 from kubectl_sky.fairshare import controller as controller_of
 from kubectl_sky.fairshare.model import decide
@@ -16,7 +18,7 @@ from kubectl_sky.fairshare.model.policy import Policy
 from kubectl_sky.fairshare.model.state import LABEL
 from kubectl_sky.plan.fair_share import class_name
 from kubectl_sky.words import kinds
-from tests.fairshare.fair_share import ALICE, POLICY, QUEUE, World
+from tests.fairshare.fair_share import ALICE, POLICY, QUEUE, Json, World
 from tests.polling import eventually
 
 
@@ -144,9 +146,9 @@ def test_pod_group_of_another_owner_or_queue_is_told_and_not_counted(world: Worl
     world.group("a", "Running")
     world.group("b", "Running", user="bob")
     world.group("c", "Running", queue="other")
-    loop = world.loop()
+    controller = world.controller()
     for _ in range(2):
-        loop.once()
+        controller.once()
     assert world.numbers() == (990, 0, 1)
     assert world.events() == ["PodGroup NotCounted"] * 2, "once for each"
 
@@ -159,12 +161,12 @@ def test_pod_groups_of_a_stranger_do_not_delay_classes(
     for number in range(10):
         world.group(f"stranger-{number}", user="eve")
     world.group("a", "Running")
-    loop = world.loop()
-    loop.once()
+    controller = world.controller()
+    controller.once()
     writes = [text.split()[1] for text in world.cluster.writes]
     assert writes == ["priorityclasses", *["events"] * 3]
     for _ in range(3):
-        loop.once()
+        controller.once()
     assert world.events() == ["PodGroup NotCounted"] * 10
 
 
@@ -216,42 +218,38 @@ def test_settings_changed_apply_to_existing_class(world: World) -> None:
     assert world.events() == []
 
 
-def test_missing_crd_and_forbidden_are_cluster_errors_that_loop_survives(world: World) -> None:
+def test_missing_crd_is_cluster_error_and_installed_later_is_noticed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loops, "_FIRST_RETRY_SECONDS", 0.1)
     world.group("a", "Running")
     world.cluster.kinds.remove(kinds.POD_GROUP)
     with pytest.raises(NotServed, match="Volcano is not installed"):
         world.once()
-    loop = world.loop()
-    thread = Thread(target=loop.run)
-    thread.start()
+    loop = Loop(world.controller(), world.cluster.session(), None)
+    loop.start()
     try:
         eventually(lambda: world.cluster.count("list priorityclasses") > 1)
         world.cluster.kinds.add(kinds.POD_GROUP)
-        loop.wake()
         eventually(lambda: f"priorityclasses {ALICE}" in world.cluster.names(), 10)
     finally:
         loop.stop()
-        thread.join()
+        loop.join(10)
 
 
-def test_bug_in_loop_is_logged_and_loop_goes_on(
-    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("kubectl_sky.fairshare.controller._MAX_RETRY_SECONDS", 0.01)
-    loop = world.loop()
-    passes: list[int] = []
+def test_change_of_pod_group_that_matters_wakes_controller(world: World) -> None:
+    controller = world.controller()
 
-    def once() -> float:
-        passes.append(1)
-        if len(passes) < 3:
-            raise KeyError("a bug")
-        loop.stop()
-        return 0
+    def changed(item: Json, type_: Change = Change.MODIFIED) -> bool:
+        return bool(controller.changed(WatchEvent(type_, kinds.POD_GROUP, item)))
 
-    monkeypatch.setattr(loop, "once", once)
-    loop.run_forever()
-    assert len(passes) == 3
-    assert caplog.text.count("internal error") == 2
+    assert changed(world.group("a"))
+    assert not changed(world.group("a"))
+    assert changed(world.group("a", "Running"))
+    assert changed(world.group("a", "Running"), Change.DELETED)
+    assert changed(world.group("a", "Running"))
+    item = world.put_class(ALICE, 7)
+    assert controller.changed(WatchEvent(Change.MODIFIED, kinds.PRIORITY_CLASS, item))
 
 
 def test_error_of_one_class_does_not_stop_others(world: World) -> None:
@@ -415,7 +413,7 @@ def test_second_controller_finishes_entry_of_stalled_one(world: World) -> None:
     world.group("a")
     world.once()
     world.group("a", "Running")
-    other = world.loop()
+    other = world.controller()
     world.cluster.before(f"delete priorityclasses {ALICE}", other.once)
     world.once()
     assert world.numbers() == (990, 0, 1)

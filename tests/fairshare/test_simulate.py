@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from kubectl_sky.cli.main import sky
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import UserError
-from kubectl_sky.fairshare import status
+from kubectl_sky.fairshare import action
 from kubectl_sky.fairshare.action import ClassStatus
 from kubectl_sky.fairshare.model.policy import Curve, Policy
 from kubectl_sky.fairshare.model.state import RECOVERS
@@ -193,7 +193,7 @@ def test_status_damaged_time_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> No
     session = World().cluster.session()
     monkeypatch.setattr(Session, "connect", lambda *_: session)
     item = {"metadata": {"name": "x", "annotations": {RECOVERS: "soon"}}, "value": 5}
-    monkeypatch.setattr(status, "list_classes", lambda _: [ClassStatus.read(item)])
+    monkeypatch.setattr(action, "list_classes", lambda _: [ClassStatus.read(item)])
     done = invoke("status")
     assert done.exception is None
     assert done.output.splitlines()[1].split()[-1] == "-"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 SECRET = b"0123456789abcdef"
 
@@ -20,6 +21,7 @@ class GraphSource:
     requests: list[tuple[str, str, str]] = field(default_factory=list)  # path, token, ETag
     sent: int = 0  # bytes of the last body
     port: int = 0
+    listener: Any = None
 
     @property
     def url(self) -> str:
@@ -35,7 +37,7 @@ def serving() -> Iterator[GraphSource]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    source.port = server.server_port
+    source.port, source.listener = server.server_port, server
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

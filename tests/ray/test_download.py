@@ -1,6 +1,5 @@
 """Downloads from servers that refuse, lie, or never end."""
 
-import asyncio
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ def source() -> Iterator[GraphSource]:
 
 def get(server: GraphSource, **fields: Any) -> Answer:
     values = {"token": server.token, "timeout": 5.0, **fields}
-    return asyncio.run(downloads.download(Source(server.url, **values), TRUSTED))
+    return downloads.download(Source(server.url, **values), TRUSTED)
 
 
 def failure(server: GraphSource, **fields: Any) -> DownloadFailed:
@@ -91,7 +90,7 @@ def test_download_token_with_control_characters_is_not_sent(
 
 def test_download_closed_port_names_cause(source: GraphSource) -> None:
     with pytest.raises(DownloadFailed, match=r"cannot reach 127\.0\.0\.1: .*onnect"):
-        asyncio.run(downloads.download(Source("http://127.0.0.1:1/"), TRUSTED))
+        downloads.download(Source("http://127.0.0.1:1/"), TRUSTED)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +156,7 @@ def test_check_url_public_or_private_address_is_allowed(host: str) -> None:
 @pytest.mark.parametrize("host", ["localhost", "127.1", "0x7f.0.0.1", "2130706433"])
 def test_download_name_of_loopback_is_refused_when_resolved(host: str) -> None:
     with pytest.raises(DownloadFailed) as caught:
-        asyncio.run(downloads.download(Source(f"https://{host}:1/", timeout=5.0)))
+        downloads.download(Source(f"https://{host}:1/", timeout=5.0))
     assert "not allowed" in str(caught.value) or caught.value.reason == "InvalidURL"
 
 
@@ -174,24 +173,15 @@ def test_download_https_verifies_certificate(tmp_path: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, tmp_path / "tls.key")
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
-        await writer.drain()
-        writer.close()
-
-    async def check() -> None:
-        server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-        async with server:
-            port = server.sockets[0].getsockname()[1]
-            url = f"https://localhost:{port}/"
-            trusting = Source(url, authority=certificate.read_text())
-            assert (await downloads.download(trusting, TRUSTED)).data == b"ok"
-            with pytest.raises(DownloadFailed, match="cannot verify localhost") as caught:
-                await downloads.download(Source(url), TRUSTED)
-            assert caught.value.reason == "TLSFailed"
-
-    asyncio.run(check())
+    with serving() as source:
+        source.data = make_bytes()
+        source.listener.socket = context.wrap_socket(source.listener.socket, server_side=True)
+        url = f"https://localhost:{source.port}/"
+        trusting = Source(url, source.token, authority=certificate.read_text(), timeout=5.0)
+        assert downloads.download(trusting, TRUSTED).data == source.data
+        with pytest.raises(DownloadFailed, match="cannot verify localhost: self") as caught:
+            downloads.download(Source(url, timeout=5.0), TRUSTED)
+        assert caught.value.reason == "TLSFailed"
 
 
 def test_download_invalid_ca_is_reported(source: GraphSource) -> None:

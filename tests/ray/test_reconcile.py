@@ -1,6 +1,5 @@
 """Rounds of a RayServeGraph against an API server in memory: what they write, and when."""
 
-import asyncio
 import base64
 import copy
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -105,7 +104,7 @@ class Rounds:
         if download:
             self.state.next_download = 0.0
         self.api.writes.clear()
-        asyncio.run(self.reconciler.reconcile(self.graph, self.state))
+        self.reconciler.reconcile(self.graph, self.state)
         return self.api.writes
 
 
@@ -270,12 +269,12 @@ def test_round_event_during_download_downloads_again(
 ) -> None:
     calls = 0
 
-    async def interrupted(source: Source, trusted: Collection[str]) -> Answer:
+    def interrupted(source: Source, trusted: Collection[str]) -> Answer:
         nonlocal calls
         calls += 1
         if calls == 1:
             rounds.state.trigger(rounds.reconciler.now())
-        return await download(source, trusted)
+        return download(source, trusted)
 
     monkeypatch.setattr(reconcile, "download", interrupted)
     rounds.run()

@@ -20,7 +20,7 @@ from kubectl_sky.ray.model import graph, serve_config
 from kubectl_sky.words import assets
 from tests.ray.graphs import make_bytes, make_graph
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 _SERVE_SECONDS = 150
 # Ray warns about its own code when it is imported, and its import is slow.
 _VALIDATE = """
