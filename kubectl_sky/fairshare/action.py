@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.fairshare.model.state import LABEL, OWNER, QUEUE, RECOVERS, State
+from kubectl_sky.fairshare.model_state import LABEL, OWNER, QUEUE, RECOVERS, State
 from kubectl_sky.words import kinds
 
 if TYPE_CHECKING:

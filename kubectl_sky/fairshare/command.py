@@ -13,7 +13,7 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.words import bounded
 
 if TYPE_CHECKING:
-    from kubectl_sky.fairshare.model.policy import Policy
+    from kubectl_sky.fairshare.model_policy import Policy
     from kubectl_sky.fairshare.simulate import Job, Outcome
 
 _POLICIES = ("linear", "exponential", "half-life")
@@ -169,7 +169,7 @@ def _jobs(slots: int, users: int, jobs: int, seed: int, trace: str | None) -> "l
 def _policy(queue: str | None, flags: Mapping[str, Any]) -> "Policy":
     """Return the policy of a queue with the flags that are set. Raises UserError."""
     from kubectl_sky.actions import preferences
-    from kubectl_sky.fairshare.model.policy import policy
+    from kubectl_sky.fairshare.model_policy import policy
 
     fields: Mapping[str, Any] = {}
     if queue is not None:

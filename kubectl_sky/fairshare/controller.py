@@ -16,9 +16,9 @@ from kubectl_sky.controllers.context import Context
 from kubectl_sky.controllers.loop import Controller, Watch
 from kubectl_sky.errors import ClusterError, Conflict, NotServed
 from kubectl_sky.fairshare.journal import Journal
-from kubectl_sky.fairshare.model.decide import Decision, Remark, decide
-from kubectl_sky.fairshare.model.policy import Policy, policies
-from kubectl_sky.fairshare.model.state import LABEL, PodGroup
+from kubectl_sky.fairshare.model_decide import Decision, Remark, decide
+from kubectl_sky.fairshare.model_policy import Policy, policies
+from kubectl_sky.fairshare.model_state import LABEL, PodGroup
 from kubectl_sky.words import kinds, names
 
 Json = dict[str, Any]

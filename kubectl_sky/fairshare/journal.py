@@ -16,8 +16,8 @@ from typing import Any
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Conflict, NotFound
-from kubectl_sky.fairshare.model.decide import SYSTEM, Change, recreated
-from kubectl_sky.fairshare.model.state import LABEL, LISTED, OWNED
+from kubectl_sky.fairshare.model_decide import SYSTEM, Change, recreated
+from kubectl_sky.fairshare.model_state import LABEL, LISTED, OWNED
 from kubectl_sky.words import kinds
 from kubectl_sky.words.kinds import Kind
 

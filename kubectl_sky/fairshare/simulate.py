@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.fairshare.model.policy import Policy
+from kubectl_sky.fairshare.model_policy import Policy
 
 PERIODS = 12  # of the shares over time
 _SECONDS = (300, 900)  # of a generated job

@@ -18,7 +18,7 @@ from typing import Any, cast
 from urllib.parse import SplitResult, urlsplit
 
 from kubectl_sky import __version__
-from kubectl_sky.ray.model.graph import MAX_BYTES
+from kubectl_sky.ray.model_graph import MAX_BYTES
 
 _CHUNK_BYTES = 65536
 _TOKEN = re.compile(r"[!-~]{1,16384}\Z")

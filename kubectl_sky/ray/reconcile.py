@@ -14,12 +14,14 @@ from time import monotonic
 from kubectl_sky.cluster import backoff, events, objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed, Refused, SkyError, UserError
+from kubectl_sky.ray import model_graph as graphs
+from kubectl_sky.ray import model_serve_config as serve_config
+from kubectl_sky.ray import model_service as service
+from kubectl_sky.ray import model_status as status
 from kubectl_sky.ray.download import Answer, DownloadFailed, Source, download
-from kubectl_sky.ray.model import graph as graphs
-from kubectl_sky.ray.model import serve_config, service, status
-from kubectl_sky.ray.model.graph import InvalidGraph
-from kubectl_sky.ray.model.service import InvalidTemplate
-from kubectl_sky.ray.model.status import Condition
+from kubectl_sky.ray.model_graph import InvalidGraph
+from kubectl_sky.ray.model_service import InvalidTemplate
+from kubectl_sky.ray.model_status import Condition
 from kubectl_sky.words.kinds import CONFIG_MAP, RAY_SERVE_GRAPH, RAY_SERVICE, SECRET
 
 _BACKOFF_SECONDS = 5.0  # after the first failure; doubled after each

@@ -157,7 +157,7 @@ class Operated:
 
     def event(self) -> int:
         """Send a signed event; return the HTTP status."""
-        key, body = (self.namespace, NAME), b"{}" + str(time.monotonic_ns()).encode()
+        key, body = webhook.Key(self.namespace, NAME), b"{}" + str(time.monotonic_ns()).encode()
         stamp = str(int(time.time()))
         headers = {
             "Kubectl-Sky-Timestamp": stamp,

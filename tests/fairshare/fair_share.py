@@ -8,8 +8,8 @@ import urllib3
 
 from kubectl_sky.cluster.transport import Reply, Request
 from kubectl_sky.fairshare.controller import FairShare
-from kubectl_sky.fairshare.model.policy import Policy
-from kubectl_sky.fairshare.model.state import State
+from kubectl_sky.fairshare.model_policy import Policy
+from kubectl_sky.fairshare.model_state import State
 from kubectl_sky.plan.fair_share import class_name
 from kubectl_sky.words import kinds
 from tests.fake_cluster import FakeCluster

@@ -12,8 +12,8 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import UserError
 from kubectl_sky.fairshare import action
 from kubectl_sky.fairshare.action import ClassStatus
-from kubectl_sky.fairshare.model.policy import Curve, Policy
-from kubectl_sky.fairshare.model.state import RECOVERS
+from kubectl_sky.fairshare.model_policy import Curve, Policy
+from kubectl_sky.fairshare.model_state import RECOVERS
 from kubectl_sky.fairshare.simulate import (
     Job,
     generate,

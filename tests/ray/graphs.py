@@ -1,6 +1,6 @@
 """Builders of ray graphs, valid by default: a market that calls two stands, which call a price."""
 
-from kubectl_sky.ray.model import ray_graph_pb2 as proto
+from kubectl_sky.ray import ray_graph_pb2 as proto
 
 FRUIT = "tests.ray.fruit"
 

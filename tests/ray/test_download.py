@@ -10,7 +10,7 @@ import pytest
 
 from kubectl_sky.ray import download as downloads
 from kubectl_sky.ray.download import Answer, DownloadFailed, Source
-from kubectl_sky.ray.model.graph import MAX_BYTES
+from kubectl_sky.ray.model_graph import MAX_BYTES
 from tests.ray.graphs import make_bytes
 from tests.ray.source import GraphSource, serving
 

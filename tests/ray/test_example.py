@@ -3,9 +3,12 @@
 import yaml
 from google.protobuf import text_format
 
-from kubectl_sky.ray.model import graph, ray_graph_pb2, serve_config, service
+from kubectl_sky.ray import model_graph as graph
+from kubectl_sky.ray import model_serve_config as serve_config
+from kubectl_sky.ray import model_service as service
+from kubectl_sky.ray import ray_graph_pb2
 from kubectl_sky.words import assets
-from tests.ray.test_serve_config import ROOT
+from tests.ray.test_model_serve_config import ROOT
 
 EXAMPLE = ROOT / "examples" / "ray"
 

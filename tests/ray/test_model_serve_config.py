@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_sky.ray.model import graph, serve_config
+from kubectl_sky.ray import model_graph as graph
+from kubectl_sky.ray import model_serve_config as serve_config
 from kubectl_sky.words import assets
 from tests.ray.graphs import make_bytes, make_graph
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
 
-from kubectl_sky.fairshare.model.policy import Policy
-from kubectl_sky.fairshare.model.state import (
+from kubectl_sky.fairshare.model_policy import Policy
+from kubectl_sky.fairshare.model_state import (
     LABEL,
     LISTED,
     OWNED,

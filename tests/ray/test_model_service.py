@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.ray.model import service
-from kubectl_sky.ray.model.service import Effect, InvalidTemplate
+from kubectl_sky.ray import model_service as service
+from kubectl_sky.ray.model_service import Effect, InvalidTemplate
 from kubectl_sky.words import names
 
 Json = dict[str, Any]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from kubectl_sky.ray.model.serve_config import BUILDER
+from kubectl_sky.ray.model_serve_config import BUILDER
 from kubectl_sky.spec.quantity import quantity
 from kubectl_sky.words import assets, names
 from kubectl_sky.words.kinds import CONFIG_MAP, RAY_SERVE_GRAPH, RAY_SERVICE

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubectl_sky.ray.model import graph, ray_graph_pb2
-from kubectl_sky.ray.model import ray_graph_pb2 as proto
-from kubectl_sky.ray.model.graph import InvalidGraph
+from kubectl_sky.ray import model_graph as graph
+from kubectl_sky.ray import ray_graph_pb2
+from kubectl_sky.ray import ray_graph_pb2 as proto
+from kubectl_sky.ray.model_graph import InvalidGraph
 from kubectl_sky.words import assets
 from tests.ray.graphs import (
     make_application,
@@ -41,7 +42,7 @@ def test_compiled_module_matches_schema(tmp_path: Path) -> None:
     # Other versions of the compiler write other code around the same descriptor.
     assert descriptor(compiled) == descriptor(Path(ray_graph_pb2.__file__).read_text()), (
         "compile it again: python -m grpc_tools.protoc -Ischemas"
-        " --python_out=kubectl_sky/ray/model --pyi_out=kubectl_sky/ray/model"
+        " --python_out=kubectl_sky/ray --pyi_out=kubectl_sky/ray"
         " schemas/ray_graph.proto"
     )
 

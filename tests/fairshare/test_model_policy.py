@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kubectl_sky.actions import preferences
 from kubectl_sky.errors import InvalidFiles, UserError
-from kubectl_sky.fairshare.model.policy import Curve, Policy, policies, policy
+from kubectl_sky.fairshare.model_policy import Curve, Policy, policies, policy
 from kubectl_sky.plan.fair_share import class_name, priority_class
 from kubectl_sky.words.settings import Settings
 

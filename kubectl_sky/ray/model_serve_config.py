@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from kubectl_sky.ray.model.graph import (
+from kubectl_sky.ray.model_graph import (
     Application,
     Autoscaling,
     Deployment,

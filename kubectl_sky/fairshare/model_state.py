@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from kubectl_sky.fairshare.model.policy import Policy
+from kubectl_sky.fairshare.model_policy import Policy
 from kubectl_sky.plan.fair_share import DEFAULT_QUEUE
 from kubectl_sky.words import names
 

@@ -16,7 +16,7 @@ from typing import Any
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from kubectl_sky.ray.model import ray_graph_pb2 as proto
+from kubectl_sky.ray import ray_graph_pb2 as proto
 
 SCHEMA_VERSION = 1
 MAX_BYTES = 1024 * 1024  # of a graph: a Kubernetes object has at most 1.5 MiB

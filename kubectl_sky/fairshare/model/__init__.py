@@ -1,1 +1,0 @@
-"""What fair share decides from PriorityClasses and PodGroups. Pure."""

@@ -1,1 +1,0 @@
-"""Graphs, and the RayServices and statuses that follow from them. Pure."""
