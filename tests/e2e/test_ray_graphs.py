@@ -54,7 +54,7 @@ def defined(kubectl: Command, file: Path) -> Iterator[None]:
 @pytest.fixture
 def graphs(kubectl: Command, alone: None) -> Iterator[None]:
     """The CRD of RayServeGraphs."""
-    with defined(kubectl, assets.folder("templates") / "rayservegraph-crd.yaml.j2"):
+    with defined(kubectl, assets.folder("templates") / "ray" / "rayservegraph-crd.yaml.j2"):
         yield
 
 

@@ -23,7 +23,7 @@ def test_example_graph_becomes_service() -> None:
 
 
 def test_example_has_only_fields_of_crd() -> None:
-    crd = yaml.safe_load(assets.read("templates", "rayservegraph-crd.yaml.j2"))
+    crd = yaml.safe_load(assets.read("templates", "ray/rayservegraph-crd.yaml.j2"))
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     _, item = yaml.safe_load_all((EXAMPLE / "rayservegraph.yaml").read_text())
     for name, value in item["spec"].items():
