@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from kubectl_sky.plan import dev, queueing
+from kubectl_sky.dev import model as dev
+from kubectl_sky.plan import queueing
 from kubectl_sky.spec import metadata
 from kubectl_sky.spec.document import Data, FieldError
 from kubectl_sky.spec.kubernetes import KUBERNETES, MAIN

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from kubectl_sky.dev import model as dev
 from kubectl_sky.plan import (
     accelerators,
     buckets,
-    dev,
     environment,
     fair_share,
     high_speed_network,

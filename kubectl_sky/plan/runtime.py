@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
-from kubectl_sky.plan import dev
+from kubectl_sky.dev import model as dev
 from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.spec.task import Task
 from kubectl_sky.words import assets, names

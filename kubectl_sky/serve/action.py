@@ -34,7 +34,9 @@ from kubectl_sky.errors import (
 )
 from kubectl_sky.observe.difference import foreign_fields
 from kubectl_sky.observe.ownership import controller
-from kubectl_sky.observe.services import (
+from kubectl_sky.plan.serving import Serving
+from kubectl_sky.render.manifests import Manifest
+from kubectl_sky.serve.model import (
     ServiceObjects,
     ServiceStatus,
     State,
@@ -42,8 +44,6 @@ from kubectl_sky.observe.services import (
     pod_labels,
     status_of,
 )
-from kubectl_sky.plan.serving import Serving
-from kubectl_sky.render.manifests import Manifest
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User

@@ -118,14 +118,14 @@ def up(
 
 
 def _source(file: str | None, overrides: Overrides, flags: Mapping[str, Any]) -> "Source":
-    from kubectl_sky.actions import dev
     from kubectl_sky.actions.preferences import preferences
     from kubectl_sky.actions.taskfile import Source
+    from kubectl_sky.dev import action
 
     strict, settings = flags["strict"], preferences()
-    pod = dev.limits(_seconds(flags["lifetime"]), _seconds(flags["idle"]), settings)
+    pod = action.limits(_seconds(flags["lifetime"]), _seconds(flags["idle"]), settings)
     if file is None:
-        return dev.without_file(overrides, os.environ, pod, strict)
+        return action.without_file(overrides, os.environ, pod, strict)
     return Source(file, overrides, os.environ, sys.stdin.buffer, strict, dev=pod)
 
 
@@ -156,19 +156,20 @@ def ssh_config(
     The pod's host key is read through the API server, and saved in ~/.ssh/kubectl-sky. ssh connects
     to this pod only. Run the command again after the pod was replaced.
     """
-    from kubectl_sky.actions import dev, find
+    from kubectl_sky.actions import find
+    from kubectl_sky.dev import action
 
-    key = dev.public_key(public_key)
+    key = action.public_key(public_key)
     session = cluster.session()
     match = find.get_task(session, options.scope(session, cluster, all_users=False), task)
-    host = dev.Host(
-        dev.alias_of(task or match.id, match.id), match.id, dev.login(session, match), key
+    host = action.Host(
+        action.alias_of(task or match.id, match.id), match.id, action.login(session, match), key
     )
-    program = dev.exec_command(session, match, {**cluster.connection, "user": cluster.user})
-    folder = dev.ssh_folder()
-    entry = host.entry(program, dev.save_known_hosts(host, folder))
+    program = action.exec_command(session, match, {**cluster.connection, "user": cluster.user})
+    folder = action.ssh_folder()
+    entry = host.entry(program, action.save_known_hosts(host, folder))
     if install:
-        output.out(f"{dev.install(host, entry, folder)} written")
+        output.out(f"{action.install(host, entry, folder)} written")
     else:
         output.out(entry.rstrip())
     output.note(f'to connect, run "ssh {host.alias}", or choose the host in VS Code')

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.actions import dev
 from kubectl_sky.cluster import exec as executing
+from kubectl_sky.dev import action
 from kubectl_sky.errors import UserError
 from kubectl_sky.words import kinds
 from kubectl_sky.words.settings import settings_file
@@ -181,7 +181,7 @@ def answer(
         return code
 
     monkeypatch.setattr(executing, "run", fake)  # of `exec`
-    monkeypatch.setattr(dev, "run", fake)
+    monkeypatch.setattr(action, "run", fake)
     return programs
 
 
@@ -280,9 +280,9 @@ def test_ssh_config_folder_of_other_user_is_error(
 
 @pytest.mark.parametrize("path", ['a"b', "${HOME}/x", "a\nProxyCommand evil"])
 def test_entry_path_that_ssh_would_expand_is_refused(tmp_path: Path, path: str) -> None:
-    login, key = dev.Login("root", HOST_KEY), dev.PublicKey(KEY, path)
+    login, key = action.Login("root", HOST_KEY), action.PublicKey(KEY, path)
     with pytest.raises(UserError, match="ssh cannot read a path"):
-        dev.Host("dev", ID, login, key).entry(["kubectl"], tmp_path / "x")
+        action.Host("dev", ID, login, key).entry(["kubectl"], tmp_path / "x")
 
 
 def test_ssh_config_proxy_command_is_accepted_by_exec(
@@ -374,7 +374,7 @@ def test_ssh_config_without_public_key_is_error(run: Run, home: Path) -> None:
 def test_public_key_of_other_file_is_refused_without_its_content(tmp_path: Path, text: str) -> None:
     (tmp_path / "key.pub").write_text(text)
     with pytest.raises(UserError, match="is not a public key") as caught:
-        dev.public_key(str(tmp_path / "key.pub"))
+        action.public_key(str(tmp_path / "key.pub"))
     assert "hunter2" not in str(caught.value)
 
 
@@ -384,13 +384,13 @@ def test_public_key_of_relative_path_has_absolute_identity(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("key.pub").write_bytes(f"{KEY}{end}".encode())
-    assert dev.public_key("key.pub") == dev.PublicKey(KEY, str(tmp_path / "key"))
+    assert action.public_key("key.pub") == action.PublicKey(KEY, str(tmp_path / "key"))
 
 
 @pytest.mark.parametrize("kind", ["ssh-rsa", "ecdsa-sha2-nistp256", "sk-ssh-ed25519@openssh.com"])
 def test_public_key_is_read_without_comment(tmp_path: Path, kind: str) -> None:
     (tmp_path / "key.pub").write_text(f"{kind} AAAA+/== ann's key\n")
-    key = dev.public_key(str(tmp_path / "key.pub"))
+    key = action.public_key(str(tmp_path / "key.pub"))
     assert (key.text, key.identity) == (f"{kind} AAAA+/==", str(tmp_path / "key"))
 
 
@@ -398,7 +398,7 @@ def test_public_key_is_read_without_comment(tmp_path: Path, kind: str) -> None:
     ("reference", "alias"), [("train", "train"), ("task/x", ID), ("*", ID), ("a b", ID), ("-x", ID)]
 )
 def test_alias_is_reference_if_ssh_accepts_it(reference: str, alias: str) -> None:
-    assert dev.alias_of(reference, ID) == alias
+    assert action.alias_of(reference, ID) == alias
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky.plan import dev, runtime
+from kubectl_sky.dev import model
+from kubectl_sky.plan import runtime
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.lifecycle import DevPod
 from kubectl_sky.spec.task import Task, with_dev
@@ -50,7 +51,7 @@ def test_dev_lifetime_keeps_pod_config_of_task() -> None:
     spec = {"activeDeadlineSeconds": 60, "nodeName": "a"}
     pod = {"metadata": {"labels": {"a": "b"}}, "spec": spec}
     task = make_dev(HOUR, kubernetes=Kubernetes(pod=pod))
-    assert dev.pod_fields(task) == pod
+    assert model.pod_fields(task) == pod
 
 
 def test_dev_scripts_are_not_in_other_tasks() -> None:
@@ -109,7 +110,7 @@ class Container:
         new.rename(self.cgroup / "cpu.stat")
 
     def start(self, lifetime: int = 0, idle: int = 0) -> "subprocess.Popen[str]":
-        text = dev.stay(DevPod(lifetime, idle))
+        text = model.stay(DevPod(lifetime, idle))
         text = text.replace("=/proc", f"={self.proc}").replace("=/sys/fs/cgroup", f"={self.cgroup}")
         text = text.replace("interval=10", "interval=0.1")
         command = [*self._shell.split(), "-c", text]

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from kubectl_sky.actions import serve
 from kubectl_sky.cli import options
-from kubectl_sky.cli.serve import command
+from kubectl_sky.serve import action
+from kubectl_sky.serve.command import command
 
 
 @pytest.mark.parametrize("arguments", [["status"], ["down", "--all"]])
@@ -19,6 +19,6 @@ def test_names_without_services_are_no_line(
     monkeypatch.setattr(options, "scope", lambda *given: SimpleNamespace(namespace="", user=None))
     monkeypatch.setattr("kubectl_sky.actions.identity.user", lambda *given: None)
     for name in ("find_all", "leftovers"):
-        monkeypatch.setattr(serve, name, lambda *given: [])
+        monkeypatch.setattr(action, name, lambda *given: [])
     done = CliRunner().invoke(command, [*arguments, "-o", "name"], catch_exceptions=False)
     assert (done.exit_code, done.stdout) == (0, "")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.observe.services import ServiceObjects, State, status_of
+from kubectl_sky.serve.model import ServiceObjects, State, status_of
 from tests.builders import CREATED, make_pod, make_ray_head, terminated
 
 Json = dict[str, Any]

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from threading import Event, Thread
 
-from kubectl_sky.actions import serve
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.streams import Batch, Following, LogOptions, LogSource
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe import nodes
 from kubectl_sky.observe.logs import Origin
+from kubectl_sky.serve import action
 from kubectl_sky.words import names
 
 _POLL_SECONDS = 2.0
@@ -86,7 +86,7 @@ class _Replicas:
         return Origin(self._name, rank, title, batch.source.pod, prefix)
 
     def _read(self, session: Session) -> list[Json]:
-        return [dict(pod) for pod in serve.pods(session, self._deployment)]
+        return [dict(pod) for pod in action.pods(session, self._deployment)]
 
 
 def _has_started(pod: Json) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubectl_sky.actions import exec as action
+from kubectl_sky.actions import exec as executing
 from kubectl_sky.actions.completion_script import PROGRAM
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source
@@ -110,9 +110,9 @@ class Login:
 
 def login(session: Session, task: TaskStatus) -> Login:
     """Ask the pod how to log in, through exec. Raises UserError if it cannot serve ssh."""
-    node = action.node_of_rank(task, 0)
+    node = executing.node_of_rank(task, 0)
     check = ["/bin/sh", "-c", '[ -f "$1" ] || exit 64; exec /bin/sh "$1" --check', "sh", SSHD]
-    program = action.task_environment(session, task).program(node, check)
+    program = executing.task_environment(session, task).program(node, check)
     out, err = FirstBytes(), FirstBytes()
     code = run(session, program, Pipes(stdout=out, stderr=err, seconds=_CHECK_SECONDS))
     if code == _NO_SCRIPT:
