@@ -1,10 +1,12 @@
 """`kubectl sky dev`."""
 
+import io
 import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +19,8 @@ from kubectl_sky.cli.submit import Results, request
 if TYPE_CHECKING:
     from kubectl_sky.actions.apply import Submitted
     from kubectl_sky.actions.taskfile import Source
+
+_NO_FILE = "<dev>"  # the file name in messages on a pod that has no task file
 
 
 class _Group(commands.Group):
@@ -120,13 +124,18 @@ def up(
 def _source(file: str | None, overrides: Overrides, flags: Mapping[str, Any]) -> "Source":
     from kubectl_sky.actions.preferences import preferences
     from kubectl_sky.actions.taskfile import Source
-    from kubectl_sky.dev import action
+    from kubectl_sky.dev import model
 
-    strict, settings = flags["strict"], preferences()
-    pod = action.limits(_seconds(flags["lifetime"]), _seconds(flags["idle"]), settings)
-    if file is None:
-        return action.without_file(overrides, os.environ, pod, strict)
-    return Source(file, overrides, os.environ, sys.stdin.buffer, strict, dev=pod)
+    limits = model.limits(_seconds(flags["lifetime"]), _seconds(flags["idle"]), preferences())
+    return Source(
+        file or _NO_FILE,
+        overrides,
+        os.environ,
+        sys.stdin.buffer if file else io.BytesIO(b"name: dev\n"),
+        flags["strict"],
+        in_memory=not file,
+        adapt=partial(model.only_pod, limits=limits),
+    )
 
 
 def _seconds(duration: timedelta | None) -> float | None:
@@ -157,19 +166,13 @@ def ssh_config(
     to this pod only. Run the command again after the pod was replaced.
     """
     from kubectl_sky.actions import find
-    from kubectl_sky.dev import action
+    from kubectl_sky.dev import action, model
 
     key = action.public_key(public_key)
     session = cluster.session()
     match = find.get_task(session, options.scope(session, cluster, all_users=False), task)
-    host = action.Host(
-        action.alias_of(task or match.id, match.id), match.id, action.login(session, match), key
-    )
+    alias = model.alias_of(task or match.id, match.id)
+    host = model.Host(alias, match.id, action.login(session, match), key)
     program = action.exec_command(session, match, {**cluster.connection, "user": cluster.user})
-    folder = action.ssh_folder()
-    entry = host.entry(program, action.save_known_hosts(host, folder))
-    if install:
-        output.out(f"{action.install(host, entry, folder)} written")
-    else:
-        output.out(entry.rstrip())
+    output.out(action.save(host, program, install=install))
     output.note(f'to connect, run "ssh {host.alias}", or choose the host in VS Code')

@@ -1,46 +1,92 @@
-"""Development pods: they run setup, and stay until they are stopped, idle or over."""
+"""Development pods: the task that runs setup and stays, and the Host entry for ssh."""
 
-from collections.abc import Iterator, Mapping
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from kubectl_sky.spec.lifecycle import DevPod
+from kubectl_sky.errors import UserError
 from kubectl_sky.spec.task import Task
-from kubectl_sky.words import assets
+from kubectl_sky.words import assets, names
+from kubectl_sky.words.settings import Settings
+from kubectl_sky.workloads.decide import TaskEntry
 
+SSHD = f"{names.SCRIPTS_FOLDER}/sshd.sh"
 # Pulling the image and setup come before the lifetime, which stay.sh measures. If they take longer
 # than this, or stay.sh is killed, the kubelet ends the pod.
 _START_SECONDS = 3600
+_MIN_SECONDS = 60
+_MAX_SECONDS = 20_000 * 86_400  # Kubernetes counts seconds in 32 bits
 _UNITS = ((3600, "h"), (60, "m"), (1, "s"))
+_ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
 
 
-def stay(dev: DevPod) -> str:
-    """Return the script that keeps the pod up."""
-    limits = f"lifetime={dev.lifetime or 0} idle={dev.idle or 0}\n"
-    return limits + assets.read("runtime", "stay.sh")
+@dataclass(frozen=True)
+class Limits:
+    """When a development pod ends by itself; None for no limit.
+
+    `lifetime` is in seconds after setup, `idle` in seconds without use.
+    """
+
+    lifetime: int | None = None
+    idle: int | None = None
 
 
-def scripts(task: Task) -> dict[str, str]:
-    """Return the script that serves ssh connections through exec."""
-    return {"sshd.sh": assets.read("runtime", "sshd.sh")} if task.dev else {}
+def limits(lifetime: float | None, idle: float | None, settings: Settings) -> Limits:
+    """Return the limits from flags in seconds or the settings; 0 is no limit. Raises UserError."""
+    for flag, seconds in (("--for", lifetime), ("--idle", idle)):
+        if seconds and not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
+            raise UserError(
+                f"{flag}: expected 1m to 20000d, or 0 for no limit", f"for example: {flag} 1h"
+            )
+    lifetime = settings.dev.get("for") if lifetime is None else lifetime
+    idle = settings.dev.get("idle") if idle is None else idle
+    return Limits(int(lifetime or 0) or None, int(idle or 0) or None)
 
 
-def pod_fields(task: Task) -> Mapping[str, object]:
-    """Return the task's `pod_config`, with a deadline for a pod whose lifetime is limited."""
+def only_pod(entries: Sequence[TaskEntry], limits: Limits) -> tuple[TaskEntry, ...]:
+    """Return the task of a file as a development pod. Raises UserError for several tasks."""
+    if len(entries) > 1:
+        what = f"a development pod is one task, and the file has {len(entries)}"
+        raise UserError(what, "use `kubectl sky submit`")
+    return (replace(entries[0], task=dev_pod(entries[0].task, limits)),)
+
+
+def dev_pod(task: Task, limits: Limits) -> Task:
+    """Return the development pod of a task: one node that stays after setup, without `run`."""
     pod = task.kubernetes.pod
-    if task.dev is None or task.dev.lifetime is None:
-        return pod
-    deadline = {"activeDeadlineSeconds": task.dev.lifetime + _START_SECONDS}
-    return {**pod, "spec": deadline | (pod.get("spec") or {})}
+    if limits.lifetime:
+        deadline = {"activeDeadlineSeconds": limits.lifetime + _START_SECONDS}
+        pod = {**pod, "spec": deadline | (pod.get("spec") or {})}
+    return replace(
+        task,
+        num_nodes=1,
+        run=stay(limits) if limits.lifetime or limits.idle else None,
+        stays=True,
+        scripts={"sshd.sh": assets.read("runtime", "sshd.sh")},
+        kubernetes=replace(task.kubernetes, pod=pod),
+        notes=tuple(_notes(task, limits)),
+    )
 
 
-def notes(dev: DevPod) -> Iterator[str]:
+def stay(limits: Limits) -> str:
+    """Return the script that keeps the pod up."""
+    values = f"lifetime={limits.lifetime or 0} idle={limits.idle or 0}\n"
+    return values + assets.read("runtime", "stay.sh")
+
+
+def _notes(task: Task, limits: Limits) -> Iterator[str]:
     """Yield when the pod ends, and what is ignored in the task file."""
-    for field in dev.ignored:
-        yield f"{field}: ignored by dev"
+    if task.run:
+        yield "run: ignored by dev"
+    if task.num_nodes > 1:
+        yield "num_nodes: ignored by dev"
     ends = []
-    if dev.lifetime:
-        ends.append(f"{_span(dev.lifetime)} after setup")
-    if dev.idle:
-        ends.append(f"after {_span(dev.idle)} without exec sessions and CPU use")
+    if limits.lifetime:
+        ends.append(f"{_span(limits.lifetime)} after setup")
+    if limits.idle:
+        ends.append(f"after {_span(limits.idle)} without exec sessions and CPU use")
     if ends:
         yield f"the development pod ends {', or '.join(ends)}"
     else:
@@ -54,3 +100,66 @@ def _span(seconds: int) -> str:
         count, seconds = divmod(seconds, size)
         text += f"{count}{unit}" if count else ""
     return text
+
+
+@dataclass(frozen=True)
+class PublicKey:
+    """A public key without its comment, and the path of the private key beside it."""
+
+    text: str
+    identity: str
+
+
+@dataclass(frozen=True)
+class Login:
+    """The user to log in as, and the host key of a development pod."""
+
+    user: str
+    host_key: str
+
+
+@dataclass(frozen=True)
+class Host:
+    """The Host entry of a development pod: the alias to connect to, and what it stands for."""
+
+    alias: str
+    task_id: str
+    login: Login
+    key: PublicKey
+
+    @property
+    def known_hosts(self) -> str:
+        """The line that lets ssh recognize the pod."""
+        return f"{self.task_id} {self.login.host_key}\n"
+
+    def entry(self, command: Sequence[str], known_hosts: Path) -> str:
+        """Return the entry; `command` runs a program in the pod. Raises UserError."""
+        proxy = [*command, "-i", "-q", "--", "/bin/sh", SSHD, *self.key.text.split()]
+        if not all(word.isprintable() for word in proxy):
+            raise UserError("the connection options have control characters")
+        key = self.key.identity
+        identity = [f"  IdentityFile {_quoted(key)}", "  IdentitiesOnly yes"] if key else []
+        lines = [
+            f"Host {self.alias}",
+            f"  User {self.login.user}",
+            f"  ProxyCommand {shlex.join(proxy).replace('%', '%%')}",
+            *identity,
+            f"  HostKeyAlias {self.task_id}",
+            f"  UserKnownHostsFile {_quoted(known_hosts.as_posix())}",
+            "  StrictHostKeyChecking yes",
+            "  ForwardAgent no",
+            "  ServerAliveInterval 30",  # proxies close silent connections
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def alias_of(reference: str, task_id: str) -> str:
+    """Return the name of the host: what the user typed, if ssh accepts it."""
+    return reference if _ALIAS.fullmatch(reference) else task_id
+
+
+def _quoted(path: str) -> str:
+    """Quote a path for ssh, which expands % and ${NAME}. Raises UserError."""
+    if '"' in path or "${" in path or not path.isprintable():
+        raise UserError(f"{path}: ssh cannot read a path with such characters")
+    return '"' + path.replace("%", "%%") + '"'

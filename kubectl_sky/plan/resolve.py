@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kubectl_sky.dev import model as dev
 from kubectl_sky.plan import (
     accelerators,
     buckets,
@@ -147,7 +146,7 @@ def _scripts(task: Task, file_transfer: FileTransfer) -> dict[str, str]:
         scripts["setup.sh"] = task.setup
     if task.run:
         scripts["run.sh"] = task.run
-    scripts |= _sudo(task) | dev.scripts(task) | serving.probe_script(task.service)
+    scripts |= _sudo(task) | dict(task.scripts) | serving.probe_script(task.service)
     size = sum(len(text.encode()) for text in scripts.values())
     if size > MAX_SCRIPTS:
         larger = max(("run", "setup"), key=lambda field: len(getattr(task, field) or ""))
@@ -163,6 +162,7 @@ def notes(task: Task, placement: Placement, facts: Facts, settings: Settings) ->
     """Yield notes on the chosen candidate, missing cluster features and defaults."""
     yield from placement.notes
     yield from runtime.interactive_notes(task)
+    yield from task.notes
     context = placement.resources.context
     if context:  # cleared once a context has been chosen
         yield f"infra: submit uses context {context}, kubectl apply the current one"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky.cluster import exec as executing
-from kubectl_sky.dev import action
+from kubectl_sky.dev import action, model
 from kubectl_sky.errors import UserError
 from kubectl_sky.words import kinds
 from kubectl_sky.words.settings import settings_file
@@ -280,9 +280,9 @@ def test_ssh_config_folder_of_other_user_is_error(
 
 @pytest.mark.parametrize("path", ['a"b', "${HOME}/x", "a\nProxyCommand evil"])
 def test_entry_path_that_ssh_would_expand_is_refused(tmp_path: Path, path: str) -> None:
-    login, key = action.Login("root", HOST_KEY), action.PublicKey(KEY, path)
+    login, key = model.Login("root", HOST_KEY), model.PublicKey(KEY, path)
     with pytest.raises(UserError, match="ssh cannot read a path"):
-        action.Host("dev", ID, login, key).entry(["kubectl"], tmp_path / "x")
+        model.Host("dev", ID, login, key).entry(["kubectl"], tmp_path / "x")
 
 
 def test_ssh_config_proxy_command_is_accepted_by_exec(
@@ -384,7 +384,7 @@ def test_public_key_of_relative_path_has_absolute_identity(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("key.pub").write_bytes(f"{KEY}{end}".encode())
-    assert action.public_key("key.pub") == action.PublicKey(KEY, str(tmp_path / "key"))
+    assert action.public_key("key.pub") == model.PublicKey(KEY, str(tmp_path / "key"))
 
 
 @pytest.mark.parametrize("kind", ["ssh-rsa", "ecdsa-sha2-nistp256", "sk-ssh-ed25519@openssh.com"])
@@ -398,7 +398,7 @@ def test_public_key_is_read_without_comment(tmp_path: Path, kind: str) -> None:
     ("reference", "alias"), [("train", "train"), ("task/x", ID), ("*", ID), ("a b", ID), ("-x", ID)]
 )
 def test_alias_is_reference_if_ssh_accepts_it(reference: str, alias: str) -> None:
-    assert action.alias_of(reference, ID) == alias
+    assert model.alias_of(reference, ID) == alias
 
 
 @pytest.mark.parametrize(
