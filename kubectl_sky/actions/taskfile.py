@@ -23,7 +23,7 @@ from kubectl_sky.spec.document import Document, entries, printable
 from kubectl_sky.spec.load import load as read_yaml
 from kubectl_sky.spec.pipeline import pipeline_of
 from kubectl_sky.spec.secret import without_kept
-from kubectl_sky.spec.task import Task, task_of, with_service
+from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.sync.archive import Limits
 from kubectl_sky.sync.archive_cache import Cache
 from kubectl_sky.words import names
@@ -32,6 +32,7 @@ from kubectl_sky.words.private import Folder
 from kubectl_sky.words.settings import Settings, cache_folder
 from kubectl_sky.workloads.arrays import Array
 from kubectl_sky.workloads.decide import AUTO, TaskEntry
+from kubectl_sky.workloads.service import as_replica
 
 if TYPE_CHECKING:
     from kubectl_sky.render.manifests import Manifests
@@ -148,7 +149,8 @@ def load(source: Source, ui: UI) -> TaskFile:
         raise InvalidFiles([*errors, *refused, *reviewed.refused])
     file_id = _checked_id(overrides.task_id) or new_id()
     limits = Limits(settings.max_files, settings.max_gib)
-    entries = served_entries(entries_of(documents, file_id, overrides), source.serve, overrides)
+    entries = entries_of(documents, file_id, overrides)
+    entries = served_entries(entries, source.serve, overrides, settings)
     _check_plannable(entries, settings, source.max_nodes)
     packer = Packer(ui.transfer if source.local_files else None, cache(environ), limits)
     entries = pack_files(source.adapt(entries), packer)
@@ -201,7 +203,10 @@ def _refusals(documents: Sequence[Document], as_task: bool, served: bool) -> lis
 
 
 def served_entries(
-    entries: tuple[TaskEntry, ...], flags: service.Flags | None, overrides: Overrides
+    entries: tuple[TaskEntry, ...],
+    flags: service.Flags | None,
+    overrides: Overrides,
+    settings: Settings,
 ) -> tuple[TaskEntry, ...]:
     """Return the task of a replica, if it is served. Raises UserError unless it is one service."""
     if flags is None:
@@ -216,8 +221,8 @@ def served_entries(
     (entry,) = entries
     if not entry.task.name:
         raise UserError("the service has no name", "set name in the file, or add --name NAME")
-    served = service.service_of(entry.document, flags)
-    return (replace(entry, task=with_service(entry.task, served)),)
+    spec = service.service_of(entry.document, flags, settings.qps_metric)
+    return (replace(entry, task=as_replica(entry.task, spec)),)
 
 
 def _check_plannable(entries: Sequence[TaskEntry], settings: Settings, max_nodes: int) -> None:

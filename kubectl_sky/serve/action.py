@@ -34,7 +34,6 @@ from kubectl_sky.errors import (
 )
 from kubectl_sky.observe.difference import foreign_fields
 from kubectl_sky.observe.ownership import controller
-from kubectl_sky.plan.serving import Serving
 from kubectl_sky.render.manifests import Manifest
 from kubectl_sky.serve.model import (
     ServiceObjects,
@@ -47,6 +46,7 @@ from kubectl_sky.serve.model import (
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User
+from kubectl_sky.workloads.service import Replicas, replicas_of
 
 _ATTEMPTS = 5  # to replace an object whose status changes
 _POLL_SECONDS = 1.0
@@ -108,11 +108,9 @@ def _plan(options: Options, ui: UI) -> Prepared:
     return submit.plan(options, replace(task_file, given_id=False), Session.connect)
 
 
-def _serving(prepared: Prepared) -> Serving:
+def _serving(prepared: Prepared) -> Replicas:
     """Return the service of a file."""
-    serving = prepared.decision.plans[0].serving
-    assert serving
-    return serving
+    return replicas_of(prepared.decision.plans[0])
 
 
 def _named(prepared: Prepared) -> list[Manifest]:
@@ -276,7 +274,7 @@ def _replace(prepared: Prepared, live: Json, current: dict[str, Json]) -> None:
         objects.delete_by_uid(session, kinds.HPA, current[kinds.HPA.kind]["metadata"])
 
 
-def _replace_object(session: Session, item: Json, live: Json, serving: Serving) -> None:
+def _replace_object(session: Session, item: Json, live: Json, serving: Replicas) -> None:
     """Replace an object, again if only a controller changed it, such as its status.
 
     Raises Conflict if another client changed it.
@@ -299,7 +297,7 @@ def _replace_object(session: Session, item: Json, live: Json, serving: Serving) 
     objects.replace_object(session, _replacing(item, live, serving))
 
 
-def _fixed(live: Json, serving: Serving) -> Json:
+def _fixed(live: Json, serving: Replicas) -> Json:
     """Return what no controller changes in an object."""
     spec, metadata = dict(live.get("spec") or {}), live["metadata"]
     if serving.scaling and live["kind"] == kinds.DEPLOYMENT.kind:
@@ -322,7 +320,7 @@ def _owned(item: Json, owner: Json) -> Json:
     return item | {"metadata": item["metadata"] | {"ownerReferences": [owner]}}
 
 
-def _replacing(item: Json, live: Json, serving: Serving) -> Json:
+def _replacing(item: Json, live: Json, serving: Replicas) -> Json:
     """Return the manifest as the replacement of an object, with what others have added to it."""
     metadata, before = item["metadata"], live["metadata"]
     kept = {
@@ -425,10 +423,12 @@ def pods(session: Session, live: Json) -> Sequence[Mapping[str, Any]]:
     return own_pods(live, _parts(session, live), labelled)
 
 
-def _follow(session: Session, serving: Serving, options: Options, ui: UI) -> ServiceStatus:
+def _follow(session: Session, serving: Replicas, options: Options, ui: UI) -> ServiceStatus:
     """Wait until the version is ready, and say what it waits for. Raises TaskFailed."""
     name, started, noted, text = serving.name, monotonic(), 0.0, ""
-    limit = options.start_timeout or (serving.deadline if serving.ray else None)  # KubeRay has none
+    limit = options.start_timeout or (
+        serving.deadline if serving.ray_config else None
+    )  # KubeRay has none
     while True:
         current = status(session, find(session, None, name))
         if not options.follow or current.state is State.READY:

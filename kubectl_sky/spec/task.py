@@ -16,7 +16,7 @@ from kubectl_sky.spec.files import LocalFiles, Repository, local_files, reposito
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
 from kubectl_sky.spec.lifecycle import Recovery, recovery
 from kubectl_sky.spec.secret import SecretReference, kept, without_kept
-from kubectl_sky.spec.service import Service
+from kubectl_sky.spec.service import ServiceSpec
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.volumes import VolumeMount, mount_of
 from kubectl_sky.words.secret import Secret
@@ -82,7 +82,7 @@ class Task:
     backend: str | None = None
     array: Array | None = None
     expose: str | None = None
-    service: Service | None = None
+    service: ServiceSpec | None = None
     stays: bool = False
     scripts: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -116,20 +116,6 @@ def task_of(document: Document) -> Task:
         ordered=_ordered(resources),
         backend=_own(data).get("backend"),
         expose=_own(data).get("expose"),
-    )
-
-
-def with_service(task: Task, service: Service) -> Task:
-    """Return the task of a replica, whose port is one of its ports."""
-    candidates = [
-        replace(item, ports=tuple(sorted({*item.ports, service.port}))) for item in task.candidates
-    ]
-    return replace(
-        task,
-        service=service,
-        backend=service.flags.backend,
-        resources=candidates[0],
-        choices=tuple(candidates[1:]),
     )
 
 

@@ -46,7 +46,6 @@ FULL = Task(
 )
 ZONE = "topology.kubernetes.io/zone"
 ELSEWHERE = {
-    (Plan, "backend_scripts"),  # covered by Plan.start
     (Plan, "nodes"),
     (Plan, "id"),
     (PodOptions, "pod_config"),

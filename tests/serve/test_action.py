@@ -15,11 +15,11 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import TaskFailed, UnknownName, Unreachable
 from kubectl_sky.plan import labels
-from kubectl_sky.plan.serving import Serving
 from kubectl_sky.serve import action, logs
 from kubectl_sky.serve.model import State
 from kubectl_sky.words import kinds, names, owners
 from kubectl_sky.words.kinds import Kind
+from kubectl_sky.workloads.service import Replicas
 from tests.actions.conftest import Run
 from tests.fake_cluster import FakeCluster, lost
 
@@ -210,11 +210,11 @@ def test_follow_rayservice_not_ready_fails_at_its_deadline(monkeypatch: pytest.M
     monkeypatch.setattr(action, "sleep", lambda wait: next(seconds))
     monkeypatch.setattr(action, "find", lambda session, user, name: {})
     monkeypatch.setattr(action, "status", lambda session, item: waiting)
-    serving = SimpleNamespace(name="web", ray=object(), deadline=1800)
+    serving = SimpleNamespace(name="web", ray_config="x", deadline=1800)
     options = SimpleNamespace(follow=True, start_timeout=None)
     ui = SimpleNamespace(note=lambda text: None)
     with pytest.raises(TaskFailed, match="ImagePullBackOff"):
-        action._follow(SESSION, cast(Serving, serving), cast(Options, options), cast(UI, ui))
+        action._follow(SESSION, cast(Replicas, serving), cast(Options, options), cast(UI, ui))
 
 
 @pytest.mark.parametrize(("version", "deleted"), [("new", []), ("old", ["web-new"])])

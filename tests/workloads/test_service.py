@@ -18,16 +18,16 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.plan.placement import choose_placement
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
-from kubectl_sky.plan.serving import probe_script
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.service import Flags, service_of
-from kubectl_sky.spec.task import task_of, with_service
+from kubectl_sky.spec.task import task_of
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.words import owners
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads import registry
+from kubectl_sky.workloads.service import as_replica, probe_script
 from tests.spec.documents import make_document
 
 Json = dict[str, Any]
@@ -36,10 +36,10 @@ Json = dict[str, Any]
 def plan_of(service: Json, flags: Flags | None = None, **fields: Any) -> Plan:
     data = {"name": "web", "run": "serve", "resources": {"ports": 8080}, "service": service}
     document = make_document(data | fields)
-    task = with_service(task_of(document), service_of(document, flags or Flags()))
+    task = as_replica(task_of(document), service_of(document, flags or Flags()))
     facts = Facts(owners.named("alice"), "default")
     plan = resolve(task, "bcdf2345", choose_placement(task, facts), facts, Settings())
-    return registry.named("service").adapted(plan)
+    return registry.named("service").adapted(plan, task, facts)
 
 
 def objects_of(service: Json, flags: Flags | None = None, **fields: Any) -> dict[str, Json]:
@@ -325,10 +325,10 @@ def ray_plan(run: str, **fields: Any) -> Plan:
     policy = {"min_replicas": 1, "max_replicas": 3, "target_qps_per_replica": 1}
     data = {"name": "fruit", "run": run, "setup": "true", "resources": RAY} | fields
     document = make_document(data | {"service": {"replica_policy": policy}})
-    task = with_service(task_of(document), service_of(document, Flags(backend="rayservice")))
+    task = as_replica(task_of(document), service_of(document, Flags(backend="rayservice")))
     facts = Facts(owners.named("alice"), "default")
     plan = resolve(task, "bcdf2345", choose_placement(task, facts), facts, Settings())
-    return registry.named("rayservice").adapted(plan)
+    return registry.named("rayservice").adapted(plan, task, facts)
 
 
 def test_serve_run_becomes_a_rayservice() -> None:
