@@ -149,8 +149,9 @@ def load(source: Source, ui: UI) -> TaskFile:
         raise InvalidFiles([*errors, *refused, *reviewed.refused])
     file_id = _checked_id(overrides.task_id) or new_id()
     limits = Limits(settings.max_files, settings.max_gib)
-    entries = entries_of(documents, file_id, overrides)
-    entries = served_entries(entries, source.serve, overrides, settings)
+    entries = served_entries(
+        entries_of(documents, file_id, overrides), source.serve, overrides, settings
+    )
     _check_plannable(entries, settings, source.max_nodes)
     packer = Packer(ui.transfer if source.local_files else None, cache(environ), limits)
     entries = pack_files(source.adapt(entries), packer)

@@ -1,58 +1,38 @@
-"""`serve`: run a service, update it, show it and delete it."""
+"""`serve`: run a service, show it and delete it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from time import monotonic, sleep
 from typing import Any
 
 from kubectl_sky.actions import submit, taskfile
-from kubectl_sky.actions.apply import (
-    add_owners,
-    admit,
-    apply,
-    owner_reference,
-    shared_objects,
-)
-from kubectl_sky.actions.preflight import refuse_foreign
+from kubectl_sky.actions.apply import apply
 from kubectl_sky.actions.submit import Options, Prepared
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.apply import apply_all
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import (
-    Conflict,
     Forbidden,
     Interrupted,
     NameTaken,
     NotFound,
     NotServed,
-    SkyError,
     TaskFailed,
     UnknownName,
 )
-from kubectl_sky.observe.difference import foreign_fields
 from kubectl_sky.observe.ownership import controller
 from kubectl_sky.render.manifests import Manifest
-from kubectl_sky.serve.model import (
-    ServiceObjects,
-    ServiceStatus,
-    State,
-    own_pods,
-    pod_labels,
-    status_of,
-)
+from kubectl_sky.serve.model import ServiceObjects, ServiceStatus, State, own_pods, status_of
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User
 from kubectl_sky.workloads.service import Replicas, replicas_of
 
-_ATTEMPTS = 5  # to replace an object whose status changes
 _POLL_SECONDS = 1.0
 _NOTE_SECONDS = 10.0  # between notes on what replicas wait for
 _RUNNERS = {kinds.DEPLOYMENT: kinds.REPLICA_SET, kinds.RAY_SERVICE: kinds.RAY_CLUSTER}
-_CLAIMED = (*_RUNNERS, kinds.SERVICE, kinds.HPA)  # kinds with the name of the service
+_NAMED = (*_RUNNERS, kinds.SERVICE, kinds.HPA)  # kinds with the name of the service
 
 
 def up(options: Options, ui: UI) -> ServiceStatus | None:
@@ -60,11 +40,11 @@ def up(options: Options, ui: UI) -> ServiceStatus | None:
 
     Raises SkyError: NameTaken if the name is in use, TaskFailed if the replicas do not get ready.
     """
-    prepared = _plan(options, ui)
-    session, serving = prepared.session, _serving(prepared)
-    wanted = [objects.known_kind(item.object) for item in reversed(_named(prepared))]
+    prepared = plan(options, ui)
+    session, replicas = prepared.session, planned(prepared)
+    wanted = [objects.known_kind(item.object) for item in reversed(named(prepared))]
     for kind in dict.fromkeys((*wanted, *_RUNNERS)):  # the Deployment first
-        live = _live(session, kind, serving.name)
+        live = get(session, kind, replicas.name)
         if live and (kind in wanted or _is_service(live)):
             raise _taken(live, prepared.facts.user)
     prepared = submit.check(prepared, ui)
@@ -74,56 +54,34 @@ def up(options: Options, ui: UI) -> ServiceStatus | None:
         ui.preview(prepared.shown)
         return None
     apply(session, prepared.decision, prepared.existing, ui)
-    ui.note(f'service "{serving.name}" created')
-    return _follow(session, serving, options, ui)
+    ui.note(f'service "{replicas.name}" created')
+    return follow(session, replicas, options, ui)
 
 
-def update(options: Options, ui: UI) -> ServiceStatus | None:
-    """Replace a service by the file's, replica by replica; None for a dry run.
-
-    The old replicas serve until the new ones are ready. Raises SkyError like `up`.
-    """
-    prepared = _plan(options, ui)
-    session, serving = prepared.session, _serving(prepared)
-    live = find(session, prepared.facts.user, serving.name)
-    if _is_unchanged(prepared, live):
-        ui.note(f'service "{serving.name}" unchanged')
-        return None if options.dry_run != "none" else _follow(session, serving, options, ui)
-    current = _claimed(prepared, live)
-    prepared = submit.check(prepared, ui)
-    if options.dry_run == "server":
-        admit(session, prepared.existing.manifests.workload)
-    if options.dry_run != "none":
-        ui.preview(prepared.shown)
-        return None
-    _replace(prepared, live, current)
-    _prune(session, live, prepared.decision.id)
-    ui.note(f'service "{serving.name}" updated')
-    return _follow(session, serving, options, ui)
-
-
-def _plan(options: Options, ui: UI) -> Prepared:
+def plan(options: Options, ui: UI) -> Prepared:
+    """Plan the service of a file. Raises SkyError."""
     task_file = taskfile.load(options.source, ui)
     # The id is that of a version, which is always new.
     return submit.plan(options, replace(task_file, given_id=False), Session.connect)
 
 
-def _serving(prepared: Prepared) -> Replicas:
-    """Return the service of a file."""
+def planned(prepared: Prepared) -> Replicas:
+    """Return the replicas of a planned service."""
     return replicas_of(prepared.decision.plans[0])
 
 
-def _named(prepared: Prepared) -> list[Manifest]:
+def named(prepared: Prepared) -> list[Manifest]:
     """Return the objects with the name of the service, which all versions share."""
-    name, manifests = _serving(prepared).name, prepared.existing.manifests.own
-    return [item for item in manifests if _is_named(item.object, name)]
+    return [
+        item
+        for item in prepared.existing.manifests.own
+        if objects.known_kind(item.object) in _NAMED
+        and item.object["metadata"]["name"] == planned(prepared).name
+    ]
 
 
-def _is_named(item: Json, name: str) -> bool:
-    return objects.known_kind(item) in _CLAIMED and item["metadata"]["name"] == name
-
-
-def _live(session: Session, kind: Kind, name: str) -> Json | None:
+def get(session: Session, kind: Kind, name: str) -> Json | None:
+    """Return an object; None if it is not found, or a RayService cannot be read."""
     try:
         return objects.get(session, kind, name)
     except NotFound:
@@ -136,7 +94,7 @@ def _live(session: Session, kind: Kind, name: str) -> Json | None:
 
 def _is_service(item: Json) -> bool:
     metadata = item["metadata"]
-    return bool((metadata.get("labels") or {}).get(names.SERVICE) == metadata["name"])
+    return bool(metadata.get("labels", {}).get(names.SERVICE) == metadata["name"])
 
 
 def _taken(live: Json, user: User) -> NameTaken:
@@ -146,7 +104,7 @@ def _taken(live: Json, user: User) -> NameTaken:
         message = f'{kind} "{name}" already exists in namespace "{namespace}"'
         return NameTaken(f"{message}, and is not part of a service", "choose another --name")
     if not user.owns(metadata):
-        owner = (metadata.get("labels") or {}).get(names.USERNAME)
+        owner = metadata["labels"].get(names.USERNAME)
         return NameTaken(f'service "{name}" belongs to {owner}', "choose another --name")
     if kind not in {runner.kind for runner in _RUNNERS}:
         message = f'{kind} "{name}" remains of an interrupted `serve up`'
@@ -161,13 +119,13 @@ def find(session: Session, user: User | None, name: str) -> Json:
     Raises UnknownName.
     """
     name = name.removeprefix("service/")
-    items = (_live(session, kind, names.dns_label(name, "service")) for kind in _RUNNERS)
+    items = (get(session, kind, names.dns_label(name, "service")) for kind in _RUNNERS)
     existing = [item for item in items if item]
-    live = next(filter(_is_service, existing), next(iter(existing), None))
-    if live is None or not _is_service(live):
+    live = next(filter(_is_service, existing), None)
+    if live is None:
         message = f'service "{name}" not found in namespace "{session.namespace}"'
         hint = "run `kubectl sky serve status` to see your services"
-        if live:
+        if existing:
             message += ": the Deployment of this name was not created by `serve up`"
         raise UnknownName(message, hint)
     if user and not user.owns(live["metadata"]):
@@ -177,181 +135,24 @@ def find(session: Session, user: User | None, name: str) -> Json:
 
 
 def find_all(session: Session, namespace: str | None, user: User | None) -> list[Json]:
-    """List the Deployments of services, newest first."""
+    """List the Deployments and RayServices of services, newest first."""
     items: list[Json] = []
     for kind in _RUNNERS:
         try:
-            items += objects.list_all(session, kind, namespace, label_selector=names.SERVICE)
+            items += _list_labelled(session, kind, namespace)
         except (NotServed, Forbidden):
             if kind == kinds.DEPLOYMENT:
                 raise
-    ours = [
+    services = [
         item for item in items if _is_service(item) and (not user or user.owns(item["metadata"]))
     ]
-    return sorted(ours, key=lambda item: item["metadata"]["creationTimestamp"], reverse=True)
+    return sorted(services, key=lambda item: item["metadata"]["creationTimestamp"], reverse=True)
 
 
-def _is_unchanged(prepared: Prepared, live: Json) -> bool:
-    """Return whether the file gives the objects of the version that runs, under its id."""
-    (entry,) = prepared.task_file.entries
-    entry = replace(entry, task_id=live["metadata"]["labels"].get(names.TASK_ID, entry.task_id))
-    task_file = replace(prepared.task_file, entries=(entry,))
-    session, serving = prepared.session, _serving(prepared)
-    same = submit.decided(prepared.options, task_file, session, prepared.facts)
-    for manifest in same.existing.manifests.own:
-        item, kind = manifest.object, objects.known_kind(manifest.object)
-        current = _live(session, kind, item["metadata"]["name"])
-        if current is None:
-            return False
-        if kind == kinds.DEPLOYMENT and serving.scaling:
-            item = _with_replicas(item, current)
-        if foreign_fields(item, current):
-            return False
-    surplus = None if serving.scaling else _live(session, kinds.HPA, serving.name)
-    return surplus is None
-
-
-def _with_replicas(item: Json, live: Json) -> Json:
-    """Return a Deployment with the number of replicas that its autoscaler has chosen."""
-    wanted = max(live["spec"].get("replicas") or 0, item["spec"]["replicas"])
-    return item | {"spec": item["spec"] | {"replicas": wanted}}
-
-
-def _claimed(prepared: Prepared, live: Json) -> dict[str, Json]:
-    """Return the live Service and autoscaler of a service, by kind. Raises NameTaken."""
-    current, name = {live["kind"]: live}, _serving(prepared).name
-    (workload,) = prepared.existing.manifests.workload
-    if workload.object["kind"] != live["kind"]:
-        message = f'service "{name}" is a {live["kind"]}'
-        raise NameTaken(message, "run `kubectl sky serve down` first to change its backend")
-    for kind in (kinds.SERVICE, kinds.HPA):
-        item = _live(prepared.session, kind, name)
-        wanted = any(manifest.object["kind"] == kind.kind for manifest in _named(prepared))
-        if item and _belongs(item, live):
-            current[kind.kind] = item
-        elif item and wanted:
-            message = f'{kind.kind} "{name}" is not part of the service'
-            raise NameTaken(message, "rename it, or run the service under another name")
-    return current
-
-
-def _belongs(item: Json, deployment: Json) -> bool:
-    owners = item["metadata"].get("ownerReferences") or ()
-    return any(owner["uid"] == deployment["metadata"]["uid"] for owner in owners)
-
-
-def _replace(prepared: Prepared, live: Json, current: dict[str, Json]) -> None:
-    """Send the objects of a version, then the Deployment; undo the former if that fails."""
-    session, named, serving = prepared.session, _named(prepared), _serving(prepared)
-    owner, manifests = owner_reference(live), prepared.existing.manifests
-    admit(session, manifests.workload)
-    versioned = [_owned(item.object, owner) for item in manifests.own if item not in named]
-    existing = prepared.existing.shared or {}
-    with shared_objects(session, manifests.shared, existing, False) as shared:
-        applied = apply_all(session, [versioned], refuse_foreign)
-        try:
-            sharers = [
-                owner_reference(done.object)
-                for done in applied
-                if done.object["kind"] == kinds.CONFIG_MAP.kind
-            ]
-            for item in shared:
-                add_owners(session, item, sharers)
-            for item in (manifest.object for manifest in named):
-                before = current.get(item["kind"])
-                if before is None:
-                    objects.create(session, _owned(item, owner))
-                else:
-                    _replace_object(session, item, before, serving)
-        except (SkyError, KeyboardInterrupt):
-            unused = not _has_version(session, live, prepared.decision.id)
-            for done in applied:
-                if done.created and unused:
-                    kind = objects.known_kind(done.object)
-                    objects.delete_by_uid(session, kind, done.object["metadata"])
-            raise
-    if not serving.scaling and kinds.HPA.kind in current:
-        objects.delete_by_uid(session, kinds.HPA, current[kinds.HPA.kind]["metadata"])
-
-
-def _replace_object(session: Session, item: Json, live: Json, serving: Replicas) -> None:
-    """Replace an object, again if only a controller changed it, such as its status.
-
-    Raises Conflict if another client changed it.
-    """
-    known, metadata = _fixed(live, serving), live["metadata"]
-    for _ in range(_ATTEMPTS - 1):
-        sent = _replacing(item, live, serving)
-        try:
-            objects.replace_object(session, sent)
-        except Conflict:
-            kind = objects.known_kind(live)
-            live = objects.get(session, kind, metadata["name"], metadata["namespace"])
-            sent["metadata"].pop("resourceVersion", None)
-            if not foreign_fields(sent, live):  # the first attempt, whose answer was lost
-                return
-            if _fixed(live, serving) != known:
-                raise
-        else:
-            return
-    objects.replace_object(session, _replacing(item, live, serving))
-
-
-def _fixed(live: Json, serving: Replicas) -> Json:
-    """Return what no controller changes in an object."""
-    spec, metadata = dict(live.get("spec") or {}), live["metadata"]
-    if serving.scaling and live["kind"] == kinds.DEPLOYMENT.kind:
-        spec.pop("replicas", None)  # the autoscaler's
-    return {"uid": metadata["uid"], "labels": metadata.get("labels"), "spec": spec}
-
-
-def _has_version(session: Session, live: Json, version: str) -> bool:
-    """Return whether a service may have a version: the answer to its update may be lost."""
-    metadata = live["metadata"]
-    try:
-        kind = objects.known_kind(live)
-        current = objects.get(session, kind, metadata["name"], metadata["namespace"])
-    except SkyError:
-        return True
-    return pod_labels(current).get(names.TASK_ID) == version
-
-
-def _owned(item: Json, owner: Json) -> Json:
-    return item | {"metadata": item["metadata"] | {"ownerReferences": [owner]}}
-
-
-def _replacing(item: Json, live: Json, serving: Replicas) -> Json:
-    """Return the manifest as the replacement of an object, with what others have added to it."""
-    metadata, before = item["metadata"], live["metadata"]
-    kept = {
-        key: before[key]
-        for key in ("uid", "resourceVersion", "ownerReferences", "finalizers")
-        if key in before
-    }
-    for field in ("labels", "annotations"):
-        others = {
-            key: text for key, text in (before.get(field) or {}).items() if not names.is_ours(key)
-        }
-        kept[field] = others | (metadata.get(field) or {})
-    if item["kind"] == kinds.DEPLOYMENT.kind and serving.scaling:
-        item = _with_replicas(item, live)
-    return item | {"metadata": metadata | kept}
-
-
-def _prune(session: Session, deployment: Json, version: str) -> None:
-    """Delete the ConfigMaps and Secrets of versions that no ReplicaSet can return to."""
-    name, namespace = deployment["metadata"]["name"], deployment["metadata"]["namespace"]
-    used = {version} | {pod_labels(item).get(names.TASK_ID) for item in _parts(session, deployment)}
-    for item in _list_labelled(session, kinds.CONFIG_MAP, namespace, name):
-        if item["metadata"]["labels"].get(names.TASK_ID) in used or not _belongs(item, deployment):
-            continue
-        base = item["metadata"]["name"]
-        for secret in (base, f"{base}-files", f"{base}-registry"):
-            with suppress(NotFound, Forbidden):
-                live = objects.get(session, kinds.SECRET, secret, namespace)
-                if _belongs(live, deployment):
-                    objects.delete_by_uid(session, kinds.SECRET, live["metadata"])
-        objects.delete_by_uid(session, kinds.CONFIG_MAP, item["metadata"])
+def belongs(item: Json, live: Json) -> bool:
+    """Return whether an object is owned by a service's Deployment or RayService."""
+    owners = item["metadata"].get("ownerReferences", ())
+    return any(owner["uid"] == live["metadata"]["uid"] for owner in owners)
 
 
 def status(session: Session, live: Json) -> ServiceStatus:
@@ -375,12 +176,12 @@ def _read(
     runners = dict.fromkeys(map(objects.known_kind, services))
     parts = [item for kind in runners for item in _list_parts(session, kind, namespace, name)]
     pods = _list_labelled(session, kinds.POD, namespace, name)
-    addresses = _allowed(lambda: _list_labelled(session, kinds.SERVICE, namespace, name))
-    autoscalers = _allowed(lambda: _list_labelled(session, kinds.HPA, namespace, name))
+    addresses = _list_readable(session, kinds.SERVICE, namespace, name)
+    autoscalers = _list_readable(session, kinds.HPA, namespace, name)
 
     def owned(items: Iterable[Json], live: Json) -> Json | None:
-        named = (item for item in items if item["metadata"]["name"] == live["metadata"]["name"])
-        return next((item for item in named if _belongs(item, live)), None)
+        same_name = (item for item in items if item["metadata"]["name"] == live["metadata"]["name"])
+        return next((item for item in same_name if belongs(item, live)), None)
 
     return [
         ServiceObjects(live, parts, pods, owned(addresses, live), owned(autoscalers, live))
@@ -398,50 +199,53 @@ def _allowed(read: Callable[[], list[Json]]) -> list[Json]:
 def _list_labelled(
     session: Session, kind: Kind, namespace: str | None, name: str = ""
 ) -> list[Json]:
-    """List the objects of services, or of one by name."""
     selector = f"{names.SERVICE}={name}" if name else names.SERVICE
     return objects.list_all(session, kind, namespace, label_selector=selector)
 
 
-def _parts(session: Session, live: Json) -> list[Json]:
+def _list_readable(session: Session, kind: Kind, namespace: str | None, name: str) -> list[Json]:
+    return _allowed(lambda: _list_labelled(session, kind, namespace, name))
+
+
+def _list_parts(session: Session, kind: Kind, namespace: str | None, name: str) -> list[Json]:
+    if kind == kinds.DEPLOYMENT:
+        return _list_labelled(session, _RUNNERS[kind], namespace, name)
+    return objects.list_all(session, _RUNNERS[kind], namespace)  # KubeRay copies no labels
+
+
+def parts(session: Session, live: Json) -> list[Json]:
     """Return the ReplicaSets of a Deployment, or the RayClusters of a RayService."""
     metadata = live["metadata"]
     items = _list_parts(session, objects.known_kind(live), metadata["namespace"], metadata["name"])
     return [item for item in items if controller(item) == metadata["uid"]]
 
 
-def _list_parts(session: Session, kind: Kind, namespace: str | None, name: str = "") -> list[Json]:
-    if kind == kinds.DEPLOYMENT:
-        return _list_labelled(session, _RUNNERS[kind], namespace, name)
-    return objects.list_all(session, _RUNNERS[kind], namespace)  # KubeRay copies no labels
+def version_objects(session: Session, live: Json) -> list[Json]:
+    """Return the ConfigMaps of a service, one for each version."""
+    metadata = live["metadata"]
+    items = _list_labelled(session, kinds.CONFIG_MAP, metadata["namespace"], metadata["name"])
+    return [item for item in items if belongs(item, live)]
 
 
 def pods(session: Session, live: Json) -> Sequence[Mapping[str, Any]]:
     """Return the pods of a service, oldest first: a pod's position is the replica's number."""
     metadata = live["metadata"]
     labelled = _list_labelled(session, kinds.POD, metadata["namespace"], metadata["name"])
-    return own_pods(live, _parts(session, live), labelled)
+    return own_pods(live, parts(session, live), labelled)
 
 
-def _follow(session: Session, serving: Replicas, options: Options, ui: UI) -> ServiceStatus:
+def follow(session: Session, replicas: Replicas, options: Options, ui: UI) -> ServiceStatus:
     """Wait until the version is ready, and say what it waits for. Raises TaskFailed."""
-    name, started, noted, text = serving.name, monotonic(), 0.0, ""
-    limit = options.start_timeout or (
-        serving.deadline if serving.ray_config else None
-    )  # KubeRay has none
+    name, started, noted, text = replicas.name, monotonic(), 0.0, ""
+    limit = options.start_timeout
+    if replicas.ray_config:  # KubeRay has no limit of its own
+        limit = limit or replicas.deadline
     while True:
         current = status(session, find(session, None, name))
         if not options.follow or current.state is State.READY:
             return current
-        late = limit and monotonic() - started > limit
-        if current.state is State.FAILED or late:
-            reason = current.reason or "replicas are not ready in time"
-            hint = f"see `kubectl sky serve logs {name}`"
-            if current.ready:
-                hint += f"; {current.ready} ready replicas keep serving"
-            if current.version > 1:
-                hint += f"; `kubectl rollout undo deployment/{name}` returns to the version before"
-            raise TaskFailed(f'service "{name}", version {current.version}: {reason}', hint)
+        if current.state is State.FAILED or (limit and monotonic() - started > limit):
+            raise _failed(current)
         waiting = f"waiting for {current.wanted} replicas, {current.ready} ready"
         waiting += f": {current.reason}" if current.reason else ""
         if waiting != text and monotonic() - noted > (_NOTE_SECONDS if text else 2 * _POLL_SECONDS):
@@ -452,6 +256,16 @@ def _follow(session: Session, serving: Replicas, options: Options, ui: UI) -> Se
         except KeyboardInterrupt:
             hint = f"the service keeps running; see `kubectl sky serve status {name}`"
             raise Interrupted("interrupted", hint) from None
+
+
+def _failed(service: ServiceStatus) -> TaskFailed:
+    name, reason = service.name, service.reason or "replicas are not ready in time"
+    hint = f"see `kubectl sky serve logs {name}`"
+    if service.ready:
+        hint += f"; {service.ready} ready replicas keep serving"
+    if service.version > 1:
+        hint += f"; `kubectl rollout undo deployment/{name}` returns to the version before"
+    return TaskFailed(f'service "{name}", version {service.version}: {reason}', hint)
 
 
 def down(session: Session, user: User, references: Sequence[str]) -> list[str]:
@@ -472,23 +286,19 @@ def down(session: Session, user: User, references: Sequence[str]) -> list[str]:
     return delete(session, items)
 
 
-def delete(session: Session, items: Iterable[Json]) -> list[str]:
+def delete(session: Session, items: Sequence[Json]) -> list[str]:
     """Delete objects of services by their uid; return the names of the services."""
-    deleted = []
     for item in items:
         objects.delete_by_uid(session, objects.known_kind(item), item["metadata"])
-        deleted.append(item["metadata"]["name"])
-    return list(dict.fromkeys(deleted))
+    return list(dict.fromkeys(item["metadata"]["name"] for item in items))
 
 
 def leftovers(session: Session, user: User, name: str = "") -> list[Json]:
     """Return what interrupted calls of `up` left without a Deployment, of one service or of all."""
-    namespace = session.namespace
-    items = _allowed(lambda: _list_labelled(session, kinds.SERVICE, namespace, name))
-    items += _allowed(lambda: _list_labelled(session, kinds.HPA, namespace, name))
     return [
         item
-        for item in items
+        for kind in (kinds.SERVICE, kinds.HPA)
+        for item in _list_readable(session, kind, session.namespace, name)
         if _is_service(item)
         and not item["metadata"].get("ownerReferences")
         and user.owns(item["metadata"])

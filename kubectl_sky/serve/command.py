@@ -85,11 +85,10 @@ def up(
     min_replicas and max_replicas, a HorizontalPodAutoscaler scales them. Ctrl-C leaves the service
     running.
     """
-    from kubectl_sky.serve import action
+    from kubectl_sky.serve.action import up as create
 
-    ui = Preview(form, flags["dry_run"])
-    options_ = request(_source(file, overrides, flags), cluster, None, flags)
-    _print(action.up(options_, ui), form)
+    source, ui = _source(file, overrides, flags), Preview(form, flags["dry_run"])
+    _print(create(request(source, cluster, None, flags), ui), form)
 
 
 @command.command(
@@ -110,11 +109,10 @@ def update(
     exit code is 4, the old ones keep serving, and `kubectl rollout undo deployment/NAME` returns
     to the version before.
     """
-    from kubectl_sky.serve import action
+    from kubectl_sky.serve.update import update as replace_version
 
-    ui = Preview(form, flags["dry_run"])
-    options_ = request(_source(file, overrides, flags), cluster, None, flags)
-    _print(action.update(options_, ui), form)
+    source, ui = _source(file, overrides, flags), Preview(form, flags["dry_run"])
+    _print(replace_version(request(source, cluster, None, flags), ui), form)
 
 
 @command.command(
@@ -169,11 +167,8 @@ def status(
     if form == "name":
         output.names(f"service/{item.name}" for item in services)
     elif form:
-        output.out(
-            output.document(
-                "ServiceList", {"services": [item.as_json() for item in services]}, form
-            )
-        )
+        fields = {"services": [item.as_json() for item in services]}
+        output.out(output.document("ServiceList", fields, form))
     elif services:
         columns = ["NAME", "STATE", "VERSION", "READY", "ENDPOINT", "AGE"]
         output.out(output.table(columns, map(_row, services)))

@@ -15,7 +15,7 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import TaskFailed, UnknownName, Unreachable
 from kubectl_sky.plan import labels
-from kubectl_sky.serve import action, logs
+from kubectl_sky.serve import action, logs, update
 from kubectl_sky.serve.model import State
 from kubectl_sky.words import kinds, names, owners
 from kubectl_sky.words.kinds import Kind
@@ -39,7 +39,7 @@ def make_item(kind: Kind, labels: Json) -> Json:
 def live(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[Kind, Json]]:
     """The objects with the name of the service, by kind."""
     items: dict[Kind, Json] = {}
-    monkeypatch.setattr(action, "_live", lambda session, kind, name: items.get(kind))
+    monkeypatch.setattr(action, "get", lambda session, kind, name: items.get(kind))
     yield items
 
 
@@ -204,7 +204,7 @@ def test_down_all_also_deletes_what_an_interrupted_up_left(services: FakeCluster
 def test_follow_rayservice_not_ready_fails_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter(range(0, 5000, 500))
     waiting = SimpleNamespace(
-        state=State.STARTING, reason="ImagePullBackOff", ready=0, version=1, wanted=2
+        state=State.STARTING, reason="ImagePullBackOff", name="web", ready=0, version=1, wanted=2
     )
     monkeypatch.setattr(action, "monotonic", lambda: float(next(seconds)))
     monkeypatch.setattr(action, "sleep", lambda wait: next(seconds))
@@ -214,7 +214,7 @@ def test_follow_rayservice_not_ready_fails_at_its_deadline(monkeypatch: pytest.M
     options = SimpleNamespace(follow=True, start_timeout=None)
     ui = SimpleNamespace(note=lambda text: None)
     with pytest.raises(TaskFailed, match="ImagePullBackOff"):
-        action._follow(SESSION, cast(Replicas, serving), cast(Options, options), cast(UI, ui))
+        action.follow(SESSION, cast(Replicas, serving), cast(Options, options), cast(UI, ui))
 
 
 @pytest.mark.parametrize(("version", "deleted"), [("new", []), ("old", ["web-new"])])
@@ -231,27 +231,28 @@ def test_update_failed_deletes_objects_of_version_only_if_not_sent(
     def lose(session: Session, item: Json) -> None:
         raise Unreachable("the answer was lost")
 
-    monkeypatch.setattr(action, "admit", lambda *given: None)
-    monkeypatch.setattr(action, "shared_objects", lambda *given: nullcontext(()))
+    monkeypatch.setattr(update, "admit", lambda *given: None)
+    monkeypatch.setattr(update, "shared_objects", lambda *given: nullcontext(()))
     applied = [SimpleNamespace(object=script, created=True)]
-    monkeypatch.setattr(action, "apply_all", lambda *given: applied)
-    monkeypatch.setattr(action, "_replacing", lambda item, *given: item)
+    monkeypatch.setattr(update, "apply_all", lambda *given: applied)
+    monkeypatch.setattr(update, "_replacement", lambda item, *given: item)
     monkeypatch.setattr(objects, "replace_object", lose)
     current = workload | {"spec": {"template": template}}
     monkeypatch.setattr(objects, "get", lambda *given: current)
     monkeypatch.setattr(
         objects, "delete_by_uid", lambda session, kind, metadata: removed.append(metadata["name"])
     )
-    plan = SimpleNamespace(serving=SimpleNamespace(name="web", scaling=None), id="new")
+    replicas = SimpleNamespace(name="web", scaling=None)
+    monkeypatch.setattr(action, "planned", lambda prepared: replicas)
     item = SimpleNamespace(object=workload)
     manifests = SimpleNamespace(workload=(), own=[item], shared=())
     prepared = SimpleNamespace(
         session=SESSION,
-        decision=SimpleNamespace(id="new", plans=[plan]),
+        decision=SimpleNamespace(id="new"),
         existing=SimpleNamespace(manifests=manifests, shared=None),
     )
     with pytest.raises(Unreachable):
-        action._replace(cast(Prepared, prepared), workload, {"Deployment": workload})
+        update._send(cast(Prepared, prepared), workload, {"Deployment": workload})
     assert removed == deleted
 
 
