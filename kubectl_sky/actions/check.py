@@ -190,7 +190,7 @@ def _entries(documents: Sequence[Document], settings: Settings, as_task: bool) -
         replace(entry, task=replace(entry.task, name=entry.task.name or "service"))
         for entry in entries
     )
-    return list(taskfile.served_entries(named, service.Flags(), Overrides(), settings))
+    return list(taskfile.served(named, service.Flags(), Overrides(), settings))
 
 
 def _known_files(entry: TaskEntry) -> tuple[LocalFiles, ...]:

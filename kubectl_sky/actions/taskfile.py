@@ -149,9 +149,7 @@ def load(source: Source, ui: UI) -> TaskFile:
         raise InvalidFiles([*errors, *refused, *reviewed.refused])
     file_id = _checked_id(overrides.task_id) or new_id()
     limits = Limits(settings.max_files, settings.max_gib)
-    entries = served_entries(
-        entries_of(documents, file_id, overrides), source.serve, overrides, settings
-    )
+    entries = served(entries_of(documents, file_id, overrides), source.serve, overrides, settings)
     _check_plannable(entries, settings, source.max_nodes)
     packer = Packer(ui.transfer if source.local_files else None, cache(environ), limits)
     entries = pack_files(source.adapt(entries), packer)
@@ -203,7 +201,7 @@ def _refusals(documents: Sequence[Document], as_task: bool, served: bool) -> lis
     ]
 
 
-def served_entries(
+def served(
     entries: tuple[TaskEntry, ...],
     flags: service.Flags | None,
     overrides: Overrides,

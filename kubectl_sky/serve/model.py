@@ -59,7 +59,6 @@ class ServiceStatus:
     name: str
     namespace: str
     user: str
-    uid: str
     created_at: str
     state: State
     version: int
@@ -153,7 +152,6 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
         name=metadata["name"],
         namespace=metadata["namespace"],
         user=task.user,
-        uid=metadata["uid"],
         created_at=task.created_at,
         state=_ray_state(deployment) if _is_ray(deployment) else _state(deployment),
         version=version,

@@ -18,7 +18,6 @@ from kubectl_sky.words import assets, bounded, kinds, names
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.workload import Object, Verdict, Workload, node_index, waiting
 
-_NONE: Mapping[str, str] = MappingProxyType({})
 _START_SECONDS = 1200  # SkyPilot's limit for the start of a replica
 _START_INTERVAL = 3  # seconds between requests until a replica has started
 _PULL_SECONDS = 600  # to schedule a replica and pull its image, as in Kubernetes
@@ -29,13 +28,12 @@ _REFERENCE = re.compile(r"\$\{?\b([a-zA-Z_][a-zA-Z0-9_]*)\b\}?", re.ASCII)
 
 @dataclass(frozen=True)
 class Scaling:
-    """The largest number of replicas, and the metric that decides: of the pods, or CPU usage.
+    """The metric that decides the number of replicas: of the pods, or CPU usage.
 
     `average` is the Kubernetes quantity of the metric for each pod. `cpu_percent` is None for a
     metric of the pods. `delays` are the seconds to wait before scaling in one direction.
     """
 
-    most: int
     metric: str
     average: str
     cpu_percent: int | None
@@ -74,7 +72,7 @@ class Service(Workload):
     name = "service"
     kind = kinds.DEPLOYMENT
     template = "deployment.yaml.j2"
-    rank0_selector = _NONE  # the Service leads to all replicas
+    rank0_selector: Mapping[str, str] = MappingProxyType({})  # the Service leads to all replicas
     selectable = False
     independent_nodes = True
 
@@ -220,7 +218,6 @@ def _scaling(service: ServiceSpec, requests_cpu: bool) -> Scaling | None:
         raise UserError("--cpu-target is relative to the requested CPUs", "set cpus, or --cpus 2")
     seconds = {"scaleUp": service.up_delay, "scaleDown": service.down_delay}
     return Scaling(
-        most=service.most,
         metric=service.qps_metric,
         average=f"{math.ceil((service.qps or 0) * 1000)}m",
         cpu_percent=percent,

@@ -84,6 +84,13 @@ def test_status_several_services_lists_each_kind_once(services: FakeCluster, run
     assert "web.default.svc:8080" in stdout
 
 
+@pytest.mark.parametrize("words", [("status",), ("down", "--all")])
+def test_names_without_services_are_no_line(
+    services: FakeCluster, run: Run, words: tuple[str, ...]
+) -> None:
+    assert run("serve", *words, "-o", "name")[:2] == (0, "")
+
+
 def test_update_unchanged_gathers_facts_once_and_writes_nothing(
     services: FakeCluster, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
