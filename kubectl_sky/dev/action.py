@@ -11,7 +11,7 @@ from kubectl_sky.actions.completion_script import PROGRAM
 from kubectl_sky.cluster.errors import one_line
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, run
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.dev.model import SSHD, Host, Login, PublicKey
+from kubectl_sky.dev.model import SSHD, PublicKey, SshHost, SshLogin
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import bounded, private
@@ -58,7 +58,7 @@ def public_key(path: str | None) -> PublicKey:
     return PublicKey(match[1], identity)
 
 
-def login(session: Session, task: TaskStatus) -> Login:
+def login(session: Session, task: TaskStatus) -> SshLogin:
     """Ask the pod how to log in, through exec. Raises UserError if it cannot serve ssh."""
     node = execute.node_of_rank(task, 0)
     program = execute.task_environment(session, task).program(node, [*_CHECK, "sh", SSHD])
@@ -74,10 +74,10 @@ def login(session: Session, task: TaskStatus) -> Login:
     match = _ANSWER.fullmatch(out.data)  # the image decides what it prints
     if not match:
         raise UserError(f"ssh cannot reach task {task.id}: it has no valid user name and host key")
-    return Login(match["user"].decode(), match["key"].decode())
+    return SshLogin(match["user"].decode(), match["key"].decode())
 
 
-def save(host: Host, command: Sequence[str], *, install: bool) -> str:
+def save(host: SshHost, command: Sequence[str], *, install: bool) -> str:
     """Save the host key of the pod, and return the entry, or where it is installed.
 
     `command` runs a program in the pod. To `install` is to write the entry to a file that

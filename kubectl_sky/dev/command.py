@@ -126,7 +126,7 @@ def _source(file: str | None, overrides: Overrides, flags: Mapping[str, Any]) ->
     from kubectl_sky.actions.taskfile import Source
     from kubectl_sky.dev import model
 
-    limits = model.limits(_seconds(flags["lifetime"]), _seconds(flags["idle"]), preferences())
+    expiry = model.expiry(_seconds(flags["lifetime"]), _seconds(flags["idle"]), preferences())
     return Source(
         file or _NO_FILE,
         overrides,
@@ -134,7 +134,7 @@ def _source(file: str | None, overrides: Overrides, flags: Mapping[str, Any]) ->
         sys.stdin.buffer if file else io.BytesIO(b"name: dev\n"),
         flags["strict"],
         in_memory=not file,
-        adapt=partial(model.only_pod, limits=limits),
+        adapt=partial(model.only_pod, expiry=expiry),
     )
 
 
@@ -172,7 +172,7 @@ def ssh_config(
     session = cluster.session()
     match = find.get_task(session, options.scope(session, cluster, all_users=False), task)
     alias = model.alias_of(task or match.id, match.id)
-    host = model.Host(alias, match.id, action.login(session, match), key)
+    host = model.SshHost(alias, match.id, action.login(session, match), key)
     program = action.exec_command(session, match, {**cluster.connection, "user": cluster.user})
     output.out(action.save(host, program, install=install))
     output.note(f'to connect, run "ssh {host.alias}", or choose the host in VS Code')

@@ -23,7 +23,7 @@ _ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
 
 
 @dataclass(frozen=True)
-class Limits:
+class Expiry:
     """When a development pod ends by itself; None for no limit.
 
     `lifetime` is in seconds after setup, `idle` in seconds without use.
@@ -33,8 +33,8 @@ class Limits:
     idle: int | None = None
 
 
-def limits(lifetime: float | None, idle: float | None, settings: Settings) -> Limits:
-    """Return the limits from flags in seconds or the settings; 0 is no limit. Raises UserError."""
+def expiry(lifetime: float | None, idle: float | None, settings: Settings) -> Expiry:
+    """Return the expiry by flags in seconds, or the settings; 0 is no limit. Raises UserError."""
     for flag, seconds in (("--for", lifetime), ("--idle", idle)):
         if seconds and not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
             raise UserError(
@@ -42,51 +42,51 @@ def limits(lifetime: float | None, idle: float | None, settings: Settings) -> Li
             )
     lifetime = settings.dev.get("for") if lifetime is None else lifetime
     idle = settings.dev.get("idle") if idle is None else idle
-    return Limits(int(lifetime or 0) or None, int(idle or 0) or None)
+    return Expiry(int(lifetime or 0) or None, int(idle or 0) or None)
 
 
-def only_pod(entries: Sequence[TaskEntry], limits: Limits) -> tuple[TaskEntry, ...]:
+def only_pod(entries: Sequence[TaskEntry], expiry: Expiry) -> tuple[TaskEntry, ...]:
     """Return the task of a file as a development pod. Raises UserError for several tasks."""
     if len(entries) > 1:
         what = f"a development pod is one task, and the file has {len(entries)}"
         raise UserError(what, "use `kubectl sky submit`")
-    return (replace(entries[0], task=dev_pod(entries[0].task, limits)),)
+    return (replace(entries[0], task=dev_pod(entries[0].task, expiry)),)
 
 
-def dev_pod(task: Task, limits: Limits) -> Task:
+def dev_pod(task: Task, expiry: Expiry) -> Task:
     """Return the development pod of a task: one node that stays after setup, without `run`."""
     pod = task.kubernetes.pod
-    if limits.lifetime:
-        deadline = {"activeDeadlineSeconds": limits.lifetime + _START_SECONDS}
+    if expiry.lifetime:
+        deadline = {"activeDeadlineSeconds": expiry.lifetime + _START_SECONDS}
         pod = {**pod, "spec": deadline | (pod.get("spec") or {})}
     return replace(
         task,
         num_nodes=1,
-        run=stay(limits) if limits.lifetime or limits.idle else None,
+        run=stay(expiry) if expiry.lifetime or expiry.idle else None,
         stays=True,
         scripts={"sshd.sh": assets.read("runtime", "sshd.sh")},
         kubernetes=replace(task.kubernetes, pod=pod),
-        notes=tuple(_notes(task, limits)),
+        notes=tuple(_notes(task, expiry)),
     )
 
 
-def stay(limits: Limits) -> str:
+def stay(expiry: Expiry) -> str:
     """Return the script that keeps the pod up."""
-    values = f"lifetime={limits.lifetime or 0} idle={limits.idle or 0}\n"
+    values = f"lifetime={expiry.lifetime or 0} idle={expiry.idle or 0}\n"
     return values + assets.read("runtime", "stay.sh")
 
 
-def _notes(task: Task, limits: Limits) -> Iterator[str]:
+def _notes(task: Task, expiry: Expiry) -> Iterator[str]:
     """Yield when the pod ends, and what is ignored in the task file."""
     if task.run:
         yield "run: ignored by dev"
     if task.num_nodes > 1:
         yield "num_nodes: ignored by dev"
     ends = []
-    if limits.lifetime:
-        ends.append(f"{_span(limits.lifetime)} after setup")
-    if limits.idle:
-        ends.append(f"after {_span(limits.idle)} without exec sessions and CPU use")
+    if expiry.lifetime:
+        ends.append(f"{_span(expiry.lifetime)} after setup")
+    if expiry.idle:
+        ends.append(f"after {_span(expiry.idle)} without exec sessions and CPU use")
     if ends:
         yield f"the development pod ends {', or '.join(ends)}"
     else:
@@ -111,7 +111,7 @@ class PublicKey:
 
 
 @dataclass(frozen=True)
-class Login:
+class SshLogin:
     """The user to log in as, and the host key of a development pod."""
 
     user: str
@@ -119,12 +119,12 @@ class Login:
 
 
 @dataclass(frozen=True)
-class Host:
+class SshHost:
     """The Host entry of a development pod: the alias to connect to, and what it stands for."""
 
     alias: str
     task_id: str
-    login: Login
+    login: SshLogin
     key: PublicKey
 
     @property

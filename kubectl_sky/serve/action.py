@@ -23,7 +23,7 @@ from kubectl_sky.errors import (
 )
 from kubectl_sky.observe.ownership import controller
 from kubectl_sky.render.manifests import Manifest
-from kubectl_sky.serve.model import ServiceObjects, ServiceStatus, State, own_pods, status_of
+from kubectl_sky.serve.model import ServiceObjects, ServiceState, ServiceStatus, own_pods, status_of
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User
@@ -242,9 +242,9 @@ def follow(session: Session, replicas: Replicas, options: Options, ui: UI) -> Se
         limit = limit or replicas.deadline
     while True:
         current = status(session, find(session, None, name))
-        if not options.follow or current.state is State.READY:
+        if not options.follow or current.state is ServiceState.READY:
             return current
-        if current.state is State.FAILED or (limit and monotonic() - started > limit):
+        if current.state is ServiceState.FAILED or (limit and monotonic() - started > limit):
             raise _failed(current)
         waiting = f"waiting for {current.wanted} replicas, {current.ready} ready"
         waiting += f": {current.reason}" if current.reason else ""

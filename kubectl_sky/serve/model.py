@@ -24,7 +24,7 @@ _REVISION = "deployment.kubernetes.io/revision"
 _TOO_LATE = "ProgressDeadlineExceeded"
 
 
-class State(StrEnum):
+class ServiceState(StrEnum):
     """The state of a service: degraded means that replicas of the current version are not ready."""
 
     STARTING = "starting"
@@ -60,7 +60,7 @@ class ServiceStatus:
     namespace: str
     user: str
     created_at: str
-    state: State
+    state: ServiceState
     version: int
     version_id: str
     wanted: int
@@ -180,12 +180,12 @@ def _is_ray(item: Object) -> bool:
     return bool(item["kind"] in (kinds.RAY_SERVICE.kind, kinds.RAY_CLUSTER.kind))
 
 
-def _ray_state(item: Object) -> State:
+def _ray_state(item: Object) -> ServiceState:
     """Return the state by the conditions of KubeRay."""
     seen = bounded.integer((item.get("status") or {}).get("observedGeneration"), 2**63)
     if condition(item, "UpgradeInProgress") or seen < item["metadata"].get("generation", 0):
-        return State.UPDATING if condition(item, "Ready") else State.STARTING
-    return State.READY if condition(item, "Ready") else State.STARTING
+        return ServiceState.UPDATING if condition(item, "Ready") else ServiceState.STARTING
+    return ServiceState.READY if condition(item, "Ready") else ServiceState.STARTING
 
 
 def _version(item: Object) -> int:
@@ -194,7 +194,7 @@ def _version(item: Object) -> int:
     return bounded.integer(item["metadata"].get("annotations", {}).get(_REVISION))
 
 
-def _state(deployment: Object) -> State:
+def _state(deployment: Object) -> ServiceState:
     status = deployment.get("status", {})
     total, updated, ready = (
         status.get(field, 0) for field in ("replicas", "updatedReplicas", "readyReplicas")
@@ -206,12 +206,12 @@ def _state(deployment: Object) -> State:
     )
     if status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0):
         if progress == _TOO_LATE:
-            return State.FAILED
+            return ServiceState.FAILED
         if updated == total == ready == deployment["spec"].get("replicas", 1):
-            return State.READY
+            return ServiceState.READY
         if updated == total and progress == "NewReplicaSetAvailable":
-            return State.DEGRADED
-    return State.UPDATING if ready and _version(deployment) > 1 else State.STARTING
+            return ServiceState.DEGRADED
+    return ServiceState.UPDATING if ready and _version(deployment) > 1 else ServiceState.STARTING
 
 
 def _as_task(deployment: Object, pods: Sequence[Object]) -> TaskStatus:

@@ -267,9 +267,9 @@ def test_ssh_config_folder_of_other_user_is_error(
 
 @pytest.mark.parametrize("path", ['a"b', "${HOME}/x", "a\nProxyCommand evil"])
 def test_entry_path_that_ssh_would_expand_is_refused(tmp_path: Path, path: str) -> None:
-    login, key = model.Login("root", HOST_KEY), model.PublicKey(KEY, path)
+    login, key = model.SshLogin("root", HOST_KEY), model.PublicKey(KEY, path)
     with pytest.raises(UserError, match="ssh cannot read a path"):
-        model.Host("dev", ID, login, key).entry(["kubectl"], tmp_path / "x")
+        model.SshHost("dev", ID, login, key).entry(["kubectl"], tmp_path / "x")
 
 
 def test_ssh_config_proxy_command_is_accepted_by_exec(

@@ -22,7 +22,7 @@ HOUR = 3600
 
 
 def make_dev(lifetime: int | None = None, idle: int | None = None, **fields: object) -> Task:
-    return model.dev_pod(Task(name="dev", **fields), model.Limits(lifetime, idle))  # type: ignore[arg-type]
+    return model.dev_pod(Task(name="dev", **fields), model.Expiry(lifetime, idle))  # type: ignore[arg-type]
 
 
 def test_dev_pod_runs_setup_and_stays_on_one_node() -> None:
@@ -108,7 +108,7 @@ class Container:
         new.rename(self.cgroup / "cpu.stat")
 
     def start(self, lifetime: int = 0, idle: int = 0) -> "subprocess.Popen[str]":
-        text = model.stay(model.Limits(lifetime, idle))
+        text = model.stay(model.Expiry(lifetime, idle))
         text = text.replace("=/proc", f"={self.proc}").replace("=/sys/fs/cgroup", f"={self.cgroup}")
         text = text.replace("interval=10", "interval=0.1")
         command = [*self._shell.split(), "-c", text]

@@ -16,7 +16,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import TaskFailed, UnknownName, Unreachable
 from kubectl_sky.plan import labels
 from kubectl_sky.serve import action, logs, update
-from kubectl_sky.serve.model import State
+from kubectl_sky.serve.model import ServiceState
 from kubectl_sky.words import kinds, names, owners
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads.service import Replicas
@@ -211,7 +211,12 @@ def test_down_all_also_deletes_what_an_interrupted_up_left(services: FakeCluster
 def test_follow_rayservice_not_ready_fails_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter(range(0, 5000, 500))
     waiting = SimpleNamespace(
-        state=State.STARTING, reason="ImagePullBackOff", name="web", ready=0, version=1, wanted=2
+        state=ServiceState.STARTING,
+        reason="ImagePullBackOff",
+        name="web",
+        ready=0,
+        version=1,
+        wanted=2,
     )
     monkeypatch.setattr(action, "monotonic", lambda: float(next(seconds)))
     monkeypatch.setattr(action, "sleep", lambda wait: next(seconds))
