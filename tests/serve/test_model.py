@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.observe.services import ServiceObjects, State, status_of
+from kubectl_sky.serve.model import ServiceObjects, ServiceState, status_of
 from tests.builders import CREATED, make_pod, make_ray_head, terminated
 
 Json = dict[str, Any]
@@ -65,16 +65,16 @@ FULL: Json = {"replicas": 2, "updatedReplicas": 2, "readyReplicas": 2}
 @pytest.mark.parametrize(
     ("item", "state"),
     [
-        (deployment(**FULL), State.READY),
-        (deployment(**FULL | {"readyReplicas": 1}), State.DEGRADED),
-        (deployment(**FULL | {"replicas": 3}), State.UPDATING),
-        (deployment(**FULL | {"observedGeneration": 2}), State.UPDATING),
-        (deployment(reason="ReplicaSetUpdated", replicas=1), State.STARTING),
-        (deployment(reason="ProgressDeadlineExceeded", replicas=2), State.FAILED),
-        (deployment(wanted=0), State.READY),
+        (deployment(**FULL), ServiceState.READY),
+        (deployment(**FULL | {"readyReplicas": 1}), ServiceState.DEGRADED),
+        (deployment(**FULL | {"replicas": 3}), ServiceState.UPDATING),
+        (deployment(**FULL | {"observedGeneration": 2}), ServiceState.UPDATING),
+        (deployment(reason="ReplicaSetUpdated", replicas=1), ServiceState.STARTING),
+        (deployment(reason="ProgressDeadlineExceeded", replicas=2), ServiceState.FAILED),
+        (deployment(wanted=0), ServiceState.READY),
     ],
 )
-def test_state_of_service(item: Json, state: State) -> None:
+def test_state_of_service(item: Json, state: ServiceState) -> None:
     assert status_of(ServiceObjects(item, SETS, ())).state is state
 
 

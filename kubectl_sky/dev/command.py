@@ -1,10 +1,12 @@
 """`kubectl sky dev`."""
 
+import io
 import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +19,8 @@ from kubectl_sky.cli.submit import Results, request
 if TYPE_CHECKING:
     from kubectl_sky.actions.apply import Submitted
     from kubectl_sky.actions.taskfile import Source
+
+_NO_FILE = "<dev>"  # the file name in messages on a pod that has no task file
 
 
 class _Group(commands.Group):
@@ -118,15 +122,20 @@ def up(
 
 
 def _source(file: str | None, overrides: Overrides, flags: Mapping[str, Any]) -> "Source":
-    from kubectl_sky.actions import dev
     from kubectl_sky.actions.preferences import preferences
     from kubectl_sky.actions.taskfile import Source
+    from kubectl_sky.dev import model
 
-    strict, settings = flags["strict"], preferences()
-    pod = dev.limits(_seconds(flags["lifetime"]), _seconds(flags["idle"]), settings)
-    if file is None:
-        return dev.without_file(overrides, os.environ, pod, strict)
-    return Source(file, overrides, os.environ, sys.stdin.buffer, strict, dev=pod)
+    expiry = model.expiry(_seconds(flags["lifetime"]), _seconds(flags["idle"]), preferences())
+    return Source(
+        file or _NO_FILE,
+        overrides,
+        os.environ,
+        sys.stdin.buffer if file else io.BytesIO(b"name: dev\n"),
+        flags["strict"],
+        in_memory=not file,
+        adapt=partial(model.only_pod, expiry=expiry),
+    )
 
 
 def _seconds(duration: timedelta | None) -> float | None:
@@ -156,19 +165,14 @@ def ssh_config(
     The pod's host key is read through the API server, and saved in ~/.ssh/kubectl-sky. ssh connects
     to this pod only. Run the command again after the pod was replaced.
     """
-    from kubectl_sky.actions import dev, find
+    from kubectl_sky.actions import find
+    from kubectl_sky.dev import action, model
 
-    key = dev.public_key(public_key)
+    key = action.public_key(public_key)
     session = cluster.session()
     match = find.get_task(session, options.scope(session, cluster, all_users=False), task)
-    host = dev.Host(
-        dev.alias_of(task or match.id, match.id), match.id, dev.login(session, match), key
-    )
-    program = dev.exec_command(session, match, {**cluster.connection, "user": cluster.user})
-    folder = dev.ssh_folder()
-    entry = host.entry(program, dev.save_known_hosts(host, folder))
-    if install:
-        output.out(f"{dev.install(host, entry, folder)} written")
-    else:
-        output.out(entry.rstrip())
+    alias = model.alias_of(task or match.id, match.id)
+    host = model.SshHost(alias, match.id, action.login(session, match), key)
+    program = action.exec_command(session, match, {**cluster.connection, "user": cluster.user})
+    output.out(action.save(host, program, install=install))
     output.note(f'to connect, run "ssh {host.alias}", or choose the host in VS Code')

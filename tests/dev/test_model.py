@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky.plan import dev, runtime
+from kubectl_sky.dev import model
+from kubectl_sky.plan import runtime
 from kubectl_sky.spec.kubernetes import Kubernetes
-from kubectl_sky.spec.lifecycle import DevPod
-from kubectl_sky.spec.task import Task, with_dev
+from kubectl_sky.spec.task import Task
 from kubectl_sky.words import assets, names
 from tests.plan.test_resolve import make_plan
 
@@ -22,7 +22,7 @@ HOUR = 3600
 
 
 def make_dev(lifetime: int | None = None, idle: int | None = None, **fields: object) -> Task:
-    return with_dev(Task(name="dev", **fields), DevPod(lifetime, idle))  # type: ignore[arg-type]
+    return model.dev_pod(Task(name="dev", **fields), model.Expiry(lifetime, idle))  # type: ignore[arg-type]
 
 
 def test_dev_pod_runs_setup_and_stays_on_one_node() -> None:
@@ -49,8 +49,7 @@ def test_dev_lifetime_sets_deadline_with_time_for_start() -> None:
 def test_dev_lifetime_keeps_pod_config_of_task() -> None:
     spec = {"activeDeadlineSeconds": 60, "nodeName": "a"}
     pod = {"metadata": {"labels": {"a": "b"}}, "spec": spec}
-    task = make_dev(HOUR, kubernetes=Kubernetes(pod=pod))
-    assert dev.pod_fields(task) == pod
+    assert make_dev(HOUR, kubernetes=Kubernetes(pod=pod)).kubernetes.pod == pod
 
 
 def test_dev_scripts_are_not_in_other_tasks() -> None:
@@ -82,7 +81,7 @@ def test_dev_scripts_are_not_in_other_tasks() -> None:
     ],
 )
 def test_dev_notes_say_when_pod_ends_and_what_is_ignored(task: Task, expected: list[str]) -> None:
-    assert list(runtime.interactive_notes(task)) == expected
+    assert [*runtime.interactive_notes(task), *task.notes] == expected
 
 
 class Container:
@@ -109,7 +108,7 @@ class Container:
         new.rename(self.cgroup / "cpu.stat")
 
     def start(self, lifetime: int = 0, idle: int = 0) -> "subprocess.Popen[str]":
-        text = dev.stay(DevPod(lifetime, idle))
+        text = model.stay(model.Expiry(lifetime, idle))
         text = text.replace("=/proc", f"={self.proc}").replace("=/sys/fs/cgroup", f"={self.cgroup}")
         text = text.replace("interval=10", "interval=0.1")
         command = [*self._shell.split(), "-c", text]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.actions import dev
 from kubectl_sky.cluster import exec as executing
+from kubectl_sky.dev import action, model
 from kubectl_sky.errors import UserError
 from kubectl_sky.words import kinds
 from kubectl_sky.words.settings import settings_file
@@ -181,7 +181,7 @@ def answer(
         return code
 
     monkeypatch.setattr(executing, "run", fake)  # of `exec`
-    monkeypatch.setattr(dev, "run", fake)
+    monkeypatch.setattr(action, "run", fake)
     return programs
 
 
@@ -191,7 +191,7 @@ def words_of(line: str) -> list[str]:
     return words[words.index("exec") :]
 
 
-def test_ssh_config_goes_through_exec_with_key(
+def test_ssh_config_goes_through_exec_with_key_and_pins_host_key(
     pod: FakeCluster, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     programs = answer(monkeypatch, 0, ANSWER)
@@ -212,16 +212,8 @@ def test_ssh_config_goes_through_exec_with_key(
     ]
     assert programs[0].command[-1] == "/etc/kubectl-sky/sshd.sh"
     assert programs[0].pod == f"dev-{ID}-0"
-
-
-def test_ssh_config_pins_host_key_of_task(
-    pod: FakeCluster, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer(monkeypatch, 0, ANSWER)
-    _, out, _ = run("dev", "ssh-config", "dev")
     known_hosts = home / ".ssh" / "kubectl-sky" / "dev.known_hosts"
     assert known_hosts.read_text() == f"{ID} {HOST_KEY}\n"
-    lines = [line.strip() for line in out.splitlines()]
     assert f'UserKnownHostsFile "{known_hosts}"' in lines
     assert f"HostKeyAlias {ID}" in lines
     assert "StrictHostKeyChecking yes" in lines
@@ -245,6 +237,9 @@ def test_ssh_config_install_includes_entry_once_and_keeps_config(
 ) -> None:
     answer(monkeypatch, 0, ANSWER)
     config, dotfiles = home / ".ssh" / "config", home / "dotfiles"
+    assert run("dev", "ssh-config", "dev", "--install")[0] == 0
+    assert config.read_text() == "Include kubectl-sky/*.config\n\n", "it is created"
+    config.unlink()
     dotfiles.write_bytes(b"Host *\n  User \xff\n")
     config.symlink_to(dotfiles)
     for _ in range(2):
@@ -257,14 +252,6 @@ def test_ssh_config_install_includes_entry_once_and_keeps_config(
     expected = b"Include kubectl-sky/*.config\n\nHost *\n  User \xff\n"
     assert config.is_symlink()
     assert dotfiles.read_bytes() == expected
-
-
-def test_ssh_config_install_without_config_creates_it(
-    pod: FakeCluster, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer(monkeypatch, 0, ANSWER)
-    assert run("dev", "ssh-config", "dev", "--install")[0] == 0
-    assert (home / ".ssh" / "config").read_text() == "Include kubectl-sky/*.config\n\n"
 
 
 def test_ssh_config_folder_of_other_user_is_error(
@@ -280,9 +267,9 @@ def test_ssh_config_folder_of_other_user_is_error(
 
 @pytest.mark.parametrize("path", ['a"b', "${HOME}/x", "a\nProxyCommand evil"])
 def test_entry_path_that_ssh_would_expand_is_refused(tmp_path: Path, path: str) -> None:
-    login, key = dev.Login("root", HOST_KEY), dev.PublicKey(KEY, path)
+    login, key = model.SshLogin("root", HOST_KEY), model.PublicKey(KEY, path)
     with pytest.raises(UserError, match="ssh cannot read a path"):
-        dev.Host("dev", ID, login, key).entry(["kubectl"], tmp_path / "x")
+        model.SshHost("dev", ID, login, key).entry(["kubectl"], tmp_path / "x")
 
 
 def test_ssh_config_proxy_command_is_accepted_by_exec(
@@ -374,31 +361,34 @@ def test_ssh_config_without_public_key_is_error(run: Run, home: Path) -> None:
 def test_public_key_of_other_file_is_refused_without_its_content(tmp_path: Path, text: str) -> None:
     (tmp_path / "key.pub").write_text(text)
     with pytest.raises(UserError, match="is not a public key") as caught:
-        dev.public_key(str(tmp_path / "key.pub"))
+        action.public_key(str(tmp_path / "key.pub"))
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize("end", [" ann\r\n", "\r\n", "\n"])
-def test_public_key_of_relative_path_has_absolute_identity(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        (KEY, " ann\r\n"),
+        (KEY, "\r\n"),
+        (KEY, "\n"),
+        ("ssh-rsa AAAA+/==", " ann's key\n"),
+        ("ecdsa-sha2-nistp256 AAAA+/==", " ann's key\n"),
+        ("sk-ssh-ed25519@openssh.com AAAA+/==", " ann's key\n"),
+    ],
+)
+def test_public_key_is_read_without_comment_and_with_absolute_identity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, end: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("key.pub").write_bytes(f"{KEY}{end}".encode())
-    assert dev.public_key("key.pub") == dev.PublicKey(KEY, str(tmp_path / "key"))
-
-
-@pytest.mark.parametrize("kind", ["ssh-rsa", "ecdsa-sha2-nistp256", "sk-ssh-ed25519@openssh.com"])
-def test_public_key_is_read_without_comment(tmp_path: Path, kind: str) -> None:
-    (tmp_path / "key.pub").write_text(f"{kind} AAAA+/== ann's key\n")
-    key = dev.public_key(str(tmp_path / "key.pub"))
-    assert (key.text, key.identity) == (f"{kind} AAAA+/==", str(tmp_path / "key"))
+    Path("key.pub").write_bytes(f"{text}{end}".encode())
+    assert action.public_key("key.pub") == model.PublicKey(text, str(tmp_path / "key"))
 
 
 @pytest.mark.parametrize(
     ("reference", "alias"), [("train", "train"), ("task/x", ID), ("*", ID), ("a b", ID), ("-x", ID)]
 )
 def test_alias_is_reference_if_ssh_accepts_it(reference: str, alias: str) -> None:
-    assert dev.alias_of(reference, ID) == alias
+    assert model.alias_of(reference, ID) == alias
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,17 @@ from typing import Any, cast
 
 import pytest
 
-from kubectl_sky.actions import serve, service_logs
 from kubectl_sky.actions.submit import Options, Prepared
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import TaskFailed, UnknownName, Unreachable
-from kubectl_sky.observe.services import State
 from kubectl_sky.plan import labels
-from kubectl_sky.plan.serving import Serving
+from kubectl_sky.serve import action, logs, update
+from kubectl_sky.serve.model import ServiceState
 from kubectl_sky.words import kinds, names, owners
 from kubectl_sky.words.kinds import Kind
+from kubectl_sky.workloads.service import Replicas
 from tests.actions.conftest import Run
 from tests.fake_cluster import FakeCluster, lost
 
@@ -39,7 +39,7 @@ def make_item(kind: Kind, labels: Json) -> Json:
 def live(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[Kind, Json]]:
     """The objects with the name of the service, by kind."""
     items: dict[Kind, Json] = {}
-    monkeypatch.setattr(serve, "_live", lambda session, kind, name: items.get(kind))
+    monkeypatch.setattr(action, "get", lambda session, kind, name: items.get(kind))
     yield items
 
 
@@ -55,7 +55,7 @@ def services(api: FakeCluster, tmp_path: Path) -> FakeCluster:
 def test_find_foreign_deployment_does_not_hide_rayservice(live: dict[Kind, Json]) -> None:
     live[kinds.DEPLOYMENT] = make_item(kinds.DEPLOYMENT, {})
     live[kinds.RAY_SERVICE] = make_item(kinds.RAY_SERVICE, LABELS)
-    assert serve.find(SESSION, owners.named("alice"), "web")["kind"] == "RayService"
+    assert action.find(SESSION, owners.named("alice"), "web")["kind"] == "RayService"
 
 
 def test_up_name_of_service_with_other_backend_is_taken(services: FakeCluster, run: Run) -> None:
@@ -82,6 +82,13 @@ def test_status_several_services_lists_each_kind_once(services: FakeCluster, run
         "list services",
     ]
     assert "web.default.svc:8080" in stdout
+
+
+@pytest.mark.parametrize("words", [("status",), ("down", "--all")])
+def test_names_without_services_are_no_line(
+    services: FakeCluster, run: Run, words: tuple[str, ...]
+) -> None:
+    assert run("serve", *words, "-o", "name")[:2] == (0, "")
 
 
 def test_update_unchanged_gathers_facts_once_and_writes_nothing(
@@ -204,17 +211,22 @@ def test_down_all_also_deletes_what_an_interrupted_up_left(services: FakeCluster
 def test_follow_rayservice_not_ready_fails_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter(range(0, 5000, 500))
     waiting = SimpleNamespace(
-        state=State.STARTING, reason="ImagePullBackOff", ready=0, version=1, wanted=2
+        state=ServiceState.STARTING,
+        reason="ImagePullBackOff",
+        name="web",
+        ready=0,
+        version=1,
+        wanted=2,
     )
-    monkeypatch.setattr(serve, "monotonic", lambda: float(next(seconds)))
-    monkeypatch.setattr(serve, "sleep", lambda wait: next(seconds))
-    monkeypatch.setattr(serve, "find", lambda session, user, name: {})
-    monkeypatch.setattr(serve, "status", lambda session, item: waiting)
-    serving = SimpleNamespace(name="web", ray=object(), deadline=1800)
+    monkeypatch.setattr(action, "monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr(action, "sleep", lambda wait: next(seconds))
+    monkeypatch.setattr(action, "find", lambda session, user, name: {})
+    monkeypatch.setattr(action, "status", lambda session, item: waiting)
+    serving = SimpleNamespace(name="web", ray_config="x", deadline=1800)
     options = SimpleNamespace(follow=True, start_timeout=None)
     ui = SimpleNamespace(note=lambda text: None)
     with pytest.raises(TaskFailed, match="ImagePullBackOff"):
-        serve._follow(SESSION, cast(Serving, serving), cast(Options, options), cast(UI, ui))
+        action.follow(SESSION, cast(Replicas, serving), cast(Options, options), cast(UI, ui))
 
 
 @pytest.mark.parametrize(("version", "deleted"), [("new", []), ("old", ["web-new"])])
@@ -231,34 +243,35 @@ def test_update_failed_deletes_objects_of_version_only_if_not_sent(
     def lose(session: Session, item: Json) -> None:
         raise Unreachable("the answer was lost")
 
-    monkeypatch.setattr(serve, "admit", lambda *given: None)
-    monkeypatch.setattr(serve, "shared_objects", lambda *given: nullcontext(()))
+    monkeypatch.setattr(update, "admit", lambda *given: None)
+    monkeypatch.setattr(update, "shared_objects", lambda *given: nullcontext(()))
     applied = [SimpleNamespace(object=script, created=True)]
-    monkeypatch.setattr(serve, "apply_all", lambda *given: applied)
-    monkeypatch.setattr(serve, "_replacing", lambda item, *given: item)
+    monkeypatch.setattr(update, "apply_all", lambda *given: applied)
+    monkeypatch.setattr(update, "_replacement", lambda item, *given: item)
     monkeypatch.setattr(objects, "replace_object", lose)
     current = workload | {"spec": {"template": template}}
     monkeypatch.setattr(objects, "get", lambda *given: current)
     monkeypatch.setattr(
         objects, "delete_by_uid", lambda session, kind, metadata: removed.append(metadata["name"])
     )
-    plan = SimpleNamespace(serving=SimpleNamespace(name="web", scaling=None), id="new")
+    replicas = SimpleNamespace(name="web", scaling=None)
+    monkeypatch.setattr(action, "planned", lambda prepared: replicas)
     item = SimpleNamespace(object=workload)
     manifests = SimpleNamespace(workload=(), own=[item], shared=())
     prepared = SimpleNamespace(
         session=SESSION,
-        decision=SimpleNamespace(id="new", plans=[plan]),
+        decision=SimpleNamespace(id="new"),
         existing=SimpleNamespace(manifests=manifests, shared=None),
     )
     with pytest.raises(Unreachable):
-        serve._replace(cast(Prepared, prepared), workload, {"Deployment": workload})
+        update._send(cast(Prepared, prepared), workload, {"Deployment": workload})
     assert removed == deleted
 
 
 def test_find_service_of_other_user_names_flag_of_all_commands(live: dict[Kind, Json]) -> None:
     live[kinds.DEPLOYMENT] = make_item(kinds.DEPLOYMENT, LABELS | {"username": "bob"})
     with pytest.raises(UnknownName, match="add --user bob"):
-        serve.find(SESSION, owners.named("alice"), "web")
+        action.find(SESSION, owners.named("alice"), "web")
 
 
 def owned(item: Json, owner: Json) -> Json:
@@ -270,10 +283,10 @@ def owned(item: Json, owner: Json) -> Json:
 def test_logs_of_service_go_on_after_an_outage(
     services: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service_logs, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(logs, "_POLL_SECONDS", 0.01)
     deployment = services.put(make_item(kinds.DEPLOYMENT, LABELS))
     replica_set = services.put(owned(make_item(kinds.REPLICA_SET, LABELS), deployment))
-    replicas = service_logs._Replicas(services.session(), deployment, True, None)
+    replicas = logs._Replicas(services.session(), deployment, True, None)
     state = {"name": names.CONTAINER, "state": {"running": {}}}
     pod = owned(make_item(kinds.POD, LABELS), replica_set)
     services.put(pod | {"status": {"phase": "Running", "containerStatuses": [state]}})

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from threading import Event, Thread
 
-from kubectl_sky.actions import serve
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.streams import Batch, Following, LogOptions, LogSource
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe import nodes
 from kubectl_sky.observe.logs import Origin
+from kubectl_sky.observe.nodes import Object
+from kubectl_sky.serve import action
 from kubectl_sky.words import names
 
 _POLL_SECONDS = 2.0
@@ -23,8 +24,7 @@ def show(
     A `replica` is a number of `serve status`. Raises UserError if it is not found.
     """
     replicas = _Replicas(session, deployment, options.follow, replica)
-    for number in () if options.follow else replicas.not_started():
-        ui.note(f"replica-{number} has not started")
+    ui.notes(() if options.follow else replicas.not_started())
     with Following(session, options) as following:
         Thread(target=following.add_all, args=(replicas.sources(),), daemon=True).start()
         try:
@@ -48,7 +48,7 @@ class _Replicas:
         self._deployment = deployment
         self._name = deployment["metadata"]["name"]
         self._follow = follow
-        pods = self._read(session)
+        pods = action.pods(session, deployment)
         if replica is not None and replica >= len(pods):
             hint = f"see `kubectl sky serve status {self._name}`"
             raise UserError(f'replica {replica} of service "{self._name}" not found', hint)
@@ -58,11 +58,11 @@ class _Replicas:
         self._single = replica is not None or (len(pods) == 1 and not follow)
         self._later = replica is None
 
-    def not_started(self) -> list[int]:
-        """Return the numbers of the replicas without a log."""
-        return [
-            self._numbers[pod["metadata"]["name"]] for pod in self._pods if not _has_started(pod)
-        ]
+    def not_started(self) -> Iterator[str]:
+        """Yield a note on each replica without a log."""
+        for pod in self._pods:
+            if not _has_started(pod):
+                yield f"replica-{self._numbers[pod['metadata']['name']]} has not started"
 
     def sources(self) -> Iterator[LogSource]:
         """Yield the logs; to follow, those of new pods too, until `stop` is set."""
@@ -73,23 +73,19 @@ class _Replicas:
                 yield LogSource(pod["metadata"]["namespace"], name, names.CONTAINER, number)
             if not self._follow or self.stop.wait(_POLL_SECONDS):
                 return
-            pods = self._read(self._session.patient(self.stop))
+            pods = action.pods(self._session.patient(self.stop), self._deployment)
             self._pods = [
                 pod for pod in pods if self._later or pod["metadata"]["name"] in self._numbers
             ]
 
     def origin(self, batch: Batch) -> Origin:
         """Return the source of lines for the output."""
-        rank = batch.source.rank
-        title = f"replica-{rank}"
+        title = f"replica-{batch.source.rank}"
         prefix = "" if self._single else title
-        return Origin(self._name, rank, title, batch.source.pod, prefix)
-
-    def _read(self, session: Session) -> list[Json]:
-        return [dict(pod) for pod in serve.pods(session, self._deployment)]
+        return Origin(self._name, batch.source.rank, title, batch.source.pod, prefix)
 
 
-def _has_started(pod: Json) -> bool:
+def _has_started(pod: Object) -> bool:
     container = nodes.container(pod)
-    state = container.get("state") or {}
+    state = container.get("state", {})
     return "running" in state or "terminated" in state or bool(container.get("lastState"))

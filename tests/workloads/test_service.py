@@ -18,16 +18,16 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.plan.placement import choose_placement
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
-from kubectl_sky.plan.serving import probe_script
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.service import Flags, service_of
-from kubectl_sky.spec.task import task_of, with_service
+from kubectl_sky.spec.task import task_of
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.words import owners
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads import registry
+from kubectl_sky.workloads.service import as_replica, probe_script
 from tests.spec.documents import make_document
 
 Json = dict[str, Any]
@@ -36,10 +36,10 @@ Json = dict[str, Any]
 def plan_of(service: Json, flags: Flags | None = None, **fields: Any) -> Plan:
     data = {"name": "web", "run": "serve", "resources": {"ports": 8080}, "service": service}
     document = make_document(data | fields)
-    task = with_service(task_of(document), service_of(document, flags or Flags()))
+    task = as_replica(task_of(document), service_of(document, flags or Flags()))
     facts = Facts(owners.named("alice"), "default")
     plan = resolve(task, "bcdf2345", choose_placement(task, facts), facts, Settings())
-    return registry.named("service").adapted(plan)
+    return registry.named("service").adapted(plan, task, facts)
 
 
 def objects_of(service: Json, flags: Flags | None = None, **fields: Any) -> dict[str, Json]:
@@ -47,21 +47,23 @@ def objects_of(service: Json, flags: Flags | None = None, **fields: Any) -> dict
     return {manifest.object["kind"]: manifest.object for manifest in own}
 
 
-def container(found: dict[str, Json]) -> Json:
-    (only,) = found["Deployment"]["spec"]["template"]["spec"]["containers"]
+def container(objects: dict[str, Json]) -> Json:
+    (only,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
     return dict(only)
 
 
 def test_service_selects_its_pods_and_no_command_takes_them_for_tasks() -> None:
-    found = objects_of({"replicas": 3})
-    labels = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
-    assert found["Service"]["spec"]["selector"].items() <= labels.items()
-    assert found["Deployment"]["spec"]["selector"]["matchLabels"] == {"kubectl-sky/service": "web"}
+    objects = objects_of({"replicas": 3})
+    labels = objects["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert objects["Service"]["spec"]["selector"].items() <= labels.items()
+    assert objects["Deployment"]["spec"]["selector"]["matchLabels"] == {
+        "kubectl-sky/service": "web"
+    }
     assert "skypilot-task" not in labels
-    assert {found[kind]["metadata"]["name"] for kind in ("Deployment", "Service")} == {"web"}
-    assert found["ConfigMap"]["metadata"]["name"] == "web-bcdf2345", "of one version"
-    assert found["Deployment"]["spec"]["replicas"] == 3
-    env = [variable["name"] for variable in container(found)["env"]]
+    assert {objects[kind]["metadata"]["name"] for kind in ("Deployment", "Service")} == {"web"}
+    assert objects["ConfigMap"]["metadata"]["name"] == "web-bcdf2345", "of one version"
+    assert objects["Deployment"]["spec"]["replicas"] == 3
+    env = [variable["name"] for variable in container(objects)["env"]]
     assert env.count("SKYPILOT_SERVE_REPLICA_ID") == 1
 
 
@@ -78,8 +80,8 @@ def test_probe_times_become_probes_of_the_kubelet() -> None:
     headers = [{"name": "X", "value": "y"}]
     http = {"path": "/h?a=b", "port": 8080, "httpHeaders": headers}
     times = {name: {**main[name]} for name in ("startupProbe", "readinessProbe", "livenessProbe")}
-    assert [one.pop("httpGet") for one in times.values()] == [http] * 3
-    assert [tuple(one.values()) for one in times.values()] == [(3, 3, 21), (5, 3, 2), (5, 3, 7)]
+    assert [probe.pop("httpGet") for probe in times.values()] == [http] * 3
+    assert [tuple(probe.values()) for probe in times.values()] == [(3, 3, 21), (5, 3, 2), (5, 3, 7)]
     assert "livenessProbe" not in container(objects_of({"readiness_probe": "/"}))
 
 
@@ -114,8 +116,8 @@ def test_scaling_needs_a_metric_or_a_number() -> None:
 
 def test_scaling_becomes_an_autoscaler() -> None:
     policy = POLICY | {"upscale_delay_seconds": 9, "downscale_delay_seconds": 9999}
-    found = objects_of({"replica_policy": policy}, Flags(qps_metric="rps"))
-    spec = found["HorizontalPodAutoscaler"]["spec"]
+    objects = objects_of({"replica_policy": policy}, Flags(qps_metric="rps"))
+    spec = objects["HorizontalPodAutoscaler"]["spec"]
     assert (spec["minReplicas"], spec["maxReplicas"]) == (1, 4)
     target = {"type": "AverageValue", "averageValue": "2500m"}
     assert spec["metrics"] == [
@@ -177,14 +179,14 @@ def test_task_without_service_is_not_served() -> None:
 
 
 class Server(BaseHTTPRequestHandler):
-    """Keeps what it was asked."""
+    """Keeps the last request."""
 
-    asked: tuple[str, str, str, str] = ("", "", "", "")
+    received: tuple[str, str, str, str] = ("", "", "", "")
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
-        asked = (self.command, self.path, self.headers.get("Authorization", ""), body)
-        type(self).asked = asked
+        received = (self.command, self.path, self.headers.get("Authorization", ""), body)
+        type(self).received = received
         self.send_response(302 if "moved" in body else 500 if "fail" in body else 200)
         self.send_header("Location", "/elsewhere")
         self.end_headers()
@@ -221,13 +223,13 @@ class Tool:
 @pytest.fixture(params=["curl", "python3", "wget", "busybox wget", "nothing"])
 def tool(request: pytest.FixtureRequest, tmp_path: Path) -> Tool:
     program, _, applet = request.param.partition(" ")
-    found = shutil.which(program) if program != "python3" else Path(sys.executable).resolve()
-    if program != "nothing" and not found:
+    executable = shutil.which(program) if program != "python3" else Path(sys.executable).resolve()
+    if program != "nothing" and not executable:
         pytest.skip(f"no {program} on this machine")
     folder = tmp_path / "bin"
     folder.mkdir()
-    if found:
-        (folder / (applet or program)).symlink_to(found)
+    if executable:
+        (folder / (applet or program)).symlink_to(executable)
     return Tool(request.param, str(folder))
 
 
@@ -245,7 +247,7 @@ def run_probe(
     (tmp_path / "probe.sh").write_text(script)
     proxy = "http://127.0.0.1:9"  # that listens nowhere
     environment = {"PATH": folder, "TOKEN": secret, "http_proxy": proxy, "all_proxy": proxy}
-    Server.asked = ("", "", "", "")
+    Server.received = ("", "", "", "")
     return subprocess.run(
         ["/bin/sh", str(tmp_path / "probe.sh")],
         env=environment,
@@ -271,11 +273,11 @@ def test_probe_script_sends_the_request_with_any_tool(
     assert "cr3t" not in done.stdout + done.stderr
     if not tool.keeps_secrets:
         assert done.returncode == 1 and "no curl, python3 or GNU wget" in done.stdout
-        assert Server.asked[0] == ""
+        assert Server.received[0] == ""
         return
     assert done.returncode == 0, done.stderr
     body = json.dumps({"say": HOSTILE, "t": "$TOKEN"}).replace("$TOKEN", "s3 'cr3t")
-    assert Server.asked == ("POST", "/a%20b[1]?c=$1", "Bearer s3 'cr3t", body)
+    assert Server.received == ("POST", "/a%20b[1]?c=$1", "Bearer s3 'cr3t", body)
 
 
 def test_probe_script_without_secrets_is_sent_by_any_tool(
@@ -286,7 +288,7 @@ def test_probe_script_without_secrets_is_sent_by_any_tool(
         assert done.returncode == 1 and "no curl, python3 or wget" in done.stdout
         return
     assert done.returncode == 0, done.stderr
-    assert Server.asked == ("POST", "/", "", "@probe.sh"), "not the content of the file"
+    assert Server.received == ("POST", "/", "", "@probe.sh"), "not the content of the file"
 
 
 def test_probe_script_fails_with_the_status(tool: Tool, port: int, tmp_path: Path) -> None:
@@ -301,7 +303,7 @@ def test_probe_script_of_secret_with_control_character_fails_without_its_value(
     """What fails is shown in an Event of the pod."""
     headers = {"Authorization": "Bearer $TOKEN"}
     done = run_probe(tool.path, port, tmp_path, "s3cr3t" + end, path="/", headers=headers)
-    assert done.returncode == 1 and Server.asked[0] == ""
+    assert done.returncode == 1 and Server.received[0] == ""
     assert "s3cr3t" not in done.stdout + done.stderr
     if tool.keeps_secrets:
         assert "does its secret end with a newline?" in done.stdout
@@ -313,9 +315,9 @@ def test_probe_script_does_not_follow_redirects(tool: Tool, port: int, tmp_path:
     done = run_probe(tool.path, port, tmp_path, path="/", post_data="moved", headers=headers)
     if tool.keeps_secrets:
         assert done.returncode == 0, done.stdout + done.stderr
-        assert Server.asked[1] == "/"
+        assert Server.received[1] == "/"
     else:
-        assert done.returncode == 1 and Server.asked[1] == ""
+        assert done.returncode == 1 and Server.received[1] == ""
 
 
 RAY = {"ports": 8000, "image_id": "rayproject/ray:2.55.1", "accelerators": "A100:1"}
@@ -325,10 +327,10 @@ def ray_plan(run: str, **fields: Any) -> Plan:
     policy = {"min_replicas": 1, "max_replicas": 3, "target_qps_per_replica": 1}
     data = {"name": "fruit", "run": run, "setup": "true", "resources": RAY} | fields
     document = make_document(data | {"service": {"replica_policy": policy}})
-    task = with_service(task_of(document), service_of(document, Flags(backend="rayservice")))
+    task = as_replica(task_of(document), service_of(document, Flags(backend="rayservice")))
     facts = Facts(owners.named("alice"), "default")
     plan = resolve(task, "bcdf2345", choose_placement(task, facts), facts, Settings())
-    return registry.named("rayservice").adapted(plan)
+    return registry.named("rayservice").adapted(plan, task, facts)
 
 
 def test_serve_run_becomes_a_rayservice() -> None:

@@ -15,7 +15,7 @@ from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.taskfile import Source
-    from kubectl_sky.observe.services import ServiceStatus
+    from kubectl_sky.serve.model import ServiceStatus
 
 
 @commands.group("serve")
@@ -85,11 +85,10 @@ def up(
     min_replicas and max_replicas, a HorizontalPodAutoscaler scales them. Ctrl-C leaves the service
     running.
     """
-    from kubectl_sky.actions import serve
+    from kubectl_sky.serve.action import up as create
 
-    ui = Preview(form, flags["dry_run"])
-    options_ = request(_source(file, overrides, flags), cluster, None, flags)
-    _print(serve.up(options_, ui), form)
+    source, ui = _source(file, overrides, flags), Preview(form, flags["dry_run"])
+    _print(create(request(source, cluster, None, flags), ui), form)
 
 
 @command.command(
@@ -110,11 +109,10 @@ def update(
     exit code is 4, the old ones keep serving, and `kubectl rollout undo deployment/NAME` returns
     to the version before.
     """
-    from kubectl_sky.actions import serve
+    from kubectl_sky.serve.update import update as replace_version
 
-    ui = Preview(form, flags["dry_run"])
-    options_ = request(_source(file, overrides, flags), cluster, None, flags)
-    _print(serve.update(options_, ui), form)
+    source, ui = _source(file, overrides, flags), Preview(form, flags["dry_run"])
+    _print(replace_version(request(source, cluster, None, flags), ui), form)
 
 
 @command.command(
@@ -158,22 +156,19 @@ def status(
     name: str | None, cluster: options.ClusterFlags, all_users: bool, form: str | None
 ) -> None:
     """Show your services, or one with its replicas, and why they are not ready."""
-    from kubectl_sky.actions import serve
+    from kubectl_sky.serve import action
 
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
     if name:
-        _print(serve.status(session, serve.find(session, scope.user, name)), form)
+        _print(action.status(session, action.find(session, scope.user, name)), form)
         return
-    services = serve.statuses(session, scope.namespace, scope.user)
+    services = action.statuses(session, scope.namespace, scope.user)
     if form == "name":
         output.names(f"service/{item.name}" for item in services)
     elif form:
-        output.out(
-            output.document(
-                "ServiceList", {"services": [item.as_json() for item in services]}, form
-            )
-        )
+        fields = {"services": [item.as_json() for item in services]}
+        output.out(output.document("ServiceList", fields, form))
     elif services:
         columns = ["NAME", "STATE", "VERSION", "READY", "ENDPOINT", "AGE"]
         output.out(output.table(columns, map(_row, services)))
@@ -197,8 +192,8 @@ def logs(
     **flags: Any,  # noqa: ANN401
 ) -> None:
     """Print the logs of the replicas: `replica-0 | line`. Numbers are those of `serve status`."""
-    from kubectl_sky.actions import serve, service_logs
     from kubectl_sky.cluster.streams import LogOptions
+    from kubectl_sky.serve import action, logs
 
     session, since = cluster.session(), flags["since"]
     scope = options.scope(session, cluster, all_users)
@@ -208,8 +203,8 @@ def logs(
         since_seconds=max(int(since.total_seconds()), 1) if since else None,
         previous=flags["previous"],
     )
-    deployment = serve.find(session, scope.user, name)
-    service_logs.show(session, deployment, lines, flags["replica"], Terminal())
+    deployment = action.find(session, scope.user, name)
+    logs.show(session, deployment, lines, flags["replica"], Terminal())
 
 
 @command.command("down", examples=["serve down llm", "serve down --all --yes"])
@@ -231,20 +226,21 @@ def down(
     form: str | None,
 ) -> None:
     """Delete services: replicas, addresses and all other objects."""
-    from kubectl_sky.actions import identity, serve
+    from kubectl_sky.actions import identity
+    from kubectl_sky.serve import action
 
     if bool(names) == everything:
         raise UserError("name the services to delete, or use --all")
     session = cluster.session()
     user = identity.user(session, cluster.user)
     if everything:
-        items = serve.find_all(session, session.namespace, user) + serve.leftovers(session, user)
+        items = action.find_all(session, session.namespace, user) + action.leftovers(session, user)
         services = {item["metadata"]["name"] for item in items}
         if services and not yes:
             options.confirm(f"Delete {output.count(len(services), 'service')}?")
-        deleted = serve.delete(session, items)
+        deleted = action.delete(session, items)
     else:
-        deleted = serve.down(session, user, names)
+        deleted = action.down(session, user, names)
     if form == "name":
         output.names(f"service/{name}" for name in deleted)
     elif form:

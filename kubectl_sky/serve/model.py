@@ -20,11 +20,11 @@ from kubectl_sky.workloads.workload import condition
 if TYPE_CHECKING:
     from kubectl_sky.words import models
 
-REVISION = "deployment.kubernetes.io/revision"
+_REVISION = "deployment.kubernetes.io/revision"
 _TOO_LATE = "ProgressDeadlineExceeded"
 
 
-class State(StrEnum):
+class ServiceState(StrEnum):
     """The state of a service: degraded means that replicas of the current version are not ready."""
 
     STARTING = "starting"
@@ -59,9 +59,8 @@ class ServiceStatus:
     name: str
     namespace: str
     user: str
-    uid: str
     created_at: str
-    state: State
+    state: ServiceState
     version: int
     version_id: str
     wanted: int
@@ -132,16 +131,14 @@ def own_pods(
     )
 
 
-def is_ready(pod: Object) -> bool:
-    """Return whether a pod gets requests."""
+def _is_ready(pod: Object) -> bool:
     return "deletionTimestamp" not in pod["metadata"] and condition(pod, "Ready") is not None
 
 
 def status_of(objects: ServiceObjects) -> ServiceStatus:
     """Return the status of a service."""
     deployment = objects.deployment
-    metadata, status = deployment["metadata"], deployment.get("status") or {}
-    labels = pod_labels(deployment)
+    metadata, version = deployment["metadata"], _version(deployment)
     versions = {item["metadata"]["uid"]: _version(item) for item in objects.replica_sets}
     pods = own_pods(deployment, objects.replica_sets, objects.pods)
     task = _as_task(deployment, pods)
@@ -150,24 +147,21 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
         _replica(node, pod, versions.get(controller(pod), 0), objects.events, findings)
         for node, pod in zip(task.nodes, pods, strict=True)
     )
-    failure = condition(deployment, "ReplicaFailure") or {}
+    autoscaler, failure = objects.autoscaler, condition(deployment, "ReplicaFailure") or {}
     return ServiceStatus(
         name=metadata["name"],
         namespace=metadata["namespace"],
         user=task.user,
-        uid=metadata["uid"],
         created_at=task.created_at,
         state=_ray_state(deployment) if _is_ray(deployment) else _state(deployment),
-        version=_version(deployment),
-        version_id=labels.get(names.TASK_ID, ""),
+        version=version,
+        version_id=version_id(deployment),
         wanted=len(registry.of(deployment).ranks(deployment)),
         ready=sum(replica.ready for replica in replicas)
         if _is_ray(deployment)
-        else bounded.integer(status.get("readyReplicas")),
-        updated=sum(replica.version == _version(deployment) for replica in replicas),
-        most=bounded.integer(objects.autoscaler["spec"].get("maxReplicas"))
-        if objects.autoscaler
-        else None,
+        else deployment.get("status", {}).get("readyReplicas", 0),
+        updated=sum(replica.version == version for replica in replicas),
+        most=autoscaler["spec"]["maxReplicas"] if autoscaler else None,
         replicas=replicas,
         endpoints=_endpoints(objects, task, pods),
         findings=tuple(findings),
@@ -175,69 +169,62 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
     )
 
 
-def pod_labels(item: Object) -> Object:
-    """Return the labels of the pods of a Deployment, ReplicaSet, RayService or RayCluster."""
+def version_id(item: Object) -> str:
+    """Return the id of the version that a Deployment, ReplicaSet, RayService or RayCluster runs."""
     spec = item["spec"].get("rayClusterConfig") or item["spec"]
     template = (spec.get("headGroupSpec") or spec)["template"]
-    return dict(template["metadata"].get("labels") or {})
+    return str((template["metadata"].get("labels") or {}).get(names.TASK_ID, ""))
 
 
 def _is_ray(item: Object) -> bool:
     return bool(item["kind"] in (kinds.RAY_SERVICE.kind, kinds.RAY_CLUSTER.kind))
 
 
-def _ray_state(item: Object) -> State:
+def _ray_state(item: Object) -> ServiceState:
     """Return the state by the conditions of KubeRay."""
     seen = bounded.integer((item.get("status") or {}).get("observedGeneration"), 2**63)
     if condition(item, "UpgradeInProgress") or seen < item["metadata"].get("generation", 0):
-        return State.UPDATING if condition(item, "Ready") else State.STARTING
-    return State.READY if condition(item, "Ready") else State.STARTING
+        return ServiceState.UPDATING if condition(item, "Ready") else ServiceState.STARTING
+    return ServiceState.READY if condition(item, "Ready") else ServiceState.STARTING
 
 
 def _version(item: Object) -> int:
     if _is_ray(item):  # KubeRay counts no versions
         return 1
-    return bounded.integer((item["metadata"].get("annotations") or {}).get(REVISION))
+    return bounded.integer(item["metadata"].get("annotations", {}).get(_REVISION))
 
 
-def _state(deployment: Object) -> State:
-    status, metadata = deployment.get("status") or {}, deployment["metadata"]
-    wanted, total, updated, ready = (
-        bounded.integer(value)
-        for value in (
-            deployment["spec"].get("replicas"),
-            status.get("replicas"),
-            status.get("updatedReplicas"),
-            status.get("readyReplicas"),
-        )
+def _state(deployment: Object) -> ServiceState:
+    status = deployment.get("status", {})
+    total, updated, ready = (
+        status.get(field, 0) for field in ("replicas", "updatedReplicas", "readyReplicas")
     )
-    progress = condition({"status": {"conditions": _any_status(status)}}, "Progressing") or {}
-    seen = bounded.integer(status.get("observedGeneration"), 2**63) >= metadata.get("generation", 0)
-    if seen and progress.get("reason") == _TOO_LATE:
-        return State.FAILED
-    if seen and updated == total == ready == wanted:
-        return State.READY
-    if seen and updated == total and progress.get("reason") == "NewReplicaSetAvailable":
-        return State.DEGRADED
-    return State.UPDATING if ready and _version(deployment) > 1 else State.STARTING
-
-
-def _any_status(status: Object) -> list[Object]:
-    """Return the conditions as true ones: Progressing is False when it is too late."""
-    return [{**item, "status": "True"} for item in status.get("conditions") or ()]
+    progress = "".join(
+        item.get("reason", "")
+        for item in status.get("conditions", ())
+        if item["type"] == "Progressing"  # of any status: it is False when it is too late
+    )
+    if status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0):
+        if progress == _TOO_LATE:
+            return ServiceState.FAILED
+        if updated == total == ready == deployment["spec"].get("replicas", 1):
+            return ServiceState.READY
+        if updated == total and progress == "NewReplicaSetAvailable":
+            return ServiceState.DEGRADED
+    return ServiceState.UPDATING if ready and _version(deployment) > 1 else ServiceState.STARTING
 
 
 def _as_task(deployment: Object, pods: Sequence[Object]) -> TaskStatus:
     """Return the replicas as the nodes of a task, which the rules of `doctor` explain."""
     metadata = deployment["metadata"]
-    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
     name = metadata["name"]
     return TaskStatus(
         id=name,
         name=annotations.get(names.ORIGINAL_NAME) or labels.get(names.TASK_NAME, name),
         namespace=metadata["namespace"],
         user=annotations.get(names.ORIGINAL_USER) or labels.get(names.USERNAME, ""),
-        created_at=metadata.get("creationTimestamp", ""),
+        created_at=metadata["creationTimestamp"],
         updated_at="",
         nodes=tuple(
             nodes.of_pod(NodeStatus(number, f"replica-{number}", name), pod)
@@ -253,7 +240,7 @@ def _findings(objects: ServiceObjects, pods: Sequence[Object], task: TaskStatus)
     numbered = tuple(
         _numbered(pod, number)
         for number, pod in enumerate(pods)
-        if not is_ready(pod) and "deletionTimestamp" not in pod["metadata"]
+        if not _is_ready(pod) and "deletionTimestamp" not in pod["metadata"]
     )
     workload = dict(objects.deployment) | {"status": {}}  # its conditions are not a Job's
     snapshot = Snapshot(
@@ -275,7 +262,7 @@ def _findings(objects: ServiceObjects, pods: Sequence[Object], task: TaskStatus)
 
 def _numbered(pod: Object, number: int) -> Object:
     metadata = pod["metadata"]
-    labels = {**(metadata.get("labels") or {}), names.NODE_IDX: str(number)}
+    labels = {**metadata.get("labels", {}), names.NODE_IDX: str(number)}
     return {**pod, "metadata": {**metadata, "labels": labels}}
 
 
@@ -286,15 +273,15 @@ def _replica(
     events: Iterable[Object],
     findings: Iterable[Finding],
 ) -> Replica:
-    metadata, ready = pod["metadata"], is_ready(pod)
+    ready = _is_ready(pod)
     return Replica(
         number=node.index,
         pod=node.pod,
         version=version,
         ready=ready,
-        restarts=bounded.integer(nodes.container(pod).get("restartCount")),
+        restarts=nodes.container(pod).get("restartCount", 0),
         host=node.host,
-        created_at=metadata["creationTimestamp"],
+        created_at=pod["metadata"]["creationTimestamp"],
         reason="" if ready else _reason(node, pod, events, findings),
     )
 
@@ -306,7 +293,7 @@ def _reason(
         return TERMINATING
     causes = [finding.what for finding in findings if node.index in finding.ranks]
     unhealthy = [
-        str(event.get("message") or "")
+        event.get("message") or ""
         for event in events
         if event.get("involvedObject", {}).get("name") == node.pod
         and event.get("reason") == "Unhealthy"
@@ -320,9 +307,5 @@ def _endpoints(
 ) -> tuple[str, ...]:
     if objects.service is None:
         return ()
-    result = exposed(task, objects.service, pods, objects.cluster_nodes)
-    return tuple(
-        address
-        for endpoint in result.endpoints
-        for address in (*endpoint.outside, endpoint.address)
-    )
+    endpoints = exposed(task, objects.service, pods, objects.cluster_nodes).endpoints
+    return tuple(address for item in endpoints for address in (*item.outside, item.address))
