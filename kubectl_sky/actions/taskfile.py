@@ -18,13 +18,12 @@ from kubectl_sky.plan import runtime
 from kubectl_sky.plan.pipeline import members, title_of, with_names
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.spec import service, unsupported
-from kubectl_sky.spec.arrays import array
 from kubectl_sky.spec.document import Document, entries, printable
 from kubectl_sky.spec.lifecycle import DevPod
 from kubectl_sky.spec.load import load as read_yaml
-from kubectl_sky.spec.pipeline import pipeline_of
-from kubectl_sky.spec.secret import without_kept
+from kubectl_sky.spec.pipeline import parse_array, pipeline_of
 from kubectl_sky.spec.task import Task, task_of, with_dev, with_service
+from kubectl_sky.spec.variables import given_secrets
 from kubectl_sky.sync.archive import Limits
 from kubectl_sky.sync.archive_cache import Cache
 from kubectl_sky.words import names
@@ -249,7 +248,7 @@ def _check_plannable(entries: Sequence[TaskEntry], settings: Settings, max_nodes
 
 def _unset_values(document: Document) -> Iterator[Problem]:
     """Refuse values that neither the file nor the command line sets."""
-    secret_values = without_kept(document.get("secrets"))
+    secret_values = given_secrets(document.get("secrets"))
     sources = (("envs", "--env", document.get("envs")), ("secrets", "--secret", secret_values))
     for section, flag, values in sources:
         for name, value in entries(values):
@@ -337,7 +336,7 @@ def as_array(tasks: Sequence[Task], text: str | None) -> list[Task]:
 def _array(task: Task, text: str) -> Task:
     flag = f"--array {printable(text)}"
     try:
-        numbers = array(text)
+        numbers = parse_array(text)
     except ValueError as error:
         raise UserError(f"{flag}: {error}") from None
     if task.num_nodes > 1:

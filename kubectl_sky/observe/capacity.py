@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from kubectl_sky.observe.resource_requests import allocatable, requested, requested_names
 from kubectl_sky.observe.signals import Signal, Snapshot
-from kubectl_sky.plan.pod_resources import amounts, shown
+from kubectl_sky.plan.resources import amounts, shown
 from kubectl_sky.workloads.workload import Object
 
 Words = Mapping[str, str]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from kubectl_sky.plan.pod_resources import readable
+from kubectl_sky.plan.resources import readable
 from kubectl_sky.workloads.workload import QUEUED
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kubectl_sky.plan.labels import standard_labels
-from kubectl_sky.spec import credentials
+from kubectl_sky.spec import files
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.words import names
@@ -155,7 +155,7 @@ def _summary(archive: Archive) -> str:
 
 def may_hold_credentials(file: LocalFiles) -> bool:
     """Return whether the source or the target path may hold credentials."""
-    return credentials.are_in(file.path) or credentials.are_in(file.source)
+    return files.has_credentials(file.path) or files.has_credentials(file.source)
 
 
 def _secret_data(file: LocalFiles, archive: Archive, used_bytes: int) -> bytes:

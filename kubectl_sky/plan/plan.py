@@ -4,19 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kubectl_sky.plan.accelerators import Term
-from kubectl_sky.plan.checks import UPLOADED, Check
-from kubectl_sky.plan.environment import SecretEnvVar
+from kubectl_sky.plan.environment import Login, SecretEnvVar
 from kubectl_sky.plan.high_speed_network import HighSpeedNetwork
-from kubectl_sky.plan.image_registry import Login
 from kubectl_sky.plan.local_files import FileTransfer
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.pod_options import PodOptions
 from kubectl_sky.plan.ports import Ports
 from kubectl_sky.plan.ray_serve import PodPort
-from kubectl_sky.plan.runtime import Runtime, profile, runtime, start
+from kubectl_sky.plan.runtime import UPLOADED, Check, Runtime, profile, runtime, start
 from kubectl_sky.plan.serving import Serving
 from kubectl_sky.plan.storage import PodStorage
-from kubectl_sky.spec.arrays import Array
+from kubectl_sky.spec.pipeline import Array
 from kubectl_sky.words import names
 from kubectl_sky.words.secret import Secret
 from kubectl_sky.words.settings import DEFAULT_IMAGE

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan.checks import Check, Http
 from kubectl_sky.plan.local_files import FileTransfer
 from kubectl_sky.plan.placement import Placement
 from kubectl_sky.plan.ray_serve import PodPort, RayServe, plan_ray_serve
+from kubectl_sky.plan.runtime import Check, Http
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.service import REPLICA, Probe, Service
 from kubectl_sky.spec.task import Task

@@ -1,4 +1,4 @@
-"""The files that a task uploads: workdir and file_mounts, and the rules of both."""
+"""The files that a task uploads: workdir and file_mounts, their rules, and credential files."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import secret
+from kubectl_sky.spec import variables
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 from kubectl_sky.spec.volumes import is_reserved_path
 
@@ -155,7 +155,7 @@ def _repository(document: Document) -> Iterator[Problem]:
 
 def _url(document: Document, path: Path, url: str) -> Iterator[Problem]:
     """Check a repository's URL; messages never quote it, as it may contain a token."""
-    secret_names = secret.names(document)
+    secret_names = variables.secret_names(document)
     bare, account = login(url) or (url, None)
     missing = [name for name in account.variables if name not in secret_names] if account else []
     if missing:
@@ -234,3 +234,66 @@ def _wrong(path: str) -> str:
 
 
 RULES = (_workdir, _file_mounts, _lists)
+
+
+# Files and folders, at any location.
+CREDENTIALS = frozenset(
+    {
+        ".ssh",
+        ".netrc",
+        ".aws",
+        ".azure",
+        ".kube",
+        ".docker",
+        ".gnupg",
+        ".oci",
+        ".pypirc",
+        ".npmrc",
+        ".git-credentials",
+        ".pgpass",
+        ".boto",
+        ".s3cfg",
+        ".databrickscfg",
+        ".config/gcloud",
+        ".config/gh",
+        ".config/rclone",
+        ".cloudflare",
+        ".huggingface",
+        ".cache/huggingface/token",
+        ".vault-token",
+        "id_rsa",
+        "id_dsa",
+        "id_ecdsa",
+        "id_ecdsa_sk",
+        "id_ed25519",
+        "id_ed25519_sk",
+        "kubeconfig",
+        "application_default_credentials.json",
+        "credentials.json",
+        "service-account.json",
+        "service_account.json",
+    }
+)
+_CREDENTIAL_SUFFIXES = (".pem", ".key", ".p12", ".pfx", ".ppk", ".jks", ".keystore")
+_SERVICE_ACCOUNTS = ("service-account", "service_account", "serviceaccount", "client_secret")
+_PUBLIC = frozenset({"cacert.pem", "ca-bundle.pem"})  # certificates in Python packages
+_LAST = frozenset(path.rpartition("/")[2] for path in CREDENTIALS)
+_MAX_PARTS = max(path.count("/") + 1 for path in CREDENTIALS)
+
+
+def has_credentials(path: str) -> bool:
+    """Report whether the path or a folder above it holds credentials."""
+    parts = PurePosixPath(path).parts
+    return any(is_credential("/".join(parts[:end])) for end in range(1, len(parts) + 1))
+
+
+def is_credential(path: str) -> bool:
+    """Report whether the path itself is a credential file or folder, ignoring case."""
+    path = path.lower()  # some file systems ignore case: .SSH is .ssh
+    name = path.rpartition("/")[2]
+    if name in _LAST:
+        parts = path.split("/")
+        return any("/".join(parts[-count:]) in CREDENTIALS for count in range(1, _MAX_PARTS + 1))
+    if name.endswith(_CREDENTIAL_SUFFIXES):
+        return name not in _PUBLIC
+    return name.endswith(".json") and any(word in name for word in _SERVICE_ACCOUNTS)

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import metadata
+from kubectl_sky.spec import resource_fields
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 from kubectl_sky.spec.variables import RESERVED
 from kubectl_sky.words import names
@@ -73,8 +73,8 @@ def kubernetes_of(config: Mapping[str, Any] | None) -> Kubernetes:
     queues = [(fields.get(part) or {}).get(name) for part, name in _QUEUES]
     return Kubernetes(
         pod=fields.get("pod_config") or {},
-        labels=metadata.without_ours(custom.get("labels")),
-        annotations=metadata.without_ours(custom.get("annotations")),
+        labels=resource_fields.without_ours(custom.get("labels")),
+        annotations=resource_fields.without_ours(custom.get("annotations")),
         accounts=_accounts(fields.get("remote_identity")),
         queue=next((name for name in queues if name is not None), None),
         flex_start=bool(dws.get("enabled")),
@@ -113,8 +113,8 @@ def _patience(seconds: Data) -> float | None:
 
 def _custom(document: Document) -> Iterator[Problem]:
     path = (*KUBERNETES, "custom_metadata")
-    yield from metadata.labels(document, (*path, "labels"))
-    yield from metadata.annotations(document, (*path, "annotations"))
+    yield from resource_fields.label_problems(document, (*path, "labels"))
+    yield from resource_fields.annotation_problems(document, (*path, "annotations"))
     for key, _ in entries(document.get(*path)):
         if key not in ("labels", "annotations"):
             message = "ignored: only labels and annotations are applied"
@@ -210,8 +210,8 @@ def _pod_config(document: Document) -> Iterator[Problem]:
 
 def _pod_metadata(document: Document) -> Iterator[Problem]:
     path = (*POD_CONFIG, "metadata")
-    yield from metadata.labels(document, (*path, "labels"))
-    yield from metadata.annotations(document, (*path, "annotations"))
+    yield from resource_fields.label_problems(document, (*path, "labels"))
+    yield from resource_fields.annotation_problems(document, (*path, "annotations"))
     fields = document.get(*path)
     for key, value in fields.items() if isinstance(fields, dict) else ():
         if value is not None and key not in ("labels", "annotations"):

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kubectl_sky.spec import ports, secret
+from kubectl_sky.spec import resource_fields, variables
 from kubectl_sky.spec.document import Data, Document, Path, entries
 from kubectl_sky.spec.kubernetes import POD_CONFIG
 from kubectl_sky.spec.lifecycle import is_deleted_when_finished
@@ -87,7 +87,7 @@ def service_of(document: Document, flags: Flags) -> Service:
     filled = Filled(document).document
     data = filled.data["service"]
     listed = (values.get("ports") for _, values in filled.resources.maps)
-    numbers = [number for value in listed for number in ports.numbers(value)]
+    numbers = [number for value in listed for number in resource_fields.port_numbers(value)]
     policy = data.get("replica_policy") or {}
     fewest = max(_number(data.get("replicas"), policy.get("min_replicas")), 1)
     most = max(policy.get("max_replicas") or fewest, fewest)
@@ -95,7 +95,7 @@ def service_of(document: Document, flags: Flags) -> Service:
         fewest = most = flags.replicas
     return Service(
         port=data.get("ports") or numbers[0],
-        probe=_probe(data.get("readiness_probe"), secret.names(document)),
+        probe=_probe(data.get("readiness_probe"), variables.secret_names(document)),
         fewest=fewest,
         most=most,
         qps=policy.get("target_qps_per_replica"),
@@ -175,7 +175,7 @@ def _ports(document: Document) -> Iterator[Undone]:
         yield ("resources", "ports"), reason, "such as 8080", True
     for path, values in sections:
         try:
-            several = len(ports.numbers(values["ports"])) > 1
+            several = len(resource_fields.port_numbers(values["ports"])) > 1
         except ValueError:
             several = False  # reported as an error
         if several:

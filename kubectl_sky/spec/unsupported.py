@@ -12,7 +12,16 @@ from functools import cache
 import yaml
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import buckets, files, image, infra, lifecycle, secret, service, sizes
+from kubectl_sky.spec import (
+    buckets,
+    files,
+    image,
+    infra,
+    lifecycle,
+    resource_fields,
+    service,
+    variables,
+)
 from kubectl_sky.spec.document import Data, Document, Path, dotted, entries
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.words import assets, names
@@ -198,7 +207,7 @@ def _shown(filled: Filled) -> Iterator[_Found]:
         if path[0] != "service":
             instead = _INSTEAD_OF_SECRETS.get(path, _INSTEAD_OF_SECRETS[path[:1]])
             yield _Found(path, reason, instead, True)
-    for path in secret.aliases(filled.written):
+    for path in variables.secret_aliases(filled.written):
         yield _Found(path, reason, "write the value instead of the alias", True)
 
 
@@ -240,7 +249,7 @@ def _tasks(document: Document) -> Iterator[_Found]:
 def _machines(document: Document) -> Iterator[_Found]:
     for path, values in document.resources.maps:
         instance_type, autostop = values.get("instance_type"), values.get("autostop")
-        if instance_type is not None and not sizes.shape(instance_type):
+        if instance_type is not None and not resource_fields.shape(instance_type):
             instead = "use cpus, memory and accelerators"
             reason = "the cluster chooses the nodes"
             yield _Found((*path, "instance_type"), reason, instead, False)
@@ -268,7 +277,7 @@ def _images(document: Document) -> Iterator[_Found]:
 
 
 def _secrets(document: Document) -> Iterator[_Found]:
-    for path, reason, instead in secret.unnameable(document):
+    for path, reason, instead in variables.unnameable_secrets(document):
         yield _Found(path, reason, instead, True)
 
 

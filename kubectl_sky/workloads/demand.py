@@ -5,8 +5,8 @@ from fractions import Fraction
 from typing import Any
 
 from kubectl_sky.plan.pipeline import PARALLEL
-from kubectl_sky.plan.pod_resources import Amounts, amounts
-from kubectl_sky.plan.resource_quota import Demand, Pods, Step
+from kubectl_sky.plan.quota import Demand, Pods, Step
+from kubectl_sky.plan.resources import Amounts, amounts
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.kinds import kind_of
 from kubectl_sky.workloads import registry

@@ -13,9 +13,9 @@ import pytest
 
 from kubectl_sky.plan.runtime import READY, keep_running, runtime
 from kubectl_sky.render import manifests
-from kubectl_sky.spec.arrays import Array
 from kubectl_sky.spec.buckets import Bucket
 from kubectl_sky.spec.files import LocalFiles, Repository
+from kubectl_sky.spec.pipeline import Array
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.spec.volumes import VolumeMount
 from kubectl_sky.words import assets, names

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.accelerators import Rule
 from kubectl_sky.plan.buckets import CsiVolume, Download
-from kubectl_sky.plan.environment import SecretEnvVar
+from kubectl_sky.plan.environment import Login, SecretEnvVar
 from kubectl_sky.plan.high_speed_network import HighSpeedNetwork
-from kubectl_sky.plan.image_registry import Login
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.plan import Node, Plan, Toleration
 from kubectl_sky.plan.pod_options import PodOptions

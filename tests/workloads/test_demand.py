@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.plan.resource_quota import Demand
+from kubectl_sky.plan.quota import Demand
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Task
