@@ -175,6 +175,10 @@ class Document:
             document=self.index + 1 if self.count > 1 and not source else 0,
         )
 
+    def unused(self, path: Path, message: str, hint: str = "", key: bool = False) -> Problem:
+        """Return a warning about a field that has no effect, nor has anything below it."""
+        return replace(self.problem(path, message, hint, "warning", key), whole_field=True)
+
     @cached_property
     def resources(self) -> "Candidates":
         """Return the resources of the task and their candidates."""
@@ -281,14 +285,3 @@ def printable(text: str, length: int = 40) -> str:
     if not line.isprintable():
         line = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
     return line + ("…" if len(text) > length else "")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """An error at a path; `key` is set if the field itself is wrong, not its value."""
-
-    path: Path
-    message: str
-    hint: str = ""
-    key: bool = False
-    severity: str = "error"

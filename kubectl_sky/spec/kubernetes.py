@@ -118,7 +118,7 @@ def _custom(document: Document) -> Iterator[Problem]:
     for key, _ in entries(document.get(*path)):
         if key not in ("labels", "annotations"):
             message = "ignored: only labels and annotations are applied"
-            yield document.problem((*path, key), message, "leave it out", "warning", key=True)
+            yield document.unused((*path, key), message, "leave it out", key=True)
 
 
 def _identity(document: Document) -> Iterator[Problem]:
@@ -131,8 +131,7 @@ def _identity(document: Document) -> Iterator[Problem]:
             continue
         if name.upper() in NOBODY:
             message = "ignored: pods get neither your credentials nor SkyPilot's account"
-            hint = "name an existing service account"
-            yield document.problem(field_path, message, hint, "warning")
+            yield document.unused(field_path, message, "name an existing service account")
         elif not names.SUBDOMAIN.fullmatch(name):
             message = f'"{printable(name)}" is not a valid service account name'
             yield document.problem(field_path, message, "use lowercase letters, digits, - and .")
@@ -152,7 +151,7 @@ def _queue(document: Document) -> Iterator[Problem]:
             yield document.problem((*KUBERNETES, *queue_path), message, hint)
     if len(paths) > 1 and not document.source((*KUBERNETES, *paths[0])):
         message = "ignored: quota.queue names the queue"
-        yield document.problem((*KUBERNETES, *paths[1]), message, "keep one of them", "warning")
+        yield document.unused((*KUBERNETES, *paths[1]), message, "keep one of them")
 
 
 def _dws(document: Document) -> Iterator[Problem]:
@@ -160,7 +159,7 @@ def _dws(document: Document) -> Iterator[Problem]:
     has_queue = any(document.get(*KUBERNETES, *queue) for queue in _QUEUES)
     if document.get(*path) is not None and not has_queue:
         message = "ignored: the task has no queue"
-        yield document.problem(path, message, "add kueue.local_queue_name", "warning")
+        yield document.unused(path, message, "add kueue.local_queue_name")
 
 
 def _factor(document: Document) -> Iterator[Problem]:
@@ -175,7 +174,7 @@ def _ports(document: Document) -> Iterator[Problem]:
     if document.get(*path) == "ingress":
         message = "ignored: no Ingress is created, and the Service is unchanged"
         hint = "create an Ingress for that Service, or set config.kubectl_sky.expose: loadbalancer"
-        yield document.problem(path, message, hint, "warning")
+        yield document.unused(path, message, hint)
 
 
 @dataclass(frozen=True)
@@ -216,7 +215,7 @@ def _pod_metadata(document: Document) -> Iterator[Problem]:
     for key, value in fields.items() if isinstance(fields, dict) else ():
         if value is not None and key not in ("labels", "annotations"):
             message = "ignored: the Job sets it for its pods"
-            yield document.problem((*path, key), message, "leave it out", "warning", key=True)
+            yield document.unused((*path, key), message, "leave it out", key=True)
 
 
 def _pod_spec(document: Document) -> Iterator[Problem]:
@@ -241,8 +240,7 @@ def _main(document: Document, container: _Item) -> Iterator[Problem]:
             yield document.problem((*item.path, "mountPath"), message, "choose another folder")
     for item in _items(document, (*container.path, "env")):
         if str(item.fields.get("name")) in RESERVED:
-            message = "ignored: every node sets its own value"
-            yield document.problem((*item.path, "name"), message, severity="warning")
+            yield document.unused((*item.path, "name"), "ignored: every node sets its own value")
 
 
 def _items(document: Document, path: Path) -> Iterator[_Item]:

@@ -47,7 +47,7 @@ def _label_key(document: Document, path: Path, kind: str) -> Iterator[Problem]:
         yield document.problem(path, message, "such as team or example.com/team", key=True)
     elif names.is_ours(key):
         message = f"ignored: this {kind} identifies the task"
-        yield document.problem(path, message, "choose another name", "warning", key=True)
+        yield document.unused(path, message, "choose another name", key=True)
 
 
 DEFAULT_DISK = "256Gi"  # SkyPilot's default; treated as not set

@@ -26,9 +26,6 @@ from kubectl_sky.spec.document import Data, Document, Path, dotted, entries
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.words import assets, names
 
-REFUSED = "not supported, submit rejects it"
-REFUSED_BY_SERVE = "not supported, serve rejects it"
-
 _INSTEAD_OF_SECRETS: dict[Path, str] = {
     ("workdir", "url"): "only the login can be secrets: https://USER:${NAME}@HOST/PATH",
     ("workdir",): "write a variable of envs",
@@ -125,13 +122,12 @@ def findings(filled: Filled, as_task: bool = False) -> list[Problem]:
     """
     document = filled.written
     served = document.get("service") is not None and not as_task
-    refused = REFUSED_BY_SERVE if served else REFUSED
+    refused = f"not supported, {'serve' if served else 'submit'} rejects it"
     return [
-        document.problem(
+        document.unused(
             finding.path,
             f"{refused if finding.refuse else 'ignored'}: {finding.reason}",
             finding.instead,
-            "warning",
             key=True,
         )
         for finding in _used(filled, as_task, served)

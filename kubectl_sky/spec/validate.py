@@ -24,7 +24,6 @@ from kubectl_sky.spec import (
 from kubectl_sky.spec.document import (
     Data,
     Document,
-    Finding,
     Node,
     Path,
     dotted,
@@ -32,6 +31,7 @@ from kubectl_sky.spec.document import (
     printable,
 )
 from kubectl_sky.spec.kubernetes import POD_CONFIG
+from kubectl_sky.spec.schema import SchemaError
 from kubectl_sky.spec.substitute import Filled
 
 # Mappings whose null fields count as absent, as in SkyPilot, with the schema of their fields.
@@ -42,11 +42,6 @@ _NULLABLE_FIELDS: dict[str, dict[tuple[str | type, ...], str]] = {
 }
 # SkyPilot converts these keys with str(); our setting priority_classes has numbers as keys.
 _ANY_KEYS = (("envs",), ("secrets",), ("priority_classes",))
-_WHOLE_FIELD = (
-    "ignored",
-    unsupported.REFUSED,
-    unsupported.REFUSED_BY_SERVE,
-)  # prefixes of messages about a field and all below it
 
 
 def validate(document: Document, schema: str = "task", as_task: bool = False) -> list[Problem]:
@@ -79,31 +74,22 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
         and not filled.hides(problem.path)
         and not (problem.severity == "warning" and problem.path.startswith(excluded_prefixes))
     ]
-    problem_paths = {problem.path for problem in problems}
-    problems += [
-        problem
-        for problem in unsupported.findings(filled, as_task)
-        if problem.path not in problem_paths
-    ]
+    problems = _add_unreported(problems, unsupported.findings(filled, as_task))
     return _sorted(_without_repeats(problems))
 
 
 def _without_repeats(problems: list[Problem]) -> list[Problem]:
-    """Drop warnings about fields below a field that is ignored as a whole."""
-    if len(problems) < 2:
-        return problems
-    ignored_paths = {
-        _steps(problem.path) for problem in problems if problem.message.startswith(_WHOLE_FIELD)
-    }
+    """Drop warnings about fields below a field that has no effect."""
+    unused_paths = {_steps(problem.path) for problem in problems if problem.whole_field}
     return [
         problem
         for problem in problems
-        if problem.severity == "error" or not _is_below(problem, ignored_paths)
+        if problem.severity == "error" or not _is_below(problem, unused_paths)
     ]
 
 
-def _is_below(found: Problem, paths: set[str]) -> bool:
-    path = _steps(found.path)
+def _is_below(problem: Problem, paths: set[str]) -> bool:
+    path = _steps(problem.path)
     return any(path[:end] in paths for end, char in enumerate(path) if char == ".")
 
 
@@ -115,36 +101,36 @@ def _sorted(problems: list[Problem]) -> list[Problem]:
     return sorted(dict.fromkeys(problems))
 
 
-def _add_unreported(found: list[Problem], more: list[Problem]) -> list[Problem]:
+def _add_unreported(problems: list[Problem], more: list[Problem]) -> list[Problem]:
     """Add the problems of paths for which none is reported yet."""
-    reported = {problem.path for problem in found}
-    return found + [problem for problem in more if problem.path not in reported]
+    reported = {problem.path for problem in problems}
+    return problems + [problem for problem in more if problem.path not in reported]
 
 
 def _schema(
     document: Document, name: str, hides: Callable[[str, bool], bool] = lambda path, key: False
 ) -> list[Problem]:
+    from kubectl_sky.spec import schema_errors  # importing jsonschema takes most of the time
+
     cleaned = _Cleaned(document, name)
     data = cleaned.mapping(document.data, ())
-    found = [
+    problems = [
         document.problem(
-            found.path, found.message, _quoted(document, found), found.severity, found.key
+            error.path, error.message, _hint(document, error), error.severity, error.key
         )
-        for found in schema.check(data, name)
-        if not hides(dotted(found.path), found.key)
+        for error in schema_errors.check(data, name)
+        if not hides(dotted(error.path), error.key)
     ]
-    reported = {problem.path for problem in cleaned.problems}
-    return cleaned.problems + [problem for problem in found if problem.path not in reported]
+    return _add_unreported(cleaned.problems, problems)
 
 
-def _quoted(document: Document, found: Finding) -> str:
+def _hint(document: Document, error: SchemaError) -> str:
     """Return the hint; if it suggests quotes, with how YAML reads the text."""
-    written = document.written(found.path)
-    if found.hint != "put it in quotes" or found.path[:1] == ("secrets",):
-        return found.hint
-    if written and written != schema.described(document.get(*found.path)):
-        return f"YAML reads {printable(written)} so: {found.hint}"
-    return found.hint
+    written = document.written(error.path) if error.needs_quotes else ""
+    is_other = written != schema.described(document.get(*error.path))
+    if written and is_other and error.path[:1] != ("secrets",):
+        return f"YAML reads {printable(written)} so: {error.hint}"
+    return error.hint
 
 
 class _Cleaned:

@@ -218,7 +218,7 @@ def _names(document: Document) -> Iterator[Problem]:
                 )
         for name in RESERVED.intersection(map(str, _mapping(document, field))):
             message = "ignored: every node sets its own value"
-            yield document.problem((field, name), message, severity="warning", key=True)
+            yield document.unused((field, name), message, key=True)
 
 
 def _references(document: Document) -> Iterator[Problem]:

@@ -15,7 +15,7 @@ from kubectl_sky.render import manifests
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.spec.variables import SecretReference
 from kubectl_sky.words.secret import Secret, reveal
-from tests.plan.test_resolve import FACTS, make_plan, make_task
+from tests.builders import FACTS, make_plan, make_task
 from tests.spec.documents import problems
 
 TASK = replace(

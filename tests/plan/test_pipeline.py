@@ -9,7 +9,7 @@ from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.words import names
 from kubectl_sky.words.secret import Secret
 from kubectl_sky.words.settings import Settings
-from tests.plan.test_resolve import FACTS, make_plan
+from tests.builders import FACTS, make_plan
 
 TASKS = with_names([Task(name="train"), Task(name=None), Task(name="eval")], "p")
 

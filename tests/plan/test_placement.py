@@ -13,8 +13,7 @@ from kubectl_sky.plan.placement import (
 )
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from kubectl_sky.words.facts import ClusterNode
-from tests.builders import make_machine
-from tests.plan.test_resolve import FACTS, make_plan
+from tests.builders import FACTS, make_machine, make_plan
 
 
 def gpus(text: str) -> Resources:

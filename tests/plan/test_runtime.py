@@ -23,7 +23,7 @@ from kubectl_sky.words.facts import Archive
 from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads.decide import decide
 from tests.actions.test_taskfile import drafted, plans
-from tests.plan.test_resolve import FACTS, make_plan, make_task
+from tests.builders import FACTS, make_plan, make_task
 
 HELLO = Task(name="hello", run="echo hi\n")
 FILES = (LocalFiles("/a", "a", ("file_mounts", "/a")),)

@@ -27,7 +27,7 @@ from kubectl_sky.spec.volumes import Storage
 from kubectl_sky.words import assets
 from kubectl_sky.words.secret import Secret
 from kubectl_sky.workloads import registry
-from tests.plan.test_resolve import make_plan
+from tests.builders import make_plan
 
 TEMPLATES = {
     path.name: path.read_text() for path in Path(str(assets.folder("templates"))).glob("*.j2")

@@ -12,7 +12,7 @@ from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Task
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.demand import demand
-from tests.plan.test_resolve import make_plan
+from tests.builders import make_plan
 
 
 def demand_of(plan: Plan) -> Demand:

@@ -15,7 +15,7 @@ from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.words import names
 from kubectl_sky.words.secret import Secret
 from kubectl_sky.workloads import registry
-from tests.plan.test_resolve import make_plan
+from tests.builders import make_plan
 
 HOSTILE = "a: b\nkind: Secret\n---\n{{ x }} \u2028 \"' # \x7f"
 BACKENDS = sorted(registry.BACKENDS)
