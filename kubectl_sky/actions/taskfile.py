@@ -30,7 +30,7 @@ from kubectl_sky.words import names
 from kubectl_sky.words.facts import Archive
 from kubectl_sky.words.private import Folder
 from kubectl_sky.words.settings import Settings, cache_folder
-from kubectl_sky.workloads.arrays import Array
+from kubectl_sky.workloads.arrays import ArrayJob
 from kubectl_sky.workloads.decide import AUTO, TaskEntry
 
 if TYPE_CHECKING:
@@ -350,4 +350,4 @@ def _array(task: Task, text: str) -> Task:
             f"{flag} and backend {task.backend}: arrays run as one Indexed Job",
             "remove the backend",
         )
-    return runtime.exit_after_setup(replace(task, array=numbers, backend=Array.name))
+    return runtime.exit_after_setup(replace(task, array=numbers, backend=ArrayJob.name))

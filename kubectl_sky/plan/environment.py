@@ -161,7 +161,7 @@ _HUB_KEY = "https://index.docker.io/v1/"  # key of Docker Hub's login in a Docke
 
 
 @dataclass(frozen=True)
-class Login:
+class RegistryLogin:
     """The credentials for an image registry, and the name of their Secret."""
 
     secret: str
@@ -179,7 +179,7 @@ class Login:
         return Secret(json.dumps({"auths": {key: find_login}}))
 
 
-def find_login(task: Task, object_name: str) -> Login | None:
+def find_login(task: Task, object_name: str) -> RegistryLogin | None:
     """Return the login of a task that `move_login_to_secrets` returned.
 
     The server is not a secret: it is an address and becomes a part of the image name.
@@ -187,7 +187,9 @@ def find_login(task: Task, object_name: str) -> Login | None:
     username, password, server = (task.secrets.get(name) for name in REGISTRY)
     if not server or username is None or password is None:
         return None
-    return Login(f"{object_name}-registry", reveal(server).decode().strip(), username, password)
+    return RegistryLogin(
+        f"{object_name}-registry", reveal(server).decode().strip(), username, password
+    )
 
 
 def move_login_to_secrets(task: Task) -> Task:
@@ -205,7 +207,7 @@ def move_login_to_secrets(task: Task) -> Task:
     )
 
 
-def full_image(name: str | None, login: Login | None) -> str | None:
+def full_image(name: str | None, login: RegistryLogin | None) -> str | None:
     """Return the image to pull; the login's server is the default registry."""
     if name is None or login is None:
         return name

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kubectl_sky.plan.accelerators import Term
-from kubectl_sky.plan.environment import Login, SecretEnvVar
+from kubectl_sky.plan.environment import RegistryLogin, SecretEnvVar
 from kubectl_sky.plan.high_speed_network import HighSpeedNetwork
 from kubectl_sky.plan.local_files import FileTransfer
 from kubectl_sky.plan.placement import Preference
@@ -52,7 +52,7 @@ class Toleration:
 
 
 @dataclass(frozen=True)
-class Group:
+class TaskGroup:
     """Metadata shared by all tasks of a group; `selector` matches all their pods."""
 
     namespace: str
@@ -96,7 +96,7 @@ class Plan:
     selector: Mapping[str, str]
     nodes: tuple[Node, ...]
     image: str
-    login: Login | None
+    login: RegistryLogin | None
     env: Mapping[str, str]
     secrets: Mapping[str, Secret]
     secret_env: tuple[SecretEnvVar, ...]
@@ -122,7 +122,7 @@ class Plan:
     suspended: bool = False
     ports: Ports | None = None
     network: HighSpeedNetwork = field(default_factory=HighSpeedNetwork)
-    group: Group | None = None
+    group: TaskGroup | None = None
     scheduler: str | None = None
     drops_capabilities: bool = False
     backend_scripts: tuple[str, ...] = ()
@@ -146,7 +146,7 @@ class Plan:
         return self.serving.container_ports if self.serving else ()
 
     @property
-    def service_owner(self) -> Group:
+    def service_owner(self) -> TaskGroup:
         """The metadata of the headless Service: the task's, or that of the group that shares it."""
         return self.group or self.companion_metadata
 
@@ -229,9 +229,9 @@ class Plan:
         return runtime(self.namespace, [*scripts, *self.backend_scripts])
 
     @property
-    def companion_metadata(self) -> Group:
+    def companion_metadata(self) -> TaskGroup:
         """The metadata of the objects beside the workload, which has all annotations."""
         annotations = {
             key: text for key, text in self.annotations.items() if key == names.ORIGINAL_USER
         }
-        return Group(self.namespace, self.labels, annotations, self.selector)
+        return TaskGroup(self.namespace, self.labels, annotations, self.selector)

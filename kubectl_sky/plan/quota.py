@@ -23,7 +23,7 @@ class Pods:
 
 
 @dataclass(frozen=True)
-class Step:
+class PodStep:
     """The pods that run at the same time; those of a later step start when it has finished.
 
     `starts_now` is whether nothing else has to happen before: no queue admits them, and they follow
@@ -41,7 +41,7 @@ class Demand:
     `objects` are amounts by the names in ResourceQuotas. `claims` are the requests of new PVCs.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[PodStep, ...]
     objects: Amounts = field(default_factory=dict)
     claims: tuple[Amounts, ...] = ()
 

@@ -20,7 +20,7 @@ from kubectl_sky.spec.danger_fields import (
     TASK_FIELDS,
     VARIABLE_FILES,
     DangerClass,
-    Field,
+    Row,
 )
 from kubectl_sky.spec.document import Data, Document, Path, dotted, printable
 from kubectl_sky.spec.files import local_files
@@ -114,7 +114,7 @@ def _path(value: Data) -> str:
 
 
 def _danger(
-    document: Document, field: Field, path: Path, shown: str, host_path: str | None = None
+    document: Document, field: Row, path: Path, shown: str, host_path: str | None = None
 ) -> Danger:
     key = not isinstance(path[-1], int)
     problem = document.problem(path, field.text(shown), severity="warning", key=key)
@@ -133,9 +133,9 @@ def _walk(value: Data, path: Path, parent: str = "") -> Iterator[tuple[Path, str
 
 
 @cache
-def _by_name() -> dict[str, list[tuple[Field, str]]]:
+def _by_name() -> dict[str, list[tuple[Row, str]]]:
     """Return the fields of pods by name, each with its parent's name."""
-    table: dict[str, list[tuple[Field, str]]] = {}
+    table: dict[str, list[tuple[Row, str]]] = {}
     for field in POD_FIELDS:
         for name in field.names:
             split = name.partition if name.startswith(_METADATA) else name.rpartition
@@ -145,7 +145,7 @@ def _by_name() -> dict[str, list[tuple[Field, str]]]:
 
 
 @cache
-def _patterns() -> tuple[tuple[Field, tuple[str, ...]], ...]:
+def _patterns() -> tuple[tuple[Row, tuple[str, ...]], ...]:
     return tuple((field, tuple(name.split("."))) for field in TASK_FIELDS for name in field.names)
 
 
@@ -204,7 +204,7 @@ def in_variable_file(flag: str, source: str, target: str, folder: str) -> Danger
     return Danger(problem, VARIABLE_FILES.danger_class)
 
 
-def _judge_path(source: str, target: str, folder: str) -> Field | None:
+def _judge_path(source: str, target: str, folder: str) -> Row | None:
     if files.has_credentials(source) or files.has_credentials(target):
         return CREDENTIALS
     return None if PurePosixPath(target).is_relative_to(folder) else OUTSIDE

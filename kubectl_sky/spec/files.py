@@ -34,7 +34,7 @@ _REF = re.compile(r"(?!-)[^\s~^:?*\[\\]+")
 
 
 @dataclass(frozen=True)
-class Login:
+class RepositoryLogin:
     """The login of a repository: a user name, and the password's variable.
 
     The user name can be a variable too: `$NAME`. Values are read in the pod, from the task's
@@ -56,7 +56,7 @@ class Repository:
 
     url: str
     ref: str = "HEAD"
-    login: Login = field(default_factory=Login)
+    login: RepositoryLogin = field(default_factory=RepositoryLogin)
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,16 @@ def repository(workdir: Data) -> Repository | None:
     return Repository(parsed[0], ref, parsed[1]) if parsed else Repository(workdir["url"], ref)
 
 
-def login(url: str) -> tuple[str, Login] | None:
+def login(url: str) -> tuple[str, RepositoryLogin] | None:
     """Return a URL without its login, and the login; None if it is not in variables."""
     match = _LOGIN.fullmatch(url)
     if not match:
         return None
     scheme, username, variable, password, rest = match.groups()
     username = f"${variable}" if variable else username
-    return scheme + rest, Login(username, password) if username else Login(password=password)
+    return scheme + rest, RepositoryLogin(username, password) if username else RepositoryLogin(
+        password=password
+    )
 
 
 def local_files(data: Mapping[str, Any]) -> tuple[LocalFiles, ...]:
@@ -170,8 +172,8 @@ def _url(document: Document, path: Path, url: str) -> Iterator[Problem]:
     elif bare.startswith("http://") and account:
         message = "the login would be sent unencrypted over http"
         yield document.problem(path, message, "write https://")
-    elif bare.startswith("http://") and Login().password in secret_names:
-        message = f"{Login().password} is not sent over http"
+    elif bare.startswith("http://") and RepositoryLogin().password in secret_names:
+        message = f"{RepositoryLogin().password} is not sent over http"
         yield document.problem(path, message, "write https://", "warning")
 
 

@@ -15,7 +15,7 @@ import yaml
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.spec import schema
 from kubectl_sky.spec.compose import MAX_DEPTH, MAX_NODES, Composer, TooLarge
-from kubectl_sky.spec.document import Document, Node, Position, is_header, printable
+from kubectl_sky.spec.document import Document, Position, YamlNode, is_header, printable
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "load"]
 
@@ -80,7 +80,7 @@ def _several(text: str) -> bool:
     return bool(content and _ANOTHER.search(text, content.end()))
 
 
-def _documents(file: str, roots: list[Node]) -> tuple[Document, ...]:
+def _documents(file: str, roots: list[YamlNode]) -> tuple[Document, ...]:
     """Return the documents, each with the header's fields and the names of all tasks."""
     first = roots[0].value if roots else None
     has_header = len(roots) > 1 and is_header(first)
@@ -109,7 +109,7 @@ def _events(text: str) -> Iterator[yaml.Event]:
     return iter(_LOADER(text).get_event, None)
 
 
-def _no_mapping(file: str, root: Node, example: str) -> Problem:
+def _no_mapping(file: str, root: YamlNode, example: str) -> Problem:
     # The message leaves out the text: a link may lead to a file that others must not read.
     kind = "a list" if isinstance(root.value, list) else "a text"
     message = f'expected fields such as "{example}", got {kind}'
@@ -202,7 +202,7 @@ class _Source:
         self.message = error.problem or error.context or "cannot be read"
         self.lines = text.splitlines()
         self.open_collections = composer.open_collections
-        self.scalar: Node | None = composer.last_scalar
+        self.scalar: YamlNode | None = composer.last_scalar
 
     def line(self, position: Position) -> str:
         """Return the line of a position; "" after the end of the text."""

@@ -35,7 +35,7 @@ _INSTEAD_OF_SECRETS: dict[Path, str] = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class UnsupportedField:
     """An unsupported field; in its path, `*` is any name and `[]` any item.
 
     `refuse` means that the task would not do what the file says. Values that match `unless`
@@ -60,7 +60,7 @@ class _Found:
 
 
 @cache
-def listed() -> tuple[Entry, ...]:
+def listed() -> tuple[UnsupportedField, ...]:
     """Return the entries of schemas/unsupported.yaml."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     items = yaml.load(assets.read("schemas", "unsupported.yaml"), Loader=loader)
@@ -71,17 +71,17 @@ class _Tree:
     """Entries by the path of their field: of this field, and of the fields below it."""
 
     def __init__(self) -> None:
-        self.here: list[Entry] = []
+        self.here: list[UnsupportedField] = []
         self.below: dict[str, _Tree] = {}
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: UnsupportedField) -> None:
         """Add an entry at the path of its field."""
         tree = self
         for step in entry.field:
             tree = tree.below.setdefault(step, _Tree())
         tree.here.append(entry)
 
-    def find(self, data: Data, path: Path) -> Iterator[tuple[Entry, Path, Data]]:
+    def find(self, data: Data, path: Path) -> Iterator[tuple[UnsupportedField, Path, Data]]:
         """Yield the entries of the fields set in data, with paths and values.
 
         A field that is null counts as not set.
@@ -103,8 +103,8 @@ def _tree() -> _Tree:
     return tree
 
 
-def _entry(item: Mapping[str, str]) -> Entry:
-    return Entry(
+def _entry(item: Mapping[str, str]) -> UnsupportedField:
+    return UnsupportedField(
         field=tuple(item["field"].split(".")),
         reason=item["reason"],
         instead=item["instead"],
@@ -189,7 +189,7 @@ def _found(filled: Filled, as_task: bool, served: bool) -> Iterator[_Found]:
     yield from _shown(filled)
 
 
-def _concerns(entry: Entry, as_task: bool, served: bool) -> bool:
+def _concerns(entry: UnsupportedField, as_task: bool, served: bool) -> bool:
     """Return whether an entry matters to a document that is submitted or served."""
     if entry.field[0] == "service":
         return served if entry.field[1:] else not (as_task or served)
@@ -226,7 +226,7 @@ def _used(filled: Filled, as_task: bool, served: bool) -> Iterator[_Found]:
             yield finding
 
 
-def _used_entries(document: Document) -> Iterator[tuple[Entry, Path, Data]]:
+def _used_entries(document: Document) -> Iterator[tuple[UnsupportedField, Path, Data]]:
     """Yield the matching entries; fields of `resources` also match in its candidates."""
     for name in document.data.keys() & _tree().below.keys():
         sections = (

@@ -21,15 +21,7 @@ from kubectl_sky.spec import (
     variables,
     volumes,
 )
-from kubectl_sky.spec.document import (
-    Data,
-    Document,
-    Node,
-    Path,
-    dotted,
-    entries,
-    printable,
-)
+from kubectl_sky.spec.document import Data, Document, Path, YamlNode, dotted, entries, printable
 from kubectl_sky.spec.kubernetes import POD_CONFIG
 from kubectl_sky.spec.schema import SchemaError
 from kubectl_sky.spec.substitute import Filled
@@ -281,7 +273,7 @@ def _numbers(document: Document) -> Iterator[Problem]:
         yield document.problem(path, shown, hint, "warning")
 
 
-def _misread_numbers(node: Node, path: Path) -> Iterator[tuple[Path, Node]]:
+def _misread_numbers(node: YamlNode, path: Path) -> Iterator[tuple[Path, YamlNode]]:
     """Yield the numbers that YAML does not read as people do, with their paths."""
     for key, child in node.children.items():
         if child.children:
@@ -315,7 +307,7 @@ def _counts(document: Document) -> Iterator[Problem]:
                 yield document.problem((*path, key), message, hint, "warning", key=True)
 
 
-def _unquoted(node: Node, key: str) -> bool:
+def _unquoted(node: YamlNode, key: str) -> bool:
     """Whether a key without a value is unquoted: the value starts where the key ends."""
     (line, column), child = node.keys[key], node.children[key]
     return child.position == (line, column + len(key))

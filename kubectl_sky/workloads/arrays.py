@@ -8,7 +8,7 @@ from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.workload import (
     Object,
     Phase,
-    Verdict,
+    PhaseDetails,
     Workload,
     condition,
     ended,
@@ -16,7 +16,7 @@ from kubectl_sky.workloads.workload import (
 )
 
 
-class Array(Workload):
+class ArrayJob(Workload):
     """Each index is a task of its own, with its own number."""
 
     name = "array"
@@ -57,7 +57,7 @@ class Array(Workload):
         """Return the title with the number."""
         return f"index-{rank}"
 
-    def node(self, item: Object, rank: int) -> Verdict:
+    def node(self, item: Object, rank: int) -> PhaseDetails:
         """Each index completes and fails independently."""
         index = job_status.list_indexes(_numbers(item)).get(rank, rank)
         complete, failed = condition(item, "Complete"), condition(item, "Failed")

@@ -6,7 +6,12 @@ from dataclasses import dataclass, field, replace
 
 from kubectl_sky.errors import ClusterError, InvalidFiles, UserError
 from kubectl_sky.plan import environment, queueing
-from kubectl_sky.plan.pipeline import PARALLEL, Member, with_member, without_queue_until_resumed
+from kubectl_sky.plan.pipeline import (
+    PARALLEL,
+    PipelineMember,
+    with_member,
+    without_queue_until_resumed,
+)
 from kubectl_sky.plan.placement import Placement, choose_placement
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import notes, resolve
@@ -34,7 +39,7 @@ class TaskEntry:
     document: Document
     task: Task
     task_id: str
-    member: Member | None = None
+    member: PipelineMember | None = None
     archives: Mapping[str, Archive] = field(default_factory=dict)
     token: str = field(default="", repr=False)
 

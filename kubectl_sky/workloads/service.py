@@ -7,7 +7,7 @@ from types import MappingProxyType
 from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.spec.service import REPLICA
 from kubectl_sky.words import bounded, kinds, names
-from kubectl_sky.workloads.workload import Object, Verdict, Workload, node_index, waiting
+from kubectl_sky.workloads.workload import Object, PhaseDetails, Workload, node_index, waiting
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -50,7 +50,7 @@ class Service(Workload):
             ),
         )
 
-    def node(self, item: Object, rank: int) -> Verdict:
+    def node(self, item: Object, rank: int) -> PhaseDetails:
         """A replica never ends."""
         return waiting(item)
 

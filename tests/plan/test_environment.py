@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan import environment
-from kubectl_sky.plan.environment import Login, SecretEnvVar
+from kubectl_sky.plan.environment import RegistryLogin, SecretEnvVar
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.spec.variables import SecretReference
@@ -128,19 +128,22 @@ def test_registry_without_login_has_no_pull_secret() -> None:
     ],
 )
 def test_registry_server_is_added_to_short_image_name(image: str, server: str, pulled: str) -> None:
-    assert environment.full_image(image, Login("s", server, Secret("u"), Secret("p"))) == pulled
+    assert (
+        environment.full_image(image, RegistryLogin("s", server, Secret("u"), Secret("p")))
+        == pulled
+    )
     assert environment.full_image(image, None) == image
 
 
 @pytest.mark.parametrize("server", ["docker.io", "https://index.docker.io/v1/"])
 def test_registry_docker_hub_uses_its_index_address(server: str) -> None:
-    config = json.loads(reveal(Login("s", server, Secret("u"), Secret("p")).config))
+    config = json.loads(reveal(RegistryLogin("s", server, Secret("u"), Secret("p")).config))
     assert list(config["auths"]) == ["https://index.docker.io/v1/"]
 
 
 @given(st.text(), st.text(), st.text())
 def test_registry_random_login_is_valid_json(server: str, username: str, password: str) -> None:
-    login_of = Login("s", server, Secret(username), Secret(password))
+    login_of = RegistryLogin("s", server, Secret(username), Secret(password))
     config = json.loads(reveal(login_of.config))
     (login,) = config["auths"].values()
     assert (login["username"], login["password"]) == (username, password)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kubectl_sky.plan.accelerators import GFD, GKE, SKYPILOT, Rule
+from kubectl_sky.plan.accelerators import GFD, GKE, SKYPILOT, RequiredLabel
 from kubectl_sky.plan.placement import (
     Placement,
     Preference,
@@ -111,7 +111,7 @@ def test_placement_ordered_candidates_become_preference() -> None:
     on = (make_machine(sky="l4"), make_machine(sky="t4"))
     placement = placed(gpus("L4"), gpus("T4"), ordered=True, on=on)
     assert values(placement) == {SKYPILOT: ("l4", "t4")}
-    assert placement.preferred == (Preference(100, Rule(SKYPILOT, ("l4",))),)
+    assert placement.preferred == (Preference(100, RequiredLabel(SKYPILOT, ("l4",))),)
 
 
 def test_placement_chooses_first_candidate_that_fits() -> None:
@@ -157,14 +157,14 @@ def test_placement_tpu_requires_type_and_topology_labels() -> None:
     assert "no cluster node has a label" in placed(gpus("tpu-v6e-8"), on=other).notes[0]
 
 
-SPOT = Rule("cloud.google.com/gke-spot", ("true",))
+SPOT = RequiredLabel("cloud.google.com/gke-spot", ("true",))
 
 
 def test_placement_spot_nodes_are_required_if_known() -> None:
     on = (make_machine(product="Tesla-T4", spot="true"), make_machine(product="Tesla-T4"))
     asked = replace(gpus("T4"), spot=True)
     placement = placed(asked, on=on)
-    assert placement.terms == ((Rule(GFD, ("Tesla-T4",)), SPOT),)
+    assert placement.terms == ((RequiredLabel(GFD, ("Tesla-T4",)), SPOT),)
     assert (placement.preferred, placement.notes) == ((), ())
     assert placed(Resources(spot=True), on=on).terms == ((SPOT,),)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky.errors import Refused
-from kubectl_sky.plan.quota import Demand, Pods, Step, check, queue_exceeded
+from kubectl_sky.plan.quota import Demand, Pods, PodStep, check, queue_exceeded
 from kubectl_sky.plan.resources import PodResources, shown
 
 Json = dict[str, Any]
@@ -38,7 +38,7 @@ SMALL = make_pod({"cpu": "1500m", "memory": "1Gi"}, {"nvidia.com/gpu": "2"})
 
 def make_demand(spec: Json = SMALL, count: int = 4, objects: Json | None = None) -> Demand:
     amounts = {name: Fraction(size) for name, size in (objects or {}).items()}
-    return Demand((Step((Pods(spec, count),)),), amounts)
+    return Demand((PodStep((Pods(spec, count),)),), amounts)
 
 
 def refusal(demand: Demand, *quotas: Json, limits: Json | None = None) -> str:
@@ -104,8 +104,8 @@ def test_quota_of_resubmit_checks_only_limit() -> None:
 
 
 def test_quota_later_stage_is_counted_separately() -> None:
-    first = Step((Pods(SMALL, 2),))
-    later = Step((Pods(SMALL, 3),), starts_now=False)
+    first = PodStep((Pods(SMALL, 2),))
+    later = PodStep((Pods(SMALL, 3),), starts_now=False)
     quota = make_quota({"pods": "3"}, {"pods": "1"})
     assert refusal(Demand((first, later)), quota) == ""
     assert "requested 2, used 2 of 3" in refusal(
@@ -127,7 +127,7 @@ def test_quota_later_stage_is_counted_separately() -> None:
 def test_quota_pod_count_of_queued_task_is_refused_only_over_limit(
     starts_now: list[bool], hard: str, message: str
 ) -> None:
-    steps = tuple(Step((Pods(SMALL, 1),), starts_now=value) for value in starts_now)
+    steps = tuple(PodStep((Pods(SMALL, 1),), starts_now=value) for value in starts_now)
     demand = Demand(steps, {"count/pods": Fraction(4)})
     reported = refusal(demand, make_quota({"count/pods": hard}, {"count/pods": "1"}))
     assert reported.removeprefix("quota few is full: ") == message

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan.accelerators import Rule
+from kubectl_sky.plan.accelerators import RequiredLabel
 from kubectl_sky.plan.buckets import CsiVolume, Download
-from kubectl_sky.plan.environment import Login, SecretEnvVar
+from kubectl_sky.plan.environment import RegistryLogin, SecretEnvVar
 from kubectl_sky.plan.high_speed_network import HighSpeedNetwork
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.plan import Node, Plan, Toleration
@@ -52,9 +52,9 @@ ELSEWHERE = {
     (PodOptions, "queue"),
     (PodOptions, "queueing"),
     (Plan, "backend"),
-    (Login, "server"),
-    (Login, "username"),
-    (Login, "password"),
+    (RegistryLogin, "server"),
+    (RegistryLogin, "username"),
+    (RegistryLogin, "password"),
     (Node, "index"),
     (PodStorage, "new_pvcs"),
     (PodStorage, "one_cluster_node"),
@@ -68,7 +68,7 @@ ELSEWHERE = {
     [
         Plan,
         PodOptions,
-        Login,
+        RegistryLogin,
         Node,
         Ports,
         Mount,
@@ -78,7 +78,7 @@ ELSEWHERE = {
         SecretEnvVar,
         Toleration,
         Preference,
-        Rule,
+        RequiredLabel,
     ],
     ids=lambda kind: kind.__name__,
 )
