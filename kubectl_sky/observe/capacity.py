@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from kubectl_sky.observe.resource_requests import allocatable, requested, requested_names
 from kubectl_sky.observe.signals import Signal, TaskSnapshot
-from kubectl_sky.plan.resources import amounts, shown
+from kubectl_sky.plan.resources import allocatable, amounts, requested, requested_names, shown
 from kubectl_sky.workloads.workload import Object
 
 Words = Mapping[str, str]

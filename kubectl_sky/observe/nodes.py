@@ -6,8 +6,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, cast
 
-from kubectl_sky.observe import age
-from kubectl_sky.words import bounded, names
+from kubectl_sky.words import age, bounded, names
 from kubectl_sky.workloads.workload import QUEUED, STOPPED, Phase, PhaseDetails, condition
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from kubectl_sky.observe import resource_requests
 from kubectl_sky.observe.failure import cause, program_lines
 from kubectl_sky.observe.findings import Rule, Stage
 from kubectl_sky.observe.nodes import (
@@ -14,6 +13,7 @@ from kubectl_sky.observe.nodes import (
     WAITING_FOR_FILES,
 )
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
+from kubectl_sky.plan import resources
 from kubectl_sky.words import names
 
 Words = Mapping[str, str]
@@ -38,7 +38,7 @@ def _setup_error(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words
 def _head_memory(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return the memory limit of the Ray head."""
     pod = snapshot.pods.get(signal.ranks[0] if signal.ranks else 0, {})
-    return {"limit": resource_requests.limit(pod, names.CONTAINER, "memory") or "not set"}
+    return {"limit": resources.container_limit(pod, names.CONTAINER, "memory") or "not set"}
 
 
 def _ended(name: str, reason: str, what: str, then: str, mere: bool = False) -> Rule:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 from functools import cached_property
 
-from kubectl_sky.observe import age, queues, resource_requests
+from kubectl_sky.observe import queues
 from kubectl_sky.observe.nodes import (
     JOB_NOT_FOUND,
     NODE_LOST,
@@ -20,10 +20,10 @@ from kubectl_sky.observe.nodes import (
     container,
 )
 from kubectl_sky.observe.ownership import Missing
-from kubectl_sky.observe.resource_requests import amount_of
 from kubectl_sky.observe.status import TaskStatus, tasks
-from kubectl_sky.plan import ray_serve
-from kubectl_sky.words import bounded, kinds, names
+from kubectl_sky.plan import ray_serve, resources
+from kubectl_sky.plan.resources import amount_of
+from kubectl_sky.words import age, bounded, kinds, names
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import QUEUED, SUSPEND, Object
 from kubectl_sky.workloads.workload import field as field_of
@@ -297,18 +297,18 @@ def _with_all_resources(
     It reports only the first reason why a cluster node does not fit.
     """
     short = [signal for signal in signals if signal.message.startswith(_INSUFFICIENT)]
-    oversized = resource_requests.too_large(pod, snapshot.of(kinds.NODE.kind))
+    oversized = resources.too_large(pod, snapshot.of(kinds.NODE.kind))
     yield from (signal for signal in signals if signal not in short)
-    resources = [signal.message.removeprefix(_INSUFFICIENT) for signal in short]
-    resources += [name for name in oversized if name not in resources]
+    scarce = [signal.message.removeprefix(_INSUFFICIENT) for signal in short]
+    scarce += [name for name in oversized if name not in scarce]
     counts = [signal.about for signal in signals if signal.about]
-    if not resources or not counts:
+    if not scarce or not counts:
         yield from short
         return
     total = counts[0].rpartition("/")[2]
     most = max((signal.about for signal in short), key=_count, default="")
     about = f"{total}/{total}" if oversized else most
-    message = _INSUFFICIENT + ", ".join(resources)
+    message = _INSUFFICIENT + ", ".join(scarce)
     yield Signal(SignalSource.SCHEDULER, signals[0].reason, message, about=about)
 
 
@@ -377,7 +377,7 @@ def _ray_head_signals(
         killed = signal.source is SignalSource.ENDED and _KILLED.fullmatch(signal.reason)
         yield replace(signal, source=SignalSource.RAY_HEAD) if killed else signal
     started = container(pod).get("state", {}).get("running", {}).get("startedAt")
-    limit = resource_requests.limit(pod, names.CONTAINER, "cpu")
+    limit = resources.container_limit(pod, names.CONTAINER, "cpu")
     if not started or not limit or amount_of(limit) >= amount_of(ray_serve.HEAD_REQUESTS["cpu"]):
         return
     for event in _events(snapshot, pod["metadata"]["name"]):

@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.spec import files
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.words import names
 from kubectl_sky.words.facts import Archive, Facts
+from kubectl_sky.words.names import standard_labels
 from kubectl_sky.words.secret import Secret
 
 MAX_BYTES = 900_000  # bytes; a ConfigMap is limited to 1 MiB, including metadata

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubectl_sky.plan import runtime
-from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.plan.plan import Plan, TaskGroup
 from kubectl_sky.spec.pipeline import Pipeline
 from kubectl_sky.spec.task import Task
 from kubectl_sky.words import bounded, names
+from kubectl_sky.words.names import standard_labels
 
 PARALLEL = "parallel"
 _MAX_STAGES = 10_000  # upper limit for stage counts read from an object

@@ -243,3 +243,50 @@ def _resources(container: Object, defaults: Sequence[Object]) -> dict[str, Amoun
         for part, field in _PARTS:
             parts[part] = amounts(item.get(field)) | parts[part]
     return parts
+
+
+def requested_names(pod: Object) -> list[str]:
+    """Return the names of the resources that the containers of a pod request."""
+    return sorted({name for requests in _requests(pod) for name in requests})
+
+
+def requested(pod: Object, resource: str) -> Fraction:
+    """Return the sum of the containers' requests; a limit alone counts as a request."""
+    return sum((requests.get(resource, Fraction(0)) for requests in _requests(pod)), Fraction(0))
+
+
+def _requests(pod: Object) -> list[Amounts]:
+    containers = pod.get("spec", {}).get("containers", ())
+    return [_resources(container, ())["requests"] for container in containers]
+
+
+def container_limit(pod: Object, container: str, resource: str) -> str:
+    """Return the limit of a container as a quantity; empty if it has none."""
+    for item in pod.get("spec", {}).get("containers", ()):
+        if item.get("name") == container:
+            return str((item.get("resources") or {}).get("limits", {}).get(resource, ""))
+    return ""
+
+
+def allocatable(cluster_node: Object, resource: str) -> Fraction:
+    """Return how much of a resource a cluster node has for pods."""
+    return amount_of(cluster_node.get("status", {}).get("allocatable", {}).get(resource))
+
+
+def amount_of(text: object) -> Fraction:
+    """Return a quantity as a number; 0 if it is missing or invalid."""
+    try:
+        return quantity.quantity(str(text))
+    except ValueError:
+        return Fraction(0)
+
+
+def too_large(pod: Object, cluster_nodes: Sequence[Object]) -> list[str]:
+    """Return the resources of which a pod requests more than any cluster node has."""
+    if not cluster_nodes:
+        return []
+    return [
+        name
+        for name in requested_names(pod)
+        if requested(pod, name) > max(allocatable(item, name) for item in cluster_nodes)
+    ]

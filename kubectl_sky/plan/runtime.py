@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from kubectl_sky.plan import dev
-from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.spec.task import Task
 from kubectl_sky.words import assets, names
+from kubectl_sky.words.names import standard_labels
 from kubectl_sky.words.settings import DEFAULT_IMAGE
 
 

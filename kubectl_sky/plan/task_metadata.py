@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubectl_sky.plan import queueing, runtime
-from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.plan.plan import Node
 from kubectl_sky.spec import resource_fields
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.words import names
 from kubectl_sky.words.facts import Facts
+from kubectl_sky.words.names import standard_labels
 
 
 @dataclass(frozen=True)
