@@ -48,7 +48,7 @@ def why_pending(session: Session, task: TaskStatus, *, brief: bool = False) -> s
 
 def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[str, ...]]:
     """Return the objects related to a task, and the kinds that the user cannot read."""
-    selector, namespace = names.selector(task_id=task.id), task.namespace
+    selector, namespace = names.selector({names.TASK_ID: task.id}), task.namespace
 
     def labelled(kind: Kind) -> Callable[[], list[Json]]:
         return lambda: objects.list_all(session, kind, namespace, label_selector=selector)

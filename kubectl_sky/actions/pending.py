@@ -120,7 +120,7 @@ def _explain_gang(session: Session, task: TaskStatus) -> TaskStatus:
     kind = task.workload.companion_kind
     if kind is None or not any(_has_no_cluster_node(node) for node in task.nodes):
         return task
-    selector = names.selector(task_id=task.id)
+    selector = names.selector({names.TASK_ID: task.id})
     try:
         groups = objects.list_all(session, kind, task.namespace, label_selector=selector)
     except (Forbidden, NotServed):

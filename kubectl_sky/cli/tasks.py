@@ -115,7 +115,7 @@ _CELLS: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = {
     "JOBS": lambda task: _first_items(_jobs(task)),
     "NOTE": lambda task: task.note,
     "REASON": reason,
-    "LABELS": lambda task: names.selector_of(_labels(task)),
+    "LABELS": lambda task: names.selector(_labels(task)),
 }
 # Columns that a narrow terminal does not show, the first ones first.
 _LEAST_IMPORTANT = ("GPU-HOURS", "UPDATED", "JOBS", "USER", "NAMESPACE", "NODES", "AGE")

@@ -149,7 +149,7 @@ def _annotations(files: Sequence[LocalFiles], facts: Facts) -> dict[str, str]:
 
 
 def _summary(archive: Archive) -> str:
-    count = f"{archive.files:,} file{'s' * (archive.files != 1)}"
+    count = "1 file" if archive.files == 1 else f"{archive.files:,} files"
     return f"{count}, {archive.size:,} bytes, sha256 {archive.digest}"
 
 

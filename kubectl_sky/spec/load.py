@@ -21,8 +21,8 @@ __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "load"]
 
 MAX_BYTES = 4 * 1024 * 1024
 
-_SAYS = re.compile(r"\S")
-_ANOTHER = re.compile(r"\n---(\s|$)")
+_CONTENT = re.compile(r"\S")
+_NEXT_DOCUMENT = re.compile(r"\n---(\s|$)")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's loader is 8 times as fast
 _UNPRINTABLE = yaml.reader.Reader.NON_PRINTABLE
 _ASCII = bytes([*b"\t\n\r", *range(0x20, 0x7F)])  # fast path: most files have only these bytes
@@ -47,37 +47,34 @@ def load(
         roots = []
         multiple = composer.number > 1 or _several(decoded)
         if isinstance(error, yaml.YAMLError):
-            syntax_problems.append(
-                replace(
-                    explained(error, decoded, file, composer), document=composer.number * multiple
-                )
-            )
+            problem = explained(error, decoded, file, composer)
+            syntax_problems.append(replace(problem, document=composer.number))
     problems = [
-        Problem(file, *position, "", message, hint, document=number * multiple)
+        Problem(file, *position, "", message, hint, document=number)
         for number, position, message, hint in composer.problems
     ] + syntax_problems
-    documents = _documents(file, [root for root in roots if root.value is not None])
-    is_empty = all(root.value in (None, {}) for root in roots)
-    if not problems and is_empty and not optional:
+    if not problems and not optional and all(root.value in (None, {}) for root in roots):
         hint = "a task needs at least run or setup"
         problems.append(Problem(file, 0, 0, "", "the file is empty", hint))
-    nonempty_roots = [root for root in roots if root.value is not None]
-    if nonempty_roots and not any(isinstance(root.value, dict) for root in nonempty_roots):
-        problems = []  # they quote keys, but this is no task file
-    problems += (
-        replace(_no_mapping(file, root, example), document=number * multiple)
-        for number, root in enumerate(nonempty_roots, 1)
+    roots = [root for root in roots if root.value is not None]
+    no_mappings = [
+        replace(_no_mapping(file, root, example), document=number)
+        for number, root in enumerate(roots, 1)
         if not isinstance(root.value, dict)
-    )
+    ]
+    if roots and len(no_mappings) == len(roots):
+        problems = []  # they quote keys, but this is no task file
+    problems += no_mappings
     if problems:
-        raise InvalidFiles(sorted(problems))
-    return documents
+        kept = problems if multiple else [replace(problem, document=0) for problem in problems]
+        raise InvalidFiles(sorted(kept))
+    return _documents(file, roots)
 
 
 def _several(text: str) -> bool:
     """Report whether invalid text has another document after one that is not empty."""
-    content = _SAYS.search(text)
-    return bool(content and _ANOTHER.search(text, content.end()))
+    content = _CONTENT.search(text)
+    return bool(content and _NEXT_DOCUMENT.search(text, content.end()))
 
 
 def _documents(file: str, roots: list[YamlNode]) -> tuple[Document, ...]:
@@ -86,7 +83,8 @@ def _documents(file: str, roots: list[YamlNode]) -> tuple[Document, ...]:
     has_header = len(roots) > 1 and is_header(first)
     parallel = has_header and isinstance(first, dict) and first.get("execution") == "parallel"
     title = first.get("name") if has_header and isinstance(first, dict) else None
-    name_nodes = [root.child("name") for root in roots[has_header:]]
+    tasks = roots[1:] if has_header else roots
+    name_nodes = [task.child("name") for task in tasks]
     names = tuple(node.value if node else None for node in name_nodes)
     return tuple(
         Document(
@@ -95,7 +93,7 @@ def _documents(file: str, roots: list[YamlNode]) -> tuple[Document, ...]:
             root,
             index=index,
             count=len(roots),
-            tasks=len(roots) - has_header,
+            tasks=len(tasks),
             names=names,
             parallel=parallel,
             title=title,

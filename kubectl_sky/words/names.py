@@ -138,12 +138,7 @@ def ports_object(base: str) -> str:
     return f"{base}-ports"
 
 
-def selector(**labels: str) -> str:
-    """Return a label selector; underscores become dashes: `selector(task_id="abc")`."""
-    return selector_of({name.replace("_", "-"): value for name, value in labels.items()})
-
-
-def selector_of(labels: Mapping[str, str]) -> str:
+def selector(labels: Mapping[str, str]) -> str:
     """Return a label selector that requires all of these labels."""
     return ",".join(f"{name}={value}" for name, value in labels.items())
 
