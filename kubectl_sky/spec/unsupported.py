@@ -36,7 +36,7 @@ _INSTEAD_OF_SECRETS: dict[Path, str] = {
 
 @dataclass(frozen=True)
 class UnsupportedField:
-    """An unsupported field; in its path, `*` is any name and `[]` any item.
+    """An unsupported field; in its path, `*` is any name.
 
     `refuse` means that the task would not do what the file says. Values that match `unless`
     describe what happens anyway. `as_task` describes what the field becomes if the user runs a
@@ -67,40 +67,16 @@ def listed() -> tuple[UnsupportedField, ...]:
     return tuple(_entry(item) for item in items)
 
 
-class _Tree:
-    """Entries by the path of their field: of this field, and of the fields below it."""
-
-    def __init__(self) -> None:
-        self.here: list[UnsupportedField] = []
-        self.below: dict[str, _Tree] = {}
-
-    def add(self, entry: UnsupportedField) -> None:
-        """Add an entry at the path of its field."""
-        tree = self
-        for step in entry.field:
-            tree = tree.below.setdefault(step, _Tree())
-        tree.here.append(entry)
-
-    def find(self, data: Data, path: Path) -> Iterator[tuple[UnsupportedField, Path, Data]]:
-        """Yield the entries of the fields set in data, with paths and values.
-
-        A field that is null counts as not set.
-        """
-        for entry in self.here if data is not None else ():
-            yield entry, path, data
-        if not self.below or not isinstance(data, dict):
-            return
-        for key, value in data.items():
-            for step in self.below.keys() & {key, "*"} if isinstance(key, str) else ():
-                yield from self.below[step].find(value, (*path, key))
-
-
-@cache
-def _tree() -> _Tree:
-    tree = _Tree()
-    for entry in listed():
-        tree.add(entry)
-    return tree
+def _set_fields(data: Data, field: tuple[str, ...], path: Path) -> Iterator[tuple[Path, Data]]:
+    """Yield the paths and values of a field that are set; null counts as not set."""
+    if not field:
+        if data is not None:
+            yield path, data
+    elif isinstance(data, dict):
+        step, *rest = field
+        for key in data if step == "*" else {step} & data.keys():
+            if isinstance(key, str):
+                yield from _set_fields(data[key], tuple(rest), (*path, key))
 
 
 def _entry(item: Mapping[str, str]) -> UnsupportedField:
@@ -228,12 +204,14 @@ def _used(filled: Filled, as_task: bool, served: bool) -> Iterator[_Found]:
 
 def _used_entries(document: Document) -> Iterator[tuple[UnsupportedField, Path, Data]]:
     """Yield the matching entries; fields of `resources` also match in its candidates."""
-    for name in document.data.keys() & _tree().below.keys():
-        sections = (
-            document.resources.maps if name == "resources" else [((name,), document.data[name])]
-        )
-        for path, values in sections:
-            yield from _tree().below[name].find(values, path)
+    for entry in listed():
+        top, *below = entry.field
+        if top not in document.data:
+            continue
+        sections = document.resources.maps if top == "resources" else [((top,), document.data[top])]
+        for section_path, values in sections:
+            for path, value in _set_fields(values, tuple(below), section_path):
+                yield entry, path, value
 
 
 def _tasks(document: Document) -> Iterator[_Found]:
