@@ -90,7 +90,7 @@ class TaskFile:
     @property
     def start_timeout(self) -> float:
         """Return the start timeout of the first node in seconds."""
-        seconds = self.tasks[0].kubernetes.patience
+        seconds = self.tasks[0].kubernetes.provision_timeout
         return _START_TIMEOUT if seconds is None else seconds
 
     @property

@@ -49,9 +49,9 @@ class Kubernetes:
     maps a pattern of kubectl's contexts to the service account of the pods. `queue` is the Kueue
     LocalQueue: "" for none, None for the one in the settings. With `flex_start`, GKE's Dynamic
     Workload Scheduler provides the cluster nodes, for `run_seconds` if the task is queued. Limits
-    are requests times `limits`: 0 for no limits, None for the default. `patience` is the timeout in
-    seconds for the first node to start; None for the default. `ports` is SkyPilot's name for how
-    ports are exposed.
+    are requests times `limits`: 0 for no limits, None for the default. `provision_timeout` are the
+    seconds in which the first node must start; None for the default. `ports` is SkyPilot's name for
+    how ports are exposed.
     """
 
     pod: Mapping[str, Data] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Kubernetes:
     flex_start: bool = False
     run_seconds: int | None = None
     limits: Fraction | None = None
-    patience: float | None = None
+    provision_timeout: float | None = None
     ports: str | None = None
 
 
@@ -80,7 +80,7 @@ def kubernetes_of(config: Mapping[str, Any] | None) -> Kubernetes:
         flex_start=bool(dws.get("enabled")),
         run_seconds=_seconds(dws.get("max_run_duration")),
         limits=_limits(fields.get("set_pod_resource_limits")),
-        patience=_patience(fields.get("provision_timeout")),
+        provision_timeout=_provision_timeout(fields.get("provision_timeout")),
         ports=fields.get("ports"),
     )
 
@@ -106,7 +106,7 @@ def _limits(factor: Data) -> Fraction | None:
     return Fraction(int(factor)) if isinstance(factor, bool) else Fraction(str(factor))
 
 
-def _patience(seconds: Data) -> float | None:
+def _provision_timeout(seconds: Data) -> float | None:
     """Return the timeout; a negative number means no limit, as in SkyPilot."""
     return None if seconds is None else math.inf if seconds < 0 else float(seconds)
 

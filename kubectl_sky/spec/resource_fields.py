@@ -8,6 +8,7 @@ from kubectl_sky.errors import Problem
 from kubectl_sky.spec import accelerator, quantity
 from kubectl_sky.spec.accelerator import candidates
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
+from kubectl_sky.spec.schema import described
 from kubectl_sky.words import names
 
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -104,12 +105,7 @@ def _sizes(document: Document) -> Iterator[Problem]:
             try:
                 read(value)
             except ValueError as error:
-                yield document.problem((*path, field), _with_value(error, value))
-
-
-def _with_value(error: ValueError, value: Data) -> str:
-    shown = f'"{printable(value)}"' if isinstance(value, str) else printable(str(value))
-    return f"{error}, got {shown}"
+                yield document.problem((*path, field), f"{error}, got {described(value)}")
 
 
 def _gpus(document: Document) -> Iterator[Problem]:
