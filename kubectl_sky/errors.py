@@ -25,7 +25,7 @@ Printed as two lines: `error:` what is wrong, `hint:` what to do next.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class Problem:
     severity: str = "error"
     document: int = 0  # number of the document in the file, from 1; 0 if there is only one
     strict: bool = False  # whether it is an error only because warnings are treated as errors
+    whole_field: bool = field(default=False, compare=False, repr=False)  # nothing below it matters
 
     @property
     def location(self) -> str:
@@ -91,7 +92,9 @@ class Problem:
 
     def as_json(self) -> "models.Problem":
         """Return the problem as JSON data."""
-        return cast("models.Problem", asdict(self))
+        fields = asdict(self)
+        del fields["whole_field"]
+        return cast("models.Problem", fields)
 
 
 def listed(problems: Sequence[Problem]) -> str:

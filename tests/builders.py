@@ -1,8 +1,15 @@
-"""Objects as a cluster shows them, valid by default; say only what a test is about."""
+"""Tasks, plans and the objects of a cluster, valid by default; name only what a test is about."""
 
 from typing import Any
 
-from kubectl_sky.words.facts import ClusterNode
+from kubectl_sky.plan.placement import choose_placement
+from kubectl_sky.plan.plan import Plan
+from kubectl_sky.plan.resolve import notes, resolve
+from kubectl_sky.spec.task import Resources, Task
+from kubectl_sky.words.facts import ClusterNode, ExistingPvc, Facts
+from kubectl_sky.words.owners import User
+from kubectl_sky.words.settings import Settings
+from kubectl_sky.workloads import registry
 
 Json = dict[str, Any]
 
@@ -16,6 +23,28 @@ LABELS = {
     "spot": "cloud.google.com/gke-spot",
 }
 CREATED = "2026-01-01T00:00:00Z"
+FACTS = Facts(User("alice@example.com"), "team-a", {"data": ExistingPvc("data-vvvv2345")})
+
+
+def make_plan(
+    task: Task | None = None,
+    facts: Facts = FACTS,
+    settings: Settings | None = None,
+    task_id: str = "bcdf2345",
+) -> Plan:
+    task = task or make_task()
+    plan = resolve(task, task_id, choose_placement(task, facts), facts, settings or Settings())
+    return registry.named(plan.backend).adapted(plan, task, facts)
+
+
+def make_notes(
+    task: Task, facts: Facts = FACTS, settings: Settings | None = None
+) -> tuple[str, ...]:
+    return tuple(notes(task, choose_placement(task, facts), facts, settings or Settings()))
+
+
+def make_task(nodes: int = 1, resources: Resources | None = None, run: str = "true") -> Task:
+    return Task(name="train", num_nodes=nodes, resources=resources or Resources(), run=run)
 
 
 def make_metadata(

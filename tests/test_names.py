@@ -62,4 +62,6 @@ def test_owns_users_with_same_label_are_distinguished() -> None:
 
 
 def test_selector_joins_labels() -> None:
-    assert names.selector(task_id="x", skypilot_task="true") == "task-id=x,skypilot-task=true"
+    assert (
+        names.selector({"task-id": "x", "skypilot-task": "true"}) == "task-id=x,skypilot-task=true"
+    )

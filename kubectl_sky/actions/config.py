@@ -139,7 +139,7 @@ def _write(path: Path, key: str, change: Any, text: str, *arguments: Any) -> Pat
     preferences.read(text.encode(), str(path))
     try:
         edited = change(text, *arguments)
-    except edit.Refused as error:
+    except edit.EditRefused as error:
         raise UserError(f"{path}: {error}", f"edit {key} by hand") from None
     preferences.read(edited.encode(), str(path))
     try:

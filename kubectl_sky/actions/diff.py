@@ -18,8 +18,8 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, NotFound, UnknownName, UserError
-from kubectl_sky.observe import object_diff
-from kubectl_sky.observe.object_diff import Pair
+from kubectl_sky.observe import difference
+from kubectl_sky.observe.difference import Pair
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.words.owners import User
 from kubectl_sky.workloads.decide import Decision, decide
@@ -60,7 +60,7 @@ def diff(source: Source, connection: Connection, user: str | None, ui: UI) -> li
     comparison = _Comparison(session, ui)
     with ThreadPoolExecutor(_WORKERS) as pool:
         pairs = list(pool.map(lambda item: comparison.pair(by_name.get(_key(item)), item), desired))
-    return [*pairs, *(object_diff.pair(item, None) for item in removed)]
+    return [*pairs, *(difference.pair(item, None) for item in removed)]
 
 
 def _key(item: Json) -> tuple[str, str]:
@@ -99,7 +99,7 @@ class _Comparison:
     def pair(self, live: Json | None, desired: Json) -> Pair:
         """Return an object beside the one that the API server would make of a manifest."""
         try:
-            return object_diff.pair(live, self._with_defaults(desired))
+            return difference.pair(live, self._with_defaults(desired))
         except ClusterError as error:
             if not self._noted:
                 self._noted = True
@@ -107,8 +107,8 @@ class _Comparison:
                     f"warning: no server-side dry run: {error.what}; fields that only the cluster"
                     " has are left out"
                 )
-        shown = None if live is None else object_diff.project(desired, live)
-        return object_diff.pair(shown, desired)
+        shown = None if live is None else difference.project(desired, live)
+        return difference.pair(shown, desired)
 
     def _with_defaults(self, desired: Json) -> Json:
         """Return a manifest with the defaults of the API server, by a dry run of its creation.

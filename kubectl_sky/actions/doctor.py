@@ -13,9 +13,9 @@ from kubectl_sky.errors import ClusterError, Forbidden, NotServed
 from kubectl_sky.observe import ownership, volumes
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.rights import Right, role, served
-from kubectl_sky.observe.signals import Snapshot
+from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.observe.verdict import Verdict, judge
+from kubectl_sky.observe.verdict import Diagnosis, judge
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads import registry
@@ -28,7 +28,7 @@ _LOG_LINES = 20  # log lines that a verdict may quote
 _MAX_LOGS = 4  # number of nodes whose logs are read: the first that failed
 
 
-def diagnose(session: Session, task: TaskStatus) -> Verdict:
+def diagnose(session: Session, task: TaskStatus) -> Diagnosis:
     """Diagnose a task from its objects, events, cluster nodes and last log lines.
 
     The state and the causes are read from the same objects.
@@ -46,9 +46,9 @@ def why_pending(session: Session, task: TaskStatus, *, brief: bool = False) -> s
     return ""
 
 
-def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, ...]]:
+def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[str, ...]]:
     """Return the objects related to a task, and the kinds that the user cannot read."""
-    selector, namespace = names.selector(task_id=task.id), task.namespace
+    selector, namespace = names.selector({names.TASK_ID: task.id}), task.namespace
 
     def labelled(kind: Kind) -> Callable[[], list[Json]]:
         return lambda: objects.list_all(session, kind, namespace, label_selector=selector)
@@ -81,7 +81,7 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[Snapshot, tuple[str, .
     )
     logs = _logs(session, current or task)
     deletions = _deletions(session, namespace, items[kinds.PVC.kind])
-    return Snapshot(task.id, namespace, items, logs, current, deletions), unread
+    return TaskSnapshot(task.id, namespace, items, logs, current, deletions), unread
 
 
 def _objects_of_task(

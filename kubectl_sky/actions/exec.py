@@ -105,7 +105,7 @@ class Output:
 
 def task_environment(session: Session, task: TaskStatus) -> TaskEnvironment:
     """Read the pods of a task and the objects that create them."""
-    selector, uids = names.selector(task_id=task.id), set(task.uids.values())
+    selector, uids = names.selector({names.TASK_ID: task.id}), set(task.uids.values())
     pods = objects.list_all(session, kinds.POD, task.namespace, label_selector=selector)
     workloads = objects.list_all(
         session, task.workload.kind, task.namespace, label_selector=selector

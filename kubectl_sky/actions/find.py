@@ -83,7 +83,7 @@ def list_tasks(session: Session, scope: Scope) -> list[TaskStatus]:
 
 def list_owned(session: Session, scope: Scope) -> Ownership:
     """List the objects and pods of the tasks in a scope."""
-    selector = names.selector_of({names.TASK: "true"} | scope.labels)
+    selector = names.selector({names.TASK: "true"} | scope.labels)
     items, pods = listing.list_workloads_and_pods(session, scope.namespace, selector)
     owned = _owned(session, scope, scope.filter_owned(items), pods)
     for text in owned.ignored:
@@ -211,9 +211,7 @@ def _list_objects(
     session: Session, scope: Scope, labels: dict[str, str]
 ) -> tuple[list[Json], list[Json]]:
     """List the workloads and pods in scope."""
-    items, pods = listing.list_workloads_and_pods(
-        session, scope.namespace, names.selector_of(labels)
-    )
+    items, pods = listing.list_workloads_and_pods(session, scope.namespace, names.selector(labels))
     return scope.filter_owned(items), pods  # pods belong to a task by their controllers
 
 
@@ -232,7 +230,7 @@ def _identify(session: Session, scope: Scope, text: Reference) -> list[_Location
                 _refuse_name(session, scope, located)
             return [located]
         foreign = foreign or _not_owned(location, items)
-    selector = names.selector_of({names.TASK: "true"} | scope.labels)
+    selector = names.selector({names.TASK: "true"} | scope.labels)
     tasks = _list_without_pods(session, scope, selector)
     try:
         matches = _matches(scope, text, tasks)
@@ -260,7 +258,7 @@ def _is_certain(session: Session, scope: Scope, items: Sequence[Json]) -> bool:
 def _refuse_name(session: Session, scope: Scope, location: _Location) -> None:
     """Raise UserError if an id is the name of other tasks: anybody can choose the id of a task."""
     labels = {names.TASK: "true", names.TASK_NAME: names.label_value(location.id)} | scope.labels
-    named = _list_without_pods(session, scope, names.selector_of(labels))
+    named = _list_without_pods(session, scope, names.selector(labels))
     others = [
         task.id for task in named if location.id not in (task.id, task.member and task.member.id)
     ]

@@ -9,9 +9,9 @@ from kubectl_sky.actions import pipeline as pipelines
 from kubectl_sky.actions import stop
 from kubectl_sky.actions.find import Target, tasks_of
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.observe import age
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words import age
 
 
 def needs_action(target: Target) -> bool:

@@ -17,7 +17,7 @@ def as_yaml(session: Session, task: TaskStatus) -> str:
 
     Objects that the user may not list are left out.
     """
-    selector = names.selector(task_id=task.id)
+    selector = names.selector({names.TASK_ID: task.id})
     uids = set(task.uids.values())
     workloads = [
         item

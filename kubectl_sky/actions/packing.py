@@ -7,10 +7,10 @@ from pathlib import Path, PurePosixPath
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.plan.local_files import MAX_TOTAL_BYTES, may_hold_credentials
-from kubectl_sky.spec import credentials, dangers
+from kubectl_sky.spec import dangers
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.document import Document
-from kubectl_sky.spec.files import WORKDIR, LocalFiles
+from kubectl_sky.spec.files import WORKDIR, LocalFiles, is_credential
 from kubectl_sky.sync import archive
 from kubectl_sky.sync.archive import DEFAULT_LIMITS, Limits, Unsendable
 from kubectl_sky.sync.archive_cache import NO_CACHE, Cache, Snapshot
@@ -93,7 +93,7 @@ class Packer:
 
         def on_entry(entry: Entry) -> None:
             name = os.fsdecode(entry.name)
-            if credentials.ends(name):
+            if is_credential(name):
                 names.append(name)
 
         before, snapshot = archive.measure(local_source, self._limits, on_entry), Snapshot()

@@ -16,7 +16,7 @@ from kubectl_sky.errors import ClusterError, Forbidden, NotServed, SkyError, Unr
 from kubectl_sky.observe import queues, waiting
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.observe.waiting import NORMAL_REASONS, Stage
+from kubectl_sky.observe.waiting import NORMAL_REASONS, WaitingStage
 from kubectl_sky.words import kinds, names
 from kubectl_sky.workloads.workload import QUEUED
 
@@ -120,7 +120,7 @@ def _explain_gang(session: Session, task: TaskStatus) -> TaskStatus:
     kind = task.workload.companion_kind
     if kind is None or not any(_has_no_cluster_node(node) for node in task.nodes):
         return task
-    selector = names.selector(task_id=task.id)
+    selector = names.selector({names.TASK_ID: task.id})
     try:
         groups = objects.list_all(session, kind, task.namespace, label_selector=selector)
     except (Forbidden, NotServed):
@@ -256,7 +256,7 @@ class StartReporter:
             self._quiet_until = now + _REPORT_INTERVAL
             self._ui.waiting(task.id, self._waiting(task, stage.text + self._suffix))
 
-    def _stage_of(self, task: TaskStatus) -> Stage | None:
+    def _stage_of(self, task: TaskStatus) -> WaitingStage | None:
         return waiting.stage(task, self._cause)
 
     def _waiting(self, task: TaskStatus, text: str) -> Waiting:
@@ -283,10 +283,10 @@ class WaitReporter(StartReporter):
             return super().update(task)
         return task
 
-    def _stage_of(self, task: TaskStatus) -> Stage | None:
+    def _stage_of(self, task: TaskStatus) -> WaitingStage | None:
         if task.awaits_files:
-            return Stage(f"{task.name}: {task.note}", normal=False)
-        running = Stage(waiting.progress(task), normal=True) if self._ui.live else None
+            return WaitingStage(f"{task.name}: {task.note}", normal=False)
+        running = WaitingStage(waiting.progress(task), normal=True) if self._ui.live else None
         return super()._stage_of(task) or running
 
     def _waiting(self, task: TaskStatus, text: str) -> Waiting:

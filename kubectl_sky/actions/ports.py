@@ -22,7 +22,7 @@ def list_exposed(session: Session, target: find.Target) -> list[Exposed]:
             session,
             kinds.SERVICE,
             task.namespace,
-            label_selector=f"{names.selector(task_id=task.id)},{names.PORTS}=true",
+            label_selector=f"{names.selector({names.TASK_ID: task.id})},{names.PORTS}=true",
         )
         if service["metadata"]["name"] == _name(task)
     ]
@@ -51,7 +51,7 @@ def _name(task: TaskStatus) -> str:
 def _selected_pods(session: Session, task: TaskStatus, service: Json) -> list[Json]:
     """Return the pods that a Service selects and that belong to the task."""
     pods = {node.pod for node in task.nodes}
-    labels = names.selector_of(service["spec"].get("selector") or {})
+    labels = names.selector(service["spec"].get("selector") or {})
     candidates = CoreManager(session).list_pods(service["metadata"]["namespace"], labels)
     return [pod for pod in candidates if pod["metadata"]["name"] in pods]
 

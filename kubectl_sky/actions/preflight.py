@@ -16,7 +16,7 @@ from kubectl_sky.observe import status
 from kubectl_sky.observe.difference import foreign_fields
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.observe.volumes import DEFAULT_CLASS, default_class
-from kubectl_sky.plan import environment, queue_quota, resource_quota
+from kubectl_sky.plan import environment, quota
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifest, Manifests
 from kubectl_sky.words import kinds, names
@@ -127,7 +127,7 @@ def _check_quotas(
         if manifest.object["metadata"]["name"] not in shared
     ]
     workloads = [manifest.object for manifest in manifests.workload]
-    resource_quota.check(demand(workloads, others), quotas or (), limit_ranges, is_new=is_new)
+    quota.check(demand(workloads, others), quotas or (), limit_ranges, is_new=is_new)
 
 
 def _list_if_allowed(session: Session, kind: Kind, namespace: str) -> list[Json] | None:
@@ -160,7 +160,7 @@ def _check_kueue_quotas(
     lines = [
         f'queue "{queue}" can never admit the task: {line}'
         for item, queue in queued
-        for line in queue_quota.exceeded(pods(item), quotas.get(queue, {}), limit_ranges)
+        for line in quota.queue_exceeded(pods(item), quotas.get(queue, {}), limit_ranges)
     ]
     if lines:
         hint = f"see `kubectl sky queues status {queued[0][1]}`; request less, or use another queue"

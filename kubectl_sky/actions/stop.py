@@ -145,7 +145,7 @@ def list_orphans(session: Session, scope: Scope) -> tuple[list[Json], tuple[Kind
 
     Interrupted submits leave such objects, and a submit in progress has some as well.
     """
-    labels = names.selector_of({names.TASK: "true"} | scope.labels)
+    labels = names.selector({names.TASK: "true"} | scope.labels)
     alive = {_task(item) for item in listing.list_workloads(session, scope.namespace, labels)}
     namespaces = {namespace for namespace, _ in alive}
     auxiliary, unread = _auxiliary(session, scope.namespace, labels)

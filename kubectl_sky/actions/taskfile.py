@@ -18,19 +18,18 @@ from kubectl_sky.plan import runtime
 from kubectl_sky.plan.pipeline import members, title_of, with_names
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.spec import service, unsupported
-from kubectl_sky.spec.arrays import array
 from kubectl_sky.spec.document import Document, entries, printable
 from kubectl_sky.spec.load import load as read_yaml
-from kubectl_sky.spec.pipeline import pipeline_of
-from kubectl_sky.spec.secret import without_kept
+from kubectl_sky.spec.pipeline import parse_array, pipeline_of
 from kubectl_sky.spec.task import Task, task_of
+from kubectl_sky.spec.variables import given_secrets
 from kubectl_sky.sync.archive import Limits
 from kubectl_sky.sync.archive_cache import Cache
 from kubectl_sky.words import names
 from kubectl_sky.words.facts import Archive
 from kubectl_sky.words.private import Folder
 from kubectl_sky.words.settings import Settings, cache_folder
-from kubectl_sky.workloads.arrays import Array
+from kubectl_sky.workloads.arrays import ArrayJob
 from kubectl_sky.workloads.decide import AUTO, TaskEntry
 from kubectl_sky.workloads.service import as_replica
 
@@ -92,7 +91,7 @@ class TaskFile:
     @property
     def start_timeout(self) -> float:
         """Return the start timeout of the first node in seconds."""
-        seconds = self.tasks[0].kubernetes.patience
+        seconds = self.tasks[0].kubernetes.provision_timeout
         return _START_TIMEOUT if seconds is None else seconds
 
     @property
@@ -243,7 +242,7 @@ def _check_plannable(entries: Sequence[TaskEntry], settings: Settings, max_nodes
 
 def _unset_values(document: Document) -> Iterator[Problem]:
     """Refuse values that neither the file nor the command line sets."""
-    secret_values = without_kept(document.get("secrets"))
+    secret_values = given_secrets(document.get("secrets"))
     sources = (("envs", "--env", document.get("envs")), ("secrets", "--secret", secret_values))
     for section, flag, values in sources:
         for name, value in entries(values):
@@ -331,7 +330,7 @@ def as_array(tasks: Sequence[Task], text: str | None) -> list[Task]:
 def _array(task: Task, text: str) -> Task:
     flag = f"--array {printable(text)}"
     try:
-        numbers = array(text)
+        numbers = parse_array(text)
     except ValueError as error:
         raise UserError(f"{flag}: {error}") from None
     if task.num_nodes > 1:
@@ -345,4 +344,4 @@ def _array(task: Task, text: str) -> Task:
             f"{flag} and backend {task.backend}: arrays run as one Indexed Job",
             "remove the backend",
         )
-    return runtime.exit_after_setup(replace(task, array=numbers, backend=Array.name))
+    return runtime.exit_after_setup(replace(task, array=numbers, backend=ArrayJob.name))

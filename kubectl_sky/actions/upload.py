@@ -22,7 +22,7 @@ from kubectl_sky.errors import (
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.words import names
 from kubectl_sky.words.facts import Archive
-from kubectl_sky.workloads.arrays import Array
+from kubectl_sky.workloads.arrays import ArrayJob
 from kubectl_sky.workloads.decide import Decision
 
 
@@ -88,7 +88,7 @@ def _routes(plans: Sequence[Plan], existing: int, complete: bool) -> Iterator[st
         yield "in a Secret"
     if any(plan.file_transfer.large_files for plan in plans):
         later = len(plans) > 1 or any(
-            plan.backend == Array.name or plan.restarts or plan.recovers for plan in plans
+            plan.backend == ArrayJob.name or plan.restarts or plan.recovers for plan in plans
         )
         condition = " that lack them" if complete else ", while this command runs" * later
         volume = next(

@@ -51,7 +51,7 @@ def accelerators(session: Session) -> list[AcceleratorNode]:
 
 def top(session: Session, task: TaskStatus) -> list[Use]:
     """Return the usage of a task's nodes. Raises NotServed without a metrics API."""
-    selector = names.selector(task_id=task.id)
+    selector = names.selector({names.TASK_ID: task.id})
     try:
         metrics = objects.list_all(
             session, kinds.POD_METRICS, task.namespace, label_selector=selector

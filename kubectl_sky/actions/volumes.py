@@ -166,7 +166,7 @@ def _shrinks(change: Difference) -> bool:
 
 def list_volumes(session: Session, scope: Scope) -> list[VolumeStatus]:
     """Return the volumes of a scope, newest first."""
-    labels = names.selector_of({names.VOLUME: "true"} | scope.labels)
+    labels = names.selector({names.VOLUME: "true"} | scope.labels)
     claims = objects.list_all(session, kinds.PVC, scope.namespace, label_selector=labels)
     owned = list(scope.filter_owned(claims))
     return volumes.volumes(owned, _pods_if_terminating(session, scope.namespace, owned))

@@ -121,7 +121,7 @@ class TaskUpdate:
 def watch_owned(session: Session, scope: Scope) -> Iterator[TaskUpdate | None]:
     """Yield the tasks of a scope with their pods after changes; None when idle."""
     watched, resolver = (*listing.served_kinds(session), kinds.POD), _OwnershipResolver(session)
-    selector = names.selector_of({names.TASK: "true"} | scope.labels)
+    selector = names.selector({names.TASK: "true"} | scope.labels)
     items, yielded_at, changed = _WatchedObjects(watched), 0.0, False
     for change in watch_kinds(session, watched, scope.namespace, selector):
         if change:
@@ -189,7 +189,7 @@ def watch_task(
     """
     watched = (task.workload.kind, kinds.POD)
     items = _WatchedObjects(watched)
-    selector = names.selector(task_id=task.id)
+    selector = names.selector({names.TASK_ID: task.id})
     patient, recorder, grace = session.patient(stop), EvidenceRecorder(session), _Grace()
     resolver = _OwnershipResolver(patient, frozenset(task.uids.values()))
 
@@ -271,7 +271,7 @@ def _uid(item: Object) -> str:
 def _record_earlier_failure(session: Session, task: TaskStatus) -> None:
     """Keep the evidence of a task that had failed before it was watched."""
     if task.state is State.FAILED:
-        selector = names.selector(task_id=task.id)
+        selector = names.selector({names.TASK_ID: task.id})
         pods = _pods(session, task.namespace, selector)
         counted = {name for node in task.nodes for name in (node.pod, node.previous)}
         uids = set(task.uids.values())

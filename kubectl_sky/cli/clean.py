@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 import click
 
 from kubectl_sky.cli import commands, options, output
-from kubectl_sky.observe import age
 from kubectl_sky.observe.pipelines import finished_before
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words import age
 
 _MIN_ORPHAN_AGE = timedelta(minutes=10)  # younger objects may belong to a running submit
 

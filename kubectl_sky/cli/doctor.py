@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.findings import Finding
     from kubectl_sky.observe.rights import Right
-    from kubectl_sky.observe.verdict import Verdict
+    from kubectl_sky.observe.verdict import Diagnosis
 
 # Add-ons that tasks can use in addition to those of the backends, by their API group.
 _ADD_ONS = {
@@ -101,7 +101,7 @@ def command(
     return 0
 
 
-def format_verdict(verdict: "Verdict") -> str:
+def format_verdict(verdict: "Diagnosis") -> str:
     """Format the stages, one per line, and each cause with its next step."""
     lines = [verdict.headline, ""]
     for stage, step in verdict.stages:

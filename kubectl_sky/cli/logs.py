@@ -11,7 +11,7 @@ import click
 from kubectl_sky.cli import commands, options, tasks
 from kubectl_sky.cli.terminal import Printer, Terminal
 from kubectl_sky.errors import UserError
-from kubectl_sky.observe.logs import Form, Output, Template
+from kubectl_sky.observe.logs import Form, LogFormat, Template
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.logs import LogRequest
@@ -109,7 +109,7 @@ def _template(context: click.Context, param: click.Parameter, value: str | None)
     is_flag=True,
     help="With --grep: show only the other lines.",
 )
-@options.output(*(form.value for form in Output), paths=False)
+@options.output(*(form.value for form in LogFormat), paths=False)
 @click.option(
     "--output-dir", "folder", metavar="DIR", help="Write one file per node, such as ID-node-0.log."
 )
@@ -151,7 +151,7 @@ def command(
 
     if flags["invert"] and not flags["grep"]:
         raise UserError("-v requires --grep", "add --grep REGEX")
-    if flags["local"] and (flags["timestamps"] or flags["form"] == Output.JSON):
+    if flags["local"] and (flags["timestamps"] or flags["form"] == LogFormat.JSON):
         raise UserError("-t cannot be combined with --timestamps or -o json", "choose one of them")
     if flags["template"] and flags["form"]:
         raise UserError("--template cannot be combined with -o", "choose one of them")
@@ -168,7 +168,7 @@ def command(
 
 def _printer(flags: Mapping[str, Any]) -> Printer:
     form = Form(
-        output=Output(flags["form"] or Output.TEXT),
+        output=LogFormat(flags["form"] or LogFormat.TEXT),
         stamped=_with_timestamps(flags),
         local=flags["local"],
         template=flags["template"],
@@ -182,7 +182,7 @@ def _with_timestamps(flags: Mapping[str, Any]) -> bool:
     template: Template | None = flags["template"]
     return (
         bool(flags["timestamps"] or flags["local"])
-        or flags["form"] == Output.JSON
+        or flags["form"] == LogFormat.JSON
         or bool(template and template.has_time)
     )
 

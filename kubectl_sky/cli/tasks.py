@@ -7,12 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kubectl_sky.cli import output
-from kubectl_sky.observe import age
 from kubectl_sky.observe.failure import program_lines
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.pipelines import PipelineStatus, grouped, reason
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.words import names
+from kubectl_sky.words import age, names
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.find import Scope, Target
@@ -116,7 +115,7 @@ _CELLS: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = {
     "JOBS": lambda task: _first_items(_jobs(task)),
     "NOTE": lambda task: task.note,
     "REASON": reason,
-    "LABELS": lambda task: names.selector_of(_labels(task)),
+    "LABELS": lambda task: names.selector(_labels(task)),
 }
 # Columns that a narrow terminal does not show, the first ones first.
 _LEAST_IMPORTANT = ("GPU-HOURS", "UPDATED", "JOBS", "USER", "NAMESPACE", "NODES", "AGE")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kubectl_sky.actions.ui import UI, Waiting
 from kubectl_sky.cli import output
 from kubectl_sky.errors import Problem, UserError
-from kubectl_sky.observe.logs import Form, Origin, Output
+from kubectl_sky.observe.logs import Form, LogFormat, Origin
 from kubectl_sky.words import bounded
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Printer:
         self._started_files: set[Path] = set()
         self._unfinished: dict[Path | None, str] = {}  # by file: the pod whose line has no newline
         if self._folder:
-            plain = Output.RAW if form.output is Output.TEXT else form.output
+            plain = LogFormat.RAW if form.output is LogFormat.TEXT else form.output
             self._form = replace(form, output=plain)
         else:
             self._form = replace(

@@ -45,7 +45,7 @@ def status(cluster: options.ClusterFlags, form: str | None) -> None:
     falls, if none starts or finishes before.
     """
     from kubectl_sky.fairshare.action import list_classes
-    from kubectl_sky.observe import age
+    from kubectl_sky.words import age
 
     classes = list_classes(cluster.session())
     if form == "name":
@@ -201,7 +201,7 @@ def _as_json(outcome: "Outcome") -> dict[str, object]:
 
 def _over_time(outcomes: "Mapping[str, Outcome]") -> str:
     """Return a line for each period, with a bar for each outcome."""
-    from kubectl_sky.observe import age
+    from kubectl_sky.words import age
 
     users = list(next(iter(outcomes.values())).contended)
     blocks = []
@@ -233,7 +233,7 @@ def _widths(shares: list[float]) -> list[int]:
 
 def _summary(outcomes: "Mapping[str, Outcome]") -> str:
     """Return the share and the mean wait of each user."""
-    from kubectl_sky.observe import age
+    from kubectl_sky.words import age
 
     header, columns = ["USER"], [list(next(iter(outcomes.values())).contended)]
     for title, outcome in outcomes.items():

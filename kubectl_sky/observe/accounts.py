@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from kubectl_sky.plan.account import CPUS, MEMORY, TASKS
-from kubectl_sky.plan.pod_resources import amounts, readable, shown
+from kubectl_sky.plan.resources import amounts, readable, shown
 from kubectl_sky.words import names
 
 if TYPE_CHECKING:

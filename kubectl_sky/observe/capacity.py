@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from kubectl_sky.observe.resource_requests import allocatable, requested, requested_names
-from kubectl_sky.observe.signals import Signal, Snapshot
-from kubectl_sky.plan.pod_resources import amounts, shown
+from kubectl_sky.observe.signals import Signal, TaskSnapshot
+from kubectl_sky.plan.resources import allocatable, amounts, requested, requested_names, shown
 from kubectl_sky.workloads.workload import Object
 
 Words = Mapping[str, str]
@@ -14,7 +13,7 @@ _MAX_LABELS = 3  # values of a label
 _MAX_KEYS = 2  # labels of cluster nodes
 
 
-def insufficient(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
+def insufficient(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return what a node requests of each resource, and the most that one cluster node has."""
     names = groups["resources"].split(", ")
     pod, cluster_nodes = _pod(snapshot, signal), snapshot.of("Node")
@@ -64,7 +63,7 @@ _NO_CAPACITY_ADVICE = {
 }
 
 
-def taints(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
+def taints(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return the taints of the cluster nodes that the pod does not tolerate."""
     pod = _pod(snapshot, signal)
     tolerations = pod.get("spec", {}).get("tolerations", ()) if pod else ()
@@ -95,7 +94,7 @@ def _taint(taint: Object) -> str:
     return f"{taint['key']}{value}:{taint['effect']}"
 
 
-def labels(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
+def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return the labels that the pod requires, and the cluster nodes' values for them."""
     pod = _pod(snapshot, signal)
     required = dict(_required_labels(pod)) if pod else {}
@@ -150,7 +149,7 @@ def _required_labels(pod: Object) -> Iterator[tuple[str, list[str]]]:
             yield rule["key"], rule.get("values") or [rule["operator"]]
 
 
-def idle_scheduler(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
+def idle_scheduler(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return what to do about a scheduler that does nothing."""
     name = signal.message
     if name == "default-scheduler":
@@ -158,7 +157,7 @@ def idle_scheduler(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
     return {"advice": f"check that {name} is installed and runs, or submit without it"}
 
 
-def beyond_quota(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
+def beyond_quota(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return what a task requests of a queue in all its podsets, and the most it can have."""
     resource = groups["resource"]
     parts = amounts({name: groups[name] for name in ("others", "asked", "total") if groups[name]})
@@ -166,7 +165,7 @@ def beyond_quota(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
     return {"numbers": f"requested {requested_size}, at most {groups['most']}"}
 
 
-def gang_capacity(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
+def gang_capacity(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return what a gang requests, what the cluster nodes have, and what is short.
 
     Without permission to list cluster nodes, the scheduler's own message is used.
@@ -206,7 +205,7 @@ def _fits(cluster_node: Object, requests: Mapping[str, Fraction]) -> int:
     return min(int(allocatable(cluster_node, name) / size) for name, size in requests.items())
 
 
-def _pod(snapshot: Snapshot, signal: Signal) -> Object | None:
+def _pod(snapshot: TaskSnapshot, signal: Signal) -> Object | None:
     return snapshot.pods.get(signal.ranks[0]) if signal.ranks else None
 
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from kubectl_sky.observe.nodes import end_text
-from kubectl_sky.observe.signals import Signal, Snapshot, Source, find_signals
+from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot, find_signals
 from kubectl_sky.words import bounded
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Stage(StrEnum):
     RUN = "run"
 
 
-Detail = Callable[[Snapshot, Signal, Mapping[str, str]], Mapping[str, str]]
+Detail = Callable[[TaskSnapshot, Signal, Mapping[str, str]], Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Rule:
 
     name: str
     stage: Stage
-    source: Source
+    source: SignalSource
     what: str
     then: str
     reason: str = ".*"
@@ -108,7 +108,7 @@ class _Words(dict[str, str]):
         return ""
 
 
-def diagnose(snapshot: Snapshot, rules: Sequence[Rule]) -> list[Finding]:
+def diagnose(snapshot: TaskSnapshot, rules: Sequence[Rule]) -> list[Finding]:
     """Return the findings in stage order; symptoms that match no rule are skipped."""
     findings = list(_findings(snapshot, rules))
     causes = [finding for finding in findings if not finding.mere]
@@ -129,7 +129,7 @@ def _is_explained(finding: Finding, causes: Sequence[Finding]) -> bool:
     return bool(explained) and explained >= set(finding.ranks)
 
 
-def _findings(snapshot: Snapshot, rules: Sequence[Rule]) -> Iterator[Finding]:
+def _findings(snapshot: TaskSnapshot, rules: Sequence[Rule]) -> Iterator[Finding]:
     for signal in find_signals(snapshot):
         rule, match = _first_match(signal, rules)
         if rule and match:
@@ -147,7 +147,7 @@ def _first_match(
     return None, None
 
 
-def _finding(snapshot: Snapshot, signal: Signal, rule: Rule, match: re.Match[str]) -> Finding:
+def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match[str]) -> Finding:
     groups = {name: value or "" for name, value in match.groupdict().items()}
     words = _Words(
         groups,
@@ -174,7 +174,7 @@ def _finding(snapshot: Snapshot, signal: Signal, rule: Rule, match: re.Match[str
 def _end(signal: Signal) -> str:
     """Return how a container ended, from a reason such as `Error 7`; empty for other symptoms."""
     reason, _, code = signal.reason.rpartition(" ")
-    is_end = signal.source in (Source.ENDED, Source.INIT_ENDED, Source.RAY_HEAD)
+    is_end = signal.source in (SignalSource.ENDED, SignalSource.INIT_ENDED, SignalSource.RAY_HEAD)
     return end_text(reason, bounded.integer(code)) if is_end and code.isdecimal() else ""
 
 

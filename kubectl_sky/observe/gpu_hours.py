@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from kubectl_sky.observe import age
 from kubectl_sky.observe.evidence import Evidence
 from kubectl_sky.observe.nodes import Object
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.usage import Gpus, gpus_of
 from kubectl_sky.plan import accelerators
+from kubectl_sky.words import age
 
 if TYPE_CHECKING:
     from kubectl_sky.words import models

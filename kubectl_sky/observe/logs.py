@@ -22,7 +22,7 @@ FIELDS = ("task", "rank", "pod", "time", "text")  # of JSON lines and of templat
 _BRACES = re.compile(r"(?P<escaped>\{\{|\}\})|\{(?P<name>[^{}]*)\}|[{}]")
 
 
-class Output(StrEnum):
+class LogFormat(StrEnum):
     """The output format of a line; RAW has no node name prefix."""
 
     TEXT = "text"
@@ -94,7 +94,7 @@ class Form:
     line. `grep` must match a line, or with `invert` must not match it.
     """
 
-    output: Output = Output.TEXT
+    output: LogFormat = LogFormat.TEXT
     color: bool = False
     terminal: bool = False
     stamped: bool = False
@@ -112,7 +112,7 @@ class Form:
             if not lines:
                 return b""
             complete = complete or lines[-1] is not last
-        if self.output is Output.JSON:
+        if self.output is LogFormat.JSON:
             return self._json(origin, lines)
         if self.template:
             return self._from_template(self.template, origin, lines)
@@ -120,7 +120,7 @@ class Form:
             lines = [b" ".join(self._time_and_text(line)) for line in lines]
         elif self.terminal:
             lines = [harmless(line) for line in lines]
-        prefix = b"" if self.output is Output.RAW else self._prefix(origin)
+        prefix = b"" if self.output is LogFormat.RAW else self._prefix(origin)
         return prefixed(lines, prefix, complete)
 
     def _chosen(self, line: bytes) -> bool:

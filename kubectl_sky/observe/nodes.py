@@ -6,9 +6,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, cast
 
-from kubectl_sky.observe import age
-from kubectl_sky.words import bounded, names
-from kubectl_sky.workloads.workload import QUEUED, STOPPED, Phase, Verdict, condition
+from kubectl_sky.words import age, bounded, names
+from kubectl_sky.workloads.workload import QUEUED, STOPPED, Phase, PhaseDetails, condition
 
 if TYPE_CHECKING:
     from kubectl_sky.words import models
@@ -132,7 +131,7 @@ def container(pod: Object) -> Object:
     return {}
 
 
-def node(base: NodeStatus, verdict: Verdict, pods: Sequence[Object]) -> NodeStatus:
+def node(base: NodeStatus, verdict: PhaseDetails, pods: Sequence[Object]) -> NodeStatus:
     """Compute a node's status from its object and its pods.
 
     The object decides how the node finished, the pod explains why. The pods are in order of
@@ -158,7 +157,7 @@ def node(base: NodeStatus, verdict: Verdict, pods: Sequence[Object]) -> NodeStat
     return status
 
 
-def _failed(status: NodeStatus, verdict: Verdict, deleted: bool) -> NodeStatus:
+def _failed(status: NodeStatus, verdict: PhaseDetails, deleted: bool) -> NodeStatus:
     """Return a failed node; `deleted` means that its pod was or is being deleted.
 
     If the Job did that, its reason counts, not the end of the pod.
@@ -199,7 +198,7 @@ def retrying(status: NodeStatus) -> NodeStatus:
     return replace(status, state=State.PENDING, reason=RETRYING, message=message)
 
 
-def _final(verdict: Verdict, pod: Object | None) -> State | None:
+def _final(verdict: PhaseDetails, pod: Object | None) -> State | None:
     """Return a node's final state, if any: by its object, or by its pod for PODS.
 
     A node that had completed before another one failed was not stopped.

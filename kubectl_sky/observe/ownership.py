@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from kubectl_sky.observe import age
-from kubectl_sky.words import bounded, names
+from kubectl_sky.words import age, bounded, names
 from kubectl_sky.words.kinds import JOB
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Object, condition

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kubectl_sky.observe.nodes import DetailedStatus, State
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.plan.pipeline import Member
+from kubectl_sky.plan.pipeline import PipelineMember
 from kubectl_sky.words import names
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class PipelineStatus:
     """The existing tasks of a pipeline or group by stage, and their common fields."""
 
-    first_member: Member
+    first_member: PipelineMember
     tasks: tuple[TaskStatus, ...]
 
     @property

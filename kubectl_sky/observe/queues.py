@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from kubectl_sky.plan.pod_resources import readable
+from kubectl_sky.plan.resources import readable
 from kubectl_sky.workloads.workload import QUEUED
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _ORDINALS = {1: "first", 2: "second", 3: "third"}
 
 
 @dataclass(frozen=True)
-class Waiting:
+class PendingWorkload:
     """One pending Workload: its owner (`Job/train-abc`), position and reason."""
 
     queue: str
@@ -46,7 +46,7 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Share:
+class QuotaUse:
     """The use of one resource: by the namespace, by all namespaces, and the quota.
 
     None means not known.
@@ -81,8 +81,8 @@ class QueueStatus:
     admitted: int
     pending: int
     stopped: str
-    shares: tuple[Share, ...]
-    waiting: tuple[Waiting, ...]
+    shares: tuple[QuotaUse, ...]
+    waiting: tuple[PendingWorkload, ...]
     others: int | None
 
     def as_json(self) -> "models.QueueFields":
@@ -108,7 +108,9 @@ def queues(
     return [_queue(item, cluster, entries) for item in sorted(local, key=_name)]
 
 
-def _queue(item: Object, cluster: Mapping[str, Object], waiting: Sequence[Waiting]) -> QueueStatus:
+def _queue(
+    item: Object, cluster: Mapping[str, Object], waiting: Sequence[PendingWorkload]
+) -> QueueStatus:
     name = item["metadata"]["name"]
     cluster_queue_name = str(item.get("spec", {}).get("clusterQueue") or "")
     status, cluster_queue = item.get("status") or {}, cluster.get(cluster_queue_name)
@@ -129,12 +131,14 @@ def _queue(item: Object, cluster: Mapping[str, Object], waiting: Sequence[Waitin
     )
 
 
-def _shares(used: Mapping[tuple[str, str], str], cluster_queue: Object | None) -> Iterable[Share]:
+def _shares(
+    used: Mapping[tuple[str, str], str], cluster_queue: Object | None
+) -> Iterable[QuotaUse]:
     if cluster_queue is None:
-        return [Share(*key, total, None, None) for key, total in used.items()]
+        return [QuotaUse(*key, total, None, None) for key, total in used.items()]
     used_by_all = _used(cluster_queue)
     return [
-        Share(
+        QuotaUse(
             flavor["name"],
             resource["name"],
             used.get((flavor["name"], resource["name"]), "0"),
@@ -157,7 +161,7 @@ def _used(item: Object) -> dict[tuple[str, str], str]:
     }
 
 
-def waiting(workloads: Iterable[Object]) -> list[Waiting]:
+def waiting(workloads: Iterable[Object]) -> list[PendingWorkload]:
     """Return the pending Workloads of each queue, in the order Kueue tries them."""
     queues: dict[str, list[Object]] = {}
     for item in workloads:
@@ -166,12 +170,12 @@ def waiting(workloads: Iterable[Object]) -> list[Waiting]:
     return [entry for name, items in queues.items() for entry in _positions(name, items)]
 
 
-def of_object(waiting: Iterable[Waiting], kind: str, name: str) -> Waiting | None:
+def of_object(waiting: Iterable[PendingWorkload], kind: str, name: str) -> PendingWorkload | None:
     """Return the entry of an object, or None."""
     return next((entry for entry in waiting if entry.owner == f"{kind}/{name}"), None)
 
 
-def _positions(queue: str, items: Sequence[Object]) -> Iterable[Waiting]:
+def _positions(queue: str, items: Sequence[Object]) -> Iterable[PendingWorkload]:
     ordered = sorted(items, key=lambda item: (-_priority(item), _since(item), _name(item)))
     for position, item in enumerate(ordered, start=1):
         owners = item["metadata"].get("ownerReferences") or ()
@@ -180,7 +184,7 @@ def _positions(queue: str, items: Sequence[Object]) -> Iterable[Waiting]:
             f"Workload/{_name(item)}",
         )
         reason = _condition(item, _WHY).get("message") or ""
-        yield Waiting(
+        yield PendingWorkload(
             queue, owner, position, len(ordered), _priority(item), _since(item), str(reason).strip()
         )
 

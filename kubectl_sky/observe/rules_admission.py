@@ -3,7 +3,7 @@
 from kubectl_sky.observe import capacity
 from kubectl_sky.observe.findings import Rule, Stage
 from kubectl_sky.observe.ownership import Missing
-from kubectl_sky.observe.signals import Source
+from kubectl_sky.observe.signals import SignalSource
 
 _QUOTA = (
     r"exceeded quota: (?P<quota>[^,]+), requested: (?P<asked>.+?), used: (?P<used>.+?),"
@@ -22,7 +22,7 @@ QUEUE = (
     Rule(
         "queue-missing",
         Stage.QUEUE,
-        Source.QUEUE,
+        SignalSource.QUEUE,
         'queue "{queue}" not found in namespace "{namespace}"',
         "set --queue to one of `kubectl sky queues list -n {namespace}`",
         message=r"LocalQueue (?P<queue>\S+) doesn't exist",
@@ -30,7 +30,7 @@ QUEUE = (
     Rule(
         "cluster-queue-missing",
         Stage.QUEUE,
-        Source.QUEUE,
+        SignalSource.QUEUE,
         'ClusterQueue "{queue}" of the queue not found',
         "ask a cluster admin; `kubectl get clusterqueues` lists the existing ones",
         message=r"ClusterQueue (?P<queue>\S+) doesn't exist",
@@ -38,7 +38,7 @@ QUEUE = (
     Rule(
         "queue-stopped",
         Stage.QUEUE,
-        Source.QUEUE,
+        SignalSource.QUEUE,
         '{kind} "{queue}" is stopped or not ready and admits nothing',
         "see `kubectl describe {kind} {queue}`, or ask a cluster admin",
         message=r"(?P<kind>LocalQueue|ClusterQueue) (?P<queue>\S+) is (?:inactive|stopped)",
@@ -46,7 +46,7 @@ QUEUE = (
     Rule(
         "queue-never",
         Stage.QUEUE,
-        Source.QUEUE,
+        SignalSource.QUEUE,
         "the task requests more {resource} than the queue can ever admit: {numbers}",
         "request less, or use a queue with a larger quota",
         message=rf"insufficient quota for (?P<resource>\S+) in flavor \S+?, {_BEYOND}",
@@ -55,7 +55,7 @@ QUEUE = (
     Rule(
         "queue-full",
         Stage.QUEUE,
-        Source.QUEUE,
+        SignalSource.QUEUE,
         "the queue's quota is in use: {more} more {resource} needed",
         "wait until other workloads finish, or request less",
         message=r"insufficient unused quota for (?P<resource>\S+) in flavor \S+?,"
@@ -64,7 +64,7 @@ QUEUE = (
     Rule(
         "queue-preempts",
         Stage.QUEUE,
-        Source.QUEUE,
+        SignalSource.QUEUE,
         "the queue is preempting other workloads: {message}",
         "wait until they have stopped",
         message=r"[Pp]ending the preemption",
@@ -72,7 +72,7 @@ QUEUE = (
     Rule(
         "queue-preempted",
         Stage.QUEUE,
-        Source.QUEUE,
+        SignalSource.QUEUE,
         "the queue preempted the task: {message}",
         "it restarts when quota is free; a higher priority class prevents preemption",
         reason="Preempted|.*[Pp]reempt.*",
@@ -80,7 +80,7 @@ QUEUE = (
     Rule(
         "queue-checks",
         Stage.QUEUE,
-        Source.QUEUE,
+        SignalSource.QUEUE,
         "an admission check of the queue is not ready: {message}",
         "see `kubectl describe workloads -n {namespace}`",
         message=r"[Aa]dmission ?[Cc]heck",
@@ -88,14 +88,14 @@ QUEUE = (
     Rule(
         "queue-waits",
         Stage.QUEUE,
-        Source.QUEUE,
+        SignalSource.QUEUE,
         "the queue has not admitted the task: {message}",
         "see `kubectl describe workloads -n {namespace}`",
     ),
     Rule(
         "gang-queued",
         Stage.QUEUE,
-        Source.GANG,
+        SignalSource.GANG,
         "Volcano's queue {queue} has not admitted the task{why}",
         "see `kubectl describe queues.scheduling.volcano.sh {queue}`;"
         " the task starts when the queue has capacity",
@@ -105,7 +105,7 @@ QUEUE = (
     Rule(
         "gang-waits",
         Stage.SCHEDULING,
-        Source.GANG,
+        SignalSource.GANG,
         "Volcano has no capacity to start all {number} nodes at once{capacity}",
         "{advice}",
         reason="Unschedulable",
@@ -115,7 +115,7 @@ QUEUE = (
     Rule(
         "gang-unseen",
         Stage.QUEUE,
-        Source.GANG,
+        SignalSource.GANG,
         "{message}",
         "check that Volcano runs with the scheduler name volcano, or use another --backend",
         reason="Unseen",
@@ -123,7 +123,7 @@ QUEUE = (
     Rule(
         "queue-nobody",
         Stage.QUEUE,
-        Source.WORKLOAD,
+        SignalSource.WORKLOAD,
         'the task is suspended for queue "{queue}", and no controller admits it',
         "check that Kueue is installed and manages this namespace, or submit without --queue",
         reason="Suspended",
@@ -133,7 +133,7 @@ QUEUE = (
     Rule(
         "suspended",
         Stage.QUEUE,
-        Source.WORKLOAD,
+        SignalSource.WORKLOAD,
         "its Jobs are suspended and in no queue",
         "see `kubectl get jobs -n {namespace} -l task-id={id}`;"
         " a stage of a pipeline is resumed after the previous stage",
@@ -146,7 +146,7 @@ ADMISSION = (
     Rule(
         "not-submitted",
         Stage.ADMISSION,
-        Source.NODE,
+        SignalSource.NODE,
         "{message}; submit was interrupted or is still running",
         "run the same submit again with --id {id}, or delete the task: `kubectl sky stop {id}`",
         reason=str(Missing.NOT_SUBMITTED),
@@ -154,7 +154,7 @@ ADMISSION = (
     Rule(
         "nodes-not-found",
         Stage.ADMISSION,
-        Source.NODE,
+        SignalSource.NODE,
         "{message}; the Jobs of the other nodes were deleted or lost their labels",
         "run `kubectl sky stop {id}`, then submit the task again",
         reason="not found",
@@ -162,7 +162,7 @@ ADMISSION = (
     Rule(
         "quota-exceeded",
         Stage.ADMISSION,
-        Source.WORKLOAD_EVENT,
+        SignalSource.WORKLOAD_EVENT,
         'quota "{quota}" exceeded: a node requests {asked}, and {used} of {limit} are in use',
         "see `kubectl describe quota {quota} -n {namespace}`; stop a task, or request less",
         message=_QUOTA,
@@ -170,7 +170,7 @@ ADMISSION = (
     Rule(
         "quota-unsized",
         Stage.ADMISSION,
-        Source.WORKLOAD_EVENT,
+        SignalSource.WORKLOAD_EVENT,
         'quota "{quota}" requires every pod to set {fields}',
         "set cpus and memory in resources, or --cpus and --memory",
         message=r"failed quota: (?P<quota>[^:]+): must specify (?P<fields>.+?)(?: for: .*)?$",
@@ -178,7 +178,7 @@ ADMISSION = (
     Rule(
         "limit-range",
         Stage.ADMISSION,
-        Source.WORKLOAD_EVENT,
+        SignalSource.WORKLOAD_EVENT,
         "a LimitRange allows a {which} of {limit} {what} per {per}; the task requests {asked}",
         "see `kubectl describe limitrange -n {namespace}`; change cpus or memory",
         message=rf"{_LIMIT}, {_NEEDED}",
@@ -186,7 +186,7 @@ ADMISSION = (
     Rule(
         "limit-ratio",
         Stage.ADMISSION,
-        Source.WORKLOAD_EVENT,
+        SignalSource.WORKLOAD_EVENT,
         "a LimitRange restricts the ratio of limits to requests: {message}",
         "see `kubectl describe limitrange -n {namespace}`",
         message=r"max limit to request ratio",
@@ -194,7 +194,7 @@ ADMISSION = (
     Rule(
         "pod-security",
         Stage.ADMISSION,
-        Source.WORKLOAD_EVENT,
+        SignalSource.WORKLOAD_EVENT,
         'Pod Security level "{level}" of the namespace rejects the pod: {rest}',
         "set a securityContext with config.kubernetes.pod_config, or use another namespace",
         message=r'violates PodSecurity "(?P<level>[^"]+)": (?P<rest>.*)',
@@ -202,7 +202,7 @@ ADMISSION = (
     Rule(
         "webhook-denied",
         Stage.ADMISSION,
-        Source.WORKLOAD_EVENT,
+        SignalSource.WORKLOAD_EVENT,
         'admission webhook "{webhook}" denied the pod: {rest}',
         "change the task accordingly, or ask a cluster admin",
         message=r'admission webhook "(?P<webhook>[^"]+)" denied the request:? ?(?P<rest>.*)',
@@ -210,7 +210,7 @@ ADMISSION = (
     Rule(
         "webhook-broken",
         Stage.ADMISSION,
-        Source.WORKLOAD_EVENT,
+        SignalSource.WORKLOAD_EVENT,
         'admission webhook "{webhook}" failed: {rest}',
         "ask a cluster admin; no pods can be created until it works",
         message=r'failed calling webhook "(?P<webhook>[^"]+)": (?P<rest>.*)',
@@ -218,7 +218,7 @@ ADMISSION = (
     Rule(
         "policy-denied",
         Stage.ADMISSION,
-        Source.WORKLOAD_EVENT,
+        SignalSource.WORKLOAD_EVENT,
         'admission policy "{policy}" denied the pod: {rest}',
         "change the task accordingly, or ask a cluster admin",
         message=r"ValidatingAdmissionPolicy '(?P<policy>[^']+)'.*? denied request: (?P<rest>.*)",
@@ -226,7 +226,7 @@ ADMISSION = (
     Rule(
         "account-missing",
         Stage.ADMISSION,
-        Source.WORKLOAD_EVENT,
+        SignalSource.WORKLOAD_EVENT,
         'service account "{account}" not found in namespace "{namespace}"',
         "`kubectl get serviceaccounts -n {namespace}` lists the existing ones",
         message=r'serviceaccount "(?P<account>[^"]+)" not found',
@@ -234,7 +234,7 @@ ADMISSION = (
     Rule(
         "priority-missing",
         Stage.ADMISSION,
-        Source.WORKLOAD_EVENT,
+        SignalSource.WORKLOAD_EVENT,
         'priority class "{name}" not found',
         "set resources.priority_class to one of `kubectl get priorityclasses`",
         message=r"no PriorityClass with name (?P<name>\S+) was found",
@@ -242,7 +242,7 @@ ADMISSION = (
     Rule(
         "namespace-ending",
         Stage.ADMISSION,
-        Source.WORKLOAD_EVENT,
+        SignalSource.WORKLOAD_EVENT,
         'namespace "{namespace}" is being deleted',
         "use another namespace with -n",
         message=r"because it is being terminated",
@@ -250,7 +250,7 @@ ADMISSION = (
     Rule(
         "pods-refused",
         Stage.ADMISSION,
-        Source.WORKLOAD_EVENT,
+        SignalSource.WORKLOAD_EVENT,
         "the API server rejects its pods: {message}",
         "change the task accordingly, or ask a cluster admin",
         reason="FailedCreate",

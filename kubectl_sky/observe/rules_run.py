@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from kubectl_sky.observe import resource_requests
 from kubectl_sky.observe.failure import cause, program_lines
 from kubectl_sky.observe.findings import Rule, Stage
 from kubectl_sky.observe.nodes import (
@@ -13,7 +12,8 @@ from kubectl_sky.observe.nodes import (
     TERMINATING,
     WAITING_FOR_FILES,
 )
-from kubectl_sky.observe.signals import Signal, Snapshot, Source
+from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
+from kubectl_sky.plan import resources
 from kubectl_sky.words import names
 
 Words = Mapping[str, str]
@@ -21,7 +21,7 @@ _RAY_SIZE = "resources.limits of the container in config.kubernetes.pod_config"
 _LINES = 3  # log lines at the end of a finding
 
 
-def _last_lines(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
+def _last_lines(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return the last log lines of the node, or else its termination message."""
     rank = signal.ranks[0] if signal.ranks else 0
     lines = program_lines(snapshot.logs.get(rank, ()) or signal.message.splitlines())
@@ -29,36 +29,36 @@ def _last_lines(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
     return {"lines": f"; last lines: {text[-300:]}" if text else ""}
 
 
-def _setup_error(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
+def _setup_error(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return the error of `setup`, from the log of the node."""
     text = cause(snapshot.logs.get(signal.ranks[0] if signal.ranks else 0, ()))
     return {"error": f": {text}" if text else ""}
 
 
-def _head_memory(snapshot: Snapshot, signal: Signal, groups: Words) -> Words:
+def _head_memory(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return the memory limit of the Ray head."""
     pod = snapshot.pods.get(signal.ranks[0] if signal.ranks else 0, {})
-    return {"limit": resource_requests.limit(pod, names.CONTAINER, "memory") or "not set"}
+    return {"limit": resources.container_limit(pod, names.CONTAINER, "memory") or "not set"}
 
 
 def _ended(name: str, reason: str, what: str, then: str, mere: bool = False) -> Rule:
     detail = _last_lines
-    return Rule(name, Stage.RUN, Source.ENDED, what, then, reason, detail=detail, mere=mere)
+    return Rule(name, Stage.RUN, SignalSource.ENDED, what, then, reason, detail=detail, mere=mere)
 
 
 def _gone(name: str, reason: str, message: str, what: str, then: str) -> Rule:
-    return Rule(name, Stage.RUN, Source.POD, what, then, reason=reason, message=message)
+    return Rule(name, Stage.RUN, SignalSource.POD, what, then, reason=reason, message=message)
 
 
 def _logged(name: str, message: str, what: str, then: str) -> Rule:
-    return Rule(name, Stage.RUN, Source.LOG, what, then, message=message)
+    return Rule(name, Stage.RUN, SignalSource.LOG, what, then, message=message)
 
 
 RUN = (
     Rule(
         "setup-failed",
         Stage.SETUP,
-        Source.ENDED,
+        SignalSource.ENDED,
         "setup failed with exit code {code}{error}",
         "see `kubectl sky logs {id}`",
         message=r"setup failed with exit code (?P<code>\d+)",
@@ -67,7 +67,7 @@ RUN = (
     Rule(
         "waits-for-files",
         Stage.START,
-        Source.NODE,
+        SignalSource.NODE,
         "waits for files",
         "{message}",
         reason=WAITING_FOR_FILES,
@@ -75,7 +75,7 @@ RUN = (
     Rule(
         "upload-timeout",
         Stage.START,
-        Source.ENDED,
+        SignalSource.ENDED,
         "{message}",
         "keep `kubectl sky submit` running until the files are uploaded",
         message=r"^upload of the files for .* timed out",
@@ -83,7 +83,7 @@ RUN = (
     Rule(
         "nodes-missing",
         Stage.START,
-        Source.ENDED,
+        SignalSource.ENDED,
         "timeout while waiting for the other nodes: {rest}",
         "see why those did not start; KUBECTL_SKY_BARRIER_TIMEOUT sets the timeout in seconds",
         message=r"gave up waiting for the other nodes:? ?(?P<rest>.*)",
@@ -103,7 +103,7 @@ RUN = (
     Rule(
         "ray-head-killed",
         Stage.RUN,
-        Source.RAY_HEAD,
+        SignalSource.RAY_HEAD,
         "the Ray head was killed: {end}; its memory limit is {limit}",
         f"increase it with {_RAY_SIZE}",
         reason=r"OOMKilled \d+|\w+ 137",
@@ -112,7 +112,7 @@ RUN = (
     Rule(
         "ray-head-slow",
         Stage.START,
-        Source.RAY_HEAD,
+        SignalSource.RAY_HEAD,
         "the Ray head is not ready: its CPU limit of {message} is too small for Ray to start",
         f"set a limit of 1 or more with {_RAY_SIZE}",
     ),
@@ -147,7 +147,7 @@ RUN = (
     Rule(
         "job-not-found",
         Stage.RUN,
-        Source.NODE,
+        SignalSource.NODE,
         "its Job was deleted or lost its labels",
         "run `kubectl sky stop {id}` and submit the task again",
         reason=JOB_NOT_FOUND,
@@ -155,7 +155,7 @@ RUN = (
     Rule(
         "pod-deleted",
         Stage.RUN,
-        Source.NODE,
+        SignalSource.NODE,
         "its pod was deleted",
         "submit the task again; resources.job_recovery restarts such nodes",
         reason=POD_DELETED,
@@ -163,7 +163,7 @@ RUN = (
     Rule(
         "pod-not-found",
         Stage.RUN,
-        Source.NODE,
+        SignalSource.NODE,
         "its pod is gone; the cause is not known",
         "submit the task again and follow it: `kubectl sky submit` and `wait` keep the cause",
         reason=POD_NOT_FOUND,
@@ -171,7 +171,7 @@ RUN = (
     Rule(
         "cluster-node-silent",
         Stage.RUN,
-        Source.NODE,
+        SignalSource.NODE,
         "its {message}; the node may still run",
         "see `kubectl get nodes`; Kubernetes deletes the pod if the cluster node stays away",
         reason=NODE_LOST,
@@ -179,7 +179,7 @@ RUN = (
     Rule(
         "pod-terminating",
         Stage.RUN,
-        Source.NODE,
+        SignalSource.NODE,
         "its pod is being deleted",
         "wait until it is deleted: the node then fails or is restarted",
         reason=TERMINATING,
@@ -187,7 +187,7 @@ RUN = (
     Rule(
         "deadline",
         Stage.RUN,
-        Source.WORKLOAD,
+        SignalSource.WORKLOAD,
         "it exceeded activeDeadlineSeconds of its Job",
         "increase activeDeadlineSeconds, which a template or policy sets",
         reason="DeadlineExceeded",
@@ -202,7 +202,7 @@ RUN = (
     Rule(
         "probe-failed",
         Stage.RUN,
-        Source.POD_EVENT,
+        SignalSource.POD_EVENT,
         "its {which} probe failed: {rest}",
         "correct the probe in config.kubernetes.pod_config",
         reason="Unhealthy",
@@ -273,7 +273,7 @@ RUN = (
     Rule(
         "waits-for-nodes",
         Stage.START,
-        Source.BARRIER,
+        SignalSource.BARRIER,
         "running nodes wait for {message}",
         "see why they do not start",
         mere=True,

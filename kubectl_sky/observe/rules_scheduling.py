@@ -4,10 +4,12 @@ from collections.abc import Mapping
 
 from kubectl_sky.observe import capacity
 from kubectl_sky.observe.findings import Detail, Rule, Stage
-from kubectl_sky.observe.signals import Signal, Snapshot, Source
+from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 
 
-def _deletion(snapshot: Snapshot, signal: Signal, groups: Mapping[str, str]) -> Mapping[str, str]:
+def _deletion(
+    snapshot: TaskSnapshot, signal: Signal, groups: Mapping[str, str]
+) -> Mapping[str, str]:
     """Return what the deletion of a PVC waits for."""
     waits = snapshot.deletions.get(groups["claim"])
     return {"deletion": f": {waits}" if waits else ""}
@@ -135,7 +137,7 @@ SCHEDULING = (
     Rule(
         "no-scheduler",
         Stage.SCHEDULING,
-        Source.SCHEDULER,
+        SignalSource.SCHEDULER,
         'scheduler "{message}" has not handled its pods',
         "{advice}",
         reason="Unseen",
@@ -146,7 +148,7 @@ SCHEDULING = (
         Rule(
             name,
             Stage.SCHEDULING,
-            Source.SCHEDULER,
+            SignalSource.SCHEDULER,
             what,
             then,
             message=message,
@@ -158,14 +160,14 @@ SCHEDULING = (
     Rule(
         "unschedulable",
         Stage.SCHEDULING,
-        Source.SCHEDULER,
+        SignalSource.SCHEDULER,
         "{about} cluster nodes do not match: {message}",
         "request less, or what the cluster has",
     ),
     Rule(
         "preempted",
         Stage.SCHEDULING,
-        Source.POD,
+        SignalSource.POD,
         "the scheduler preempted its pods for pods with a higher priority",
         "submit the task again, with a higher resources.priority_class if you have one",
         reason="PreemptionByScheduler",

@@ -1,7 +1,7 @@
 """Explain why a node's container does not start: volumes, image, configuration."""
 
 from kubectl_sky.observe.findings import Rule, Stage
-from kubectl_sky.observe.signals import Source
+from kubectl_sky.observe.signals import SignalSource
 
 _PULL = "ErrImagePull|ImagePullBackOff|RegistryUnavailable"
 _CONFIG = "CreateContainerConfigError"
@@ -9,7 +9,7 @@ _START = "RunContainerError|CreateContainerError|StartError.*|ContainerCannotRun
 
 
 def _volume(
-    name: str, source: Source, message: str, what: str, then: str, mere: bool = False
+    name: str, source: SignalSource, message: str, what: str, then: str, mere: bool = False
 ) -> Rule:
     return Rule(name, Stage.VOLUMES, source, what, then, message=message, mere=mere)
 
@@ -17,21 +17,21 @@ def _volume(
 VOLUMES = (
     _volume(
         "no-storage-class",
-        Source.CLAIM,
+        SignalSource.CLAIM,
         r"no storage class is set",
         'PVC "{about}" sets no StorageClass, and the cluster has no default',
         "see `kubectl get storageclass`; create the volume again with --storage-class",
     ),
     _volume(
         "storage-class-missing",
-        Source.CLAIM,
+        SignalSource.CLAIM,
         r'storageclass\.storage\.k8s\.io "(?P<name>[^"]+)" not found',
         'StorageClass "{name}" of PVC "{about}" not found',
         "see `kubectl get storageclass`; create the volume again with one of them",
     ),
     _volume(
         "waits-for-consumer",
-        Source.CLAIM,
+        SignalSource.CLAIM,
         r"waiting for (?:first consumer|pod .* to be scheduled)",
         'PVC "{about}" is bound when a pod is scheduled',
         "wait",
@@ -39,7 +39,7 @@ VOLUMES = (
     ),
     _volume(
         "provisioner-silent",
-        Source.CLAIM,
+        SignalSource.CLAIM,
         r"[Ww]aiting for a volume to be created",
         'no storage is provisioned for PVC "{about}" yet',
         "check that its provisioner runs: `kubectl describe pvc {about} -n {namespace}`",
@@ -48,7 +48,7 @@ VOLUMES = (
     Rule(
         "claim-lost",
         Stage.VOLUMES,
-        Source.CLAIM,
+        SignalSource.CLAIM,
         'PVC "{about}" has lost its PersistentVolume',
         "delete the volume and create it again; its data is lost",
         reason="Lost|ClaimLost",
@@ -56,14 +56,14 @@ VOLUMES = (
     Rule(
         "provisioning-failed",
         Stage.VOLUMES,
-        Source.CLAIM,
+        SignalSource.CLAIM,
         'provisioning of PVC "{about}" failed: {message}',
         "see `kubectl describe pvc {about} -n {namespace}`",
         reason="ProvisioningFailed",
     ),
     _volume(
         "claim-pending",
-        Source.CLAIM,
+        SignalSource.CLAIM,
         "",
         'PVC "{about}" is not bound: {reason} {message}',
         "see `kubectl describe pvc {about} -n {namespace}`",
@@ -72,7 +72,7 @@ VOLUMES = (
     Rule(
         "mount-missing",
         Stage.VOLUMES,
-        Source.POD_EVENT,
+        SignalSource.POD_EVENT,
         '{kind} "{name}" of a volume not found',
         "see `kubectl get {kind} -n {namespace}`; submit the task again if it was deleted",
         reason="FailedMount",
@@ -81,7 +81,7 @@ VOLUMES = (
     Rule(
         "multi-attach",
         Stage.VOLUMES,
-        Source.POD_EVENT,
+        SignalSource.POD_EVENT,
         "a ReadWriteOnce volume is attached to another cluster node",
         "wait until its pods finish, or use a ReadWriteMany volume",
         reason="FailedAttachVolume",
@@ -90,7 +90,7 @@ VOLUMES = (
     Rule(
         "driver-missing",
         Stage.VOLUMES,
-        Source.POD_EVENT,
+        SignalSource.POD_EVENT,
         'the cluster node has no CSI driver "{driver}" for the volume',
         "ask a cluster admin to install the CSI driver",
         reason="FailedMount|FailedAttachVolume",
@@ -99,7 +99,7 @@ VOLUMES = (
     Rule(
         "mount-failed",
         Stage.VOLUMES,
-        Source.POD_EVENT,
+        SignalSource.POD_EVENT,
         "mounting a volume failed: {message}",
         "see `kubectl sky volumes list`",
         reason="FailedMount|FailedAttachVolume|FailedMapVolume",
@@ -108,7 +108,7 @@ VOLUMES = (
 
 
 def _image(name: str, message: str, what: str, then: str, reason: str = _PULL) -> Rule:
-    return Rule(name, Stage.IMAGE, Source.WAITING, what, then, reason=reason, message=message)
+    return Rule(name, Stage.IMAGE, SignalSource.WAITING, what, then, reason=reason, message=message)
 
 
 _WHICH = r'^(?:.*?image "(?P<image>[^"]+)")?.*'
@@ -174,11 +174,11 @@ IMAGE = (
 
 
 def _config(name: str, reason: str, message: str, what: str, then: str) -> Rule:
-    return Rule(name, Stage.START, Source.WAITING, what, then, reason=reason, message=message)
+    return Rule(name, Stage.START, SignalSource.WAITING, what, then, reason=reason, message=message)
 
 
 def _ended(name: str, message: str, what: str, then: str) -> Rule:
-    return Rule(name, Stage.START, Source.ENDED, what, then, reason=_START, message=message)
+    return Rule(name, Stage.START, SignalSource.ENDED, what, then, reason=_START, message=message)
 
 
 START = (
@@ -237,7 +237,7 @@ START = (
     Rule(
         "sandbox-failed",
         Stage.START,
-        Source.POD_EVENT,
+        SignalSource.POD_EVENT,
         "the cluster node cannot create the pod's sandbox or network: {message}",
         "ask a cluster admin",
         reason="FailedCreatePodSandBox",
@@ -245,7 +245,7 @@ START = (
     Rule(
         "init-failed",
         Stage.START,
-        Source.INIT_ENDED,
+        SignalSource.INIT_ENDED,
         "{about} failed: {end} {message}",
         "see `kubectl logs -n {namespace} -l task-id={id} --all-containers`",
     ),

@@ -8,7 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 from functools import cached_property
 
-from kubectl_sky.observe import age, queues, resource_requests
+from kubectl_sky.observe import queues
 from kubectl_sky.observe.nodes import (
     JOB_NOT_FOUND,
     NODE_LOST,
@@ -20,9 +20,10 @@ from kubectl_sky.observe.nodes import (
     container,
 )
 from kubectl_sky.observe.ownership import Missing
-from kubectl_sky.observe.resource_requests import amount_of
 from kubectl_sky.observe.status import TaskStatus, tasks
-from kubectl_sky.words import bounded, kinds, names
+from kubectl_sky.plan import resources
+from kubectl_sky.plan.resources import amount_of
+from kubectl_sky.words import age, bounded, kinds, names
 from kubectl_sky.workloads import rayservice, registry
 from kubectl_sky.workloads.workload import QUEUED, SUSPEND, Object
 from kubectl_sky.workloads.workload import field as field_of
@@ -40,7 +41,7 @@ _ENDINGS = ("Failed", "FailureTarget")
 _NOT_ADMITTED = (("Preempted", "True"), ("QuotaReserved", "False"), ("Admitted", "False"))
 
 
-class Source(StrEnum):
+class SignalSource(StrEnum):
     """Where a symptom comes from."""
 
     WORKLOAD = "workload"  # a condition of the Job, or that it is suspended
@@ -64,7 +65,7 @@ class Source(StrEnum):
 class Signal:
     """One symptom from one source, and the ranks of the nodes it affects."""
 
-    source: Source
+    source: SignalSource
     reason: str
     message: str
     ranks: tuple[int, ...] = ()
@@ -72,7 +73,7 @@ class Signal:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class TaskSnapshot:
     """A task's objects at one moment, by kind.
 
     A kind that the user may not read is absent. `logs` holds the last log lines of nodes, by rank,
@@ -127,7 +128,7 @@ class Snapshot:
         }
 
 
-def find_signals(snapshot: Snapshot) -> list[Signal]:
+def find_signals(snapshot: TaskSnapshot) -> list[Signal]:
     """Return each distinct symptom once, with all ranks it affects."""
     ranks: dict[Signal, set[int]] = defaultdict(set)
     for about, signal in _all_signals(snapshot):
@@ -135,7 +136,7 @@ def find_signals(snapshot: Snapshot) -> list[Signal]:
     return [replace(merged, ranks=tuple(sorted(affected))) for merged, affected in ranks.items()]
 
 
-def _all_signals(snapshot: Snapshot) -> Iterator[tuple[Iterable[int], Signal]]:
+def _all_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal]]:
     """Yield each symptom with the ranks it affects."""
     pods = snapshot.pods
     yield from _queue_signals(snapshot)
@@ -155,13 +156,13 @@ def _all_signals(snapshot: Snapshot) -> Iterator[tuple[Iterable[int], Signal]]:
             if not (gangs and _lacks_capacity(signal))  # the symptom of the gang has the sum
         )
     for rank, lines in snapshot.logs.items():
-        yield (rank,), Signal(Source.LOG, "", "\n".join(lines))
+        yield (rank,), Signal(SignalSource.LOG, "", "\n".join(lines))
     if snapshot.status:
         yield from _task_signals(snapshot.status)
     yield from (((), signal) for signal in _pvc_signals(snapshot))
 
 
-def _queue_signals(snapshot: Snapshot) -> Iterator[tuple[Iterable[int], Signal]]:
+def _queue_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal]]:
     """Yield why Kueue has not admitted the task's Workloads."""
     for workload in snapshot.of("Workload"):
         owners = [owner.get("uid") for owner in workload["metadata"].get("ownerReferences", ())]
@@ -178,11 +179,11 @@ def _queue_signals(snapshot: Snapshot) -> Iterator[tuple[Iterable[int], Signal]]
             condition = conditions.get(kind, {})
             if condition.get("status") == status:
                 reason, message = condition.get("reason", ""), condition.get("message", "")
-                yield ranks, Signal(Source.QUEUE, reason, message)
+                yield ranks, Signal(SignalSource.QUEUE, reason, message)
                 break
 
 
-def _gang_signals(snapshot: Snapshot) -> Iterator[tuple[Iterable[int], Signal]]:
+def _gang_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal]]:
     """Yield why the task's Volcano PodGroup is waiting."""
     ranks = sorted({rank for group_ranks in snapshot.ranks.values() for rank in group_ranks})
     for group in snapshot.of(kinds.POD_GROUP.kind):
@@ -191,41 +192,41 @@ def _gang_signals(snapshot: Snapshot) -> Iterator[tuple[Iterable[int], Signal]]:
             queue = snapshot.named(kinds.VOLCANO_QUEUE.kind, waiting.queue)
             is_limited = waiting.reason != QUEUED or queues.may_limit(queue)
             reason = waiting.reason if is_limited else "Unschedulable"
-            yield ranks, Signal(Source.GANG, reason, str(waiting))
+            yield ranks, Signal(SignalSource.GANG, reason, str(waiting))
 
 
 def _task_signals(task: TaskStatus) -> Iterator[tuple[Iterable[int], Signal]]:
     """Yield why nodes failed that left no pod, and which nodes the running ones wait for."""
     if task.incomplete:
         reason = str(task.missing) if task.missing is Missing.NOT_SUBMITTED else "not found"
-        yield (), Signal(Source.NODE, reason, task.note)
+        yield (), Signal(SignalSource.NODE, reason, task.note)
     for node in task.nodes:
         if node.state is State.FAILED and (not node.pod or node.reason == POD_DELETED):
             yield (node.index,), _signal_without_pod(node)
         elif node.awaits_files or (
             not node.state.ended and node.reason in (NODE_LOST, TERMINATING)
         ):
-            yield (node.index,), Signal(Source.NODE, node.reason, node.message)
+            yield (node.index,), Signal(SignalSource.NODE, node.reason, node.message)
     running = [
         node.index for node in task.nodes if node.state is State.RUNNING and node.exit_code is None
     ]
     pending = [node.name for node in task.nodes if node.state is State.PENDING]
     if running and pending and not task.workload.independent_nodes:
         more = f" and {len(pending) - 4} more" if pending[4:] else ""
-        yield running, Signal(Source.BARRIER, "", ", ".join(pending[:4]) + more)
+        yield running, Signal(SignalSource.BARRIER, "", ", ".join(pending[:4]) + more)
 
 
 def _signal_without_pod(node: NodeStatus) -> Signal:
     """Return the cause of a failed node whose pod was deleted."""
     if node.reason in (JOB_NOT_FOUND, POD_DELETED, POD_NOT_FOUND):
-        return Signal(Source.NODE, node.reason, node.message)
+        return Signal(SignalSource.NODE, node.reason, node.message)
     if node.exit_code is None:
-        return Signal(Source.POD, node.reason, node.message)
-    return Signal(Source.ENDED, f"{node.reason or 'Error'} {node.exit_code}", node.message)
+        return Signal(SignalSource.POD, node.reason, node.message)
+    return Signal(SignalSource.ENDED, f"{node.reason or 'Error'} {node.exit_code}", node.message)
 
 
 def _workload_signals(
-    snapshot: Snapshot, pods: Mapping[int, Object]
+    snapshot: TaskSnapshot, pods: Mapping[int, Object]
 ) -> Iterator[tuple[Iterable[int], Signal]]:
     """Yield conditions of the workload objects, and why their pods are not created."""
     for item in filter(_has_cause, snapshot.workloads):
@@ -233,10 +234,10 @@ def _workload_signals(
         for condition in item.get("status", {}).get("conditions", ()):
             if condition.get("status") == "True" and condition.get("type") in _ENDINGS:
                 reason, message = condition.get("reason", ""), condition.get("message", "")
-                yield ranks, Signal(Source.WORKLOAD, reason, message)
+                yield ranks, Signal(SignalSource.WORKLOAD, reason, message)
         if field_of(item, registry.of(item).suspend_path or SUSPEND):
             queue = item["metadata"].get("labels", {}).get(names.QUEUE, "")
-            yield ranks, Signal(Source.WORKLOAD, "Suspended", queue)
+            yield ranks, Signal(SignalSource.WORKLOAD, "Suspended", queue)
     controllers = {item["metadata"]["name"]: item for item in snapshot.of(kinds.JOB.kind)}
     controllers |= {item["metadata"]["name"]: item for item in snapshot.workloads}
     for name, item in controllers.items():
@@ -250,14 +251,14 @@ def _workload_signals(
         for event in _events(snapshot, name):
             # Each message names a different pod that was never created.
             message = re.sub(r'pods "[^"]*"', "pods", event.get("message", ""))
-            yield missing, Signal(Source.WORKLOAD_EVENT, event.get("reason", ""), message)
+            yield missing, Signal(SignalSource.WORKLOAD_EVENT, event.get("reason", ""), message)
 
 
 def _has_cause(item: Object) -> bool:  # False if stopped because another node failed
     return names.STOPPED_FOR not in item["metadata"].get("annotations", {})
 
 
-def _scheduling_signals(snapshot: Snapshot, pod: Object) -> Iterator[Signal]:
+def _scheduling_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]:
     """Yield why a pod is not scheduled, or was disrupted later."""
     status = pod.get("status", {})
     for condition in status.get("conditions", ()):
@@ -266,15 +267,15 @@ def _scheduling_signals(snapshot: Snapshot, pod: Object) -> Iterator[Signal]:
             signals = _split_scheduler_message(condition.get("reason", ""), message)
             yield from _with_all_resources(snapshot, pod, list(signals))
         if kind == "DisruptionTarget" and condition.get("status") == "True":
-            yield Signal(Source.POD, condition.get("reason", ""), message)
+            yield Signal(SignalSource.POD, condition.get("reason", ""), message)
     if status.get("reason"):
-        yield Signal(Source.POD, status["reason"], status.get("message", ""))
+        yield Signal(SignalSource.POD, status["reason"], status.get("message", ""))
     if _phase(pod) == "Pending" and not status.get("conditions"):
         scheduler = pod.get("spec", {}).get("schedulerName", "default-scheduler")
-        yield Signal(Source.SCHEDULER, "Unseen", scheduler)
+        yield Signal(SignalSource.SCHEDULER, "Unseen", scheduler)
 
 
-def _kubelet_signals(snapshot: Snapshot, pod: Object) -> Iterator[Signal]:
+def _kubelet_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]:
     """Yield warning events of a pod that has not started.
 
     Scheduler events are skipped: the pod's PodScheduled condition has the same message.
@@ -285,30 +286,30 @@ def _kubelet_signals(snapshot: Snapshot, pod: Object) -> Iterator[Signal]:
     for event in _events(snapshot, name):
         if event.get("reason") != "FailedScheduling":
             message = str(event.get("message", "")).replace(name, "the pod")
-            yield Signal(Source.POD_EVENT, event.get("reason", ""), message)
+            yield Signal(SignalSource.POD_EVENT, event.get("reason", ""), message)
 
 
 def _with_all_resources(
-    snapshot: Snapshot, pod: Object, signals: Sequence[Signal]
+    snapshot: TaskSnapshot, pod: Object, signals: Sequence[Signal]
 ) -> Iterator[Signal]:
     """Yield one signal for all insufficient resources, also those that the scheduler left out.
 
     It reports only the first reason why a cluster node does not fit.
     """
     short = [signal for signal in signals if signal.message.startswith(_INSUFFICIENT)]
-    oversized = resource_requests.too_large(pod, snapshot.of(kinds.NODE.kind))
+    oversized = resources.too_large(pod, snapshot.of(kinds.NODE.kind))
     yield from (signal for signal in signals if signal not in short)
-    resources = [signal.message.removeprefix(_INSUFFICIENT) for signal in short]
-    resources += [name for name in oversized if name not in resources]
+    scarce = [signal.message.removeprefix(_INSUFFICIENT) for signal in short]
+    scarce += [name for name in oversized if name not in scarce]
     counts = [signal.about for signal in signals if signal.about]
-    if not resources or not counts:
+    if not scarce or not counts:
         yield from short
         return
     total = counts[0].rpartition("/")[2]
     most = max((signal.about for signal in short), key=_count, default="")
     about = f"{total}/{total}" if oversized else most
-    message = _INSUFFICIENT + ", ".join(resources)
-    yield Signal(Source.SCHEDULER, signals[0].reason, message, about=about)
+    message = _INSUFFICIENT + ", ".join(scarce)
+    yield Signal(SignalSource.SCHEDULER, signals[0].reason, message, about=about)
 
 
 def _count(about: str) -> int:
@@ -317,7 +318,7 @@ def _count(about: str) -> int:
 
 def _lacks_capacity(signal: Signal) -> bool:
     """Return whether a scheduler's reason is a lack of capacity, or only that the gang waits."""
-    if signal.source is not Source.SCHEDULER:
+    if signal.source is not SignalSource.SCHEDULER:
         return False
     return not signal.about or signal.message.startswith("Insufficient")
 
@@ -330,16 +331,16 @@ def _split_scheduler_message(reason: str, message: str) -> Iterator[Signal]:
     """Split the scheduler's message into reasons with their cluster node counts."""
     total = _NODE_TOTAL.match(message)
     if not total:
-        yield Signal(Source.SCHEDULER, reason, message)
+        yield Signal(SignalSource.SCHEDULER, reason, message)
         return
     text = _PREEMPTION.sub("", message[total.end() :]).rstrip(".")
     items = list(_REASON_ITEM.finditer(text))
     if not items:
-        yield Signal(Source.SCHEDULER, reason, text, about=f"{total[1]}/{total[1]}")
+        yield Signal(SignalSource.SCHEDULER, reason, text, about=f"{total[1]}/{total[1]}")
     ends = [item.start() for item in items[1:]] + [len(text)]
     for item, end in zip(items, ends[: len(items)], strict=True):
         about = f"{item[1]}/{total[1]}"
-        yield Signal(Source.SCHEDULER, reason, text[item.end() : end], about=about)
+        yield Signal(SignalSource.SCHEDULER, reason, text[item.end() : end], about=about)
 
 
 def _container_signals(pod: Object) -> Iterator[Signal]:
@@ -354,16 +355,16 @@ def _container_signals(pod: Object) -> Iterator[Signal]:
         if "waiting" in state:
             waiting = state["waiting"]
             message = _without_pod_name(waiting.get("message", ""))
-            yield Signal(Source.WAITING, waiting.get("reason", ""), message, about=about)
+            yield Signal(SignalSource.WAITING, waiting.get("reason", ""), message, about=about)
         if "waiting" in state or ("running" in state and not item.get("ready", True)):
             state = item.get("lastState", {})
         if "terminated" in state and (state["terminated"].get("exitCode") or _oom_killed(state)):
-            source = Source.INIT_ENDED if init else Source.ENDED
+            source = SignalSource.INIT_ENDED if init else SignalSource.ENDED
             yield Signal(source, *_exit_reason(state["terminated"]), about=about)
 
 
 def _ray_head_signals(
-    snapshot: Snapshot, pod: Object, signals: Iterable[Signal]
+    snapshot: TaskSnapshot, pod: Object, signals: Iterable[Signal]
 ) -> Iterator[Signal]:
     """Yield the signals of a pod's containers, and why a Ray head is not ready.
 
@@ -373,16 +374,16 @@ def _ray_head_signals(
         yield from signals
         return
     for signal in signals:
-        killed = signal.source is Source.ENDED and _KILLED.fullmatch(signal.reason)
-        yield replace(signal, source=Source.RAY_HEAD) if killed else signal
+        killed = signal.source is SignalSource.ENDED and _KILLED.fullmatch(signal.reason)
+        yield replace(signal, source=SignalSource.RAY_HEAD) if killed else signal
     started = container(pod).get("state", {}).get("running", {}).get("startedAt")
-    limit = resource_requests.limit(pod, names.CONTAINER, "cpu")
+    limit = resources.container_limit(pod, names.CONTAINER, "cpu")
     if not started or not limit or amount_of(limit) >= amount_of(rayservice.HEAD_REQUESTS["cpu"]):
         return
     for event in _events(snapshot, pod["metadata"]["name"]):
         last = event.get("lastTimestamp") if event.get("reason") == "Unhealthy" else None
         if last and age.parse(last) - age.parse(started) >= _RAY_START:
-            yield Signal(Source.RAY_HEAD, "Unhealthy", limit)
+            yield Signal(SignalSource.RAY_HEAD, "Unhealthy", limit)
 
 
 def _exit_reason(end: Object) -> tuple[str, str]:
@@ -400,7 +401,7 @@ def _without_pod_name(message: str) -> str:
     return re.sub(r' \(pod: "[^"]*", container: [^)]*\)| pod=\S+| container=\S+', "", message)
 
 
-def _pvc_signals(snapshot: Snapshot) -> Iterator[Signal]:
+def _pvc_signals(snapshot: TaskSnapshot) -> Iterator[Signal]:
     """Yield why PVCs are not bound."""
     for pvc in snapshot.of("PersistentVolumeClaim"):
         phase, name = pvc.get("status", {}).get("phase"), pvc["metadata"]["name"]
@@ -409,12 +410,12 @@ def _pvc_signals(snapshot: Snapshot) -> Iterator[Signal]:
         events = list(_events(snapshot, name, warnings=False))
         for event in events:
             message = event.get("message", "")
-            yield Signal(Source.CLAIM, event.get("reason", ""), message, about=name)
+            yield Signal(SignalSource.CLAIM, event.get("reason", ""), message, about=name)
         if not events:
-            yield Signal(Source.CLAIM, str(phase), "", about=name)
+            yield Signal(SignalSource.CLAIM, str(phase), "", about=name)
 
 
-def _events(snapshot: Snapshot, name: str, warnings: bool = True) -> Iterator[Object]:
+def _events(snapshot: TaskSnapshot, name: str, warnings: bool = True) -> Iterator[Object]:
     """Yield the latest event of an object for each reason, oldest reason first."""
     latest: dict[str, Object] = {}
     for event in snapshot.of("Event"):

@@ -24,7 +24,7 @@ from kubectl_sky.observe.nodes import (
     retrying,
 )
 from kubectl_sky.observe.ownership import Missing, Ownership, TaskObjects
-from kubectl_sky.plan.pipeline import Member, member_of
+from kubectl_sky.plan.pipeline import PipelineMember, member_of
 from kubectl_sky.words import names
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import STOPPED, Workload
@@ -47,7 +47,7 @@ class TaskStatus:
     num_nodes: int  # requested; more than `nodes` if the task is incomplete or nodes have expired
     labels: Mapping[str, str] = field(default_factory=dict)
     backend: str = names.DEFAULT_BACKEND
-    member: Member | None = None  # its stage, if the file has several tasks
+    member: PipelineMember | None = None  # its stage, if the file has several tasks
     uids: Mapping[str, str] = field(default_factory=dict)  # uids of its objects, by name
     rivals: tuple[str, ...] = ()  # objects that may also be the task
     missing: Missing = Missing.UNKNOWN  # why it has fewer `nodes` than requested, if it does

@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from kubectl_sky.observe.nodes import NodeStatus
-from kubectl_sky.observe.resource_requests import amount_of, requested
 from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.accelerators import FAMILIES, from_labels
+from kubectl_sky.plan.resources import amount_of, requested
 from kubectl_sky.words import names
 from kubectl_sky.workloads.workload import Object
 

@@ -11,7 +11,7 @@ from kubectl_sky.observe.rules_admission import ADMISSION, QUEUE
 from kubectl_sky.observe.rules_run import RUN
 from kubectl_sky.observe.rules_scheduling import SCHEDULING
 from kubectl_sky.observe.rules_start import IMAGE, START, VOLUMES
-from kubectl_sky.observe.signals import Snapshot
+from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import names
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 RULES: tuple[Rule, ...] = (*QUEUE, *ADMISSION, *SCHEDULING, *VOLUMES, *IMAGE, *START, *RUN)
 
 
-class Step(StrEnum):
+class StageResult(StrEnum):
     """The result of one stage."""
 
     PASSED = "ok"
@@ -30,14 +30,14 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Diagnosis:
     """The result of each stage, and the findings in stage order.
 
     `unread` lists the kinds that the user may not read, so their problems are not detected.
     """
 
     task: TaskStatus
-    stages: tuple[tuple[Stage, Step], ...]
+    stages: tuple[tuple[Stage, StageResult], ...]
     findings: tuple[Finding, ...]
     unread: tuple[str, ...]
 
@@ -83,7 +83,7 @@ def _explains(finding: Finding, failure: NodeStatus) -> bool:
     return not finding.ranks or failure.index in finding.ranks
 
 
-def judge(task: TaskStatus, snapshot: Snapshot, unread: Sequence[str] = ()) -> Verdict:
+def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) -> Diagnosis:
     """Return how far a task has come and what stops it."""
     findings = tuple(diagnose(snapshot, RULES))
     reached = _reached(task, snapshot, findings)
@@ -91,15 +91,15 @@ def judge(task: TaskStatus, snapshot: Snapshot, unread: Sequence[str] = ()) -> V
     stages = []
     for index, stage in enumerate(Stage):
         if stage in problem_stages:
-            stages.append((stage, Step.PROBLEM))
+            stages.append((stage, StageResult.PROBLEM))
         elif index <= reached:
-            stages.append((stage, Step.PASSED))
+            stages.append((stage, StageResult.PASSED))
         else:
-            stages.append((stage, Step.AHEAD))
-    return Verdict(task, tuple(stages), findings, tuple(unread))
+            stages.append((stage, StageResult.AHEAD))
+    return Diagnosis(task, tuple(stages), findings, tuple(unread))
 
 
-def _reached(task: TaskStatus, snapshot: Snapshot, findings: Sequence[Finding]) -> int:
+def _reached(task: TaskStatus, snapshot: TaskSnapshot, findings: Sequence[Finding]) -> int:
     """Return the index of the last stage that the task has reached."""
     order = list(Stage)
     if findings:

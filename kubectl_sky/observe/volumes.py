@@ -178,5 +178,5 @@ def _user(metadata: Object) -> tuple[str, str]:
 
 
 def _title(user: str, name: str, finished: bool) -> str:
-    words = [word for word in (name, "finished" * finished) if word]
+    words = [word for word in (name, "finished" if finished else "") if word]
     return f"{user} ({', '.join(words)})" if words else user

@@ -19,7 +19,7 @@ _MAX_LISTED = 4
 
 
 @dataclass(frozen=True)
-class Stage:
+class WaitingStage:
     """What a task waits for; `normal` is whether every start has this stage."""
 
     text: str
@@ -32,7 +32,7 @@ def is_blocked(node: NodeStatus) -> bool:
     return node.state is State.PENDING and node.reason not in reasons and not node.awaits_files
 
 
-def stage(task: TaskStatus, cause: str = "") -> Stage | None:
+def stage(task: TaskStatus, cause: str = "") -> WaitingStage | None:
     """Return the stage of the node that is furthest behind; None if no node waits.
 
     `cause` explains why nodes are blocked, if it is known.
@@ -57,7 +57,7 @@ def stage(task: TaskStatus, cause: str = "") -> Stage | None:
     started = task.num_nodes - task.count(State.PENDING)
     if started and not task.workload.independent_nodes:
         text = f"{started} of {task.num_nodes} nodes have started; {text}"
-    return Stage(f"{task.name}: {text}", normal=last.reason in NORMAL_REASONS)
+    return WaitingStage(f"{task.name}: {text}", normal=last.reason in NORMAL_REASONS)
 
 
 def progress(task: TaskStatus) -> str:

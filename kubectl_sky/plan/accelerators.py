@@ -15,14 +15,14 @@ SKYPILOT = "skypilot.co/accelerator"
 
 
 @dataclass(frozen=True)
-class Rule:
+class RequiredLabel:
     """A label that a cluster node must have, with one of these values."""
 
     key: str
     values: tuple[str, ...]
 
 
-Term = tuple[Rule, ...]  # all rules must match
+Term = tuple[RequiredLabel, ...]  # all rules must match
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Family:
         for key, values_of in self.labels.items():
             values = dict.fromkeys(value for model in selected for value in values_of(model))
             if values:
-                terms.append((Rule(key, tuple(values)),))
+                terms.append((RequiredLabel(key, tuple(values)),))
         return tuple(terms)
 
     def read(self, value: str) -> str | None:
@@ -228,18 +228,21 @@ def tpu_request(name: str, count: int) -> tuple[int, Term]:
             f"no cluster node has {chips} chips; slices of several cluster nodes are not supported",
             f"request {' or '.join(map(str, topologies))} chips per node",
         )
-    return chips, (Rule(TPU_LABEL, (kind,)), Rule(TPU_TOPOLOGY, (topologies[chips],)))
+    return chips, (
+        RequiredLabel(TPU_LABEL, (kind,)),
+        RequiredLabel(TPU_TOPOLOGY, (topologies[chips],)),
+    )
 
 
 SPOT_RULES = (
-    Rule("cloud.google.com/gke-spot", ("true",)),
-    Rule("karpenter.sh/capacity-type", ("spot",)),
-    Rule("eks.amazonaws.com/capacityType", ("SPOT",)),
-    Rule("kubernetes.azure.com/scalesetpriority", ("spot",)),
+    RequiredLabel("cloud.google.com/gke-spot", ("true",)),
+    RequiredLabel("karpenter.sh/capacity-type", ("spot",)),
+    RequiredLabel("eks.amazonaws.com/capacityType", ("SPOT",)),
+    RequiredLabel("kubernetes.azure.com/scalesetpriority", ("spot",)),
 )
 
 
-def present_spot_rules(facts: Facts) -> tuple[Rule, ...]:
+def present_spot_rules(facts: Facts) -> tuple[RequiredLabel, ...]:
     """Return the rules that at least one cluster node meets."""
     return tuple(
         rule
@@ -250,7 +253,7 @@ def present_spot_rules(facts: Facts) -> tuple[Rule, ...]:
     )
 
 
-def with_rules(terms: tuple[Term, ...], rules: tuple[Rule, ...]) -> tuple[Term, ...]:
+def with_rules(terms: tuple[Term, ...], rules: tuple[RequiredLabel, ...]) -> tuple[Term, ...]:
     """Return the terms combined with each of the rules."""
     if not rules:
         return terms

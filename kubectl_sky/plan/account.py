@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan import accelerators
-from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.spec import accelerator, quantity
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.words import names
+from kubectl_sky.words.names import standard_labels
 from kubectl_sky.words.owners import User
 
 USER, GROUP, SERVICE_ACCOUNT = "User", "Group", "ServiceAccount"

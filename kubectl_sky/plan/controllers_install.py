@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.install import CONTROLLERS, DEFAULT_IMAGE, Install, check_namespace
-from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.words import names
-from kubectl_sky.words.names import CONTROLLERS_NAMESPACE
+from kubectl_sky.words.names import CONTROLLERS_NAMESPACE, standard_labels
 
 NAMES = tuple(CONTROLLERS)
 

@@ -1,19 +1,19 @@
 """The environment of a task's containers: SkyPilot's variables, the user's, and secrets."""
 
+import base64
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from kubectl_sky.plan.local_files import FileTransfer
 from kubectl_sky.plan.placement import Placement
 from kubectl_sky.spec.document import FieldError
-from kubectl_sky.spec.secret import SecretReference
 from kubectl_sky.spec.task import Task
-from kubectl_sky.spec.variables import RESERVED
+from kubectl_sky.spec.variables import REGISTRY, RESERVED, SecretReference
 from kubectl_sky.words.facts import Facts
-from kubectl_sky.words.secret import Secret
+from kubectl_sky.words.secret import Secret, reveal
 from kubectl_sky.words.settings import Settings
 
 Value = TypeVar("Value")
@@ -154,3 +154,69 @@ def missing_secrets(task: Task, facts: Facts) -> Iterator[str]:
                 f' "{facts.namespace}"; to create it, run "kubectl create secret generic'
                 f' {secret.name} --namespace {facts.namespace} --from-file={secret.key}=FILE"'
             )
+
+
+_HUB = ("docker.io", "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com")
+_HUB_KEY = "https://index.docker.io/v1/"  # key of Docker Hub's login in a Docker config
+
+
+@dataclass(frozen=True)
+class RegistryLogin:
+    """The credentials for an image registry, and the name of their Secret."""
+
+    secret: str
+    server: str
+    username: Secret
+    password: Secret
+
+    @property
+    def config(self) -> Secret:
+        """The content of a Secret of type kubernetes.io/dockerconfigjson."""
+        username, password = reveal(self.username).decode(), reveal(self.password).decode()
+        auth = base64.b64encode(f"{username}:{password}".encode()).decode()
+        find_login = {"username": username, "password": password, "auth": auth}
+        key = _HUB_KEY if address(self.server) in _HUB else self.server
+        return Secret(json.dumps({"auths": {key: find_login}}))
+
+
+def find_login(task: Task, object_name: str) -> RegistryLogin | None:
+    """Return the login of a task that `move_login_to_secrets` returned.
+
+    The server is not a secret: it is an address and becomes a part of the image name.
+    """
+    username, password, server = (task.secrets.get(name) for name in REGISTRY)
+    if not server or username is None or password is None:
+        return None
+    return RegistryLogin(
+        f"{object_name}-registry", reveal(server).decode().strip(), username, password
+    )
+
+
+def move_login_to_secrets(task: Task) -> Task:
+    """Return the task with the registry login moved from its envs to its secrets."""
+    credentials = {
+        name: value if value is None else Secret(value)
+        for name, value in task.envs.items()
+        if name in REGISTRY
+    }
+    others = {name: value for name, value in task.envs.items() if name not in REGISTRY}
+    return (
+        replace(task, envs=others, secrets=credentials | dict(task.secrets))
+        if credentials
+        else task
+    )
+
+
+def full_image(name: str | None, login: RegistryLogin | None) -> str | None:
+    """Return the image to pull; the login's server is the default registry."""
+    if name is None or login is None:
+        return name
+    first, slash, _ = name.partition("/")
+    has_registry = slash and (set(first) & set(".:") or first == "localhost")
+    server = address(login.server)
+    return name if has_registry or server in _HUB else f"{server}/{name}"
+
+
+def address(server: str) -> str:
+    """Return the registry part of image names: `https://ghcr.io/v2/` is ghcr.io."""
+    return re.sub(r"^[a-z]+://|(/v[12])?/*$", "", server.lower())

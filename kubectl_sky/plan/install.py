@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from kubectl_sky import __version__
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.words import names
-from kubectl_sky.words.names import CONTROLLERS_NAMESPACE
+from kubectl_sky.words.names import CONTROLLERS_NAMESPACE, standard_labels
 
 DEFAULT_NAMESPACE = CONTROLLERS_NAMESPACE
 CONTROLLERS = {name: f"kubectl-sky-controller-{name}" for name in ("tasks", "ray", "fairshare")}

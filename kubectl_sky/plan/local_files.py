@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kubectl_sky.plan.labels import standard_labels
-from kubectl_sky.spec import credentials
+from kubectl_sky.spec import files
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.words import names
 from kubectl_sky.words.facts import Archive, Facts
+from kubectl_sky.words.names import standard_labels
 from kubectl_sky.words.secret import Secret
 
 MAX_BYTES = 900_000  # bytes; a ConfigMap is limited to 1 MiB, including metadata
@@ -149,13 +149,13 @@ def _annotations(files: Sequence[LocalFiles], facts: Facts) -> dict[str, str]:
 
 
 def _summary(archive: Archive) -> str:
-    count = f"{archive.files:,} file{'s' * (archive.files != 1)}"
+    count = "1 file" if archive.files == 1 else f"{archive.files:,} files"
     return f"{count}, {archive.size:,} bytes, sha256 {archive.digest}"
 
 
 def may_hold_credentials(file: LocalFiles) -> bool:
     """Return whether the source or the target path may hold credentials."""
-    return credentials.are_in(file.path) or credentials.are_in(file.source)
+    return files.has_credentials(file.path) or files.has_credentials(file.source)
 
 
 def _secret_data(file: LocalFiles, archive: Archive, used_bytes: int) -> bytes:

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubectl_sky.plan import runtime
-from kubectl_sky.plan.labels import standard_labels
-from kubectl_sky.plan.plan import Group, Plan
+from kubectl_sky.plan.plan import Plan, TaskGroup
 from kubectl_sky.spec.pipeline import Pipeline
 from kubectl_sky.spec.task import Task
 from kubectl_sky.words import bounded, names
+from kubectl_sky.words.names import standard_labels
 
 PARALLEL = "parallel"
 _MAX_STAGES = 10_000  # upper limit for stage counts read from an object
@@ -18,7 +18,7 @@ _DEFERRED_QUEUE_ANNOTATIONS = {names.QUEUE: names.LATER_QUEUE, names.QUEUE_CLASS
 
 
 @dataclass(frozen=True)
-class Member:
+class PipelineMember:
     """The position of a task: `stage` counts from 1 to `stages`.
 
     `id` and `title` are those of the pipeline or group. `auxiliary` are the stages of a group that
@@ -85,13 +85,13 @@ class Member:
         }
 
 
-def member_of(metadata: Mapping[str, Any]) -> Member | None:
+def member_of(metadata: Mapping[str, Any]) -> PipelineMember | None:
     """Return the position in an object's metadata; None for a standalone task."""
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     if names.PIPELINE not in labels:
         return None
     auxiliary = str(annotations.get(names.AUXILIARY, "")).split(",")[:_MAX_STAGES]
-    return Member(
+    return PipelineMember(
         id=labels[names.PIPELINE],
         title=annotations.get(names.PIPELINE_NAME) or labels[names.PIPELINE],
         stage=bounded.integer(labels.get(names.STAGE)),
@@ -121,7 +121,9 @@ def with_names(tasks: Sequence[Task], title: str) -> tuple[Task, ...]:
     )
 
 
-def members(pipeline: Pipeline, pipeline_id: str, tasks: Sequence[Task]) -> tuple[Member, ...]:
+def members(
+    pipeline: Pipeline, pipeline_id: str, tasks: Sequence[Task]
+) -> tuple[PipelineMember, ...]:
     """Return the position of each task; all tasks must have names."""
     title = title_of(pipeline, pipeline_id)
     titles = [task.name or "" for task in tasks]
@@ -135,7 +137,7 @@ def members(pipeline: Pipeline, pipeline_id: str, tasks: Sequence[Task]) -> tupl
     )
     delays = [pipeline.delay(name) for name in titles]
     return tuple(
-        Member(
+        PipelineMember(
             id=pipeline_id,
             title=title,
             stage=stage,
@@ -153,7 +155,7 @@ def members(pipeline: Pipeline, pipeline_id: str, tasks: Sequence[Task]) -> tupl
     )
 
 
-def with_member(plan: Plan, member: Member) -> Plan:
+def with_member(plan: Plan, member: PipelineMember) -> Plan:
     """Return the plan of a task at its position in a pipeline or group."""
     pvcs = tuple(
         replace(pvc, labels={**pvc.labels, **member.labels}) for pvc in plan.storage.new_pvcs
@@ -188,7 +190,7 @@ def without_queue_until_resumed(plan: Plan) -> Plan:
     )
 
 
-def _with_group_service(plan: Plan, member: Member) -> Plan:
+def _with_group_service(plan: Plan, member: PipelineMember) -> Plan:
     """Return the plan of a task in a group.
 
     Its pods get host names `TASK-RANK` in the shared Service.
@@ -200,7 +202,7 @@ def _with_group_service(plan: Plan, member: Member) -> Plan:
     )
     label_keys = (names.TASK, names.PIPELINE, names.USERNAME)
     annotation_keys = (names.ORIGINAL_USER, names.PIPELINE_NAME)
-    group = Group(
+    group = TaskGroup(
         namespace=plan.namespace,
         labels=standard_labels(member.title, str(member.service))
         | {key: plan.labels[key] for key in label_keys},

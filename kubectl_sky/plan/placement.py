@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from kubectl_sky.plan import accelerators
-from kubectl_sky.plan.accelerators import AMD, NVIDIA, Family, Rule, Term
+from kubectl_sky.plan.accelerators import AMD, NVIDIA, Family, RequiredLabel, Term
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from kubectl_sky.words.facts import ClusterNode, Facts
@@ -20,7 +20,7 @@ class Preference:
     """Preferred node labels for the scheduler; the weight is from 1 to 100."""
 
     weight: int
-    rule: Rule
+    rule: RequiredLabel
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _observed_terms(family: Family, requests: set[str], facts: Facts) -> Iterato
             if any(accelerators.matches(name, family.read(value) or "") for name in requests)
         )
         if matching:
-            yield (Rule(key, tuple(matching)),)
+            yield (RequiredLabel(key, tuple(matching)),)
 
 
 def _names_gpu(resources: Resources) -> bool:
@@ -200,7 +200,9 @@ def _merge_terms(devices: Iterable[Device | None]) -> tuple[Term, ...]:
     for term in terms:
         if len(term) == 1:
             single_key.setdefault(term[0].key, {}).update(dict.fromkeys(term[0].values))
-    joined: list[Term] = [(Rule(key, tuple(values)),) for key, values in single_key.items()]
+    joined: list[Term] = [
+        (RequiredLabel(key, tuple(values)),) for key, values in single_key.items()
+    ]
     return (*joined, *dict.fromkeys(term for term in terms if len(term) > 1))
 
 

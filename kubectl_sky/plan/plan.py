@@ -4,15 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kubectl_sky.plan.accelerators import Term
-from kubectl_sky.plan.checks import UPLOADED, Check
-from kubectl_sky.plan.environment import SecretEnvVar
+from kubectl_sky.plan.environment import RegistryLogin, SecretEnvVar
 from kubectl_sky.plan.high_speed_network import HighSpeedNetwork
-from kubectl_sky.plan.image_registry import Login
 from kubectl_sky.plan.local_files import FileTransfer
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.pod_options import PodOptions
 from kubectl_sky.plan.ports import Ports
-from kubectl_sky.plan.runtime import Runtime, profile, runtime, start
+from kubectl_sky.plan.runtime import UPLOADED, Check, Runtime, profile, runtime, start
 from kubectl_sky.plan.storage import PodStorage
 from kubectl_sky.words import names
 from kubectl_sky.words.secret import Secret
@@ -51,7 +49,7 @@ class Toleration:
 
 
 @dataclass(frozen=True)
-class Group:
+class TaskGroup:
     """Metadata shared by all tasks of a group; `selector` matches all their pods."""
 
     namespace: str
@@ -117,7 +115,7 @@ class Plan:
     selector: Mapping[str, str]
     nodes: tuple[Node, ...]
     image: str
-    login: Login | None
+    login: RegistryLogin | None
     env: Mapping[str, str]
     secrets: Mapping[str, Secret]
     secret_env: tuple[SecretEnvVar, ...]
@@ -142,7 +140,7 @@ class Plan:
     suspended: bool = False
     ports: Ports | None = None
     network: HighSpeedNetwork = field(default_factory=HighSpeedNetwork)
-    group: Group | None = None
+    group: TaskGroup | None = None
     extras: Extras = field(default_factory=Extras)
 
     @property
@@ -162,7 +160,7 @@ class Plan:
         return (UPLOADED,) if awaits_upload else self.extras.checks
 
     @property
-    def service_owner(self) -> Group:
+    def service_owner(self) -> TaskGroup:
         """The metadata of the headless Service: the task's, or that of the group that shares it."""
         return self.group or self.companion_metadata
 
@@ -244,9 +242,9 @@ class Plan:
         return runtime(self.namespace, [*scripts, *self.extras.scripts])
 
     @property
-    def companion_metadata(self) -> Group:
+    def companion_metadata(self) -> TaskGroup:
         """The metadata of the objects beside the workload, which has all annotations."""
         annotations = {
             key: text for key, text in self.annotations.items() if key == names.ORIGINAL_USER
         }
-        return Group(self.namespace, self.labels, annotations, self.selector)
+        return TaskGroup(self.namespace, self.labels, annotations, self.selector)

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from kubectl_sky.plan import queueing
-from kubectl_sky.spec import metadata
+from kubectl_sky.spec import resource_fields
 from kubectl_sky.spec.document import Data, FieldError
 from kubectl_sky.spec.kubernetes import KUBERNETES, MAIN
 from kubectl_sky.spec.task import Resources, Task
@@ -100,8 +100,8 @@ def account_depends_on_context(accounts: Mapping[str, str], context: str) -> boo
 def pod_config_patch(config: Mapping[str, Data]) -> Mapping[str, Data]:
     """Return the supported part of a valid `pod_config`; validate reports the rest."""
     pod_metadata = config.get("metadata") or {}
-    labels = metadata.without_ours(pod_metadata.get("labels"))
-    annotations = metadata.without_ours(pod_metadata.get("annotations"))
+    labels = resource_fields.without_ours(pod_metadata.get("labels"))
+    annotations = resource_fields.without_ours(pod_metadata.get("annotations"))
     user_metadata = {"labels": labels, "annotations": annotations}
     merged = {
         "metadata": {name: values for name, values in user_metadata.items() if values},

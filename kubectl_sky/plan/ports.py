@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kubectl_sky.spec import metadata
+from kubectl_sky.spec import resource_fields
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.words import names
 from kubectl_sky.words.settings import Settings
@@ -79,7 +79,7 @@ def _exposed(task: Task, settings: Settings) -> str:
 
 def _annotations(task: Task, settings: Settings) -> dict[str, str]:
     """Return the annotations of the settings, without those that the task sets."""
-    annotations = metadata.without_ours(settings.ports.get("annotations"))
+    annotations = resource_fields.without_ours(settings.ports.get("annotations"))
     return {
         key: text for key, text in annotations.items() if key not in task.kubernetes.annotations
     }

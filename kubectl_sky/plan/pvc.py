@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.schema import described
 from kubectl_sky.spec.volumes import Storage
 from kubectl_sky.words import names
+from kubectl_sky.words.names import standard_labels
 from kubectl_sky.words.owners import User
 
 ACCESS_MODES = {

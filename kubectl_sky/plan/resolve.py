@@ -14,8 +14,8 @@ from kubectl_sky.plan import (
     runtime,
     storage,
 )
+from kubectl_sky.plan.environment import find_login, full_image, move_login_to_secrets
 from kubectl_sky.plan.high_speed_network import find_network
-from kubectl_sky.plan.image_registry import find_login, full_image, move_login_to_secrets
 from kubectl_sky.plan.local_files import FileTransfer, plan_transfer
 from kubectl_sky.plan.placement import Placement
 from kubectl_sky.plan.plan import Plan, Toleration

@@ -1,7 +1,8 @@
-"""The requests and limits of a task's nodes."""
+"""The resources of a task's nodes, and of the pods of any workload."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 from kubectl_sky.plan.placement import Placement
 from kubectl_sky.plan.plan import Plan
@@ -97,3 +98,195 @@ def total_requests(plan: Plan) -> dict[str, str]:
         name: quantity.multiple(size, count, _STEPS.get(name, Fraction(1)))
         for name, size in {**plan.limits, **plan.requests}.items()
     }
+
+
+Object = Mapping[str, Any]
+Amounts = dict[str, Fraction]
+
+_PARTS = (("requests", "defaultRequest"), ("limits", "default"))
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+# Quotas on these names require the request or limit of every container.
+_REQUIRED = {
+    f"{prefix}{resource}": (part, resource)
+    for resource in ("cpu", "memory")
+    for prefix, part in (("", "requests"), ("requests.", "requests"), ("limits.", "limits"))
+}
+_IN_BYTES = ("memory", "storage")
+_THOUSANDTH = Fraction(1, 1000)
+
+
+def amounts(sizes: Mapping[str, Any] | None) -> Amounts:
+    """Return quantities as numbers; those that are not quantities are left out."""
+    result: Amounts = {}
+    for name, size in (sizes or {}).items():
+        try:
+            result[name] = quantity.quantity(str(size))
+        except ValueError:  # the API server reports it
+            continue
+    return result
+
+
+def shown(resource: str, amount: Fraction) -> str:
+    """Return an amount of a resource as a quantity: 500m, 8Gi, 1024."""
+    if resource.endswith("cpu"):
+        return quantity.multiple("1", amount, _THOUSANDTH)
+    if resource.endswith(_IN_BYTES) or "hugepages" in resource:
+        return quantity.multiple("1", amount, Fraction(1))
+    return str(-(-amount.numerator // amount.denominator))
+
+
+def readable(resource: str, amount: str) -> str:
+    """Return a quantity of bytes in the largest binary unit, with at most one decimal: 204.8Mi."""
+    if not resource.endswith(_IN_BYTES):
+        return amount
+    try:
+        size = quantity.quantity(amount)
+    except ValueError:
+        return amount
+    units = [(unit, 1024**power) for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi"), 1)]
+    unit, factor = next((pair for pair in reversed(units) if size >= pair[1]), ("", 1))
+    return f"{float(round(size / factor, 1)):g}{unit}"
+
+
+class PodResources:
+    """The requests and limits of a pod, with the defaults of the LimitRanges of its namespace."""
+
+    def __init__(self, spec: Object, limit_ranges: Sequence[Object] = ()) -> None:
+        self.spec = spec
+        defaults = [item for item in limit_items(limit_ranges) if item.get("type") == "Container"]
+        self.containers = [_resources(entry, defaults) for entry in spec.get("containers") or ()]
+        entries = spec.get("initContainers") or ()
+        self._init = [(_is_sidecar(entry), _resources(entry, defaults)) for entry in entries]
+        self.all_containers = [*self.containers, *(item for _, item in self._init)]
+
+    def total(self, part: str) -> Amounts:
+        """Return the sum of `requests` or `limits`.
+
+        Init containers run one at a time, beside the sidecars before them. A resource of the pod
+        replaces the sum; its limit is the default of a request that no container sets.
+        """
+        sidecars: Amounts = {}
+        peak: Amounts = {}
+        for is_sidecar, resources in self._init:
+            running = _combined(sum, sidecars, resources[part])
+            peak = _combined(max, peak, running)
+            sidecars = running if is_sidecar else sidecars
+        main = _combined(sum, sidecars, *(resources[part] for resources in self.containers))
+        levels = self._pod_level
+        return levels["limits"] | _combined(max, peak, main) | levels[part]
+
+    @property
+    def _pod_level(self) -> dict[str, Amounts]:
+        resources = self.spec.get("resources") or {}
+        return {part: amounts(resources.get(part)) for part, _ in _PARTS}
+
+    @property
+    def quota_usage(self) -> Amounts:
+        """What the pod uses, by the names in ResourceQuotas."""
+        usage: Amounts = {"pods": Fraction(1)}
+        for name, amount in self.total("requests").items():
+            usage[f"requests.{name}"] = amount
+            if name in _COMPUTE or name.startswith("hugepages-"):
+                usage[name] = amount
+        return usage | {f"limits.{name}": size for name, size in self.total("limits").items()}
+
+    def missing(self, hard: Iterable[str]) -> list[str]:
+        """Return the names in a quota that every container must set, and one does not.
+
+        Containers of a pod with pod-level resources need not set any.
+        """
+        if any(self._pod_level.values()):
+            return []
+        required = {name: _REQUIRED[name] for name in sorted(hard) if name in _REQUIRED}
+        return [
+            name
+            for name, (part, resource) in required.items()
+            if any(resource not in resources[part] for resources in self.all_containers)
+        ]
+
+    @property
+    def is_best_effort(self) -> bool:
+        """Whether no container requests or limits CPU or memory; pod-level resources go first."""
+        pod_level = self._pod_level
+        return not any(
+            name in _REQUIRED
+            for resources in ([pod_level] if any(pod_level.values()) else self.all_containers)
+            for part in ("requests", "limits")
+            for name in resources[part]
+        )
+
+
+def limit_items(limit_ranges: Iterable[Object]) -> Iterator[Object]:
+    """Yield the limits of all LimitRanges."""
+    for limit_range in limit_ranges:
+        yield from (limit_range.get("spec") or {}).get("limits") or ()
+
+
+def _combined(combine: Callable[[Iterable[Fraction]], Fraction | int], *parts: Amounts) -> Amounts:
+    """Return the sum or maximum of each resource."""
+    names = {name for part in parts for name in part}
+    return {
+        name: Fraction(combine(part.get(name, Fraction(0)) for part in parts)) for name in names
+    }
+
+
+def _is_sidecar(container: Object) -> bool:
+    return container.get("restartPolicy") == "Always"
+
+
+def _resources(container: Object, defaults: Sequence[Object]) -> dict[str, Amounts]:
+    """Return requests and limits by part; the API server copies a limit without a request."""
+    resources = container.get("resources") or {}
+    limits = amounts(resources.get("limits"))
+    parts = {"requests": limits | amounts(resources.get("requests")), "limits": limits}
+    for item in defaults:
+        for part, field in _PARTS:
+            parts[part] = amounts(item.get(field)) | parts[part]
+    return parts
+
+
+def requested_names(pod: Object) -> list[str]:
+    """Return the names of the resources that the containers of a pod request."""
+    return sorted({name for requests in _requests(pod) for name in requests})
+
+
+def requested(pod: Object, resource: str) -> Fraction:
+    """Return the sum of the containers' requests; a limit alone counts as a request."""
+    return sum((requests.get(resource, Fraction(0)) for requests in _requests(pod)), Fraction(0))
+
+
+def _requests(pod: Object) -> list[Amounts]:
+    containers = pod.get("spec", {}).get("containers", ())
+    return [_resources(container, ())["requests"] for container in containers]
+
+
+def container_limit(pod: Object, container: str, resource: str) -> str:
+    """Return the limit of a container as a quantity; empty if it has none."""
+    for item in pod.get("spec", {}).get("containers", ()):
+        if item.get("name") == container:
+            return str((item.get("resources") or {}).get("limits", {}).get(resource, ""))
+    return ""
+
+
+def allocatable(cluster_node: Object, resource: str) -> Fraction:
+    """Return how much of a resource a cluster node has for pods."""
+    return amount_of(cluster_node.get("status", {}).get("allocatable", {}).get(resource))
+
+
+def amount_of(text: object) -> Fraction:
+    """Return a quantity as a number; 0 if it is missing or invalid."""
+    try:
+        return quantity.quantity(str(text))
+    except ValueError:
+        return Fraction(0)
+
+
+def too_large(pod: Object, cluster_nodes: Sequence[Object]) -> list[str]:
+    """Return the resources of which a pod requests more than any cluster node has."""
+    if not cluster_nodes:
+        return []
+    return [
+        name
+        for name in requested_names(pod)
+        if requested(pod, name) > max(allocatable(item, name) for item in cluster_nodes)
+    ]

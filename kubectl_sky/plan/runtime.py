@@ -9,10 +9,42 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
-from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.spec.task import Task
 from kubectl_sky.words import assets, names
+from kubectl_sky.words.names import standard_labels
 from kubectl_sky.words.settings import DEFAULT_IMAGE
+
+
+@dataclass(frozen=True)
+class Http:
+    """A GET request of the kubelet."""
+
+    path: str
+    port: int
+    headers: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A probe of the container: an HTTP request, or the script if `http` is None.
+
+    Times are in seconds.
+    """
+
+    name: str
+    http: Http | None
+    period: int
+    timeout: int
+    threshold: int
+    script: str = f"{names.SCRIPTS_FOLDER}/probe.sh"
+
+
+# Shows in the pod's status whether the local files have arrived. Each run of the script waits for
+# 30 seconds, because the kubelet reports a failure as an event. files.sh limits the time.
+UPLOADED = Check(
+    "startupProbe", None, 1, 60, 1_000_000, script=f"{names.SCRIPTS_FOLDER}/uploaded.sh"
+)
+
 
 _PROFILE = "profile.sh"
 _USES_PROFILE = ' BASH_ENV="${BASH_ENV-/etc/kubectl-sky/profile.sh}"'

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubectl_sky.plan import queueing, runtime
-from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.plan.plan import Node
-from kubectl_sky.spec import metadata
+from kubectl_sky.spec import resource_fields
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.words import names
 from kubectl_sky.words.facts import Facts
+from kubectl_sky.words.names import standard_labels
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _user_labels(
     task_labels: Mapping[str, str], resource_labels: Mapping[str, str], queue: str | None
 ) -> dict[str, str]:
     """Return the user's labels; `queue` takes precedence over a queue label."""
-    labels = dict(task_labels) | metadata.without_ours(resource_labels)
+    labels = dict(task_labels) | resource_fields.without_ours(resource_labels)
     return {key: value for key, value in labels.items() if key != names.QUEUE or not queue}
 
 

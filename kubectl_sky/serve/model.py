@@ -10,7 +10,7 @@ from kubectl_sky.observe.endpoints import exposed
 from kubectl_sky.observe.findings import Finding, diagnose
 from kubectl_sky.observe.nodes import TERMINATING, NodeStatus, Object
 from kubectl_sky.observe.ownership import controller
-from kubectl_sky.observe.signals import Snapshot
+from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import RULES
 from kubectl_sky.words import bounded, kinds, names
@@ -243,7 +243,7 @@ def _findings(objects: ServiceObjects, pods: Sequence[Object], task: TaskStatus)
         if not _is_ready(pod) and "deletionTimestamp" not in pod["metadata"]
     )
     workload = dict(objects.deployment) | {"status": {}}  # its conditions are not a Job's
-    snapshot = Snapshot(
+    snapshot = TaskSnapshot(
         task.id,
         task.namespace,
         {

@@ -138,7 +138,9 @@ def _bucket(path: str, source: Data) -> Bucket:
     mount = (source.get("config") or {}).get("mount") or {}
     cached = (source.get("config") or {}).get("mount_cached") or {}
     url, store = source.get("source"), source.get("store")
-    name = f"{HUB_BUCKETS}/" * (str(store).lower() == HUB) + str(source.get("name"))
+    name = str(source.get("name"))
+    if str(store).lower() == HUB:
+        name = f"{HUB_BUCKETS}/{name}"
     located = _located(path, url) if url else Bucket(path, "", name)
     return Bucket(
         path,

@@ -3,15 +3,138 @@
 The tables have only known differences. `validate` reports what both refuse.
 """
 
-from collections.abc import Callable, Iterator
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import skypilot
 from kubectl_sky.spec.document import Data, Document, Path
 from kubectl_sky.spec.substitute import FIELDS as SUBSTITUTED
 from kubectl_sky.spec.variables import REGISTRY
 from kubectl_sky.words import names
+
+_UNITS = {
+    f"{letter}{end}": 1024**power for power, letter in enumerate("kmgtp", 1) for end in ("b", "i")
+}
+_WHOLE = re.compile(r"([0-9]+)([kmgtp][bi]|[KMGTP][BI]|[KMGTP][bi])?")
+_GPU_MEMORY = re.compile(r"[0-9]+[GMT]B\+?", re.IGNORECASE)
+_REFERENCE = re.compile(r"\$\{?\b([a-zA-Z_][a-zA-Z0-9_]*)\b\}?")
+_TIME = re.compile(r"[0-9]+[mhdwMHDW]?")
+
+
+def takes_cpus(value: Data) -> bool:
+    """Accept a number, optionally with `+`."""
+    return _positive(str(value).removesuffix("+"))
+
+
+def takes_memory(value: Data) -> bool:
+    """Accept a number of GB or one with a two-letter unit, optionally with `+` or `x`."""
+    text = str(value).removesuffix("+")
+    if text.endswith("x"):
+        return not str(value).endswith("+") and _positive(text.removesuffix("x"))
+    return _positive(text) or (text[-2:].lower() in _UNITS and _positive(text[:-2]))
+
+
+def takes_disk(value: Data) -> bool:
+    """Accept a whole number of GB, also in another unit."""
+    if isinstance(value, int):
+        return value > 0
+    match = _WHOLE.fullmatch(str(value))
+    if not match:
+        return False
+    size = Fraction(int(match[1]) * _UNITS.get((match[2] or "gb").lower(), 0), 1024**3)
+    return size > 0 and size.denominator == 1
+
+
+def takes_volume_size(value: Data) -> bool:
+    """Accept one gibibyte or more."""
+    match = _WHOLE.fullmatch(str(value))
+    return match is not None and int(match[1]) * _UNITS[(match[2] or "gb").lower()] >= 1024**3
+
+
+def takes_dropped_disk(value: Data) -> bool:
+    """Accept any size in a field that SkyPilot ignores: only its form is checked."""
+    return isinstance(value, int) or bool(_WHOLE.fullmatch(str(value)))
+
+
+def takes_accelerators(value: Data) -> bool:
+    """Accept text, a map to counts or null, or a list of texts."""
+    if isinstance(value, dict):
+        return all(map(_gpu_entry, value.items()))
+    items = value if isinstance(value, list) else [value]
+    return all(isinstance(item, str) and _gpu(item) for item in items)
+
+
+def takes_candidate_accelerators(value: Data) -> bool:
+    """Accept one accelerator only, as within any_of and ordered."""
+    if isinstance(value, dict):
+        return len(value) < 2 and None not in value.values() and takes_accelerators(value)
+    return isinstance(value, str) and takes_accelerators(value)
+
+
+def takes_labels(value: Data) -> bool:
+    """Accept text as values only."""
+    return not isinstance(value, dict) or all(isinstance(text, str) for text in value.values())
+
+
+def takes_cloud(value: Data) -> bool:
+    """Reject `k8s`: SkyPilot accepts only `kubernetes` here."""
+    return str(value).lower() != "k8s"
+
+
+def takes_autostop(value: Data) -> bool:
+    """Reject seconds: the smallest unit is the minute."""
+    return not isinstance(value, str) or bool(_TIME.fullmatch(value))
+
+
+def _gpu_entry(entry: tuple[Data, Data]) -> bool:
+    name, count = entry
+    if count is None:
+        return _gpu(str(name))
+    return (
+        isinstance(count, int | float) and not isinstance(count, bool) and _gpu(f"{name}:{count}")
+    )
+
+
+def _gpu(text: str) -> bool:
+    parts = text.split(":")
+    is_memory = [bool(_GPU_MEMORY.fullmatch(part)) for part in parts]
+    if len(parts) == 1:
+        return True
+    if len(parts) == 2:
+        return _integer(parts[1]) if is_memory[0] else is_memory[1] or _positive(parts[1])
+    return len(parts) == 3 and is_memory[1] and _integer(parts[2])
+
+
+def substitutes(value: Data, variables: Mapping[str, str]) -> bool:
+    """Accept a field that is valid JSON after SkyPilot substitutes variables in it."""
+    try:
+        serialized = json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    filled = _REFERENCE.sub(lambda match: variables.get(match[1], match[0]), serialized)
+    try:
+        json.loads(filled)
+    except ValueError:
+        return False
+    return True
+
+
+def _positive(text: str) -> bool:
+    try:
+        return not float(text) <= 0  # NaN passes
+    except ValueError:
+        return False
+
+
+def _integer(text: str) -> bool:
+    try:
+        return int(text) > 0
+    except ValueError:
+        return False
+
 
 _TPU_CLOUDS = ("", "*", "gcp", "kubernetes", "k8s")
 _NULLS = ("ports", "image_id")  # fields that may be null in a candidate
@@ -34,23 +157,21 @@ class _Field:
 
 _GPU = "SkyPilot requires a GPU's name, and its count as a number"
 _ONE_GPU = "SkyPilot allows one kind of GPU here, with its name"
-_SIZE = _Field(skypilot.disk, "SkyPilot allows only whole GB", "such as 256 or 1TB")
+_SIZE = _Field(takes_disk, "SkyPilot allows only whole GB", "such as 256 or 1TB")
 _FIELDS = {
     "cpus": _Field(
-        skypilot.cpus, "SkyPilot does not accept a Kubernetes quantity here", "such as 0.5 or 4+"
+        takes_cpus, "SkyPilot does not accept a Kubernetes quantity here", "such as 0.5 or 4+"
     ),
-    "memory": _Field(
-        skypilot.memory, "SkyPilot does not know this unit", "such as 8, 16GB or 512Mi"
-    ),
+    "memory": _Field(takes_memory, "SkyPilot does not know this unit", "such as 8, 16GB or 512Mi"),
     "disk_size": _SIZE,
-    "ephemeral_storage": _Field(skypilot.dropped_disk, _SIZE.message, _SIZE.hint),
-    "accelerators": _Field(skypilot.accelerators, _GPU, "such as V100:2"),
-    "labels": _Field(skypilot.labels, "SkyPilot allows only text", "put the values in quotes"),
-    "cloud": _Field(skypilot.cloud, "SkyPilot does not know this short name", "infra: k8s"),
-    "autostop": _Field(skypilot.autostop, "SkyPilot counts whole minutes", "such as 1m"),
+    "ephemeral_storage": _Field(takes_dropped_disk, _SIZE.message, _SIZE.hint),
+    "accelerators": _Field(takes_accelerators, _GPU, "such as V100:2"),
+    "labels": _Field(takes_labels, "SkyPilot allows only text", "put the values in quotes"),
+    "cloud": _Field(takes_cloud, "SkyPilot does not know this short name", "infra: k8s"),
+    "autostop": _Field(takes_autostop, "SkyPilot counts whole minutes", "such as 1m"),
 }
 _IN_CANDIDATES = _FIELDS | {
-    "accelerators": _Field(skypilot.candidate_accelerators, _ONE_GPU, "such as V100:2")
+    "accelerators": _Field(takes_candidate_accelerators, _ONE_GPU, "such as V100:2")
 }
 
 
@@ -172,7 +293,7 @@ def _substituted(document: Document) -> Iterator[Problem]:
     }
     for field in SUBSTITUTED:
         value = document.get(field)
-        if value is not None and not skypilot.substitutes(value, variables):
+        if value is not None and not substitutes(value, variables):
             message = (
                 "SkyPilot cannot substitute a variable that has quotes, backslashes or line breaks"
             )
@@ -224,7 +345,7 @@ def _claim(document: Document) -> Iterator[Problem]:
     if infra is not None and not str(infra).lower().startswith(("k8s", "kubernetes")):
         yield document.problem(("infra",), "SkyPilot creates such a volume only on Kubernetes")
     needs_size = document.get("type") == "k8s-pvc" and not document.get("use_existing")
-    if (needs_size or size is not None) and not skypilot.volume_size(size):
+    if (needs_size or size is not None) and not takes_volume_size(size):
         path: Path = () if size is None else ("size",)
         yield document.problem(path, "SkyPilot needs a size of 1Gi or more")
 

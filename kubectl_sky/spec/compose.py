@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import yaml
 from yaml.constructor import SafeConstructor
 
-from kubectl_sky.spec.document import Data, Node, Position, printable
+from kubectl_sky.spec.document import Data, Position, YamlNode, printable
 
 
 class _Merge:
@@ -95,12 +95,12 @@ class TooLarge(Exception):
 class _Open:
     """A mapping or list that is being read; `key` is still without a value."""
 
-    def __init__(self, node: Node, anchor: str | None, mapping: bool) -> None:
+    def __init__(self, node: YamlNode, anchor: str | None, mapping: bool) -> None:
         self.node = node
         self.anchor = anchor
         self.mapping = mapping
-        self.key: Node | None = None
-        self.merges: list[tuple[Node, Position]] = []
+        self.key: YamlNode | None = None
+        self.merges: list[tuple[YamlNode, Position]] = []
 
 
 class Composer:
@@ -110,11 +110,11 @@ class Composer:
         self.problems: list[Said] = []
         self._lines = text.splitlines()
         self.number = 1  # of the current document; empty documents do not count
-        self.last_scalar: Node | None = None
+        self.last_scalar: YamlNode | None = None
         self._complete = False  # whether the current document has its root
         self._stack: list[_Open] = []
-        self._anchors: dict[str, Node | None] = {}  # None: not complete yet
-        self._handlers: dict[type, Callable[[Any], Node | None]] = {
+        self._anchors: dict[str, YamlNode | None] = {}  # None: not complete yet
+        self._handlers: dict[type, Callable[[Any], YamlNode | None]] = {
             yaml.ScalarEvent: self._scalar,
             yaml.AliasEvent: self._alias,
             yaml.MappingStartEvent: self._start,
@@ -123,7 +123,7 @@ class Composer:
             yaml.SequenceEndEvent: self._end,
         }
 
-    def documents(self, events: Iterable[yaml.Event]) -> Iterator[Node]:
+    def documents(self, events: Iterable[yaml.Event]) -> Iterator[YamlNode]:
         """Yield the root of each document. Raises yaml.YAMLError for invalid YAML."""
         for event in events:
             handler = self._handlers.get(type(event))
@@ -152,14 +152,14 @@ class Composer:
     def _say(self, position: Position, message: str, hint: str = "") -> None:
         self.problems.append((self.number, position, message, hint))
 
-    def _scalar(self, event: yaml.ScalarEvent) -> Node:
+    def _scalar(self, event: yaml.ScalarEvent) -> YamlNode:
         position = _position(event)
         try:
             value = scalar_value(event.value, event.tag, plain=event.implicit[0])
         except ValueError as error:
             self._say(position, str(error))
             value = event.value
-        node = Node(value, position, event.value)
+        node = YamlNode(value, position, event.value)
         node.style = event.style or ""
         end = event.end_mark
         node.end = (end.line + 1, end.column + 1) if end else position
@@ -170,7 +170,7 @@ class Composer:
             self._anchors[event.anchor] = node
         return node
 
-    def _alias(self, event: yaml.AliasEvent) -> Node:
+    def _alias(self, event: yaml.AliasEvent) -> YamlNode:
         position = _position(event)
         name = event.anchor or ""
         node = self._anchors.get(name)
@@ -181,7 +181,7 @@ class Composer:
                 # The message leaves out the name: it may be a password that begins with *.
                 hint = "quote it if it is text"
                 self._say(position, "this alias has no anchor before it", hint)
-            return Node(None, position)
+            return YamlNode(None, position)
         return node
 
     def _start(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
@@ -194,9 +194,9 @@ class Composer:
             raise TooLarge
         if event.anchor:
             self._anchors[event.anchor] = None
-        self._stack.append(_Open(Node({} if mapping else [], position), event.anchor, mapping))
+        self._stack.append(_Open(YamlNode({} if mapping else [], position), event.anchor, mapping))
 
-    def _end(self, event: yaml.Event) -> Node:
+    def _end(self, event: yaml.Event) -> YamlNode:
         closed = self._stack.pop()
         # The first merged map wins; the map's own keys win over all.
         for source, position in reversed(closed.merges):
@@ -205,10 +205,10 @@ class Composer:
             self._anchors[closed.anchor] = closed.node
         return closed.node
 
-    def _add(self, parent: _Open, node: Node) -> None:
+    def _add(self, parent: _Open, node: YamlNode) -> None:
         """Add a complete node to its parent: as an item, a key or a key's value."""
         if node.value is MERGE and not (parent.mapping and parent.key is None):
-            node = Node(node.text, node.position, node.text)  # << is text unless it is a key
+            node = YamlNode(node.text, node.position, node.text)  # << is text unless it is a key
         target = parent.node
         target.size += node.size
         if node.depth >= target.depth:
@@ -224,13 +224,13 @@ class Composer:
             key, parent.key = parent.key, None
             self._put(parent, key, node)
 
-    def _refuse(self, target: Node) -> NoReturn:
+    def _refuse(self, target: YamlNode) -> NoReturn:
         hint = "each use of an alias counts"
         message = f"more than {MAX_NODES:,} values or {MAX_DEPTH} levels"
         self._say(target.position, message, hint)
         raise TooLarge
 
-    def _put(self, parent: _Open, key: Node, node: Node) -> None:
+    def _put(self, parent: _Open, key: YamlNode, node: YamlNode) -> None:
         position, target = key.position, parent.node
         if type(key.value) in (dict, list):
             is_map = isinstance(key.value, dict)
@@ -251,7 +251,7 @@ class Composer:
             target.children[key.value] = node
             target.value[key.value] = node.value
 
-    def _merged(self, node: Node) -> list[Node]:
+    def _merged(self, node: YamlNode) -> list[YamlNode]:
         """Return the maps that `<<` merges, the last first."""
         items = list(node.children.values()) if isinstance(node.value, list) else [node]
         for item in items:
@@ -259,7 +259,7 @@ class Composer:
                 self._say(item.position, '"<<" can only merge maps')
         return [item for item in reversed(items) if isinstance(item.value, dict)]
 
-    def _merge(self, target: Node, merged: Node, position: Position) -> None:
+    def _merge(self, target: YamlNode, merged: YamlNode, position: Position) -> None:
         for key, node in merged.children.items():
             if key not in target.children:
                 target.keys[key] = position

@@ -41,7 +41,7 @@ Detect = Callable[[Data], str | None]
 
 
 @dataclass(frozen=True)
-class Field:
+class Row:
     """A row of the table: fields of one class with one message.
 
     `names` are paths in a task; for fields of pods the name alone, or with the field around it
@@ -178,15 +178,15 @@ _PRIVILEGED, _HOST, _SECRETS = DangerClass.PRIVILEGED, DangerClass.HOST, DangerC
 _IDENTITY, _URLS, _LOCAL = DangerClass.IDENTITY, DangerClass.URLS, DangerClass.LOCAL_FILES
 
 # Fields of config.kubernetes, matched by name at any depth.
-POD_FIELDS: tuple[Field, ...] = (
-    Field(_PRIVILEGED, ("privileged",), "gives full access to the cluster node", _true),
-    Field(
+POD_FIELDS: tuple[Row, ...] = (
+    Row(_PRIVILEGED, ("privileged",), "gives full access to the cluster node", _true),
+    Row(
         _PRIVILEGED,
         ("allowPrivilegeEscalation",),
         "allows processes to gain privileges",
         _true_or_removed,
     ),
-    Field(
+    Row(
         _PRIVILEGED,
         (
             "securityContext",
@@ -198,55 +198,55 @@ POD_FIELDS: tuple[Field, ...] = (
         "removes the default security settings",
         _removed,
     ),
-    Field(_PRIVILEGED, ("capabilities.add",), "adds Linux capabilities: {}", _items),
-    Field(
+    Row(_PRIVILEGED, ("capabilities.add",), "adds Linux capabilities: {}", _items),
+    Row(
         _PRIVILEGED,
         _RUNTIME_ANNOTATIONS,
         "asks the container runtime for devices, mounts or settings of the cluster node",
         _set,
     ),
-    Field(_PRIVILEGED, ("procMount",), "uncovers the kernel's files in /proc", _equal("unmasked")),
-    Field(
+    Row(_PRIVILEGED, ("procMount",), "uncovers the kernel's files in /proc", _equal("unmasked")),
+    Row(
         _PRIVILEGED,
         ("seccompProfile.type", "appArmorProfile.type", *_UNCONFINED_ANNOTATIONS),
         "turns a filter of system calls or file access off",
         _equal("unconfined"),
     ),
-    Field(_PRIVILEGED, ("seLinuxOptions.type",), 'runs with the SELinux type "{}"', _selinux),
-    Field(
+    Row(_PRIVILEGED, ("seLinuxOptions.type",), 'runs with the SELinux type "{}"', _selinux),
+    Row(
         _PRIVILEGED,
         ("seLinuxOptions.user", "seLinuxOptions.role"),
         'runs with the SELinux user or role "{}"',
         _text,
     ),
-    Field(_PRIVILEGED, ("runAsUser",), "runs as root, even if the image does not", _zero),
-    Field(_PRIVILEGED, ("sysctls",), "sets kernel parameters: {}", _items),
-    Field(_PRIVILEGED, ("hostProcess",), "runs on the cluster node, outside containers", _true),
-    Field(
+    Row(_PRIVILEGED, ("runAsUser",), "runs as root, even if the image does not", _zero),
+    Row(_PRIVILEGED, ("sysctls",), "sets kernel parameters: {}", _items),
+    Row(_PRIVILEGED, ("hostProcess",), "runs on the cluster node, outside containers", _true),
+    Row(
         _PRIVILEGED,
         ("mountPropagation",),
         "mounts of the container appear on the cluster node",
         _equal("bidirectional"),
     ),
-    Field(_HOST, ("hostPath",), 'mounts "{}" of the cluster node', _reference),
-    Field(_HOST, ("hostPID",), "sees and signals all processes of the cluster node", _true),
-    Field(_HOST, ("hostNetwork",), "shares the cluster node's network", _true),
-    Field(_HOST, ("hostIPC",), "shares memory with processes of the cluster node", _true),
-    Field(_HOST, ("hostUsers",), "shares the cluster node's user IDs", _true),
-    Field(_HOST, ("hostPort",), "opens a port of the cluster node", _set),
-    Field(_HOST, ("nodeName",), 'bypasses the scheduler, to cluster node "{}"', _text),
-    Field(_HOST, ("tolerations",), "allows control plane nodes", _tolerations),
-    Field(
+    Row(_HOST, ("hostPath",), 'mounts "{}" of the cluster node', _reference),
+    Row(_HOST, ("hostPID",), "sees and signals all processes of the cluster node", _true),
+    Row(_HOST, ("hostNetwork",), "shares the cluster node's network", _true),
+    Row(_HOST, ("hostIPC",), "shares memory with processes of the cluster node", _true),
+    Row(_HOST, ("hostUsers",), "shares the cluster node's user IDs", _true),
+    Row(_HOST, ("hostPort",), "opens a port of the cluster node", _set),
+    Row(_HOST, ("nodeName",), 'bypasses the scheduler, to cluster node "{}"', _text),
+    Row(_HOST, ("tolerations",), "allows control plane nodes", _tolerations),
+    Row(
         _HOST,
         ("priorityClassName",),
         'may evict pods of the cluster itself: "{}"',
         _prefix("system-"),
     ),
-    Field(_HOST, ("httpGet.host", "tcpSocket.host"), 'the cluster node connects to "{}"', _text),
-    Field(_HOST, _NETWORK_ANNOTATIONS, 'joins another network of the cluster node: "{}"', _text),
-    Field(_HOST, ("gitRepo",), "runs git on the cluster node", _set),
-    Field(_HOST, _NODE_STORAGE, "the cluster node mounts storage that is not a PVC", _set),
-    Field(
+    Row(_HOST, ("httpGet.host", "tcpSocket.host"), 'the cluster node connects to "{}"', _text),
+    Row(_HOST, _NETWORK_ANNOTATIONS, 'joins another network of the cluster node: "{}"', _text),
+    Row(_HOST, ("gitRepo",), "runs git on the cluster node", _set),
+    Row(_HOST, _NODE_STORAGE, "the cluster node mounts storage that is not a PVC", _set),
+    Row(
         _SECRETS,
         (
             "secretKeyRef",
@@ -259,40 +259,40 @@ POD_FIELDS: tuple[Field, ...] = (
         'reads the existing Secret "{}"',
         _reference,
     ),
-    Field(_SECRETS, ("imagePullSecrets",), "pulls with the existing Secrets: {}", _items),
-    Field(
+    Row(_SECRETS, ("imagePullSecrets",), "pulls with the existing Secrets: {}", _items),
+    Row(
         _SECRETS,
         ("volumeAttributes.secretProviderClass",),
         'mounts secrets of the SecretProviderClass "{}"',
         _text,
     ),
-    Field(
+    Row(
         _SECRETS,
         ("annotations.vault.hashicorp.com/agent-inject",),
         "lets a Vault agent add secrets to the pods",
         _true,
     ),
-    Field(
+    Row(
         _IDENTITY,
         ("serviceAccountName", "serviceAccount"),
         'the pods act as the service account "{}"',
         _account,
     ),
-    Field(
+    Row(
         _IDENTITY,
         ("automountServiceAccountToken",),
         "gives the pods a token of their service account",
         _true_or_removed,
     ),
-    Field(_IDENTITY, ("serviceAccountToken",), "gives the pods a service account's token", _set),
-    Field(_IDENTITY, ("podCertificate",), "gives the pods a client certificate", _set),
-    Field(
+    Row(_IDENTITY, ("serviceAccountToken",), "gives the pods a service account's token", _set),
+    Row(_IDENTITY, ("podCertificate",), "gives the pods a client certificate", _set),
+    Row(
         _IDENTITY,
         ("gmsaCredentialSpec", "gmsaCredentialSpecName"),
         "gives the pods a Windows identity",
         _set,
     ),
-    Field(
+    Row(
         _IDENTITY,
         (
             "annotations.iam.amazonaws.com/role",
@@ -331,30 +331,30 @@ _RESOURCES = ("resources", "resources.any_of.*", "resources.ordered.*")
 _URL_FIELDS = ("workdir.url", "file_mounts.*", "file_mounts.*.source")
 
 # Other fields of a task, by their paths.
-TASK_FIELDS: tuple[Field, ...] = (
-    Field(
+TASK_FIELDS: tuple[Row, ...] = (
+    Row(
         _PRIVILEGED,
         tuple(f"{resources}.network_tier" for resources in _RESOURCES),
         "may add the Linux capability IPC_LOCK",
         _equal("best"),
     ),
-    Field(_HOST, ("volumes.*.host_path",), 'mounts "{}" of the cluster node', _text),
-    Field(
+    Row(_HOST, ("volumes.*.host_path",), 'mounts "{}" of the cluster node', _text),
+    Row(
         _HOST,
         tuple(f"{resources}.priority_class" for resources in _RESOURCES),
         'may evict pods of the cluster itself: "{}"',
         _prefix("system-"),
     ),
-    Field(
+    Row(
         _IDENTITY,
         ("config.kubernetes.remote_identity", "config.kubernetes.remote_identity.*"),
         'the pods act as the service account "{}"',
         _given_account,
     ),
-    Field(
+    Row(
         _URLS, _URL_FIELDS, "fetches by {}://, without TLS: others can change the data", _plain_url
     ),
-    Field(
+    Row(
         _URLS,
         _URL_FIELDS,
         "has credentials in the URL, readable in the manifests",
@@ -362,12 +362,12 @@ TASK_FIELDS: tuple[Field, ...] = (
     ),
 )
 # Fields that cannot be judged by their value alone.
-EXISTING_SECRETS = Field(
+EXISTING_SECRETS = Row(
     _SECRETS, ("secrets.*", "managed_secrets.*"), 'reads the existing Secret "{}"', _text
 )
-OUTSIDE = Field(_LOCAL, ("workdir", "file_mounts.*"), "sends {}, outside the task's folder", _text)
-CREDENTIALS = Field(_LOCAL, ("workdir", "file_mounts.*"), "sends credentials: {}", _text)
-VARIABLE_FILES = Field(
+OUTSIDE = Row(_LOCAL, ("workdir", "file_mounts.*"), "sends {}, outside the task's folder", _text)
+CREDENTIALS = Row(_LOCAL, ("workdir", "file_mounts.*"), "sends credentials: {}", _text)
+VARIABLE_FILES = Row(
     _LOCAL, ("--env-file", "--secret-file"), "reads {}, outside the task's folder", _text
 )
 FIELDS = (*POD_FIELDS, *TASK_FIELDS, EXISTING_SECRETS, OUTSIDE, CREDENTIALS, VARIABLE_FILES)

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, cast
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import credentials, secret
+from kubectl_sky.spec import files, variables
 from kubectl_sky.spec.danger_fields import (
     CREDENTIALS,
     EXISTING_SECRETS,
@@ -20,7 +20,7 @@ from kubectl_sky.spec.danger_fields import (
     TASK_FIELDS,
     VARIABLE_FILES,
     DangerClass,
-    Field,
+    Row,
 )
 from kubectl_sky.spec.document import Data, Document, Path, dotted, printable
 from kubectl_sky.spec.files import local_files
@@ -73,7 +73,7 @@ def in_fields(document: Document) -> Iterator[Danger]:
         for path, parent, value in _walk(document.get(*root), root):
             yield from _in_pod_field(document, path, parent, value)
     yield from _in_task_fields(document)
-    for path, name in secret.references(document):
+    for path, name in variables.secret_references(document):
         yield _danger(document, EXISTING_SECRETS, path, printable(name, 100))
 
 
@@ -114,7 +114,7 @@ def _path(value: Data) -> str:
 
 
 def _danger(
-    document: Document, field: Field, path: Path, shown: str, host_path: str | None = None
+    document: Document, field: Row, path: Path, shown: str, host_path: str | None = None
 ) -> Danger:
     key = not isinstance(path[-1], int)
     problem = document.problem(path, field.text(shown), severity="warning", key=key)
@@ -133,9 +133,9 @@ def _walk(value: Data, path: Path, parent: str = "") -> Iterator[tuple[Path, str
 
 
 @cache
-def _by_name() -> dict[str, list[tuple[Field, str]]]:
+def _by_name() -> dict[str, list[tuple[Row, str]]]:
     """Return the fields of pods by name, each with its parent's name."""
-    table: dict[str, list[tuple[Field, str]]] = {}
+    table: dict[str, list[tuple[Row, str]]] = {}
     for field in POD_FIELDS:
         for name in field.names:
             split = name.partition if name.startswith(_METADATA) else name.rpartition
@@ -145,7 +145,7 @@ def _by_name() -> dict[str, list[tuple[Field, str]]]:
 
 
 @cache
-def _patterns() -> tuple[tuple[Field, tuple[str, ...]], ...]:
+def _patterns() -> tuple[tuple[Row, tuple[str, ...]], ...]:
     return tuple((field, tuple(name.split("."))) for field in TASK_FIELDS for name in field.names)
 
 
@@ -176,13 +176,13 @@ def in_local_files(
     if document.is_header or document.is_volume or not isinstance(document.data, dict):
         return
     filled = Filled(document)
-    for files in local_files(filled.document.data):
-        target = resolve(files.source)
-        field = _judge_path(files.source, target, folder)
+    for local in local_files(filled.document.data):
+        target = resolve(local.source)
+        field = _judge_path(local.source, target, folder)
         if field:
-            hidden = filled.hides(dotted(files.field))
+            hidden = filled.hides(dotted(local.field))
             shown = _NOT_SHOWN if hidden else printable(target, 200)
-            yield _danger(document, field, files.field, shown)
+            yield _danger(document, field, local.field, shown)
 
 
 def in_tree(document: Document, path: Path, names: Collection[str]) -> Danger:
@@ -204,8 +204,8 @@ def in_variable_file(flag: str, source: str, target: str, folder: str) -> Danger
     return Danger(problem, VARIABLE_FILES.danger_class)
 
 
-def _judge_path(source: str, target: str, folder: str) -> Field | None:
-    if credentials.are_in(source) or credentials.are_in(target):
+def _judge_path(source: str, target: str, folder: str) -> Row | None:
+    if files.has_credentials(source) or files.has_credentials(target):
         return CREDENTIALS
     return None if PurePosixPath(target).is_relative_to(folder) else OUTSIDE
 

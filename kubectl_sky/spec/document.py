@@ -14,7 +14,7 @@ _MAX_STEP = 200  # characters of a field's name in a message
 Position = tuple[int, int]  # line and column, from 1; (0, 0) means the whole file
 
 
-class Node:
+class YamlNode:
     """A value with its position; a mapping also has the positions of its keys.
 
     Aliases share nodes, so a small file cannot become a large tree.
@@ -41,11 +41,11 @@ class Node:
         self.end = position  # where a scalar ends
         self.lines: tuple[str, ...] = ()  # of a plain scalar of several lines, which YAML joins
         self.keys: dict[Data, Position] = {}
-        self.children: dict[Data, Node] = {}
+        self.children: dict[Data, YamlNode] = {}
         self.size = 1  # nodes of the whole subtree; shared nodes count at each use
         self.depth = 1
 
-    def child(self, key: Data) -> "Node | None":
+    def child(self, key: Data) -> "YamlNode | None":
         """Return the node of an entry; None if not set."""
         return self.children.get(key)
 
@@ -95,7 +95,7 @@ class Document:
 
     file: str
     data: Data
-    root: Node = field(repr=False, compare=False)
+    root: YamlNode = field(repr=False, compare=False)
     index: int = 0
     count: int = 1
     tasks: int = 1
@@ -134,16 +134,16 @@ class Document:
         node = None if self.source(path) else self.node(path)
         return node.text if node else ""
 
-    def node(self, path: Path) -> Node | None:
+    def node(self, path: Path) -> YamlNode | None:
         """Return the file's node at the path; None if not found."""
-        node: Node | None = self.root
+        node: YamlNode | None = self.root
         for step in path:
             node = node.child(step) if node else None
         return node
 
     def shared(self, nodes: Collection[int]) -> Iterator[Path]:
         """Yield the paths of the nodes with these `id()` values."""
-        stack: list[tuple[Path, Node]] = [((), self.root)]
+        stack: list[tuple[Path, YamlNode]] = [((), self.root)]
         while stack:
             path, node = stack.pop()
             if id(node) in nodes:
@@ -174,6 +174,10 @@ class Document:
             severity=severity,
             document=self.index + 1 if self.count > 1 and not source else 0,
         )
+
+    def unused(self, path: Path, message: str, hint: str = "", key: bool = False) -> Problem:
+        """Return a warning about a field that has no effect, nor has anything below it."""
+        return replace(self.problem(path, message, hint, "warning", key), whole_field=True)
 
     @cached_property
     def resources(self) -> "Candidates":
@@ -281,14 +285,3 @@ def printable(text: str, length: int = 40) -> str:
     if not line.isprintable():
         line = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line)
     return line + ("…" if len(text) > length else "")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """An error at a path; `key` is set if the field itself is wrong, not its value."""
-
-    path: Path
-    message: str
-    hint: str = ""
-    key: bool = False
-    severity: str = "error"

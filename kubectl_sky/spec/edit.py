@@ -15,7 +15,7 @@ from kubectl_sky.spec.document import Data
 Path = Sequence[str]
 
 
-class Refused(ValueError):
+class EditRefused(ValueError):
     """The text cannot be edited safely; the message has the line."""
 
 
@@ -68,9 +68,9 @@ def _checked(edited: str, expected: Data, text: str, path: Path) -> str:
     return edited
 
 
-def _refused(node: tuple[Node, Node] | None) -> Refused:
+def _refused(node: tuple[Node, Node] | None) -> EditRefused:
     line = node[0].start_mark.line + 1 if node else 1
-    return Refused(f"line {line} cannot be edited without losing something")
+    return EditRefused(f"line {line} cannot be edited without losing something")
 
 
 def _nodes(text: str, path: Path) -> list[tuple[Node, Node] | None]:

@@ -206,7 +206,7 @@ def _types(file: str, rules: Mapping[str, Any]) -> Iterator[str]:
         yield from (kind for kind in _types(field.file, inner_rules) if kind != "null")
 
 
-def _unsupported(path: tuple[str, ...]) -> unsupported.Entry | None:
+def _unsupported(path: tuple[str, ...]) -> unsupported.UnsupportedField | None:
     """Return the entry that covers a field of a task, or None."""
     for entry in unsupported.listed():
         field = entry.field

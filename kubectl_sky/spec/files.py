@@ -1,4 +1,4 @@
-"""The files that a task uploads: workdir and file_mounts, and the rules of both."""
+"""The files that a task uploads: workdir and file_mounts, their rules, and credential files."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import secret
+from kubectl_sky.spec import variables
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 from kubectl_sky.spec.volumes import is_reserved_path
 
@@ -34,7 +34,7 @@ _REF = re.compile(r"(?!-)[^\s~^:?*\[\\]+")
 
 
 @dataclass(frozen=True)
-class Login:
+class RepositoryLogin:
     """The login of a repository: a user name, and the password's variable.
 
     The user name can be a variable too: `$NAME`. Values are read in the pod, from the task's
@@ -56,7 +56,7 @@ class Repository:
 
     url: str
     ref: str = "HEAD"
-    login: Login = field(default_factory=Login)
+    login: RepositoryLogin = field(default_factory=RepositoryLogin)
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,16 @@ def repository(workdir: Data) -> Repository | None:
     return Repository(parsed[0], ref, parsed[1]) if parsed else Repository(workdir["url"], ref)
 
 
-def login(url: str) -> tuple[str, Login] | None:
+def login(url: str) -> tuple[str, RepositoryLogin] | None:
     """Return a URL without its login, and the login; None if it is not in variables."""
     match = _LOGIN.fullmatch(url)
     if not match:
         return None
     scheme, username, variable, password, rest = match.groups()
     username = f"${variable}" if variable else username
-    return scheme + rest, Login(username, password) if username else Login(password=password)
+    return scheme + rest, RepositoryLogin(username, password) if username else RepositoryLogin(
+        password=password
+    )
 
 
 def local_files(data: Mapping[str, Any]) -> tuple[LocalFiles, ...]:
@@ -155,7 +157,7 @@ def _repository(document: Document) -> Iterator[Problem]:
 
 def _url(document: Document, path: Path, url: str) -> Iterator[Problem]:
     """Check a repository's URL; messages never quote it, as it may contain a token."""
-    secret_names = secret.names(document)
+    secret_names = variables.secret_names(document)
     bare, account = login(url) or (url, None)
     missing = [name for name in account.variables if name not in secret_names] if account else []
     if missing:
@@ -170,8 +172,8 @@ def _url(document: Document, path: Path, url: str) -> Iterator[Problem]:
     elif bare.startswith("http://") and account:
         message = "the login would be sent unencrypted over http"
         yield document.problem(path, message, "write https://")
-    elif bare.startswith("http://") and Login().password in secret_names:
-        message = f"{Login().password} is not sent over http"
+    elif bare.startswith("http://") and RepositoryLogin().password in secret_names:
+        message = f"{RepositoryLogin().password} is not sent over http"
         yield document.problem(path, message, "write https://", "warning")
 
 
@@ -234,3 +236,66 @@ def _wrong(path: str) -> str:
 
 
 RULES = (_workdir, _file_mounts, _lists)
+
+
+# Files and folders, at any location.
+CREDENTIALS = frozenset(
+    {
+        ".ssh",
+        ".netrc",
+        ".aws",
+        ".azure",
+        ".kube",
+        ".docker",
+        ".gnupg",
+        ".oci",
+        ".pypirc",
+        ".npmrc",
+        ".git-credentials",
+        ".pgpass",
+        ".boto",
+        ".s3cfg",
+        ".databrickscfg",
+        ".config/gcloud",
+        ".config/gh",
+        ".config/rclone",
+        ".cloudflare",
+        ".huggingface",
+        ".cache/huggingface/token",
+        ".vault-token",
+        "id_rsa",
+        "id_dsa",
+        "id_ecdsa",
+        "id_ecdsa_sk",
+        "id_ed25519",
+        "id_ed25519_sk",
+        "kubeconfig",
+        "application_default_credentials.json",
+        "credentials.json",
+        "service-account.json",
+        "service_account.json",
+    }
+)
+_CREDENTIAL_SUFFIXES = (".pem", ".key", ".p12", ".pfx", ".ppk", ".jks", ".keystore")
+_SERVICE_ACCOUNTS = ("service-account", "service_account", "serviceaccount", "client_secret")
+_PUBLIC = frozenset({"cacert.pem", "ca-bundle.pem"})  # certificates in Python packages
+_LAST = frozenset(path.rpartition("/")[2] for path in CREDENTIALS)
+_MAX_PARTS = max(path.count("/") + 1 for path in CREDENTIALS)
+
+
+def has_credentials(path: str) -> bool:
+    """Report whether the path or a folder above it holds credentials."""
+    parts = PurePosixPath(path).parts
+    return any(is_credential("/".join(parts[:end])) for end in range(1, len(parts) + 1))
+
+
+def is_credential(path: str) -> bool:
+    """Report whether the path itself is a credential file or folder, ignoring case."""
+    path = path.lower()  # some file systems ignore case: .SSH is .ssh
+    name = path.rpartition("/")[2]
+    if name in _LAST:
+        parts = path.split("/")
+        return any("/".join(parts[-count:]) in CREDENTIALS for count in range(1, _MAX_PARTS + 1))
+    if name.endswith(_CREDENTIAL_SUFFIXES):
+        return name not in _PUBLIC
+    return name.endswith(".json") and any(word in name for word in _SERVICE_ACCOUNTS)

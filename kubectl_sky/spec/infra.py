@@ -111,12 +111,12 @@ def _rule(document: Document) -> Iterator[Problem]:
 def _ignored(document: Document, path: Path, values: Mapping[str, Data]) -> Iterator[Problem]:
     any_provider, _, rest = str(values.get("infra") or "").partition("/")
     if any_provider == "*" and rest.strip("*/"):
-        yield document.problem((*path, "infra"), _IGNORED, _CHOOSE, "warning", key=True)
+        yield document.unused((*path, "infra"), _IGNORED, _CHOOSE, key=True)
     for field in ("infra", "cloud"):
         if values.get(field) and elsewhere({field: values[field]}):
-            yield document.problem((*path, field), _IGNORED, _CHOOSE, "warning", key=True)
+            yield document.unused((*path, field), _IGNORED, _CHOOSE, key=True)
     if values.get("region") and not context(candidate_fields(document, path)):
-        yield document.problem((*path, "region"), _IGNORED, _CHOOSE, "warning", key=True)
+        yield document.unused((*path, "region"), _IGNORED, _CHOOSE, key=True)
 
 
 RULES = ((frozenset({"infra", "cloud", "region"}), (_rule,)),)

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import metadata
+from kubectl_sky.spec import resource_fields
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 from kubectl_sky.spec.variables import RESERVED
 from kubectl_sky.words import names
@@ -49,9 +49,9 @@ class Kubernetes:
     maps a pattern of kubectl's contexts to the service account of the pods. `queue` is the Kueue
     LocalQueue: "" for none, None for the one in the settings. With `flex_start`, GKE's Dynamic
     Workload Scheduler provides the cluster nodes, for `run_seconds` if the task is queued. Limits
-    are requests times `limits`: 0 for no limits, None for the default. `patience` is the timeout in
-    seconds for the first node to start; None for the default. `ports` is SkyPilot's name for how
-    ports are exposed.
+    are requests times `limits`: 0 for no limits, None for the default. `provision_timeout` are the
+    seconds in which the first node must start; None for the default. `ports` is SkyPilot's name for
+    how ports are exposed.
     """
 
     pod: Mapping[str, Data] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Kubernetes:
     flex_start: bool = False
     run_seconds: int | None = None
     limits: Fraction | None = None
-    patience: float | None = None
+    provision_timeout: float | None = None
     ports: str | None = None
 
 
@@ -73,14 +73,14 @@ def kubernetes_of(config: Mapping[str, Any] | None) -> Kubernetes:
     queues = [(fields.get(part) or {}).get(name) for part, name in _QUEUES]
     return Kubernetes(
         pod=fields.get("pod_config") or {},
-        labels=metadata.without_ours(custom.get("labels")),
-        annotations=metadata.without_ours(custom.get("annotations")),
+        labels=resource_fields.without_ours(custom.get("labels")),
+        annotations=resource_fields.without_ours(custom.get("annotations")),
         accounts=_accounts(fields.get("remote_identity")),
         queue=next((name for name in queues if name is not None), None),
         flex_start=bool(dws.get("enabled")),
         run_seconds=_seconds(dws.get("max_run_duration")),
         limits=_limits(fields.get("set_pod_resource_limits")),
-        patience=_patience(fields.get("provision_timeout")),
+        provision_timeout=_provision_timeout(fields.get("provision_timeout")),
         ports=fields.get("ports"),
     )
 
@@ -106,19 +106,19 @@ def _limits(factor: Data) -> Fraction | None:
     return Fraction(int(factor)) if isinstance(factor, bool) else Fraction(str(factor))
 
 
-def _patience(seconds: Data) -> float | None:
+def _provision_timeout(seconds: Data) -> float | None:
     """Return the timeout; a negative number means no limit, as in SkyPilot."""
     return None if seconds is None else math.inf if seconds < 0 else float(seconds)
 
 
 def _custom(document: Document) -> Iterator[Problem]:
     path = (*KUBERNETES, "custom_metadata")
-    yield from metadata.labels(document, (*path, "labels"))
-    yield from metadata.annotations(document, (*path, "annotations"))
+    yield from resource_fields.label_problems(document, (*path, "labels"))
+    yield from resource_fields.annotation_problems(document, (*path, "annotations"))
     for key, _ in entries(document.get(*path)):
         if key not in ("labels", "annotations"):
             message = "ignored: only labels and annotations are applied"
-            yield document.problem((*path, key), message, "leave it out", "warning", key=True)
+            yield document.unused((*path, key), message, "leave it out", key=True)
 
 
 def _identity(document: Document) -> Iterator[Problem]:
@@ -131,8 +131,7 @@ def _identity(document: Document) -> Iterator[Problem]:
             continue
         if name.upper() in NOBODY:
             message = "ignored: pods get neither your credentials nor SkyPilot's account"
-            hint = "name an existing service account"
-            yield document.problem(field_path, message, hint, "warning")
+            yield document.unused(field_path, message, "name an existing service account")
         elif not names.SUBDOMAIN.fullmatch(name):
             message = f'"{printable(name)}" is not a valid service account name'
             yield document.problem(field_path, message, "use lowercase letters, digits, - and .")
@@ -152,7 +151,7 @@ def _queue(document: Document) -> Iterator[Problem]:
             yield document.problem((*KUBERNETES, *queue_path), message, hint)
     if len(paths) > 1 and not document.source((*KUBERNETES, *paths[0])):
         message = "ignored: quota.queue names the queue"
-        yield document.problem((*KUBERNETES, *paths[1]), message, "keep one of them", "warning")
+        yield document.unused((*KUBERNETES, *paths[1]), message, "keep one of them")
 
 
 def _dws(document: Document) -> Iterator[Problem]:
@@ -160,7 +159,7 @@ def _dws(document: Document) -> Iterator[Problem]:
     has_queue = any(document.get(*KUBERNETES, *queue) for queue in _QUEUES)
     if document.get(*path) is not None and not has_queue:
         message = "ignored: the task has no queue"
-        yield document.problem(path, message, "add kueue.local_queue_name", "warning")
+        yield document.unused(path, message, "add kueue.local_queue_name")
 
 
 def _factor(document: Document) -> Iterator[Problem]:
@@ -175,7 +174,7 @@ def _ports(document: Document) -> Iterator[Problem]:
     if document.get(*path) == "ingress":
         message = "ignored: no Ingress is created, and the Service is unchanged"
         hint = "create an Ingress for that Service, or set config.kubectl_sky.expose: loadbalancer"
-        yield document.problem(path, message, hint, "warning")
+        yield document.unused(path, message, hint)
 
 
 @dataclass(frozen=True)
@@ -210,13 +209,13 @@ def _pod_config(document: Document) -> Iterator[Problem]:
 
 def _pod_metadata(document: Document) -> Iterator[Problem]:
     path = (*POD_CONFIG, "metadata")
-    yield from metadata.labels(document, (*path, "labels"))
-    yield from metadata.annotations(document, (*path, "annotations"))
+    yield from resource_fields.label_problems(document, (*path, "labels"))
+    yield from resource_fields.annotation_problems(document, (*path, "annotations"))
     fields = document.get(*path)
     for key, value in fields.items() if isinstance(fields, dict) else ():
         if value is not None and key not in ("labels", "annotations"):
             message = "ignored: the Job sets it for its pods"
-            yield document.problem((*path, key), message, "leave it out", "warning", key=True)
+            yield document.unused((*path, key), message, "leave it out", key=True)
 
 
 def _pod_spec(document: Document) -> Iterator[Problem]:
@@ -241,8 +240,7 @@ def _main(document: Document, container: _Item) -> Iterator[Problem]:
             yield document.problem((*item.path, "mountPath"), message, "choose another folder")
     for item in _items(document, (*container.path, "env")):
         if str(item.fields.get("name")) in RESERVED:
-            message = "ignored: every node sets its own value"
-            yield document.problem((*item.path, "name"), message, severity="warning")
+            yield document.unused((*item.path, "name"), "ignored: every node sets its own value")
 
 
 def _items(document: Document, path: Path) -> Iterator[_Item]:

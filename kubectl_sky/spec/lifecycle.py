@@ -66,7 +66,7 @@ def _named(document: Document, where: Path, value: Data) -> Iterator[Problem]:
         return
     message = "ignored: there is one cluster, and nowhere else to go"
     hint = "a node that is taken away starts again here"
-    yield document.problem(path, message, hint, "warning")
+    yield document.unused(path, message, hint)
 
 
 def _useless(document: Document, where: Path, value: Data) -> Iterator[Problem]:
@@ -76,14 +76,13 @@ def _useless(document: Document, where: Path, value: Data) -> Iterator[Problem]:
     if _strategy(value) == _NONE:
         for field in (name for name in fields if value.get(name) is not None):
             message = "ignored: with the strategy none nothing starts again"
-            yield document.problem((*where, field), message, "leave strategy out", "warning", True)
+            yield document.unused((*where, field), message, "leave strategy out", key=True)
         return
     codes = value.get(fields[1])
     for index, code in enumerate(codes if isinstance(codes, list) else [codes]):
         if code == 0 and not isinstance(code, bool):
             path = (*where, fields[1], index) if isinstance(codes, list) else (*where, fields[1])
-            message = "ignored: what ends with 0 has not failed"
-            yield document.problem(path, message, "", "warning")
+            yield document.unused(path, "ignored: what ends with 0 has not failed")
 
 
 RULES = ((frozenset({"job_recovery"}), (_rule,)),)

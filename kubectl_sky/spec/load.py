@@ -2,7 +2,8 @@
 
 SkyPilot uses PyYAML's SafeLoader; scalars have the same meaning here. This loader also rejects,
 with a position, input that SafeLoader accepts or fails on: duplicate keys, keys that are lists or
-maps, alias bombs, recursive aliases and very deep nesting.
+maps, alias bombs, recursive aliases and very deep nesting. Syntax errors get the position where
+they can be fixed.
 """
 
 import re
@@ -12,16 +13,16 @@ from dataclasses import replace
 import yaml
 
 from kubectl_sky.errors import InvalidFiles, Problem
+from kubectl_sky.spec import schema
 from kubectl_sky.spec.compose import MAX_DEPTH, MAX_NODES, Composer, TooLarge
-from kubectl_sky.spec.document import Document, Node, is_header
-from kubectl_sky.spec.syntax import explained
+from kubectl_sky.spec.document import Document, Position, YamlNode, is_header, printable
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "load"]
 
 MAX_BYTES = 4 * 1024 * 1024
 
-_SAYS = re.compile(r"\S")
-_ANOTHER = re.compile(r"\n---(\s|$)")
+_CONTENT = re.compile(r"\S")
+_NEXT_DOCUMENT = re.compile(r"\n---(\s|$)")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's loader is 8 times as fast
 _UNPRINTABLE = yaml.reader.Reader.NON_PRINTABLE
 _ASCII = bytes([*b"\t\n\r", *range(0x20, 0x7F)])  # fast path: most files have only these bytes
@@ -46,46 +47,44 @@ def load(
         roots = []
         multiple = composer.number > 1 or _several(decoded)
         if isinstance(error, yaml.YAMLError):
-            syntax_problems.append(
-                replace(
-                    explained(error, decoded, file, composer), document=composer.number * multiple
-                )
-            )
+            problem = explained(error, decoded, file, composer)
+            syntax_problems.append(replace(problem, document=composer.number))
     problems = [
-        Problem(file, *position, "", message, hint, document=number * multiple)
+        Problem(file, *position, "", message, hint, document=number)
         for number, position, message, hint in composer.problems
     ] + syntax_problems
-    documents = _documents(file, [root for root in roots if root.value is not None])
-    is_empty = all(root.value in (None, {}) for root in roots)
-    if not problems and is_empty and not optional:
+    if not problems and not optional and all(root.value in (None, {}) for root in roots):
         hint = "a task needs at least run or setup"
         problems.append(Problem(file, 0, 0, "", "the file is empty", hint))
-    nonempty_roots = [root for root in roots if root.value is not None]
-    if nonempty_roots and not any(isinstance(root.value, dict) for root in nonempty_roots):
-        problems = []  # they quote keys, but this is no task file
-    problems += (
-        replace(_no_mapping(file, root, example), document=number * multiple)
-        for number, root in enumerate(nonempty_roots, 1)
+    roots = [root for root in roots if root.value is not None]
+    no_mappings = [
+        replace(_no_mapping(file, root, example), document=number)
+        for number, root in enumerate(roots, 1)
         if not isinstance(root.value, dict)
-    )
+    ]
+    if roots and len(no_mappings) == len(roots):
+        problems = []  # they quote keys, but this is no task file
+    problems += no_mappings
     if problems:
-        raise InvalidFiles(sorted(problems))
-    return documents
+        kept = problems if multiple else [replace(problem, document=0) for problem in problems]
+        raise InvalidFiles(sorted(kept))
+    return _documents(file, roots)
 
 
 def _several(text: str) -> bool:
     """Report whether invalid text has another document after one that is not empty."""
-    content = _SAYS.search(text)
-    return bool(content and _ANOTHER.search(text, content.end()))
+    content = _CONTENT.search(text)
+    return bool(content and _NEXT_DOCUMENT.search(text, content.end()))
 
 
-def _documents(file: str, roots: list[Node]) -> tuple[Document, ...]:
+def _documents(file: str, roots: list[YamlNode]) -> tuple[Document, ...]:
     """Return the documents, each with the header's fields and the names of all tasks."""
     first = roots[0].value if roots else None
     has_header = len(roots) > 1 and is_header(first)
     parallel = has_header and isinstance(first, dict) and first.get("execution") == "parallel"
     title = first.get("name") if has_header and isinstance(first, dict) else None
-    name_nodes = [root.child("name") for root in roots[has_header:]]
+    tasks = roots[1:] if has_header else roots
+    name_nodes = [task.child("name") for task in tasks]
     names = tuple(node.value if node else None for node in name_nodes)
     return tuple(
         Document(
@@ -94,7 +93,7 @@ def _documents(file: str, roots: list[Node]) -> tuple[Document, ...]:
             root,
             index=index,
             count=len(roots),
-            tasks=len(roots) - has_header,
+            tasks=len(tasks),
             names=names,
             parallel=parallel,
             title=title,
@@ -108,7 +107,7 @@ def _events(text: str) -> Iterator[yaml.Event]:
     return iter(_LOADER(text).get_event, None)
 
 
-def _no_mapping(file: str, root: Node, example: str) -> Problem:
+def _no_mapping(file: str, root: YamlNode, example: str) -> Problem:
     # The message leaves out the text: a link may lead to a file that others must not read.
     kind = "a list" if isinstance(root.value, list) else "a text"
     message = f'expected fields such as "{example}", got {kind}'
@@ -145,3 +144,169 @@ def _invalid(file: str, text: str, offset: int, message: str, hint: str) -> Inva
     line = text.count("\n", 0, offset) + 1 if text else 0
     column = offset - (text.rfind("\n", 0, offset) + 1) + 1 if text else 0
     return InvalidFiles([Problem(file, line, column, "", message, hint)])
+
+
+Explanation = tuple[Position, str, str]  # position, message, hint
+
+# Messages of the parser that do not help users: a pattern, the message, and the hint.
+_MESSAGES = (
+    (r"found character '\\t'|found a tab|found character that cannot start any token",
+     "a character that YAML does not allow here", ""),
+    (r"could not find expected ':'", 'expected "key: value"', "check the indentation"),
+    (r"mapping values are not allowed", 'unexpected ":"',
+     'check the indentation, or quote a value that contains ": "'),
+    (r"did not find expected '-' indicator", 'expected another "- item" at this level', ""),
+    (r"did not find expected key", "expected a field at this level",
+     "check the indentation and the quotes"),
+    (r"did not find expected ',' or '\]'", 'expected "," or "]"', ""),
+    (r"did not find expected ',' or '\}'", 'expected "," or "}"', ""),
+    (r"did not find expected node content", "expected a value", ""),
+    (r"found undefined tag handle", "unknown tag", ""),
+)  # fmt: skip
+_QUOTES = ("'", '"')
+_BRACKETS = ("{", "[")
+_NO_SPACE = re.compile(r"[A-Za-z_]+:\S")
+
+
+def explained(error: yaml.YAMLError, text: str, file: str, composer: Composer) -> Problem:
+    """Return the problem that an error of the parser stands for.
+
+    `composer` has read the text up to the error.
+    """
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return Problem(file, 0, 0, "", f"invalid YAML: {printable(str(error), 100)}")
+    source = _Source(error, text, composer)
+    position, message, hint = (
+        source.character()
+        or source.unclosed()
+        or source.after_quote()
+        or source.missing_colon()
+        or source.indentation()
+        or source.other()
+    )
+    if "{{" in source.line(source.position):
+        hint = '"{{…}}" looks like a template: fill it in first'
+    return Problem(file, *position, "", f"invalid YAML: {message}", hint)
+
+
+class _Source:
+    """The text around an error; each method explains one kind of mistake, or returns None."""
+
+    def __init__(self, error: yaml.MarkedYAMLError, text: str, composer: Composer) -> None:
+        mark = error.problem_mark or error.context_mark
+        self.position = _position(mark)
+        self.context = error.context or ""
+        self.context_position = _position(error.context_mark)
+        self.message = error.problem or error.context or "cannot be read"
+        self.lines = text.splitlines()
+        self.open_collections = composer.open_collections
+        self.scalar: YamlNode | None = composer.last_scalar
+
+    def line(self, position: Position) -> str:
+        """Return the line of a position; "" after the end of the text."""
+        return self.lines[position[0] - 1] if 0 < position[0] <= len(self.lines) else ""
+
+    def character_at(self, position: Position) -> str:
+        """Return the character at a position; "" at the end of a line."""
+        return self.line(position)[position[1] - 1 : position[1]]
+
+    def indent(self, position: Position) -> int:
+        """Return the indentation of a line; 0 after the end of the text."""
+        line = self.line(position)
+        return len(line) - len(line.lstrip())
+
+    def starts_line(self, position: Position) -> bool:
+        """Return whether a position is that of the first text of its line."""
+        return position[1] == self.indent(position) + 1
+
+    def character(self) -> Explanation | None:
+        """Explain a character that YAML does not allow at its position."""
+        line, character = self.line(self.position), self.character_at(self.position)
+        indentation = line[: self.indent(self.position)]
+        if "\t" in indentation:
+            position = (self.position[0], indentation.index("\t") + 1)
+            return position, "a tab indents this line", "use spaces to indent"
+        if character and character in "@`%":
+            return self.position, f'a value cannot start with "{character}"', "put it in quotes"
+        if character and character in "}]" and not self.context.startswith("while parsing a flow"):
+            return self.position, f'unexpected "{character}"', "nothing is open that it closes"
+        return None
+
+    def unclosed(self) -> Explanation | None:
+        """Explain a quote, brace or bracket that is never closed, where it opens."""
+        if self.context.startswith("while scanning a quoted scalar"):
+            return self.context_position, "this quote is not closed", ""
+        if not self.context.startswith("while parsing a flow"):
+            return None
+        brackets = [
+            position
+            for position in self.open_collections
+            if self.character_at(position) in _BRACKETS
+        ]
+        if not brackets:
+            return None
+        opening = brackets[-1]
+        ended = self.position[0] > opening[0] and self.indent(self.position) <= self.indent(opening)
+        if not ended and self.line(self.position):
+            return None
+        return opening, f'this "{self.character_at(opening)}" is not closed', ""
+
+    def after_quote(self) -> Explanation | None:
+        """Explain text after a closing quote: the quote before it may lack its end."""
+        scalar = self.scalar
+        if not scalar or scalar.style not in _QUOTES or scalar.end[0] != self.position[0]:
+            return None
+        if "did not find expected" not in self.message or scalar.end > self.position:
+            return None
+        if scalar.position[0] < scalar.end[0]:
+            line = scalar.end[0]
+            hint = f"add the closing quote, or check the quotes in line {line}"
+            return scalar.position, f"this quote is not closed before line {line}", hint
+        if "expected key" not in self.message:
+            return None
+        hint = "to use quotes in a script, write it below run: |"
+        return self.position, "unexpected text after the closing quote", hint
+
+    def missing_colon(self) -> Explanation | None:
+        """Explain a field without a colon, or without the space after it."""
+        scalar = self.scalar
+        if "could not find expected ':'" in self.message:
+            position = self.context_position
+        elif "mapping values are not allowed" in self.message and scalar:
+            is_folded = not scalar.style and scalar.position[0] < scalar.end[0] == self.position[0]
+            if not is_folded:
+                return None
+            if not self.starts_line(scalar.position):
+                line = scalar.position[0]
+                message = f"this line is indented more than line {line}, so it continues its value"
+                position = (self.position[0], self.indent(self.position) + 1)
+                return position, message, "check the indentation"
+            position = scalar.position
+        else:
+            return None
+        line_text = self.line(position).strip()
+        if _NO_SPACE.match(line_text):
+            return position, 'expected a space after ":"', ""
+        word = (line_text.split() or [""])[0]
+        # Any other word may be a part of a secret.
+        if word in schema.fields("task") | schema.fields("resources"):
+            return position, f'expected ":" after "{word}"', ""
+        return position, 'expected "key: value"', "check the indentation"
+
+    def indentation(self) -> Explanation | None:
+        """Explain a line whose indentation is that of no line above."""
+        if "did not find expected key" in self.message and self.starts_line(self.position):
+            hint = "align it with the fields above"
+            return self.position, "the indentation of this line matches no field above it", hint
+        return None
+
+    def other(self) -> Explanation:
+        """Explain any other error by its message."""
+        for pattern, message, hint in _MESSAGES:
+            if re.search(pattern, self.message):
+                return self.position, message, hint
+        return self.position, printable(self.message, 100), ""
+
+
+def _position(mark: yaml.Mark | None) -> Position:
+    return (mark.line + 1, mark.column + 1) if mark else (0, 0)

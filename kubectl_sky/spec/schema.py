@@ -8,21 +8,30 @@ and `x-unknown: warning` reports unknown fields of an open mapping.
 import difflib
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from kubectl_sky.spec.document import Data, Finding, Path, printable
+from kubectl_sky.spec.document import Data, Path, printable
 from kubectl_sky.words import assets
 
 BASE = "https://raw.githubusercontent.com/kubectl-sky/kubectl-sky/main/schemas/"  # of each $id
 NAMES = ("config", "header", "resources", "service", "settings", "storage", "task", "volume")
 
 
-def check(data: Data, schema: str) -> list[Finding]:
-    """Return the errors and warnings of a schema for the data, without duplicates."""
-    from kubectl_sky.spec import schema_errors  # importing jsonschema takes most of the time
+@dataclass(frozen=True)
+class SchemaError:
+    """An error at a path; `key` is set if the field itself is wrong, not its value.
 
-    return schema_errors.findings(data, f"{schema}.json")
+    `needs_quotes` is set if YAML read a text as something else.
+    """
+
+    path: Path
+    message: str
+    hint: str = ""
+    key: bool = False
+    severity: str = "error"
+    needs_quotes: bool = False
 
 
 def fields(schema: str) -> frozenset[str]:

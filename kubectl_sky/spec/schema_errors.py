@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -14,18 +14,17 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
 from kubectl_sky.spec import schema
-from kubectl_sky.spec.document import Data, Finding, Path
-from kubectl_sky.spec.schema import described
+from kubectl_sky.spec.document import Data, Path
+from kubectl_sky.spec.schema import SchemaError, described
 
-_MAX_FINDINGS = 1000
+_MAX_ERRORS = 1000
 _PLAIN = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?|true|false")
 
 
-def findings(data: Data, file: str) -> list[Finding]:
-    """Return the problems of data without duplicates, only the first of very many."""
-    errors = validator(file).iter_errors(data)
-    all_findings = (finding for error in errors for finding in _explained(error))
-    return list(dict.fromkeys(islice(all_findings, _MAX_FINDINGS)))
+def check(data: Data, name: str) -> list[SchemaError]:
+    """Return the errors and warnings of a schema, without duplicates; only the first of many."""
+    explained = chain.from_iterable(map(_explained, validator(f"{name}.json").iter_errors(data)))
+    return list(dict.fromkeys(islice(explained, _MAX_ERRORS)))
 
 
 def _unknown_fields(
@@ -56,7 +55,7 @@ def validator(file: str) -> Any:  # noqa: ANN401 -- jsonschema creates this clas
     return _Validator(schema.load(file), registry=_registry())
 
 
-def _explained(error: ValidationError) -> Iterator[Finding]:
+def _explained(error: ValidationError) -> Iterator[SchemaError]:
     branch = _branch(error)
     for inner in branch:
         yield from _explained(inner)
@@ -90,7 +89,7 @@ def _rules(error: ValidationError) -> Mapping[str, Any]:
     return error.schema if isinstance(error.schema, dict) else {}
 
 
-def _fields(error: ValidationError) -> Iterator[Finding]:
+def _fields(error: ValidationError) -> Iterator[SchemaError]:
     rules = _rules(error)
     properties = rules.get("properties", {})
     free_prefixes = tuple(
@@ -99,29 +98,31 @@ def _fields(error: ValidationError) -> Iterator[Finding]:
     for key in _instance(error):
         if key not in properties and not key.startswith(free_prefixes):
             path = (*_path(error), key)
-            yield Finding(path, "unknown field", schema.field_hint(path, [*properties]), True)
+            yield SchemaError(path, "unknown field", schema.field_hint(path, [*properties]), True)
 
 
-def _ignored(error: ValidationError) -> Iterator[Finding]:
+def _ignored(error: ValidationError) -> Iterator[SchemaError]:
     hint = schema.field_hint(_path(error), [*_rules(error)["properties"]])
-    yield Finding(_path(error), "unknown field, ignored", hint, True, "warning")
+    yield SchemaError(_path(error), "unknown field, ignored", hint, True, "warning")
 
 
-def _missing(error: ValidationError) -> Iterator[Finding]:
+def _missing(error: ValidationError) -> Iterator[SchemaError]:
     for name in _rules(error)["required"]:
         if name not in _instance(error):
-            yield Finding(_path(error), f'missing field "{name}"')
+            yield SchemaError(_path(error), f'missing field "{name}"')
 
 
-def _value(error: ValidationError) -> Iterator[Finding]:
+def _value(error: ValidationError) -> Iterator[SchemaError]:
     """Report an invalid value, or an invalid name of a field with a free name."""
     expected = expectation(_rules(error))
     if "propertyNames" in error.absolute_schema_path:
-        yield Finding((*_path(error), _instance(error)), f"expected {expected}", "", True)
+        yield SchemaError((*_path(error), _instance(error)), f"expected {expected}", "", True)
         return
     path = _path(error)
     actual = "" if path[:1] == ("secrets",) else f", got {described(error.instance)}"
-    yield Finding(path, f"expected {expected}{actual}", _hint(error))
+    is_misread = _is_misread(error)
+    hint = "put it in quotes" if is_misread else _hint(error)
+    yield SchemaError(path, f"expected {expected}{actual}", hint, needs_quotes=is_misread)
 
 
 _EXPLAINERS = {"additionalProperties": _fields, "required": _missing, "x-unknown": _ignored}
@@ -132,11 +133,15 @@ def _hint(error: ValidationError) -> str:
     values, kind = rules.get("x-values") or rules.get("enum"), str(rules.get("type"))
     if values and isinstance(value, str):
         return schema.closest(value.partition("/")[0], map(str, values))
-    if "string" in kind and isinstance(value, bool | int | float | date):
-        return "put it in quotes"
     if kind in ("integer", "number", "boolean") and isinstance(value, str):
         return "write it without quotes" if _PLAIN.fullmatch(value) else ""
     return ""
+
+
+def _is_misread(error: ValidationError) -> bool:
+    """Whether YAML read a text as something else."""
+    is_text = "string" in str(_rules(error).get("type"))
+    return is_text and isinstance(error.instance, bool | int | float | date)
 
 
 _TYPES = {

@@ -2,11 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import ports, secret
+from kubectl_sky.spec import resource_fields, variables
 from kubectl_sky.spec.document import Data, Document, Path, entries
 from kubectl_sky.spec.kubernetes import POD_CONFIG
 from kubectl_sky.spec.lifecycle import is_deleted_when_finished
@@ -98,7 +98,7 @@ def service_of(document: Document, flags: Flags, qps_metric: str | None = None) 
     filled = Filled(document).document
     data = filled.data["service"]
     listed = (values.get("ports") for _, values in filled.resources.maps)
-    numbers = [number for value in listed for number in ports.numbers(value)]
+    numbers = [number for value in listed for number in resource_fields.port_numbers(value)]
     policy = data.get("replica_policy") or {}
     fewest = max(_number(data.get("replicas"), policy.get("min_replicas")), 1)
     most = max(policy.get("max_replicas") or fewest, fewest)
@@ -106,7 +106,7 @@ def service_of(document: Document, flags: Flags, qps_metric: str | None = None) 
         fewest = most = flags.replicas
     return ServiceSpec(
         port=data.get("ports") or numbers[0],
-        probe=_probe(data.get("readiness_probe"), secret.names(document)),
+        probe=_probe(data.get("readiness_probe"), variables.secret_names(document)),
         fewest=fewest,
         most=most,
         qps=policy.get("target_qps_per_replica"),
@@ -187,7 +187,7 @@ def _ports(document: Document) -> Iterator[Undone]:
         yield ("resources", "ports"), reason, "such as 8080", True
     for path, values in sections:
         try:
-            several = len(ports.numbers(values["ports"])) > 1
+            several = len(resource_fields.port_numbers(values["ports"])) > 1
         except ValueError:
             several = False  # reported as an error
         if several:
@@ -325,4 +325,10 @@ def _wrong_pool(pool: dict[Data, Data], workers: Data) -> Iterator[str]:
         yield f"max_workers {max_workers} is less than min_workers {min_workers}"
 
 
-RULES = (_exclusive, _probe_path, _policy, _balancing, _pools)
+RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
+    _exclusive,
+    _probe_path,
+    _policy,
+    _balancing,
+    _pools,
+)

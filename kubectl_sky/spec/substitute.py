@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import replace
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import files, secret
+from kubectl_sky.spec import files, variables
 from kubectl_sky.spec.document import Data, Document, Path, dotted
 
 MAX_TEXT = 1024 * 1024  # characters of a value; a Kubernetes object holds 1.5 MiB
@@ -44,7 +44,7 @@ class Filled:
             self._fill(document.data)
 
     def _fill(self, data: dict[Data, Data]) -> None:
-        envs, self._secrets = _texts(data.get("envs")), secret.names(self.written)
+        envs, self._secrets = _texts(data.get("envs")), variables.secret_names(self.written)
         self._open = {name for name, text in envs.items() if text is None} - self._secrets
         self._values = {
             name: text

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kubectl_sky.spec import image, infra, lifecycle, ports, quantity, sizes
+from kubectl_sky.spec import image, infra, lifecycle, quantity, resource_fields
 from kubectl_sky.spec.accelerator import Accelerator, candidates
-from kubectl_sky.spec.arrays import Array
 from kubectl_sky.spec.buckets import Bucket, buckets_of
 from kubectl_sky.spec.document import Data, Document, Path
 from kubectl_sky.spec.files import LocalFiles, Repository, local_files, repository
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
 from kubectl_sky.spec.lifecycle import Recovery, recovery
-from kubectl_sky.spec.secret import SecretReference, kept, without_kept
+from kubectl_sky.spec.pipeline import Array
 from kubectl_sky.spec.service import ServiceSpec
 from kubectl_sky.spec.substitute import Filled
+from kubectl_sky.spec.variables import SecretReference, existing_secrets, given_secrets
 from kubectl_sky.spec.volumes import VolumeMount, mount_of
 from kubectl_sky.words.secret import Secret
 
@@ -103,8 +103,8 @@ def task_of(document: Document) -> Task:
         num_nodes=data.get("num_nodes") or 1,
         resources=first,
         envs=_texts(data.get("envs")),
-        secrets=_secrets(without_kept(data.get("secrets"))),
-        existing_secrets=kept(data),
+        secrets=_secrets(given_secrets(data.get("secrets"))),
+        existing_secrets=existing_secrets(data),
         volumes=tuple(mount_of(path, value) for path, value in (data.get("volumes") or {}).items()),
         files=local_files(data),
         buckets=buckets_of(data),
@@ -170,7 +170,7 @@ def _ordered(resources: Mapping[str, Any]) -> bool:
 
 def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
     """Yield the candidates of one set of fields, one per accelerator."""
-    shape = sizes.shape(values.get("instance_type"))
+    shape = resource_fields.shape(values.get("instance_type"))
     cpus, memory = values.get("cpus"), values.get("memory")
     accelerators = values.get("accelerators", values.get("gpus"))
     if shape:
@@ -183,14 +183,14 @@ def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
             accelerator=accelerator.rounded if accelerator else None,
             image=image.of(values),
             labels={key: str(text) for key, text in (values.get("labels") or {}).items()},
-            disk=sizes.disk(values.get("disk_size"), values.get("ephemeral_storage")),
+            disk=resource_fields.disk(values.get("disk_size"), values.get("ephemeral_storage")),
             spot=bool(values.get("use_spot")),
             priority=values.get("priority"),
             priority_class=values.get("priority_class") or None,
             ttl_seconds=lifecycle.ttl_seconds(values.get("autostop")),
             recovery=recovery(values.get("job_recovery")),
             context=infra.context(values),
-            ports=ports.numbers(values.get("ports")),
+            ports=resource_fields.port_numbers(values.get("ports")),
             fast=str(values.get("network_tier")).lower() == "best",
             unlimited=frozenset(
                 name

@@ -12,13 +12,19 @@ from functools import cache
 import yaml
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import buckets, files, image, infra, lifecycle, secret, service, sizes
+from kubectl_sky.spec import (
+    buckets,
+    files,
+    image,
+    infra,
+    lifecycle,
+    resource_fields,
+    service,
+    variables,
+)
 from kubectl_sky.spec.document import Data, Document, Path, dotted, entries
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.words import assets, names
-
-REFUSED = "not supported, submit rejects it"
-REFUSED_BY_SERVE = "not supported, serve rejects it"
 
 _INSTEAD_OF_SECRETS: dict[Path, str] = {
     ("workdir", "url"): "only the login can be secrets: https://USER:${NAME}@HOST/PATH",
@@ -29,8 +35,8 @@ _INSTEAD_OF_SECRETS: dict[Path, str] = {
 
 
 @dataclass(frozen=True)
-class Entry:
-    """An unsupported field; in its path, `*` is any name and `[]` any item.
+class UnsupportedField:
+    """An unsupported field; in its path, `*` is any name.
 
     `refuse` means that the task would not do what the file says. Values that match `unless`
     describe what happens anyway. `as_task` describes what the field becomes if the user runs a
@@ -54,51 +60,27 @@ class _Found:
 
 
 @cache
-def listed() -> tuple[Entry, ...]:
+def listed() -> tuple[UnsupportedField, ...]:
     """Return the entries of schemas/unsupported.yaml."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     items = yaml.load(assets.read("schemas", "unsupported.yaml"), Loader=loader)
     return tuple(_entry(item) for item in items)
 
 
-class _Tree:
-    """Entries by the path of their field: of this field, and of the fields below it."""
-
-    def __init__(self) -> None:
-        self.here: list[Entry] = []
-        self.below: dict[str, _Tree] = {}
-
-    def add(self, entry: Entry) -> None:
-        """Add an entry at the path of its field."""
-        tree = self
-        for step in entry.field:
-            tree = tree.below.setdefault(step, _Tree())
-        tree.here.append(entry)
-
-    def find(self, data: Data, path: Path) -> Iterator[tuple[Entry, Path, Data]]:
-        """Yield the entries of the fields set in data, with paths and values.
-
-        A field that is null counts as not set.
-        """
-        for entry in self.here if data is not None else ():
-            yield entry, path, data
-        if not self.below or not isinstance(data, dict):
-            return
-        for key, value in data.items():
-            for step in self.below.keys() & {key, "*"} if isinstance(key, str) else ():
-                yield from self.below[step].find(value, (*path, key))
+def _set_fields(data: Data, field: tuple[str, ...], path: Path) -> Iterator[tuple[Path, Data]]:
+    """Yield the paths and values of a field that are set; null counts as not set."""
+    if not field:
+        if data is not None:
+            yield path, data
+    elif isinstance(data, dict):
+        step, *rest = field
+        for key in data if step == "*" else {step} & data.keys():
+            if isinstance(key, str):
+                yield from _set_fields(data[key], tuple(rest), (*path, key))
 
 
-@cache
-def _tree() -> _Tree:
-    tree = _Tree()
-    for entry in listed():
-        tree.add(entry)
-    return tree
-
-
-def _entry(item: Mapping[str, str]) -> Entry:
-    return Entry(
+def _entry(item: Mapping[str, str]) -> UnsupportedField:
+    return UnsupportedField(
         field=tuple(item["field"].split(".")),
         reason=item["reason"],
         instead=item["instead"],
@@ -116,13 +98,12 @@ def findings(filled: Filled, as_task: bool = False) -> list[Problem]:
     """
     document = filled.written
     served = document.get("service") is not None and not as_task
-    refused = REFUSED_BY_SERVE if served else REFUSED
+    refused = f"not supported, {'serve' if served else 'submit'} rejects it"
     return [
-        document.problem(
+        document.unused(
             finding.path,
             f"{refused if finding.refuse else 'ignored'}: {finding.reason}",
             finding.instead,
-            "warning",
             key=True,
         )
         for finding in _used(filled, as_task, served)
@@ -184,7 +165,7 @@ def _found(filled: Filled, as_task: bool, served: bool) -> Iterator[_Found]:
     yield from _shown(filled)
 
 
-def _concerns(entry: Entry, as_task: bool, served: bool) -> bool:
+def _concerns(entry: UnsupportedField, as_task: bool, served: bool) -> bool:
     """Return whether an entry matters to a document that is submitted or served."""
     if entry.field[0] == "service":
         return served if entry.field[1:] else not (as_task or served)
@@ -198,7 +179,7 @@ def _shown(filled: Filled) -> Iterator[_Found]:
         if path[0] != "service":
             instead = _INSTEAD_OF_SECRETS.get(path, _INSTEAD_OF_SECRETS[path[:1]])
             yield _Found(path, reason, instead, True)
-    for path in secret.aliases(filled.written):
+    for path in variables.secret_aliases(filled.written):
         yield _Found(path, reason, "write the value instead of the alias", True)
 
 
@@ -221,14 +202,16 @@ def _used(filled: Filled, as_task: bool, served: bool) -> Iterator[_Found]:
             yield finding
 
 
-def _used_entries(document: Document) -> Iterator[tuple[Entry, Path, Data]]:
+def _used_entries(document: Document) -> Iterator[tuple[UnsupportedField, Path, Data]]:
     """Yield the matching entries; fields of `resources` also match in its candidates."""
-    for name in document.data.keys() & _tree().below.keys():
-        sections = (
-            document.resources.maps if name == "resources" else [((name,), document.data[name])]
-        )
-        for path, values in sections:
-            yield from _tree().below[name].find(values, path)
+    for entry in listed():
+        top, *below = entry.field
+        if top not in document.data:
+            continue
+        sections = document.resources.maps if top == "resources" else [((top,), document.data[top])]
+        for section_path, values in sections:
+            for path, value in _set_fields(values, tuple(below), section_path):
+                yield entry, path, value
 
 
 def _tasks(document: Document) -> Iterator[_Found]:
@@ -240,7 +223,7 @@ def _tasks(document: Document) -> Iterator[_Found]:
 def _machines(document: Document) -> Iterator[_Found]:
     for path, values in document.resources.maps:
         instance_type, autostop = values.get("instance_type"), values.get("autostop")
-        if instance_type is not None and not sizes.shape(instance_type):
+        if instance_type is not None and not resource_fields.shape(instance_type):
             instead = "use cpus, memory and accelerators"
             reason = "the cluster chooses the nodes"
             yield _Found((*path, "instance_type"), reason, instead, False)
@@ -268,7 +251,7 @@ def _images(document: Document) -> Iterator[_Found]:
 
 
 def _secrets(document: Document) -> Iterator[_Found]:
-    for path, reason, instead in secret.unnameable(document):
+    for path, reason, instead in variables.unnameable_secrets(document):
         yield _Found(path, reason, instead, True)
 
 

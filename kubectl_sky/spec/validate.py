@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import (
@@ -13,18 +14,16 @@ from kubectl_sky.spec import (
     kubernetes,
     lifecycle,
     pipeline,
-    ports,
+    resource_fields,
     schema,
-    secret,
     service,
-    sizes,
     unsupported,
     variables,
     volumes,
-    yaml_gotchas,
 )
-from kubectl_sky.spec.document import Data, Document, Finding, Path, dotted, entries, printable
+from kubectl_sky.spec.document import Data, Document, Path, YamlNode, dotted, entries, printable
 from kubectl_sky.spec.kubernetes import POD_CONFIG
+from kubectl_sky.spec.schema import SchemaError
 from kubectl_sky.spec.substitute import Filled
 
 # Mappings whose null fields count as absent, as in SkyPilot, with the schema of their fields.
@@ -35,11 +34,6 @@ _NULLABLE_FIELDS: dict[str, dict[tuple[str | type, ...], str]] = {
 }
 # SkyPilot converts these keys with str(); our setting priority_classes has numbers as keys.
 _ANY_KEYS = (("envs",), ("secrets",), ("priority_classes",))
-_WHOLE_FIELD = (
-    "ignored",
-    unsupported.REFUSED,
-    unsupported.REFUSED_BY_SERVE,
-)  # prefixes of messages about a field and all below it
 
 
 def validate(document: Document, schema: str = "task", as_task: bool = False) -> list[Problem]:
@@ -72,31 +66,22 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
         and not filled.hides(problem.path)
         and not (problem.severity == "warning" and problem.path.startswith(excluded_prefixes))
     ]
-    problem_paths = {problem.path for problem in problems}
-    problems += [
-        problem
-        for problem in unsupported.findings(filled, as_task)
-        if problem.path not in problem_paths
-    ]
+    problems = _add_unreported(problems, unsupported.findings(filled, as_task))
     return _sorted(_without_repeats(problems))
 
 
 def _without_repeats(problems: list[Problem]) -> list[Problem]:
-    """Drop warnings about fields below a field that is ignored as a whole."""
-    if len(problems) < 2:
-        return problems
-    ignored_paths = {
-        _steps(problem.path) for problem in problems if problem.message.startswith(_WHOLE_FIELD)
-    }
+    """Drop warnings about fields below a field that has no effect."""
+    unused_paths = {_steps(problem.path) for problem in problems if problem.whole_field}
     return [
         problem
         for problem in problems
-        if problem.severity == "error" or not _is_below(problem, ignored_paths)
+        if problem.severity == "error" or not _is_below(problem, unused_paths)
     ]
 
 
-def _is_below(found: Problem, paths: set[str]) -> bool:
-    path = _steps(found.path)
+def _is_below(problem: Problem, paths: set[str]) -> bool:
+    path = _steps(problem.path)
     return any(path[:end] in paths for end, char in enumerate(path) if char == ".")
 
 
@@ -108,36 +93,36 @@ def _sorted(problems: list[Problem]) -> list[Problem]:
     return sorted(dict.fromkeys(problems))
 
 
-def _add_unreported(found: list[Problem], more: list[Problem]) -> list[Problem]:
+def _add_unreported(problems: list[Problem], more: list[Problem]) -> list[Problem]:
     """Add the problems of paths for which none is reported yet."""
-    reported = {problem.path for problem in found}
-    return found + [problem for problem in more if problem.path not in reported]
+    reported = {problem.path for problem in problems}
+    return problems + [problem for problem in more if problem.path not in reported]
 
 
 def _schema(
     document: Document, name: str, hides: Callable[[str, bool], bool] = lambda path, key: False
 ) -> list[Problem]:
+    from kubectl_sky.spec import schema_errors  # importing jsonschema takes most of the time
+
     cleaned = _Cleaned(document, name)
     data = cleaned.mapping(document.data, ())
-    found = [
+    problems = [
         document.problem(
-            found.path, found.message, _quoted(document, found), found.severity, found.key
+            error.path, error.message, _hint(document, error), error.severity, error.key
         )
-        for found in schema.check(data, name)
-        if not hides(dotted(found.path), found.key)
+        for error in schema_errors.check(data, name)
+        if not hides(dotted(error.path), error.key)
     ]
-    reported = {problem.path for problem in cleaned.problems}
-    return cleaned.problems + [problem for problem in found if problem.path not in reported]
+    return _add_unreported(cleaned.problems, problems)
 
 
-def _quoted(document: Document, found: Finding) -> str:
+def _hint(document: Document, error: SchemaError) -> str:
     """Return the hint; if it suggests quotes, with how YAML reads the text."""
-    written = document.written(found.path)
-    if found.hint != "put it in quotes" or found.path[:1] == ("secrets",):
-        return found.hint
-    if written and written != schema.described(document.get(*found.path)):
-        return f"YAML reads {printable(written)} so: {found.hint}"
-    return found.hint
+    written = document.written(error.path) if error.needs_quotes else ""
+    is_other = written != schema.described(document.get(*error.path))
+    if written and is_other and error.path[:1] != ("secrets",):
+        return f"YAML reads {printable(written)} so: {error.hint}"
+    return error.hint
 
 
 class _Cleaned:
@@ -266,15 +251,93 @@ def _commands(document: Document) -> Iterator[Problem]:
             yield document.problem((field,), "contains a NUL character, which no shell can read")
 
 
+# YAML 1.1 does not read some text as people do: `0755` is 493, `1:30` is 90, `{A100:1}` has no
+# count. Variables have their own rule, which reports what the task sees.
+_OCTAL = re.compile(r"[-+]?0[0-7_]*[1-9][0-7_]*")
+_SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
+_NAME_WITH_COUNT = re.compile(r"[^:]+:[0-9.]+")
+_VARIABLE_FIELDS = ("envs", "secrets")
+_UNFINISHED = re.compile(r"(&&|\|\|?|;|[({,])$|\b(do|then|else)$")  # the command goes on
+_CONTINUED = re.compile(r"-|&&|\||;|[0-9]?[<>]|[)}]")
+
+
+def _numbers(document: Document) -> Iterator[Problem]:
+    for path, number in _misread_numbers(document.root, ()):
+        if str(path[0]).startswith("x-") or path[0] in _VARIABLE_FIELDS:
+            continue  # anchors are read where they are used; variables have their own rule
+        if document.get(*path) is not number.value:
+            continue  # a flag overrides the value
+        message = f"YAML reads {printable(number.text)} as {_yaml_meaning(number.text)}"
+        hint = "write that number, or put it in quotes"
+        shown = f"{message}: {printable(str(number.value))}"
+        yield document.problem(path, shown, hint, "warning")
+
+
+def _misread_numbers(node: YamlNode, path: Path) -> Iterator[tuple[Path, YamlNode]]:
+    """Yield the numbers that YAML does not read as people do, with their paths."""
+    for key, child in node.children.items():
+        if child.children:
+            yield from _misread_numbers(child, (*path, key))
+        elif type(child.value) in (int, float) and _yaml_meaning(child.text):
+            yield (*path, key), child
+
+
+def _yaml_meaning(text: str) -> str:
+    """Return how YAML reads a number; "" if people read it the same way."""
+    if _SEXAGESIMAL.fullmatch(text):
+        return "a number in base 60"
+    return "an octal number" if len(text) > 1 and _OCTAL.fullmatch(text) else ""
+
+
+def _counts(document: Document) -> Iterator[Problem]:
+    """Warn about `{A100:1}`: YAML reads one key without a value; a count is assumed."""
+    node = document.root.child("resources")
+    for field in ("accelerators", "gpus"):
+        path: Path = ("resources", field)
+        field_node = node.child(field) if node else None
+        if field_node is None or not isinstance(field_node.value, dict):
+            continue
+        if document.get(*path) is not field_node.value:
+            continue  # a flag overrides the value
+        for key, value in entries(field_node.value):
+            if value is None and _NAME_WITH_COUNT.fullmatch(key) and _unquoted(field_node, key):
+                name, _, count = key.partition(":")
+                message = f'YAML reads this as one key "{printable(key)}" without a value'
+                hint = f"it is read as {printable(name)}: {count}; add a space after the colon"
+                yield document.problem((*path, key), message, hint, "warning", key=True)
+
+
+def _unquoted(node: YamlNode, key: str) -> bool:
+    """Whether a key without a value is unquoted: the value starts where the key ends."""
+    (line, column), child = node.keys[key], node.children[key]
+    return child.position == (line, column + len(key))
+
+
+def _folded(document: Document) -> Iterator[Problem]:
+    """Warn about commands on several lines that YAML joins into one, without `|`."""
+    for field in ("setup", "run"):
+        node = document.root.child(field)
+        if node is None or document.get(field) is not node.value:
+            continue
+        lines = [line.strip() for line in node.lines if line.strip()]
+        if any(
+            not (_UNFINISHED.search(before) or _CONTINUED.match(line))
+            for before, line in pairwise(lines)
+        ):
+            message = f"YAML joins these {len(lines)} lines into one command"
+            hint = f'write "{field}: |" to keep the lines, or "{field}: >" to join them'
+            yield document.problem((field,), message, hint, "warning")
+
+
 # Rules, and the fields of which at least one must be set for them to apply.
-_ANY: tuple[Rule, ...] = (_commands, *pipeline.RULES, *yaml_gotchas.RULES)
+_ANY: tuple[Rule, ...] = (_commands, *pipeline.RULES, _numbers, _folded)
 _RULES: Table = (
     (frozenset({"apiVersion"}), (_manifest,)),
     (frozenset({"name"}), (_name,)),
     (frozenset({"num_nodes"}), (_nodes,)),
     (frozenset({"file_mounts", "volumes"}), (_mounts,)),
     (frozenset({"envs", "secrets"}), variables.RULES),
-    (frozenset({"secrets", "managed_secrets"}), secret.RULES),
+    (frozenset({"secrets", "managed_secrets"}), variables.SECRET_RULES),
     (frozenset({"workdir", "file_mounts"}), files.RULES),
     (frozenset({"file_mounts"}), buckets.RULES),
     (frozenset({"volumes"}), volumes.RULES),
@@ -282,10 +345,9 @@ _RULES: Table = (
     (frozenset({"config"}), kubernetes.RULES),
 )
 _OF_RESOURCES: Table = (
-    *sizes.RULES,
+    *resource_fields.RULES,
     *image.RULES,
-    *yaml_gotchas.RULES_OF_RESOURCES,
+    (frozenset({"accelerators", "gpus"}), (_counts,)),
     *lifecycle.RULES,
     *infra.RULES,
-    *ports.RULES,
 )

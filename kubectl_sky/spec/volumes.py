@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import metadata, quantity
+from kubectl_sky.spec import quantity, resource_fields
 from kubectl_sky.spec.document import Data, Document, Path, entries
 from kubectl_sky.spec.schema import described
 from kubectl_sky.words import names
@@ -85,7 +85,7 @@ def _storage(data: Mapping[str, Any]) -> Storage:
         size=quantity.storage(data["size"]),
         storage_class=config.get("storage_class_name"),
         access_modes=(config.get("access_mode") or ACCESS_MODE,),
-        labels=metadata.without_ours(data.get("labels")),
+        labels=resource_fields.without_ours(data.get("labels")),
     )
 
 
@@ -163,7 +163,7 @@ def _detail(document: Document, path: Path, value: dict[Data, Data]) -> Iterator
         yield document.problem((*path, "host_path"), message)
     yield from _size(document, (*path, "size"), value.get("size"))
     yield from _storage_class(document, path)
-    yield from metadata.labels(document, (*path, "labels"))
+    yield from resource_fields.label_problems(document, (*path, "labels"))
 
 
 def _size(document: Document, path: Path, size: Data) -> Iterator[Problem]:
@@ -210,7 +210,7 @@ def volume_problems(document: Document) -> list[Problem]:
         problems.append(document.problem((), 'missing field "size"', "such as size: 10Gi"))
     problems += _size(document, ("size",), size)
     problems += _storage_class(document, ())
-    problems += metadata.labels(document, ("labels",))
+    problems += resource_fields.label_problems(document, ("labels",))
     namespace = document.get("config", "namespace")
     if isinstance(namespace, str) and not _NAMESPACE.fullmatch(namespace):
         message = (

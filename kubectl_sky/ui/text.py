@@ -14,7 +14,7 @@ from rich.text import Text
 from kubectl_sky.errors import SkyError
 from kubectl_sky.observe.escapes import harmless, plain
 from kubectl_sky.observe.findings import Finding
-from kubectl_sky.observe.verdict import Step, Verdict
+from kubectl_sky.observe.verdict import Diagnosis, StageResult
 
 MIN_LAST_COLUMN = 20  # cells of the last column before other columns are left out
 _PADDING = 2  # cells beside each column
@@ -22,8 +22,8 @@ _MAX_TEXT = 1000  # characters on one line
 MAX_LINE_BYTES = 2000  # bytes of a log line that are shown
 _MAX_COLOURS = 100  # of a log line; with more, each character would cost memory
 _STYLES = {
-    **dict.fromkeys(("failed", "error:", Step.PROBLEM), "red"),
-    **dict.fromkeys(("running", Step.PASSED), "green"),
+    **dict.fromkeys(("failed", "error:", StageResult.PROBLEM), "red"),
+    **dict.fromkeys(("running", StageResult.PASSED), "green"),
     **dict.fromkeys(("pending", "warning:"), "yellow"),
 }
 # Those of `logs`: readable on dark and light backgrounds.
@@ -95,7 +95,7 @@ def column_widths(
     return {title: min(wanted[title], width + max(room(), 0)) for title, width in widths.items()}
 
 
-def verdict_text(verdict: Verdict) -> Group:
+def verdict_text(verdict: Diagnosis) -> Group:
     """Format the verdict of `doctor`: the stages, and each cause with its next step."""
     parts: list[Text | Padding] = [Text(one_line(verdict.headline), "bold"), Text()]
     for stage, step in verdict.stages:

@@ -17,7 +17,6 @@ from textual.widgets import DataTable, Static
 from kubectl_sky.actions import doctor
 from kubectl_sky.cluster import objects
 from kubectl_sky.errors import SkyError
-from kubectl_sky.observe import age
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.pipelines import reason
 from kubectl_sky.observe.status import TaskStatus
@@ -25,7 +24,7 @@ from kubectl_sky.ui.logs import LogView
 from kubectl_sky.ui.table import MAX_ROWS, Table
 from kubectl_sky.ui.text import error_text, one_line, styled, verdict_text
 from kubectl_sky.ui.view import COMMANDS, GENERAL, View
-from kubectl_sky.words import kinds
+from kubectl_sky.words import age, kinds
 
 if TYPE_CHECKING:
     from kubectl_sky.ui.app import SkyApp

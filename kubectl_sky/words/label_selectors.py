@@ -55,5 +55,6 @@ def _holds(expression: Json, labels: Mapping[str, str]) -> bool:
         return (value is not None) == (operator == "Exists")
     if operator in ("In", "NotIn"):
         return (value in values) == (operator == "In")
-    number = value is not None and value.isdigit()
-    return number and bool((int(value or 0) - int(values[0])) * (1 if operator == "Gt" else -1) > 0)
+    if value is None or not value.isdigit():
+        return False
+    return int(value) > int(values[0]) if operator == "Gt" else int(value) < int(values[0])

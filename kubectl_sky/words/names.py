@@ -6,6 +6,8 @@ There is no other state than the cluster.
 import re
 from collections.abc import Mapping
 
+from kubectl_sky import __version__
+
 API_VERSION = "kubectl-sky/v1"  # of our JSON
 MANAGER = "kubectl-sky"  # field manager of server-side apply
 
@@ -136,11 +138,16 @@ def ports_object(base: str) -> str:
     return f"{base}-ports"
 
 
-def selector(**labels: str) -> str:
-    """Return a label selector; underscores become dashes: `selector(task_id="abc")`."""
-    return selector_of({name.replace("_", "-"): value for name, value in labels.items()})
-
-
-def selector_of(labels: Mapping[str, str]) -> str:
+def selector(labels: Mapping[str, str]) -> str:
     """Return a label selector that requires all of these labels."""
     return ",".join(f"{name}={value}" for name, value in labels.items())
+
+
+def standard_labels(name: str, instance: str) -> dict[str, str]:
+    """Return the labels of an object: of which application, and which instance of it."""
+    return {
+        MANAGED_BY: MANAGER,
+        APP_NAME: label_value(name),
+        INSTANCE: label_value(instance),
+        VERSION: __version__,
+    }

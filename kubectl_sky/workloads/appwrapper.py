@@ -7,7 +7,7 @@ from kubectl_sky.plan.plan import Plan
 from kubectl_sky.words import bounded, kinds
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.allnodes import AllNodes
-from kubectl_sky.workloads.workload import STOPPED, Object, Phase, Verdict, condition, waiting
+from kubectl_sky.workloads.workload import STOPPED, Object, Phase, PhaseDetails, condition, waiting
 
 _PREFIX = "workload.codeflare.dev.appwrapper/"
 _LIMIT = f"{_PREFIX}retryLimit"
@@ -64,20 +64,20 @@ class AppWrapper(AllNodes):
         restarts = f"all nodes start again together, whatever ended one, {plan.restarts} times"
         return (retention, f"job_recovery: {restarts}") if plan.recovers else (retention,)
 
-    def node(self, item: Object, rank: int) -> Verdict:
+    def node(self, item: Object, rank: int) -> PhaseDetails:
         """Return the verdict of the wrapper's phase for all nodes.
 
         While they run, a node whose pod has completed has too, unless all nodes may restart.
         """
         phase = _phase(item)
         if phase == "Succeeded":
-            return Verdict(Phase.COMPLETED, at=_since(item, "ResourcesDeployed"))
+            return PhaseDetails(Phase.COMPLETED, at=_since(item, "ResourcesDeployed"))
         if phase == "Failed":
             return _failed(item)
         if phase == "Suspending":
-            return Verdict(Phase.SUSPENDED, phase, "Kueue has evicted it")
+            return PhaseDetails(Phase.SUSPENDED, phase, "Kueue has evicted it")
         if phase == "Running" and not _resets_left(item):
-            return Verdict(Phase.ACTIVE, pod_completes=True)
+            return PhaseDetails(Phase.ACTIVE, pod_completes=True)
         return waiting(item)
 
     def attempts(self, item: Object) -> int:
@@ -92,14 +92,14 @@ class AppWrapper(AllNodes):
         return phase == "Resetting" or (phase == "Running" and _resets_left(item) > 0)
 
 
-def _failed(item: Object) -> Verdict:
+def _failed(item: Object) -> PhaseDetails:
     unhealthy = condition(item, "Unhealthy") or {}
     reason, detail = unhealthy.get("reason") or "Failed", unhealthy.get("message") or ""
     time = unhealthy.get("lastTransitionTime") or ""
     if reason in _A_NODE:
-        return Verdict(Phase.FAILED, STOPPED, f"{reason}: {detail}", time)
+        return PhaseDetails(Phase.FAILED, STOPPED, f"{reason}: {detail}", time)
     message = ": ".join(filter(None, (_ADVICE.get(reason), detail)))
-    return Verdict(Phase.FAILED, reason, message, time)
+    return PhaseDetails(Phase.FAILED, reason, message, time)
 
 
 def _phase(item: Object) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kubectl_sky.plan.plan import Extras, Node, Plan
-from kubectl_sky.spec import arrays
+from kubectl_sky.spec.pipeline import Array
 from kubectl_sky.spec.task import Task
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.facts import Facts
@@ -12,7 +12,7 @@ from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.workload import (
     Object,
     Phase,
-    Verdict,
+    PhaseDetails,
     Workload,
     condition,
     ended,
@@ -24,10 +24,10 @@ from kubectl_sky.workloads.workload import (
 class Indexes(Extras):
     """The numbers of the tasks."""
 
-    array: arrays.Array
+    array: Array
 
 
-class Array(Workload):
+class ArrayJob(Workload):
     """Each index is a task of its own, with its own number."""
 
     name = "array"
@@ -73,7 +73,7 @@ class Array(Workload):
         """Return the title with the number."""
         return f"index-{rank}"
 
-    def node(self, item: Object, rank: int) -> Verdict:
+    def node(self, item: Object, rank: int) -> PhaseDetails:
         """Each index completes and fails independently."""
         index = job_status.list_indexes(_numbers(item)).get(rank, rank)
         complete, failed = condition(item, "Complete"), condition(item, "Failed")

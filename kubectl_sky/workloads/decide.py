@@ -6,7 +6,12 @@ from dataclasses import dataclass, field, replace
 
 from kubectl_sky.errors import ClusterError, InvalidFiles, UserError
 from kubectl_sky.plan import environment, queueing
-from kubectl_sky.plan.pipeline import PARALLEL, Member, with_member, without_queue_until_resumed
+from kubectl_sky.plan.pipeline import (
+    PARALLEL,
+    PipelineMember,
+    with_member,
+    without_queue_until_resumed,
+)
 from kubectl_sky.plan.placement import Placement, choose_placement
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import notes, resolve
@@ -17,7 +22,7 @@ from kubectl_sky.words.facts import Access, Archive, Facts
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.arrays import Array
+from kubectl_sky.workloads.arrays import ArrayJob
 from kubectl_sky.workloads.workload import Workload
 
 AUTO = "auto"
@@ -35,7 +40,7 @@ class TaskEntry:
     document: Document
     task: Task
     task_id: str
-    member: Member | None = None
+    member: PipelineMember | None = None
     archives: Mapping[str, Archive] = field(default_factory=dict)
     token: str = field(default="", repr=False)
 
@@ -81,7 +86,7 @@ class Decision:
     @property
     def independent(self) -> bool:
         """Whether the tasks start at different times: a pipeline, a group or an array."""
-        return self.together or self.plans[0].backend == Array.name
+        return self.together or self.plans[0].backend == ArrayJob.name
 
     @property
     def id(self) -> str:

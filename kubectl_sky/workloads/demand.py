@@ -5,8 +5,8 @@ from fractions import Fraction
 from typing import Any
 
 from kubectl_sky.plan.pipeline import PARALLEL
-from kubectl_sky.plan.pod_resources import Amounts, amounts
-from kubectl_sky.plan.resource_quota import Demand, Pods, Step
+from kubectl_sky.plan.quota import Demand, Pods, PodStep
+from kubectl_sky.plan.resources import Amounts, amounts
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.kinds import kind_of
 from kubectl_sky.workloads import registry
@@ -29,7 +29,7 @@ def demand(workloads: Sequence[Object], others: Sequence[Mapping[str, Any]]) -> 
     claims = [item for item in others if item["kind"] == kinds.PVC.kind]
     return Demand(
         tuple(
-            Step(
+            PodStep(
                 tuple(group for item in items for group in pods(item)),
                 starts_now=not any(map(_waits, items)),
             )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kubectl_sky.words import kinds
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.allnodes import AllNodes
-from kubectl_sky.workloads.workload import Object, Phase, Verdict, condition, ended, unfinished
+from kubectl_sky.workloads.workload import Object, Phase, PhaseDetails, condition, ended, unfinished
 
 
 class Indexed(AllNodes):
@@ -16,7 +16,7 @@ class Indexed(AllNodes):
     kind = kinds.JOB
     template = "indexed.yaml.j2"
 
-    def node(self, item: Object, rank: int) -> Verdict:
+    def node(self, item: Object, rank: int) -> PhaseDetails:
         """A node completes with its index or with the Job.
 
         If the Job fails, the node's pod decides whether the node failed.

@@ -12,7 +12,7 @@ from kubectl_sky.workloads.workload import (
     SUSPEND,
     Object,
     Phase,
-    Verdict,
+    PhaseDetails,
     Workload,
     condition,
     ended,
@@ -44,7 +44,7 @@ class PerNode(Workload):
         """Return the rank from the label that the Job sets on its pods."""
         return node_index(pod)
 
-    def node(self, item: Object, rank: int) -> Verdict:
+    def node(self, item: Object, rank: int) -> PhaseDetails:
         """The Job's verdict is the node's."""
         complete, failed = condition(item, "Complete"), condition(item, "Failed")
         if complete:
@@ -52,10 +52,10 @@ class PerNode(Workload):
         cause = item["metadata"].get("annotations", {}).get(names.STOPPED_FOR)
         if failed and cause and failed.get("reason") == _LATE:
             message, finished = f"{cause} failed", failed.get("lastTransitionTime") or ""
-            return Verdict(Phase.FAILED, STOPPED, message, finished)
+            return PhaseDetails(Phase.FAILED, STOPPED, message, finished)
         if failed:
             return ended(Phase.FAILED, failed)
-        return Verdict(Phase.PODS, STOPPED, f"{cause} failed") if cause else waiting(item)
+        return PhaseDetails(Phase.PODS, STOPPED, f"{cause} failed") if cause else waiting(item)
 
     def stopping(self, failed: str) -> dict[str, Any]:
         """Set a one-second deadline: the Job fails for good and frees its quota."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.words import kinds
 from kubectl_sky.workloads.allnodes import AllNodes
-from kubectl_sky.workloads.workload import Object, Phase, Verdict, condition, ended, unfinished
+from kubectl_sky.workloads.workload import Object, Phase, PhaseDetails, condition, ended, unfinished
 
 _GROUP = "node"  # the JobSet's only Job
 _MAX_NAME = 63  # maximum length of a pod name
@@ -39,7 +39,7 @@ class JobSet(AllNodes):
         template: Object = groups[0].get("template") or {}
         return template
 
-    def node(self, item: Object, rank: int) -> Verdict:
+    def node(self, item: Object, rank: int) -> PhaseDetails:
         """Return the JobSet's verdict if it is finished.
 
         Before that, the node's pod decides, unless a failure would restart all nodes.
@@ -51,7 +51,7 @@ class JobSet(AllNodes):
         policy = item.get("spec", {}).get("failurePolicy", {})
         remaining = (policy.get("maxRestarts") or 0) - (item.get("status", {}).get("restarts") or 0)
         if verdict.phase is Phase.ACTIVE and remaining <= 0 and not policy.get("rules"):
-            return Verdict(Phase.PODS)
+            return PhaseDetails(Phase.PODS)
         return verdict
 
     def attempts(self, item: Object) -> int:

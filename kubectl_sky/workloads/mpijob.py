@@ -14,7 +14,7 @@ from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import (
     Object,
     Phase,
-    Verdict,
+    PhaseDetails,
     condition,
     ended,
     field,
@@ -104,7 +104,7 @@ class MPIJob(AllNodes):
         """Return the rank from the label that the operator sets."""
         return number(pod, _RANK)
 
-    def node(self, item: Object, rank: int) -> Verdict:
+    def node(self, item: Object, rank: int) -> PhaseDetails:
         """All nodes finish with rank 0."""
         succeeded = condition(item, "Succeeded")
         if succeeded:

@@ -7,7 +7,7 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.words import names
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads.appwrapper import AppWrapper
-from kubectl_sky.workloads.arrays import Array
+from kubectl_sky.workloads.arrays import ArrayJob
 from kubectl_sky.workloads.indexed import Indexed
 from kubectl_sky.workloads.jobs import Jobs
 from kubectl_sky.workloads.jobset import JobSet
@@ -25,7 +25,7 @@ _ALL: tuple[Workload, ...] = (
     MPIJob(),
     AppWrapper(),
     Volcano(),
-    Array(),
+    ArrayJob(),
 )
 # Backends of `serve`, whose objects are no tasks.
 _SERVICES: tuple[Workload, ...] = (Service(), RayService())

@@ -9,14 +9,14 @@ from types import MappingProxyType
 from urllib.parse import quote
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan.checks import Check, Http
 from kubectl_sky.plan.plan import Extras, Node, Plan
+from kubectl_sky.plan.runtime import Check, Http
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.service import QPS, REPLICA, Probe, ServiceSpec
 from kubectl_sky.spec.task import Task
 from kubectl_sky.words import assets, bounded, kinds, names
 from kubectl_sky.words.facts import Facts
-from kubectl_sky.workloads.workload import Object, Verdict, Workload, node_index, waiting
+from kubectl_sky.workloads.workload import Object, PhaseDetails, Workload, node_index, waiting
 
 _START_SECONDS = 1200  # SkyPilot's limit for the start of a replica
 _START_INTERVAL = 3  # seconds between requests until a replica has started
@@ -119,7 +119,7 @@ class Service(Workload):
         """Return notes on what differs from SkyPilot's services."""
         return replicas_of(plan).notes
 
-    def node(self, item: Object, rank: int) -> Verdict:
+    def node(self, item: Object, rank: int) -> PhaseDetails:
         """A replica never ends."""
         return waiting(item)
 

@@ -30,7 +30,7 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PhaseDetails:
     """A phase with its reason, message and time (RFC 3339, UTC; empty if unfinished).
 
     `pod_completes` is whether the node of an active object has completed once its pod has.
@@ -87,7 +87,7 @@ class Workload(ABC):
         """Return one entry per object to render: its name and the variables of its pods."""
 
     @abstractmethod
-    def node(self, item: Object, rank: int) -> Verdict:
+    def node(self, item: Object, rank: int) -> PhaseDetails:
         """Return the verdict of an object on one of its nodes."""
 
     @abstractmethod
@@ -178,13 +178,13 @@ def condition(item: Object, *types: str) -> Object | None:
     return None
 
 
-def ended(phase: Phase, found: Object) -> Verdict:
+def ended(phase: Phase, found: Object) -> PhaseDetails:
     """Return the verdict of a final condition."""
     reason, message = found.get("reason") or "", found.get("message") or ""
-    return Verdict(phase, reason, message, at=found.get("lastTransitionTime") or "")
+    return PhaseDetails(phase, reason, message, at=found.get("lastTransitionTime") or "")
 
 
-def unfinished(item: Object, failed: str, failing: str = "") -> Verdict:
+def unfinished(item: Object, failed: str, failing: str = "") -> PhaseDetails:
     """Return the verdict on an unfinished node of an object that fails as a whole.
 
     `failed` is the condition type of a failed object, `failing` that of one that is about to fail.
@@ -192,9 +192,9 @@ def unfinished(item: Object, failed: str, failing: str = "") -> Verdict:
     final = condition(item, failed)
     if final:
         message = f"{final.get('reason') or failed}: {final.get('message') or ''}"
-        return Verdict(Phase.FAILED, STOPPED, message, final.get("lastTransitionTime") or "")
+        return PhaseDetails(Phase.FAILED, STOPPED, message, final.get("lastTransitionTime") or "")
     if condition(item, failing):
-        return Verdict(Phase.PODS, STOPPED)
+        return PhaseDetails(Phase.PODS, STOPPED)
     return waiting(item)
 
 
@@ -206,7 +206,7 @@ def field(item: Object, path: Sequence[str]) -> Any:  # noqa: ANN401 -- JSON
     return value
 
 
-def waiting(item: Object, suspended: Sequence[str] = SUSPEND) -> Verdict:
+def waiting(item: Object, suspended: Sequence[str] = SUSPEND) -> PhaseDetails:
     """Return the verdict on the nodes of an object that is not finished.
 
     `suspended` is the path of the field that suspends it.
@@ -214,9 +214,9 @@ def waiting(item: Object, suspended: Sequence[str] = SUSPEND) -> Verdict:
     if field(item, suspended):
         queue = item["metadata"].get("labels", {}).get(names.QUEUE)
         if queue:
-            return Verdict(Phase.SUSPENDED, QUEUED, f"in the queue {queue}")
-        return Verdict(Phase.SUSPENDED, "Suspended", f"the {item['kind']} is suspended")
-    return Verdict(Phase.ACTIVE)
+            return PhaseDetails(Phase.SUSPENDED, QUEUED, f"in the queue {queue}")
+        return PhaseDetails(Phase.SUSPENDED, "Suspended", f"the {item['kind']} is suspended")
+    return PhaseDetails(Phase.ACTIVE)
 
 
 def number(item: Object, label: str) -> int:

@@ -7,8 +7,8 @@ import pytest
 
 from kubectl_sky import __version__
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan import labels, task_metadata
-from kubectl_sky.words import kinds
+from kubectl_sky.plan import task_metadata
+from kubectl_sky.words import kinds, names
 from tests.actions.conftest import Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
@@ -115,7 +115,7 @@ def test_submit_same_id_with_another_version_is_unchanged(
 ) -> None:
     send(TWO)
     api.requests.clear()
-    monkeypatch.setattr(labels, "__version__", "9.9.9")
+    monkeypatch.setattr(names, "__version__", "9.9.9")
     assert send(TWO).results[-1].unchanged
     assert api.writes == []
 

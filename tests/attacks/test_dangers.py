@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky.actions.check import check
-from kubectl_sky.spec import credentials, dangers
+from kubectl_sky.spec import dangers, files
 from kubectl_sky.spec.danger_fields import FIELDS, POD_FIELDS, DangerClass
 from tests.e2e.conftest import Command
 from tests.spec.documents import make_document, read
@@ -348,9 +348,9 @@ def test_check_random_text_does_not_crash(text: bytes) -> None:
 
 
 def test_credentials_uppercase_paths_are_recognized() -> None:
-    assert credentials.are_in("/home/me/.SSH/config")
-    assert credentials.are_in("key.PEM")
-    assert not credentials.are_in("certifi/CACERT.pem")
+    assert files.has_credentials("/home/me/.SSH/config")
+    assert files.has_credentials("key.PEM")
+    assert not files.has_credentials("certifi/CACERT.pem")
 
 
 # The command.

@@ -28,9 +28,9 @@ from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.words import assets
 from kubectl_sky.words.secret import Secret, reveal
+from tests.builders import make_plan
 from tests.contract.certificates import Authority
 from tests.e2e.conftest import Command
-from tests.plan.test_resolve import make_plan
 from tests.spec.documents import problems, read
 
 MARKER = "s3cr3t-V4lue-0f-the-t0ken"

@@ -20,7 +20,7 @@ from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Outgoing, Session
 from kubectl_sky.cluster.transport import Reply
 from kubectl_sky.controllers import run
-from kubectl_sky.plan.pipeline import Member
+from kubectl_sky.plan.pipeline import PipelineMember
 from kubectl_sky.words import names
 from kubectl_sky.words.settings import Settings
 
@@ -43,7 +43,7 @@ def jobs(count: int) -> Iterator[Json]:
     for number in range(int(count * (1 - _PLAIN)) // _STAGES):
         base = f"c{number:07d}"
         for stage in range(1, _STAGES + 1):
-            member = Member(base, "chain", stage, _STAGES)
+            member = PipelineMember(base, "chain", stage, _STAGES)
             task = names.part_id(base, stage)
             yield _job(task, member.labels, member.annotations, suspended=stage > 1)
 

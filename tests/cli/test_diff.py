@@ -7,7 +7,7 @@ import pytest
 from kubectl_sky.actions import check, diff
 from kubectl_sky.cli.main import main, sky
 from kubectl_sky.errors import ClusterError, Interrupted, SkyError, UserError
-from kubectl_sky.observe import object_diff
+from kubectl_sky.observe import difference
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_diff_external_program_that_fails_is_error(
 ) -> None:
     monkeypatch.setenv("KUBECTL_SKY_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("KUBECTL_EXTERNAL_DIFF", program)
-    pair = object_diff.pair(None, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}})
+    pair = difference.pair(None, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}})
     monkeypatch.setattr(diff, "diff", lambda *given: [pair])
     assert main(["diff", "task.yaml"]) == 2
     assert f" failed with {reason}\n" in capsys.readouterr().err

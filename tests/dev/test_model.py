@@ -15,7 +15,7 @@ from kubectl_sky.plan import runtime
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Task
 from kubectl_sky.words import assets, names
-from tests.plan.test_resolve import make_plan
+from tests.builders import make_plan
 
 SHELLS = ("sh", "bash", "busybox sh")
 HOUR = 3600

@@ -6,7 +6,7 @@ from typing import Any
 
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.nodes import NODE_LOST, TERMINATING, WAITING_FOR_FILES, State
-from kubectl_sky.observe.signals import Snapshot, Source
+from kubectl_sky.observe.signals import SignalSource, TaskSnapshot
 from tests.builders import (
     CREATED,
     ID,
@@ -26,7 +26,7 @@ class Said:
     """What a cluster says that could not be brought to say it here, and what has to come of it."""
 
     rule: str
-    source: Source
+    source: SignalSource
     message: str
     says: str
     reason: str = "Any"
@@ -39,20 +39,22 @@ _POD = "0/3 nodes are available: 1 Insufficient cpu, "
 SAID = (
     Said(
         "queue-missing",
-        Source.QUEUE,
+        SignalSource.QUEUE,
         "LocalQueue gold doesn't exist",
         'queue "gold" not found',
     ),
     Said(
         "cluster-queue-missing",
-        Source.QUEUE,
+        SignalSource.QUEUE,
         "ClusterQueue big doesn't exist",
         'ClusterQueue "big"',
     ),
-    Said("queue-stopped", Source.QUEUE, "ClusterQueue big is inactive", 'ClusterQueue "big" is'),
+    Said(
+        "queue-stopped", SignalSource.QUEUE, "ClusterQueue big is inactive", 'ClusterQueue "big" is'
+    ),
     Said(
         "queue-never",
-        Source.QUEUE,
+        SignalSource.QUEUE,
         "couldn't assign flavors to pod set main: insufficient quota for cpu in flavor default,"
         " previously considered podsets requests (0) + current podset request (8)"
         " > maximum capacity (4)",
@@ -60,326 +62,330 @@ SAID = (
     ),
     Said(
         "queue-full",
-        Source.QUEUE,
+        SignalSource.QUEUE,
         "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor"
         " default, 2 more needed",
         "2 more cpu needed",
     ),
     Said(
         "queue-preempts",
-        Source.QUEUE,
+        SignalSource.QUEUE,
         "Pending the preemption of 1 workload(s)",
         "is preempting",
     ),
-    Said("queue-checks", Source.QUEUE, "The workload has AdmissionCheck pending", "check"),
-    Said("queue-waits", Source.QUEUE, "waiting for all pods to be ready", "has not admitted"),
+    Said("queue-checks", SignalSource.QUEUE, "The workload has AdmissionCheck pending", "check"),
+    Said("queue-waits", SignalSource.QUEUE, "waiting for all pods to be ready", "has not admitted"),
     Said(
         "queue-preempted",
-        Source.QUEUE,
+        SignalSource.QUEUE,
         "To accommodate a workload",
         "the queue preempted the task",
         "Preempted",
     ),
     Said(
         "gang-queued",
-        Source.GANG,
+        SignalSource.GANG,
         "quota",
         "gold has not admitted the task: quota",
         "Pending",
     ),
     Said(
         "gang-waits",
-        Source.GANG,
+        SignalSource.GANG,
         "2/3 fit",
         "no capacity to start all 1 nodes at once: 2/3 fit",
         "Inqueue",
     ),
-    Said("gang-unseen", Source.GANG, "", "no Volcano scheduler has handled it", ""),
+    Said("gang-unseen", SignalSource.GANG, "", "no Volcano scheduler has handled it", ""),
     Said(
         "webhook-denied",
-        Source.WORKLOAD_EVENT,
+        SignalSource.WORKLOAD_EVENT,
         'Error creating: admission webhook "a.example.com" denied the request: no latest tags',
         'webhook "a.example.com" denied the pod: no latest tags',
     ),
     Said(
         "webhook-broken",
-        Source.WORKLOAD_EVENT,
+        SignalSource.WORKLOAD_EVENT,
         'Error creating: Internal error occurred: failed calling webhook "a.example.com": failed'
         ' to call webhook: Post "https://a.default.svc:443/": connection refused',
         'webhook "a.example.com" failed',
     ),
     Said(
         "policy-denied",
-        Source.WORKLOAD_EVENT,
+        SignalSource.WORKLOAD_EVENT,
         "Error creating: pods \"x\" is forbidden: ValidatingAdmissionPolicy 'sizes' with binding"
         " 'b' denied request: name your team",
         'policy "sizes" denied the pod: name your team',
     ),
     Said(
         "namespace-ending",
-        Source.WORKLOAD_EVENT,
+        SignalSource.WORKLOAD_EVENT,
         'pods "x" is forbidden: unable to create new content in namespace a because it is being'
         " terminated",
         "is being deleted",
     ),
-    Said("pods-refused", Source.WORKLOAD_EVENT, "who knows", "who knows", "FailedCreate"),
+    Said("pods-refused", SignalSource.WORKLOAD_EVENT, "who knows", "who knows", "FailedCreate"),
     Said(
         "too-many-pods",
-        Source.SCHEDULER,
+        SignalSource.SCHEDULER,
         _POD + "2 Too many pods.",
         "2/3 cluster nodes have reached",
     ),
     Said(
         "not-ready",
-        Source.SCHEDULER,
+        SignalSource.SCHEDULER,
         _POD + "2 node(s) had untolerated taint {node.kubernetes.io/not-ready: }.",
         "2/3 cluster nodes are not ready",
     ),
     Said(
         "tainted",
-        Source.SCHEDULER,
+        SignalSource.SCHEDULER,
         _POD + "2 node(s) had untolerated taint(s). preemption: 0/3 nodes are available:",
         "2/3 cluster nodes have taints",
     ),
     Said(
         "cordoned",
-        Source.SCHEDULER,
+        SignalSource.SCHEDULER,
         _POD + "2 node(s) were unschedulable.",
         "2/3 cluster nodes are",
     ),
     Said(
         "volume-count",
-        Source.SCHEDULER,
+        SignalSource.SCHEDULER,
         _POD + "2 node(s) exceed max volume count.",
         "maximum number of volumes",
     ),
     Said(
         "volume-exclusive",
-        Source.SCHEDULER,
+        SignalSource.SCHEDULER,
         _POD + "2 node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod"
         " access mode.",
         "used by another pod",
     ),
     Said(
         "claim-ending",
-        Source.SCHEDULER,
+        SignalSource.SCHEDULER,
         '0/3 nodes are available: persistentvolumeclaim "data" is being deleted.',
         'PVC "data" is being deleted',
     ),
     Said(
         "claim-unbound",
-        Source.SCHEDULER,
+        SignalSource.SCHEDULER,
         "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
         "is not bound yet",
     ),
     Said(
         "resource-claim",
-        Source.SCHEDULER,
+        SignalSource.SCHEDULER,
         '0/3 nodes are available: waiting for resourceclaim "gpu" to be created.',
         "a ResourceClaim",
     ),
     Said(
         "no-cluster-nodes",
-        Source.SCHEDULER,
+        SignalSource.SCHEDULER,
         "no nodes available to schedule pods",
         "no nodes that run pods",
     ),
     Said(
         "unschedulable",
-        Source.SCHEDULER,
+        SignalSource.SCHEDULER,
         _POD + "2 node(s) of the moon.",
         "node(s) of the moon",
     ),
-    Said("preempted", Source.POD, "preempting", "higher priority", "PreemptionByScheduler"),
+    Said("preempted", SignalSource.POD, "preempting", "higher priority", "PreemptionByScheduler"),
     Said(
         "waits-for-consumer",
-        Source.CLAIM,
+        SignalSource.CLAIM,
         "waiting for first consumer to be created",
         "is bound when a pod is scheduled",
     ),
     Said(
         "provisioner-silent",
-        Source.CLAIM,
+        SignalSource.CLAIM,
         "Waiting for a volume to be created either by the external provisioner 'x'",
         'no storage is provisioned for PVC "data"',
     ),
-    Said("claim-lost", Source.CLAIM, "", 'PVC "data" has lost', "ClaimLost"),
+    Said("claim-lost", SignalSource.CLAIM, "", 'PVC "data" has lost', "ClaimLost"),
     Said(
         "provisioning-failed",
-        Source.CLAIM,
+        SignalSource.CLAIM,
         "quota",
         'PVC "data" failed: quota',
         "ProvisioningFailed",
     ),
-    Said("claim-pending", Source.CLAIM, "hm", "is not bound: Any hm"),
+    Said("claim-pending", SignalSource.CLAIM, "hm", "is not bound: Any hm"),
     Said(
         "multi-attach",
-        Source.POD_EVENT,
+        SignalSource.POD_EVENT,
         'Multi-Attach error for volume "pvc-1" Volume is already exclusively attached to one node',
         "another cluster node",
         "FailedAttachVolume",
     ),
     Said(
         "image-rate",
-        Source.WAITING,
+        SignalSource.WAITING,
         _PULL + "429 Too Many Requests: toomanyrequests: You have reached your pull rate limit",
         'rate limit reached for image "reg/a:1"',
         "ImagePullBackOff",
     ),
     Said(
         "image-access",
-        Source.WAITING,
+        SignalSource.WAITING,
         _PULL + "pull access denied, repository does not exist or may require authorization",
         'no permission to pull image "reg/a:1"',
         "ImagePullBackOff",
     ),
     Said(
         "image-missing",
-        Source.WAITING,
+        SignalSource.WAITING,
         _PULL + "reg/a:1: not found",
         'image "reg/a:1" not found',
         "ErrImagePull",
     ),
     Said(
         "image-platform",
-        Source.WAITING,
+        SignalSource.WAITING,
         _PULL + "no match for platform in manifest",
         "CPU architecture",
         "ErrImagePull",
     ),
     Said(
         "image-space",
-        Source.WAITING,
+        SignalSource.WAITING,
         _PULL + "no space left on device",
         "full",
         "ErrImagePull",
     ),
     Said(
         "image-failed",
-        Source.WAITING,
+        SignalSource.WAITING,
         _PULL + "odd",
         'pulling image "reg/a:1" failed',
         "ImagePullBackOff",
     ),
     Said(
         "container-refused",
-        Source.WAITING,
+        SignalSource.WAITING,
         "odd",
         "cannot start: odd",
         "CreateContainerError",
     ),
     Said(
         "shell-missing",
-        Source.ENDED,
+        SignalSource.ENDED,
         'runc create failed: exec: "/bin/sh": stat /bin/sh: no such file or directory: unknown',
         "the image has no shell",
         "StartError",
     ),
-    Said("program-format", Source.ENDED, "exec format error", "CPU architecture", "StartError"),
-    Said("start-failed", Source.ENDED, "odd", "cannot start: odd", "StartError"),
+    Said(
+        "program-format", SignalSource.ENDED, "exec format error", "CPU architecture", "StartError"
+    ),
+    Said("start-failed", SignalSource.ENDED, "odd", "cannot start: odd", "StartError"),
     Said(
         "sandbox-failed",
-        Source.POD_EVENT,
+        SignalSource.POD_EVENT,
         "cni",
         "sandbox or network",
         "FailedCreatePodSandBox",
     ),
     Said(
         "nodes-missing",
-        Source.ENDED,
+        SignalSource.ENDED,
         "gave up waiting for the other nodes: rank 1 has no address",
         "timeout while waiting for the other nodes: rank 1",
         "Error",
     ),
     Said(
         "upload-timeout",
-        Source.ENDED,
+        SignalSource.ENDED,
         "upload of the files for ~/sky_workdir timed out after 300 s: no client connected",
         "upload of the files for ~/sky_workdir timed out after 300 s",
         "Error",
     ),
-    Said("ray-head-killed", Source.RAY_HEAD, "", "memory limit is 1Gi", "OOMKilled 137"),
-    Said("ray-head-slow", Source.RAY_HEAD, "", "CPU limit of 300m", "Unhealthy"),
-    Said("process-out-of-memory", Source.ENDED, "", "one of its processes", "OOMKilled 0"),
+    Said("ray-head-killed", SignalSource.RAY_HEAD, "", "memory limit is 1Gi", "OOMKilled 137"),
+    Said("ray-head-slow", SignalSource.RAY_HEAD, "", "CPU limit of 300m", "Unhealthy"),
+    Said("process-out-of-memory", SignalSource.ENDED, "", "one of its processes", "OOMKilled 0"),
     Said(
         "evicted-disk",
-        Source.POD,
+        SignalSource.POD,
         "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi.",
         "local disk",
         "Evicted",
     ),
     Said(
         "evicted-memory",
-        Source.POD,
+        SignalSource.POD,
         "The node was low on resource: memory. Threshold quantity: 100Mi",
         "low on memory",
         "Evicted",
     ),
     Said(
         "evicted",
-        Source.POD,
+        SignalSource.POD,
         "drained",
         "evicted from its cluster node",
         "EvictionByEvictionAPI",
     ),
     Said(
         "cluster-node-lost",
-        Source.POD,
+        SignalSource.POD,
         "gone",
         "its cluster node was lost",
         "DeletionByTaintManager",
     ),
     Said(
         "pod-deadline",
-        Source.POD,
+        SignalSource.POD,
         "late",
         "activeDeadlineSeconds of its pod",
         "DeadlineExceeded",
     ),
     Said(
         "disk-full",
-        Source.LOG,
+        SignalSource.LOG,
         "OSError: [Errno 28] No space left on device",
         "no space left on device",
     ),
     Said(
         "peers-lost",
-        Source.LOG,
+        SignalSource.LOG,
         "torch: NCCL timeout after 600 s",
         "lost the connection to other nodes",
     ),
     Said(
         "killed",
-        Source.ENDED,
+        SignalSource.ENDED,
         "",
         "killed: exit code 143 (SIGTERM: terminated)",
         "Error 143",
     ),
-    Said("job-not-found", Source.NODE, "", "its Job was deleted or lost its labels"),
-    Said("pod-deleted", Source.NODE, "", "its pod was deleted"),
-    Said("cluster-node-silent", Source.NODE, "", "its cluster node worker-1 does not respond"),
-    Said("pod-not-found", Source.NODE, "", "its pod is gone; the cause is not known"),
-    Said("pod-terminating", Source.NODE, "", "its pod is being deleted"),
-    Said("waits-for-files", Source.NODE, "", "waits for files"),
-    Said("not-submitted", Source.NODE, "", "incomplete: 1 of 2 nodes submitted; submit was"),
-    Said("nodes-not-found", Source.NODE, "", "incomplete: 1 of 2 nodes found; the Jobs"),
-    Said("waits-for-nodes", Source.BARRIER, "", "wait for node-1"),
+    Said("job-not-found", SignalSource.NODE, "", "its Job was deleted or lost its labels"),
+    Said("pod-deleted", SignalSource.NODE, "", "its pod was deleted"),
+    Said(
+        "cluster-node-silent", SignalSource.NODE, "", "its cluster node worker-1 does not respond"
+    ),
+    Said("pod-not-found", SignalSource.NODE, "", "its pod is gone; the cause is not known"),
+    Said("pod-terminating", SignalSource.NODE, "", "its pod is being deleted"),
+    Said("waits-for-files", SignalSource.NODE, "", "waits for files"),
+    Said("not-submitted", SignalSource.NODE, "", "incomplete: 1 of 2 nodes submitted; submit was"),
+    Said("nodes-not-found", SignalSource.NODE, "", "incomplete: 1 of 2 nodes found; the Jobs"),
+    Said("waits-for-nodes", SignalSource.BARRIER, "", "wait for node-1"),
 )
 
 
-def make_snapshot(said: Said) -> Snapshot:
+def make_snapshot(said: Said) -> TaskSnapshot:
     """Return a task of one node (of two for the barrier) of which this is said."""
-    if said.source is Source.NODE:
+    if said.source is SignalSource.NODE:
         return _of_nodes(said.rule)
-    if said.source is Source.LOG:
+    if said.source is SignalSource.LOG:
         pod = make_pod(phase="Failed", state=terminated(1))
         logs = {0: ("...", said.message)}
-        return Snapshot(ID, "default", {"Job": (make_job(),), "Pod": (pod,)}, logs)
+        return TaskSnapshot(ID, "default", {"Job": (make_job(),), "Pod": (pod,)}, logs)
     items = {"Job": [make_job()], **_OBJECTS[said.source](said)}
-    return Snapshot(ID, "default", {kind: tuple(found) for kind, found in items.items()})
+    return TaskSnapshot(ID, "default", {kind: tuple(found) for kind, found in items.items()})
 
 
-def _of_nodes(rule: str) -> Snapshot:
+def _of_nodes(rule: str) -> TaskSnapshot:
     """Return a task of two nodes of which the second one has no Job or no pod."""
     jobs = [make_job(0, 2)] + ([make_job(1, 2, "Failed")] if rule.startswith("pod-") else [])
     pods = [make_pod(1, "Failed")] if rule == "pod-deleted" else []
@@ -396,7 +402,7 @@ def _of_nodes(rule: str) -> Snapshot:
     if rule == "waits-for-files":
         node = replace(task.nodes[0], pod="a", reason=WAITING_FOR_FILES, message="submit again")
         task = replace(task, nodes=(node,), num_nodes=1)
-    return Snapshot(ID, "default", {"Job": tuple(jobs)}, {}, task)
+    return TaskSnapshot(ID, "default", {"Job": tuple(jobs)}, {}, task)
 
 
 def _words(said: Said) -> Json:
@@ -447,22 +453,24 @@ def _ray_head(said: Said) -> dict[str, list[Json]]:
     return {"Pod": [pod], "Event": [event]}
 
 
-_OBJECTS: Mapping[Source, Callable[[Said], dict[str, list[Json]]]] = {
-    Source.QUEUE: _queue,
-    Source.GANG: lambda said: {"PodGroup": [make_pod_group(said.reason, said.message)]},
-    Source.WORKLOAD: lambda said: {},
-    Source.WORKLOAD_EVENT: lambda said: {"Event": _event(make_job()["metadata"]["name"], said)},
-    Source.SCHEDULER: _scheduler,
-    Source.POD: lambda said: {"Pod": [make_pod(phase="Failed", **_words(said))]},
-    Source.POD_EVENT: _pod_event,
-    Source.CLAIM: _claim,
-    Source.WAITING: lambda said: {
+_OBJECTS: Mapping[SignalSource, Callable[[Said], dict[str, list[Json]]]] = {
+    SignalSource.QUEUE: _queue,
+    SignalSource.GANG: lambda said: {"PodGroup": [make_pod_group(said.reason, said.message)]},
+    SignalSource.WORKLOAD: lambda said: {},
+    SignalSource.WORKLOAD_EVENT: lambda said: {
+        "Event": _event(make_job()["metadata"]["name"], said)
+    },
+    SignalSource.SCHEDULER: _scheduler,
+    SignalSource.POD: lambda said: {"Pod": [make_pod(phase="Failed", **_words(said))]},
+    SignalSource.POD_EVENT: _pod_event,
+    SignalSource.CLAIM: _claim,
+    SignalSource.WAITING: lambda said: {
         "Pod": [make_pod(phase="Pending", state={"waiting": _words(said)})]
     },
-    Source.ENDED: _ended,
-    Source.RAY_HEAD: _ray_head,
-    Source.INIT_ENDED: lambda said: {},
-    Source.BARRIER: lambda said: {
+    SignalSource.ENDED: _ended,
+    SignalSource.RAY_HEAD: _ray_head,
+    SignalSource.INIT_ENDED: lambda said: {},
+    SignalSource.BARRIER: lambda said: {
         "Job": [make_job(0, 2), make_job(1, 2)],
         "Pod": [make_pod(state={"running": {}})],
     },

@@ -10,12 +10,13 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from kubectl_sky.cli import doctor, tasks
-from kubectl_sky.observe import age, ownership, status
+from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.failure import describe
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import judge
+from kubectl_sky.words import age
 from tests.builders import make_job, make_pod, make_service, terminated
 from tests.observe.world import EVENTS, LISTED, WATCHED, World, described
 

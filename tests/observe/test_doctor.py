@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kubectl_sky.observe import status
 from kubectl_sky.observe.findings import Stage, diagnose
-from kubectl_sky.observe.signals import Snapshot, Source
-from kubectl_sky.observe.verdict import RULES, Step, judge
+from kubectl_sky.observe.signals import SignalSource, TaskSnapshot
+from kubectl_sky.observe.verdict import RULES, StageResult, judge
 from tests.builders import ID, make_job, make_pod, make_pod_group, terminated
 from tests.observe.said import SAID, Said, make_snapshot
 from tests.observe.troubles import REFUSALS, TROUBLES, Refusal, Trouble
@@ -22,7 +22,7 @@ SNAPSHOTS = Path(__file__).parent / "snapshots"
 _NOISE = ("managedFields", "images", "nodeInfo", "volumesAttached", "volumesInUse")
 
 
-def dump(seen: Snapshot, namespace: str) -> str:
+def dump(seen: TaskSnapshot, namespace: str) -> str:
     """Serialize a snapshot without unused fields and names of the cluster."""
     lists = {kind: [_plain(item) for item in items] for kind, items in seen.objects.items()}
     value = {"objects": {k: v for k, v in lists.items() if v}, "logs": dict(seen.logs)}
@@ -35,11 +35,11 @@ def _plain(item: Any) -> Any:
     return [_plain(value) for value in item] if isinstance(item, list) else item
 
 
-def load(name: str) -> Snapshot:
+def load(name: str) -> TaskSnapshot:
     read = json.loads((SNAPSHOTS / f"{name}.json").read_text())
     objects = {kind: tuple(items) for kind, items in read["objects"].items()}
     logs = {int(rank): tuple(lines) for rank, lines in read["logs"].items()}
-    return Snapshot("trouble1", "default", objects, logs)
+    return TaskSnapshot("trouble1", "default", objects, logs)
 
 
 @pytest.mark.parametrize("trouble", (*TROUBLES, *REFUSALS), ids=lambda trouble: trouble.name)
@@ -51,10 +51,10 @@ def test_doctor_recorded_snapshot_has_expected_finding(trouble: Trouble | Refusa
     assert (first.rule, trouble.says in first.what) == (trouble.rule, True), verdict.findings
     assert first.then and "{" not in first.what + first.then
     steps = dict(verdict.stages)
-    assert steps[first.stage] is Step.PROBLEM
+    assert steps[first.stage] is StageResult.PROBLEM
     order = list(Stage)
     before = order[: order.index(first.stage)]
-    assert {steps[stage] for stage in before} <= {Step.PASSED}, "earlier stages passed"
+    assert {steps[stage] for stage in before} <= {StageResult.PASSED}, "earlier stages passed"
 
 
 def test_doctor_rules_are_all_tested() -> None:
@@ -74,7 +74,7 @@ def test_doctor_message_has_expected_finding(said: Said) -> None:
 def test_doctor_groups_nodes_by_finding() -> None:
     pods = [make_pod(rank, "Failed", terminated(1 + rank // 2)) for rank in range(4)]
     jobs = [make_job(rank, 4, "Failed") for rank in range(4)]
-    found = diagnose(Snapshot(ID, "default", {"Job": tuple(jobs), "Pod": tuple(pods)}), RULES)
+    found = diagnose(TaskSnapshot(ID, "default", {"Job": tuple(jobs), "Pod": tuple(pods)}), RULES)
     assert [finding.ranks for finding in found] == [(0, 1), (2, 3)]
 
 
@@ -82,17 +82,19 @@ def test_doctor_unknown_failure_is_reported_beside_known() -> None:
     waiting = {"waiting": {"reason": "InvalidImageName", "message": 'name "X:": bad'}}
     pods = (make_pod(0, "Failed", terminated(9)), make_pod(1, "Pending", waiting))
     jobs = (make_job(0, 2), make_job(1, 2))
-    found = diagnose(Snapshot(ID, "default", {"Job": jobs, "Pod": pods}), RULES)
+    found = diagnose(TaskSnapshot(ID, "default", {"Job": jobs, "Pod": pods}), RULES)
     assert {finding.rule for finding in found} == {"image-name", "failed"}
 
 
-@given(st.text(), st.sampled_from(list(Source)), st.text())
-def test_doctor_random_messages_do_not_crash(message: str, source: Source, reason: str) -> None:
-    if source is not Source.ENDED:
+@given(st.text(), st.sampled_from(list(SignalSource)), st.text())
+def test_doctor_random_messages_do_not_crash(
+    message: str, source: SignalSource, reason: str
+) -> None:
+    if source is not SignalSource.ENDED:
         diagnose(make_snapshot(Said("any", source, message, "", reason)), RULES)
 
 
-def make_gang(cpu: str, *cluster_nodes: str) -> Snapshot:
+def make_gang(cpu: str, *cluster_nodes: str) -> TaskSnapshot:
     """Return a Volcano gang of two unscheduled nodes with 1.5 CPUs each."""
     jobs = [make_job(rank, 2) for rank in range(2)]
     said = {
@@ -107,7 +109,7 @@ def make_gang(cpu: str, *cluster_nodes: str) -> Snapshot:
     group = make_pod_group("Inqueue", "2/2 tasks in gang unschedulable: pod group is not ready")
     nodes = tuple({"status": {"allocatable": {"cpu": size}}} for size in cluster_nodes)
     objects = {"Job": tuple(jobs), "Pod": tuple(pods), "PodGroup": (group,), "Node": nodes}
-    return Snapshot(ID, "default", objects)
+    return TaskSnapshot(ID, "default", objects)
 
 
 @pytest.mark.parametrize(
@@ -164,19 +166,21 @@ def test_doctor_pending_gang_blames_only_queue_with_limit(
 )
 def test_doctor_selector_without_match_suggests_command(label: str, advice: str) -> None:
     message = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
-    seen = make_snapshot(Said("labels", Source.SCHEDULER, message, ""))
+    seen = make_snapshot(Said("labels", SignalSource.SCHEDULER, message, ""))
     seen.pods[0]["spec"]["nodeSelector"] = {label: "x"}
     (finding,) = diagnose(seen, RULES)
     assert (finding.rule, advice in finding.then) == ("labels", True)
 
 
-def make_oversized(message: str, *cluster_nodes: Json, gpu: str = "8", cpu: str = "96") -> Snapshot:
+def make_oversized(
+    message: str, *cluster_nodes: Json, gpu: str = "8", cpu: str = "96"
+) -> TaskSnapshot:
     """Return an unscheduled node that requests CPU, memory and GPUs."""
     pod = make_pod(0, "Pending", conditions=[UNSCHEDULABLE | {"message": message}])
     sizes = {"cpu": cpu, "memory": "900Gi", "nvidia.com/gpu": gpu}
     pod["spec"] = {"containers": [{"resources": {"requests": sizes}}]}
     nodes = tuple({"metadata": {}, "status": {"allocatable": item}} for item in cluster_nodes)
-    return Snapshot(ID, "default", {"Job": (make_job(),), "Pod": (pod,), "Node": nodes})
+    return TaskSnapshot(ID, "default", {"Job": (make_job(),), "Pod": (pod,), "Node": nodes})
 
 
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky.observe.escapes import harmless, plain
-from kubectl_sky.observe.logs import Form, Origin, Output, Template
+from kubectl_sky.observe.logs import Form, LogFormat, Origin, Template
 from kubectl_sky.words import regex
 
 NODE = Origin("t1", 1, "node-1", "pod-a", "node-1")
@@ -77,11 +77,11 @@ def test_log_form_color_marks_rank() -> None:
     colored = Form(color=True).block(NODE, [b"a", b"b"], True)
     assert colored == b"\x1b[32mnode-1 |\x1b[0m a\n\x1b[32mnode-1 |\x1b[0m b\n"
     assert Form(color=True).block(LONELY, [b"a"], True) == b"a\n"
-    assert Form(output=Output.RAW, color=True).block(NODE, [b"a"], False) == b"a"
+    assert Form(output=LogFormat.RAW, color=True).block(NODE, [b"a"], False) == b"a"
 
 
 def test_log_form_json_prints_object_per_line() -> None:
-    form = Form(output=Output.JSON, stamped=True)
+    form = Form(output=LogFormat.JSON, stamped=True)
     block = form.block(
         NODE, [b"2026-11-21T04:47:04.5Z a \xff\x1b\r", b"2026-11-21T04:47:05Z"], False
     )
@@ -95,7 +95,7 @@ def test_log_form_json_prints_object_per_line() -> None:
         },
         {"task": "t1", "rank": 1, "pod": "pod-a", "time": "2026-11-21T04:47:05Z", "text": ""},
     ]
-    on_terminal = Form(output=Output.JSON, terminal=True).block(NODE, ["\x9b2J".encode()], True)
+    on_terminal = Form(output=LogFormat.JSON, terminal=True).block(NODE, ["\x9b2J".encode()], True)
     assert b"\\u009b" in on_terminal
 
 

@@ -9,7 +9,7 @@ from kubectl_sky.cli.tasks import nodes, pipeline_details
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus, grouped, pipelines
 from kubectl_sky.observe.status import tasks
-from kubectl_sky.plan.pipeline import Member
+from kubectl_sky.plan.pipeline import PipelineMember
 from kubectl_sky.words import names
 from tests.builders import make_job, make_pod
 
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 def stage(number: int, end: str = "", held: bool = False, **place: Any) -> Json:
     """Return the Job of a stage in a pipeline of three."""
     job = make_job(end=end, task_id=names.part_id("bcdf2345", number))
-    member = Member("bcdf2345", "chain", number, 3, **place)
+    member = PipelineMember("bcdf2345", "chain", number, 3, **place)
     job["metadata"]["labels"] |= member.labels
     job["metadata"]["annotations"] |= member.annotations
     job["spec"]["suspend"] = held
@@ -106,7 +106,7 @@ def test_pipeline_cancelled_stage_keeps_its_name_and_id() -> None:
     task_names = ("prepare", "train, long", "report")
     jobs = [stage(1, "Complete"), stage(2, "Failed")]
     for job in jobs:
-        member = Member("bcdf2345", "chain", 1, 3, task_names=task_names)
+        member = PipelineMember("bcdf2345", "chain", 1, 3, task_names=task_names)
         job["metadata"]["annotations"] |= member.annotations
     pipeline = fold(*jobs)
     assert (pipeline.missing, pipeline.title(3)) == ((3,), "report")

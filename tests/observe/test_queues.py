@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky.observe import queues
-from kubectl_sky.observe.queues import Share, waiting_group
+from kubectl_sky.observe.queues import QuotaUse, waiting_group
 from tests.builders import condition, make_pod_group
 
 PENDING = condition("QuotaReserved", "Pending") | {"status": "False", "message": "no room"}
@@ -92,7 +92,7 @@ ALL = {
 def test_queue_status_has_counts_and_shares() -> None:
     (found,) = queues.queues([LOCAL], {"all": ALL}, [make_workload("a"), make_workload("b", "11")])
     assert (found.admitted, found.pending, found.others, found.stopped) == (1, 2, 5, "")
-    assert found.shares == (queues.Share("plain", "cpu", "300m", "3", "4"),)
+    assert found.shares == (queues.QuotaUse("plain", "cpu", "300m", "3", "4"),)
     assert [one.position for one in found.waiting] == [1, 2]
     assert found.as_json()["resources"] == [
         {"flavor": "plain", "resource": "cpu", "used": "300m", "used_by_all": "3", "quota": "4"}
@@ -101,7 +101,7 @@ def test_queue_status_has_counts_and_shares() -> None:
 
 def test_queue_without_right_to_read_quota_has_unknown_share() -> None:
     (found,) = queues.queues([LOCAL], {}, [])
-    assert found.shares == (queues.Share("plain", "cpu", "300m", None, None),)
+    assert found.shares == (queues.QuotaUse("plain", "cpu", "300m", None, None),)
     assert found.others is None
 
 
@@ -137,7 +137,7 @@ def test_queue_workload_without_fields_is_listed(workload: dict[str, Any]) -> No
 def test_share_memory_has_readable_unit(
     resource: str, amount: str | None, readable: str | None
 ) -> None:
-    assert Share("default", resource, "0", None, None).readable(amount) == readable
+    assert QuotaUse("default", resource, "0", None, None).readable(amount) == readable
 
 
 _FULL = "queue resource quota insufficient: insufficient nvidia.com/gpu"

@@ -7,7 +7,7 @@ from typing import Any
 
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.ownership import Ownership
-from kubectl_sky.observe.signals import Snapshot
+from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.words import names
 from tests.builders import (
     ID,
@@ -231,12 +231,12 @@ class World:
         decided = ownership.decide(selected(self.jobs), selected(self.pods))
         return ownership.explained(decided, self.services)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> TaskSnapshot:
         """Return what `doctor` reads."""
         (task,) = status.folded(self.owned(*WATCHED)).tasks
         kind, _ = _WRAPPERS.get(self.backend, ("Job", ""))
         objects = {kind: tuple(self.jobs.values()), "Pod": tuple(self.pods.values())}
-        return Snapshot(ID, "default", objects, {}, task)
+        return TaskSnapshot(ID, "default", objects, {}, task)
 
 
 EVENTS = (

@@ -13,7 +13,7 @@ from kubectl_sky.spec.buckets import Bucket
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.words.secret import Secret
 from kubectl_sky.words.settings import Settings
-from tests.plan.test_resolve import FACTS, make_plan, make_task
+from tests.builders import FACTS, make_plan, make_task
 
 KEYS = {"secret": "keys", "region": "eu-1", "options": {"force_path_style": True}}
 

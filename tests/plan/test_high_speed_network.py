@@ -8,7 +8,7 @@ from kubectl_sky.plan.plan import Plan
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from kubectl_sky.words.facts import ClusterNode, Facts
 from kubectl_sky.words.settings import Settings
-from tests.plan.test_resolve import FACTS, make_notes, make_plan, make_task
+from tests.builders import FACTS, make_notes, make_plan, make_task
 
 H100 = Accelerator("H100", 4)
 TASK = make_task(2, Resources(accelerator=H100, fast=True))

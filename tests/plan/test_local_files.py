@@ -15,7 +15,7 @@ from kubectl_sky.words import names
 from kubectl_sky.words.facts import Archive, ExistingPvc
 from kubectl_sky.words.owners import User
 from kubectl_sky.words.settings import Settings
-from tests.plan.test_resolve import FACTS, make_plan, make_task
+from tests.builders import FACTS, make_plan, make_task
 
 
 def make_files(**sizes: int) -> tuple[tuple[LocalFiles, ...], dict[str, Archive]]:

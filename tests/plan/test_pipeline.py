@@ -3,13 +3,20 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.plan.pipeline import Member, member_of, members, title_of, with_member, with_names
+from kubectl_sky.plan.pipeline import (
+    PipelineMember,
+    member_of,
+    members,
+    title_of,
+    with_member,
+    with_names,
+)
 from kubectl_sky.spec.pipeline import Pipeline
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.words import names
 from kubectl_sky.words.secret import Secret
 from kubectl_sky.words.settings import Settings
-from tests.plan.test_resolve import FACTS, make_plan
+from tests.builders import FACTS, make_plan
 
 TASKS = with_names([Task(name="train"), Task(name=None), Task(name="eval")], "p")
 
@@ -47,7 +54,7 @@ def test_pipeline_member_is_read_back_from_metadata() -> None:
             assert found.annotations == place.annotations
     assert [place.delay for place in members(pipelines[1], "bcdf2345", TASKS)] == [0, 0, 9]
     assert member_of({}) is None
-    assert member_of({"labels": {names.PIPELINE: "x"}}) == Member("x", "x", 0, 0)
+    assert member_of({"labels": {names.PIPELINE: "x"}}) == PipelineMember("x", "x", 0, 0)
 
 
 def test_pipeline_plan_has_labels_and_variables_of_stage() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kubectl_sky.plan.accelerators import GFD, GKE, SKYPILOT, Rule
+from kubectl_sky.plan.accelerators import GFD, GKE, SKYPILOT, RequiredLabel
 from kubectl_sky.plan.placement import (
     Placement,
     Preference,
@@ -13,8 +13,7 @@ from kubectl_sky.plan.placement import (
 )
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from kubectl_sky.words.facts import ClusterNode
-from tests.builders import make_machine
-from tests.plan.test_resolve import FACTS, make_plan
+from tests.builders import FACTS, make_machine, make_plan
 
 
 def gpus(text: str) -> Resources:
@@ -112,7 +111,7 @@ def test_placement_ordered_candidates_become_preference() -> None:
     on = (make_machine(sky="l4"), make_machine(sky="t4"))
     placement = placed(gpus("L4"), gpus("T4"), ordered=True, on=on)
     assert values(placement) == {SKYPILOT: ("l4", "t4")}
-    assert placement.preferred == (Preference(100, Rule(SKYPILOT, ("l4",))),)
+    assert placement.preferred == (Preference(100, RequiredLabel(SKYPILOT, ("l4",))),)
 
 
 def test_placement_chooses_first_candidate_that_fits() -> None:
@@ -158,14 +157,14 @@ def test_placement_tpu_requires_type_and_topology_labels() -> None:
     assert "no cluster node has a label" in placed(gpus("tpu-v6e-8"), on=other).notes[0]
 
 
-SPOT = Rule("cloud.google.com/gke-spot", ("true",))
+SPOT = RequiredLabel("cloud.google.com/gke-spot", ("true",))
 
 
 def test_placement_spot_nodes_are_required_if_known() -> None:
     on = (make_machine(product="Tesla-T4", spot="true"), make_machine(product="Tesla-T4"))
     asked = replace(gpus("T4"), spot=True)
     placement = placed(asked, on=on)
-    assert placement.terms == ((Rule(GFD, ("Tesla-T4",)), SPOT),)
+    assert placement.terms == ((RequiredLabel(GFD, ("Tesla-T4",)), SPOT),)
     assert (placement.preferred, placement.notes) == ((), ())
     assert placed(Resources(spot=True), on=on).terms == ((SPOT,),)
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from kubectl_sky.plan.ports import Ports
-from kubectl_sky.spec.arrays import Array
+from kubectl_sky.spec.pipeline import Array
 from kubectl_sky.spec.task import Kubernetes, Resources, Task
 from kubectl_sky.words.settings import Settings
-from tests.plan.test_resolve import FACTS, make_notes, make_plan, make_task
+from tests.builders import FACTS, make_notes, make_plan, make_task
 
 TASK = make_task(2, Resources(ports=(80,)))
 

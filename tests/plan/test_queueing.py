@@ -10,7 +10,7 @@ from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.words.facts import Queues
 from kubectl_sky.words.settings import Settings
-from tests.plan.test_resolve import FACTS, make_notes, make_plan, make_task
+from tests.builders import FACTS, make_notes, make_plan, make_task
 
 TEAM = Settings(queue="team")
 

@@ -9,38 +9,10 @@ from hypothesis import strategies as st
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.environment import literal
-from kubectl_sky.plan.placement import choose_placement
-from kubectl_sky.plan.plan import Plan
-from kubectl_sky.plan.resolve import notes, resolve
 from kubectl_sky.plan.storage import PodStorage
-from kubectl_sky.spec.task import Accelerator, Resources, Task
-from kubectl_sky.words.facts import ExistingPvc, Facts
-from kubectl_sky.words.owners import User
+from kubectl_sky.spec.task import Accelerator, Resources
 from kubectl_sky.words.settings import Settings
-from kubectl_sky.workloads import registry
-
-FACTS = Facts(User("alice@example.com"), "team-a", {"data": ExistingPvc("data-vvvv2345")})
-
-
-def make_plan(
-    task: Task | None = None,
-    facts: Facts = FACTS,
-    settings: Settings | None = None,
-    task_id: str = "bcdf2345",
-) -> Plan:
-    task = task or make_task()
-    plan = resolve(task, task_id, choose_placement(task, facts), facts, settings or Settings())
-    return registry.named(plan.backend).adapted(plan, task, facts)
-
-
-def make_notes(
-    task: Task, facts: Facts = FACTS, settings: Settings | None = None
-) -> tuple[str, ...]:
-    return tuple(notes(task, choose_placement(task, facts), facts, settings or Settings()))
-
-
-def make_task(nodes: int = 1, resources: Resources | None = None, run: str = "true") -> Task:
-    return Task(name="train", num_nodes=nodes, resources=resources or Resources(), run=run)
+from tests.builders import FACTS, make_notes, make_plan, make_task
 
 
 def test_plan_of_minimal_task_has_defaults() -> None:

@@ -18,7 +18,7 @@ from kubectl_sky.plan.resources import (
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from kubectl_sky.words.settings import SKYPILOT_GPU_IMAGE, SKYPILOT_IMAGE, Settings
-from tests.plan.test_resolve import make_plan
+from tests.builders import make_plan
 
 ASKED = Resources("1500m", "3Gi", disk="512Gi")
 

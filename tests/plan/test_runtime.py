@@ -13,9 +13,9 @@ import pytest
 
 from kubectl_sky.plan.runtime import READY, keep_running, runtime
 from kubectl_sky.render import manifests
-from kubectl_sky.spec.arrays import Array
 from kubectl_sky.spec.buckets import Bucket
 from kubectl_sky.spec.files import LocalFiles, Repository
+from kubectl_sky.spec.pipeline import Array
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.spec.volumes import VolumeMount
 from kubectl_sky.words import assets, names
@@ -23,7 +23,7 @@ from kubectl_sky.words.facts import Archive
 from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads.decide import decide
 from tests.actions.test_taskfile import drafted, plans
-from tests.plan.test_resolve import FACTS, make_plan, make_task
+from tests.builders import FACTS, make_plan, make_task
 
 HELLO = Task(name="hello", run="echo hi\n")
 FILES = (LocalFiles("/a", "a", ("file_mounts", "/a")),)

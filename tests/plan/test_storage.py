@@ -10,7 +10,7 @@ from kubectl_sky.spec.task import Accelerator, Resources
 from kubectl_sky.spec.volumes import Storage, VolumeMount
 from kubectl_sky.words.facts import ExistingPvc
 from kubectl_sky.words.settings import Settings
-from tests.plan.test_resolve import FACTS, make_plan, make_task
+from tests.builders import FACTS, make_plan, make_task
 
 ONCE, MANY, READERS, POD = (
     ExistingPvc("c", (mode,))

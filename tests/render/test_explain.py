@@ -15,7 +15,7 @@ from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.task import task_of
 from kubectl_sky.words.settings import Settings
-from tests.plan.test_resolve import FACTS, make_plan
+from tests.builders import FACTS, make_plan
 from tests.spec.documents import make_document, read
 
 FULL = """\

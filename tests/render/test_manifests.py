@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan.accelerators import Rule
+from kubectl_sky.plan.accelerators import RequiredLabel
 from kubectl_sky.plan.buckets import CsiVolume, Download
-from kubectl_sky.plan.environment import SecretEnvVar
+from kubectl_sky.plan.environment import RegistryLogin, SecretEnvVar
 from kubectl_sky.plan.high_speed_network import HighSpeedNetwork
-from kubectl_sky.plan.image_registry import Login
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.plan import Extras, Node, Plan, Toleration
 from kubectl_sky.plan.pod_options import PodOptions
@@ -29,7 +28,7 @@ from kubectl_sky.words import assets
 from kubectl_sky.words.secret import Secret
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.service import Replicas
-from tests.plan.test_resolve import make_plan
+from tests.builders import make_plan
 
 TEMPLATES = {
     path.name: path.read_text() for path in Path(str(assets.folder("templates"))).glob("*.j2")
@@ -58,9 +57,9 @@ ELSEWHERE = {
     (PodOptions, "queue"),
     (PodOptions, "queueing"),
     (Plan, "backend"),
-    (Login, "server"),
-    (Login, "username"),
-    (Login, "password"),
+    (RegistryLogin, "server"),
+    (RegistryLogin, "username"),
+    (RegistryLogin, "password"),
     (Node, "index"),
     (PodStorage, "new_pvcs"),
     (PodStorage, "one_cluster_node"),
@@ -76,7 +75,7 @@ ELSEWHERE = {
         Extras,
         Replicas,
         PodOptions,
-        Login,
+        RegistryLogin,
         Node,
         Ports,
         Mount,
@@ -86,7 +85,7 @@ ELSEWHERE = {
         SecretEnvVar,
         Toleration,
         Preference,
-        Rule,
+        RequiredLabel,
     ],
     ids=lambda kind: kind.__name__,
 )

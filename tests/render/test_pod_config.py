@@ -14,7 +14,7 @@ from kubectl_sky.plan.pod_options import pod_config_patch
 from kubectl_sky.render import manifests, writer
 from kubectl_sky.render.pod_config import applied, merged
 from kubectl_sky.spec.task import Accelerator, Kubernetes, Resources, Task
-from tests.plan.test_resolve import make_plan
+from tests.builders import make_plan
 
 Json = dict[str, Any]
 

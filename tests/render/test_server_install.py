@@ -14,7 +14,7 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.plan.server_install import server_install
 from kubectl_sky.render import manifests
 from kubectl_sky.server.config import Limits
-from tests.plan.test_resolve import make_plan, make_task
+from tests.builders import make_plan, make_task
 
 Json = dict[str, Any]
 INGRESS = Path(__file__).parents[2] / "examples" / "server" / "ingress-oidc.yaml"

@@ -14,7 +14,6 @@ from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import TaskFailed, UnknownName, Unreachable
-from kubectl_sky.plan import labels
 from kubectl_sky.serve import action, logs, update
 from kubectl_sky.serve.model import ServiceState
 from kubectl_sky.words import kinds, names, owners
@@ -30,8 +29,8 @@ LABELS = {"kubectl-sky/service": "web", "username": "alice"}
 
 
 def make_item(kind: Kind, labels: Json) -> Json:
-    metadata = {"name": "web", "namespace": "default", "labels": labels}
-    spec = {"template": {"metadata": {"labels": labels}, "spec": {}}}
+    metadata = {"name": "web", "namespace": "default", "labels": names}
+    spec = {"template": {"metadata": {"labels": names}, "spec": {}}}
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
 
 
@@ -96,7 +95,7 @@ def test_update_unchanged_gathers_facts_once_and_writes_nothing(
 ) -> None:
     assert run("serve", "up", "web.yaml", "--detach")[0] == 0
     services.requests.clear()
-    monkeypatch.setattr(labels, "__version__", "9.9.9")  # of a newer plugin
+    monkeypatch.setattr(names, "__version__", "9.9.9")  # of a newer plugin
     code, _, stderr = run("serve", "update", "web.yaml", "--detach")
     assert (code, services.writes) == (0, [])
     assert 'service "web" unchanged' in stderr

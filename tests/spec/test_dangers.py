@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky.spec import credentials, dangers, unsupported
+from kubectl_sky.spec import dangers, files, unsupported
 from kubectl_sky.spec.danger_fields import FIELDS, MEANINGS, POD_FIELDS, DangerClass
 from kubectl_sky.words import assets
 from kubectl_sky.words.settings import Settings
@@ -130,12 +130,12 @@ def test_host_path_outside_settings_is_not_allowed(path: str, allowed: bool) -> 
     ],
 )
 def test_credentials_well_known_paths_are_recognized(path: str) -> None:
-    assert credentials.are_in(path)
+    assert files.has_credentials(path)
 
 
 @pytest.mark.parametrize("path", [".", "main.py", "config/gcloud", "id_rsa.pub", "cacert.pem", ""])
 def test_credentials_other_paths_are_not_recognized(path: str) -> None:
-    assert not credentials.are_in(path)
+    assert not files.has_credentials(path)
 
 
 @pytest.mark.parametrize(

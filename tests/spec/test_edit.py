@@ -64,7 +64,9 @@ def test_remove_deletes_lines_of_value(path: str, old: str, new: str) -> None:
     ],
 )
 def test_put_that_would_lose_something_is_refused(text: str, path: str, value: Any) -> None:
-    with pytest.raises(edit.Refused, match=r"line \d+ cannot be edited without losing something"):
+    with pytest.raises(
+        edit.EditRefused, match=r"line \d+ cannot be edited without losing something"
+    ):
         edit.put(text, path.split("."), value)
 
 
@@ -91,7 +93,7 @@ def test_put_of_any_value_is_exact_or_refused(
     text = "# first\n" * comment + text + "# last\n" * comment
     try:
         edited = edit.put(text, path, value)
-    except edit.Refused:
+    except edit.EditRefused:
         return
     changed = yaml.safe_load(edited)
     for step in path:

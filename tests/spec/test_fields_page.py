@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky.spec.unsupported import Entry, listed
+from kubectl_sky.spec.unsupported import UnsupportedField, listed
 from kubectl_sky.words import assets
 from tests.spec.test_unsupported import once, properties, texts
 
@@ -49,7 +49,7 @@ def all_fields() -> set[Field]:
     return found
 
 
-def outcome(entry: Entry) -> tuple[str, str]:
+def outcome(entry: UnsupportedField) -> tuple[str, str]:
     how = "refused" if entry.refuse else "ignored"
     if entry.as_task:
         how += " without `--as-task`"

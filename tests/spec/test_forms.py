@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky.spec.accelerator import Accelerator
-from kubectl_sky.spec.ports import MAX_PORT, numbers, ranges
+from kubectl_sky.spec.resource_fields import MAX_PORT, port_numbers, port_ranges
 from kubectl_sky.spec.task import Resources, task_of
 from kubectl_sky.spec.validate import validate
 from tests.spec.documents import RUN, make_document, problems, read
@@ -69,7 +69,7 @@ def test_label_number_becomes_text() -> None:
     ],
 )
 def test_ports_forms_are_parsed(written: Any, expected: list[tuple[int, int]]) -> None:
-    assert ranges(written) == expected
+    assert port_ranges(written) == expected
 
 
 _PORT = st.integers(1, MAX_PORT)
@@ -78,20 +78,20 @@ _RANGE = st.tuples(_PORT, _PORT).map(lambda pair: f"{min(pair)}-{max(pair)}")
 
 @given(st.lists(_PORT | _RANGE | _PORT.map(lambda port: f"{port},{port}")))
 def test_ports_are_sorted_without_duplicates(written: list[int | str]) -> None:
-    expected = {port for first, last in ranges(written) for port in range(first, last + 1)}
-    assert list(numbers(written)) == sorted(expected)
+    expected = {port for first, last in port_ranges(written) for port in range(first, last + 1)}
+    assert list(port_numbers(written)) == sorted(expected)
 
 
 @given(st.lists(st.text(alphabet="0123456789-, x") | st.integers()) | st.text())
 def test_ports_random_values_are_parsed_or_refused(written: Any) -> None:
     try:
-        assert all(1 <= port <= MAX_PORT for port in numbers(written))
+        assert all(1 <= port <= MAX_PORT for port in port_numbers(written))
     except ValueError as error:
         assert "port" in str(error) or "range" in str(error)
 
 
 def test_ports_many_ranges_are_fast() -> None:
-    assert len(numbers(["1-65535"] * 20_000)) == MAX_PORT
+    assert len(port_numbers(["1-65535"] * 20_000)) == MAX_PORT
 
 
 def test_ports_of_candidate_are_added_to_resources() -> None:

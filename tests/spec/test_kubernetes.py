@@ -72,9 +72,9 @@ def test_set_pod_resource_limits_gives_factor(factor: Any, limits: Fraction | in
     assert read(set_pod_resource_limits=factor).limits == limits
 
 
-def test_provision_timeout_gives_patience() -> None:
-    assert read(provision_timeout=90).patience == 90
-    assert read(provision_timeout=-1).patience == math.inf
+def test_provision_timeout_is_read_in_seconds() -> None:
+    assert read(provision_timeout=90).provision_timeout == 90
+    assert read(provision_timeout=-1).provision_timeout == math.inf
 
 
 SAID = {

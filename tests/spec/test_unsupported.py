@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky.spec.task import task_of
-from kubectl_sky.spec.unsupported import Entry, as_task, listed, refusals
+from kubectl_sky.spec.unsupported import UnsupportedField, as_task, listed, refusals
 from kubectl_sky.spec.validate import validate
 from kubectl_sky.words import assets
 from tests.spec.documents import make_document, read
@@ -161,7 +161,7 @@ def once(path: Path) -> Path:
     return ("resources", *path[3:]) if path[:3] in fields else path
 
 
-def covers(entry: Entry, path: Path) -> bool:
+def covers(entry: UnsupportedField, path: Path) -> bool:
     return entry.field == path[: len(entry.field)]
 
 

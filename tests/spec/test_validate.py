@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from kubectl_sky.spec import schema, schema_errors
-from kubectl_sky.spec.document import Document, Node
+from kubectl_sky.spec.document import Document, YamlNode
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.spec.validate import validate
 from kubectl_sky.words import assets
@@ -133,7 +133,7 @@ def test_validate_headers_and_volumes_are_recognized() -> None:
 
 
 def test_validate_document_without_file_is_checked() -> None:
-    document = Document("f", {"run": 1}, Node({"run": 1}, (1, 1)))
+    document = Document("f", {"run": 1}, YamlNode({"run": 1}, (1, 1)))
     assert [str(found) for found in validate(document)] == [
         "f:1:1: run: expected a script: run: |, got 1; put it in quotes"
     ]
@@ -221,7 +221,7 @@ DATA = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=5), DATA), st.integers(1, 3))
 def test_validate_random_data_gives_single_line_messages(data: dict[str, Any], count: int) -> None:
-    document = Document("f", data, Node(data, (1, 1)), 0, count, count)
+    document = Document("f", data, YamlNode(data, (1, 1)), 0, count, count)
     for problem in [*validate(document), *refusals(document)]:
         text = str(problem)
         assert "\n" not in text

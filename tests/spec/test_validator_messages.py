@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.spec import schema
+from kubectl_sky.spec import schema, schema_errors
 from kubectl_sky.words import assets
 
 PROSE = (
@@ -65,7 +65,7 @@ def test_schema_messages_contain_no_validator_prose(name: str) -> None:
         inputs += [{field: value} for value in VALUES]
         inputs += [{field: {key: value}} for key in inner(name, field) for value in VALUES]
         inputs += [{field: [value]} for value in VALUES]
-    told = [found for data in inputs for found in schema.check(data, name)]
+    told = [found for data in inputs for found in schema_errors.check(data, name)]
     assert len(told) > len(fields(name))
     for found in told:
         text = f"{found.message} {found.hint}"

@@ -9,8 +9,8 @@ from threading import Thread
 import pytest
 
 from kubectl_sky.plan import buckets as told
+from tests.builders import make_task
 from tests.cluster import hub
-from tests.plan.test_resolve import make_task
 
 SCRIPT = Path(__file__).parents[2] / "runtime" / "hub.py"
 

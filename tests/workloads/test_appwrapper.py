@@ -12,8 +12,7 @@ from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.workloads.appwrapper import AppWrapper
-from tests.builders import condition, make_indexed_pod, make_metadata, terminated
-from tests.plan.test_resolve import make_plan
+from tests.builders import condition, make_indexed_pod, make_metadata, make_plan, terminated
 
 PREFIX = "workload.codeflare.dev.appwrapper/"
 RUNNING: dict[str, Any] = {"running": {}}

@@ -12,8 +12,7 @@ from kubectl_sky.observe.waiting import notes, stage
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Resources, Task
-from tests.builders import condition, make_indexed_pod, make_whole, terminated
-from tests.plan.test_resolve import make_plan
+from tests.builders import condition, make_indexed_pod, make_plan, make_whole, terminated
 
 RUNNING: dict[str, Any] = {"running": {}}
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.plan.resource_quota import Demand
+from kubectl_sky.plan.quota import Demand
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Task
 from kubectl_sky.workloads.demand import demand
-from tests.plan.test_resolve import make_plan
+from tests.builders import make_plan
 
 
 def demand_of(plan: Plan) -> Demand:

@@ -11,8 +11,7 @@ from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.task import Task
 from kubectl_sky.workloads import job_status
-from tests.builders import condition, make_indexed_pod, make_whole, terminated
-from tests.plan.test_resolve import make_plan
+from tests.builders import condition, make_indexed_pod, make_plan, make_whole, terminated
 
 RUNNING: dict[str, Any] = {"running": {}}
 FAILED = condition("Failed", "BackoffLimitExceeded")

@@ -11,8 +11,7 @@ from kubectl_sky.render import manifests
 from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.workloads.jobset import JobSet
-from tests.builders import condition, make_indexed_pod, make_metadata, terminated
-from tests.plan.test_resolve import make_plan
+from tests.builders import condition, make_indexed_pod, make_metadata, make_plan, terminated
 
 RUNNING: dict[str, Any] = {"running": {}}
 FAILED = condition("Failed", "FailedJobs")

@@ -13,8 +13,14 @@ from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.mpijob import MPIJob
-from tests.builders import condition, make_controller, make_metadata, make_pod, terminated
-from tests.plan.test_resolve import make_plan
+from tests.builders import (
+    condition,
+    make_controller,
+    make_metadata,
+    make_plan,
+    make_pod,
+    terminated,
+)
 
 BACKEND = MPIJob()
 RANK = "training.kubeflow.org/replica-index"

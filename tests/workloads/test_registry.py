@@ -7,15 +7,15 @@ import pytest
 from kubectl_sky.plan.pipeline import member_of, without_queue_until_resumed
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
-from kubectl_sky.spec.arrays import array
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.lifecycle import Recovery
+from kubectl_sky.spec.pipeline import parse_array
 from kubectl_sky.spec.service import ServiceSpec
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.words import names
 from kubectl_sky.words.secret import Secret
 from kubectl_sky.workloads import registry
-from tests.plan.test_resolve import make_plan
+from tests.builders import make_plan
 
 HOSTILE = "a: b\nkind: Secret\n---\n{{ x }} \u2028 \"' # \x7f"
 BACKENDS = sorted(registry.BACKENDS)
@@ -34,7 +34,7 @@ def plan_of(backend: str) -> Plan:
             envs={"A": HOSTILE},
             secrets={"B": Secret(HOSTILE)},
             backend=backend,
-            array=array("0-9%3") if backend == "array" else None,
+            array=parse_array("0-9%3") if backend == "array" else None,
             service=ServiceSpec(8080) if backend in SERVED else None,
         )
     )

@@ -19,8 +19,7 @@ from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import choices, needed_kinds
 from kubectl_sky.workloads.volcano import GROUP
-from tests.builders import make_job
-from tests.plan.test_resolve import FACTS, make_plan
+from tests.builders import FACTS, make_job, make_plan
 
 GOLD = Kubernetes(queue="gold")
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.spec.secret import SecretReference
 from kubectl_sky.spec.task import task_of
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.spec.validate import validate
+from kubectl_sky.spec.variables import SecretReference
 from kubectl_sky.words.secret import Secret
 from tests.spec.documents import make_document, problems, read
 

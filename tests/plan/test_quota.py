@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from kubectl_sky.errors import Refused
-from kubectl_sky.plan import resource_quota
-from kubectl_sky.plan.pod_resources import PodResources, shown
-from kubectl_sky.plan.resource_quota import Demand, Pods, Step
+from kubectl_sky.plan.quota import Demand, Pods, PodStep, check, queue_exceeded
+from kubectl_sky.plan.resources import PodResources, shown
 
 Json = dict[str, Any]
 
@@ -39,13 +38,13 @@ SMALL = make_pod({"cpu": "1500m", "memory": "1Gi"}, {"nvidia.com/gpu": "2"})
 
 def make_demand(spec: Json = SMALL, count: int = 4, objects: Json | None = None) -> Demand:
     amounts = {name: Fraction(size) for name, size in (objects or {}).items()}
-    return Demand((Step((Pods(spec, count),)),), amounts)
+    return Demand((PodStep((Pods(spec, count),)),), amounts)
 
 
 def refusal(demand: Demand, *quotas: Json, limits: Json | None = None) -> str:
     """Return what the check reports; empty if it passes."""
     try:
-        resource_quota.check(demand, quotas, [limits] if limits else [])
+        check(demand, quotas, [limits] if limits else [])
     except Refused as error:
         return error.what
     return ""
@@ -99,14 +98,14 @@ def test_quota_several_quotas_report_line_per_resource() -> None:
 
 def test_quota_of_resubmit_checks_only_limit() -> None:
     quota = make_quota({"pods": "4"}, {"pods": "4"})
-    resource_quota.check(make_demand(), [quota], is_new=False)
+    check(make_demand(), [quota], is_new=False)
     with pytest.raises(Refused, match="requested 5, used 0 of 4"):
-        resource_quota.check(make_demand(count=5), [quota], is_new=False)
+        check(make_demand(count=5), [quota], is_new=False)
 
 
 def test_quota_later_stage_is_counted_separately() -> None:
-    first = Step((Pods(SMALL, 2),))
-    later = Step((Pods(SMALL, 3),), starts_now=False)
+    first = PodStep((Pods(SMALL, 2),))
+    later = PodStep((Pods(SMALL, 3),), starts_now=False)
     quota = make_quota({"pods": "3"}, {"pods": "1"})
     assert refusal(Demand((first, later)), quota) == ""
     assert "requested 2, used 2 of 3" in refusal(
@@ -128,7 +127,7 @@ def test_quota_later_stage_is_counted_separately() -> None:
 def test_quota_pod_count_of_queued_task_is_refused_only_over_limit(
     starts_now: list[bool], hard: str, message: str
 ) -> None:
-    steps = tuple(Step((Pods(SMALL, 1),), starts_now=value) for value in starts_now)
+    steps = tuple(PodStep((Pods(SMALL, 1),), starts_now=value) for value in starts_now)
     demand = Demand(steps, {"count/pods": Fraction(4)})
     reported = refusal(demand, make_quota({"count/pods": hard}, {"count/pods": "1"}))
     assert reported.removeprefix("quota few is full: ") == message
@@ -223,7 +222,7 @@ def test_quota_requires_requests_unless_limit_range_sets_them() -> None:
     assert "limits.memory: requested 9Gi, used 0 of 8Gi" in refusal(
         make_demand(make_pod(), 9), quota, limits=defaults
     )
-    resource_quota.check(make_demand(make_pod()), [quota], None)  # they may have defaults
+    check(make_demand(make_pod()), [quota], None)  # they may have defaults
 
 
 def test_quota_does_not_require_container_requests_with_pod_level_resources() -> None:
@@ -316,3 +315,48 @@ def test_limit_range_with_enough_room_is_accepted() -> None:
 )
 def test_amounts_have_unit_of_resource(resource: str, amount: Fraction, text: str) -> None:
     assert shown(resource, amount) == text
+
+
+def make_pods(cpu: str, count: int = 1) -> Pods:
+    return Pods({"containers": [{"resources": {"requests": {"cpu": cpu}}}]}, count)
+
+
+def make_queue(*quotas: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    flavors = [
+        {"name": f"flavor-{index}", "resources": [{"name": "cpu"} | quota]}
+        for index, quota in enumerate(quotas)
+    ]
+    return {"spec": {"resourceGroups": [{"flavors": flavors}]} | spec}
+
+
+TWO = {"nominalQuota": 2}
+LIMITED = TWO | {"borrowingLimit": "500m"}
+TOO_MUCH = ["cpu: requested 3, at most 2"]
+
+
+@pytest.mark.parametrize(
+    ("pods", "queue", "messages"),
+    [
+        ([make_pods("3")], make_queue(TWO), TOO_MUCH),
+        ([make_pods("1", 3)], make_queue(TWO), TOO_MUCH),
+        ([make_pods("1"), make_pods("2")], make_queue(TWO), TOO_MUCH),
+        ([make_pods("2")], make_queue(TWO), []),
+        ([make_pods("3")], make_queue(TWO, TWO), TOO_MUCH),  # one flavor for all pods of a template
+        ([make_pods("1"), make_pods("2")], make_queue(TWO, TWO), []),
+        ([make_pods("3")], make_queue(TWO, cohort="all"), []),
+        ([make_pods("3")], make_queue(TWO, {}), []),
+        ([make_pods("3")], make_queue(LIMITED), TOO_MUCH),
+        (
+            [make_pods("3")],
+            make_queue(LIMITED, cohortName="all"),
+            ["cpu: requested 3, at most 2500m"],
+        ),
+        ([make_pods("2500m")], make_queue(LIMITED, cohortName="all"), []),
+        ([make_pods("3")], {}, []),
+        ([], make_queue(TWO), []),
+    ],
+)
+def test_exceeded_names_what_queue_can_never_admit(
+    pods: list[Pods], queue: dict[str, Any], messages: list[str]
+) -> None:
+    assert list(queue_exceeded(pods, queue, ())) == messages

@@ -1,13 +1,55 @@
-"""The sizes of a node: CPUs, memory, disk, accelerators and instance types, and their rules."""
+"""Fields of resources and their rules: sizes, accelerators, instance types, ports and labels."""
 
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import accelerator, metadata, quantity
+from kubectl_sky.spec import accelerator, quantity
 from kubectl_sky.spec.accelerator import candidates
-from kubectl_sky.spec.document import Data, Document, Path, printable
+from kubectl_sky.spec.document import Data, Document, Path, entries, printable
+from kubectl_sky.spec.schema import described
+from kubectl_sky.words import names
+
+_LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_LABEL_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+
+
+def label_problems(document: Document, path: Path) -> Iterator[Problem]:
+    """Yield the errors of the labels at a path, and warnings for reserved ones."""
+    for key, value in entries(document.get(*path)):
+        yield from _label_key(document, (*path, key), "label")
+        if isinstance(value, str | int) and not _LABEL_VALUE.fullmatch(str(value)):
+            shown = printable(str(value))
+            message = f'"{shown}" is not a valid label value: letters, digits, - _ .'
+            yield document.problem(
+                (*path, key), message, "at most 63 characters, ends with a letter or digit"
+            )
+
+
+def annotation_problems(document: Document, path: Path) -> Iterator[Problem]:
+    """Yield the errors of the annotations at a path, and warnings for reserved ones."""
+    for key, _ in entries(document.get(*path)):
+        yield from _label_key(document, (*path, key), "annotation")
+
+
+def without_ours(values: Data) -> dict[str, Data]:
+    """Return labels or annotations without the reserved ones."""
+    return {key: value for key, value in entries(values) if not names.is_ours(key)}
+
+
+def _label_key(document: Document, path: Path, kind: str) -> Iterator[Problem]:
+    key = str(path[-1])
+    prefix, slash, name = key.rpartition("/")
+    is_valid_prefix = not slash or (len(prefix) <= 253 and _LABEL_PREFIX.fullmatch(prefix))
+    if not is_valid_prefix or not _LABEL_NAME.fullmatch(name):
+        message = f"is not a valid {kind}: letters, digits, - _ . and at most 63 characters"
+        yield document.problem(path, message, "such as team or example.com/team", key=True)
+    elif names.is_ours(key):
+        message = f"ignored: this {kind} identifies the task"
+        yield document.unused(path, message, "choose another name", key=True)
+
 
 DEFAULT_DISK = "256Gi"  # SkyPilot's default; treated as not set
 
@@ -63,12 +105,7 @@ def _sizes(document: Document) -> Iterator[Problem]:
             try:
                 read(value)
             except ValueError as error:
-                yield document.problem((*path, field), _with_value(error, value))
-
-
-def _with_value(error: ValueError, value: Data) -> str:
-    shown = f'"{printable(value)}"' if isinstance(value, str) else printable(str(value))
-    return f"{error}, got {shown}"
+                yield document.problem((*path, field), f"{error}, got {described(value)}")
 
 
 def _gpus(document: Document) -> Iterator[Problem]:
@@ -141,7 +178,7 @@ def _shown(value: Data) -> str:
 
 def _labels(document: Document) -> Iterator[Problem]:
     for path, _ in document.resources.maps:
-        yield from metadata.labels(document, (*path, "labels"))
+        yield from label_problems(document, (*path, "labels"))
 
 
 def _exclusive(document: Document) -> Iterator[Problem]:
@@ -155,10 +192,81 @@ def _exclusive(document: Document) -> Iterator[Problem]:
             yield document.problem((*path, "ordered"), message, "keep one of them", key=True)
 
 
+MAX_PORT = 65535
+MAX_PORTS = 100  # per task: each is an entry of its Service and a rule on every cluster node
+
+_PORT_RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", re.ASCII)
+_EXPECTED_PORT = 'expected a port such as 8080, or a range such as "8080-8090"'
+
+
+def port_ranges(value: Data) -> list[tuple[int, int]]:
+    """Return the first and last port of each range.
+
+    Raises ValueError with a message for the user.
+    """
+    if value is None:
+        return []
+    items = value if isinstance(value, list) else [value]
+    texts = [text.strip() for item in items for text in str(item).split(",")]
+    return [_port_range(text) for text in texts if text]
+
+
+def port_numbers(value: Data) -> tuple[int, ...]:
+    """Return the ports, sorted and without duplicates.
+
+    Raises ValueError with a message for the user.
+    """
+    ports: list[int] = []
+    for first, last in sorted(port_ranges(value)):
+        ports += range(max(first, ports[-1] + 1 if ports else 0), last + 1)
+    return tuple(ports)
+
+
+def _port_range(text: str) -> tuple[int, int]:
+    match = _PORT_RANGE.fullmatch(text)
+    if not match:
+        raise ValueError(f"{_EXPECTED_PORT}, got '{printable(text)}'")
+    first, last = int(match[1]), int(match[2] or match[1])
+    if not 1 <= first <= MAX_PORT or not 1 <= last <= MAX_PORT:
+        raise ValueError(f"a port is from 1 to {MAX_PORT}, got '{text}'")
+    if last < first:
+        raise ValueError(f"the range ends before it begins: '{text}'")
+    return first, last
+
+
+def _ports(document: Document) -> Iterator[Problem]:
+    for path, values in document.resources.maps:
+        value = values.get("ports")
+        items = value if isinstance(value, list) else [value]
+        for index, item in enumerate(items):
+            if isinstance(item, bool) or not isinstance(item, str | int | float):
+                continue  # the schema reports it
+            try:
+                port_ranges(item)
+            except ValueError as error:
+                field_path = (
+                    (*path, "ports", index) if isinstance(value, list) else (*path, "ports")
+                )
+                yield document.problem(field_path, str(error))
+
+
+def _many_ports(document: Document) -> Iterator[Problem]:
+    for path, values in document.resources.maps:
+        try:
+            count = len(port_numbers(values.get("ports")))
+        except ValueError:
+            continue  # already reported
+        if count > MAX_PORTS:
+            message = f"{count:,} ports; a task's Service has at most {MAX_PORTS}"
+            hint = "name those that others connect to"
+            yield document.problem((*path, "ports"), message, hint)
+
+
 RULES = (
     (frozenset(_SIZES), (_sizes,)),
     (frozenset(_GPU_FIELDS), (_gpus,)),
     (frozenset({*_GPU_FIELDS, "any_of", "ordered"}), (_candidates,)),
     (frozenset({"labels"}), (_labels,)),
     (frozenset({"cloud", "region", "zone", "ordered"}), (_exclusive,)),
+    (frozenset({"ports"}), (_ports, _many_ports)),
 )

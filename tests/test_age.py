@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kubectl_sky.observe.age import duration, since
+from kubectl_sky.words.age import duration, since
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a submit asks of the ResourceQuotas and LimitRanges of its namespace."""
+"""Check a submit against the ResourceQuotas, LimitRanges and Kueue quotas of its namespace."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from kubectl_sky.errors import Refused
-from kubectl_sky.plan.pod_resources import Amounts, Object, PodResources, amounts, shown
+from kubectl_sky.plan.resources import Amounts, Object, PodResources, amounts, shown
 
 _HINT = (
     "run `kubectl sky users show` to see what is used; stop a task, request less, or ask a cluster"
@@ -23,7 +23,7 @@ class Pods:
 
 
 @dataclass(frozen=True)
-class Step:
+class PodStep:
     """The pods that run at the same time; those of a later step start when it has finished.
 
     `starts_now` is whether nothing else has to happen before: no queue admits them, and they follow
@@ -41,7 +41,7 @@ class Demand:
     `objects` are amounts by the names in ResourceQuotas. `claims` are the requests of new PVCs.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[PodStep, ...]
     objects: Amounts = field(default_factory=dict)
     claims: tuple[Amounts, ...] = ()
 
@@ -216,3 +216,42 @@ def _outside(item: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
             yield f"{name} requires a request and a limit"
         elif limit > request * ratio:
             yield f"{name} limit is more than {shown('', ratio)} times the request"
+
+
+def queue_exceeded(
+    pods: Iterable[Pods], cluster_queue: Object, limit_ranges: Sequence[Object]
+) -> Iterator[str]:
+    """Yield a message for each resource of which a workload requests more than it can ever have.
+
+    All its pods are admitted together. Each of its templates gets one flavor of the resource.
+    """
+    requested: list[Amounts] = []
+    for group in pods:
+        requests = PodResources(group.spec, limit_ranges).total("requests")
+        requested.append({name: size * group.count for name, size in requests.items()})
+    for resource, sizes in _capacities(cluster_queue).items():
+        total = sum((amount.get(resource, Fraction(0)) for amount in requested), Fraction(0))
+        largest = max((amount.get(resource, Fraction(0)) for amount in requested), default=total)
+        for request, capacity in ((largest, max(sizes)), (total, sum(sizes, Fraction(0)))):
+            if request > capacity:
+                numbers = shown(resource, request), shown(resource, capacity)
+                yield "{}: requested {}, at most {}".format(resource, *numbers)
+                break
+
+
+def _capacities(cluster_queue: Object) -> dict[str, list[Fraction]]:
+    """Return the capacity of each flavor by resource, without resources of unknown capacity."""
+    spec = cluster_queue.get("spec") or {}
+    borrows = bool(spec.get("cohortName") or spec.get("cohort"))
+    capacities: dict[str, list[Fraction]] = {}
+    unknown = set()
+    for group in spec.get("resourceGroups") or ():
+        for resource in (item for flavor in group["flavors"] for item in flavor["resources"]):
+            quota = amounts(resource)
+            if "nominalQuota" not in quota or (borrows and "borrowingLimit" not in quota):
+                unknown.add(resource["name"])  # a cohort without a limit may lend any amount
+            else:
+                borrowed = quota["borrowingLimit"] if borrows else Fraction(0)
+                size = quota["nominalQuota"] + borrowed
+                capacities.setdefault(resource["name"], []).append(size)
+    return {name: sizes for name, sizes in capacities.items() if name not in unknown}
