@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from kubectl_sky.actions import validate
+from kubectl_sky.actions import check
+from kubectl_sky.actions.check import Review, apply_settings, review
 from kubectl_sky.actions.flags import Overrides, apply_flags
 from kubectl_sky.actions.packing import Packer
 from kubectl_sky.actions.preferences import preferences
 from kubectl_sky.actions.ui import UI
-from kubectl_sky.actions.validate import Review, apply_settings, review
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.plan import runtime
 from kubectl_sky.plan.pipeline import members, title_of, with_names
@@ -68,7 +68,7 @@ class Source:
         """Load the documents of the file. Raises InvalidFiles."""
         if self.in_memory:
             return read_yaml(self.stdin.read(), self.path)
-        return validate.read_documents(self.path, self.stdin)
+        return check.read_documents(self.path, self.stdin)
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def load(source: Source, ui: UI) -> TaskFile:
     problems = [
         problem
         for document in documents
-        for problem in validate.document_problems(document, settings, as_task)
+        for problem in check.document_problems(document, settings, as_task)
     ]
     remarks: list[str] = []
     if as_task:
@@ -141,7 +141,7 @@ def load(source: Source, ui: UI) -> TaskFile:
     errors = [problem for problem in problems if problem.severity == "error"]
     refused = [] if errors else _refusals(documents, as_task, bool(source.serve))
     if not (errors or source.local_files):
-        refused += validate.local_paths(documents)
+        refused += check.local_paths(documents)
     path = source.path if source.local_files else None
     reviewed = review(path, documents, settings, environ, overrides)
     if errors or refused or reviewed.refused:
@@ -241,7 +241,7 @@ def _check_plannable(entries: Sequence[TaskEntry], settings: Settings, max_nodes
     problems = [
         problem
         for entry in entries
-        for problem in validate.refusals(entry.document, entry.task, settings)
+        for problem in check.refusals(entry.document, entry.task, settings)
     ]
     if problems:
         raise InvalidFiles(sorted(problems))

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 import yaml
 
 from kubectl_sky.actions import render, taskfile
-from kubectl_sky.actions.check import undecidable
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source
 from kubectl_sky.actions.ui import Collected
+from kubectl_sky.actions.validate import undecidable
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.dangers import Danger

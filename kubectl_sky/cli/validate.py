@@ -12,7 +12,7 @@ from kubectl_sky.cli import commands, options, output
 from kubectl_sky.errors import ClusterError, Problem, SkyError, UserError
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.check import Report
+    from kubectl_sky.actions.validate import Report
 
 
 @commands.command(
@@ -55,7 +55,7 @@ def command(
     admission by server-side dry runs. It exits with 3 if only the cluster refuses a file, or does
     not answer. The connection options are those of --live. (--cluster NAME is kubectl's.)
     """
-    from kubectl_sky.actions.check import check
+    from kubectl_sky.actions.validate import check
 
     reports = check(files, sys.stdin.buffer, os.environ, as_task, compare=flags["compat"])
     problems = [problem for report in reports for problem in report.problems]

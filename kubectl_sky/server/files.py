@@ -9,12 +9,12 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Request
 
+from kubectl_sky.actions import check as checking
 from kubectl_sky.actions import render as rendering
-from kubectl_sky.actions import validate as checking
-from kubectl_sky.actions.check import check
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source
 from kubectl_sky.actions.ui import Collected
+from kubectl_sky.actions.validate import check
 from kubectl_sky.render.manifests import as_yaml
 from kubectl_sky.server.config import Config
 from kubectl_sky.server.identity import AnyCaller, Caller

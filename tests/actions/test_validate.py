@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_sky.actions.check import check
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.render import render_file
 from kubectl_sky.actions.taskfile import Source, load
 from kubectl_sky.actions.ui import UI
+from kubectl_sky.actions.validate import check
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
     ClusterError,
