@@ -1,43 +1,39 @@
-"""Read and check documents: their problems, and the fields that reach beyond the task."""
+"""Check documents: their problems, what submit refuses, and fields that reach beyond the task."""
 
-import errno
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.errors import InvalidFiles, Problem
+from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.plan.resolve import find_refusals
 from kubectl_sky.spec import dangers, programs, unsupported
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.document import Document
-from kubectl_sky.spec.files import local_files
-from kubectl_sky.spec.load import MAX_BYTES, load
+from kubectl_sky.spec.document import entries as pairs
+from kubectl_sky.spec.files import local_files as local_files_of
+from kubectl_sky.spec.secret import without_kept
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.validate import validate
-from kubectl_sky.words import bounded
 from kubectl_sky.words.settings import DEFAULT_IMAGE, Settings, settings_file
+from kubectl_sky.workloads.decide import TaskEntry
 
-STDIN = "-"
-REQUEST = "<request>"  # the body of a request to a server
-_STREAMS = {STDIN: "<stdin>", REQUEST: REQUEST}  # their names in messages
-_HINTS = {errno.EISDIR: "use a task file in this folder", errno.EFBIG: "is it a task file?"}
+_SPLIT = "send several requests, or use the plugin with --server-url"
 
 
-def read_documents(path: str, stdin: BinaryIO) -> tuple[Document, ...]:
-    """Load the documents of a file, or of stdin for STDIN and REQUEST. Raises InvalidFiles."""
-    name = _STREAMS.get(path, path)
-    try:
-        text = stdin.read(MAX_BYTES + 1) if path in _STREAMS else bounded.read(path, MAX_BYTES)
-    except OSError as error:
-        reason = f"cannot be read: {bounded.reason(error)}"
-        raise InvalidFiles(
-            [Problem(name, 0, 0, "", reason, _HINTS.get(error.errno or 0, ""))]
-        ) from error
-    return load(text, name)
+def problems(
+    documents: Sequence[Document], settings: Settings, as_task: bool, *, strict: bool
+) -> list[Problem]:
+    """Return the problems of documents; `strict` turns warnings into errors."""
+    of_documents = [
+        problem
+        for document in documents
+        for problem in document_problems(document, settings, as_task)
+    ]
+    return [problem.as_error() for problem in of_documents] if strict else of_documents
 
 
 def document_problems(
@@ -63,11 +59,56 @@ def document_refusals(
     served = document.get("service") is not None and not as_task
     if refused := unsupported.refusals(document, as_task, served):
         return refused
-    return refusals(document, task_of(document), settings)
+    return _unplannable(document, task_of(document), settings)
 
 
-def refusals(document: Document, task: Task, settings: Settings) -> list[Problem]:
-    """Return an error for each field of a task that no plan is possible for."""
+def refusals(
+    documents: Sequence[Document], as_task: bool, served: bool, local_files: bool
+) -> list[Problem]:
+    """Return an error for each field of valid documents that submit refuses.
+
+    Without `local_files`, these are refused as well.
+    """
+    problems = [
+        problem
+        for document in documents
+        if not document.is_header
+        for problem in (*unsupported.refusals(document, as_task, served), *_unset_values(document))
+    ]
+    return problems if local_files else [*problems, *local_paths(documents)]
+
+
+def _unset_values(document: Document) -> Iterator[Problem]:
+    """Refuse values that neither the file nor the command line sets."""
+    secret_values = without_kept(document.get("secrets"))
+    sources = (("envs", "--env", document.get("envs")), ("secrets", "--secret", secret_values))
+    for section, flag, values in sources:
+        for name, value in pairs(values):
+            if value is None:
+                hint = f"set it with {flag} {name}=…"
+                yield document.problem((section, name), "the value is not set", hint)
+
+
+def refuse_unplannable(
+    entries: Sequence[TaskEntry], settings: Settings, max_nodes: int = sys.maxsize
+) -> None:
+    """Raise InvalidFiles with everything that no plan is possible for.
+
+    Raises UserError for too many nodes: each takes memory in a plan.
+    """
+    nodes = sum(entry.task.num_nodes for entry in entries)
+    if nodes > max_nodes:
+        raise UserError(f"{nodes:,} nodes in one request; the limit is {max_nodes:,}", _SPLIT)
+    problems = [
+        problem
+        for entry in entries
+        for problem in _unplannable(entry.document, entry.task, settings)
+    ]
+    if problems:
+        raise InvalidFiles(sorted(problems))
+
+
+def _unplannable(document: Document, task: Task, settings: Settings) -> list[Problem]:
     return [document.locate(error) for error in find_refusals(task, settings)]
 
 
@@ -96,7 +137,7 @@ def local_paths(documents: Sequence[Document]) -> Iterator[Problem]:
     for document in documents:
         if document.is_header or document.is_volume:
             continue
-        for files in local_files(Filled(document).document.data):
+        for files in local_files_of(Filled(document).document.data):
             hint = "use a git repository, a bucket or a volume, or submit it with the plugin"
             yield document.problem(files.field, "is a local path of the client", hint)
 

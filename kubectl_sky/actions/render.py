@@ -42,7 +42,7 @@ def render_files(
 ) -> Manifests:
     """Read task files and render their manifests. Raises InvalidFiles with all problems."""
     rendered = []
-    for task_file in taskfile.load_all(sources, ui):
+    for task_file in taskfile.prepare_all(sources, ui):
         decision = decide(task_file.entries, facts, task_file.settings)
         ui.notes((*task_file.remarks, *decision.notes))
         if explain and any(task.kubernetes.pod for task in task_file.tasks):

@@ -103,7 +103,7 @@ def update(options: Options, ui: UI) -> ServiceStatus | None:
 
 
 def _plan(options: Options, ui: UI) -> Prepared:
-    task_file = taskfile.load(options.source, ui)
+    task_file = taskfile.prepare(options.source, ui)
     # The id is that of a version, which is always new.
     return submit.plan(options, replace(task_file, given_id=False), Session.connect)
 

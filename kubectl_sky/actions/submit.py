@@ -207,7 +207,7 @@ def prepare_all(
     connect: Callable[[Connection], Session] | None = None,
 ) -> list[Prepared]:
     """Check and plan all files; sends nothing. Raises SkyError."""
-    task_files = taskfile.load_all([options.source for options in files], ui)
+    task_files = taskfile.prepare_all([options.source for options in files], ui)
     return [
         check(plan(options, task_file, connect or Session.connect), ui)
         for options, task_file in zip(files, task_files, strict=True)

@@ -4,27 +4,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
-from kubectl_sky.actions import taskfile
+from kubectl_sky.actions import entries as entries_
+from kubectl_sky.actions import packing, taskfile
 from kubectl_sky.actions.check import (
     Review,
     apply_settings,
     document_problems,
     document_refusals,
     local_paths,
-    read_documents,
     review,
 )
 from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.packing import Packer
 from kubectl_sky.actions.preferences import preferences
-from kubectl_sky.actions.taskfile import TaskFile
+from kubectl_sky.actions.taskfile import TaskFile, read_documents
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles, Problem, SkyError, UserError
 from kubectl_sky.spec import service
 from kubectl_sky.spec.document import Document, dotted
 from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.spec.substitute import Filled
-from kubectl_sky.sync.archive import Limits
 from kubectl_sky.words import owners
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.settings import Settings
@@ -149,13 +147,12 @@ def _plan(
     if any(document.is_volume for document in documents):
         return _Planned(review=reviewed, unplanned="it is a volume")
     if as_task:
-        documents, _ = taskfile.as_tasks(documents)
+        documents, _ = entries_.as_tasks(documents)
     try:
         entries = _entries(documents, as_task)
     except UserError as error:
         return _Planned((_whole_file(documents[0], error),), reviewed)
-    limits = Limits(settings.max_files, settings.max_gib)
-    packer = Packer(UI().transfer, taskfile.cache(environ), limits, check_only=True)
+    packer = packing.packer(UI().transfer, settings, environ, check_only=True)
     unknown = [bool(Filled(entry.document).unknown) for entry in entries]
     entries = [
         replace(entry, archives=packer.pack(entry.document, _known_files(entry)))
@@ -175,7 +172,6 @@ def _plan(
         templates=None,
         warnings=(),
         settings=settings,
-        review=reviewed,
     )
     served = entries[0].task.service is not None
     return _Planned((), reviewed, None if served else task_file, "it is a service" * served)
@@ -183,14 +179,14 @@ def _plan(
 
 def _entries(documents: Sequence[Document], as_task: bool) -> list[TaskEntry]:
     """Return the tasks of documents, and of a service the replica. Raises UserError."""
-    entries = taskfile.entries_of(documents, taskfile.new_id(), Overrides())
+    entries = entries_.of_documents(documents, taskfile.new_id(), Overrides())
     if as_task or all(document.get("service") is None for document in documents):
         return list(entries)
     named = tuple(  # `serve` has a flag for a missing name
         replace(entry, task=replace(entry.task, name=entry.task.name or "service"))
         for entry in entries
     )
-    return list(taskfile.served_entries(named, service.Flags(), Overrides()))
+    return list(entries_.as_service(named, service.Flags(), Overrides()))
 
 
 def _known_files(entry: TaskEntry) -> tuple[LocalFiles, ...]:

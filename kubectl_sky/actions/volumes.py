@@ -5,8 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
-from kubectl_sky.actions.check import read_documents
 from kubectl_sky.actions.find import MIN_PREFIX, Scope
+from kubectl_sky.actions.taskfile import read_documents
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import (

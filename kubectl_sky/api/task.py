@@ -185,7 +185,7 @@ class Task:
         """Return what `submit` would report before it contacts a cluster: every problem at once."""
         ui = Collected()
         try:
-            task_file = taskfile.load(self.source(), ui)
+            task_file = taskfile.prepare(self.source(), ui)
         except InvalidFiles as error:
             return Validation((*error.problems, *ui.warnings), tuple(ui.dangers))
         errors = undecidable(task_file.entries, task_file.settings)
