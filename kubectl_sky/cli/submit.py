@@ -83,7 +83,10 @@ def command(
     requests = [request(source, cluster, form, flags) for source in sources]
     ui = Results(form, str(flags["dry_run"]), several=len(files) > 1)
     try:
-        submit.submit_all(requests, ui)
+        if len(requests) > 1:
+            submit.submit_all(requests, ui)
+        else:
+            submit.submit(requests[0], ui)
     finally:
         ui.finish()
     return 0
