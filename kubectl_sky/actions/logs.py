@@ -7,7 +7,7 @@ from queue import Queue
 from threading import Event, Thread
 
 from kubectl_sky.actions import stop
-from kubectl_sky.actions.leadership import Leadership
+from kubectl_sky.actions.lead import Leadership
 from kubectl_sky.actions.pending import StartReporter
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.actions.watch import watch_task
