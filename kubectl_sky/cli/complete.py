@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -207,10 +207,3 @@ def _directive(items: "Sequence[CompletionItem]") -> int:
     if "file" in types:
         return _NO_SPACE if len(items) > 1 else 0
     return _NO_FILES
-
-
-def main() -> NoReturn:
-    """Run as `kubectl_complete-sky`, which kubectl starts with the words after `sky`."""
-    from kubectl_sky.cli.main import run
-
-    run([COMMAND, *sys.argv[1:]])
