@@ -4,22 +4,19 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from random import uniform
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
-from kubectl_sky.actions.find import Target
 from kubectl_sky.actions.preflight import Existing, refuse_foreign
+from kubectl_sky.actions.submissions import Submitted
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.apply import Applied, apply_all
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Conflict, Forbidden, ForeignPod, NotFound, Refused, SkyError
-from kubectl_sky.observe import ownership, status
-from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.observe.pod_template import difference
 from kubectl_sky.plan import fair_share
 from kubectl_sky.render.manifests import Manifest
@@ -28,54 +25,11 @@ from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision
 
 if TYPE_CHECKING:
-    from kubectl_sky.words import models
+    pass
 
 
 _WORKERS = 16
 _ATTEMPTS = 10  # to add an owner while other tasks add theirs
-
-
-@dataclass(frozen=True)
-class Submitted:
-    """Tasks in the cluster: the decision, and the workloads as the API server returned them.
-
-    `unchanged` is whether an earlier submit had sent everything. `file` is the path of the file.
-    """
-
-    decision: Decision
-    workloads: tuple[Json, ...]
-    unchanged: bool = False
-    file: str = ""
-
-    @property
-    def id(self) -> str:
-        """The id of the task, or of the pipeline or group."""
-        return self.decision.id
-
-    @property
-    def uids(self) -> frozenset[str]:
-        """The uids of the workloads."""
-        return frozenset(item["metadata"]["uid"] for item in self.workloads)
-
-    @property
-    def target(self) -> Target:
-        """The status of the task, pipeline or group, as far as its workloads show it."""
-        uids = self.uids
-        tasks = status.folded(ownership.decide(self.workloads, (), (), uids)).tasks
-        return pipelines(tasks, uids)[0] if self.decision.together else tasks[0]
-
-    def as_json(self) -> "models.SubmittedFields":
-        """Return the result of a submit as JSON values."""
-        decision = self.decision
-        phrase = "was submitted before" if self.unchanged else "submitted successfully"
-        result: models.SubmittedFields = {
-            "status": "unchanged" if self.unchanged else "submitted",
-            "message": f"{decision.word.capitalize()} {phrase} with ID: {self.id}",
-        }
-        if decision.together:
-            ids = [plan.id for plan in decision.plans]
-            return {"pipeline_id": self.id, **result, "task_ids": ids}
-        return {"task_id": self.id, **result}
 
 
 def apply(

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from kubectl_sky.actions import contexts, gather, preflight, submissions, taskfile, upload
-from kubectl_sky.actions.apply import Submitted, apply
+from kubectl_sky.actions.apply import apply
 from kubectl_sky.actions.follow import follow, follow_tasks, note_next_steps
 from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.actions.preflight import Existing, Guard
+from kubectl_sky.actions.submissions import Submitted
 from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.actions.uploader import Uploads, how_to_continue
@@ -142,7 +143,7 @@ def _snapshot(file: Prepared) -> Uploads:
 
 def _send(file: Prepared, ui: UI) -> Submitted:
     submitted = replace(apply(file.session, file.decision, file.existing, ui), file=file.path)
-    submissions.remember(file.session, submitted.target, ui)
+    submissions.remember(file.session, submitted, ui.note)
     if ui.live:
         ui.notes(file.session.practice_warnings)
     ui.submitted(submitted)

@@ -10,9 +10,10 @@ from threading import Event, Lock
 from time import monotonic
 
 from kubectl_sky.actions import find, packing
-from kubectl_sky.actions.apply import Submitted, require_same_program
+from kubectl_sky.actions.apply import require_same_program
 from kubectl_sky.actions.pending import StartReporter
 from kubectl_sky.actions.stop import stop
+from kubectl_sky.actions.submissions import Submitted
 from kubectl_sky.actions.ui import UI, Advance
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.exec import Program

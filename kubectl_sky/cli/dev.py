@@ -15,7 +15,7 @@ from kubectl_sky.cli.arguments import Arguments
 from kubectl_sky.cli.submit import Results, request
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.apply import Submitted
+    from kubectl_sky.actions.submissions import Submitted
     from kubectl_sky.actions.taskfile import Source
 
 

@@ -15,7 +15,7 @@ from kubectl_sky.words import names
 
 if TYPE_CHECKING:
     from kubectl_sky.actions import submit, taskfile
-    from kubectl_sky.actions.apply import Submitted
+    from kubectl_sky.actions.submissions import Submitted
     from kubectl_sky.plan.plan import Plan
     from kubectl_sky.render.manifests import Manifests
     from kubectl_sky.spec.dangers import Danger
