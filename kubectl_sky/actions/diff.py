@@ -75,7 +75,6 @@ def _get(session: Session, item: Json) -> Json:
 
 
 def _newest(session: Session, decision: Decision, owner: User) -> str:
-    """Return the id of the newest task, pipeline or group with the file's name."""
     tasks = find.list_tasks(session, Scope(session.namespace, owner))
     candidates: Sequence[find.Target] = pipelines(tasks) if decision.together else tasks
     for candidate in candidates:

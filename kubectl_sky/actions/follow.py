@@ -65,7 +65,6 @@ def follow_tasks(
 
 
 def _access_hint(task_id: str) -> str:
-    """Say how to use an interactive task, and how to stop it."""
     return (
         f'to get in, run "kubectl sky exec {task_id} -it -- bash";'
         f' to stop it, run "kubectl sky stop {task_id}"'

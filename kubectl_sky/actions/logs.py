@@ -333,7 +333,6 @@ class TaskFollower:
                 )
 
     def _report_terminated(self, pods: Iterable[Object]) -> None:
-        """Report terminated containers to the readers of their logs."""
         for pod in pods:
             if has_terminated(dict(pod), self.request.container):
                 self.terminated_events[pod["metadata"]["name"]].set()

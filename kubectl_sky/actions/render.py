@@ -26,13 +26,6 @@ def offline_facts(user: str | None, namespace: str | None, environ: Mapping[str,
     return Facts(user=owners.named(name), namespace=namespace or "")
 
 
-def render_file(
-    source: taskfile.Source, facts: Facts, ui: UI, show_secrets: bool = False, explain: bool = False
-) -> Manifests:
-    """Read a task file and render its manifests. Raises InvalidFiles."""
-    return render_files([source], facts, ui, show_secrets, explain)
-
-
 def render_files(
     sources: Sequence[taskfile.Source],
     facts: Facts,

@@ -187,7 +187,6 @@ def prepare_all(sources: Sequence[Source], ui: UI) -> list[TaskFile]:
 
 
 def _settings(overrides: Overrides, environ: Mapping[str, str]) -> Settings:
-    """Return the user's settings, overridden by the flags."""
     settings = preferences(environ)
     return (
         replace(settings, bucket_mode=overrides.bucket_mode) if overrides.bucket_mode else settings

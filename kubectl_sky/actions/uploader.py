@@ -262,7 +262,6 @@ class Uploader:
                     yield item
 
     def _send(self, item: _Pending, advance: Advance) -> Outcome:
-        """Send files to a node, in a thread of the pool."""
         command = ("/bin/sh", _SCRIPT, item.upload.number)
         namespace = self._submitted.decision.namespace
         try:

@@ -120,7 +120,6 @@ def _whole_file(document: Document, error: SkyError) -> Problem:
 def _read(
     path: str, stdin: BinaryIO, settings: Settings, as_task: bool
 ) -> tuple[tuple[Problem, ...], tuple[Document, ...]]:
-    """Return the problems and the documents of a file; no documents if unreadable."""
     try:
         documents = read_documents(path, stdin)
     except InvalidFiles as error:

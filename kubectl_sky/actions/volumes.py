@@ -76,7 +76,6 @@ def _created(session: Session, manifest: Json) -> Json:
 
 
 def _refuse_terminating(volume: VolumeStatus) -> None:
-    """Raise NameTaken for a volume that is being deleted."""
     if volume.reason:
         raise NameTaken(
             f'volume "{volume.name}" ({volume.id}) is being deleted: {volume.reason}',

@@ -199,7 +199,7 @@ class Task:
         Secret values are redacted unless `show_secrets` is set. Raises InvalidFiles.
         """
         facts = render.offline_facts(user, namespace, os.environ)
-        return Manifests.of(render.render_file(self.source(), facts, Collected(), show_secrets))
+        return Manifests.of(render.render_files([self.source()], facts, Collected(), show_secrets))
 
     def source(self) -> Source:
         """Return the task for the actions."""

@@ -126,7 +126,6 @@ def _candidates(source: str, params: Mapping[str, Any]) -> list[tuple[str, str]]
 
 
 def _kubeconfigs() -> list[tuple[str, float]]:
-    """Return the kubeconfig files and when they changed."""
     paths = [Path(name) for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
     return [
         (str(path), path.stat().st_mtime)
@@ -195,7 +194,6 @@ def _respond(command: click.Command, words: Sequence[str]) -> None:
 
 
 def _line(item: "CompletionItem") -> str:
-    """Return a candidate with the first line of its description."""
     text = " ".join((item.help or "").split())
     return f"{item.value}\t{text}" if text else str(item.value)
 

@@ -49,7 +49,6 @@ def pattern(context: click.Context, param: click.Parameter, value: str | None) -
 
 
 def _template(context: click.Context, param: click.Parameter, value: str | None) -> Template | None:
-    """Parse `--template`."""
     try:
         return Template(value) if value is not None else None
     except ValueError as error:

@@ -376,7 +376,6 @@ class _Format(click.ParamType[str]):
 
 
 def _template(path: str) -> str:
-    """Read a template; what is longer than a template may be is not read."""
     try:
         with Path(path).open(encoding="utf-8") as file:
             return file.read(_MAX_TEMPLATE_FILE).removesuffix("\n")

@@ -89,7 +89,6 @@ def _details(
     live: "_Live",
     flags: Mapping[str, bool],
 ) -> dict[str, object]:
-    """Return the problems, and what else a program can read."""
     details: dict[str, object] = {
         "problems": [problem.as_json() for problem in problems],
         "dangers": [danger.as_json() for report in reports for danger in report.review.dangers],
@@ -112,7 +111,6 @@ class _Live:
 
 
 def _check_live(reports: "Sequence[Report]", cluster: options.ClusterFlags) -> _Live:
-    """Check the files without errors against the cluster."""
     from kubectl_sky.actions import submit
     from kubectl_sky.actions.flags import Overrides
     from kubectl_sky.actions.refusals import refusals

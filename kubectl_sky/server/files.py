@@ -114,7 +114,7 @@ def _render(config: Config, caller: Caller, text: bytes, task_id: str | None) ->
     ui = Collected()
     source = source_of(text, config, Overrides(task_id=task_id))
     facts = rendering.offline_facts(caller.user.name, caller.session.namespace, config.task_environ)
-    manifests = rendering.render_file(source, facts, ui)
+    manifests = rendering.render_files([source], facts, ui)
     return {**ui.as_json(), "manifests": as_yaml(manifests.all)}
 
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.render import render_file
+from kubectl_sky.actions.render import render_files
 from kubectl_sky.actions.taskfile import Source, prepare
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.actions.validate import check
@@ -456,7 +456,7 @@ def test_validate_is_valid_exactly_if_submit_accepts(
         serve=flags,
     )
     try:
-        render_file(source, Facts(owners.named("alice"), "default"), UI())
+        render_files([source], Facts(owners.named("alice"), "default"), UI())
         refused = ""
     except UserError as error:
         refused = str(error)
