@@ -1,7 +1,8 @@
 """`validate`: report everything that submit would refuse, without a cluster."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
 from typing import BinaryIO
 
 from kubectl_sky.actions import entries as entries_
@@ -39,7 +40,7 @@ class Report:
 
     file: str
     problems: tuple[Problem, ...]
-    review: Review = field(default_factory=Review)
+    review: Review
     differences: tuple[Problem, ...] = ()
     task_file: TaskFile | None = None
     unplanned: str = ""
@@ -49,15 +50,9 @@ class Report:
         """Whether there is an error; SkyPilot's view is unknown then."""
         return _has_error(self.problems)
 
-
-@dataclass(frozen=True)
-class _Planned:
-    """The tasks of valid documents, and why submit refuses them."""
-
-    problems: tuple[Problem, ...] = ()
-    review: Review = field(default_factory=Review)
-    task_file: TaskFile | None = None
-    unplanned: str = ""
+    def with_problems(self, problems: Iterable[Problem]) -> "Report":
+        """Return the report with more problems."""
+        return replace(self, problems=(*self.problems, *problems))
 
 
 def check(
@@ -80,20 +75,11 @@ def check(
         if not may_read and not _has_error(problems):
             problems = (*problems, *local_paths(documents))
         reviewed = review(path if may_read else None, documents, settings, environ)
-        problems = (*problems, *reviewed.refused)
-        planned = _Planned(review=reviewed)
-        if not _has_error(problems):
-            planned = _plan(documents, settings, environ, as_task, reviewed)
-        reports.append(
-            Report(
-                path,
-                (*problems, *planned.problems),
-                planned.review,
-                _differences(documents) if compare else (),
-                planned.task_file,
-                planned.unplanned,
-            )
-        )
+        differences = _differences(documents) if compare else ()
+        report = Report(path, (*problems, *reviewed.refused), reviewed, differences)
+        if not report.erroneous:
+            report = _planned(report, documents, settings, environ, as_task)
+        reports.append(report)
     return reports
 
 
@@ -135,57 +121,58 @@ def _read(
     return tuple(problems), documents
 
 
-def _plan(
+def _planned(
+    report: Report,
     documents: Sequence[Document],
     settings: Settings,
     environ: Mapping[str, str],
     as_task: bool,
-    reviewed: Review,
-) -> _Planned:
+) -> Report:
     """Plan the tasks of valid documents as submit does, without the values that are not set."""
     if any(document.is_volume for document in documents):
-        return _Planned(review=reviewed, unplanned="it is a volume")
+        return replace(report, unplanned="it is a volume")
     if as_task:
         documents, _ = entries_.as_tasks(documents)
     try:
         entries = _entries(documents, as_task)
     except UserError as error:
-        return _Planned((_whole_file(documents[0], error),), reviewed)
+        return report.with_problems([_whole_file(documents[0], error)])
     packer = packing.packer(UI().transfer, settings, environ, check_only=True)
-    unknown = [bool(Filled(entry.document).unknown) for entry in entries]
-    entries = [
+    is_known = [not Filled(entry.document).unknown for entry in entries]
+    entries = tuple(
         replace(entry, archives=packer.pack(entry.document, _known_files(entry)))
         for entry in entries
-    ]
-    reviewed = apply_settings((*reviewed.dangers, *packer.dangers), settings, environ)
-    problems = (*packer.problems, *reviewed.refused)
-    planned = [entry for entry, is_unknown in zip(entries, unknown, strict=True) if not is_unknown]
+    )
+    reviewed = apply_settings((*report.review.dangers, *packer.dangers), settings, environ)
+    problems = [*packer.problems, *reviewed.refused]
     if not packer.problems:
-        problems = (*problems, *undecidable(planned, settings))
-    if problems or any(unknown):
-        return _Planned(problems, reviewed, None, "some values are not set")
+        problems += undecidable(list(compress(entries, is_known)), settings)
+    report = replace(report, review=reviewed).with_problems(problems)
+    if problems or not all(is_known):
+        return replace(report, unplanned="some values are not set")
+    if entries[0].task.service:
+        return replace(report, unplanned="it is a service")
     task_file = TaskFile(
-        entries=tuple(entries),
+        entries=entries,
         id=taskfile.new_id(),
         given_id=False,
         templates=None,
         warnings=(),
         settings=settings,
     )
-    served = entries[0].task.service is not None
-    return _Planned((), reviewed, None if served else task_file, "it is a service" * served)
+    return replace(report, task_file=task_file)
 
 
-def _entries(documents: Sequence[Document], as_task: bool) -> list[TaskEntry]:
+def _entries(documents: Sequence[Document], as_task: bool) -> tuple[TaskEntry, ...]:
     """Return the tasks of documents, and of a service the replica. Raises UserError."""
     entries = entries_.of_documents(documents, taskfile.new_id(), Overrides())
     if as_task or all(document.get("service") is None for document in documents):
-        return list(entries)
+        return entries
     named = tuple(  # `serve` has a flag for a missing name
         replace(entry, task=replace(entry.task, name=entry.task.name or "service"))
         for entry in entries
     )
-    return list(entries_.as_service(named, service.Flags(), Overrides()))
+    return entries_.as_service(named, service.Flags(), Overrides())
 
 
 def _known_files(entry: TaskEntry) -> tuple[LocalFiles, ...]:
