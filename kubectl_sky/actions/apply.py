@@ -4,21 +4,20 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from random import uniform
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
-from kubectl_sky.actions.find import Target
 from kubectl_sky.actions.preflight import Existing, refuse_foreign
+from kubectl_sky.actions.submissions import Submitted
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.apply import Applied, apply_all
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Conflict, Forbidden, NotFound, SkyError
-from kubectl_sky.observe import ownership, status
-from kubectl_sky.observe.pipelines import pipelines
+from kubectl_sky.errors import Conflict, Forbidden, ForeignPod, NotFound, Refused, SkyError
+from kubectl_sky.observe.pod_template import difference
 from kubectl_sky.plan import fair_share
 from kubectl_sky.render.manifests import Manifest
 from kubectl_sky.words import kinds, names
@@ -26,53 +25,11 @@ from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision
 
 if TYPE_CHECKING:
-    from kubectl_sky.words import models
+    pass
+
 
 _WORKERS = 16
 _ATTEMPTS = 10  # to add an owner while other tasks add theirs
-
-
-@dataclass(frozen=True)
-class Submitted:
-    """Tasks in the cluster: the decision, and the workloads as the API server returned them.
-
-    `unchanged` is whether an earlier submit had sent everything. `file` is the path of the file.
-    """
-
-    decision: Decision
-    workloads: tuple[Json, ...]
-    unchanged: bool = False
-    file: str = ""
-
-    @property
-    def id(self) -> str:
-        """The id of the task, or of the pipeline or group."""
-        return self.decision.id
-
-    @property
-    def uids(self) -> frozenset[str]:
-        """The uids of the workloads."""
-        return frozenset(item["metadata"]["uid"] for item in self.workloads)
-
-    @property
-    def target(self) -> Target:
-        """The status of the task, pipeline or group, as far as its workloads show it."""
-        uids = self.uids
-        tasks = status.folded(ownership.decide(self.workloads, (), (), uids)).tasks
-        return pipelines(tasks, uids)[0] if self.decision.together else tasks[0]
-
-    def as_json(self) -> "models.SubmittedFields":
-        """Return the result of a submit as JSON values."""
-        decision = self.decision
-        phrase = "was submitted before" if self.unchanged else "submitted successfully"
-        result: models.SubmittedFields = {
-            "status": "unchanged" if self.unchanged else "submitted",
-            "message": f"{decision.word.capitalize()} {phrase} with ID: {self.id}",
-        }
-        if decision.together:
-            ids = [plan.id for plan in decision.plans]
-            return {"pipeline_id": self.id, **result, "task_ids": ids}
-        return {"task_id": self.id, **result}
 
 
 def apply(
@@ -245,3 +202,50 @@ def _merge_owners(session: Session, item: Json, body: Json) -> None:
             sleep(uniform(0, 0.1 * 2 ** min(attempt, 4)))
         else:
             return
+
+
+def require_same_program(session: Session, workload: Json, pod: Json) -> None:
+    """Raise ForeignPod unless a pod is one that the workload's controller creates.
+
+    Admission webhooks may change pods, so a pod that differs from all templates is also compared
+    with what a dry run makes of them.
+    """
+    backend = registry.of(workload)
+    added = partial(backend.adds, workload)
+    templates = backend.templates(workload)
+    fields = [difference(template, pod, added) for template in templates]
+    if not all(fields):
+        return
+    refusals = []
+    for template in templates:
+        try:
+            admitted = check_pod(session, workload, template, _controllers(pod))
+        except (Forbidden, Refused) as error:
+            refusals.append(error.what)
+            continue
+        if not difference(admitted, pod, added):
+            return
+    name = pod["metadata"]["name"]
+    differs = (
+        f"{fields[0]} is not as in the template of"
+        f" {workload['kind']}/{workload['metadata']['name']}"
+    )
+    if refusals:
+        raise ForeignPod(
+            f"pod {name} cannot be checked: {differs}, and a dry run of a pod was refused:"
+            f" {refusals[0]}",
+            "the dry run shows what admission webhooks change; it requires the right to create pods"
+            " and quota for one more pod",
+        )
+    raise ForeignPod(
+        f"pod {name} does not run your task: {differs}",
+        "another user may have created it; to let its controller create a new one, run:"
+        f" kubectl delete pod {name} -n {pod['metadata']['namespace']}",
+    )
+
+
+def _controllers(pod: Json) -> list[Json]:
+    """Return the pod's controller: a mesh writes its name into variables."""
+    fields = ("apiVersion", "kind", "name", "uid", "controller")
+    owners = pod["metadata"].get("ownerReferences", ())
+    return [{key: item[key] for key in fields} for item in owners if item.get("controller")]

@@ -91,7 +91,6 @@ def _contexts(request: Request) -> Iterator[Candidate]:
 
 
 def _owners(request: Request) -> Iterator[Candidate]:
-    """Yield the owners of tasks."""
     session = request.session()
     namespace = None if request.all_namespaces else session.namespace
     count = Counter(task.user for task in find.list_tasks(session, Scope(namespace, None)))
@@ -100,7 +99,6 @@ def _owners(request: Request) -> Iterator[Candidate]:
 
 
 def _accounts(request: Request) -> Iterator[Candidate]:
-    """Yield the users of `users list`."""
     for account in users.list_accounts(request.session(), None):
         yield account.user, account.namespace
 

@@ -71,7 +71,6 @@ def _variables(environ: Mapping[str, str]) -> Iterator[Value]:
 
 
 def _without_password(text: str) -> str:
-    """Remove user and password from a URL."""
     if "@" not in text:
         return text
     try:

@@ -37,7 +37,7 @@ def diff(source: Source, connection: Connection, user: str | None, ui: UI) -> li
     """
     content = source.stdin.read() if source.path == "-" else b""
     task_file, connection = contexts.choose(
-        taskfile.load(replace(source, stdin=io.BytesIO(content)), ui), connection
+        taskfile.prepare(replace(source, stdin=io.BytesIO(content)), ui), connection
     )
     session = Session.connect(connection)
     facts = gather.facts(session, task_file, user)
@@ -45,7 +45,7 @@ def diff(source: Source, connection: Connection, user: str | None, ui: UI) -> li
     if not task_file.given_id:
         overrides = replace(source.overrides, task_id=_newest(session, decision, facts.user))
         again = replace(source, overrides=overrides, stdin=io.BytesIO(content))
-        task_file, _ = contexts.choose(taskfile.load(again, UI()), connection)
+        task_file, _ = contexts.choose(taskfile.prepare(again, UI()), connection)
         decision = decide(task_file.entries, facts, task_file.settings)
     rendered = task_file.render(decision.plans).without_runtime
     manifests, live = preflight.as_first_sent(session, decision, rendered)
@@ -75,7 +75,6 @@ def _get(session: Session, item: Json) -> Json:
 
 
 def _newest(session: Session, decision: Decision, owner: User) -> str:
-    """Return the id of the newest task, pipeline or group with the file's name."""
     tasks = find.list_tasks(session, Scope(session.namespace, owner))
     candidates: Sequence[find.Target] = pipelines(tasks) if decision.together else tasks
     for candidate in candidates:

@@ -131,7 +131,6 @@ def _list_if_allowed(read: Callable[[], list[Json]]) -> list[Json] | None:
 
 
 def _mounted_claims(claims: Iterable[Json], pods: Iterable[Json]) -> tuple[Json, ...]:
-    """Return the PVCs that the pods mount."""
     volumes = [volume for pod in pods for volume in pod["spec"].get("volumes") or ()]
     mounted = {volume.get("persistentVolumeClaim", {}).get("claimName") for volume in volumes}
     return tuple(claim for claim in claims if claim["metadata"]["name"] in mounted)

@@ -61,7 +61,6 @@ class EvidenceRecorder:
             self._deleted.discard(death.pod)
 
     def _with_lines(self, task: TaskStatus, death: Death) -> Death:
-        """Add the last log lines, if they can be read."""
         if death.host in self._unresponsive_nodes:
             return death
         core = CoreManager(self._session)

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Event, Lock
 
-from kubectl_sky.actions.pod_check import require_same_program
+from kubectl_sky.actions.apply import require_same_program
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.exec import Pipes, Program

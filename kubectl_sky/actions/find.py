@@ -210,7 +210,6 @@ def _owned(
 def _list_objects(
     session: Session, scope: Scope, labels: dict[str, str]
 ) -> tuple[list[Json], list[Json]]:
-    """List the workloads and pods in scope."""
     items, pods = listing.list_workloads_and_pods(session, scope.namespace, names.selector(labels))
     return scope.filter_owned(items), pods  # pods belong to a task by their controllers
 

@@ -80,7 +80,6 @@ def _secret_keys(session: Session, tasks: Sequence[Task]) -> dict[str, tuple[str
 
 
 def _queues(session: Session, task_file: TaskFile) -> Queues:
-    """Return the LocalQueues of the namespace that the user can see."""
     try:
         names = _names(session, kinds.LOCAL_QUEUE, session.namespace)
     except Outdated:

@@ -1,17 +1,21 @@
-"""Lead a task, pipeline or group one step at a time, as the tasks controller does.
+"""Lead tasks: resume stages, stop auxiliary tasks and the surviving nodes of failed tasks.
 
-A client that follows leads with the same functions, in pipeline.py and stop.py.
+The tasks controller leads where one lives, which a Lease shows; otherwise the client that follows.
+Without permission to read the Lease, no controller is assumed.
 """
 
+from collections.abc import Callable
 from datetime import datetime
+from time import monotonic, sleep
 
-from kubectl_sky.actions import pipeline as pipelines
 from kubectl_sky.actions import stop
 from kubectl_sky.actions.find import Target, tasks_of
+from kubectl_sky.cluster import leases, objects
 from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import Forbidden, NotFound, NotServed, SkyError, TaskFailed
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.words import age
+from kubectl_sky.words import age, names
 
 
 def needs_action(target: Target) -> bool:
@@ -42,7 +46,7 @@ def lead(session: Session, target: Target, now: datetime) -> float | None:
     if target.to_cancel:
         stop.stop(session, target.to_cancel)
     elif target.to_resume:
-        pipelines.resume(session, target.to_resume)
+        resume(session, target.to_resume)
     return None
 
 
@@ -57,3 +61,73 @@ def _stop_auxiliary(session: Session, group: PipelineStatus, now: datetime) -> f
     if due:
         stop.stop(session, due)
     return min((delay for _, delay in delays if delay), default=None)
+
+
+CONTROLLER = "tasks"
+
+_CHECK_SECONDS = 5.0
+_POLL_SECONDS = 1.0
+
+
+def controller_leads(session: Session, namespace: str) -> bool:
+    """Return whether a live controller leads the tasks of a namespace. Raises ClusterError."""
+    places = ((namespace, False), (names.CONTROLLERS_NAMESPACE, True))
+    return any(_is_live(session, *place) for place in places)
+
+
+def _is_live(session: Session, namespace: str, all_namespaces: bool) -> bool:
+    try:
+        lease = leases.get(session, namespace, names.controller_lease(CONTROLLER, all_namespaces))
+    except (Forbidden, NotServed):
+        return False
+    return lease is not None and lease.live(session.now())
+
+
+class Leadership:
+    """Whether this client leads the tasks of a namespace: while no controller lives."""
+
+    def __init__(self, session: Session, namespace: str) -> None:
+        self._session = session
+        self._namespace = namespace
+        self._checked_at = 0.0
+        self.is_with_controller = False  # when asked last
+
+    def __call__(self) -> bool:
+        """Return whether the client leads; asks the cluster every few seconds."""
+        if not self._checked_at or monotonic() >= self._checked_at + _CHECK_SECONDS:
+            self.is_with_controller = controller_leads(self._session, self._namespace)
+            self._checked_at = monotonic()
+        return not self.is_with_controller
+
+    def wait_for_controller(self, has_acted: Callable[[], bool]) -> bool:
+        """Wait until the controller has acted; return False as soon as the client leads."""
+        while not self():
+            if has_acted():
+                return True
+            sleep(_POLL_SECONDS)
+        return False
+
+
+def resume(session: Session, task: TaskStatus) -> None:
+    """Resume a suspended task, or add it to its queue.
+
+    Raises SkyError if the task is incomplete, and TaskFailed if it was deleted meanwhile.
+    """
+    if task.incomplete:
+        raise SkyError(
+            f"task {task.id} ({task.name}) is {task.note}",
+            f"submit it again with --id {submitted_id(task)}",
+        )
+    body = task.workload.resuming(task.member.queueing if task.member else {})
+    kind = task.workload.kind
+    try:
+        for name in dict.fromkeys(node.job for node in task.nodes):
+            objects.patch_by_uid(session, kind, task.identity(name), body)
+    except NotFound:
+        message = f"its {kind.kind}s have been deleted"
+        raise TaskFailed(f"task {task.id} ({task.name}) was stopped: {message}") from None
+
+
+def submitted_id(task: TaskStatus) -> str:
+    """Return the id for submit and wait: that of the pipeline or group, if there is one."""
+    return task.member.id if task.member else task.id

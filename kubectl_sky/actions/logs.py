@@ -7,7 +7,7 @@ from queue import Queue
 from threading import Event, Thread
 
 from kubectl_sky.actions import stop
-from kubectl_sky.actions.leadership import Leadership
+from kubectl_sky.actions.lead import Leadership
 from kubectl_sky.actions.pending import StartReporter
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.actions.watch import watch_task
@@ -333,7 +333,6 @@ class TaskFollower:
                 )
 
     def _report_terminated(self, pods: Iterable[Object]) -> None:
-        """Report terminated containers to the readers of their logs."""
         for pod in pods:
             if has_terminated(dict(pod), self.request.container):
                 self.terminated_events[pod["metadata"]["name"]].set()

@@ -1,11 +1,12 @@
 """Pack the local files of tasks into archives."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from kubectl_sky.errors import Problem
+from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.plan.local_files import MAX_TOTAL_BYTES, may_hold_credentials
 from kubectl_sky.spec import dangers
 from kubectl_sky.spec.dangers import Danger
@@ -16,6 +17,9 @@ from kubectl_sky.sync.archive import DEFAULT_LIMITS, Limits, Unsendable
 from kubectl_sky.sync.archive_cache import NO_CACHE, Cache, Snapshot
 from kubectl_sky.sync.tree import Entry, Source
 from kubectl_sky.words.facts import Archive
+from kubectl_sky.words.private import Folder
+from kubectl_sky.words.settings import Settings, cache_folder
+from kubectl_sky.workloads.decide import TaskEntry
 
 # Shows progress: takes a label and the total bytes, yields a callback for the bytes processed.
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
@@ -116,3 +120,28 @@ def source(files: LocalFiles) -> Source:
     """Return the local source; relative paths start at the current folder."""
     path = Path(files.source).expanduser()
     return Source(path, PurePosixPath(files.path).name, with_parents=files.path == WORKDIR)
+
+
+def packer(
+    progress: Progress | None,
+    settings: Settings,
+    environ: Mapping[str, str],
+    *,
+    check_only: bool = False,
+) -> Packer:
+    """Return a packer with the user's limits and cache."""
+    cache = Cache(Folder(cache_folder(environ), "files"))
+    limits = Limits(settings.max_files, settings.max_gib)
+    return Packer(progress, cache, limits, check_only=check_only)
+
+
+def pack(
+    entries: Sequence[TaskEntry], packer: Packer
+) -> tuple[tuple[TaskEntry, ...], Sequence[Danger]]:
+    """Pack the local files of tasks; return also the credentials in them. Raises InvalidFiles."""
+    packed = tuple(
+        replace(entry, archives=packer.pack(entry.document, entry.task.files)) for entry in entries
+    )
+    if packer.problems:
+        raise InvalidFiles(packer.problems)
+    return packed, packer.dangers

@@ -18,12 +18,11 @@ from typing import TypeVar
 
 from kubectl_sky.actions import find, stop, watch
 from kubectl_sky.actions.find import Target
-from kubectl_sky.actions.leadership import Leadership
+from kubectl_sky.actions.lead import Leadership, resume, submitted_id
 from kubectl_sky.actions.pending import WaitReporter
 from kubectl_sky.actions.ui import UI
-from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import NotFound, SkyError, TaskFailed
+from kubectl_sky.errors import SkyError, TaskFailed
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
@@ -175,11 +174,7 @@ def _wait_for_pipeline(
 
 
 def _stop_hint(task: TaskStatus) -> str:
-    return f"`kubectl sky wait {_submitted_id(task)} --continue` stops them"
-
-
-def _submitted_id(task: TaskStatus) -> str:
-    return task.member.id if task.member else task.id
+    return f"`kubectl sky wait {submitted_id(task)} --continue` stops them"
 
 
 def _task_of_stage(pipeline: PipelineStatus, stage: int) -> TaskStatus:
@@ -191,26 +186,6 @@ def _task_of_stage(pipeline: PipelineStatus, stage: int) -> TaskStatus:
         f" stage {stage} of {pipeline.first_member.stages} not found",
         f"submit it again with --id {pipeline.id}",
     )
-
-
-def resume(session: Session, task: TaskStatus) -> None:
-    """Resume a suspended task, or add it to its queue.
-
-    Raises SkyError if the task is incomplete, and TaskFailed if it was deleted meanwhile.
-    """
-    if task.incomplete:
-        raise SkyError(
-            f"task {task.id} ({task.name}) is {task.note}",
-            f"submit it again with --id {_submitted_id(task)}",
-        )
-    body = task.workload.resuming(task.member.queueing if task.member else {})
-    kind = task.workload.kind
-    try:
-        for name in dict.fromkeys(node.job for node in task.nodes):
-            objects.patch_by_uid(session, kind, task.identity(name), body)
-    except NotFound:
-        message = f"its {kind.kind}s have been deleted"
-        raise TaskFailed(f"task {task.id} ({task.name}) was stopped: {message}") from None
 
 
 class AuxiliaryStopper:

@@ -13,7 +13,7 @@ from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NameTaken, NotFound, NotServed, Refused, UserError
 from kubectl_sky.observe import status
-from kubectl_sky.observe.difference import foreign_fields
+from kubectl_sky.observe.difference import foreign_fields, is_of_other_version
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.observe.volumes import DEFAULT_CLASS, default_class
 from kubectl_sky.plan import environment, quota
@@ -28,8 +28,6 @@ from kubectl_sky.workloads.demand import demand, pods
 Guard = Callable[[], AbstractContextManager[object]]
 
 _WORKERS = 16
-# Parts of the fields that only another version of this program sets to other values.
-_VERSION_FIELDS = ("containers[main].command", "containers[main].args", "kubectl-sky-runtime-")
 _MAX_NAMES = 12  # maximum number of names in a message
 # Listed only if the task has some: not all users are allowed to.
 _NOT_LISTED = (kinds.SECRET, kinds.PVC)
@@ -355,6 +353,7 @@ def _refuse_other_task(
     """
     expected = {manifest.name: manifest.object for manifest in manifests.own}
     mismatches: list[str] = []
+    of_other_version = False
     other_label = names.TASK_ID if decision.together else names.PIPELINE
     selector = f"{other_label}={decision.id}"
     for live in (*items, *listing.list_workloads(session, decision.namespace, selector)):
@@ -365,12 +364,13 @@ def _refuse_other_task(
             )
         if name not in expected:
             mismatches.append(f"{name}: not part of this file")
-        else:
-            mismatches += [f"{name}: {field}" for field in foreign_fields(expected[name], live)]
+        elif fields := foreign_fields(expected[name], live):
+            mismatches += [f"{name}: {field}" for field in fields]
+            of_other_version |= is_of_other_version(expected[name], live)
     if not mismatches:
         return
     hint = f"use another --id, or stop that task first: kubectl sky stop {decision.id}"
-    if any(part in mismatch for part in _VERSION_FIELDS for mismatch in mismatches):
+    if of_other_version:
         raise NameTaken(
             f"--id {decision.id} belongs to a task that another version of kubectl-sky submitted",
             f"list, logs, wait --continue and stop work; {hint}",

@@ -26,13 +26,6 @@ def offline_facts(user: str | None, namespace: str | None, environ: Mapping[str,
     return Facts(user=owners.named(name), namespace=namespace or "")
 
 
-def render_file(
-    source: taskfile.Source, facts: Facts, ui: UI, show_secrets: bool = False, explain: bool = False
-) -> Manifests:
-    """Read a task file and render its manifests. Raises InvalidFiles."""
-    return render_files([source], facts, ui, show_secrets, explain)
-
-
 def render_files(
     sources: Sequence[taskfile.Source],
     facts: Facts,
@@ -42,7 +35,7 @@ def render_files(
 ) -> Manifests:
     """Read task files and render their manifests. Raises InvalidFiles with all problems."""
     rendered = []
-    for task_file in taskfile.load_all(sources, ui):
+    for task_file in taskfile.prepare_all(sources, ui):
         decision = decide(task_file.entries, facts, task_file.settings)
         ui.notes((*task_file.remarks, *decision.notes))
         if explain and any(task.kubernetes.pod for task in task_file.tasks):

@@ -1,4 +1,4 @@
-"""Remember which tasks this machine submitted, and choose by that among tasks with a name.
+"""The tasks that a submit sent, and the choice of those that this machine submitted.
 
 Any user who may create Jobs can give one the name and the owner of your task, and the cluster does
 not record who created an object. So the newest of several tasks has to be one that this machine
@@ -8,33 +8,86 @@ submitted, and the last task is the newest of these.
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kubectl_sky.actions.find import Choose, Reference, Target, tasks_of
-from kubectl_sky.actions.ui import UI
-from kubectl_sky.cluster.session import Session
+from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import UserError
+from kubectl_sky.observe import ownership, status
+from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.words import settings
 from kubectl_sky.words.private import Folder
+from kubectl_sky.workloads.decide import Decision
+
+if TYPE_CHECKING:
+    from kubectl_sky.words import models
 
 _MAX_TASKS = 5_000
 _UID = re.compile(r"[A-Za-z0-9-]{1,100}")  # it comes from the server, and becomes a file name
 
 
+@dataclass(frozen=True)
+class Submitted:
+    """Tasks in the cluster: the decision, and the workloads as the API server returned them.
+
+    `unchanged` is whether an earlier submit had sent everything. `file` is the path of the file.
+    """
+
+    decision: Decision
+    workloads: tuple[Json, ...]
+    unchanged: bool = False
+    file: str = ""
+
+    @property
+    def id(self) -> str:
+        """The id of the task, or of the pipeline or group."""
+        return self.decision.id
+
+    @property
+    def uids(self) -> frozenset[str]:
+        """The uids of the workloads."""
+        return frozenset(item["metadata"]["uid"] for item in self.workloads)
+
+    @property
+    def target(self) -> Target:
+        """The status of the task, pipeline or group, as far as its workloads show it."""
+        uids = self.uids
+        tasks = status.folded(ownership.decide(self.workloads, (), (), uids)).tasks
+        return pipelines(tasks, uids)[0] if self.decision.together else tasks[0]
+
+    def as_json(self) -> "models.SubmittedFields":
+        """Return the result of a submit as JSON values."""
+        decision = self.decision
+        phrase = "was submitted before" if self.unchanged else "submitted successfully"
+        result: models.SubmittedFields = {
+            "status": "unchanged" if self.unchanged else "submitted",
+            "message": f"{decision.word.capitalize()} {phrase} with ID: {self.id}",
+        }
+        if decision.together:
+            ids = [plan.id for plan in decision.plans]
+            return {"pipeline_id": self.id, **result, "task_ids": ids}
+        return {"task_id": self.id, **result}
+
+
 def remember(
-    session: Session, submitted: Target, ui: UI, environ: Mapping[str, str] = os.environ
+    session: Session,
+    submitted: Submitted,
+    note: Callable[[str], object],
+    environ: Mapping[str, str] = os.environ,
 ) -> None:
     """Record one object of each task; note a failure."""
     if session.is_for_caller:
         return
     folder = _folder(environ)
     try:
-        for task in tasks_of(submitted):
+        for task in tasks_of(submitted.target):
             uid = next(iter(task.uids.values()))
             if _UID.fullmatch(uid):
                 folder.write(uid)
         folder.prune(_MAX_TASKS)
     except OSError as error:
-        ui.note(
+        note(
             f"warning: {folder.path}: {error.strerror}; commands without TASK will not find"
             f" {submitted.id}"
         )

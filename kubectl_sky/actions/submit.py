@@ -1,15 +1,16 @@
 """`submit`: run the tasks of a file on a cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from kubectl_sky.actions import contexts, gather, preflight, submissions, taskfile, upload
-from kubectl_sky.actions.apply import Submitted, apply
+from kubectl_sky.actions.apply import apply
 from kubectl_sky.actions.follow import follow, follow_tasks, note_next_steps
 from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.actions.preflight import Existing, Guard
+from kubectl_sky.actions.submissions import Submitted
 from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.actions.uploader import Uploads, how_to_continue
@@ -27,8 +28,7 @@ from kubectl_sky.render.manifests import Manifests, redacted
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.decide import Decision, decide
 
-_PRACTICE = "practice cluster: "  # of the API server's warnings, the one for a terminal
-
+Connect = Callable[[Connection], Session]
 DryRun = Literal["none", "client", "server"]
 
 
@@ -75,71 +75,135 @@ class Prepared:
         return self.task_file.render(map(redacted, self.decision.plans))
 
     @property
-    def start_timeout(self) -> float:
-        """The time limit of the first node in seconds."""
-        return self.options.start_timeout or self.task_file.start_timeout
+    def log_request(self) -> LogRequest:
+        """How to follow the logs of the tasks."""
+        timeout = self.options.start_timeout or self.task_file.start_timeout
+        follow = LogOptions(follow=True)
+        return LogRequest(follow, start_timeout=timeout, until_ready=True, leads=True)
 
 
-@dataclass(frozen=True)
-class _Sent:
-    """A file whose objects are in the cluster, and what remains to be uploaded."""
-
-    file: Prepared
-    uploads: Uploads
-    submitted: Submitted
-
-    def upload(self, ui: UI, *, in_background: bool = False) -> AbstractContextManager[None]:
-        """Upload the files, as `upload.to_pods`."""
-        return upload.to_pods(
-            self.file.session, self.submitted, self.uploads, ui, in_background=in_background
-        )
-
-
-def submit(
-    options: Options,
-    ui: UI,
-    connect: Callable[[Connection], Session] | None = None,
-) -> None:
+def submit(options: Options, ui: UI, connect: Connect | None = None) -> None:
     """Submit the tasks of a file and follow them.
 
     Raises SkyError: InvalidFiles and UserError before anything is sent, ClusterError after what
     was sent is deleted again, and TaskFailed, Interrupted and ClusterError while it follows.
     """
-    submit_all([options], ui, connect)
+    task_file = taskfile.prepare(options.source, ui)
+    file = check(plan(options, task_file, connect or Session.connect), ui)
+    if options.dry_run != "none":
+        _preview([file], ui)
+        return
+    uploads = _snapshot(file)
+    submitted = _send(file, ui)
+    with upload.to_pods(file.session, submitted, uploads, ui):
+        if options.follow:
+            follow(file.session, submitted.target, file.log_request, ui)
+        else:
+            note_next_steps(file.session, submitted.id, file.decision, ui.note)
 
 
-def submit_all(
-    files: Sequence[Options],
-    ui: UI,
-    connect: Callable[[Connection], Session] | None = None,
-) -> None:
-    """Submit the tasks of files, which are all checked before anything is sent, and follow them.
+def plan(options: Options, task_file: TaskFile, connect: Connect) -> Prepared:
+    """Connect, gather facts of the cluster, and plan the tasks of a file. Raises SkyError."""
+    task_file, connection = contexts.choose(task_file, options.connection)
+    session = connect(connection)
+    facts = gather.facts(session, task_file, options.user)
+    return decided(options, task_file, session, facts)
+
+
+def decided(options: Options, task_file: TaskFile, session: Session, facts: Facts) -> Prepared:
+    """Plan the tasks of a file by what is known of the cluster. Raises SkyError."""
+    decision = decide(task_file.entries, facts, task_file.settings)
+    existing = Existing(task_file.render(decision.plans))
+    return Prepared(options, task_file, session, facts, decision, existing)
+
+
+def check(prepared: Prepared, ui: UI, guard: Guard = nullcontext) -> Prepared:
+    """Compare the planned tasks with the cluster, and show all notes. Raises SkyError."""
+    task_file, decision = prepared.task_file, prepared.decision
+    existing = preflight.check(
+        prepared.session, task_file, decision, prepared.existing.manifests, guard
+    )
+    ui.notes((*task_file.remarks, *decision.notes, *existing.notes))
+    ui.notes(upload.notes(decision.plans, task_file.archives, existing))
+    return replace(prepared, existing=existing)
+
+
+def _preview(files: Sequence[Prepared], ui: UI) -> None:
+    """Show what would be sent; a dry run on the server raises the errors of a submit."""
+    for file in files:
+        if file.options.dry_run == "server":
+            apply(file.session, file.decision, file.existing, ui, dry_run=True)
+    ui.preview(manifests.merged([file.shown for file in files]))
+
+
+def _snapshot(file: Prepared) -> Uploads:
+    archives, follows = file.task_file.archives, file.options.follow
+    return upload.snapshot(file.decision, archives, file.existing, follows)
+
+
+def _send(file: Prepared, ui: UI) -> Submitted:
+    submitted = replace(apply(file.session, file.decision, file.existing, ui), file=file.path)
+    submissions.remember(file.session, submitted, ui.note)
+    if ui.live:
+        ui.notes(file.session.practice_warnings)
+    ui.submitted(submitted)
+    return submitted
+
+
+def prepare_all(files: Sequence[Options], ui: UI, connect: Connect | None = None) -> list[Prepared]:
+    """Check and plan all files; sends nothing. Raises SkyError."""
+    task_files = taskfile.prepare_all([options.source for options in files], ui)
+    return [
+        check(plan(options, task_file, connect or Session.connect), ui)
+        for options, task_file in zip(files, task_files, strict=True)
+    ]
+
+
+def submit_all(files: Sequence[Options], ui: UI) -> None:
+    """Submit the tasks of several files, which are all checked before anything is sent.
 
     The flags of all files are the same. As with kubectl, a file that the cluster refuses does not
     stop the others: its error is raised when they are complete. Raises the errors of `submit`.
     """
-    prepared = prepare_all(files, ui, connect)
-    options = files[0]
-    if options.dry_run != "none":
-        for file in prepared if options.dry_run == "server" else ():
-            apply(file.session, file.decision, file.existing, ui, dry_run=True)
-        ui.preview(manifests.merged([file.shown for file in prepared]))
+    prepared = prepare_all(files, ui)
+    if files[0].dry_run != "none":
+        _preview(prepared, ui)
         return
-    if len(files) > 1 and options.follow:
+    if files[0].follow:
         _check_followable(prepared)
-    uploads = [
-        upload.snapshot(file.decision, file.task_file.archives, file.existing, options.follow)
-        for file in prepared
-    ]
+    uploads = list(map(_snapshot, prepared))
     errors = list[SkyError]()
     sent = _send_all(prepared, uploads, ui, errors)
-    if not options.follow:
+    if not files[0].follow:
         _finish_detached(sent, ui, errors)
     elif sent:
         with _collected(errors):
-            _follow(sent, ui, several=len(files) > 1)
+            _follow_all(sent, ui)
     if errors:
         raise _joined(errors)
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """One of several files, whose objects are in the cluster, and what remains to be uploaded."""
+
+    file: Prepared
+    uploads: Uploads
+    submitted: Submitted
+
+
+def _check_followable(files: Sequence[Prepared]) -> None:
+    """Raise UserError if this client cannot follow the tasks of several files together."""
+    together = [file for file in files if file.decision.together]
+    if together:
+        raise UserError(
+            f"{together[0].path}: several tasks cannot be followed with other files",
+            "submit it separately, or use --detach",
+        )
+    if len({file.session.account for file in files}) > 1:
+        contexts = ", ".join(dict.fromkeys(file.session.context for file in files))
+        message = f"contexts of several clusters or users cannot be followed together: {contexts}"
+        raise UserError(message, "use --detach")
 
 
 def _send_all(
@@ -155,9 +219,8 @@ def _send_all(
                 raise
             except SkyError as error:
                 errors.append(error)
-                if len(files) > 1:
-                    error.what = f"{file.path} was not submitted: {error.what}"
-                    ui.note(f"warning: {error.what}")
+                error.what = f"{file.path} was not submitted: {error.what}"
+                ui.note(f"warning: {error.what}")
     return sent
 
 
@@ -165,9 +228,24 @@ def _finish_detached(sent: list[_Sent], ui: UI, errors: list[SkyError]) -> None:
     with _explained(sent, ui):
         while sent:
             item = sent.pop(0)
-            with _collected(errors), item.upload(ui):
-                session, decision = item.file.session, item.file.decision
-                note_next_steps(session, item.submitted.id, decision, ui.note)
+            session, submitted = item.file.session, item.submitted
+            with _collected(errors), upload.to_pods(session, submitted, item.uploads, ui):
+                note_next_steps(session, submitted.id, item.file.decision, ui.note)
+
+
+def _follow_all(sent: Sequence[_Sent], ui: UI) -> None:
+    requests = [item.file.log_request for item in sent]
+    request = max(requests, key=lambda request: request.start_timeout)
+    targets = [item.submitted.target for item in sent]
+    with ExitStack() as stack:
+        for item in sent:
+            stack.enter_context(
+                upload.to_pods(
+                    item.file.session, item.submitted, item.uploads, ui, in_background=True
+                )
+            )
+        tasks = [target for target in targets if isinstance(target, TaskStatus)]
+        follow_tasks(sent[0].file.session, tasks, request, ui)
 
 
 @contextmanager
@@ -199,84 +277,3 @@ def _joined(errors: Sequence[SkyError]) -> SkyError:
     joined = SkyError("\nerror: ".join(lines))
     joined.exit_code = errors[0].exit_code
     return joined
-
-
-def prepare_all(
-    files: Sequence[Options],
-    ui: UI,
-    connect: Callable[[Connection], Session] | None = None,
-) -> list[Prepared]:
-    """Check and plan all files; sends nothing. Raises SkyError."""
-    task_files = taskfile.load_all([options.source for options in files], ui)
-    return [
-        check(plan(options, task_file, connect or Session.connect), ui)
-        for options, task_file in zip(files, task_files, strict=True)
-    ]
-
-
-def _send(file: Prepared, ui: UI) -> Submitted:
-    submitted = replace(apply(file.session, file.decision, file.existing, ui), file=file.path)
-    submissions.remember(file.session, submitted.target, ui)
-    if ui.live:
-        ui.notes(text for text in file.session.warnings if text.startswith(_PRACTICE))
-    ui.submitted(submitted)
-    return submitted
-
-
-def plan(
-    options: Options, task_file: TaskFile, connect: Callable[[Connection], Session]
-) -> Prepared:
-    """Connect, and plan the tasks of a file. Raises SkyError."""
-    task_file, connection = contexts.choose(task_file, options.connection)
-    session = connect(connection)
-    facts = gather.facts(session, task_file, options.user)
-    return decided(options, task_file, session, facts)
-
-
-def decided(options: Options, task_file: TaskFile, session: Session, facts: Facts) -> Prepared:
-    """Plan the tasks of a file by what is known of the cluster. Raises SkyError."""
-    decision = decide(task_file.entries, facts, task_file.settings)
-    existing = Existing(task_file.render(decision.plans))
-    return Prepared(options, task_file, session, facts, decision, existing)
-
-
-def check(prepared: Prepared, ui: UI, guard: Guard = nullcontext) -> Prepared:
-    """Compare the planned tasks with the cluster, and show all notes. Raises SkyError."""
-    task_file, decision = prepared.task_file, prepared.decision
-    existing = preflight.check(
-        prepared.session, task_file, decision, prepared.existing.manifests, guard
-    )
-    ui.notes((*task_file.remarks, *decision.notes, *existing.notes))
-    ui.notes(upload.notes(decision.plans, task_file.archives, existing))
-    return replace(prepared, existing=existing)
-
-
-def _check_followable(files: Sequence[Prepared]) -> None:
-    """Raise UserError if this client cannot follow the tasks of several files together."""
-    together = [file for file in files if file.decision.together]
-    if together:
-        raise UserError(
-            f"{together[0].path}: several tasks cannot be followed with other files",
-            "submit it separately, or use --detach",
-        )
-    if len({file.session.account for file in files}) > 1:
-        contexts = ", ".join(dict.fromkeys(file.session.context for file in files))
-        message = f"contexts of several clusters or users cannot be followed together: {contexts}"
-        raise UserError(message, "use --detach")
-
-
-def _follow(sent: Sequence[_Sent], ui: UI, *, several: bool) -> None:
-    timeout = max(item.file.start_timeout for item in sent)
-    request = LogRequest(
-        LogOptions(follow=True), start_timeout=timeout, until_ready=True, leads=True
-    )
-    targets = [item.submitted.target for item in sent]
-    session = sent[0].file.session
-    with ExitStack() as stack:
-        for item in sent:
-            stack.enter_context(item.upload(ui, in_background=several))
-        if several:
-            tasks = [target for target in targets if isinstance(target, TaskStatus)]
-            follow_tasks(session, tasks, request, ui)
-        else:
-            follow(session, targets[0], request, ui)

@@ -1,44 +1,37 @@
-"""Read a task file and flags into checked tasks, for `render` and `submit`."""
+"""From a task file and flags to checked tasks: the steps of all commands before the cluster."""
 
+import errno
 import secrets
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from kubectl_sky.actions import validate
+from kubectl_sky.actions import check, entries, packing
 from kubectl_sky.actions.flags import Overrides, apply_flags
-from kubectl_sky.actions.packing import Packer
 from kubectl_sky.actions.preferences import preferences
 from kubectl_sky.actions.ui import UI
-from kubectl_sky.actions.validate import Review, apply_settings, review
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
-from kubectl_sky.plan import runtime
-from kubectl_sky.plan.pipeline import members, title_of, with_names
 from kubectl_sky.plan.plan import Plan
-from kubectl_sky.spec import service, unsupported
-from kubectl_sky.spec.document import Document, entries, printable
+from kubectl_sky.spec import service
+from kubectl_sky.spec.document import Document
+from kubectl_sky.spec.load import MAX_BYTES
 from kubectl_sky.spec.load import load as read_yaml
-from kubectl_sky.spec.pipeline import parse_array, pipeline_of
-from kubectl_sky.spec.task import Task, task_of
-from kubectl_sky.spec.variables import given_secrets
-from kubectl_sky.sync.archive import Limits
-from kubectl_sky.sync.archive_cache import Cache
-from kubectl_sky.words import names
+from kubectl_sky.spec.task import Task
+from kubectl_sky.words import bounded, names
 from kubectl_sky.words.facts import Archive
-from kubectl_sky.words.private import Folder
-from kubectl_sky.words.settings import Settings, cache_folder
-from kubectl_sky.workloads.arrays import ArrayJob
-from kubectl_sky.workloads.decide import AUTO, TaskEntry
-from kubectl_sky.workloads.service import as_replica
+from kubectl_sky.words.settings import Settings
+from kubectl_sky.workloads.decide import TaskEntry
 
 if TYPE_CHECKING:
     from kubectl_sky.render.manifests import Manifests
 
 _START_TIMEOUT = 300.0  # seconds
-_SPLIT = "send several requests, or use the plugin with --server-url"
-_COMPATIBLE_BACKENDS = (None, AUTO, "indexed")  # backends that are compatible with an array
+STDIN = "-"
+REQUEST = "<request>"  # the body of a request to a server
+_STREAMS = {STDIN: "<stdin>", REQUEST: REQUEST}  # their names in messages
+_HINTS = {errno.EISDIR: "use a task file in this folder", errno.EFBIG: "is it a task file?"}
 
 
 @dataclass(frozen=True)
@@ -64,12 +57,6 @@ class Source:
     max_nodes: int = sys.maxsize
     max_bytes: int = sys.maxsize
 
-    def documents(self) -> tuple[Document, ...]:
-        """Load the documents of the file. Raises InvalidFiles."""
-        if self.in_memory:
-            return read_yaml(self.stdin.read(), self.path)
-        return validate.read_documents(self.path, self.stdin)
-
 
 @dataclass(frozen=True)
 class TaskFile:
@@ -84,7 +71,6 @@ class TaskFile:
     templates: Path | None
     warnings: tuple[Problem, ...]
     settings: Settings
-    review: Review
     remarks: tuple[str, ...] = ()  # notes on how flags and context change the file
     max_bytes: int = sys.maxsize  # of the manifests
 
@@ -119,63 +105,80 @@ class TaskFile:
         return manifests.merged(rendered)
 
 
-def load(source: Source, ui: UI) -> TaskFile:
-    """Read a file, apply flags and check it; report warnings and risky fields.
+def read_documents(path: str, stdin: BinaryIO) -> tuple[Document, ...]:
+    """Load the documents of a file, or of stdin for STDIN and REQUEST. Raises InvalidFiles."""
+    name = _STREAMS.get(path, path)
+    try:
+        text = stdin.read(MAX_BYTES + 1) if path in _STREAMS else bounded.read(path, MAX_BYTES)
+    except OSError as error:
+        reason = f"cannot be read: {bounded.reason(error)}"
+        raise InvalidFiles(
+            [Problem(name, 0, 0, "", reason, _HINTS.get(error.errno or 0, ""))]
+        ) from error
+    return read_yaml(text, name)
+
+
+def load(source: Source) -> Sequence[Document]:
+    """Read the documents of a file, and apply the flags. Raises InvalidFiles and UserError."""
+    if source.in_memory:
+        documents = read_yaml(source.stdin.read(), source.path)
+    else:
+        documents = read_documents(source.path, source.stdin)
+    return apply_flags(documents, source.overrides, source.environ)
+
+
+def prepare(source: Source, ui: UI) -> TaskFile:
+    """Load a file, check it, and pack its local files; report warnings and risky fields.
 
     Raises InvalidFiles with all problems.
     """
     overrides, environ = source.overrides, source.environ
-    documents = apply_flags(source.documents(), overrides, environ)
-    as_task = overrides.as_task
+    documents = load(source)
     settings = _settings(overrides, environ)
-    problems = [
-        problem
-        for document in documents
-        for problem in validate.document_problems(document, settings, as_task)
-    ]
+    problems = check.problems(documents, settings, overrides.as_task, strict=source.strict)
     remarks: list[str] = []
-    if as_task:
-        documents, remarks = as_tasks(documents)
-    if source.strict:
-        problems = [problem.as_error() for problem in problems]
+    if overrides.as_task:
+        documents, remarks = entries.as_tasks(documents)
     errors = [problem for problem in problems if problem.severity == "error"]
-    refused = [] if errors else _refusals(documents, as_task, bool(source.serve))
-    if not (errors or source.local_files):
-        refused += validate.local_paths(documents)
+    if not errors:
+        errors = check.refusals(
+            documents, overrides.as_task, bool(source.serve), source.local_files
+        )
     path = source.path if source.local_files else None
-    reviewed = review(path, documents, settings, environ, overrides)
-    if errors or refused or reviewed.refused:
-        raise InvalidFiles([*errors, *refused, *reviewed.refused])
+    review = check.review(path, documents, settings, environ, overrides)
+    if errors or review.refused:
+        raise InvalidFiles([*errors, *review.refused])
+
     file_id = _checked_id(overrides.task_id) or new_id()
-    limits = Limits(settings.max_files, settings.max_gib)
-    entries = served(entries_of(documents, file_id, overrides), source.serve, overrides, settings)
-    _check_plannable(entries, settings, source.max_nodes)
-    packer = Packer(ui.transfer if source.local_files else None, cache(environ), limits)
-    entries = pack_files(source.adapt(entries), packer)
-    reviewed = apply_settings((*reviewed.dangers, *packer.dangers), settings, environ)
-    if reviewed.refused:
-        raise InvalidFiles(reviewed.refused)
+    tasks = entries.of_documents(documents, file_id, overrides)
+    tasks = entries.as_service(tasks, source.serve, overrides, settings)
+    check.refuse_unplannable(tasks, settings, source.max_nodes)
+    tasks = source.adapt(tasks)
+    progress = ui.transfer if source.local_files else None
+    tasks, credentials = packing.pack(tasks, packing.packer(progress, settings, environ))
+    review = check.apply_settings((*review.dangers, *credentials), settings, environ)
+    if review.refused:
+        raise InvalidFiles(review.refused)
     ui.problems(problems)
-    ui.review(reviewed.reported)
+    ui.review(review.reported)
     return TaskFile(
-        entries=entries,
+        entries=tasks,
         id=file_id,
         given_id=overrides.task_id is not None,
         templates=Path(overrides.templates) if overrides.templates else None,
         warnings=tuple(problems),
         settings=settings,
-        review=reviewed,
         remarks=tuple(remarks),
         max_bytes=source.max_bytes,
     )
 
 
-def load_all(sources: Sequence[Source], ui: UI) -> list[TaskFile]:
-    """Read and check several files. Raises InvalidFiles with the problems of all of them."""
+def prepare_all(sources: Sequence[Source], ui: UI) -> list[TaskFile]:
+    """Prepare several files. Raises InvalidFiles with the problems of all of them."""
     task_files, problems = [], list[Problem]()
     for source in sources:
         try:
-            task_files.append(load(source, ui))
+            task_files.append(prepare(source, ui))
         except InvalidFiles as error:
             problems += error.problems
     if problems:
@@ -183,115 +186,7 @@ def load_all(sources: Sequence[Source], ui: UI) -> list[TaskFile]:
     return task_files
 
 
-def as_tasks(documents: Sequence[Document]) -> tuple[list[Document], list[str]]:
-    """Return services and pools as tasks, with notes; tasks are returned unchanged."""
-    converted = [unsupported.as_task(document) for document in documents]
-    return [document for document, _ in converted], [
-        note for _, notes in converted for note in notes
-    ]
-
-
-def _refusals(documents: Sequence[Document], as_task: bool, served: bool) -> list[Problem]:
-    return [
-        problem
-        for document in documents
-        if not document.is_header
-        for problem in (*unsupported.refusals(document, as_task, served), *_unset_values(document))
-    ]
-
-
-def served(
-    entries: tuple[TaskEntry, ...],
-    flags: service.Flags | None,
-    overrides: Overrides,
-    settings: Settings,
-) -> tuple[TaskEntry, ...]:
-    """Return the task of a replica, if it is served. Raises UserError unless it is one service."""
-    if flags is None:
-        return entries
-    if overrides.as_task or overrides.array or overrides.backend:
-        flag = "as-task" if overrides.as_task else "array" if overrides.array else "backend"
-        raise UserError(f"--{flag} does not apply to a service", "remove it")
-    if len(entries) > 1:
-        raise UserError(
-            f"a service is one task, and the file has {len(entries)}", "put each into its own file"
-        )
-    (entry,) = entries
-    if not entry.task.name:
-        raise UserError("the service has no name", "set name in the file, or add --name NAME")
-    spec = service.service_of(entry.document, flags, settings.qps_metric)
-    return (replace(entry, task=as_replica(entry.task, spec)),)
-
-
-def _check_plannable(entries: Sequence[TaskEntry], settings: Settings, max_nodes: int) -> None:
-    """Raise InvalidFiles with everything that no plan is possible for.
-
-    Raises UserError for too many nodes: each takes memory in a plan.
-    """
-    nodes = sum(entry.task.num_nodes for entry in entries)
-    if nodes > max_nodes:
-        raise UserError(f"{nodes:,} nodes in one request; the limit is {max_nodes:,}", _SPLIT)
-    problems = [
-        problem
-        for entry in entries
-        for problem in validate.refusals(entry.document, entry.task, settings)
-    ]
-    if problems:
-        raise InvalidFiles(sorted(problems))
-
-
-def _unset_values(document: Document) -> Iterator[Problem]:
-    """Refuse values that neither the file nor the command line sets."""
-    secret_values = given_secrets(document.get("secrets"))
-    sources = (("envs", "--env", document.get("envs")), ("secrets", "--secret", secret_values))
-    for section, flag, values in sources:
-        for name, value in entries(values):
-            if value is None:
-                hint = f"set it with {flag} {name}=…"
-                yield document.problem((section, name), "the value is not set", hint)
-
-
-def entries_of(
-    documents: Sequence[Document], file_id: str, overrides: Overrides
-) -> tuple[TaskEntry, ...]:
-    """Return the tasks; as in SkyPilot, a header names its only task."""
-    task_documents = [document for document in documents if not document.is_header]
-    tasks = as_array([task_of(document) for document in task_documents], overrides.array)
-    pipeline = pipeline_of(documents)
-    if pipeline is None:
-        header = documents[0].get("name") if documents[0].is_header else None
-        task = tasks[0] if header is None else replace(tasks[0], name=str(header))
-        return (TaskEntry(task_documents[0], task, file_id, token=_token()),)
-    pipeline = replace(pipeline, name=overrides.name or pipeline.name)
-    named_tasks = with_names(tasks, title_of(pipeline, file_id))
-    positions = members(pipeline, file_id, named_tasks)
-    return tuple(
-        TaskEntry(document, task, names.part_id(file_id, position.stage), position, token=_token())
-        for document, task, position in zip(task_documents, named_tasks, positions, strict=True)
-    )
-
-
-def _token() -> str:
-    return secrets.token_urlsafe(32)
-
-
-def pack_files(entries: Sequence[TaskEntry], packer: Packer) -> tuple[TaskEntry, ...]:
-    """Pack the local files of the tasks. Raises InvalidFiles."""
-    packed_entries = [
-        replace(entry, archives=packer.pack(entry.document, entry.task.files)) for entry in entries
-    ]
-    if packer.problems:
-        raise InvalidFiles(packer.problems)
-    return tuple(packed_entries)
-
-
-def cache(environ: Mapping[str, str]) -> Cache:
-    """Return the cache of local files."""
-    return Cache(Folder(cache_folder(environ), "files"))
-
-
 def _settings(overrides: Overrides, environ: Mapping[str, str]) -> Settings:
-    """Return the user's settings, overridden by the flags."""
     settings = preferences(environ)
     return (
         replace(settings, bucket_mode=overrides.bucket_mode) if overrides.bucket_mode else settings
@@ -313,35 +208,3 @@ def _checked_id(task_id: str | None) -> str | None:
             "for example: --id train001",
         )
     return task_id
-
-
-def as_array(tasks: Sequence[Task], text: str | None) -> list[Task]:
-    """Turn the single task into an array if the flag is given. Raises UserError."""
-    if text is None:
-        return list(tasks)
-    if len(tasks) > 1:
-        raise UserError(
-            f"--array {printable(text)} and {len(tasks)} tasks: an array runs one task many times",
-            "put the task into a separate file",
-        )
-    return [_array(tasks[0], text)]
-
-
-def _array(task: Task, text: str) -> Task:
-    flag = f"--array {printable(text)}"
-    try:
-        numbers = parse_array(text)
-    except ValueError as error:
-        raise UserError(f"{flag}: {error}") from None
-    if task.num_nodes > 1:
-        raise UserError(
-            f"{flag} and num_nodes {task.num_nodes}: each task of an array runs on one node,"
-            " because an index of a Job is one pod",
-            "submit the task once per number instead",
-        )
-    if task.backend not in _COMPATIBLE_BACKENDS:
-        raise UserError(
-            f"{flag} and backend {task.backend}: arrays run as one Indexed Job",
-            "remove the backend",
-        )
-    return runtime.exit_after_setup(replace(task, array=numbers, backend=ArrayJob.name))

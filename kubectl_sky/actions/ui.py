@@ -9,7 +9,7 @@ from kubectl_sky.errors import Problem
 from kubectl_sky.observe.logs import Origin
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.apply import Submitted
+    from kubectl_sky.actions.submissions import Submitted
     from kubectl_sky.render.manifests import Manifests
     from kubectl_sky.spec.dangers import Danger
     from kubectl_sky.words import models

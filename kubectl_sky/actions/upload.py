@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
 
-from kubectl_sky.actions.apply import Submitted
 from kubectl_sky.actions.preflight import Existing
+from kubectl_sky.actions.submissions import Submitted
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.actions.uploader import Snapshots, Upload, Uploader, Uploads, how_to_continue
 from kubectl_sky.cluster.session import Session

@@ -10,10 +10,10 @@ from threading import Event, Lock
 from time import monotonic
 
 from kubectl_sky.actions import find, packing
-from kubectl_sky.actions.apply import Submitted
+from kubectl_sky.actions.apply import require_same_program
 from kubectl_sky.actions.pending import StartReporter
-from kubectl_sky.actions.pod_check import require_same_program
 from kubectl_sky.actions.stop import stop
+from kubectl_sky.actions.submissions import Submitted
 from kubectl_sky.actions.ui import UI, Advance
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.exec import Program
@@ -261,7 +261,6 @@ class Uploader:
                     yield item
 
     def _send(self, item: _Pending, advance: Advance) -> Outcome:
-        """Send files to a node, in a thread of the pool."""
         command = ("/bin/sh", _SCRIPT, item.upload.number)
         namespace = self._submitted.decision.namespace
         try:

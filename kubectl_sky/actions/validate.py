@@ -1,154 +1,191 @@
-"""Read and check documents: their problems, and the fields that reach beyond the task."""
+"""`validate`: report everything that submit would refuse, without a cluster."""
 
-import errno
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
 from typing import BinaryIO
 
+from kubectl_sky.actions import entries as entries_
+from kubectl_sky.actions import packing, taskfile
+from kubectl_sky.actions.check import (
+    Review,
+    apply_settings,
+    document_problems,
+    document_refusals,
+    local_paths,
+    review,
+)
 from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.errors import InvalidFiles, Problem
-from kubectl_sky.plan.resolve import find_refusals
-from kubectl_sky.spec import dangers, programs, unsupported
-from kubectl_sky.spec.dangers import Danger
-from kubectl_sky.spec.document import Document
-from kubectl_sky.spec.files import local_files
-from kubectl_sky.spec.load import MAX_BYTES, load
+from kubectl_sky.actions.preferences import preferences
+from kubectl_sky.actions.taskfile import TaskFile, read_documents
+from kubectl_sky.actions.ui import UI
+from kubectl_sky.errors import InvalidFiles, Problem, SkyError, UserError
+from kubectl_sky.spec import service
+from kubectl_sky.spec.document import Document, dotted
+from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.spec.substitute import Filled
-from kubectl_sky.spec.task import Task, task_of
-from kubectl_sky.spec.validate import validate
-from kubectl_sky.words import bounded
-from kubectl_sky.words.settings import DEFAULT_IMAGE, Settings, settings_file
-
-STDIN = "-"
-REQUEST = "<request>"  # the body of a request to a server
-_STREAMS = {STDIN: "<stdin>", REQUEST: REQUEST}  # their names in messages
-_HINTS = {errno.EISDIR: "use a task file in this folder", errno.EFBIG: "is it a task file?"}
-
-
-def read_documents(path: str, stdin: BinaryIO) -> tuple[Document, ...]:
-    """Load the documents of a file, or of stdin for STDIN and REQUEST. Raises InvalidFiles."""
-    name = _STREAMS.get(path, path)
-    try:
-        text = stdin.read(MAX_BYTES + 1) if path in _STREAMS else bounded.read(path, MAX_BYTES)
-    except OSError as error:
-        reason = f"cannot be read: {bounded.reason(error)}"
-        raise InvalidFiles(
-            [Problem(name, 0, 0, "", reason, _HINTS.get(error.errno or 0, ""))]
-        ) from error
-    return load(text, name)
-
-
-def document_problems(
-    document: Document, settings: Settings, as_task: bool = False
-) -> list[Problem]:
-    """Return the problems of a document, with a warning for programs that its image lacks."""
-    file_problems = validate(document, as_task=as_task)
-    if settings.image or settings.defaults:  # the image of the settings may have the programs
-        return file_problems
-    warning = programs.missing(document, DEFAULT_IMAGE)
-    return sorted([*file_problems, warning]) if warning else file_problems
-
-
-def document_refusals(
-    document: Document, settings: Settings, as_task: bool = False
-) -> list[Problem]:
-    """Return an error for each field of a valid document that submit, or serve, refuses.
-
-    Values that are not set are none: flags of submit set them.
-    """
-    if document.is_header or document.is_volume:
-        return []
-    served = document.get("service") is not None and not as_task
-    if refused := unsupported.refusals(document, as_task, served):
-        return refused
-    return refusals(document, task_of(document), settings)
-
-
-def refusals(document: Document, task: Task, settings: Settings) -> list[Problem]:
-    """Return an error for each field of a task that no plan is possible for."""
-    return [document.locate(error) for error in find_refusals(task, settings)]
+from kubectl_sky.words import owners
+from kubectl_sky.words.facts import Facts
+from kubectl_sky.words.settings import Settings
+from kubectl_sky.workloads.decide import TaskEntry, decide
 
 
 @dataclass(frozen=True)
-class Review:
-    """The dangers of a file; settings turn some of them into errors (`refused`)."""
+class Report:
+    """The problems of one file; if it has no errors, the differences to SkyPilot.
 
-    dangers: tuple[Danger, ...] = ()
-
-    @property
-    def reported(self) -> tuple[Danger, ...]:
-        """The dangers that settings do not refuse."""
-        return tuple(danger for danger in self.dangers if not danger.refused)
-
-    @property
-    def refused(self) -> tuple[Problem, ...]:
-        """The errors for the dangers that settings refuse."""
-        return tuple(danger.problem for danger in self.dangers if danger.refused)
-
-
-def local_paths(documents: Sequence[Document]) -> Iterator[Problem]:
-    """Yield an error for each local path of valid documents, for callers of a server.
-
-    A server neither reads nor resolves its own files for a caller.
+    `task_file` has the tasks of a file without errors. It is None if they cannot be planned yet,
+    for the reason `unplanned`.
     """
+
+    file: str
+    problems: tuple[Problem, ...]
+    review: Review
+    differences: tuple[Problem, ...] = ()
+    task_file: TaskFile | None = None
+    unplanned: str = ""
+
+    @property
+    def erroneous(self) -> bool:
+        """Whether there is an error; SkyPilot's view is unknown then."""
+        return _has_error(self.problems)
+
+    def with_problems(self, problems: Iterable[Problem]) -> "Report":
+        """Return the report with more problems."""
+        return replace(self, problems=(*self.problems, *problems))
+
+
+def check(
+    paths: Sequence[str],
+    stdin: BinaryIO,
+    environ: Mapping[str, str],
+    as_task: bool = False,
+    compare: bool = False,
+    may_read: bool = True,
+) -> list[Report]:
+    """Return a report for each file, in order; an unreadable file is a problem too.
+
+    `as_task` treats services and pools as tasks. `compare` adds the differences to SkyPilot.
+    Without `may_read`, a local path is a problem.
+    """
+    settings = preferences(environ)
+    reports = []
+    for path in paths:
+        problems, documents = _read(path, stdin, settings, as_task)
+        if not may_read and not _has_error(problems):
+            problems = (*problems, *local_paths(documents))
+        reviewed = review(path if may_read else None, documents, settings, environ)
+        differences = _differences(documents) if compare else ()
+        report = Report(path, (*problems, *reviewed.refused), reviewed, differences)
+        if not report.erroneous:
+            report = _planned(report, documents, settings, environ, as_task)
+        reports.append(report)
+    return reports
+
+
+def undecidable(entries: Sequence[TaskEntry], settings: Settings) -> Iterator[Problem]:
+    """Yield why no cluster can run the tasks: a backend that does not fit, scripts too large."""
+    facts = Facts(user=owners.named("user"), namespace="")  # whose user it is changes nothing
+    for entry in entries:
+        try:
+            decide([entry], facts, settings)
+        except InvalidFiles as error:
+            yield from error.problems
+        except SkyError as error:
+            yield _whole_file(entry.document, error)
+
+
+def _has_error(problems: Sequence[Problem]) -> bool:
+    return any(problem.severity == "error" for problem in problems)
+
+
+def _whole_file(document: Document, error: SkyError) -> Problem:
+    return Problem(document.file, 0, 0, "", error.what, error.hint)
+
+
+def _read(
+    path: str, stdin: BinaryIO, settings: Settings, as_task: bool
+) -> tuple[tuple[Problem, ...], tuple[Document, ...]]:
+    try:
+        documents = read_documents(path, stdin)
+    except InvalidFiles as error:
+        return error.problems, ()
+    problems: list[Problem] = []
     for document in documents:
-        if document.is_header or document.is_volume:
-            continue
-        for files in local_files(Filled(document).document.data):
-            hint = "use a git repository, a bucket or a volume, or submit it with the plugin"
-            yield document.problem(files.field, "is a local path of the client", hint)
+        file_problems = document_problems(document, settings, as_task)
+        if not _has_error(file_problems):
+            refused = document_refusals(document, settings, as_task)
+            fields = {problem.path for problem in refused}  # they have a warning, too
+            file_problems = [item for item in file_problems if item.path not in fields] + refused
+        problems += sorted(file_problems)
+    return tuple(problems), documents
 
 
-def review(
-    path: str | None,
+def _planned(
+    report: Report,
     documents: Sequence[Document],
     settings: Settings,
     environ: Mapping[str, str],
-    overrides: Overrides | None = None,
-) -> Review:
-    """Review the documents of a task file, and the files that flags name.
-
-    A path of None leaves out local files.
-    """
-    all_dangers = [danger for document in documents for danger in dangers.in_fields(document)]
-    if path is not None:
-        folder = _folder(path)
-        for document in documents:
-            all_dangers += dangers.in_local_files(document, folder, _resolve)
-        all_dangers += _variable_files(overrides or Overrides(), folder)
-    return apply_settings(all_dangers, settings, environ)
-
-
-def apply_settings(
-    all_dangers: Sequence[Danger], settings: Settings, environ: Mapping[str, str]
-) -> Review:
-    """Sort the dangers in file order and apply the settings to them."""
-    file = str(settings_file(environ))
-    return Review(tuple(dangers.judge(sorted(dict.fromkeys(all_dangers)), settings, file)))
-
-
-def _variable_files(overrides: Overrides, folder: str) -> Iterator[Danger]:
-    flags = (("--env-file", overrides.env_files), ("--secret-file", overrides.secret_files))
-    for flag, sources in flags:
-        for source in sources:
-            target = _resolve(source)
-            if os.path.isfile(target):  # noqa: PTH113 -- a pipe is not a user's file
-                danger = dangers.in_variable_file(flag, source, target, folder)
-                if danger:
-                    yield danger
-
-
-def _folder(path: str) -> str:
-    """Return the folder of a task file; the current folder for stdin and pipes."""
-    file = Path(path)
-    return _resolve(str(file.parent)) if file.is_file() else _resolve(".")
-
-
-def _resolve(path: str) -> str:
-    """Resolve a path; it does not need to exist."""
+    as_task: bool,
+) -> Report:
+    """Plan the tasks of valid documents as submit does, without the values that are not set."""
+    if any(document.is_volume for document in documents):
+        return replace(report, unplanned="it is a volume")
+    if as_task:
+        documents, _ = entries_.as_tasks(documents)
     try:
-        return os.path.realpath(Path(path).expanduser())
-    except (OSError, RuntimeError, ValueError):  # no home directory; a NUL character
-        return path
+        entries = _entries(documents, settings, as_task)
+    except UserError as error:
+        return report.with_problems([_whole_file(documents[0], error)])
+    packer = packing.packer(UI().transfer, settings, environ, check_only=True)
+    is_known = [not Filled(entry.document).unknown for entry in entries]
+    entries = tuple(
+        replace(entry, archives=packer.pack(entry.document, _known_files(entry)))
+        for entry in entries
+    )
+    reviewed = apply_settings((*report.review.dangers, *packer.dangers), settings, environ)
+    problems = [*packer.problems, *reviewed.refused]
+    if not packer.problems:
+        problems += undecidable(list(compress(entries, is_known)), settings)
+    report = replace(report, review=reviewed).with_problems(problems)
+    if problems or not all(is_known):
+        return replace(report, unplanned="some values are not set")
+    if entries[0].task.service:
+        return replace(report, unplanned="it is a service")
+    task_file = TaskFile(
+        entries=entries,
+        id=taskfile.new_id(),
+        given_id=False,
+        templates=None,
+        warnings=(),
+        settings=settings,
+    )
+    return replace(report, task_file=task_file)
+
+
+def _entries(
+    documents: Sequence[Document], settings: Settings, as_task: bool
+) -> tuple[TaskEntry, ...]:
+    """Return the tasks of documents, and of a service the replica. Raises UserError."""
+    entries = entries_.of_documents(documents, taskfile.new_id(), Overrides())
+    if as_task or all(document.get("service") is None for document in documents):
+        return entries
+    named = tuple(  # `serve` has a flag for a missing name
+        replace(entry, task=replace(entry.task, name=entry.task.name or "service"))
+        for entry in entries
+    )
+    return entries_.as_service(named, service.Flags(), Overrides(), settings)
+
+
+def _known_files(entry: TaskEntry) -> tuple[LocalFiles, ...]:
+    """Return the local files whose paths do not depend on values that are not set."""
+    filled = Filled(entry.document)
+    return tuple(files for files in entry.task.files if not filled.hides(dotted(files.field)))
+
+
+def _differences(documents: Sequence[Document]) -> tuple[Problem, ...]:
+    from kubectl_sky.spec import compat  # noqa: PLC0415 -- its table takes time to load
+
+    return tuple(
+        difference for document in documents for difference in compat.differences(document)
+    )

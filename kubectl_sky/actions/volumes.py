@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from kubectl_sky.actions.find import MIN_PREFIX, Scope
-from kubectl_sky.actions.validate import read_documents
+from kubectl_sky.actions.taskfile import read_documents
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import (
@@ -76,7 +76,6 @@ def _created(session: Session, manifest: Json) -> Json:
 
 
 def _refuse_terminating(volume: VolumeStatus) -> None:
-    """Raise NameTaken for a volume that is being deleted."""
     if volume.reason:
         raise NameTaken(
             f'volume "{volume.name}" ({volume.id}) is being deleted: {volume.reason}',

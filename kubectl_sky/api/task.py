@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 import yaml
 
 from kubectl_sky.actions import render, taskfile
-from kubectl_sky.actions.check import undecidable
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source
 from kubectl_sky.actions.ui import Collected
+from kubectl_sky.actions.validate import undecidable
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.dangers import Danger
@@ -185,7 +185,7 @@ class Task:
         """Return what `submit` would report before it contacts a cluster: every problem at once."""
         ui = Collected()
         try:
-            task_file = taskfile.load(self.source(), ui)
+            task_file = taskfile.prepare(self.source(), ui)
         except InvalidFiles as error:
             return Validation((*error.problems, *ui.warnings), tuple(ui.dangers))
         errors = undecidable(task_file.entries, task_file.settings)
@@ -199,7 +199,7 @@ class Task:
         Secret values are redacted unless `show_secrets` is set. Raises InvalidFiles.
         """
         facts = render.offline_facts(user, namespace, os.environ)
-        return Manifests.of(render.render_file(self.source(), facts, Collected(), show_secrets))
+        return Manifests.of(render.render_files([self.source()], facts, Collected(), show_secrets))
 
     def source(self) -> Source:
         """Return the task for the actions."""

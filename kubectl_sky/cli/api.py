@@ -122,7 +122,6 @@ def require_packages() -> None:
 def _installation(
     namespace: str | None, image: object, host_name: object, audit_log: str, install: bool
 ) -> str:
-    """Return the manifests of the server. Raises UserError without --install."""
     if not install:
         raise UserError("--image and --host-name are for --install")
     from kubectl_sky.plan.server_install import server_install

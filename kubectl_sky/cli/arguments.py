@@ -90,11 +90,7 @@ class Arguments:
     def _set(self, option: click.Option, name: str, value: str) -> None:
         """Set a flag to true or false, as in `--watch=false`; the last one counts."""
         if value not in (*_TRUE, *_FALSE):
-            long = f"-{name}"  # `-v=6` where -v has another meaning
-            if name.startswith("--") or long not in self._options:
-                raise click.BadOptionUsage(name, f"{name}={value}: use {name}=true or =false")
-            self.flags.append((long, value))
-            return
+            raise click.BadOptionUsage(name, f"{name}={value}: use {name}=true or =false")
         names = {*option.opts, *option.secondary_opts}
         self.flags = [flag for flag in self.flags if flag[0] not in names]
         if value in _TRUE:

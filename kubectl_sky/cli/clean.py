@@ -70,7 +70,6 @@ def command(cluster: options.ClusterFlags, all_users: bool, yes: bool, **flags: 
 
 
 def _note_young(number: int) -> None:
-    """Note the orphans that are kept because of their age."""
     if number:
         output.note(
             f"{output.count(number, 'orphan')} younger than 10 minutes kept: a running submit may"

@@ -2,14 +2,14 @@
 
 import importlib
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from kubectl_sky.cli import complete, output
+from kubectl_sky.cli import complete, options, output
 from kubectl_sky.cli.arguments import Arguments
 from kubectl_sky.words.bounded import is_utf8
 
@@ -27,16 +27,12 @@ class Failure:
     least_code: int = 1
 
 
-class ConnectionOption(click.Option):
-    """An option for the cluster or the user, which most commands share with kubectl."""
-
-
 class GeneralOption(click.Option):
     """An option of every command, which changes what is printed."""
 
 
 _TITLES: Mapping[type[click.Parameter], str] = {
-    ConnectionOption: "Connection options",
+    options.ConnectionOption: "Connection options",
     GeneralOption: "General options",
 }
 
@@ -51,50 +47,52 @@ def _set_verbosity(context: click.Context, option: click.Parameter, value: int) 
         importlib.import_module(name).start(value)
 
 
-def _general_options(taken: Collection[str]) -> list[click.Option]:
-    """Return the options of every command, without the names that a command has taken."""
-
-    def option(*names: str, callback: Callable[..., None], **attributes: Any) -> GeneralOption:  # noqa: ANN401
-        free = [name for name in names if name not in taken]
-        return GeneralOption(
-            free, callback=callback, expose_value=False, is_eager=True, **attributes
-        )
-
-    return [
-        option(
-            "-q",
-            "--quiet",
-            is_flag=True,
-            callback=_set_style,
-            help="Print results, warnings and errors only: no notes and no progress.",
-        ),
-        option(
-            "-v",
-            "--v",
-            type=click.IntRange(min=0),
-            default=0,
-            metavar="LEVEL",
-            callback=_set_verbosity,
-            help="6: print each HTTP request on stderr; 7: and headers; 8, 9: and bodies.",
-        ),
-        option(
-            "--color",
-            type=click.Choice(["auto", "always", "never"]),
-            default="auto",
-            show_default=True,
-            callback=_set_style,
-            help="Colour the output; auto: on a terminal, unless NO_COLOR is set.",
-        ),
-    ]
+_GENERAL = [
+    GeneralOption(
+        ["-q", "--quiet"],
+        is_flag=True,
+        callback=_set_style,
+        help="Print results, warnings and errors only: no notes and no progress.",
+        expose_value=False,
+        is_eager=True,
+    ),
+    GeneralOption(
+        ["-v", "--v"],
+        type=click.IntRange(min=0),
+        default=0,
+        metavar="LEVEL",
+        callback=_set_verbosity,
+        help="6: print each HTTP request on stderr; 7: and headers; 8, 9: and bodies.",
+        expose_value=False,
+        is_eager=True,
+    ),
+    GeneralOption(
+        ["--color"],
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+        callback=_set_style,
+        help="Colour the output; auto: on a terminal, unless NO_COLOR is set.",
+        expose_value=False,
+        is_eager=True,
+    ),
+]
+# The options that may also stand before the command.
+SHARED = [
+    *click.command()(
+        options.cluster_all_namespaces(options.all_users(lambda cluster, all_users: None))
+    ).params,
+    *_GENERAL,
+]
 
 
 class Command(click.Command):
     """A command with examples, which reads kubectl's forms of flags."""
 
-    def __init__(self, *args: Any, examples: Sequence[str] = (), **options: Any) -> None:  # noqa: ANN401
-        super().__init__(*args, **options)
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **attributes: Any) -> None:  # noqa: ANN401
+        super().__init__(*args, **attributes)
         self.examples = examples
-        self.params += _general_options({name for param in self.params for name in param.opts})
+        self.params += _GENERAL
         complete.add_types(self.params)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -154,12 +152,10 @@ class Group(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the flags that belong to the command, and parse those of the group."""
         if args and args[0].startswith("-"):
-            from kubectl_sky.cli import options
-
             params = self.get_params(ctx)
-            shared = {name: option.opts[-1] for option in options.SHARED for name in option.opts}
+            shared = {name: option.opts[-1] for option in SHARED for name in option.opts}
             with suppress(*_incomplete(ctx)):
-                arguments = Arguments([*options.SHARED, *params], args, interspersed=False)
+                arguments = Arguments([*SHARED, *params], args, interspersed=False)
                 kept = [
                     (shared[name], *value) for name, *value in arguments.flags if name in shared
                 ]

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -126,7 +126,6 @@ def _candidates(source: str, params: Mapping[str, Any]) -> list[tuple[str, str]]
 
 
 def _kubeconfigs() -> list[tuple[str, float]]:
-    """Return the kubeconfig files and when they changed."""
     paths = [Path(name) for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
     return [
         (str(path), path.stat().st_mtime)
@@ -195,7 +194,6 @@ def _respond(command: click.Command, words: Sequence[str]) -> None:
 
 
 def _line(item: "CompletionItem") -> str:
-    """Return a candidate with the first line of its description."""
     text = " ".join((item.help or "").split())
     return f"{item.value}\t{text}" if text else str(item.value)
 
@@ -207,10 +205,3 @@ def _directive(items: "Sequence[CompletionItem]") -> int:
     if "file" in types:
         return _NO_SPACE if len(items) > 1 else 0
     return _NO_FILES
-
-
-def main() -> NoReturn:
-    """Run as `kubectl_complete-sky`, which kubectl starts with the words after `sky`."""
-    from kubectl_sky.cli.main import run
-
-    run([COMMAND, *sys.argv[1:]])

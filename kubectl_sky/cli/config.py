@@ -72,7 +72,6 @@ def path() -> None:
 
 
 def _text(value: object) -> str:
-    """Return a value as YAML on one line."""
     from kubectl_sky.spec import edit
 
     return edit.inline(value)

@@ -36,7 +36,6 @@ _COLUMNS, _MIN_COLUMNS = 108, 40  # of a cause
 def _extras(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> tuple[str, ...]:
-    """Parse the names of extra rights. Raises UserError for an unknown name."""
     from kubectl_sky.observe.rights import EXTRAS
 
     names = tuple(name.strip() for name in (value or "").split(",") if name.strip())
@@ -155,7 +154,6 @@ def _format_need(right: "Right") -> str:
 
 
 def _role(session: "Session", extras: tuple[str, ...], form: str | None) -> str:
-    """Return the RBAC objects as input for `kubectl apply -f -`."""
     from kubectl_sky.actions import doctor
 
     items = doctor.required_role(session, extras)

@@ -129,7 +129,6 @@ def _without_control_sequences(sink: "Sink", stream: TextIO) -> "Iterator[Sink]"
 
 
 def _read_stdin() -> Iterator[bytes]:
-    """Yield the bytes of stdin as they arrive."""
     while block := os.read(sys.stdin.fileno(), _BLOCK_BYTES):
         yield block
 

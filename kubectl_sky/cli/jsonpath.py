@@ -3,7 +3,6 @@
 Examples: `{.tasks[*].task_id}`, `{range .tasks[*]}{.name} {end}`, `ID:.task_id,NAME:.name`.
 """
 
-import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -17,29 +16,8 @@ from kubectl_sky.errors import UserError
 # An expression in braces, whose quoted strings may contain braces; otherwise literal text.
 _PART = re.compile(r"""\{((?:[^{}"']|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*)\}|([^{}]+)""")
 _COMMA = re.compile(r",(?![^\[(]*[\])])")  # not one within brackets
-_MAX_TEMPLATE = 4096  # characters
-_MAX_ITEMS = 1_000_000  # values that a template may write
+_MAX_TEMPLATE = 4096  # characters; the parser of a much longer path overflows the stack
 _HINT = "such as {.nodes[0].pod}"
-
-
-class _Environment(jsonpath.JSONPathEnvironment):
-    """JSONPath without regular expressions, like kubectl's.
-
-    Python's regular expressions may take exponential time.
-    """
-
-    def setup_function_extensions(self) -> None:
-        super().setup_function_extensions()
-        for name in ("match", "search"):
-            del self.function_extensions[name]
-
-    def compare(self, left: object, operator: str, right: object) -> bool:
-        if operator == "=~":
-            raise jsonpath.JSONPathTypeError("regular expressions are not supported", token=None)
-        return super().compare(left, operator, right)
-
-
-_ENVIRONMENT = _Environment()
 
 
 @dataclass(frozen=True)
@@ -57,12 +35,9 @@ def render(value: object, template: str) -> str:
         raise UserError(f"jsonpath: longer than {_MAX_TEMPLATE:,} characters", _HINT)
     try:
         parts = _parts(template if "{" in template else f"{{{template}}}")
-        texts = list(itertools.islice(_write(value, value, parts), _MAX_ITEMS + 1))
+        return "".join(_write(value, value, parts))
     except RecursionError:
         raise UserError("jsonpath: too many nested parts", _HINT) from None
-    if len(texts) > _MAX_ITEMS:
-        raise UserError(f"jsonpath: writes more than {_MAX_ITEMS:,} values", _HINT)
-    return "".join(texts)
 
 
 def columns(value: object, spec: str) -> tuple[list[str], list[list[str]]]:
@@ -148,7 +123,7 @@ def _select(root: Any, value: Any, path: str) -> Iterator[object]:  # noqa: ANN4
     path = path.removeprefix("@").removeprefix("$")
     try:
         path = path if path[:1] in (".", "[") else f".{path}"
-        for match in _ENVIRONMENT.finditer(f"${path}", start):
+        for match in jsonpath.finditer(f"${path}", start):
             yield match.obj
     except jsonpath.JSONPathError as error:
         message = str(error).splitlines()[0]

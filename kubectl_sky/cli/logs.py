@@ -49,7 +49,6 @@ def pattern(context: click.Context, param: click.Parameter, value: str | None) -
 
 
 def _template(context: click.Context, param: click.Parameter, value: str | None) -> Template | None:
-    """Parse `--template`."""
     try:
         return Template(value) if value is not None else None
     except ValueError as error:
@@ -103,7 +102,6 @@ def _template(context: click.Context, param: click.Parameter, value: str | None)
 @click.option("-c", "--container", help="Container of the pods (default: the task's).")
 @click.option("--grep", callback=pattern, metavar="REGEX", help="Show only lines that match (RE2).")
 @click.option(
-    "-v",
     "--invert-match",
     "invert",
     is_flag=True,
@@ -150,7 +148,7 @@ def command(
     from kubectl_sky.actions.follow import follow, show
 
     if flags["invert"] and not flags["grep"]:
-        raise UserError("-v requires --grep", "add --grep REGEX")
+        raise UserError("--invert-match requires --grep", "add --grep REGEX")
     if flags["local"] and (flags["timestamps"] or flags["form"] == LogFormat.JSON):
         raise UserError("-t cannot be combined with --timestamps or -o json", "choose one of them")
     if flags["template"] and flags["form"]:

@@ -220,6 +220,11 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(codes[0])
 
 
+def run_completion() -> NoReturn:
+    """Run as `kubectl_complete-sky`, which kubectl starts with the words after `sky`."""
+    run([complete.COMMAND, *sys.argv[1:]])
+
+
 def _end(codes: Sequence[int]) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.cli import commands
 from kubectl_sky.cli import output as output_of
 from kubectl_sky.errors import UserError
 
@@ -163,7 +162,13 @@ _USER = click.option(
     "--user",
     help="Owner of tasks and volumes (default: `auth login`, then your cluster identity).",
 )
-_connection_option = functools.partial(click.option, cls=commands.ConnectionOption)
+
+
+class ConnectionOption(click.Option):
+    """An option for the cluster or the user, which most commands share with kubectl."""
+
+
+_connection_option = functools.partial(click.option, cls=ConnectionOption)
 _CONNECTION = [
     _connection_option("--context", help="Context of the kubeconfig (default: the current one)."),
     _connection_option(
@@ -371,7 +376,6 @@ class _Format(click.ParamType[str]):
 
 
 def _template(path: str) -> str:
-    """Read a template; what is longer than a template may be is not read."""
     try:
         with Path(path).open(encoding="utf-8") as file:
             return file.read(_MAX_TEMPLATE_FILE).removesuffix("\n")
@@ -451,10 +455,6 @@ def sending(detach: str, limited: str) -> Option:
 
 strict = click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 all_users = click.option("--all-users", is_flag=True, help="Include those of other users.")
-# The options that may also stand before the command.
-SHARED = click.command(cls=commands.Command)(
-    cluster_all_namespaces(all_users(lambda cluster, all_users: None))
-).params
 yes = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 
 

@@ -39,17 +39,18 @@ def command(
     If the connection is lost or the pod restarts, open connections end, and new ones go to the new
     pod. Half-closed connections are not supported.
     """  # noqa: D301 -- click reads the \b
-    from kubectl_sky.actions import find, forward
+    from kubectl_sky.actions import find
+    from kubectl_sky.actions import ports as action
 
     if not ports:  # the only argument is a port of the last task
         task, ports = None, (task,) if task else ()
     if not ports:
         raise click.UsageError("Missing argument '[LOCAL:]REMOTE...'.")
-    pairs = [forward.parse_pair(text) for text in ports]
+    pairs = [action.parse_pair(text) for text in ports]
     addresses = [item.strip() for item in address.split(",") if item.strip()]
     session = cluster.session()
     match = find.get_task(session, options.scope(session, cluster, all_users), task)
     try:
-        forward.serve(session, match, rank, (addresses, pairs), output.note)
+        action.forward(session, match, rank, (addresses, pairs), output.note)
     except KeyboardInterrupt:  # the normal way to stop
         return

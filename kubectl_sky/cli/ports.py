@@ -72,7 +72,6 @@ def _table(exposed_tasks: Sequence["Exposed"], wide: bool) -> str:
 
 
 def _next_step(exposed: "Exposed") -> str:
-    """Suggest what to run next."""
     if exposed.task.over:
         return f"task {exposed.task.id} has finished: nothing listens on its ports"
     if not exposed.ready:

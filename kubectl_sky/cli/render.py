@@ -101,7 +101,6 @@ def _note_unknown_owner(cluster: options.ClusterFlags, user: str) -> None:
 def _as_submitted(
     sources: "Sequence[Source]", cluster: options.ClusterFlags, show_secrets: bool, explain: bool
 ) -> "Manifests":
-    """Return the manifests as submit would send them now."""
     from kubectl_sky.actions import render, submit
     from kubectl_sky.render import manifests
 

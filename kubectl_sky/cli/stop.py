@@ -103,7 +103,6 @@ def _confirm_several(
 
 
 def _described(target: "Target", user: "User | None") -> str:
-    """Describe a task, with its owner if the search includes all users."""
     owner = "" if user else f' of user "{target.user}"'
     age = tasks_of.since(target.created_at)
     return output.cell(f"{tasks_of.name(target)} ({target.name}){owner}, {age} old")

@@ -15,7 +15,7 @@ from kubectl_sky.words import names
 
 if TYPE_CHECKING:
     from kubectl_sky.actions import submit, taskfile
-    from kubectl_sky.actions.apply import Submitted
+    from kubectl_sky.actions.submissions import Submitted
     from kubectl_sky.plan.plan import Plan
     from kubectl_sky.render.manifests import Manifests
     from kubectl_sky.spec.dangers import Danger
@@ -83,7 +83,10 @@ def command(
     requests = [request(source, cluster, form, flags) for source in sources]
     ui = Results(form, str(flags["dry_run"]), several=len(files) > 1)
     try:
-        submit.submit_all(requests, ui)
+        if len(requests) > 1:
+            submit.submit_all(requests, ui)
+        else:
+            submit.submit(requests[0], ui)
     finally:
         ui.finish()
     return 0

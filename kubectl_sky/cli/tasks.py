@@ -187,7 +187,6 @@ def _suffix(task: TaskStatus | PipelineStatus) -> str:
 
 
 def _duration(node: NodeStatus) -> str:
-    """Return how long the container has been running, or ran."""
     if not node.started_at:
         return ""
     return age.since(

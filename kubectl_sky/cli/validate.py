@@ -12,7 +12,7 @@ from kubectl_sky.cli import commands, options, output
 from kubectl_sky.errors import ClusterError, Problem, SkyError, UserError
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.check import Report
+    from kubectl_sky.actions.validate import Report
 
 
 @commands.command(
@@ -55,7 +55,7 @@ def command(
     admission by server-side dry runs. It exits with 3 if only the cluster refuses a file, or does
     not answer. The connection options are those of --live. (--cluster NAME is kubectl's.)
     """
-    from kubectl_sky.actions.check import check
+    from kubectl_sky.actions.validate import check
 
     reports = check(files, sys.stdin.buffer, os.environ, as_task, compare=flags["compat"])
     problems = [problem for report in reports for problem in report.problems]
@@ -89,7 +89,6 @@ def _details(
     live: "_Live",
     flags: Mapping[str, bool],
 ) -> dict[str, object]:
-    """Return the problems, and what else a program can read."""
     details: dict[str, object] = {
         "problems": [problem.as_json() for problem in problems],
         "dangers": [danger.as_json() for report in reports for danger in report.review.dangers],
@@ -112,7 +111,6 @@ class _Live:
 
 
 def _check_live(reports: "Sequence[Report]", cluster: options.ClusterFlags) -> _Live:
-    """Check the files without errors against the cluster."""
     from kubectl_sky.actions import submit
     from kubectl_sky.actions.flags import Overrides
     from kubectl_sky.actions.refusals import refusals

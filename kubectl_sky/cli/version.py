@@ -33,7 +33,6 @@ def command(form: str | None, client_only: bool, cluster: options.ClusterFlags) 
 
 
 def _client() -> dict[str, str]:
-    """Return the version of this program with the keys of kubectl's."""
     major, minor = __version__.split(".")[:2]
     return {
         "major": major,

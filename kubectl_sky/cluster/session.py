@@ -77,7 +77,8 @@ class Outgoing:
     silence: float | None = None  # seconds a stream may be silent; None for no limit
 
 
-_WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
+# The warn-agent of the header is who warns: the practice cluster names itself, others write "-".
+_PRACTICE_WARNING = re.compile(r'299 practice-cluster "((?:[^"\\]|\\.)*)"')
 
 
 class Session:
@@ -88,7 +89,7 @@ class Session:
         self._target = target
         self._lock = threading.Lock()
         self._cache: dict[str, Future[Any]] = {}
-        self.warnings: dict[str, None] = {}  # of the API server, each once
+        self.practice_warnings: dict[str, None] = {}  # of the practice cluster, each once
         self._lost_at = -_RESTART_SECONDS  # monotonic time of the last request without an answer
         self._clock = _Clock()
         self._patience: tuple[Event | None, float | None] | None = None
@@ -166,8 +167,8 @@ class Session:
 
     def _send(self, outgoing: Outgoing, shape: type | Trimmed) -> Answer:
         reply = self.open(outgoing)
-        for text in _WARNING.findall(str(reply.headers.get("Warning") or "")):
-            self.warnings.setdefault(text)
+        for text in _PRACTICE_WARNING.findall(str(reply.headers.get("Warning") or "")):
+            self.practice_warnings.setdefault(text)
         return Answer(
             reply.status,
             _decoded(outgoing.info, reply, shape),

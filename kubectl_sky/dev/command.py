@@ -17,7 +17,7 @@ from kubectl_sky.cli.arguments import Arguments
 from kubectl_sky.cli.submit import Results, request
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.apply import Submitted
+    from kubectl_sky.actions.submissions import Submitted
     from kubectl_sky.actions.taskfile import Source
 
 _NO_FILE = "<dev>"  # the file name in messages on a pod that has no task file
@@ -35,9 +35,9 @@ class _Group(commands.Group):
 
     def _names_command(self, args: list[str]) -> bool:
         """Return whether a command follows the flags that all commands share, such as -n."""
-        shared = {name for option in options.SHARED for name in option.opts}
+        shared = {name for option in commands.SHARED for name in option.opts}
         with suppress(click.UsageError):
-            arguments = Arguments(options.SHARED, args, interspersed=False)
+            arguments = Arguments(commands.SHARED, args, interspersed=False)
             if all(name in shared for name, *_ in arguments.flags):
                 return bool(arguments.others) and arguments.others[0] in self.commands
         return False

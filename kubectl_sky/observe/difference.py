@@ -19,6 +19,7 @@ from kubectl_sky.spec import quantity
 from kubectl_sky.words import names
 
 _QUANTITY = re.compile(r"[.]resources[.]|[.](sizeLimit|divisor)$")
+_START_FIELD = re.compile(rf"containers\[{names.CONTAINER}\][.](command|args)\b")
 _IDENTITIES = ("name", "mountPath", "containerPort", "topologyKey", "key", "uid")
 
 
@@ -78,6 +79,19 @@ def _is_of_version(item: Difference) -> bool:
     """
     key = item.path.rpartition("labels[")[2].removesuffix("]")
     return key == names.VERSION or (key in names.STANDARD and item.live is None)
+
+
+def is_of_other_version(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
+    """Return whether they differ in what only another version of this program changes.
+
+    That is how the main container starts, and the name of the ConfigMap with the scripts.
+    """
+    changes = differences(desired, live)
+    paths = (*(item.path for item in changes), *_additions("", desired, live))
+    values = (value for item in changes for value in (item.live, item.desired))
+    return any(map(_START_FIELD.search, paths)) or any(
+        isinstance(value, str) and value.startswith(names.RUNTIME_PREFIX) for value in values
+    )
 
 
 def foreign_fields(desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[str]:

@@ -79,7 +79,7 @@ def _config_map(scripts: tuple[str, ...]) -> tuple[str, Mapping[str, str]]:
     digest = hashlib.sha256()
     for name, text in texts.items():
         digest.update(f"{name} {len(text)}\0{text}".encode())
-    return f"kubectl-sky-runtime-{digest.hexdigest()[:8]}", texts
+    return f"{names.RUNTIME_PREFIX}{digest.hexdigest()[:8]}", texts
 
 
 def start(image: str) -> str:

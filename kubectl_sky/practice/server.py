@@ -216,7 +216,7 @@ def _encode(result: Result, request: Request) -> Response:
     response = _json(body, result.code)
     for text in request.warnings:
         quoted = text.replace("\\", "\\\\").replace('"', '\\"')
-        response.headers.append("warning", f'299 - "{quoted}"')
+        response.headers.append("warning", f'299 practice-cluster "{quoted}"')
     return response
 
 

@@ -60,7 +60,7 @@ def up(options: Options, ui: UI) -> ServiceStatus | None:
 
 def plan(options: Options, ui: UI) -> Prepared:
     """Plan the service of a file. Raises SkyError."""
-    task_file = taskfile.load(options.source, ui)
+    task_file = taskfile.prepare(options.source, ui)
     # The id is that of a version, which is always new.
     return submit.plan(options, replace(task_file, given_id=False), Session.connect)
 

@@ -139,7 +139,7 @@ def render(
 
     facts = action.offline_facts(flags["user"], flags["namespace"], os.environ)
     source = _source(file, overrides, flags)
-    rendered = action.render_file(source, facts, Terminal(), flags["show_secrets"])
+    rendered = action.render_files([source], facts, Terminal(), flags["show_secrets"])
     if flags["no_runtime"]:
         output.notes(output.omitted(item.name) for item in rendered.runtimes)
         rendered = rendered.without_runtime

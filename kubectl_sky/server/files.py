@@ -10,11 +10,10 @@ from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Request
 
 from kubectl_sky.actions import render as rendering
-from kubectl_sky.actions import validate as checking
-from kubectl_sky.actions.check import check
 from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.taskfile import Source
+from kubectl_sky.actions.taskfile import REQUEST, Source
 from kubectl_sky.actions.ui import Collected
+from kubectl_sky.actions.validate import check
 from kubectl_sky.render.manifests import as_yaml
 from kubectl_sky.server.config import Config
 from kubectl_sky.server.identity import AnyCaller, Caller
@@ -89,7 +88,7 @@ TaskText = Annotated[bytes, Depends(_task_text)]
 def source_of(text: bytes, config: Config, overrides: Overrides | None = None) -> Source:
     """Return the source of a caller's task: it reads no file and no variable of the server."""
     return Source(
-        checking.REQUEST,
+        REQUEST,
         overrides or Overrides(),
         config.task_environ,
         io.BytesIO(text),
@@ -115,7 +114,7 @@ def _render(config: Config, caller: Caller, text: bytes, task_id: str | None) ->
     ui = Collected()
     source = source_of(text, config, Overrides(task_id=task_id))
     facts = rendering.offline_facts(caller.user.name, caller.session.namespace, config.task_environ)
-    manifests = rendering.render_file(source, facts, ui)
+    manifests = rendering.render_files([source], facts, ui)
     return {**ui.as_json(), "manifests": as_yaml(manifests.all)}
 
 
@@ -123,7 +122,7 @@ def _render(config: Config, caller: Caller, text: bytes, task_id: str | None) ->
 def validate(request: Request, caller: AnyCaller, text: TaskText) -> models.Validation:
     """Report every problem of a task file, and the fields that reach beyond the task."""
     config: Config = request.app.state.config
-    reports = check([checking.REQUEST], io.BytesIO(text), config.task_environ, may_read=False)
+    reports = check([REQUEST], io.BytesIO(text), config.task_environ, may_read=False)
     problems = [problem for report in reports for problem in report.problems]
     return {
         "apiVersion": API_VERSION,

@@ -11,7 +11,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import BaseModel, Field
 
-from kubectl_sky.actions import doctor, find, manifests, task_events, usage
+from kubectl_sky.actions import describe, doctor, find, usage
 from kubectl_sky.actions import stop as stopping
 from kubectl_sky.actions import submit as submission
 from kubectl_sky.actions.flags import Overrides
@@ -194,7 +194,7 @@ def diagnose(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.Diag
 def show_manifests(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.Manifests:
     """Return the objects of a task as the cluster has them; secret values are redacted."""
     task = find.get_task(caller.session, scope, task_id)
-    return {"manifests": manifests.as_yaml(caller.session, task)}
+    return {"manifests": describe.as_yaml(caller.session, task)}
 
 
 @router.get("/tasks/{task_id}/usage")
@@ -214,7 +214,7 @@ def show_usage(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.Us
 def show_events(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.ClusterEvents:
     """Show the Kubernetes events of a task's objects, newest first."""
     task = find.get_task(caller.session, scope, task_id)
-    return {"events": task_events.list_events(caller.session, task)}
+    return {"events": describe.list_events(caller.session, task)}
 
 
 def _cursor(task: TaskStatus) -> str:

@@ -14,6 +14,7 @@ from rich.text import Text
 from kubectl_sky.errors import SkyError
 from kubectl_sky.observe.escapes import harmless, plain
 from kubectl_sky.observe.findings import Finding
+from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import Diagnosis, StageResult
 
 MIN_LAST_COLUMN = 20  # cells of the last column before other columns are left out
@@ -112,3 +113,13 @@ def verdict_text(verdict: Diagnosis) -> Group:
 def _cause(finding: Finding, nodes: int) -> list[Padding]:
     lines = Text(one_line(finding.cause(nodes))), Text(one_line(f"next: {finding.then}"), "italic")
     return [Padding(line, (0, 0, 0, 4)) for line in lines]
+
+
+def key_of(task: TaskStatus) -> str:
+    """Return the key of a task's row."""
+    return f"{task.namespace}/{task.id}"
+
+
+def name_of(task: TaskStatus) -> str:
+    """Return the name of a task, after that of its pipeline."""
+    return f"{task.member.title}/{task.name}" if task.member else task.name

@@ -1,6 +1,6 @@
 """What all views have: a title, a prompt for filters and commands, a status line, and keys."""
 
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -12,9 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Footer, Input, Static
 
 from kubectl_sky.ui.text import one_line
-
-if TYPE_CHECKING:
-    from kubectl_sky.ui.app import SkyApp
+from kubectl_sky.ui.workspace import Workspace
 
 COMMANDS = {
     "tasks": "show the tasks",
@@ -63,9 +61,9 @@ class View(Screen[None]):
         self.filter = ""
 
     @property
-    def sky(self) -> "SkyApp":
+    def sky(self) -> Workspace:
         """The application, with the tasks and the session."""
-        return cast("SkyApp", self.app)
+        return cast("Workspace", self.app)
 
     def compose(self) -> ComposeResult:
         """Lay out the view."""

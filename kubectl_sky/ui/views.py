@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -22,12 +22,10 @@ from kubectl_sky.observe.pipelines import reason
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.ui.logs import LogView
 from kubectl_sky.ui.table import MAX_ROWS, Table
-from kubectl_sky.ui.text import error_text, one_line, styled, verdict_text
+from kubectl_sky.ui.text import error_text, key_of, name_of, one_line, styled, verdict_text
 from kubectl_sky.ui.view import COMMANDS, GENERAL, View
+from kubectl_sky.ui.workspace import Workspace
 from kubectl_sky.words import age, kinds
-
-if TYPE_CHECKING:
-    from kubectl_sky.ui.app import SkyApp
 
 _TASK_COLUMNS = ("NAMESPACE", "ID", "NAME", "STATUS", "NODES", "AGE", "USER", "REASON")
 _NODE_COLUMNS = ("NODE", "STATUS", "EXIT", "RESTARTS", "FOR", "HOST", "POD", "REASON")
@@ -50,16 +48,6 @@ _KEYS = {
     "t": "in logs: show or hide the times",
     "w": "in logs: wrap long lines or not",
 }
-
-
-def key_of(task: TaskStatus) -> str:
-    """Return the key of a task's row."""
-    return f"{task.namespace}/{task.id}"
-
-
-def name_of(task: TaskStatus) -> str:
-    """Return the name of a task, after that of its pipeline."""
-    return f"{task.member.title}/{task.name}" if task.member else task.name
 
 
 class TaskActions(View):
@@ -292,7 +280,7 @@ class DoctorView(_Page):
         self.show_text(Text("reading objects and events"))
         self.sky.in_background("doctor", partial(self._diagnose, self.sky))
 
-    def _diagnose(self, sky: "SkyApp") -> None:
+    def _diagnose(self, sky: Workspace) -> None:
         """Diagnose the task, in a thread; the view may be closed meanwhile."""
         try:
             text: RenderableType = verdict_text(doctor.diagnose(sky.session, self._subject))
@@ -342,7 +330,7 @@ class NamespaceList(View):
         super().on_mount()
         self.sky.in_background("namespaces", partial(self._list, self.sky))
 
-    def _list(self, sky: "SkyApp") -> None:
+    def _list(self, sky: Workspace) -> None:
         """List the namespaces, in a thread; the view may be closed meanwhile."""
         try:
             items = objects.list_all(sky.session, kinds.NAMESPACE)

@@ -18,6 +18,7 @@ USERNAME = "username"
 NODE_IDX = "node-idx"
 FILES = "kubectl-sky/files"  # of objects with local files, which tasks share
 RUNTIME = "kubectl-sky/runtime"  # of the scripts that tasks share
+RUNTIME_PREFIX = "kubectl-sky-runtime-"  # of the name of the ConfigMap with the scripts
 SERVICE = "kubectl-sky/service"  # name of a service, of its objects and pods
 PORTS = "kubectl-sky/ports"  # of the Service for rank 0 of a task
 VOLUME = "skypilot-volume"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kubectl_sky.actions import pipeline, submit, uploader
-from kubectl_sky.actions.apply import Submitted
 from kubectl_sky.actions.flags import Overrides
+from kubectl_sky.actions.submissions import Submitted
 from kubectl_sky.actions.taskfile import Source
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cli import main

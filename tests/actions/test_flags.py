@@ -227,12 +227,12 @@ def test_verbose_9_prints_bodies_without_secrets(
     assert not re.search("t0ken-value|hunter2|aHVudGVyMg", err)
 
 
-def test_logs_keep_v_of_grep_and_take_v_with_level(run: Run, api: FakeCluster) -> None:
+def test_logs_take_verbosity_and_invert_match(run: Run, api: FakeCluster) -> None:
     pod = api.start(f"hello-{ID}")
     api.log(pod, b"loss 1\nstep 2\n")
-    assert run("logs", ID, "-v", "--grep", "loss")[1] == "step 2\n"
-    for flag in ("-v=6", "--v=6"):
-        code, out, err = run("logs", ID, flag)
+    assert run("logs", ID, "--invert-match", "--grep", "loss")[1] == "step 2\n"
+    for flags in (("-v=6",), ("-v", "6"), ("--v=6",)):
+        code, out, err = run("logs", ID, *flags)
         assert (code, out) == (0, "loss 1\nstep 2\n")
         assert "GET https://" in err
 

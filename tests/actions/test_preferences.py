@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.preferences import preferences, read
 from kubectl_sky.actions.render import offline_facts, render
-from kubectl_sky.actions.taskfile import Source, load
+from kubectl_sky.actions.taskfile import Source, prepare
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles
 from kubectl_sky.words import assets
@@ -82,7 +82,7 @@ def test_settings_apply_to_fields_not_in_task_and_are_noted(tmp_path: Path) -> N
     (tmp_path / "settings.yaml").write_text("image: base:1\ndefaults: skypilot\n")
     environ = {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)}
     task = io.BytesIO(b"run: x\nresources: {cpus: 1, accelerators: 2}\n")
-    task_file = load(Source("-", Overrides(), environ, task), UI())
+    task_file = prepare(Source("-", Overrides(), environ, task), UI())
     facts = offline_facts("alice", None, environ)
     decision = decide(task_file.entries, facts, task_file.settings)
     assert decision.notes == (

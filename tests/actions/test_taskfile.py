@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.taskfile import Source, TaskFile, load
+from kubectl_sky.actions.taskfile import Source, TaskFile, prepare
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles
 from kubectl_sky.plan.plan import Plan
@@ -24,7 +24,7 @@ def drafted(text: str, tmp_path: Path, **flags: Any) -> TaskFile:
     file = tmp_path / "tasks.yaml"
     file.write_text(text)
     environ = {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)}
-    return load(Source(str(file), Overrides(**flags), environ, io.BytesIO()), UI())
+    return prepare(Source(str(file), Overrides(**flags), environ, io.BytesIO()), UI())
 
 
 def plans(task_file: TaskFile) -> list[Plan]:
@@ -118,7 +118,7 @@ def test_load_max_files_setting_limits_workdir(tmp_path: Path) -> None:
     def with_settings(settings: str) -> TaskFile:
         (tmp_path / "settings.yaml").write_text(settings)
         path = str(tmp_path / "tasks.yaml")
-        return load(Source(path, Overrides(), environ, io.BytesIO()), UI())
+        return prepare(Source(path, Overrides(), environ, io.BytesIO()), UI())
 
     (entry,) = with_settings("max_files: 2\n").entries
     assert entry.archives["~/sky_workdir"].files == 2

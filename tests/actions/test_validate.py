@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_sky.actions.check import check
 from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.render import render_file
-from kubectl_sky.actions.taskfile import Source, load
+from kubectl_sky.actions.render import render_files
+from kubectl_sky.actions.taskfile import Source, prepare
 from kubectl_sky.actions.ui import UI
+from kubectl_sky.actions.validate import check
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
     ClusterError,
@@ -47,7 +47,7 @@ def checked(tmp_path: Path, text: str, settings: str = "") -> list[Problem]:
 def drafted(tmp_path: Path, strict: bool = False) -> tuple[Problem, ...]:
     environ = {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)}
     path = str(tmp_path / "task.yaml")
-    return load(Source(path, Overrides(), environ, io.BytesIO(), strict), UI()).warnings
+    return prepare(Source(path, Overrides(), environ, io.BytesIO(), strict), UI()).warnings
 
 
 def positions(problems: list[Problem]) -> list[tuple[int, str]]:
@@ -456,7 +456,7 @@ def test_validate_is_valid_exactly_if_submit_accepts(
         serve=flags,
     )
     try:
-        render_file(source, Facts(owners.named("alice"), "default"), UI())
+        render_files([source], Facts(owners.named("alice"), "default"), UI())
         refused = ""
     except UserError as error:
         refused = str(error)

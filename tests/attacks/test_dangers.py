@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.actions.check import check
+from kubectl_sky.actions.validate import check
 from kubectl_sky.spec import dangers, files
 from kubectl_sky.spec.danger_fields import FIELDS, POD_FIELDS, DangerClass
 from tests.e2e.conftest import Command

@@ -196,9 +196,9 @@ def test_complete_wrong_words_give_directive_only_or_commands(arguments: list[st
 def test_complete_ends_without_waiting_for_requests(tmp_path: Path) -> None:
     script = (
         "import time; from concurrent.futures import ThreadPoolExecutor as Pool;"
-        "from kubectl_sky.actions import completion; from kubectl_sky.cli import complete;"
+        "from kubectl_sky.actions import completion; from kubectl_sky.cli import main;"
         "completion.candidates = lambda *_: list(Pool().map(time.sleep, [60]));"
-        "complete.main()"
+        "main.run_completion()"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, "logs", ""],
@@ -227,11 +227,11 @@ def test_completion_prints_script_of_shell(shell: str) -> None:
 def test_complete_imports_no_kubernetes_client_from_cache(cluster: list[str]) -> None:
     words("logs", "")
     script = (
-        "import os, sys; from kubectl_sky.cli import complete; end = os._exit\n"
+        "import os, sys; from kubectl_sky.cli import main; end = os._exit\n"
         "def report(code):\n"
         "    print({'kubernetes', 'jsonschema'} & sys.modules.keys(), flush=True)\n"
         "    end(code)\n"
-        "os._exit = report; complete.main()"
+        "os._exit = report; main.run_completion()"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, "logs", ""], capture_output=True, text=True, check=True

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky.actions import check, diff
+from kubectl_sky.actions import diff, validate
 from kubectl_sky.cli.main import main, sky
 from kubectl_sky.errors import ClusterError, Interrupted, SkyError, UserError
 from kubectl_sky.observe import difference
@@ -73,7 +73,7 @@ def test_bug_of_another_command_after_diff_exits_with_1(
 
     monkeypatch.setenv("KUBECTL_SKY_CONFIG_HOME", str(tmp_path))
     monkeypatch.setattr(diff, "diff", fail)
-    monkeypatch.setattr(check, "check", fail)
+    monkeypatch.setattr(validate, "check", fail)
     assert main(["diff", "task.yaml"]) == 2
     assert main(["validate", "task.yaml"]) == 1
 

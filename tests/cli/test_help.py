@@ -6,8 +6,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from kubectl_sky.cli.commands import Command, ConnectionOption
+from kubectl_sky.cli.commands import Command
 from kubectl_sky.cli.main import COMMANDS, main, sky
+from kubectl_sky.cli.options import ConnectionOption
 
 
 def commands() -> dict[str, Command]:

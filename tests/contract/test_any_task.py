@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.render import render
-from kubectl_sky.actions.taskfile import Source, load
+from kubectl_sky.actions.taskfile import Source, prepare
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
@@ -32,7 +32,7 @@ EXAMPLES = settings(
 def rendered(task: Json, backend: str, namespace: str) -> list[Json]:
     text = yaml.safe_dump(task, sort_keys=False).encode()
     overrides = Overrides(task_id="fuzz0001", backend=backend)
-    task_file = load(Source("-", overrides, {}, io.BytesIO(text)), UI())
+    task_file = prepare(Source("-", overrides, {}, io.BytesIO(text)), UI())
     facts = Facts(owners.named("tester"), namespace)
     decision = decide(task_file.entries, facts, task_file.settings)
     return [manifest.object for manifest in render(task_file, decision, show_secrets=True).all]

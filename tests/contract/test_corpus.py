@@ -13,7 +13,7 @@ import yaml
 
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.render import render
-from kubectl_sky.actions.taskfile import Source, load
+from kubectl_sky.actions.taskfile import Source, prepare
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
@@ -94,7 +94,7 @@ def first_try(path: Path) -> str:
         make_files(task or {})
     environ = {"KUBECTL_SKY_CONFIG_HOME": "none"}
     try:
-        task_file = load(Source(str(path), Overrides(), environ, io.BytesIO()), UI())
+        task_file = prepare(Source(str(path), Overrides(), environ, io.BytesIO()), UI())
         decide(task_file.entries, Facts(owners.named("tester"), "default"), task_file.settings)
     except InvalidFiles as error:
         said = " ".join(map(str, error.problems))
@@ -111,7 +111,7 @@ def manifests(path: Path, namespace: str) -> Manifests:
         env=open_values(tasks, "envs"), secret=open_values(tasks, "secrets"), as_task=True
     )
     environ = {"KUBECTL_SKY_CONFIG_HOME": str(Path.cwd())}
-    task_file = load(Source(str(path), overrides, environ, io.BytesIO()), UI())
+    task_file = prepare(Source(str(path), overrides, environ, io.BytesIO()), UI())
     facts = Facts(owners.named("tester"), namespace)
     decision = decide(task_file.entries, facts, task_file.settings)
     return render(task_file, decision, show_secrets=True)

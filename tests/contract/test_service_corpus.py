@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.taskfile import Source, load
+from kubectl_sky.actions.taskfile import Source, prepare
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles
 from kubectl_sky.spec.service import Flags
@@ -63,9 +63,9 @@ def test_public_service_is_served_or_refused(
     source = Source(str(CORPUS / name), overrides, environ, io.BytesIO(), serve=flags)
     if name in REFUSED:
         with pytest.raises(InvalidFiles, match=REFUSED[name]):
-            load(source, ui)
+            prepare(source, ui)
         return
-    task_file = load(source, ui)
+    task_file = prepare(source, ui)
     facts = Facts(owners.named("tester"), "default")
     decision = decide(task_file.entries, facts, task_file.settings)
     rendered = task_file.render(decision.plans)

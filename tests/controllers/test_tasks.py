@@ -17,7 +17,7 @@ from kubectl_sky.controllers.tasks import Sweeper, TasksController
 from kubectl_sky.plan.controllers_install import RULES
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter, shorten_waits
-from tests.actions.test_leadership import CHAIN, NODES, run, suspended
+from tests.actions.test_lead import CHAIN, NODES, run, suspended
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 

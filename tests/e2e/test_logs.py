@@ -26,7 +26,7 @@ def test_logs_output_formats_filters_and_colors(sky: Command, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     raw = sky("logs", "shown001", "--rank", "1-2", "--grep", "^(start|no)", "-o", "raw")
     assert raw.stdout == "start of 1\nno newline\nstart of 2\nno newline"
-    inverted = sky("logs", "shown001", "--rank", "0", "--grep", "%|hello|no", "-v")
+    inverted = sky("logs", "shown001", "--rank", "0", "--grep", "%|hello|no", "--invert-match")
     assert inverted.stdout == "node-0 | start of 0\n"
     said = [json.loads(line) for line in sky("logs", "shown001", "-o", "json").stdout.splitlines()]
     assert [(line["rank"], line["text"]) for line in said if "start" in line["text"]] == [
@@ -99,7 +99,7 @@ def test_logs_invalid_flags_are_refused(sky: Command) -> None:
         ("--rank", "0-99999999"): "ranks are numbers and ranges",
         ("--rank", "a"): '"a": ranks are numbers and ranges',
         ("--grep", "("): "invalid regular expression",
-        ("-v",): "-v requires --grep",
+        ("--invert-match",): "--invert-match requires --grep",
         ("-o", "yaml"): '"yaml" is not one of text, raw, json',
         ("--max-log-requests", "0"): "--max-log-requests",
     }.items():

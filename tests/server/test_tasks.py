@@ -379,7 +379,7 @@ def test_manifests_larger_than_the_limit_are_refused_while_they_are_rendered(
 
 def test_render_waits_while_others_render(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     running, most = 0, 0
-    original = rendering.render_file
+    original = rendering.render_files
 
     def counted(*arguments: Any) -> Manifests:
         nonlocal running, most
@@ -389,7 +389,7 @@ def test_render_waits_while_others_render(config: Config, monkeypatch: pytest.Mo
         running -= 1
         return original(*arguments)
 
-    monkeypatch.setattr(rendering, "render_file", counted)
+    monkeypatch.setattr(rendering, "render_files", counted)
     app = create_app(replace(config, limits=Limits(submits=2)))
 
     with TestClient(app, headers=YAML | bearer(ALICE)) as http, ThreadPoolExecutor(6) as pool:
