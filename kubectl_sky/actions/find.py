@@ -78,7 +78,7 @@ class _Location:
 
 def list_tasks(session: Session, scope: Scope) -> list[TaskStatus]:
     """List the tasks in a scope, newest first, with one parallel request per kind."""
-    return _statuses(session, scope, {names.TASK: "true"} | scope.labels)
+    return evidence.folded(session, list_owned(session, scope)).tasks
 
 
 def list_owned(session: Session, scope: Scope) -> Ownership:

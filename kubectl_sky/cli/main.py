@@ -88,7 +88,12 @@ _GROUPS = {
 }
 COMMANDS = {name: purpose for group in _GROUPS.values() for name, purpose in group.items()}
 
-_SLICES: dict[str, str] = {}
+_SLICES = {
+    "gpus": "gpus.command",
+    "top": "gpus.top_command",
+    "usage": "gpus.usage_command",
+    "users": "users.command",
+}
 
 # Aliases of commands, which --help does not list.
 ALIASES = {"why": "doctor"}

@@ -14,8 +14,8 @@ from kubectl_sky.observe.nodes import (
     of_pod,
     with_runtime_reason,
 )
+from kubectl_sky.observe.resource_requests import gpus_of
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.observe.usage import gpus_of
 from kubectl_sky.workloads.workload import STOPPED
 
 if TYPE_CHECKING:

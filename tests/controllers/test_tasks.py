@@ -9,7 +9,7 @@ import pytest
 
 from kubectl_sky.controllers import tasks
 from kubectl_sky.controllers.tasks import Sweeper, TasksController
-from kubectl_sky.plan.controllers_install import RULES
+from kubectl_sky.install.model import RULES
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter, shorten_waits
 from tests.actions.test_leadership import CHAIN, NODES, run, suspended

@@ -8,13 +8,13 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from kubectl_sky.actions import users as actions
-from kubectl_sky.actions.users import Added, Request
 from kubectl_sky.cli.main import sky
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Forbidden, UserError
 from kubectl_sky.observe import rights
-from kubectl_sky.plan.account import GROUP, SERVICE_ACCOUNT, USER, QuotaFlags
+from kubectl_sky.users import action as actions
+from kubectl_sky.users.action import Added, Request
+from kubectl_sky.users.model import GROUP, SERVICE_ACCOUNT, USER, QuotaFlags
 from kubectl_sky.words import kinds, owners
 from kubectl_sky.workloads import registry
 from tests.actions.conftest import Run
