@@ -33,6 +33,8 @@ _KINDS = (
 )
 # Fields that have nothing but what is planned: an added subject would have the user's rights.
 _EXACT = (("rules",), ("subjects",), ("spec", "hard"), ("spec", "limits"))
+# Nobody gets rights before the quota exists.
+_STAGES = {kinds.NAMESPACE.kind: 0, kinds.ROLE_BINDING.kind: 2}  # of other kinds: 1
 _MAX_NAMES = 12  # maximum number of names in a message
 
 
@@ -96,7 +98,7 @@ def add(session: Session, request: Request, dry_run: str) -> Added:
     planned = replace(
         planned,
         hard=hard,
-        rules=_rules(session),
+        rules=rights.rules(rights.namespaced(rights.served(tuple(access.groups(session))))),
         cluster_queue=cluster_queue,
         queue_version=version,
     )
@@ -272,11 +274,6 @@ def _check_other_quotas(session: Session, planned: Account) -> None:
         )
 
 
-def _rules(session: Session) -> list[dict[str, object]]:
-    """Return the rules of the Role that `doctor --role` prints."""
-    return rights.rules(rights.namespaced(rights.served(tuple(access.groups(session)))))
-
-
 def _queue(
     session: Session, requested: str | None, live: Mapping[Kind, Json]
 ) -> tuple[str, str, tuple[str, ...]]:
@@ -349,7 +346,9 @@ def _apply(
         done = "created" if live is None else "unchanged" if patch is None else "configured"
         changes.append(Change(item, done))
     if dry_run != "client":
-        stages = [[item for item in missing if _stage(item) == stage] for stage in range(3)]
+        stages: list[list[Json]] = [[], [], []]
+        for item in missing:
+            stages[_STAGES.get(item["kind"], 1)].append(item)
         if dry_run == "server" and kinds.NAMESPACE not in existing:
             del stages[1:]  # nothing can be checked in a namespace that does not exist
 
@@ -358,11 +357,6 @@ def _apply(
 
         apply_all(session, stages, accept, dry_run=dry_run == "server")
     return changes
-
-
-def _stage(item: Json) -> int:
-    """Return the order of an object: nobody gets rights before the quota exists."""
-    return {kinds.NAMESPACE.kind: 0, kinds.ROLE_BINDING.kind: 2}.get(item["kind"], 1)
 
 
 def _kind(item: Json) -> Kind:

@@ -149,14 +149,17 @@ def list_(cluster: options.ClusterFlags, form: str | None) -> None:
         output.out(output.table(list(_CELLS), rows))
 
 
+_GPUS = ("/gpu", "/neuron", "/tpu")  # how the names of their resources end
 _CELLS: dict[str, Callable[["AccountStatus"], str]] = {
     "USER": lambda status: status.user,
     "KIND": lambda status: status.kind,
     "NAMESPACE": lambda status: status.namespace,
-    "CPUS": lambda status: status.cpus,
-    "MEMORY": lambda status: status.memory,
-    "GPUS": lambda status: status.gpus,
-    "PODS": lambda status: status.tasks,
+    "CPUS": lambda status: status.use("requests.cpu", "cpu", "limits.cpu"),
+    "MEMORY": lambda status: status.use("requests.memory", "memory", "limits.memory"),
+    "GPUS": lambda status: status.use(
+        *(use.resource for use in status.quotas if use.resource.endswith(_GPUS))
+    ),
+    "PODS": lambda status: status.use("pods", "count/pods"),
     "AGE": lambda status: tasks.since(status.created_at),
 }
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from kubectl_sky.errors import UserError
+from kubectl_sky.observe.resource_requests import ACCELERATORS
 from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.plan.pod_resources import amounts, readable, shown
@@ -26,12 +27,10 @@ NONE = "none"  # value of a flag that removes a limit
 CPUS, MEMORY, TASKS = "requests.cpu", "requests.memory", "pods"
 # Services that open ports of cluster nodes, or cost money: without limits, none are allowed.
 _NO_PORTS = {"services.loadbalancers": "0", "services.nodeports": "0"}
-_DEVICES = (accelerators.NVIDIA, accelerators.AMD, accelerators.NEURON)
 _MAX_SLUG = 40  # characters; a longer name is cut, and ends with a hash
 _MAX_TASKS = 100_000
 # Requests of containers that set none, so that they fit under a quota.
 _DEFAULT_REQUESTS = {CPUS: ("cpu", "500m"), MEMORY: ("memory", "512Mi")}
-_GPU = ("/gpu", "/neuron", "/tpu")  # how the names of their resources end
 _API = "rbac.authorization.k8s.io"
 
 
@@ -167,8 +166,7 @@ def _count(text: str) -> str:
 
 def _with_gpus(hard: Mapping[str, str], text: str) -> dict[str, str]:
     """Replace the limits of GPUs; a quota counts GPUs by vendor, not by model."""
-    gpus = {f"requests.{family.resource}" for family in _DEVICES}
-    gpus.add(f"requests.{accelerators.TPU_RESOURCE}")
+    gpus = {f"requests.{resource}" for resource in ACCELERATORS}
     others = {name: size for name, size in hard.items() if name not in gpus}
     if text == NONE:
         return others
@@ -193,10 +191,6 @@ class QuotaUse:
     resource: str
     used: str
     hard: str
-
-    def __str__(self) -> str:
-        """Return `2/8`."""
-        return "/".join(self.readable)
 
     @property
     def readable(self) -> tuple[str, str]:
@@ -224,28 +218,8 @@ class AccountStatus:
 
     def use(self, *resources: str) -> str:
         """Return used and limit of the first of these resources with a quota; "-" without."""
-        uses = {item.resource: item for item in self.quotas}
-        return next((str(uses[name]) for name in resources if name in uses), "-")
-
-    @property
-    def cpus(self) -> str:
-        """Used and limit of CPUs."""
-        return self.use(CPUS, "cpu", "limits.cpu")
-
-    @property
-    def memory(self) -> str:
-        """Used and limit of memory."""
-        return self.use(MEMORY, "memory", "limits.memory")
-
-    @property
-    def tasks(self) -> str:
-        """Used and limit of pods."""
-        return self.use(TASKS, "count/pods")
-
-    @property
-    def gpus(self) -> str:
-        """Used and limit of GPUs."""
-        return self.use(*(item.resource for item in self.quotas if item.resource.endswith(_GPU)))
+        uses = {item.resource: "/".join(item.readable) for item in self.quotas}
+        return next((uses[name] for name in resources if name in uses), "-")
 
     def as_json(self) -> "models.UserFields":
         """Return the user as JSON values."""
