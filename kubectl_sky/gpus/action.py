@@ -86,9 +86,9 @@ def top(session: Session, task: TaskStatus) -> list[Use]:
 def counted(session: Session, scope: Scope, since: datetime, *, with_models: bool) -> list[Span]:
     """Return the times after `since` in which tasks of a scope held GPUs.
 
-    The models are those of the cluster nodes only if they are needed, which takes a request.
+    With models, it reads whole objects, and the cluster nodes in another request.
     """
-    tasks = find.list_owned(session, scope).tasks
+    tasks = find.list_owned(session, scope, trimmed=not with_models).tasks
     labels = _labels(session) if with_models else {}
     return [span for span in hours.spans(tasks, datetime.now(UTC), labels) if span.end > since]
 

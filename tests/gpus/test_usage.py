@@ -116,6 +116,19 @@ def test_usage_counts_finished_task_without_pods(
     assert err == NOTE("1 task")
 
 
+def test_usage_of_task_without_pods_has_the_model_that_it_requests(
+    run: Run, api: FakeCluster
+) -> None:
+    affinity = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["NVIDIA-L4"]}
+    term = {"nodeSelectorTerms": [{"matchExpressions": [affinity]}]}
+    job: Any = api.get(kinds.JOB, JOB)
+    spec = job["spec"]["template"]["spec"]
+    spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}}
+    api.put(job)
+    finish(api, 1)
+    assert run("usage", "--by", "gpu")[1].split()[-3:] == ["L4", "1", "6.0"]
+
+
 def test_usage_deleted_task_is_not_counted(run: Run) -> None:
     assert run("stop", ID, "-y")[0] == 0
     assert run("usage") == (0, "", NOTE("0 tasks"))
