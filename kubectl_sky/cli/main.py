@@ -93,6 +93,9 @@ _SLICES = {
     "top": "gpus.top_command",
     "usage": "gpus.usage_command",
     "users": "users.command",
+    "dev": "dev.command",
+    "serve": "serve.command",
+    "fairshare": "fairshare.command",
 }
 
 # Aliases of commands, which --help does not list.
