@@ -4,12 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kubectl_sky.actions import find, identity, queues, usage, users, volumes
+from kubectl_sky.actions import find, identity, queues, volumes
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import kubeconfig, objects
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.observe.usage import AcceleratorNode
 from kubectl_sky.words import kinds
 
 Candidate = tuple[str, str]  # a word and its description
@@ -69,16 +68,6 @@ def _queues(request: Request) -> Iterator[Candidate]:
         yield queue.name, f"{queue.admitted} admitted, {queue.pending} pending"
 
 
-def _gpus(request: Request) -> Iterator[Candidate]:
-    groups: dict[str, list[AcceleratorNode]] = {}
-    for node in usage.accelerators(request.session()):
-        if node.model:
-            groups.setdefault(node.model, []).append(node)
-    for model, nodes in groups.items():
-        free = [node.free for node in nodes if node.free is not None]
-        yield model, f"{sum(free)} free" if free else ""
-
-
 def _namespaces(request: Request) -> Iterator[Candidate]:
     for namespace in objects.list_all(request.session(), kinds.NAMESPACE):
         yield namespace["metadata"]["name"], ""
@@ -98,18 +87,11 @@ def _owners(request: Request) -> Iterator[Candidate]:
         yield user, f"{number} tasks" if number > 1 else "1 task"
 
 
-def _accounts(request: Request) -> Iterator[Candidate]:
-    for account in users.list_accounts(request.session(), None):
-        yield account.user, account.namespace
-
-
 _SOURCES: Mapping[str, Callable[[Request], Iterator[Candidate]]] = {
     "tasks": _tasks,
     "volumes": _volumes,
     "queues": _queues,
-    "gpus": _gpus,
     "namespaces": _namespaces,
     "contexts": _contexts,
     "owners": _owners,
-    "accounts": _accounts,
 }

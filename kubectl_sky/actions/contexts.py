@@ -2,14 +2,15 @@
 
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from kubectl_sky.actions import find, gpu_hours, identity, pending
+from kubectl_sky.actions import evidence, find, identity, pending
 from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.cluster import kubeconfig
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, InvalidFiles, Problem
+from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.placement import without_other_contexts
 from kubectl_sky.spec import infra
@@ -20,11 +21,11 @@ _WORKERS = 16
 
 @dataclass(frozen=True)
 class ContextTasks:
-    """The response of a context: its tasks and their GPU-hours, or an error."""
+    """The response of a context: its tasks and their objects, or an error."""
 
     context: str
     tasks: tuple[TaskStatus, ...] = ()
-    hours: gpu_hours.Hours = field(default_factory=dict)
+    owned: tuple[TaskObjects, ...] = ()
     error: str = ""
 
 
@@ -35,7 +36,6 @@ class TaskQuery:
     user: str | None
     all_users: bool
     all_namespaces: bool
-    with_gpu_hours: bool = False
 
 
 def list_tasks(connection: Connection, query: TaskQuery) -> list[ContextTasks]:
@@ -59,12 +59,13 @@ def _list_context(connection: Connection, query: TaskQuery) -> ContextTasks:
         user = None if query.all_users else identity.user(session, query.user)
         namespace = None if query.all_namespaces else session.namespace
         scope = find.Scope(namespace, user)
-        statuses, hours = gpu_hours.list_tasks(session, scope, with_hours=query.with_gpu_hours)
-        statuses = pending.explain_all(session, namespace, statuses)
+        owned = find.list_owned(session, scope)
+        tasks = evidence.folded(session, owned).tasks
+        statuses = pending.explain_all(session, namespace, tasks)
     except ClusterError as error:
         return ContextTasks(context, error=str(error))
     session.close()
-    return ContextTasks(context, tuple(statuses), hours)
+    return ContextTasks(context, tuple(statuses), owned.tasks)
 
 
 @dataclass(frozen=True)

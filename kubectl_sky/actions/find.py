@@ -78,13 +78,15 @@ class _Location:
 
 def list_tasks(session: Session, scope: Scope) -> list[TaskStatus]:
     """List the tasks in a scope, newest first, with one parallel request per kind."""
-    return _statuses(session, scope, {names.TASK: "true"} | scope.labels)
+    return evidence.folded(session, list_owned(session, scope)).tasks
 
 
-def list_owned(session: Session, scope: Scope) -> Ownership:
-    """List the objects and pods of the tasks in a scope."""
+def list_owned(session: Session, scope: Scope, *, trimmed: bool = True) -> Ownership:
+    """List the objects and pods of the tasks in a scope; `trimmed` to the fields of a status."""
     selector = names.selector({names.TASK: "true"} | scope.labels)
-    items, pods = listing.list_workloads_and_pods(session, scope.namespace, selector)
+    items, pods = listing.list_workloads_and_pods(
+        session, scope.namespace, selector, trimmed=trimmed
+    )
     owned = _owned(session, scope, scope.filter_owned(items), pods)
     for text in owned.ignored:
         scope.warn(text)

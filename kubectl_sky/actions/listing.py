@@ -17,11 +17,11 @@ MAX_LABEL_VALUES = 100  # maximum number of values in a label selector
 
 
 def list_workloads_and_pods(
-    session: Session, namespace: str | None, selector: str
+    session: Session, namespace: str | None, selector: str, *, trimmed: bool = True
 ) -> tuple[list[Json], list[Json]]:
-    """List workloads and pods in parallel, with only the fields that are read."""
+    """List workloads and pods in parallel; `trimmed` to the fields of a status."""
     *workload_lists, pods = _list_kinds(
-        session, (*registry.KINDS, kinds.POD), namespace, selector, trimmed=True
+        session, (*registry.KINDS, kinds.POD), namespace, selector, trimmed=trimmed
     )
     return [item for items in workload_lists for item in items], pods
 

@@ -124,13 +124,14 @@ def _installation(
 ) -> str:
     if not install:
         raise UserError("--image and --host-name are for --install")
-    from kubectl_sky.plan.server_install import server_install
+    from kubectl_sky.install import action
+    from kubectl_sky.install.model import server_install
     from kubectl_sky.render import manifests
 
     values = server_install(
         namespace, *(str(flag or "") for flag in (image, host_name)), audit_log=audit_log
     )
-    return manifests.as_yaml(manifests.server(values)).rstrip("\n")
+    return manifests.as_yaml(action.server(values)).rstrip("\n")
 
 
 def _port(flag: int | None) -> int:

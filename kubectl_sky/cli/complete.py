@@ -1,5 +1,6 @@
 """Complete command lines, for shells (by click) and for kubectl (`kubectl_complete-sky`)."""
 
+import importlib
 import json
 import os
 import re
@@ -53,6 +54,9 @@ _KINDS = {
     "backend": "settings.json#/properties/backend",
     "expose": "settings.json#/properties/ports/properties/expose",
 }
+
+# Modules of slices with words of their own: `candidates(session)`.
+_SLICES = {"gpus": "gpus.action", "accounts": "users.action"}
 
 
 class Text(click.types.StringParamType):
@@ -147,7 +151,11 @@ def _fetch(source: str, params: Mapping[str, Any]) -> list[tuple[str, str]]:
             request = completion.Request(
                 flags.flags(), flags.user, bool(params.get("all_users")), flags.all_namespaces
             )
-            words.extend(completion.candidates(source, request))
+            if source in _SLICES:
+                module = importlib.import_module(f"kubectl_sky.{_SLICES[source]}")
+                words.extend(module.candidates(request.session()))
+            else:
+                words.extend(completion.candidates(source, request))
 
     thread = threading.Thread(target=fetch, name=_THREAD, daemon=True)
     thread.start()

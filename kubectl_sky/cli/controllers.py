@@ -115,12 +115,13 @@ def install(
     they run in the namespace kubectl-sky and act on all namespaces, by ClusterRoles. With -n, they
     run in that namespace and act on it alone, by Roles; fairshare does not.
     """
-    from kubectl_sky.plan.controllers_install import controllers_install
+    from kubectl_sky.install import action
+    from kubectl_sky.install.model import controllers_install
     from kubectl_sky.render import manifests
 
     seconds = None if retention is None else int(retention.total_seconds())
     installs = controllers_install(cluster.namespace, image, names, seconds, served)
-    items = manifests.controllers(installs)
+    items = list(action.controllers(installs))
     if not applies:
         output.out(manifests.as_yaml(items).rstrip("\n"))
         return

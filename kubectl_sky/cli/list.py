@@ -16,9 +16,9 @@ from kubectl_sky.words import label_selectors
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.find import Scope
-    from kubectl_sky.actions.gpu_hours import Hours
     from kubectl_sky.actions.watch import TaskUpdate
     from kubectl_sky.cluster.session import Session
+    from kubectl_sky.observe.ownership import TaskObjects
 
 
 def _parse_selector(
@@ -38,24 +38,23 @@ class _ListRequest:
     form: str | None
     columns: tuple[str, ...]
 
-    @property
-    def with_gpu_hours(self) -> bool:
-        """Whether the format has GPU-hours."""
-        return self.form == "wide"
-
-    def format(
-        self,
-        statuses: Sequence[TaskStatus],
-        gpu_hours: "Hours",
-    ) -> str:
-        """Format the selected tasks, in the wide format with their GPU-hours.
+    def format(self, statuses: Sequence[TaskStatus], owned: Sequence["TaskObjects"]) -> str:
+        """Format the selected tasks, in the wide format with the GPU-hours of their objects.
 
         If there are none, text formats give an empty string; JSON and YAML give an empty list.
         """
         selected = self.selection.of(statuses)
         if selected or self.form not in (None, "wide", "name"):
-            return tasks.listing(selected, self.form, self.columns, gpu_hours)
+            return tasks.listing(selected, self.form, self.columns, self._gpu_hours(owned))
         return ""
+
+    def _gpu_hours(self, owned: Sequence["TaskObjects"]) -> Mapping[tuple[str, str], float]:
+        """Return the GPU-hours of tasks if the format shows them."""
+        if self.form != "wide":
+            return {}
+        from kubectl_sky.gpus import hours
+
+        return hours.of_tasks(owned, datetime.now(UTC))
 
 
 @commands.command(
@@ -109,9 +108,9 @@ def command(
 ) -> int:
     """List your tasks, newest first.
 
-    With -o wide, GPU-HOURS are those of the pods that still exist, if they have GPUs; see `usage`.
+    With -o wide, GPU-HOURS are those of tasks that request GPUs; see `usage`.
     """
-    from kubectl_sky.actions import gpu_hours, pending
+    from kubectl_sky.actions import evidence, find, pending
 
     request = _list_request(cluster, all_users, form, flags)
     if flags["all_contexts"]:
@@ -121,9 +120,10 @@ def command(
     if flags["watch"]:
         _watch(session, scope, request)
         return 0
-    statuses, hours = gpu_hours.list_tasks(session, scope, with_hours=request.with_gpu_hours)
+    owned = find.list_owned(session, scope)
+    statuses = evidence.folded(session, owned).tasks
     selected = pending.explain_all(session, scope.namespace, request.selection.of(statuses))
-    text = request.format(selected, hours)
+    text = request.format(selected, owned.tasks)
     if text:
         output.out(text)
     if selected:
@@ -163,15 +163,15 @@ def _list_request(
 
 def _watch(session: "Session", scope: "Scope", request: _ListRequest) -> None:
     """Show the tasks again after each change, and on a terminal their ages every second."""
-    from kubectl_sky.actions import gpu_hours, pending
+    from kubectl_sky.actions import pending
 
     screen = output.LiveText(request.form)
     latest: TaskUpdate | None = None
     for update in pending.watch_explained(session, scope):
         latest = update or latest
         if latest and (update or screen.is_outdated):
-            hours = gpu_hours.of_tasks(latest.owned) if request.with_gpu_hours else {}
-            screen.show(request.format(latest.tasks, hours) or "No tasks found.")
+            text = request.format(latest.tasks, latest.owned.tasks)
+            screen.show(text or "No tasks found.")
 
 
 def _list_all_contexts(
@@ -180,13 +180,11 @@ def _list_all_contexts(
     """List the tasks of each context; report contexts without an answer and return 3."""
     from kubectl_sky.actions import contexts
 
-    query = contexts.TaskQuery(
-        cluster.user, all_users, cluster.all_namespaces, request.with_gpu_hours
-    )
+    query = contexts.TaskQuery(cluster.user, all_users, cluster.all_namespaces)
     answers = contexts.list_tasks(cluster.flags(), query)
     if request.form in (None, "wide", "name"):
         for answer in answers:
-            text = request.format(answer.tasks, answer.hours)
+            text = request.format(answer.tasks, answer.owned)
             heading = "" if request.form == "name" else f"{answer.context}:\n"
             if text:
                 output.out(f"{heading}{text}")

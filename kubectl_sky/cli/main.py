@@ -89,6 +89,10 @@ _GROUPS = {
 COMMANDS = {name: purpose for group in _GROUPS.values() for name, purpose in group.items()}
 
 _SLICES = {
+    "gpus": "gpus.command",
+    "top": "gpus.top_command",
+    "usage": "gpus.usage_command",
+    "users": "users.command",
     "dev": "dev.command",
     "serve": "serve.command",
     "fairshare": "fairshare.command",

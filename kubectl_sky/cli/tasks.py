@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kubectl_sky.cli import output
@@ -15,7 +16,6 @@ from kubectl_sky.words import age, names
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.find import Scope, Target
-    from kubectl_sky.actions.gpu_hours import Hours
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.evidence import Evidence
 
@@ -35,7 +35,7 @@ def listing(
     tasks: Sequence[TaskStatus],
     form: str | None,
     columns: Sequence[str],
-    gpu_hours: "Hours | None" = None,
+    gpu_hours: Mapping[tuple[str, str], float] = MappingProxyType({}),
 ) -> str:
     """Format a list of tasks; `columns` are the extra ones that the flags request.
 
@@ -63,7 +63,7 @@ def listing(
         titles.append("REASON")
     titles.sort(key="LABELS".__eq__)  # the last one, as in kubectl
     make: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = _CELLS | {
-        "GPU-HOURS": partial(_gpu_hours, gpu_hours=gpu_hours or {})
+        "GPU-HOURS": partial(_gpu_hours, gpu_hours=gpu_hours)
     }
     cells = [[make[title](row) for title in titles] for row in rows]
     return output.table(titles, cells, cut=_LEAST_IMPORTANT)
@@ -121,7 +121,9 @@ _CELLS: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = {
 _LEAST_IMPORTANT = ("GPU-HOURS", "UPDATED", "JOBS", "USER", "NAMESPACE", "NODES", "AGE")
 
 
-def _gpu_hours(target: TaskStatus | PipelineStatus, gpu_hours: "Hours") -> str:
+def _gpu_hours(
+    target: TaskStatus | PipelineStatus, gpu_hours: Mapping[tuple[str, str], float]
+) -> str:
     tasks = [target] if isinstance(target, TaskStatus) else target.tasks
     hours = [gpu_hours[key] for task in tasks if (key := (task.namespace, task.id)) in gpu_hours]
     return f"{sum(hours):.1f}" if hours else "-"

@@ -15,7 +15,7 @@ from kubectl_sky.observe.nodes import (
     with_runtime_reason,
 )
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.observe.usage import gpus_of
+from kubectl_sky.plan.resources import gpus_of
 from kubectl_sky.workloads.workload import STOPPED
 
 if TYPE_CHECKING:

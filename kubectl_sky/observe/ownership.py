@@ -15,10 +15,9 @@ from enum import StrEnum
 from kubectl_sky.words import age, bounded, names
 from kubectl_sky.words.kinds import JOB
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.workload import Object, condition
+from kubectl_sky.workloads.workload import FINAL, Object, condition
 
 _DEPTH = 4  # most controllers between a pod and its task; usually one
-_FINAL = ("Complete", "Completed", "Succeeded", "Failed")  # conditions of finished objects
 _LONGEST = 2**31  # seconds after which a finished Job expires
 _NEVER = "~"  # sorts after every time
 _MAX_LISTED = 5  # ignored objects listed per task
@@ -380,7 +379,7 @@ def _end(item: Object) -> str:
     Its controller creates no pods after that, but anyone can create a pod that names it as
     controller.
     """
-    final = condition(item, *_FINAL) or {}
+    final = condition(item, *FINAL) or {}
     return str(final.get("lastTransitionTime") or _NEVER)
 
 

@@ -289,9 +289,9 @@ def of(task: TaskObjects) -> TaskStatus:
     labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
     return TaskStatus(
         id=labels.get(names.TASK_ID, ""),
-        name=annotations.get(names.ORIGINAL_NAME) or labels.get(names.TASK_NAME, ""),
+        name=name_of(items[0]),
         namespace=metadata.get("namespace", ""),
-        user=annotations.get(names.ORIGINAL_USER) or labels.get(names.USERNAME, ""),
+        user=user_of(items[0]),
         created_at=min(item["metadata"].get("creationTimestamp", "") for item in items),
         updated_at=max(_times(items, pods)),
         nodes=nodes,
@@ -304,6 +304,23 @@ def of(task: TaskObjects) -> TaskStatus:
         missing=task.missing,
         interactive=names.INTERACTIVE in annotations,
     )
+
+
+def name_of(item: Object) -> str:
+    """Return the name of the task that an object runs."""
+    return _original(item, names.ORIGINAL_NAME, names.TASK_NAME)
+
+
+def user_of(item: Object) -> str:
+    """Return the owner of the task that an object runs."""
+    return _original(item, names.ORIGINAL_USER, names.USERNAME)
+
+
+def _original(item: Object, annotation: str, label: str) -> str:
+    """Return the text of an annotation, or of the label that may have a part of it."""
+    metadata = item["metadata"]
+    text = metadata.get("annotations", {}).get(annotation)
+    return str(text or metadata.get("labels", {}).get(label, ""))
 
 
 def _not_found(backend: Workload, task: TaskObjects) -> Iterator[NodeStatus]:

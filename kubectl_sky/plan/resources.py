@@ -1,14 +1,17 @@
 """The resources of a task's nodes, and of the pods of any workload."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.placement import Placement
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.spec import quantity
 from kubectl_sky.words.settings import DEFAULT_IMAGE, SKYPILOT_GPU_IMAGE, SKYPILOT_IMAGE, Settings
 
+ACCELERATORS = (*(family.resource for family in accelerators.FAMILIES), accelerators.TPU_RESOURCE)
 _STEPS = {"cpu": Fraction(1, 1000)}  # bytes and devices are whole numbers
 _DISK = "ephemeral-storage"
 # SkyPilot's defaults.
@@ -290,3 +293,34 @@ def too_large(pod: Object, cluster_nodes: Sequence[Object]) -> list[str]:
         for name in requested_names(pod)
         if requested(pod, name) > max(allocatable(item, name) for item in cluster_nodes)
     ]
+
+
+@dataclass(frozen=True)
+class Gpus:
+    """The GPUs that a pod requests: their number, and their model or resource name."""
+
+    count: int
+    model: str
+
+
+def gpus_of(pod: Object, labels: Mapping[str, str] | None = None) -> Gpus | None:
+    """Return the GPUs of a pod; None if it has none. `labels` are those of its cluster node."""
+    for resource in ACCELERATORS:
+        count = int(requested(pod, resource))
+        if count > 0:
+            models = accelerators.from_labels(labels or {}) or _requested_models(pod)
+            return Gpus(count, next(iter(models), resource))
+    return None
+
+
+def _requested_models(pod: Object) -> list[str]:
+    """Return the models in the node selector and the required node affinity of a pod."""
+    spec = pod.get("spec", {})
+    labels: dict[str, str] = dict(spec.get("nodeSelector") or {})
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    for term in required.get("nodeSelectorTerms") or ():
+        for rule in term.get("matchExpressions") or ():
+            if rule.get("operator") == "In" and rule.get("values"):
+                labels.setdefault(rule.get("key", ""), rule["values"][0])
+    return accelerators.from_labels(labels)

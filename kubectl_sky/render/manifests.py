@@ -12,17 +12,11 @@ import jinja2
 import yaml
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan.account import SERVICE_ACCOUNT, Account
-from kubectl_sky.plan.controllers_install import CRDS, ControllerInstall, Role
-from kubectl_sky.plan.install import Install
-from kubectl_sky.plan.local_files import FilesConfigMap
-from kubectl_sky.plan.plan import Node, Plan
+from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.pvc import Pvc
-from kubectl_sky.plan.runtime import Runtime
-from kubectl_sky.plan.server_install import ServerInstall
 from kubectl_sky.render import pod_config, writer
 from kubectl_sky.words import assets, names
-from kubectl_sky.words.kinds import PVC, SECRET, kind_of
+from kubectl_sky.words.kinds import SECRET, kind_of
 from kubectl_sky.words.secret import REDACTED, Secret
 from kubectl_sky.workloads import registry
 
@@ -35,11 +29,11 @@ def engine(overrides: Path | None = None) -> jinja2.Environment:
     UserError if that folder does not exist, or replaces no template. Templates are compiled once
     per process, which takes 30 ms. Compiled templates are code, so they are not written to disk.
     """
-    loaders: list[jinja2.BaseLoader] = [jinja2.FunctionLoader(_built_in)]
+    loaders: list[jinja2.BaseLoader] = [jinja2.FunctionLoader(_source)]
     if overrides is not None:
         if not overrides.is_dir():
             raise UserError(f"--templates {overrides}: no such folder")
-        built_in = {path.name for path in assets.folder("templates").iterdir()}
+        built_in = {path.name for path in assets.folder("templates").glob("*.j2")}
         if built_in.isdisjoint(path.name for path in overrides.iterdir()):
             raise UserError(
                 f"--templates {overrides}: no file has the name of a built-in template",
@@ -61,16 +55,11 @@ def engine(overrides: Path | None = None) -> jinja2.Environment:
     return environment
 
 
-def _built_in(name: str) -> tuple[str, str | None, Callable[[], bool]] | None:
+def _source(name: str) -> tuple[str, str | None, Callable[[], bool]] | None:
     try:
         return assets.read("templates", name), name, lambda: True
     except FileNotFoundError:
         return None
-
-
-_Values = (
-    Account | Install | Role | Plan | Node | Pvc | FilesConfigMap | Runtime | Mapping[str, object]
-)
 
 
 @dataclass(frozen=True)
@@ -203,61 +192,9 @@ def pvc(claim: Pvc, templates: Path | None = None) -> Manifest:
     return _manifest(engine(templates), "pvc.yaml.j2", pvc=claim)
 
 
-def account(values: Account) -> tuple[Manifest, ...]:
-    """Render the objects of a user, without the Namespace."""
-    templates = ["user-role.yaml.j2", "user-rolebinding.yaml.j2"]
-    if values.hard:
-        templates.append("user-quota.yaml.j2")
-    if values.default_requests:
-        templates.append("user-limitrange.yaml.j2")
-    if values.kind == SERVICE_ACCOUNT:
-        templates.append("user-serviceaccount.yaml.j2")
-    if values.cluster_queue:
-        templates.append("user-queue.yaml.j2")
-    return tuple(_manifest(engine(), name, account=values) for name in templates)
-
-
-def server(values: ServerInstall) -> tuple[Manifest, ...]:
-    """Render the objects that run the server in a cluster."""
-    parts = ("serviceaccount", "config", "deployment", "service")
-    return (
-        *(_manifest(engine(), f"server-{part}.yaml.j2", server=values) for part in parts),
-        _manifest(engine(), "install-networkpolicy.yaml.j2", install=values),
-    )
-
-
-def controllers(installs: Sequence[ControllerInstall]) -> tuple[Manifest, ...]:
-    """Render the objects that run controllers in a cluster, in the order of creation."""
-    first = [] if installs[0].served else ["controllers-namespace.yaml.j2"]
-    first += [name for values in installs for name in CRDS.get(values.controller, ())]
-    items = [_manifest(engine(), name, controller=installs[0]) for name in first]
-    for values in installs:
-        items.append(_manifest(engine(), "controllers-serviceaccount.yaml.j2", controller=values))
-        items += [
-            _manifest(engine(), f"controllers-{part}.yaml.j2", role=role)
-            for role in values.roles
-            for part in ("role", "rolebinding")
-        ]
-        items.append(_manifest(engine(), "install-networkpolicy.yaml.j2", install=values))
-        items.append(_manifest(engine(), "controllers-deployment.yaml.j2", controller=values))
-    return tuple(items)
-
-
-def namespace(values: Account) -> Manifest:
-    """Render the Namespace of a user."""
-    return _manifest(engine(), "user-namespace.yaml.j2", account=values)
-
-
-def owners_policy() -> tuple[Manifest, ...]:
-    """Render the admission policy that lets users create tasks and volumes only as themselves."""
-    resources: dict[str, list[str]] = {}
-    for kind in (*registry.KINDS, PVC):
-        resources.setdefault(kind.group, []).append(kind.plural)
-    values = {"name": names.OWNERS_POLICY, "resources": resources}
-    return tuple(
-        _manifest(engine(), f"owners-{part}.yaml.j2", policy=values)
-        for part in ("policy", "binding")
-    )
+def built_in(template: str, **values: object) -> Manifest:
+    """Render a built-in template, such as `users/role.yaml.j2`; users cannot replace it."""
+    return _manifest(engine(), template, **values)
 
 
 def redacted(plan: Plan) -> Plan:
@@ -304,19 +241,7 @@ def _changed(manifest: Manifest, plan: Plan) -> Manifest:
     return Manifest(writer.document(value), value)
 
 
-def _manifest(
-    environment: jinja2.Environment,
-    name: str,
-    **context: Account
-    | Install
-    | Role
-    | Plan
-    | Node
-    | Pvc
-    | FilesConfigMap
-    | Runtime
-    | Mapping[str, object],
-) -> Manifest:
+def _manifest(environment: jinja2.Environment, name: str, **context: object) -> Manifest:
     try:
         text, has_secret = writer.unsealed(environment.get_template(name).render(context))
         text = writer.commented(text)

@@ -3,8 +3,8 @@
 from fastapi import APIRouter
 
 from kubectl_sky.actions import queues as queueing
-from kubectl_sky.actions import usage
 from kubectl_sky.cluster import access
+from kubectl_sky.gpus import action as gpu_action
 from kubectl_sky.server.identity import AnyCaller
 from kubectl_sky.words import kinds, models
 from kubectl_sky.words.names import API_VERSION
@@ -26,7 +26,7 @@ def whoami(caller: AnyCaller) -> models.WhoAmI:
 @router.get("/gpus")
 def gpus(caller: AnyCaller) -> models.GpuList:
     """Show the cluster's accelerators, by cluster node, and who uses them."""
-    machines = [node.as_json() for node in usage.accelerators(caller.session)]
+    machines = [node.as_json() for node in gpu_action.accelerators(caller.session)]
     return {"apiVersion": API_VERSION, "kind": "GpuList", "machines": machines}
 
 

@@ -11,13 +11,14 @@ from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import BaseModel, Field
 
-from kubectl_sky.actions import describe, doctor, find, usage
+from kubectl_sky.actions import describe, doctor, find
 from kubectl_sky.actions import stop as stopping
 from kubectl_sky.actions import submit as submission
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.pending import explain_all, explain_pending
 from kubectl_sky.actions.ui import Collected
 from kubectl_sky.cluster.connection import Connection
+from kubectl_sky.gpus import action as gpu_action
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.render.manifests import as_yaml
 from kubectl_sky.server.config import Config
@@ -201,7 +202,7 @@ def show_manifests(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> model
 def show_usage(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.Usage:
     """Show what the nodes of a task use, if the cluster measures it."""
     task = find.get_task(caller.session, scope, task_id)
-    samples = usage.top(caller.session, task)
+    samples = gpu_action.top(caller.session, task)
     return {
         "apiVersion": API_VERSION,
         "kind": "Usage",

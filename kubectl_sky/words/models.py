@@ -353,18 +353,17 @@ class GpuHours(TypedDict):
     key: Annotated[str, Note("the user, the task name or the GPU, as `by`")]
     tasks: int
     gpu_hours: float
-    cost: Annotated[float | None, Note("null unless the settings have all prices")]
+    cost: Annotated[float | None, Note("null without all prices, or if hours are not exact")]
 
 
 class GpuHoursList(Document):
-    """GPU-hours of pods that exist, or whose failure was recorded on this machine: `usage`."""
+    """GPU-hours of the tasks that exist, also if their pods are deleted: `usage`."""
 
     since: str
     by: Annotated[str, Note("`user`, `name` or `gpu`")]
     rows: list[GpuHours]
     total: GpuHours
-    pods: Annotated[int, Note("existing pods that were counted")]
-    recorded_pods: Annotated[int, Note("deleted pods that were counted")]
+    inexact_tasks: Annotated[int, Note("tasks of which pods or Jobs are deleted, without a cost")]
     unpriced: Annotated[list[str], Note("GPUs without a price, if there are prices")]
 
 

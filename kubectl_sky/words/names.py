@@ -58,6 +58,9 @@ RAY_DIGEST = "kubectl-sky/ray-digest"  # of a RayService: the digest of what was
 DEFAULT_BACKEND = "jobs"
 
 CONTROLLERS_NAMESPACE = "kubectl-sky"  # of the controllers of all namespaces, and their Leases
+# Programs of ours that run in a cluster; their ServiceAccounts have the same names.
+CONTROLLERS = {name: f"kubectl-sky-controller-{name}" for name in ("tasks", "ray", "fairshare")}
+SERVER = "kubectl-sky-api"
 
 OWNERS_POLICY = "kubectl-sky-owners"  # admission policy: only you create tasks in your name
 

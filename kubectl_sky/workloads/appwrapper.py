@@ -71,7 +71,7 @@ class AppWrapper(AllNodes):
         """
         phase = _phase(item)
         if phase == "Succeeded":
-            return PhaseDetails(Phase.COMPLETED, at=_since(item, "ResourcesDeployed"))
+            return PhaseDetails(Phase.COMPLETED, at=self.ended_at(item))
         if phase == "Failed":
             return _failed(item)
         if phase == "Suspending":
@@ -79,6 +79,16 @@ class AppWrapper(AllNodes):
         if phase == "Running" and not _resets_left(item):
             return PhaseDetails(Phase.ACTIVE, pod_completes=True)
         return waiting(item)
+
+    def started_at(self, item: Object) -> str:
+        """Return when the wrapped Job was created; empty after it was deleted."""
+        return _since(item, "ResourcesDeployed")
+
+    def ended_at(self, item: Object) -> str:
+        """Return when the wrapper lost its quota after success, or became unhealthy for good."""
+        if _phase(item) == "Succeeded":
+            return _since(item, "QuotaReserved", "False")
+        return _since(item, "Unhealthy") if _phase(item) == "Failed" else ""
 
     def attempts(self, item: Object) -> int:
         """Every reset of the wrapper restarts all nodes."""
@@ -115,5 +125,9 @@ def _resets_left(item: Object) -> int:
     return max(limit - _resets(item), 0)
 
 
-def _since(item: Object, name: str) -> str:
-    return str((condition(item, name) or {}).get("lastTransitionTime") or "")
+def _since(item: Object, name: str, status: str = "True") -> str:
+    """Return when a condition got its status; empty if it has another one."""
+    for entry in item.get("status", {}).get("conditions", ()):
+        if (entry["type"], entry["status"]) == (name, status):
+            return entry.get("lastTransitionTime") or ""
+    return ""

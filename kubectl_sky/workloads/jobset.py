@@ -5,7 +5,16 @@ from collections.abc import Sequence
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.words import kinds
 from kubectl_sky.workloads.allnodes import AllNodes
-from kubectl_sky.workloads.workload import Object, Phase, PhaseDetails, condition, ended, unfinished
+from kubectl_sky.workloads.workload import (
+    SUSPEND,
+    Object,
+    Phase,
+    PhaseDetails,
+    condition,
+    ended,
+    field,
+    unfinished,
+)
 
 _GROUP = "node"  # the JobSet's only Job
 _MAX_NAME = 63  # maximum length of a pod name
@@ -53,6 +62,14 @@ class JobSet(AllNodes):
         if verdict.phase is Phase.ACTIVE and remaining <= 0 and not policy.get("rules"):
             return PhaseDetails(Phase.PODS)
         return verdict
+
+    def started_at(self, item: Object) -> str:
+        """Its status has no start, but the time of the last change of `suspend`."""
+        for entry in item.get("status", {}).get("conditions", ()):
+            if entry["type"] == "Suspended":
+                resumed = entry["status"] == "False" or self.ended_at(item)
+                return entry.get("lastTransitionTime") or "" if resumed else ""
+        return "" if field(item, SUSPEND) else str(item["metadata"].get("creationTimestamp", ""))
 
     def attempts(self, item: Object) -> int:
         """Every restart of the JobSet restarts all nodes."""

@@ -16,6 +16,7 @@ Object = Mapping[str, Any]
 
 STOPPED = "Stopped"  # reason of nodes that were stopped because another node failed
 SUSPEND = ("spec", "suspend")  # the field that suspends most kinds
+FINAL = ("Complete", "Completed", "Succeeded", "Failed")  # conditions of finished objects
 QUEUED = "Queued"  # reason of objects that the queue has not admitted yet
 
 
@@ -97,6 +98,15 @@ class Workload(ABC):
     @abstractmethod
     def rank(self, pod: Object) -> int:
         """Return the rank of a pod of the task."""
+
+    def started_at(self, item: Object) -> str:
+        """Return when an object began to create pods, or was last resumed; empty before that."""
+        suspended = field(item, self.suspend_path) and not self.ended_at(item)
+        return "" if suspended else item.get("status", {}).get("startTime") or ""
+
+    def ended_at(self, item: Object) -> str:
+        """Return when an object finished; empty if it has not."""
+        return str((condition(item, *FINAL) or {}).get("lastTransitionTime") or "")
 
     def attempts(self, item: Object) -> int:
         """Return how many pods an object created for its node; 0 if unknown."""

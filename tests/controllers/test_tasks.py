@@ -14,7 +14,7 @@ from kubectl_sky.controllers import loop as loops
 from kubectl_sky.controllers import tasks
 from kubectl_sky.controllers.loop import Loop
 from kubectl_sky.controllers.tasks import Sweeper, TasksController
-from kubectl_sky.plan.controllers_install import RULES
+from kubectl_sky.install.model import RULES
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter, shorten_waits
 from tests.actions.test_lead import CHAIN, NODES, run, suspended

@@ -30,8 +30,9 @@ from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.service import Replicas
 from tests.builders import make_plan
 
+_FOLDER = assets.folder("templates")
 TEMPLATES = {
-    path.name: path.read_text() for path in Path(str(assets.folder("templates"))).glob("*.j2")
+    path.relative_to(_FOLDER).as_posix(): path.read_text() for path in _FOLDER.glob("**/*.j2")
 }
 KIND = "PersistentVolumeClaim"
 FULL = Task(

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan.controllers_install import NAMES, controllers_install
-from kubectl_sky.render import manifests
+from kubectl_sky.install import action
+from kubectl_sky.install.model import NAMES, controllers_install
 from kubectl_sky.workloads import registry
 
 Json = dict[str, Any]
@@ -19,7 +19,7 @@ def rendered(
     served: str | None = None,
 ) -> list[Json]:
     installs = controllers_install(namespace, image, controllers, served=served)
-    return [item.object for item in manifests.controllers(installs)]
+    return [item.object for item in action.controllers(installs)]
 
 
 def of_kind(items: list[Json], *kinds: str) -> list[Json]:

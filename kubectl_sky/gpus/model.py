@@ -1,22 +1,20 @@
-"""Show who uses the cluster's accelerators, and what the nodes of a task use."""
+"""The cluster nodes with accelerators and their users, and what the nodes of a task use."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from kubectl_sky.observe.nodes import NodeStatus
-from kubectl_sky.plan import accelerators
-from kubectl_sky.plan.accelerators import FAMILIES, from_labels
-from kubectl_sky.plan.resources import amount_of, requested
+from kubectl_sky.plan.accelerators import from_labels
+from kubectl_sky.plan.resources import ACCELERATORS, amount_of, requested
 from kubectl_sky.words import names
 from kubectl_sky.workloads.workload import Object
 
 if TYPE_CHECKING:
     from kubectl_sky.words import models
 
-RESOURCES = (*(family.resource for family in FAMILIES), accelerators.TPU_RESOURCE)
 _OVER = ("Succeeded", "Failed")
 
 
@@ -67,7 +65,7 @@ def accelerator_nodes(
     held = _held(pods or ())
     matches = []
     for node in nodes:
-        for resource in RESOURCES:
+        for resource in ACCELERATORS:
             users = held[node["metadata"]["name"], resource]
             item = _of_resource(node, resource, users, pods_known=pods is not None)
             if item.total or users:
@@ -81,7 +79,7 @@ def _held(pods: Iterable[Object]) -> dict[tuple[str, str], dict[str, int]]:
     for pod in pods:
         node_name = pod.get("spec", {}).get("nodeName")
         finished = pod.get("status", {}).get("phase") in _OVER
-        for resource in RESOURCES if node_name and not finished else ():
+        for resource in ACCELERATORS if node_name and not finished else ():
             count = int(requested(pod, resource))
             if count:
                 held[node_name, resource][_holder(pod)] += count
@@ -158,7 +156,7 @@ def uses(
                 for resource in ("cpu", "memory")
             ),
             accelerators_asked=sum(
-                int(requested(pods_by_name.get(node.pod, {}), name)) for name in RESOURCES
+                int(requested(pods_by_name.get(node.pod, {}), name)) for name in ACCELERATORS
             ),
         )
         for node in nodes
@@ -169,34 +167,3 @@ def uses(
 def _used(metrics: Object, resource: str) -> Fraction:
     usages = (container.get("usage") or {} for container in metrics.get("containers") or ())
     return sum((amount_of(usage.get(resource)) for usage in usages), Fraction(0))
-
-
-@dataclass(frozen=True)
-class Gpus:
-    """The GPUs that a pod requests: their number, and their model or resource name."""
-
-    count: int
-    model: str
-
-
-def gpus_of(pod: Object, labels: Mapping[str, str] | None = None) -> Gpus | None:
-    """Return the GPUs of a pod; None if it has none. `labels` are those of its cluster node."""
-    for resource in RESOURCES:
-        count = int(requested(pod, resource))
-        if count > 0:
-            models = accelerators.from_labels(labels or {}) or _requested_models(pod)
-            return Gpus(count, next(iter(models), resource))
-    return None
-
-
-def _requested_models(pod: Object) -> list[str]:
-    """Return the models in the node selector and the required node affinity of a pod."""
-    spec = pod.get("spec", {})
-    labels: dict[str, str] = dict(spec.get("nodeSelector") or {})
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    for term in required.get("nodeSelectorTerms") or ():
-        for rule in term.get("matchExpressions") or ():
-            if rule.get("operator") == "In" and rule.get("values"):
-                labels.setdefault(rule.get("key", ""), rule["values"][0])
-    return accelerators.from_labels(labels)

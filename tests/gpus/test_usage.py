@@ -7,37 +7,32 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.actions import evidence, find
-from kubectl_sky.actions.evidence import EvidenceRecorder
 from kubectl_sky.cli import output
 from kubectl_sky.cli.main import main
 from kubectl_sky.words import kinds
-from kubectl_sky.words.owners import named
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 from tests.test_models import check
 
-TASK = "name: train\nrun: echo hello\n"
+TASK = "name: train\nresources: {accelerators: 2}\nrun: echo hello\n"
+JOB = f"train-{ID}"
 OTHER = "qwrt2345"
-NOTE = (
-    "counted: {} with GPUs and {} recorded failed pod{}; not counted: other deleted pods\n".format
-)
+NOTE = "counted: {} with GPUs; not counted: deleted tasks\n".format
+INEXACT = "not exact: 1 task with deleted pods or Jobs; waiting for a cluster node may be counted\n"
 
 
 def ago(hours: float) -> str:
     return (datetime.now(UTC) - timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def start(api: FakeCluster, job: str, hours: float, gpus: int = 2) -> str:
-    """Start the pod of a Job with GPUs, some hours ago, on the cluster node gpu-7."""
+def start(api: FakeCluster, job: str, hours: float) -> None:
+    """Start the pod of a Job some hours ago, on the cluster node gpu-7."""
     pod = api.start(job)
     item: Any = api.get(kinds.POD, pod)
-    limits = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
-    spec = item["spec"] | {"nodeName": "gpu-7"}
-    spec["containers"][0]["resources"] = limits
-    api.change(kinds.POD, pod, spec=spec, status=item["status"] | {"startTime": ago(hours)})
-    return pod
+    spec, status = item["spec"], item["status"] | {"startTime": ago(hours)}
+    api.change(kinds.POD, pod, spec=spec | {"nodeName": "gpu-7"}, status=status)
+    api.change(kinds.JOB, job, status={"active": 1, "startTime": ago(hours + 1)})
 
 
 @pytest.fixture(autouse=True)
@@ -46,9 +41,20 @@ def _tasks(api: FakeCluster, send: Submitter) -> None:
     labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
     api.put({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "gpu-7", "labels": labels}})
     send(TASK)
-    start(api, f"train-{ID}", 3)
+    start(api, JOB, 3)
     send("name: small\nrun: echo\n", task_id=OTHER)
-    start(api, f"small-{OTHER}", 3, gpus=0)
+    start(api, f"small-{OTHER}", 3)
+
+
+def finish(api: FakeCluster, hours: float) -> None:
+    """Complete the task some hours ago, and let its pod be deleted."""
+    api.finish(JOB)
+    job: Any = api.get(kinds.JOB, JOB)
+    (end,) = job["status"]["conditions"]
+    condition = end | {"lastTransitionTime": ago(hours)}
+    status = {"startTime": ago(4), "succeeded": 1, "conditions": [condition]}
+    api.change(kinds.JOB, JOB, status=status)
+    api.remove(kinds.POD, f"{JOB}-0")
 
 
 def prices(folder: Path, text: str) -> None:
@@ -57,7 +63,7 @@ def prices(folder: Path, text: str) -> None:
 
 def test_usage_adds_up_by_gpu_of_cluster_node(run: Run) -> None:
     code, out, err = run("usage", "--by", "gpu")
-    assert (code, err) == (0, NOTE("1 existing pod", 0, "s"))
+    assert (code, err) == (0, NOTE("1 task"))
     assert out == "GPU         TASKS   GPU-HOURS\nA100-80GB   1       6.0\n"
 
 
@@ -88,28 +94,55 @@ def test_usage_json_says_what_was_counted(run: Run, tmp_path: Path) -> None:
     row = {"key": "alice", "tasks": 1, "gpu_hours": 6.0, "cost": 7.5}
     assert document["rows"] == [row]
     assert document["total"] == row | {"key": "total"}
-    assert (document["pods"], document["recorded_pods"], document["unpriced"]) == (1, 0, [])
+    assert (document["inexact_tasks"], document["unpriced"]) == (0, [])
 
 
-def test_usage_counts_recorded_pod_of_deleted_task(run: Run, api: FakeCluster) -> None:
-    job = f"train-{ID}"
-    api.finish(job, 3)
-    pod = api.get(kinds.POD, f"{job}-0")
-    api.change(kinds.POD, f"{job}-0", status=pod["status"] | {"startTime": ago(3)})
-    ended: Any = api.get(kinds.POD, f"{job}-0")
-    ended["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"] = ago(1)
-    api.put(ended)
-    session = api.session()
-    task = find.get_task(session, find.Scope("default", named("alice")), ID)
-    EvidenceRecorder(session).record_failures(task, [ended])
-    assert evidence.of_task(session, task)
-    assert run("usage")[2] == NOTE("1 existing pod", 0, "s"), "it is not counted twice"
+def test_usage_counts_finished_task_without_pods(
+    run: Run, api: FakeCluster, tmp_path: Path
+) -> None:
+    finish(api, 1)
+    assert run("usage")[1].split()[-3:] == ["alice", "1", "6.0"]
+    wide = [line.split() for line in run("list", "-o", "wide")[1].splitlines()]
+    assert {line[1]: line[-1] for line in wide[1:]} == {"train": "6.0", "small": "-"}
+    prices(tmp_path, "{A100: 1.25, nvidia.com/gpu: 1}")
+    _, out, err = run("usage")
+    assert out.split()[-4:] == ["alice", "1", "6.0", "-"], "it may have waited"
+    assert err == NOTE("1 task") + INEXACT
+    job: Any = api.get(kinds.JOB, JOB)
+    job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "team"
+    api.put(job)
+    _, out, err = run("usage")
+    assert out.split()[-4:] == ["alice", "1", "6.0", "6.00"], "it was admitted when it started"
+    assert err == NOTE("1 task")
+
+
+def test_usage_of_task_without_pods_has_the_model_that_it_requests(
+    run: Run, api: FakeCluster
+) -> None:
+    affinity = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["NVIDIA-L4"]}
+    term = {"nodeSelectorTerms": [{"matchExpressions": [affinity]}]}
+    job: Any = api.get(kinds.JOB, JOB)
+    spec = job["spec"]["template"]["spec"]
+    spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}}
+    api.put(job)
+    finish(api, 1)
+    assert run("usage", "--by", "gpu")[1].split()[-3:] == ["L4", "1", "6.0"]
+
+
+def test_usage_deleted_task_is_not_counted(run: Run) -> None:
     assert run("stop", ID, "-y")[0] == 0
-    code, out, err = run("usage")
-    assert (code, out.split()[-3:]) == (0, ["alice", "1", "4.0"])
-    assert err == NOTE("0 existing pods", 1, "")
-    api.user = "bob"
-    assert run("usage")[1:] == ("", NOTE("0 existing pods", 0, "s"))
+    assert run("usage") == (0, "", NOTE("0 tasks"))
+
+
+def test_usage_needs_cluster_nodes_only_for_models(run: Run, api: FakeCluster) -> None:
+    api.requests.clear()
+    run("list")
+    default = sorted(api.requests)
+    api.requests.clear()
+    run("usage")
+    assert sorted(api.requests) == default
+    run("usage", "--by", "gpu")
+    assert [request for request in api.requests if "nodes" in request]
 
 
 def test_usage_pod_with_forged_labels_is_not_counted(run: Run, api: FakeCluster) -> None:
@@ -126,7 +159,7 @@ def test_list_wide_has_gpu_hours_and_default_has_not(run: Run, api: FakeCluster)
     hours = {line[1]: line[-1] for line in lines[1:]}
     assert hours == {"train": "6.0", "small": "-"}
     assert "GPU-HOURS" not in run("list")[1]
-    api.remove(kinds.POD, f"train-{ID}-0")
+    assert run("stop", ID, "-y")[0] == 0
     assert "GPU-HOURS" not in run("list", "-o", "wide")[1], "no task has GPUs"
 
 
@@ -154,7 +187,9 @@ def test_list_wide_with_watch_has_gpu_hours(run: Run, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(output.LiveText, "show", show)
     code, out, _ = run("list", "-o", "wide", "--watch")
-    assert (code, out) == (130, run("list", "-o", "wide")[1])
+    listed = run("list", "-o", "wide")[1]
+    assert (code, out.split()[-2:]) == (130, listed.split()[-2:])
+    assert out.split()[6] == listed.split()[6] == "GPU-HOURS"
 
 
 def test_list_wide_sends_no_more_requests(run: Run, api: FakeCluster) -> None:
@@ -170,4 +205,4 @@ def test_list_wide_sends_no_more_requests(run: Run, api: FakeCluster) -> None:
 def test_usage_help_says_what_is_not_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["usage", "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "Stopped tasks and other deleted pods are not known to the cluster." in text
+    assert "Stopped and other deleted tasks are not known to the cluster" in text

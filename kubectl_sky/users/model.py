@@ -1,16 +1,23 @@
-"""The namespace, rights and quota of a user: what `users add` creates."""
+"""A user's namespace, rights and quota: what `users add` creates, and what the cluster has."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, cast
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan import accelerators
+from kubectl_sky.plan.resources import ACCELERATORS, amounts, readable, shown
 from kubectl_sky.spec import accelerator, quantity
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.words import names
 from kubectl_sky.words.names import standard_labels
 from kubectl_sky.words.owners import User
+
+if TYPE_CHECKING:
+    from kubectl_sky.words import models
+
+Object = Mapping[str, Any]
 
 USER, GROUP, SERVICE_ACCOUNT = "User", "Group", "ServiceAccount"
 POD_SECURITY_LABEL = "pod-security.kubernetes.io/enforce"
@@ -19,7 +26,6 @@ NONE = "none"  # value of a flag that removes a limit
 CPUS, MEMORY, TASKS = "requests.cpu", "requests.memory", "pods"
 # Services that open ports of cluster nodes, or cost money: without limits, none are allowed.
 _NO_PORTS = {"services.loadbalancers": "0", "services.nodeports": "0"}
-_DEVICES = (accelerators.NVIDIA, accelerators.AMD, accelerators.NEURON)
 _MAX_SLUG = 40  # characters; a longer name is cut, and ends with a hash
 _MAX_TASKS = 100_000
 # Requests of containers that set none, so that they fit under a quota.
@@ -159,8 +165,7 @@ def _count(text: str) -> str:
 
 def _with_gpus(hard: Mapping[str, str], text: str) -> dict[str, str]:
     """Replace the limits of GPUs; a quota counts GPUs by vendor, not by model."""
-    gpus = {f"requests.{family.resource}" for family in _DEVICES}
-    gpus.add(f"requests.{accelerators.TPU_RESOURCE}")
+    gpus = {f"requests.{resource}" for resource in ACCELERATORS}
     others = {name: size for name, size in hard.items() if name not in gpus}
     if text == NONE:
         return others
@@ -175,3 +180,84 @@ def _with_gpus(hard: Mapping[str, str], text: str) -> dict[str, str]:
     if alternatives or accelerators.is_tpu(model):
         raise UserError(f"--gpus {text}: expected one GPU, such as 8 or A100:8")
     return others | {f"requests.{family.resource}": str(requested.count)}
+
+
+@dataclass(frozen=True)
+class QuotaUse:
+    """One resource of a ResourceQuota: what is used, and the limit."""
+
+    quota: str
+    resource: str
+    used: str
+    hard: str
+
+    @property
+    def readable(self) -> tuple[str, str]:
+        """Used and limit in units that people compare."""
+        return readable(self.resource, self.used), readable(self.resource, self.hard)
+
+    def as_json(self) -> "models.Quota":
+        """Return the fields as JSON values."""
+        return cast("models.Quota", asdict(self))
+
+
+@dataclass(frozen=True)
+class AccountStatus:
+    """A user and the quotas of its namespace; without a user, the namespace alone.
+
+    `queues` are the user's LocalQueues.
+    """
+
+    user: str
+    kind: str
+    namespace: str
+    created_at: str
+    quotas: tuple[QuotaUse, ...]
+    queues: tuple[str, ...] = ()
+
+    def use(self, *resources: str) -> str:
+        """Return used and limit of the first of these resources with a quota; "-" without."""
+        uses = {item.resource: "/".join(item.readable) for item in self.quotas}
+        return next((uses[name] for name in resources if name in uses), "-")
+
+    def as_json(self) -> "models.UserFields":
+        """Return the user as JSON values."""
+        return {
+            "user": self.user,
+            "subject": self.kind,
+            "namespace": self.namespace,
+            "created_at": self.created_at,
+            "queues": list(self.queues),
+            "quotas": [item.as_json() for item in self.quotas],
+        }
+
+
+def name_of(item: Object) -> str:
+    """Return the name of the user of an object of `users add`."""
+    metadata = item["metadata"]
+    annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
+    return str(annotations.get(names.ORIGINAL_USER) or labels.get(names.USERNAME) or "")
+
+
+def account(
+    namespace: str, role: Object | None, quotas: Iterable[Object], queues: Iterable[Object] = ()
+) -> AccountStatus:
+    """Return the status of a user, by its Role, or of a namespace."""
+    metadata: Object = role["metadata"] if role else {}
+    user = name_of(role) if role else ""
+    return AccountStatus(
+        user=user,
+        kind=str((metadata.get("labels") or {}).get(names.ACCOUNT, "")),
+        namespace=namespace,
+        created_at=str(metadata.get("creationTimestamp") or ""),
+        quotas=tuple(use for quota in quotas for use in _uses(quota)),
+        queues=tuple(str(item["metadata"]["name"]) for item in queues if name_of(item) == user),
+    )
+
+
+def _uses(quota: Object) -> Iterable[QuotaUse]:
+    hard = amounts((quota.get("spec") or {}).get("hard"))
+    used = amounts((quota.get("status") or {}).get("used"))
+    for name, limit in sorted(hard.items()):
+        size = shown(name, used[name]) if name in used else "0"
+        yield QuotaUse(str(quota["metadata"]["name"]), name, size, shown(name, limit))

@@ -1,10 +1,15 @@
-"""`gpus` and `top`: report the GPUs of the cluster and the usage of tasks."""
+"""`gpus`, `top` and `usage`: the GPUs of the cluster, the usage of tasks, their GPU-hours."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from threading import Event
 
-from kubectl_sky.cluster import access, objects
+from kubectl_sky.actions import find
+from kubectl_sky.actions.find import Scope
+from kubectl_sky.cluster import access, objects, shapes
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program
@@ -17,11 +22,12 @@ from kubectl_sky.errors import (
     TimedOut,
     UserError,
 )
-from kubectl_sky.observe import gpu_smi, usage
-from kubectl_sky.observe.gpu_smi import Gpu
+from kubectl_sky.gpus import hours, model, smi
+from kubectl_sky.gpus.hours import Span
+from kubectl_sky.gpus.model import AcceleratorNode, Use
+from kubectl_sky.gpus.smi import Gpu
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.observe.usage import AcceleratorNode, Use
 from kubectl_sky.words import kinds, names
 
 _MAX_PARALLEL = 32  # nodes that are asked for their GPUs at a time
@@ -46,7 +52,18 @@ def accelerators(session: Session) -> list[AcceleratorNode]:
 
     with ThreadPoolExecutor(2) as pool:
         nodes, running = pool.submit(core.list_nodes), pool.submit(pods)
-        return usage.accelerator_nodes(nodes.result(), running.result())
+        return model.accelerator_nodes(nodes.result(), running.result())
+
+
+def candidates(session: Session) -> Iterator[tuple[str, str]]:
+    """Yield the models of the cluster and how many are free, to complete a command line."""
+    groups: dict[str, list[AcceleratorNode]] = {}
+    for node in accelerators(session):
+        if node.model:
+            groups.setdefault(node.model, []).append(node)
+    for name, nodes in groups.items():
+        free = [node.free for node in nodes if node.free is not None]
+        yield name, f"{sum(free)} free" if free else ""
 
 
 def top(session: Session, task: TaskStatus) -> list[Use]:
@@ -63,7 +80,25 @@ def top(session: Session, task: TaskStatus) -> list[Use]:
             raise
         raise NotServed("the cluster has no metrics API", "install metrics-server") from error
     pods = CoreManager(session).list_pods(task.namespace, selector)
-    return usage.uses(task.nodes, pods, metrics)
+    return model.uses(task.nodes, pods, metrics)
+
+
+def counted(session: Session, scope: Scope, since: datetime, *, with_models: bool) -> list[Span]:
+    """Return the times after `since` in which tasks of a scope held GPUs.
+
+    With models, it reads whole objects, and the cluster nodes in another request.
+    """
+    tasks = find.list_owned(session, scope, trimmed=not with_models).tasks
+    labels = _labels(session) if with_models else {}
+    return [span for span in hours.spans(tasks, datetime.now(UTC), labels) if span.end > since]
+
+
+def _labels(session: Session) -> hours.Labels:
+    """Return the labels of the cluster nodes; empty without permission to list them."""
+    with suppress(Forbidden):
+        nodes = objects.list_all(session, kinds.NODE, shape=shapes.METADATA_ONLY)
+        return {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}
+    return {}
 
 
 @dataclass(frozen=True)
@@ -108,18 +143,18 @@ def gpus(session: Session, task: TaskStatus) -> GpuReport:
 
 
 def _gpus_of(session: Session, task: TaskStatus, node: NodeStatus, stop: Event) -> list[Gpu]:
-    command = ["/bin/sh", "-c", gpu_smi.SCRIPT]
+    command = ["/bin/sh", "-c", smi.SCRIPT]
     program = Program(task.namespace, node.pod, names.CONTAINER, command)
     out, err = FirstBytes(limit=_SMI_BYTES), FirstBytes(limit=_SMI_BYTES)
     pipes = Pipes(stdout=out, stderr=err, seconds=_SMI_SECONDS, stop=stop)
     try:
         code = executing.run(session, program, pipes)
     except TimedOut:
-        raise _unanswered(task, node, gpu_smi.program(out.data)) from None
+        raise _unanswered(task, node, smi.program(out.data)) from None
     if code:
-        raise ClusterError(gpu_smi.failure(code, out.data, err.data))
+        raise ClusterError(smi.failure(code, out.data, err.data))
     try:
-        return gpu_smi.read(node, out.data)
+        return smi.read(node, out.data)
     except ValueError as error:
         raise ClusterError(f"cannot read the GPUs of pod {node.pod}: {error}") from None
 

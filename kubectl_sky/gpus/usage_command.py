@@ -8,7 +8,7 @@ import click
 from kubectl_sky.cli import commands, options, output
 
 if TYPE_CHECKING:
-    from kubectl_sky.observe.gpu_hours import Row
+    from kubectl_sky.gpus.hours import Row
 
 
 @commands.command(
@@ -42,28 +42,28 @@ def command(
 ) -> None:
     """Show the GPU-hours of your tasks, and their cost if the settings have prices.
 
-    A pod counts from the time that its cluster node accepted it until it ended. Only pods that
-    still exist are counted, and failed pods that `wait` or `logs -f` recorded on this machine
-    before they were deleted. Stopped tasks and other deleted pods are not known to the cluster.
+    A task counts from the start of its Jobs to their end, also if its pods are deleted. The time
+    before its first pod started does not count, unless some of its pods are deleted and no queue
+    admitted it: then its hours are not exact, and have no cost. Stopped and other deleted tasks are
+    not known to the cluster, nor is the time before a queue suspended a task.
     """
-    from kubectl_sky.actions import gpu_hours, preferences
-    from kubectl_sky.observe import gpu_hours as hours
+    from kubectl_sky.actions import preferences
+    from kubectl_sky.gpus import action, hours
 
     prices = preferences.preferences().prices
     session = cluster.session()
     start = datetime.now(UTC) - since
-    counted = gpu_hours.counted(session, options.scope(session, cluster, all_users), start)
-    rows = hours.rows(counted.spans, by, start, prices)
-    total = hours.total(counted.spans, start, prices)
-    unpriced = hours.unpriced(counted.spans, prices)
+    scope = options.scope(session, cluster, all_users)
+    spans = action.counted(session, scope, start, with_models=bool(prices) or by == "gpu")
+    rows, total = hours.rows(spans, by, start, prices), hours.total(spans, start, prices)
+    unpriced, inexact = hours.unpriced(spans, prices), hours.inexact(spans)
     if form:
         fields = {
             "since": start.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "by": by,
             "rows": [row.as_json() for row in rows],
             "total": total.as_json(),
-            "pods": len(counted.pods),
-            "recorded_pods": len(counted.recorded),
+            "inexact_tasks": inexact,
             "unpriced": unpriced,
         }
         output.out(output.document("GpuHoursList", fields, form))
@@ -71,10 +71,13 @@ def command(
     if rows:
         output.out(_table(by, rows, total, with_cost=bool(prices)))
     output.note(
-        f"counted: {output.count(len(counted.pods), 'existing pod')} with GPUs and"
-        f" {output.count(len(counted.recorded), 'recorded failed pod')};"
-        " not counted: other deleted pods"
+        f"counted: {output.count(total.tasks, 'task')} with GPUs; not counted: deleted tasks"
     )
+    if inexact:
+        output.note(
+            f"not exact: {output.count(inexact, 'task')} with deleted pods or Jobs;"
+            " waiting for a cluster node may be counted"
+        )
     if unpriced:
         output.warning(f"no price for {', '.join(unpriced)}: set prices in the settings")
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.observe import gpu_smi
-from kubectl_sky.observe.gpu_smi import Gpu
+from kubectl_sky.gpus import smi
+from kubectl_sky.gpus.smi import Gpu
 from kubectl_sky.observe.nodes import NodeStatus
 
 NODE = NodeStatus(1, "node-1", "train-x-node-1", pod="pod-a")
@@ -34,7 +34,7 @@ def rocm(value: object) -> bytes:
 
 
 def test_nvidia_smi_values_have_units_of_fields() -> None:
-    assert gpu_smi.read(NODE, NVIDIA) == [
+    assert smi.read(NODE, NVIDIA) == [
         Gpu(1, "pod-a", 0, "NVIDIA A100-SXM4-40GB", 37, 2**30, 40 * 2**30, 41, 62.13, 400),
         Gpu(1, "pod-a", 1, "NVIDIA GB10", 0, None, None, 35, 4.02, None),
     ]
@@ -48,9 +48,9 @@ def test_rocm_smi_known_values_are_read() -> None:
         )
     ]  # fmt: skip
     text = json.dumps({"card3": CARD, "system": {"Driver version": "6.8"}})
-    assert gpu_smi.read(NODE, warning + text.encode() + b"\n") == expected
+    assert smi.read(NODE, warning + text.encode() + b"\n") == expected
     older = {"Average Graphics Package Power (W)": "39.0", "Card series": "Arcturus"}
-    (gpu,) = gpu_smi.read(NODE, rocm({"card0": older}))
+    (gpu,) = smi.read(NODE, rocm({"card0": older}))
     assert (gpu.name, gpu.power, gpu.utilization) == ("Arcturus", 39, None)
 
 
@@ -72,12 +72,12 @@ def test_rocm_smi_known_values_are_read() -> None:
 )
 def test_smi_output_without_gpu_is_refused(output: bytes) -> None:
     with pytest.raises(ValueError, match="it prints no GPU"):
-        gpu_smi.read(NODE, output)
+        smi.read(NODE, output)
 
 
 def test_smi_output_of_stranger_is_bounded_and_harmless() -> None:
     line = b"0, \x1b]0;owned\x07a\r\x1b[2J" + b"n" * 900 + b", -1, 1e9, nan, 0x10, 1" + b"0" * 99
-    (gpu,) = gpu_smi.read(NODE, b"nvidia-smi\n" + line + b", 5\n")
+    (gpu,) = smi.read(NODE, b"nvidia-smi\n" + line + b", 5\n")
     assert len(gpu.name) == 64 and gpu.name.isprintable()
     assert gpu.as_json() == {
         "rank": 1,
@@ -92,9 +92,9 @@ def test_smi_output_of_stranger_is_bounded_and_harmless() -> None:
         "power_limit_watts": 5,
     }
     many = b"nvidia-smi\n" + b"1, x, 1, 2, 3, 4, 5, 6\n" * 1000
-    assert len(gpu_smi.read(NODE, many)) == 64
+    assert len(smi.read(NODE, many)) == 64
     nested = {"Card Series": [[]], "GPU use (%)": True, "VRAM Total Memory (B)": {"a": 1}}
-    (card,) = gpu_smi.read(NODE, rocm({"card0": nested}))
+    (card,) = smi.read(NODE, rocm({"card0": nested}))
     assert (card.name, card.utilization, card.memory_total) == ("", None, None)
 
 
@@ -102,7 +102,7 @@ def test_smi_output_of_stranger_is_bounded_and_harmless() -> None:
 def test_smi_random_output_is_read_or_refused(output: bytes) -> None:
     for program in (b"nvidia-smi\n", b"rocm-smi\n", b""):
         try:
-            gpus = gpu_smi.read(NODE, program + output)
+            gpus = smi.read(NODE, program + output)
         except ValueError:
             continue
         assert all(gpu.name.isprintable() for gpu in gpus)
@@ -126,4 +126,4 @@ def test_smi_random_output_is_read_or_refused(output: bytes) -> None:
 def test_smi_failure_quotes_first_line(
     code: int, output: bytes, errors: bytes, expected: str
 ) -> None:
-    assert gpu_smi.failure(code, output, errors) == expected
+    assert smi.failure(code, output, errors) == expected

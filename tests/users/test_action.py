@@ -8,13 +8,13 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from kubectl_sky.actions import users as actions
-from kubectl_sky.actions.users import Added, Request
 from kubectl_sky.cli.main import sky
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Forbidden, UserError
 from kubectl_sky.observe import rights
-from kubectl_sky.plan.account import GROUP, SERVICE_ACCOUNT, USER, QuotaFlags
+from kubectl_sky.users import action as actions
+from kubectl_sky.users.action import Added, Request
+from kubectl_sky.users.model import GROUP, SERVICE_ACCOUNT, USER, QuotaFlags
 from kubectl_sky.words import kinds, owners
 from kubectl_sky.workloads import registry
 from tests.actions.conftest import Run
@@ -339,8 +339,9 @@ def test_list_and_show_have_used_and_limit(api: FakeCluster, add: Callable[..., 
     used = {"requests.cpu": "1500m", "pods": "2", "requests.memory": "214748364800m"}
     api.put(quota | {"status": {"used": used}})
     (status,) = actions.list_accounts(api.session(), None)
-    assert (status.user, status.cpus, status.tasks) == ("alice@example.com", "1500m/8", "2/4")
-    assert (status.gpus, status.memory) == ("0/2", "204.8Mi/16Gi")
+    assert status.user == "alice@example.com"
+    resources = ("requests.cpu", "requests.memory", "requests.nvidia.com/gpu", "pods")
+    assert [status.use(name) for name in resources] == ["1500m/8", "204.8Mi/16Gi", "0/2", "2/4"]
     shown = actions.get_account(api.session(), "alice@example.com", None)
     assert shown.as_json() == status.as_json()
     memory = next(item for item in shown.quotas if item.resource == "requests.memory")

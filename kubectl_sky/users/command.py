@@ -9,8 +9,8 @@ from kubectl_sky.cli import commands, complete, options, output, tasks
 from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.users import Added, Change, Removal
-    from kubectl_sky.observe.accounts import AccountStatus
+    from kubectl_sky.users.action import Added, Change, Removal
+    from kubectl_sky.users.model import AccountStatus
 
 
 @commands.group("users")
@@ -57,23 +57,23 @@ def add(
     quota, as long as you do not change that with kubectl. An object that was not created for NAME
     is never changed.
     """
-    from kubectl_sky.actions import users
-    from kubectl_sky.plan.account import GROUP, SERVICE_ACCOUNT, USER, QuotaFlags
-    from kubectl_sky.words import owners as identities
+    from kubectl_sky.users import action
+    from kubectl_sky.users.model import GROUP, SERVICE_ACCOUNT, USER, QuotaFlags
+    from kubectl_sky.words import owners
 
     if flags["group"] and flags["service_account"]:
         raise UserError("--group and --service-account cannot be used together")
     kind = GROUP if flags["group"] else SERVICE_ACCOUNT if flags["service_account"] else USER
     quota = QuotaFlags(flags["cpus"], flags["memory"], flags["gpus"], flags["tasks"])
-    request = users.Request(
-        identities.named(name),
+    request = action.Request(
+        owners.named(name),
         kind,
         cluster.namespace,
         quota,
         flags["cluster_queue"],
         flags["pod_security"],
     )
-    added = users.add(cluster.session(), request, dry_run)
+    added = action.add(cluster.session(), request, dry_run)
     output.notes(added.notes)
     applied = [change for change in added.changes if change.done != "deleted"]
     _print_changes(name, applied if form else added.changes, form, options.DRY_RUNS[dry_run])
@@ -119,8 +119,9 @@ def policy() -> None:
     It needs Kubernetes 1.30 or newer, and holds for all namespaces.
     """
     from kubectl_sky.render import manifests
+    from kubectl_sky.users import action
 
-    output.out(manifests.as_yaml(manifests.owners_policy()).rstrip())
+    output.out(manifests.as_yaml(action.policy()).rstrip())
 
 
 @command.command("list", examples=["users list", "users list -o json"])
@@ -132,9 +133,9 @@ def list_(cluster: options.ClusterFlags, form: str | None) -> None:
 
     Quotas are shown as used and limit.
     """
-    from kubectl_sky.actions import users
+    from kubectl_sky.users import action
 
-    statuses = users.list_accounts(cluster.session(), cluster.namespace)
+    statuses = action.list_accounts(cluster.session(), cluster.namespace)
     if form == "name":
         output.names(f"user/{status.user}" for status in statuses)
     elif form:
@@ -148,14 +149,17 @@ def list_(cluster: options.ClusterFlags, form: str | None) -> None:
         output.out(output.table(list(_CELLS), rows))
 
 
+_GPUS = ("/gpu", "/neuron", "/tpu")  # how the names of their resources end
 _CELLS: dict[str, Callable[["AccountStatus"], str]] = {
     "USER": lambda status: status.user,
     "KIND": lambda status: status.kind,
     "NAMESPACE": lambda status: status.namespace,
-    "CPUS": lambda status: status.cpus,
-    "MEMORY": lambda status: status.memory,
-    "GPUS": lambda status: status.gpus,
-    "PODS": lambda status: status.tasks,
+    "CPUS": lambda status: status.use("requests.cpu", "cpu", "limits.cpu"),
+    "MEMORY": lambda status: status.use("requests.memory", "memory", "limits.memory"),
+    "GPUS": lambda status: status.use(
+        *(use.resource for use in status.quotas if use.resource.endswith(_GPUS))
+    ),
+    "PODS": lambda status: status.use("pods", "count/pods"),
     "AGE": lambda status: tasks.since(status.created_at),
 }
 
@@ -169,9 +173,9 @@ def show(name: str | None, cluster: options.ClusterFlags, form: str | None) -> N
 
     Without NAME, show the quotas of the namespace; you need no more than the rights of a user.
     """
-    from kubectl_sky.actions import users
+    from kubectl_sky.users import action
 
-    status = users.get_account(cluster.session(), name, cluster.namespace)
+    status = action.get_account(cluster.session(), name, cluster.namespace)
     output.out(output.document("User", status.as_json(), form) if form else _details(status))
     if not form and not status.quotas:
         output.note(f'No quota in namespace "{status.namespace}".')
@@ -213,15 +217,15 @@ def remove(
     The namespace, with its tasks and volumes, is deleted only if `users add` created it for NAME
     and added no other user to it.
     """
-    from kubectl_sky.actions import users
+    from kubectl_sky.users import action
 
     session = cluster.session()
-    removal = users.removal(
+    removal = action.removal(
         session, name, cluster.namespace, keeps_namespace=flags["keep_namespace"]
     )
     if dry_run == "none":
         _check_removal(removal, force=flags["force"], confirmed=flags["yes"])
-    changes = users.remove(session, removal, dry_run)
+    changes = action.remove(session, removal, dry_run)
     _print_changes(name, changes, form, options.DRY_RUNS[dry_run])
     if removal.others:
         output.note(f"namespace {removal.namespace} is kept: {', '.join(removal.others)} use it")

@@ -1,14 +1,163 @@
-"""What `controllers install` renders: controllers in a cluster, with the least rights."""
+"""Programs of ours in a cluster: the server without rights, controllers with the least rights."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from kubectl_sky import __version__
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan.install import CONTROLLERS, DEFAULT_IMAGE, Install, check_namespace
 from kubectl_sky.words import names
-from kubectl_sky.words.names import CONTROLLERS_NAMESPACE, standard_labels
+from kubectl_sky.words.names import CONTROLLERS, CONTROLLERS_NAMESPACE, SERVER, standard_labels
 
 NAMES = tuple(CONTROLLERS)
+DEFAULT_IMAGE = f"kubectl-sky:{__version__}"
+
+# A name and a tag, or a digest, which nobody can move to another image.
+_IMAGE = re.compile(r"[^\s@-][^\s@]{0,1000}(@sha256:[0-9a-f]{64})?")
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def _checked_namespace(name: str) -> str:
+    """Return the name of a namespace. Raises UserError for an invalid one."""
+    if not _LABEL.fullmatch(name):
+        raise UserError(f'"{name}" is not a valid namespace')
+    return name
+
+
+@dataclass(frozen=True)
+class Install:
+    """The values that the objects of a program share."""
+
+    name: str
+    namespace: str = CONTROLLERS_NAMESPACE
+    image: str = DEFAULT_IMAGE
+
+    def __post_init__(self) -> None:
+        """Raise UserError for an invalid namespace or image."""
+        _checked_namespace(self.namespace)
+        if not _IMAGE.fullmatch(self.image):
+            hint = "use NAME:TAG, or NAME@sha256: and 64 hexadecimal digits"
+            raise UserError(f'"{self.image}" is not a valid image', hint)
+
+    @property
+    def ingress_ports(self) -> Sequence[int]:
+        """The ports that other pods may reach."""
+        return ()
+
+    @property
+    def reaches_sources(self) -> bool:
+        """Whether the pods reach more than DNS and the API server."""
+        return False
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The annotations of all objects: none."""
+        return {}
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels of all objects."""
+        return standard_labels(self.name, self.name)
+
+    @property
+    def selector(self) -> Mapping[str, str]:
+        """The labels that select the pods.
+
+        A task may have the same name, but not the same instance.
+        """
+        return {names.APP_NAME: self.name, names.INSTANCE: self.name}
+
+    @property
+    def pod_security(self) -> Mapping[str, object]:
+        """The security context of pods at the Pod Security level restricted."""
+        return {
+            "runAsNonRoot": True,
+            "runAsUser": 65532,
+            "runAsGroup": 65532,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }
+
+    @property
+    def container_security(self) -> Mapping[str, object]:
+        """The security context of containers at the Pod Security level restricted."""
+        return {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+
+@dataclass(frozen=True)
+class ServerInstall(Install):
+    """The values of the server's objects; `host_name` is that of the Ingress, or empty."""
+
+    name: str = SERVER
+    host_name: str = ""
+    audit_log: str = ""
+    port: int = 8000
+    mount: str = "/etc/kubectl-sky-server"
+
+    def __post_init__(self) -> None:
+        """Raise UserError for an invalid value."""
+        super().__post_init__()
+        if self.host_name and not names.SUBDOMAIN.fullmatch(self.host_name):
+            raise UserError(
+                f'"{self.host_name}" is not a valid host name', "example: sky.example.com"
+            )
+
+    @property
+    def ingress_ports(self) -> tuple[int]:
+        """The port that other pods may reach."""
+        return (self.port,)
+
+    @property
+    def service_host(self) -> str:
+        """The name of the Service, which proxies in the cluster may send as Host."""
+        return f"{self.name}.{self.namespace}.svc"
+
+    @property
+    def arguments(self) -> list[str]:
+        """The arguments of the container."""
+        hosts = [self.host_name, self.service_host] if self.host_name else []
+        allowed = [word for host in hosts for word in ("--allow-host", host)]
+        audit = ["--audit-log", self.audit_log] if self.audit_log else []
+        listen = ["--host", "0.0.0.0", "--port", str(self.port), "--behind-proxy"]
+        return ["api", *listen, *allowed, *audit]
+
+    @property
+    def kubeconfig_path(self) -> str:
+        """The path of the kubeconfig in the container."""
+        return f"{self.mount}/kubeconfig"
+
+    @property
+    def kubeconfig(self) -> str:
+        """A kubeconfig with the address and CA of the API server, and no credentials."""
+        return (
+            "apiVersion: v1\n"
+            "kind: Config\n"
+            "clusters:\n"
+            "  - name: here\n"
+            "    cluster:\n"
+            "      server: https://kubernetes.default.svc\n"
+            f"      certificate-authority: {self.mount}/ca.crt\n"
+            "contexts:\n"
+            "  - name: here\n"
+            "    context: {cluster: here}\n"
+            "current-context: here\n"
+        )
+
+
+def server_install(
+    namespace: str | None, image: str | None, host_name: str | None, *, audit_log: str = ""
+) -> ServerInstall:
+    """Return the values of the flags. Raises UserError for an invalid name."""
+    return ServerInstall(
+        namespace=namespace or CONTROLLERS_NAMESPACE,
+        image=image or DEFAULT_IMAGE,
+        host_name=(host_name or "").lower(),
+        audit_log=audit_log,
+    )
+
 
 _LEASES = "coordination.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
@@ -192,7 +341,7 @@ def controllers_install(
             namespace=namespace or CONTROLLERS_NAMESPACE,
             image=image or DEFAULT_IMAGE,
             controller=controller,
-            served=check_namespace(served) if served else namespace or "",
+            served=_checked_namespace(served) if served else namespace or "",
             retention_seconds=retention_seconds,
         )
         for controller in controllers

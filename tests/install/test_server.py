@@ -11,8 +11,8 @@ from kubectl_sky.cli import main
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan.server_install import server_install
-from kubectl_sky.render import manifests
+from kubectl_sky.install import action
+from kubectl_sky.install.model import server_install
 from kubectl_sky.server.config import Limits
 from tests.builders import make_plan, make_task
 
@@ -22,7 +22,7 @@ INGRESS = Path(__file__).parents[2] / "examples" / "server" / "ingress-oidc.yaml
 
 def rendered(*values: str | None) -> dict[str, Json]:
     """Return the objects of the server by kind."""
-    items = manifests.server(server_install(*(values or (None, None, None))))
+    items = action.server(server_install(*(values or (None, None, None))))
     return {item.object["kind"]: item.object for item in items}
 
 

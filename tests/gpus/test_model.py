@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from kubectl_sky.observe import status, usage
+from kubectl_sky.gpus import model
+from kubectl_sky.observe import status
 from tests.builders import make_job, make_pod
 
 Json = dict[str, Any]
@@ -36,7 +37,7 @@ def test_accelerator_nodes_count_used_and_free() -> None:
         holding(4, "b", "Succeeded"),
         holding(1, ""),
     ]
-    found = usage.accelerator_nodes(nodes, pods)
+    found = model.accelerator_nodes(nodes, pods)
     assert [(one.name, one.model, one.total, one.used, one.free) for one in found] == [
         ("a", "A100", 8, 5, 3),
         ("b", "A100", 4, 0, 4),
@@ -46,22 +47,22 @@ def test_accelerator_nodes_count_used_and_free() -> None:
 
 
 def test_accelerator_nodes_cordoned_node_has_none_free() -> None:
-    (one,) = usage.accelerator_nodes([make_node("a", 8, unschedulable=True)], [])
+    (one,) = model.accelerator_nodes([make_node("a", 8, unschedulable=True)], [])
     assert (one.total, one.free) == (8, 0)
 
 
 def test_accelerator_nodes_without_right_to_list_pods_are_unknown() -> None:
-    (one,) = usage.accelerator_nodes([make_node("a", 8)], None)
+    (one,) = model.accelerator_nodes([make_node("a", 8)], None)
     assert (one.used, one.free) == (None, None)
 
 
 def test_accelerator_nodes_with_lost_gpus_show_users() -> None:
-    (one,) = usage.accelerator_nodes([make_node("a", 0)], [holding(2, "a")])
+    (one,) = model.accelerator_nodes([make_node("a", 0)], [holding(2, "a")])
     assert (one.total, one.used, one.free) == (0, 2, 0)
 
 
 def test_accelerator_nodes_exclude_nodes_without_gpus() -> None:
-    assert usage.accelerator_nodes([make_node("a", 0)], []) == []
+    assert model.accelerator_nodes([make_node("a", 0)], []) == []
 
 
 def test_uses_compare_usage_with_requests() -> None:
@@ -73,18 +74,9 @@ def test_uses_compare_usage_with_requests() -> None:
         "metadata": {"name": pod["metadata"]["name"]},
         "containers": [{"usage": {"cpu": "250m", "memory": "256Mi"}}, {"usage": {"cpu": "1n"}}],
     }
-    (use,) = usage.uses(task.nodes, [pod], [metrics])
+    (use,) = model.uses(task.nodes, [pod], [metrics])
     assert use.node.index == 0
     assert float(use.cpus / use.cpus_asked) == 0.500000002
     assert use.memory_asked / use.memory == 4
     assert use.accelerators_asked == use.as_json()["gpus_asked"] == 2
-    assert usage.uses(task.nodes, [pod], []) == []
-
-
-def test_gpus_of_pod_with_null_resources_are_those_of_other_containers() -> None:
-    pod = make_pod()
-    empty = [{"name": "a", "resources": None}, {"name": "b", "resources": {"limits": None}}]
-    pod["spec"]["containers"] = empty
-    assert usage.gpus_of(pod) is None
-    pod["spec"]["containers"] = [*empty, {"name": "c", "resources": {"requests": {GPU: "2"}}}]
-    assert usage.gpus_of(pod) == usage.Gpus(2, GPU)
+    assert model.uses(task.nodes, [pod], []) == []

@@ -10,7 +10,7 @@ from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster.exec import Pipes, Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import NotFound, TimedOut
-from kubectl_sky.observe import gpu_smi
+from kubectl_sky.gpus import smi
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
@@ -41,7 +41,7 @@ def answers(
     }
 
     def run(session: Session, program: Program, pipes: Pipes) -> int:
-        assert program.command == ["/bin/sh", "-c", gpu_smi.SCRIPT]
+        assert program.command == ["/bin/sh", "-c", smi.SCRIPT]
         assert (program.container, program.namespace) == ("main", "default")
         assert pipes.seconds, "it is bounded in time"
         return answers[program.pod](pipes)

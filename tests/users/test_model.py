@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan.account import Account, QuotaFlags, default_namespace, quota, slug
-from kubectl_sky.render import manifests
+from kubectl_sky.users.action import render
+from kubectl_sky.users.model import Account, QuotaFlags, default_namespace, quota, slug
 from kubectl_sky.words import owners
 
 GPU = "requests.nvidia.com/gpu"
@@ -93,9 +93,9 @@ def test_random_name_gives_manifests_with_this_name(name: str) -> None:
     except UserError:
         return
     account = Account(user, "User", default_namespace(user), {"pods": "1"})
-    for manifest in (manifests.namespace(account), *manifests.account(account)):
+    for manifest in render(account, with_namespace=True):
         metadata = manifest.object["metadata"]
         assert metadata["annotations"]["kubectl-sky/user"] == user.name
         assert len(metadata["name"]) <= 63
-    binding = manifests.account(account)[1].object
+    _, binding, *_ = (item.object for item in render(account, with_namespace=False))
     assert [subject["name"] for subject in binding["subjects"]] == [user.name]

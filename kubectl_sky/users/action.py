@@ -1,6 +1,6 @@
 """`users`: give users a namespace with rights and a quota."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -10,17 +10,16 @@ from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.apply import apply_all
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotFound, NotServed, UserError
-from kubectl_sky.observe import accounts, rights
-from kubectl_sky.observe.accounts import AccountStatus
+from kubectl_sky.observe import rights
 from kubectl_sky.observe.difference import differences
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.plan import account
-from kubectl_sky.plan.account import Account, QuotaFlags
-from kubectl_sky.plan.install import PROGRAMS
-from kubectl_sky.render import manifests
+from kubectl_sky.render.manifests import Manifest, built_in
+from kubectl_sky.users import model
+from kubectl_sky.users.model import Account, AccountStatus, QuotaFlags
 from kubectl_sky.words import kinds, names, owners
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User
+from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import field
 
 # The kinds of a user's objects in the namespace; the binding is deleted first and created last.
@@ -34,6 +33,8 @@ _KINDS = (
 )
 # Fields that have nothing but what is planned: an added subject would have the user's rights.
 _EXACT = (("rules",), ("subjects",), ("spec", "hard"), ("spec", "limits"))
+# Nobody gets rights before the quota exists.
+_STAGES = {kinds.NAMESPACE.kind: 0, kinds.ROLE_BINDING.kind: 2}  # of other kinds: 1
 _MAX_NAMES = 12  # maximum number of names in a message
 
 
@@ -79,31 +80,29 @@ def add(session: Session, request: Request, dry_run: str) -> Added:
     Limits without a flag keep their value. Raises UserError before anything is sent if an object
     with one of the names belongs to somebody else.
     """
-    account.check_name(request.user, request.kind)
-    name = request.namespace or account.default_namespace(request.user)
+    model.check_name(request.user, request.kind)
+    name = request.namespace or model.default_namespace(request.user)
     namespace = _get(session, kinds.NAMESPACE, name)
     labels = (namespace or {"metadata": {}})["metadata"].get("labels") or {}
-    level = request.pod_security or labels.get(account.POD_SECURITY_LABEL, "baseline")
+    level = request.pod_security or labels.get(model.POD_SECURITY_LABEL, "baseline")
     planned = Account(request.user, request.kind, name, pod_security=level)
     manages_namespace = _check_namespace(session, namespace, planned, request)
     live = _live(session, planned) if namespace else {}
     _check_kind(planned, live.get(kinds.ROLE))
     quota = live.get(kinds.RESOURCE_QUOTA, {})
     current = quota["spec"].get("hard") or {} if _is_of(quota, request.user) else {}
-    hard = account.quota(request.flags, current, manages_namespace)
+    hard = model.quota(request.flags, current, manages_namespace)
     if namespace and hard:
         _check_other_quotas(session, planned)
     cluster_queue, version, notes = _queue(session, request.cluster_queue, live)
     planned = replace(
         planned,
         hard=hard,
-        rules=_rules(session),
+        rules=rights.rules(rights.namespaced(rights.served(tuple(access.groups(session))))),
         cluster_queue=cluster_queue,
         queue_version=version,
     )
-    items = [manifest.object for manifest in manifests.account(planned)]
-    if manages_namespace:
-        items.insert(0, manifests.namespace(planned).object)
+    items = [manifest.object for manifest in render(planned, with_namespace=manages_namespace)]
     existing = live | ({kinds.NAMESPACE: namespace} if namespace else {})
     for item in items:
         _refuse_foreign(planned, item, existing.get(_kind(item)))
@@ -118,6 +117,37 @@ def add(session: Session, request: Request, dry_run: str) -> Added:
         _delete(session, stale)
     deleted = [Change(item, "deleted") for item in stale]
     return Added(planned, (*changes, *deleted), notes)
+
+
+def render(account: Account, *, with_namespace: bool) -> Iterator[Manifest]:
+    """Yield the objects of a user, in the order of creation."""
+    parts = {
+        "namespace": with_namespace,
+        "role": True,
+        "rolebinding": True,
+        "quota": account.hard,
+        "limitrange": account.default_requests,
+        "serviceaccount": account.kind == model.SERVICE_ACCOUNT,
+        "queue": account.cluster_queue,
+    }
+    for part in filter(parts.get, parts):
+        yield built_in(f"users/{part}.yaml.j2", account=account)
+
+
+def policy() -> Iterator[Manifest]:
+    """Yield the admission policy that lets users create tasks and volumes only as themselves."""
+    resources: dict[str, list[str]] = {}
+    for kind in (*registry.KINDS, kinds.PVC):
+        resources.setdefault(kind.group, []).append(kind.plural)
+    values = {"name": names.OWNERS_POLICY, "resources": resources}
+    for part in ("policy", "policybinding"):
+        yield built_in(f"users/{part}.yaml.j2", policy=values)
+
+
+def candidates(session: Session) -> Iterator[tuple[str, str]]:
+    """Yield the users of `users list` and their namespaces, to complete a command line."""
+    for account in list_accounts(session, None):
+        yield account.user, account.namespace
 
 
 def _get(session: Session, kind: Kind, name: str, namespace: str | None = None) -> Json | None:
@@ -170,7 +200,7 @@ def _refuse_programs(session: Session, name: str, namespace: Json | None) -> Non
     """Refuse a namespace with our server or controllers: its users can act as their accounts."""
     accounts_of_pods = objects.list_all(session, kinds.SERVICE_ACCOUNT, name) if namespace else ()
     existing = {item["metadata"]["name"] for item in accounts_of_pods}
-    programs = sorted(existing & PROGRAMS)
+    programs = sorted(existing & {*names.CONTROLLERS.values(), names.SERVER})
     if programs or name == names.CONTROLLERS_NAMESPACE:
         what = " and ".join(programs) if programs else "the controllers"
         raise UserError(
@@ -203,7 +233,7 @@ def _live(session: Session, planned: Account) -> dict[Kind, Json]:
     by_kind = dict.fromkeys(_KINDS, planned.name)
     by_kind[kinds.SERVICE_ACCOUNT] = planned.user.name
     by_kind[kinds.LOCAL_QUEUE] = planned.queue
-    if planned.kind != account.SERVICE_ACCOUNT:
+    if planned.kind != model.SERVICE_ACCOUNT:
         del by_kind[kinds.SERVICE_ACCOUNT]  # the name may have characters that no object can have
     live = {}
     for kind, name in by_kind.items():
@@ -235,18 +265,13 @@ def _check_other_quotas(session: Session, planned: Account) -> None:
     quotas = objects.list_all(
         session, kinds.RESOURCE_QUOTA, planned.namespace, label_selector=names.ACCOUNT
     )
-    others = [accounts.name_of(item) for item in quotas if not _is_of(item, planned.user)]
+    others = [model.name_of(item) for item in quotas if not _is_of(item, planned.user)]
     if others:
         raise UserError(
             f'namespace "{planned.namespace}" has the quota of user "{others[0]}", and a quota'
             " counts all pods of its namespace",
             "add this user without a quota, or in another namespace",
         )
-
-
-def _rules(session: Session) -> list[dict[str, object]]:
-    """Return the rules of the Role that `doctor --role` prints."""
-    return rights.rules(rights.namespaced(rights.served(tuple(access.groups(session)))))
 
 
 def _queue(
@@ -266,7 +291,7 @@ def _queue(
             ) from None
         return "", "", ()
     current = live.get(kinds.LOCAL_QUEUE, {}).get("spec", {}).get("clusterQueue", "")
-    if requested == account.NONE:
+    if requested == model.NONE:
         return "", kind.api_version, ()
     if current and requested not in (None, current):
         raise UserError(
@@ -321,7 +346,9 @@ def _apply(
         done = "created" if live is None else "unchanged" if patch is None else "configured"
         changes.append(Change(item, done))
     if dry_run != "client":
-        stages = [[item for item in missing if _stage(item) == stage] for stage in range(3)]
+        stages: list[list[Json]] = [[], [], []]
+        for item in missing:
+            stages[_STAGES.get(item["kind"], 1)].append(item)
         if dry_run == "server" and kinds.NAMESPACE not in existing:
             del stages[1:]  # nothing can be checked in a namespace that does not exist
 
@@ -330,11 +357,6 @@ def _apply(
 
         apply_all(session, stages, accept, dry_run=dry_run == "server")
     return changes
-
-
-def _stage(item: Json) -> int:
-    """Return the order of an object: nobody gets rights before the quota exists."""
-    return {kinds.NAMESPACE.kind: 0, kinds.ROLE_BINDING.kind: 2}.get(item["kind"], 1)
 
 
 def _kind(item: Json) -> Kind:
@@ -361,7 +383,7 @@ def list_accounts(session: Session, namespace: str | None) -> list[AccountStatus
     for item in objects.list_all(session, kinds.RESOURCE_QUOTA, namespace):
         quotas.setdefault(item["metadata"]["namespace"], []).append(item)
     statuses = [
-        accounts.account(where, role, quotas.get(where, ()))
+        model.account(where, role, quotas.get(where, ()))
         for role in roles
         for where in [role["metadata"]["namespace"]]
     ]
@@ -379,7 +401,7 @@ def get_account(session: Session, name: str | None, namespace: str | None) -> Ac
     with suppress(NotServed, Forbidden):
         queues = access.list_kueue(session, kinds.LOCAL_QUEUE, where) if role else []
     quotas = objects.list_all(session, kinds.RESOURCE_QUOTA, where)
-    return accounts.account(where, role, quotas, queues)
+    return model.account(where, role, quotas, queues)
 
 
 def _role(session: Session, name: str, namespace: str | None) -> Json:
@@ -427,7 +449,7 @@ def removal(
     user, role = owners.named(name), _role(session, name, namespace)
     where = role["metadata"]["namespace"]
     roles = objects.list_all(session, kinds.ROLE, where, label_selector=names.ACCOUNT)
-    others = tuple(accounts.name_of(item) for item in roles if not _is_of(item, user))
+    others = tuple(model.name_of(item) for item in roles if not _is_of(item, user))
     namespace_object = _get(session, kinds.NAMESPACE, where)
     ours = namespace_object is not None and _is_of(namespace_object, user)
     deletes = ours and not others and not keeps_namespace
@@ -449,9 +471,9 @@ def _owner(role: Json, user: User) -> User | None:
     """Return the owner of the user's tasks; None for a group, whose members are not known."""
     metadata = role["metadata"]
     kind = metadata["labels"][names.ACCOUNT]
-    if kind == account.SERVICE_ACCOUNT:
+    if kind == model.SERVICE_ACCOUNT:
         return owners.named(f"system:serviceaccount:{metadata['namespace']}:{user.name}")
-    return None if kind == account.GROUP else user
+    return None if kind == model.GROUP else user
 
 
 def _objects_of(session: Session, namespace: str, user: User) -> Iterable[Json]:

@@ -9,7 +9,7 @@ import click
 from kubectl_sky.cli import commands, options, output
 
 if TYPE_CHECKING:
-    from kubectl_sky.observe.usage import AcceleratorNode
+    from kubectl_sky.gpus.model import AcceleratorNode
 
 
 @commands.command("gpus", examples=["gpus", "gpus -o json"])
@@ -23,9 +23,9 @@ def command(cluster: options.ClusterFlags, free: bool, form: str | None) -> None
     Types have the names that `accelerators` of a task accepts. USED is what pods request. FREE
     counts only cluster nodes that are ready and accept pods.
     """
-    from kubectl_sky.actions import usage
+    from kubectl_sky.gpus import action
 
-    machines = usage.accelerators(cluster.session())
+    machines = action.accelerators(cluster.session())
     if free:
         machines = [machine for machine in machines if machine.free]
     if form:

@@ -8,7 +8,7 @@ import click
 from kubectl_sky.cli import commands, options, output
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.usage import GpuReport
+    from kubectl_sky.gpus.action import GpuReport
 
 
 @commands.command("top", examples=["top train", "top train -o json", "top train --gpu"])
@@ -35,14 +35,15 @@ def command(
     With --gpu, show utilization, memory, temperature and power of each GPU. The image must have
     nvidia-smi, which device plugins add to most images, or rocm-smi.
     """
-    from kubectl_sky.actions import find, usage
+    from kubectl_sky.actions import find
+    from kubectl_sky.gpus import action
 
     session = cluster.session()
     match = find.get_task(session, options.scope(session, cluster, all_users), task)
     if of_gpus:
-        _print_gpus(match.id, usage.gpus(session, match), form)
+        _print_gpus(match.id, action.gpus(session, match), form)
         return
-    samples = usage.top(session, match)
+    samples = action.top(session, match)
     if form:
         values = [sample.as_json() for sample in samples]
         output.out(output.document("Usage", {"task_id": match.id, "nodes": values}, form))

@@ -1,0 +1,1 @@
+"""The GPUs of the cluster, of tasks, and their GPU-hours: `gpus`, `top`, `usage`."""

@@ -1,0 +1,229 @@
+"""Count the GPU-hours of tasks: from the objects that run them, and their pods while they exist.
+
+While all pods of an object exist, each holds its GPUs from the time that its cluster node accepted
+it until its containers have ended. If some are deleted, the object holds the GPUs of all its pods
+from its start to its end, which are in its status. That includes the time in which they waited for
+cluster nodes, unless a queue admitted the object. Deleted objects are not known to the cluster.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from kubectl_sky.observe import status
+from kubectl_sky.observe.ownership import TaskObjects
+from kubectl_sky.plan import accelerators
+from kubectl_sky.plan.resources import Gpus, gpus_of
+from kubectl_sky.words import age, bounded, names
+from kubectl_sky.workloads import registry
+from kubectl_sky.workloads.workload import Object, field
+
+if TYPE_CHECKING:
+    from kubectl_sky.words import models
+
+Labels = Mapping[str, Mapping[str, str]]  # of cluster nodes, by name
+Hours = Mapping[tuple[str, str], float]  # of tasks, by namespace and id
+
+_HOUR = timedelta(hours=1)
+_MAX_GPUS = 1_000_000  # of an object
+
+
+@dataclass(frozen=True)
+class Span:
+    """The time in which a pod of a task, or an object with deleted pods, held GPUs.
+
+    It is not exact if pods may have waited for a cluster node for a part of it, or if the start is
+    not known, or if other objects of the task are deleted.
+    """
+
+    namespace: str
+    task_id: str
+    name: str
+    user: str
+    gpus: Gpus
+    start: datetime
+    end: datetime
+    is_exact: bool = True
+
+    def hours(self, since: datetime | None = None) -> float:
+        """Return the GPU-hours after a time."""
+        start = max(self.start, since) if since else self.start
+        return self.gpus.count * max((self.end - start) / _HOUR, 0)
+
+
+def of_tasks(tasks: Iterable[TaskObjects], now: datetime) -> Hours:
+    """Return the GPU-hours of tasks until now; a task that never held GPUs has none."""
+    hours: dict[tuple[str, str], float] = defaultdict(float)
+    for span in spans(tasks, now):
+        hours[span.namespace, span.task_id] += span.hours()
+    return hours
+
+
+def spans(
+    tasks: Iterable[TaskObjects], now: datetime, cluster_nodes: Labels | None = None
+) -> Iterator[Span]:
+    """Yield the times of the objects that held GPUs; `cluster_nodes` tell their models."""
+    for task in tasks:
+        for item in task.items:
+            pods = task.pods.get(item["metadata"].get("uid", ""), ())
+            for gpus, start, end, is_exact in _times(item, pods, now, cluster_nodes or {}):
+                yield Span(
+                    *task.key,
+                    status.name_of(item),
+                    status.user_of(item),
+                    gpus,
+                    start,
+                    max(start, end),
+                    is_exact and not task.lacks,
+                )
+
+
+def _times(
+    item: Object, pods: Sequence[Object], now: datetime, cluster_nodes: Labels
+) -> Iterator[tuple[Gpus, datetime, datetime, bool]]:
+    """Yield GPUs, start and end of each pod of an object, or of all if some are deleted.
+
+    The last value is whether the GPUs were held all that time. An object that has not started, or
+    is suspended, yields nothing.
+    """
+    backend = registry.of(item)
+    ended = backend.ended_at(item)
+    start, end = _time(backend.started_at(item)), _time(ended) if ended else now
+    if start and end and len(pods) >= _pods_made(item):
+        for pod in pods:
+            gpus = gpus_of(pod, cluster_nodes.get(pod.get("spec", {}).get("nodeName", "")))
+            pod_start = _time(pod.get("status", {}).get("startTime"))
+            if gpus and pod_start:
+                yield gpus, pod_start, _pod_end(pod, pod_start, end), True
+    elif end and (start or ended):
+        gpus = _requested(item)
+        is_exact = bool(start) and names.QUEUE in item["metadata"].get("labels", {})
+        if gpus:
+            yield gpus, start or end, end, is_exact and not backend.independent_nodes
+
+
+def _pods_made(item: Object) -> int:
+    """Return how many pods an object has created, including deleted ones; at least 1."""
+    backend, state = registry.of(item), item.get("status", {})
+    counted = sum(state.get(kind) or 0 for kind in ("active", "failed", "succeeded"))
+    return max(backend.attempts(item) * len(backend.ranks(item)), counted, 1)
+
+
+def _pod_end(pod: Object, start: datetime, end: datetime) -> datetime:
+    """Return when a pod ended, or `end` if it has not.
+
+    An evicted pod may have no terminated container: then its last condition counts.
+    """
+    state = pod.get("status", {})
+    if state.get("phase") not in ("Succeeded", "Failed"):
+        return end
+    ends = [
+        _time(container.get("state", {}).get("terminated", {}).get("finishedAt"))
+        for container in state.get("containerStatuses", ())
+    ]
+    changes = [_time(item.get("lastTransitionTime")) for item in state.get("conditions", ())]
+    return max(filter(None, ends), default=max(filter(None, changes), default=start))
+
+
+def _requested(item: Object) -> Gpus | None:
+    """Return the GPUs of all pods that an object runs at a time; None if it has none."""
+    backend, count, model = registry.of(item), 0, ""
+    try:
+        templates = backend.templates(item)
+        for template, number in zip(templates, backend.pod_counts(item), strict=True):
+            gpus = gpus_of(template)
+            if gpus:
+                count, model = count + gpus.count * number, gpus.model
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return None  # the pod template in an AppWrapper may be anything
+    if backend.independent_nodes:  # its controller creates as many pods as it may
+        count *= bounded.integer(field(item, ("spec", "parallelism")))
+    return Gpus(count, model) if 0 < count <= _MAX_GPUS else None
+
+
+def _time(text: object) -> datetime | None:
+    try:
+        return age.parse(str(text)) if text else None
+    except (ValueError, OverflowError):
+        return None
+
+
+@dataclass(frozen=True)
+class Row:
+    """The GPU-hours of a user, a task name or a GPU.
+
+    `cost` is None without all prices, or if the hours are not exact.
+    """
+
+    key: str
+    tasks: int
+    hours: float
+    cost: float | None
+
+    def as_json(self) -> "models.GpuHours":
+        """Return the row as JSON values."""
+        cost = None if self.cost is None else round(self.cost, 2)
+        return {
+            "key": self.key,
+            "tasks": self.tasks,
+            "gpu_hours": round(self.hours, 2),
+            "cost": cost,
+        }
+
+
+KEYS: Mapping[str, Callable[[Span], str]] = {
+    "user": lambda span: span.user,
+    "name": lambda span: span.name,
+    "gpu": lambda span: span.gpus.model,
+}
+
+
+def rows(
+    spans_: Iterable[Span], by: str, since: datetime, prices: Mapping[str, float]
+) -> list[Row]:
+    """Return a row for each user, task name or GPU, the largest first."""
+    groups: dict[str, list[Span]] = defaultdict(list)
+    for span in spans_:
+        groups[KEYS[by](span)].append(span)
+    result = [total(members, since, prices, key) for key, members in groups.items()]
+    return sorted(result, key=lambda row: (-row.hours, row.key))
+
+
+def total(
+    spans_: Iterable[Span], since: datetime, prices: Mapping[str, float], key: str = "total"
+) -> Row:
+    """Return the sum of all times."""
+    tasks, hours = set(), 0.0
+    cost: float | None = 0.0 if prices else None
+    for span in spans_:
+        tasks.add((span.namespace, span.task_id))
+        amount = span.hours(since)
+        hours += amount
+        price = price_of(span.gpus.model, prices)
+        if cost is not None:
+            cost = None if price is None or not span.is_exact else cost + amount * price
+    return Row(key, len(tasks), hours, cost)
+
+
+def price_of(model: str, prices: Mapping[str, float]) -> float | None:
+    """Return the price of a model: its own, or that of the GPU that it is a variant of."""
+    prices = {name: price for name, price in prices.items() if isfinite(price)}  # YAML has .nan
+    for name, price in prices.items():
+        if name.upper() == model.upper():
+            return price
+    variants = [name for name in prices if accelerators.matches(name, model)]
+    return prices[max(variants, key=len)] if variants else None
+
+
+def unpriced(spans_: Iterable[Span], prices: Mapping[str, float]) -> list[str]:
+    """Return the models without a price; empty if there are no prices at all."""
+    models = {span.gpus.model for span in spans_} if prices else set()
+    return sorted(model for model in models if price_of(model, prices) is None)
+
+
+def inexact(spans_: Iterable[Span]) -> int:
+    """Return the number of tasks whose hours are not exact."""
+    return len({(span.namespace, span.task_id) for span in spans_ if not span.is_exact})

@@ -1,0 +1,1 @@
+"""What runs in a cluster: the server and the controllers."""

@@ -1,0 +1,28 @@
+"""Render what runs the server or the controllers in a cluster."""
+
+from collections.abc import Iterator, Sequence
+
+from kubectl_sky.install.model import CRDS, ControllerInstall, ServerInstall
+from kubectl_sky.render.manifests import Manifest, built_in
+
+
+def server(values: ServerInstall) -> Iterator[Manifest]:
+    """Yield the objects that run the server in a cluster."""
+    for part in ("serviceaccount", "config", "deployment", "service"):
+        yield built_in(f"install/server-{part}.yaml.j2", server=values)
+    yield built_in("install/networkpolicy.yaml.j2", install=values)
+
+
+def controllers(installs: Sequence[ControllerInstall]) -> Iterator[Manifest]:
+    """Yield the objects that run controllers in a cluster, in the order of creation."""
+    if not installs[0].served:
+        yield built_in("install/controllers-namespace.yaml.j2", controller=installs[0])
+    for values in installs:
+        yield from map(built_in, CRDS.get(values.controller, ()))
+    for values in installs:
+        yield built_in("install/controllers-serviceaccount.yaml.j2", controller=values)
+        for role in values.roles:
+            yield built_in("install/controllers-role.yaml.j2", role=role)
+            yield built_in("install/controllers-rolebinding.yaml.j2", role=role)
+        yield built_in("install/networkpolicy.yaml.j2", install=values)
+        yield built_in("install/controllers-deployment.yaml.j2", controller=values)

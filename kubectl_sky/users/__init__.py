@@ -1,0 +1,1 @@
+"""A namespace with rights and a quota for each user: `users`."""
