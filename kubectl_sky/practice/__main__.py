@@ -39,8 +39,6 @@ class _Uvicorn(uvicorn.Server):
 
 
 class _Saver:
-    """Saves the state soon after each change."""
-
     def __init__(self, state: State) -> None:
         self._state = state
         self._timer: asyncio.TimerHandle | None = None

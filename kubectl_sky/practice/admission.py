@@ -154,7 +154,6 @@ def _check_quotas(state: State, storage: str, obj: Json) -> None:
 
 
 def usage(storage: str, obj: Json) -> Amounts:
-    """Return what quotas count of an object."""
     amounts = {f"count/{storage}": _ONE}
     if storage in _COUNTED:
         amounts[storage] = _ONE
@@ -172,7 +171,6 @@ def usage(storage: str, obj: Json) -> Amounts:
 
 
 def _missing_resources(hard: Iterable[str], pod: Json) -> str:
-    """Name the containers without a request or limit that a quota needs."""
     missing = []
     for name in sorted(hard):
         part, _, resource = name.rpartition(".")
@@ -188,7 +186,6 @@ def _missing_resources(hard: Iterable[str], pod: Json) -> str:
 
 
 def used_by(state: State, quota: Json) -> Amounts:
-    """Return how much of each resource of a quota is used."""
     used = dict.fromkeys(quota["spec"].get("hard") or {}, ZERO)
     counted = {name.removeprefix("count/") for name in used} & {*state.storages()}
     for storage in counted | {"pods", "persistentvolumeclaims"}:

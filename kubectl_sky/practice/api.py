@@ -51,12 +51,10 @@ class Deletion:
 
 
 def random_suffix() -> str:
-    """Return five random characters, for generated names."""
     return "".join(secrets.choice(_SUFFIX_LETTERS) for _ in range(5))
 
 
 def now() -> str:
-    """Return the current time as timestamps of objects."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -164,7 +162,6 @@ class Api:
 
 
 def _set_status(resource: Resource, obj: Json) -> None:
-    """Give a new object its initial status."""
     if resource.status:
         obj.pop("status", None)
     if resource.storage in _INITIAL_STATUS:
@@ -181,7 +178,6 @@ def _check_preconditions(storage: str, obj: Json, preconditions: Json) -> None:
 
 
 def _mark_deleted(obj: Json, propagation: str, grace: int) -> None:
-    """Set the deletion timestamp, the grace period and the finalizers of the propagation."""
     metadata = obj["metadata"]
     existing = metadata.pop("finalizers", None) or ()
     finalizers = [name for name in existing if name not in _FINALIZERS.values()]

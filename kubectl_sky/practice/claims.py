@@ -47,7 +47,6 @@ class Claims(Controller):
         self.replay(_CLAIMS, _VOLUMES)
 
     def keys(self, change: Change) -> Iterator[Key]:
-        """Return PVCs and volumes; also those of deleted pods, and all that wait for a class."""
         storage, obj = change.storage, change.object
         if storage in (_CLAIMS, _VOLUMES):
             yield change.key
@@ -61,7 +60,6 @@ class Claims(Controller):
             yield from (key_of(one) for one in self.api.state.all(_CLAIMS) if _is_pending(one))
 
     def reconcile(self, key: Key) -> float | None:
-        """Bind a PVC, or update a volume."""
         obj = self.api.state.get(_CLAIMS if key[0] else _VOLUMES, *key)
         if not obj:
             return None
@@ -84,7 +82,6 @@ class Claims(Controller):
         )
 
     def _provide(self, claim: Json) -> float | None:
-        """Bind a PVC to an existing volume or a new one."""
         name = claim["spec"].get("storageClassName") or ""
         volumes = [pv for pv in self.api.state.all(_VOLUMES) if _matches(pv, claim)]
         storage_class = self.api.state.get(_CLASSES, "", name) if name else None
@@ -134,7 +131,6 @@ class Claims(Controller):
         self.api.change(_CLAIMS, key_of(claim), edit)
 
     def _complete(self, claim: Json) -> None:
-        """Complete the binding of a PVC to the volume in its spec."""
         key = key_of(claim)
         volume = self.api.state.get(_VOLUMES, "", claim["spec"]["volumeName"])
         if not volume:
@@ -206,7 +202,6 @@ def _reference(claim: Json) -> Json:
 
 
 def _missing_volume(name: str, storage_class: Json | None) -> tuple[str, ...]:
-    """Return the reason, message and type of an event."""
     if not name:
         why = "no persistent volumes available for this claim and no storage class is set"
         return "FailedBinding", why, "Normal"

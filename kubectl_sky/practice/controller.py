@@ -26,7 +26,6 @@ class Controller:
         api.state.listeners.append(self._listen)
 
     def keys(self, change: Change) -> Iterable[Key]:
-        """Return the keys that a change affects."""
         raise NotImplementedError
 
     def reconcile(self, key: Key) -> float | None:
@@ -40,7 +39,6 @@ class Controller:
                 self._listen(Change("ADDED", storage, self.api.state.version, obj))
 
     def enqueue(self, key: Key) -> None:
-        """Reconcile a key soon."""
         if not self._queue:
             self._loop.call_soon(self._reconcile_next)
         self._queue[key] = None
@@ -52,8 +50,6 @@ class Controller:
             self._loop.call_later(seconds, self._delay_over, key)
 
     def remove_finalizer(self, storage: str, key: Key, finalizer: str) -> None:
-        """Remove a finalizer from an object."""
-
         def edit(obj: Json) -> None:
             finalizers = obj["metadata"].pop("finalizers", None) or ()
             if remaining := [name for name in finalizers if name != finalizer]:

@@ -41,14 +41,12 @@ def fill(storage: str, obj: Json) -> None:
 
 
 def _default(target: Json, **values: object) -> None:
-    """Set missing or empty fields."""
     for name, value in values.items():
         if target.get(name) in (None, ""):
             target[name] = value
 
 
 def _is_new(obj: Json) -> bool:
-    """Say whether an object is being created."""
     return "resourceVersion" not in obj["metadata"]
 
 
@@ -67,7 +65,6 @@ def _canonicalize(amounts: Json | None) -> None:
 
 
 def _deep(value: object) -> None:
-    """Set the defaults of fields by their names."""
     for inner in value if isinstance(value, list) else ():
         _deep(inner)
     if not isinstance(value, dict):
@@ -91,12 +88,10 @@ def _pull_policy(image: str) -> str:
 
 
 def _containers(spec: Json) -> list[Json]:
-    """Return all containers of a pod, init containers first."""
     return [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
 
 
 def _pod_spec(spec: Json) -> None:
-    """Set the defaults of a pod or a pod template."""
     _default(spec, dnsPolicy="ClusterFirst", restartPolicy="Always", securityContext={})
     _default(spec, terminationGracePeriodSeconds=30, schedulerName="default-scheduler")
     if spec.get("serviceAccountName"):

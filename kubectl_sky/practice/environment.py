@@ -34,8 +34,6 @@ class ConfigError(Exception):
 
 
 class CreateError(ConfigError):
-    """A container cannot be created."""
-
     reason = "CreateContainerError"
 
 
@@ -52,7 +50,6 @@ def contents(state: State, kind: str, key: tuple[str, str]) -> dict[str, bytes] 
 
 
 def field_value(pod: Json, path: str) -> str:
-    """Return the value of a fieldRef."""
     if entry := _MAP_FIELD.fullmatch(path):
         return str((pod["metadata"].get(entry[1]) or {}).get(entry[2], ""))
     if path in _IP_FIELDS:
@@ -126,7 +123,6 @@ def _value_from(source: Json, pod: Json, container: Json, state: State) -> str |
 
 
 def with_defaults(pod: Json, values: Mapping[str, str]) -> dict[str, str]:
-    """Add the variables that every container has."""
     python = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable))).parent
     defaults = {name: value for name, value in os.environ.items() if _INHERITED.match(name)}
     defaults |= {"PATH": f"{HOME}/.local/bin:{python}:{_PATH}", "HOME": HOME}
@@ -136,7 +132,6 @@ def with_defaults(pod: Json, values: Mapping[str, str]) -> dict[str, str]:
 
 
 def hostname(pod: Json) -> str:
-    """Return the host name of a pod."""
     return str(pod["spec"].get("hostname") or pod["metadata"]["name"])[:63]
 
 

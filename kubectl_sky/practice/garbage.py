@@ -78,7 +78,6 @@ class Garbage(Controller):
                 yield kind, f"/{name}"
 
     def reconcile(self, key: Key) -> None:
-        """Propagate the deletion of an object or of its owners."""
         storage, (namespace, _, name) = key[0], key[1].partition("/")
         obj = self.api.state.get(storage, namespace, name)
         if not obj:
@@ -99,7 +98,6 @@ class Garbage(Controller):
             self._check_owners((storage, namespace, name), obj)
 
     def _delete_dependents(self, storage: str, obj: Json) -> None:
-        """Delete the dependents of an object in foreground deletion."""
         blocked, uid = False, obj["metadata"]["uid"]
         for object_key in list(self._dependents.get(uid, ())):
             dependent = self.api.state.get(*object_key)
@@ -127,7 +125,6 @@ class Garbage(Controller):
             self._disown(object_key, lost)
 
     def _owner_exists(self, uid: str, namespace: str) -> bool:
-        """Return whether an owner exists and is not in foreground deletion."""
         object_key = self._object_keys.get(uid)
         owner = self.api.state.get(*object_key) if object_key else None
         if not object_key or not owner or object_key[1] not in ("", namespace):
@@ -157,7 +154,6 @@ class Garbage(Controller):
         self.api.change("namespaces", ("", name), lambda it: it["spec"].update(finalizers=[]))
 
     def _default_object(self, name: str) -> Json:
-        """Return a default object of a namespace."""
         if name == "default":
             return {"metadata": {"name": name}}
         file = self.api.folder / "tls.crt"
@@ -194,7 +190,6 @@ def _key(object_key: ObjectKey) -> Key:
 
 
 def _establish(definition: Json) -> None:
-    """Publish that a CRD is served."""
     status, spec = definition.setdefault("status", {}), definition["spec"]
     status["acceptedNames"] = spec["names"]
     stored = [version["name"] for version in spec["versions"] if version.get("storage")]

@@ -24,8 +24,6 @@ _COMPLETED = (
 
 
 class Jobs(Controller):
-    """The Job controller."""
-
     def __init__(self, api: Api) -> None:
         super().__init__(api)
         self._pods: dict[Key, dict[str, Json]] = {}  # by the key of their Job, by name
@@ -34,7 +32,6 @@ class Jobs(Controller):
         self.replay("pods", "jobs.batch")
 
     def keys(self, change: Change) -> Iterator[Key]:
-        """Return a Job, or the Job of a pod; later if it has many pods."""
         if change.storage == "jobs.batch":
             yield change.key
         owner = _owner(change.object) if change.storage == "pods" else {}
@@ -53,7 +50,6 @@ class Jobs(Controller):
                 self.enqueue_after(key, min(len(pods) / 1000, 1))
 
     def reconcile(self, key: Key) -> float | None:
-        """Create and delete pods, and update the status."""
         job = self.api.state.get("jobs.batch", *key)
         uid = job["metadata"]["uid"] if job else ""
         conditions = _FINAL_CONDITIONS.values()
@@ -70,7 +66,6 @@ class Jobs(Controller):
         return self._expire(job) if job else None
 
     def _expire(self, job: Json) -> float | None:
-        """Delete a finished Job after its TTL."""
         ttl = job["spec"].get("ttlSecondsAfterFinished")
         if ttl is None or "deletionTimestamp" in job["metadata"]:
             return None
@@ -192,7 +187,6 @@ class Jobs(Controller):
         self._record(state.job, word, new["message"])
 
     def _update_status(self, state: JobState, status: Json, end: End | None) -> None:
-        """Count the pods that ended, remove their finalizers, and write the status."""
         failing = bool(end and end[0] == "FailureTarget")
         kept = [] if end else [pod["metadata"]["uid"] for pod in state.awaited.values()]
         failed = [
@@ -246,7 +240,6 @@ class Jobs(Controller):
 
 
 def _owner(pod: Json) -> Json:
-    """Return the reference to the Job that controls a pod, or nothing."""
     for owner in pod["metadata"].get("ownerReferences") or ():
         if owner.get("controller") and (owner["kind"], owner["apiVersion"]) == ("Job", "batch/v1"):
             return dict(owner)
@@ -321,7 +314,6 @@ def _new_pod(state: JobState, index: int) -> Json:
 
 
 def _failure_counts(state: JobState, index: int) -> dict[str, str]:
-    """Return the annotations that record how often an index has failed."""
     if state.spec.get("backoffLimitPerIndex") is None:
         return {}
     counts = {FAILURES: 0, IGNORED: 0}

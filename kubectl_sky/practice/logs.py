@@ -89,7 +89,6 @@ class Writer:
             self._put(b"\n".join([*self._stamped(lines), b""]))
 
     def close(self) -> None:
-        """Write the incomplete lines and let the readers finish."""
         if rests := [rest for rest in self._incomplete.values() if rest]:
             self._put(b"\n".join(self._stamped(rests)))
         self._file.close()
@@ -97,7 +96,6 @@ class Writer:
 
     @property
     def closed(self) -> bool:
-        """Whether the log is complete."""
         return self._file.closed
 
     async def changed(self) -> None:
@@ -138,16 +136,13 @@ class Logs:
         self._open: dict[str, Writer] = {}
 
     def path(self, uid: str, container_id: str) -> Path:
-        """Return the file of a log."""
         return self.folder / uid / f"{container_id.rpartition('/')[2]}.log"
 
     def writer(self, uid: str, container_id: str) -> Writer:
-        """Start a log."""
         writer = self._open[container_id] = Writer(self.path(uid, container_id))
         return writer
 
     def close(self, container_id: str) -> None:
-        """Complete a log."""
         self._open.pop(container_id).close()
 
     def read(self, pod: Json, container: str, options: LogOptions) -> AsyncIterator[bytes]:
@@ -208,7 +203,6 @@ def _container_id(pod: Json, name: str, *, previous: bool) -> str:
 
 
 def _seek_tail(file: BinaryIO, lines: int) -> None:
-    """Go to the beginning of the last lines."""
     end = position = file.seek(0, 2)
     missing = lines  # line ends to find, apart from the very last
     while position and lines:
@@ -247,8 +241,6 @@ async def _chunks(path: Path, writer: Writer | None, options: LogOptions) -> Asy
 
 
 class _Reader:
-    """Selects the lines of a log file."""
-
     def __init__(self, file: BinaryIO, writer: Writer | None, options: LogOptions) -> None:
         self._file = file
         self._writer = writer

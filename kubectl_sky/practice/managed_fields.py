@@ -22,8 +22,6 @@ _UNOWNED |= {
 
 @dataclass(frozen=True)
 class FieldManager:
-    """A manager that writes an object, perhaps its subresource."""
-
     name: str
     resource: Resource
     subresource: str = ""
@@ -80,7 +78,6 @@ class FieldManager:
         return result
 
     def _entry(self, entries: list[Json], operation: str) -> Json:
-        """Return the entry of this manager; add it if it has none."""
         names = {"manager": self.name, "operation": operation}
         if self.subresource:
             names["subresource"] = self.subresource

@@ -37,8 +37,6 @@ _CONDITIONS = (
 
 
 class Node:
-    """All nodes of the cluster, which are this machine."""
-
     def __init__(
         self, api: Api, *, nodes: int = 1, gpus: str = "", namespaces: bool = True
     ) -> None:

@@ -23,7 +23,6 @@ class Quantity:
 
     @property
     def value(self) -> Fraction:
-        """The amount in ones."""
         return Fraction(self.nanos, _ONE)
 
     def __add__(self, other: "Quantity") -> "Quantity":
@@ -59,12 +58,10 @@ ZERO = Quantity(0)
 
 
 def total(amounts: dict[str, Quantity], more: dict[str, Quantity]) -> dict[str, Quantity]:
-    """Return the sums by resource."""
     return amounts | {name: amounts.get(name, ZERO) + amount for name, amount in more.items()}
 
 
 def amounts(found: dict[str, str | float] | None) -> dict[str, Quantity]:
-    """Read amounts by resource."""
     return {name: parse(amount) for name, amount in (found or {}).items()}
 
 

@@ -44,7 +44,7 @@ socket.gethostbyname = wrap(socket.gethostbyname)
 
 
 class StartError(Exception):
-    """A program could not be started."""
+    pass
 
 
 class Mount(NamedTuple):
@@ -63,8 +63,6 @@ class _Protocol(asyncio.StreamReaderProtocol):
 
 
 class Process:
-    """A program with its streams."""
-
     def __init__(self, control: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         self.pid = 0
@@ -80,7 +78,6 @@ class Process:
 
     @property
     def running(self) -> bool:
-        """Whether it has not exited yet."""
         return not self._exit_code.done()
 
     async def start(self, request: Json) -> None:
@@ -99,13 +96,11 @@ class Process:
         return await asyncio.shield(self._exit_code)
 
     def kill(self, number: int) -> None:
-        """Send a signal."""
         if self.running and self.pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
     def resize(self, rows: int, columns: int) -> None:
-        """Set the size of its terminal."""
         if self.stdin:
             size = struct.pack("HHHH", rows, columns, 0, 0)
             with contextlib.suppress(OSError):  # not a terminal
@@ -125,16 +120,13 @@ class Process:
             self.stdin = asyncio.StreamWriter(transport, protocol, None, loop)
 
     def close(self) -> None:
-        """Close our ends of the streams."""
         for transport in self._transports:
             transport.close()
 
     def on_exit(self, function: Callable[["Process"], None]) -> None:
-        """Call a function when it exits."""
         self._exit_code.add_done_callback(lambda _: function(self))
 
     def _receive(self) -> None:
-        """Read what the monitor reports."""
         try:
             data, descriptors, *_ = socket.recv_fds(self._control, _CHUNK, 1)
         except OSError:
@@ -251,7 +243,6 @@ class Runtime:
             )
 
     def _stop_init(self) -> None:
-        """Stop container_init.py, and with it all programs."""
         if self._socket and self._init:
             self._socket.close()
             self._init.wait()

@@ -31,8 +31,6 @@ def _is_active(pod: Json) -> bool:
 
 
 class Scheduler(Controller):
-    """The scheduler."""
-
     def __init__(self, api: Api) -> None:
         super().__init__(api)
         self._used: dict[str, dict[str, Quantity]] = {}  # by node
@@ -41,7 +39,6 @@ class Scheduler(Controller):
         self.replay("nodes", "pods")
 
     def keys(self, change: Change) -> Iterator[Key]:
-        """Return a new pod, or all pending ones when resources may have become available."""
         obj, spec = change.object, change.object.get("spec", {})
         if change.storage == "pods":
             running = change.type != "DELETED" and _is_active(obj)
@@ -69,7 +66,6 @@ class Scheduler(Controller):
             }
 
     def reconcile(self, key: Key) -> None:
-        """Find a node for a pod, or for all pending ones."""
         if key != _ALL_PENDING:
             self._schedule(key)
             return
@@ -162,7 +158,6 @@ class Scheduler(Controller):
         return max(shares), used.get("pods", ZERO).nanos
 
     def _pvc_problem(self, namespace: str, spec: Json) -> str:
-        """Return why the PVCs of a pod prevent its start."""
         claims = [one.get("persistentVolumeClaim") or {} for one in spec.get("volumes") or ()]
         names = [one["claimName"] for one in claims if one]
         pvcs = {

@@ -79,7 +79,6 @@ def _has_condition(obj: Json, condition: str) -> bool:
 
 
 def _statuses(pod: Json) -> list[Json]:
-    """Return the statuses of the containers that keep running: sidecars come first."""
     init = pod["spec"].get("initContainers") or ()
     sidecars = {item["name"] for item in init if item.get("restartPolicy") == "Always"}
     statuses = get(pod, ".status.initContainerStatuses") or []
@@ -238,7 +237,6 @@ def _columns(resource: Resource) -> Iterable[tuple[str, Cell, int]]:
 
 
 def partial(obj: Json) -> Json:
-    """Return an object with only its metadata."""
     kind = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
     return {**kind, "metadata": obj["metadata"]}
 

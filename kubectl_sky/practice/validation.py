@@ -28,25 +28,21 @@ _NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "hugepages-")
 
 
 def invalid(path: str, value: object, reason: str) -> Cause:
-    """A value that is not allowed."""
     text = json.dumps(value, separators=(",", ":"))
     return Cause("FieldValueInvalid", path, f"Invalid value: {text[:200]}: {reason}")
 
 
 def required(path: str) -> Cause:
-    """A missing value."""
     return Cause("FieldValueRequired", path, "Required value")
 
 
 def not_supported(path: str, value: object, supported: Iterable[object]) -> Cause:
-    """A value that is not one of a list."""
     known = ", ".join(map(json.dumps, supported))
     text = f"Unsupported value: {json.dumps(value)}: supported values: {known}"
     return Cause("FieldValueNotSupported", path, text)
 
 
 def forbidden(path: str, reason: str) -> Cause:
-    """A field that must not be set or changed."""
     return Cause("FieldValueForbidden", path, f"Forbidden: {reason}")
 
 

@@ -34,15 +34,11 @@ _PROGRAMS = (
 
 
 class Result(NamedTuple):
-    """The body of a response, and its HTTP code."""
-
     body: Json
     code: int = 200
 
 
 class Verbs:
-    """Carries out authorized requests."""
-
     def __init__(self, api: Api, access: Access) -> None:
         self.api = api
         self._access = access
@@ -252,8 +248,6 @@ def _keep_other_part(old: Json, new: Json, *, to_status: bool) -> None:
 
 
 def _same(old: Json, new: Json) -> bool:
-    """Compare objects, but not the times of their managedFields."""
-
     def without_times(obj: Json) -> Json:
         entries = obj["metadata"].get("managedFields") or ()
         timeless = [{**entry, "time": ""} for entry in entries]

@@ -24,8 +24,6 @@ _HOST_PATH_CHECKS = {
 
 
 class Volumes:
-    """The volumes of one pod."""
-
     def __init__(self, state: State, pod: Json, folder: Path) -> None:
         self._state = state
         self._pod = pod
