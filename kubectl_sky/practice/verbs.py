@@ -94,6 +94,7 @@ class Verbs:
         _manager(info, request).update(None, obj)
         if info.resource.storage == "pods":
             request.warnings.append(_PROGRAMS)
+        _check_supported(info.resource)
         created = self.api.add(info.resource, obj, info.namespace, dry_run=request.dry_run)
         return Result(created, 201)
 
@@ -194,6 +195,7 @@ class Verbs:
         if resource.custom:
             new = schemas.fill_defaults(new, schemas.root(resource))
         if old is None:
+            _check_supported(resource)
             new["metadata"]["name"] = info.name
             created = self.api.add(resource, new, info.namespace, dry_run=request.dry_run)
             return Result(created, 201)
@@ -225,6 +227,12 @@ class Verbs:
         if request.dry_run:
             return new
         return old if _same(old, new) else self.api.store(storage, old, new)
+
+
+def _check_supported(resource: Resource) -> None:
+    if resource.storage == "persistentvolumes":
+        text = "the practice cluster provisions volumes itself: create a PersistentVolumeClaim"
+        raise problems.Problem(501, "NotImplemented", text)
 
 
 def _manager(info: RequestInfo, request: Request) -> FieldManager:

@@ -14,12 +14,6 @@ def claim(**more: Any) -> Json:
     return {"accessModes": ["ReadWriteOnce"], "resources": requests, **more}
 
 
-def volume(path: Path, **more: Any) -> Json:
-    capacity = {"storage": "5Gi"}
-    modes = ["ReadWriteOnce", "ReadWriteMany"]
-    return {"accessModes": modes, "capacity": capacity, "hostPath": {"path": str(path)}, **more}
-
-
 def user(name: str) -> Json:
     container = {"name": "main", "image": "x"}
     used = {"name": "x", "persistentVolumeClaim": {"claimName": name}}
@@ -124,43 +118,6 @@ def test_pvc_foreign_provisioner_stays_pending(tmp_path: Path) -> None:
         (told,) = w.events("ExternalProvisioning")
         assert told.startswith("Waiting for a volume to be created either by the external")
         assert "'x.y/z'" in told
-
-    play(tmp_path, story)
-
-
-def test_pvc_binds_and_retains_smallest_matching_volume(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        for size in ("5Gi", "2Gi", "512Mi"):
-            spec = volume(tmp_path, storageClassName="mine", capacity={"storage": size})
-            w.create(VOLUMES, f"v{size.lower()}", spec)
-        await settle()
-        assert w.get(VOLUMES, "v2gi")["status"]["phase"] == "Available"
-        w.create(CLAIMS, "a", claim(storageClassName="mine"))
-        await settle()
-        found = w.get(CLAIMS, "a")
-        assert (found["spec"]["volumeName"], found["status"]["phase"]) == ("v2gi", "Bound")
-        assert found["status"]["capacity"] == {"storage": "2Gi"}
-        assert found["status"]["accessModes"] == ["ReadWriteOnce", "ReadWriteMany"]
-        assert w.get(VOLUMES, "v2gi")["status"]["phase"] == "Bound"
-        w.api.delete(CLAIMS, (NS, "a"))
-        await settle()
-        assert w.get(VOLUMES, "v2gi")["status"]["phase"] == "Released"
-        assert tmp_path.exists()
-        w.api.delete(VOLUMES, ("", "v2gi"))
-        await settle()
-        assert not w.api.state.get(VOLUMES, "", "v2gi")
-
-    play(tmp_path, story)
-
-
-def test_pvc_with_volume_name_binds_when_volume_appears(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        w.create(CLAIMS, "a", claim(volumeName="later"))
-        await settle()
-        assert w.get(CLAIMS, "a")["status"] == {"phase": "Pending"}
-        w.create(VOLUMES, "later", volume(tmp_path, storageClassName="standard"))
-        await settle()
-        assert w.get(CLAIMS, "a")["status"]["phase"] == "Bound"
 
     play(tmp_path, story)
 
