@@ -129,8 +129,6 @@ def _check_quotas(state: State, storage: str, obj: Json) -> None:
     namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
     quotas = state.all("resourcequotas", namespace) if namespace else []
     for quota in sorted(quotas, key=lambda quota: str(quota["metadata"]["name"])):
-        if quota["spec"].get("scopes") or quota["spec"].get("scopeSelector"):
-            continue  # not supported
         hard = quantities.amounts(quota["spec"].get("hard"))
         message = f"failed quota: {quota['metadata']['name']}: must specify "
         missing = _missing_resources(hard, obj["spec"]) if storage == "pods" else ""

@@ -103,10 +103,6 @@ def _pod_spec(spec: Json) -> None:
             volume["emptyDir"] = {}
         for kind in _VOLUMES.keys() & volume:
             _default(volume[kind], **_VOLUMES[kind])
-        claim = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
-        if claim:
-            _part(claim, "metadata")
-            _default(_part(claim, "spec"), volumeMode="Filesystem")
     _deep(spec)
 
 
@@ -185,8 +181,6 @@ def _service(service: Json) -> None:
     spec = _part(service, "spec")
     _default(spec, sessionAffinity="None", type="ClusterIP")
     kind, number = spec["type"], zlib.crc32(service["metadata"]["uid"].encode())
-    if spec["sessionAffinity"] == "ClientIP":
-        _default(_part(_part(spec, "sessionAffinityConfig"), "clientIP"), timeoutSeconds=10800)
     open_to_all = kind in ("NodePort", "LoadBalancer")
     for at, port in enumerate(spec.get("ports") or ()):
         _default(port, protocol="TCP", targetPort=port.get("port"))
@@ -194,8 +188,6 @@ def _service(service: Json) -> None:
             _default(port, nodePort=30000 + (number + at) % 2768)
     if open_to_all:
         _default(spec, externalTrafficPolicy="Cluster")
-    if kind == "LoadBalancer":
-        _default(spec, allocateLoadBalancerNodePorts=True)
     if kind != "ExternalName":  # nothing listens there: headless Services are those that work here
         _default(spec, clusterIP=f"10.96.{number % 255}.{number // 255 % 254 + 1}")
         _default(spec, clusterIPs=[spec["clusterIP"]], internalTrafficPolicy="Cluster")
@@ -241,10 +233,9 @@ def _quota(quota: Json) -> None:
 def _limit_range(limits: Json) -> None:
     for limit in _part(limits, "spec").get("limits") or ():
         if limit.get("type") == "Container":
-            own, largest = limit.get("default") or {}, limit.get("max") or {}
-            limit["default"] = {**largest, **own}
-            asked, least = limit.get("defaultRequest") or {}, limit.get("min") or {}
-            limit["defaultRequest"] = {**least, **limit["default"], **asked}
+            default, requests = limit.get("default") or {}, limit.get("defaultRequest") or {}
+            limit["default"] = {**(limit.get("max") or {}), **default}
+            limit["defaultRequest"] = {**(limit.get("min") or {}), **limit["default"], **requests}
             for name in ("default", "defaultRequest"):
                 if not limit[name]:
                     del limit[name]
@@ -261,19 +252,10 @@ def _definition(definition: Json) -> None:
 
 
 def _binding(binding: Json) -> None:
-    group = "rbac.authorization.k8s.io"
-    _default(_part(binding, "roleRef"), apiGroup=group)
+    _default(_part(binding, "roleRef"), apiGroup=_RBAC)
     for subject in binding.get("subjects") or ():
         if subject.get("kind") in ("User", "Group"):
-            _default(subject, apiGroup=group)
-
-
-def _policy(policy: Json) -> None:
-    spec = _part(policy, "spec")
-    rules = [*(spec.get("ingress") or ()), *(spec.get("egress") or ())]
-    for port in (port for rule in rules for port in rule.get("ports") or ()):
-        _default(port, protocol="TCP")
-    _default(spec, policyTypes=["Ingress"] + ["Egress"] * bool(spec.get("egress")))
+            _default(subject, apiGroup=_RBAC)
 
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -290,7 +272,6 @@ _FILLERS: dict[str, Callable[[Json], None]] = {
     "customresourcedefinitions.apiextensions.k8s.io": _definition,
     f"rolebindings.{_RBAC}": _binding,
     f"clusterrolebindings.{_RBAC}": _binding,
-    "networkpolicies.networking.k8s.io": _policy,
     "storageclasses.storage.k8s.io": lambda obj: _default(
         obj, reclaimPolicy="Delete", volumeBindingMode="Immediate"
     ),

@@ -239,10 +239,6 @@ class JobState:
         return timestamp(start) + float(limit) - time.time()
 
     def _index_limits(self) -> tuple[str, str] | None:
-        most = self.spec.get("maxFailedIndexes")
-        if most is not None and len(self.given_up) > most:
-            what = "Job has exceeded the specified maximal number of failed indexes"
-            return "MaxFailedIndexesExceeded", what
         if self.given_up and len(self.given_up) + len(self.done) >= self.spec["completions"]:
             return "FailedIndexes", "Job has failed indexes"
         return None

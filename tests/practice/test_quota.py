@@ -102,15 +102,6 @@ def test_quota_storage_is_counted(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_quota_with_scopes_is_not_enforced(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        spec = {"hard": {"pods": "0"}, "scopes": ["Terminating"]}
-        w.create("resourcequotas", "few", spec)
-        w.create("pods", "a", pod())
-
-    play(tmp_path, story)
-
-
 def test_quota_counts_objects_of_all_kinds(tmp_path: Path) -> None:
     async def story(w: World) -> None:
         hard = {"configmaps": "2", "secrets": "0", "services": "0", "count/secrets": "0"}

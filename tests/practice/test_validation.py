@@ -31,6 +31,8 @@ def codes(action: str = "FailJob", **rule: Any) -> Json:
 
 C = "spec.containers[0]"
 GPU = "nvidia.com/gpu"
+QUOTA_OF_CLASS = "standard.storageclass.storage.k8s.io/requests.storage"
+SUCCESS = {"rules": [{"succeededCount": 1}]}
 POLICY = "spec.podFailurePolicy.rules[0]"
 TEMPLATE = "spec.template.spec"
 VOLUME = {"name": "x", "emptyDir": {}}
@@ -78,6 +80,8 @@ JOBS: list[tuple[Json, set[str]]] = [
         job({"restartPolicy": "OnFailure"}, podFailurePolicy=codes(operator="In", values=[1])),
         {RESTARTS},
     ),
+    (job(completionMode="Indexed", completions=1, successPolicy=SUCCESS), {"spec.successPolicy"}),
+    (job(managedBy="example.com/x"), {"spec.managedBy"}),
     (job(podReplacementPolicy="x"), {"spec.podReplacementPolicy"}),
 ]
 OTHERS: list[tuple[str, Json, set[str]]] = [
@@ -94,6 +98,8 @@ OTHERS: list[tuple[str, Json, set[str]]] = [
         {"spec.accessModes", "spec.resources[storage]"},
     ),
     ("resourcequotas", {"hard": {"cpu": "-1"}}, {"spec.hard[cpu]"}),
+    ("resourcequotas", {"scopes": ["Terminating"]}, {"spec.scopes"}),
+    ("resourcequotas", {"hard": {QUOTA_OF_CLASS: "1"}}, {f"spec.hard[{QUOTA_OF_CLASS}]"}),
 ]
 ALL = [
     *(("pods", spec, fields) for spec, fields in PODS),
