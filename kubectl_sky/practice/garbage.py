@@ -11,13 +11,8 @@ from kubectl_sky.practice.state import key as key_of
 _CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 _CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
-# What each namespace contains; it is created again when it is deleted.
-_DEFAULT_OBJECTS = {"serviceaccounts": "default", "configmaps": "kube-root-ca.crt"}
-_CA_DESCRIPTION = (
-    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal"
-    " endpoints such as the internal service IP or kubernetes.default.svc. No other usage is"
-    " guaranteed across distributions of Kubernetes clusters."
-)
+# Each namespace has this object; it is created again when it is deleted.
+_DEFAULT_ACCOUNT = ("serviceaccounts", "default")
 _EVENT_TTL_SECONDS = 3600
 ObjectKey = tuple[str, str, str]  # kind, namespace and name
 
@@ -74,7 +69,7 @@ class Garbage(Controller):
         storage, namespace, own = object_key
         for kind, name in (("namespaces", namespace), (_CRDS, storage)):
             found = self.api.state.get(kind, "", name)
-            if found and (_is_deleted(found) or _DEFAULT_OBJECTS.get(storage) == own):
+            if found and (_is_deleted(found) or (storage, own) == _DEFAULT_ACCOUNT):
                 yield kind, f"/{name}"
 
     def reconcile(self, key: Key) -> None:
@@ -142,9 +137,9 @@ class Garbage(Controller):
 
     def _namespace(self, name: str, namespace: Json) -> None:
         if not _is_deleted(namespace):
-            for storage, always in _DEFAULT_OBJECTS.items():
-                if not self.api.state.get(storage, name, always):
-                    self.api.create(storage, self._default_object(always), name)
+            storage, account = _DEFAULT_ACCOUNT
+            if not self.api.state.get(storage, name, account):
+                self.api.create(storage, {"metadata": {"name": account}}, name)
             return
         storages = {one.storage for one in self.api.resources.all() if one.namespaced}
         if not self._empty(
@@ -152,14 +147,6 @@ class Garbage(Controller):
         ):
             return
         self.api.change("namespaces", ("", name), lambda it: it["spec"].update(finalizers=[]))
-
-    def _default_object(self, name: str) -> Json:
-        if name == "default":
-            return {"metadata": {"name": name}}
-        file = self.api.folder / "tls.crt"
-        metadata = {"name": name, "annotations": {"kubernetes.io/description": _CA_DESCRIPTION}}
-        data = {"ca.crt": file.read_text(encoding="utf-8") if file.exists() else ""}
-        return {"metadata": metadata, "data": data}
 
     def _empty(self, content: list[tuple[str, Json]]) -> bool:
         """Delete objects; return whether none remains."""

@@ -13,6 +13,7 @@ from kubectl_sky.practice.state import Change, Json, Key
 from kubectl_sky.practice.state import key as key_of
 
 _SOURCE = "job-controller"
+_RETRY_SECONDS = 2.0  # after a refused pod, unless another pod ends before
 _BATCH_SIZE = 500  # pods created or deleted at a time
 _GENERATE_NAME_LENGTH = 58
 _FINAL_CONDITIONS = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}
@@ -28,7 +29,7 @@ class Jobs(Controller):
         super().__init__(api)
         self._pods: dict[Key, dict[str, Json]] = {}  # by the key of their Job, by name
         self._failures: dict[str, tuple[int, float]] = {}  # by uid: number, and time of the last
-        self._refusals: dict[Key, tuple[int, float]] = {}  # number, and time of the next try
+        self._retry_times: dict[Key, float] = {}  # of refused pods
         self.replay("pods", "jobs.batch")
 
     def keys(self, change: Change) -> Iterator[Key]:
@@ -41,7 +42,7 @@ class Jobs(Controller):
             pods = self._pods.setdefault(key, {})
             pods[name] = change.object
             if change.type == "DELETED" or job_status.phase(change.object) in job_status.OVER:
-                self._refusals.pop(key, None)  # the quota may allow another pod now
+                self._retry_times.pop(key, None)  # the quota may allow another pod now
             if change.type == "DELETED":
                 del pods[name]
             if len(pods) < 20:
@@ -62,7 +63,7 @@ class Jobs(Controller):
         if job and not finished:
             return self._sync(job)
         self._failures.pop(uid, None)
-        self._refusals.pop(key, None)
+        self._retry_times.pop(key, None)
         return self._expire(job) if job else None
 
     def _expire(self, job: Json) -> float | None:
@@ -138,9 +139,8 @@ class Jobs(Controller):
 
     def _create_pods(self, state: JobState, indexes: list[int]) -> float:
         job, key = state.job, key_of(state.job)
-        count, next_try = self._refusals.get(key, (0, 0.0))
-        if next_try > time.time():
-            return next_try - time.time()
+        if (left := self._retry_times.get(key, 0) - time.time()) > 0:
+            return left
         delays = {index: self._backoff(state, index) for index in set(indexes)}
         ready = [index for index in indexes if not delays[index]]
         if not ready:
@@ -149,13 +149,11 @@ class Jobs(Controller):
             try:
                 pod = self.api.create("pods", _new_pod(state, index), key[0])
             except Problem as problem:
-                delay = min(2.0**count, 60.0)
-                self._refusals[key] = count + 1, time.time() + delay
                 if "is being terminated" not in problem.message:
                     text = f"Error creating: {problem.message}"
                     record_event(self.api, job, _SOURCE, "FailedCreate", text, "Warning")
-                return delay
-            self._refusals.pop(key, None)
+                self._retry_times[key] = time.time() + _RETRY_SECONDS
+                return _RETRY_SECONDS
             self._record(job, "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
         return float("inf")
 
@@ -267,20 +265,12 @@ def _finish(status: Json, end: End | None) -> bool:
 
 
 def _surplus(state: JobState, count: int) -> list[Json]:
-    """Return active pods to delete: with invalid or repeated indexes, then those not started."""
-    invalid, valid = [], {}
-    for pod in state.active if state.is_indexed else ():
-        index = job_status.index(pod)
-        if index in valid or not 0 <= index < state.spec["completions"]:
-            invalid.append(pod)
-        else:
-            valid[index] = pod
-    others = list(valid.values()) if state.is_indexed else list(state.active)
-    phases = ("Pending", "Unknown", "Running")
-    others.sort(
-        key=lambda pod: (bool(pod["spec"].get("nodeName")), phases.index(job_status.phase(pod)))
-    )
-    return invalid + others[: max(0, count - len(invalid))]
+    """Return active pods to delete: with invalid indexes, then those not bound to a node."""
+    completions = state.spec["completions"] if state.is_indexed else 0
+    pods = [(job_status.index(pod) < completions, pod) for pod in state.active]
+    pods.sort(key=lambda pair: (pair[0], bool(pair[1]["spec"].get("nodeName"))))
+    invalid = sum(not valid for valid, _ in pods) if state.is_indexed else 0
+    return [pod for _, pod in pods[: max(count, invalid)]]
 
 
 def _new_pod(state: JobState, index: int) -> Json:

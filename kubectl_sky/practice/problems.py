@@ -72,11 +72,12 @@ def modified(resource: str, name: str) -> Problem:
     return conflict(resource, name, "the object has been modified; try again")
 
 
-def field_conflicts(causes: Sequence[Cause]) -> Problem:
-    lines = [f"{cause.message}: {cause.field}" for cause in causes]
-    plural = "s" if len(causes) > 1 else ""
-    message = f"Apply failed with {len(causes)} conflict{plural}: {', '.join(lines)}"
-    return Problem(409, "Conflict", message, {"causes": [asdict(cause) for cause in causes]})
+def not_owned() -> Problem:
+    message = (
+        "Apply failed: it changes fields that this field manager did not apply; the practice"
+        " cluster does not record their owners, and changes them only with force"
+    )
+    return Problem(409, "Conflict", message)
 
 
 def invalid(kind: str, name: str, causes: Sequence[Cause]) -> Problem:

@@ -75,11 +75,6 @@ class Request:
         accepted = self.headers.get("accept", "").split(",")[0]
         return "as=PartialObjectMetadata;" in f"{accepted.replace(' ', '')};"
 
-    @property
-    def manager(self) -> str:
-        agent = self.headers.get("user-agent", "").partition("/")[0] or "unknown"
-        return self.query.get("fieldManager") or agent
-
     def decode(self, group: str, version: str, kind: str) -> Json:
         """Decode the body: JSON, YAML, or protobuf of a kind. Raises Problem."""
         if self.content_type not in (*_MEDIA_TYPES, APPLY, ""):

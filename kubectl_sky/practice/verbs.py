@@ -1,6 +1,5 @@
 """The verbs of the API: get, list, create, update, patch, delete, and reviews and tokens."""
 
-import copy
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -8,6 +7,7 @@ from typing import NamedTuple
 
 from kubectl_sky.practice import (
     defaults,
+    managed_fields,
     patches,
     problems,
     requests,
@@ -18,7 +18,6 @@ from kubectl_sky.practice import (
 )
 from kubectl_sky.practice.access import Access, Attempt
 from kubectl_sky.practice.api import Api, Deletion
-from kubectl_sky.practice.managed_fields import FieldManager
 from kubectl_sky.practice.requests import Request, RequestInfo
 from kubectl_sky.practice.resources import Json, Resource
 from kubectl_sky.practice.selection import Predicate
@@ -91,7 +90,7 @@ class Verbs:
         obj = request.object(info)
         if info.resource.namespaced and not info.namespace:
             raise problems.bad_request("an empty namespace may not be set during creation")
-        _manager(info, request).update(None, obj)
+        obj["metadata"].pop("managedFields", None)
         if info.resource.storage == "pods":
             request.warnings.append(_PROGRAMS)
         _check_supported(info.resource)
@@ -191,7 +190,11 @@ class Verbs:
         resource = info.resource
         applied = request.object(info)
         old = self.api.state.get(resource.storage, info.namespace, info.name)
-        new = _manager(info, request).apply(old, applied, force=request.flag("force"))
+        manager = request.query["fieldManager"]
+        unforced = None if request.flag("force") else old
+        if unforced and managed_fields.takes_over(unforced, applied, resource, manager):
+            raise problems.not_owned()
+        new = managed_fields.apply(old, applied, resource, manager)
         if resource.custom:
             new = schemas.fill_defaults(new, schemas.root(resource))
         if old is None:
@@ -218,8 +221,7 @@ class Verbs:
         if info.resource.status:
             _keep_other_part(old, new, to_status=info.subresource == "status")
         if not managed:
-            after["managedFields"] = copy.deepcopy(before.get("managedFields") or [])
-            _manager(info, request).update(old, new)
+            managed_fields.release(old, new, info.resource)
         new = {**new, "apiVersion": old["apiVersion"], "kind": old["kind"]}
         defaults.fill(storage, new)
         validation.check(new, info.resource)
@@ -233,10 +235,6 @@ def _check_supported(resource: Resource) -> None:
     if resource.storage == "persistentvolumes":
         text = "the practice cluster provisions volumes itself: create a PersistentVolumeClaim"
         raise problems.Problem(501, "NotImplemented", text)
-
-
-def _manager(info: RequestInfo, request: Request) -> FieldManager:
-    return FieldManager(request.manager, info.resource, info.subresource)
 
 
 def _keep_other_part(old: Json, new: Json, *, to_status: bool) -> None:
