@@ -65,7 +65,9 @@ class Api:
         self.folder = folder
         self.state = State(folder / "state.db")
         self.resources = Resources()
-        self.told: dict[tuple[str, str, str], str] = {}  # names of recent events, by their content
+        self.recent_events: dict[
+            tuple[str, str, str], str
+        ] = {}  # names of recent events, by their content
         for definition in self.state.all("customresourcedefinitions.apiextensions.k8s.io"):
             self.resources.define(definition)
 

@@ -60,7 +60,7 @@ class Claims(Controller):
         elif storage == "pods" and change.type == "DELETED":
             yield from _claims_of(obj)
         if storage == _CLASSES:
-            yield from (key_of(one) for one in self.api.state.all(_CLAIMS) if _is_pending(one))
+            yield from (key_of(pvc) for pvc in self.api.state.all(_CLAIMS) if _is_pending(pvc))
 
     def reconcile(self, key: Key) -> None:
         obj = self.api.state.get(_CLAIMS if key[0] else _VOLUMES, *key)
@@ -84,7 +84,6 @@ class Claims(Controller):
         )
 
     def _provide(self, claim: Json) -> None:
-        """Bind a PVC to a new volume, or record why there is none."""
         spec = claim["spec"]
         name = spec.get("storageClassName") or ""
         storage_class = self.api.state.get(_CLASSES, "", name) if name else None
@@ -156,7 +155,6 @@ class Claims(Controller):
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder in a thread, because it may be large."""
     loop = asyncio.get_running_loop()
     loop.run_in_executor(None, lambda: shutil.rmtree(folder, ignore_errors=True))
 

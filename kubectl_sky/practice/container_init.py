@@ -186,7 +186,6 @@ def _die_with_parent() -> None:
 
 
 def _open_terminal(control: socket.socket) -> None:
-    """Open a terminal of the container as stdin, stdout and stderr; send its other end away."""
     ours, theirs = os.openpty()
     socket.send_fds(control, [b"\n"], [ours])
     fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)

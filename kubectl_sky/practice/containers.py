@@ -108,7 +108,6 @@ class Container:
         return always or (policy != "Never" and code != 0)
 
     async def _back_off(self) -> None:
-        """Wait before a restart: longer after each one."""
         delay = 0
         if self._failures:
             delay = min(_BACKOFF_SECONDS * 2 ** (self._failures - 1), _MAX_BACKOFF_SECONDS)

@@ -15,8 +15,6 @@ _MAX_EVENTS = 10_000  # whose repetitions are counted
 
 
 class Controller:
-    """Reconciles the keys that a change affects; once for any number of changes."""
-
     def __init__(self, api: Api) -> None:
         self.api = api
         self._loop = asyncio.get_running_loop()
@@ -91,11 +89,11 @@ def record_event(
     metadata = obj["metadata"]
     event_key = (metadata.get("uid", ""), reason, message)
     namespace = metadata.get("namespace") or "default"
-    if api.change("events", (namespace, api.told.get(event_key, "")), _count_again):
+    if api.change("events", (namespace, api.recent_events.get(event_key, "")), _count_again):
         return
-    if len(api.told) >= _MAX_EVENTS:
-        api.told.clear()
-    name = api.told[event_key] = f"{metadata['name']}.{time.time_ns():x}"  # sorts by time
+    if len(api.recent_events) >= _MAX_EVENTS:
+        api.recent_events.clear()
+    name = api.recent_events[event_key] = f"{metadata['name']}.{time.time_ns():x}"  # sorts by time
     about = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
     about |= {key: metadata[key] for key in ("namespace", "uid") if metadata.get(key)}
     body = {

@@ -28,8 +28,6 @@ _COMMANDS |= {"debian": ["bash"], "ubuntu": ["bash"], "bash": ["bash"]}
 
 
 class ConfigError(Exception):
-    """Something that a container needs does not exist yet."""
-
     reason = "CreateContainerConfigError"
 
 
@@ -38,7 +36,6 @@ class CreateError(ConfigError):
 
 
 def contents(state: State, kind: str, key: tuple[str, str]) -> dict[str, bytes] | None:
-    """Return the data of a ConfigMap or a Secret; None if it does not exist."""
     obj = state.get(f"{kind.lower()}s", *key)
     if obj is None:
         return None
@@ -64,7 +61,7 @@ def field_value(pod: Json, path: str) -> str:
 def resource_value(pod: Json, container: Json, reference: Json, state: State) -> str:
     """Return the value of a resourceFieldRef: a whole number of divisors, rounded up."""
     if name := reference.get("containerName"):
-        container = next(one for one in pod["spec"]["containers"] if one["name"] == name)
+        container = next(spec for spec in pod["spec"]["containers"] if spec["name"] == name)
     part, _, resource = reference["resource"].partition(".")
     amount = (container.get("resources", {}).get(part) or {}).get(resource)
     if amount is None and part == "limits":
@@ -75,7 +72,6 @@ def resource_value(pod: Json, container: Json, reference: Json, state: State) ->
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """Replace $(NAME) unless it is unknown, and $$ by a dollar."""
     return _REFERENCE.sub(lambda match: values.get(match[1], match[0]) if match[1] else "$", text)
 
 

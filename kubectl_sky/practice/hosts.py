@@ -125,7 +125,7 @@ def _is_endpoint(pod: Json, service: Json) -> bool:
     status = pod["status"]
     if not status.get("podIP") or status["phase"] in ("Succeeded", "Failed"):
         return False
-    conditions = {one["type"]: one["status"] for one in status.get("conditions") or ()}
+    conditions = {entry["type"]: entry["status"] for entry in status.get("conditions") or ()}
     return conditions.get("Ready") == "True" or bool(service.get("publishNotReadyAddresses"))
 
 

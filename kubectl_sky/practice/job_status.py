@@ -91,7 +91,7 @@ def _apply_policy(pod: Json, policy: Json | None) -> tuple[str, str]:
             code = status["state"]["terminated"]["exitCode"]
             what = f"Container {status['name']} for pod {name} failed with exit code {code}"
             return action, f"{what} {matching}"
-        patterns = {(one["type"], one["status"]) for one in rule.get("onPodConditions") or ()}
+        patterns = {(entry["type"], entry["status"]) for entry in rule.get("onPodConditions") or ()}
         for entry in pod["status"].get("conditions") or ():
             if (entry["type"], entry["status"]) in patterns:
                 return action, f"Pod {name} has condition {entry['type']} {matching}"
@@ -115,8 +115,6 @@ def _container_statuses(pod: Json) -> list[Json]:
 
 @dataclass(frozen=True)
 class JobState:
-    """A Job with its pods at one moment."""
-
     job: Json
     pods: list[Json]
 
@@ -158,7 +156,6 @@ class JobState:
 
     @cached_property
     def failed(self) -> list[Json]:
-        """The pods that newly failed."""
         return [pod for pod in self.tracked if self.is_failed(pod)]
 
     def judge(self, pod: Json) -> tuple[str, str]:
@@ -173,7 +170,6 @@ class JobState:
 
     @cached_property
     def given_up(self) -> set[int]:
-        """The indexes that failed for good."""
         limit = self.spec.get("backoffLimitPerIndex")
         if limit is None:
             return set()

@@ -81,9 +81,9 @@ class Jobs(Controller):
     def _state(self, job: Json) -> JobState:
         uid = job["metadata"]["uid"]
         pods = self._pods.get(key_of(job), {}).values()
-        own = [pod for pod in pods if _owner(pod)["uid"] == uid]
-        own.sort(key=lambda pod: (job_status.index(pod), pod["metadata"]["name"]))
-        return JobState(job, own)
+        owned = [pod for pod in pods if _owner(pod)["uid"] == uid]
+        owned.sort(key=lambda pod: (job_status.index(pod), pod["metadata"]["name"]))
+        return JobState(job, owned)
 
     def _sync(self, job: Json) -> float | None:
         status = {"uncountedTerminatedPods": {}, **copy.deepcopy(job["status"])}
@@ -107,7 +107,6 @@ class Jobs(Controller):
         return None if delay == float("inf") else delay
 
     def _count_failures(self, state: JobState) -> None:
-        """Count the failed pods since the last success, for the back-off."""
         uid = state.job["metadata"]["uid"]
         count, last = self._failures.get(uid, (0, 0.0))
         if state.succeeded:

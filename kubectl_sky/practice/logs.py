@@ -79,7 +79,6 @@ class Writer:
         self._waiting: list[asyncio.Future[None]] = []
 
     def write(self, stream: int, data: bytes) -> None:
-        """Add output of a stream; only complete lines are written at once."""
         *lines, rest = (self._incomplete[stream] + data).split(b"\n")
         if len(rest) > _MAX_LINE_BYTES:
             lines.append(rest)
@@ -99,7 +98,6 @@ class Writer:
         return self._file.closed
 
     async def changed(self) -> None:
-        """Wait until there is more to read or the log is complete."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         await future
@@ -157,7 +155,6 @@ class Logs:
         return _chunks(path, self._open.get(container_id), options)
 
     def termination_message(self, uid: str, container_id: str) -> str:
-        """Return the last lines."""
         with self.path(uid, container_id).open("rb") as file:
             _seek_tail(file, _MESSAGE_LINES)
             text = b"".join(line[_TIMESTAMP_SIZE:] for line in file)

@@ -62,10 +62,11 @@ def apply(live: Json | None, applied: Json, resource: Resource, manager: str) ->
 def takes_over(live: Json, applied: Json, resource: Resource, manager: str) -> bool:
     """Say whether an applied configuration changes fields that its manager has not applied."""
     schema = schemas.root(resource)
-    own = (entry["paths"] for entry in _read_entries(live) if entry["manager"] == manager)
+    entries = _read_entries(live)
+    owned = (entry["paths"] for entry in entries if entry["manager"] == manager)
     before, after = _owned_fields(live, schema), _owned_fields(applied, schema)
     changed = {path for path, value in after.items() if path in before and before[path] != value}
-    return not changed <= set().union(*own)
+    return not changed <= set().union(*owned)
 
 
 def _read_entries(obj: Json) -> list[Json]:
@@ -162,7 +163,6 @@ def _merge(live: Any, applied: Any, schema: Json) -> Any:
 
 
 def _without(value: Any, removed: set[Path], schema: Json, path: Path = ()) -> Any:
-    """Return a value without removed fields, and without what becomes empty by that."""
     if isinstance(value, dict) and not schemas.is_atomic(schema):
         result = {}
         for key, inner in value.items():

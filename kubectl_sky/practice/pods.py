@@ -154,7 +154,6 @@ class PodWorker:
         self._services.api.change("pods", self.key, edit)
 
     async def pause(self, seconds: float) -> None:
-        """Sleep, or return early when the pod is stopped."""
         try:
             await asyncio.wait_for(self._ending.wait(), seconds)
         except TimeoutError:
@@ -213,7 +212,6 @@ class PodWorker:
         self.stop(self.pod["spec"].get("terminationGracePeriodSeconds", 30))
 
     async def _mount_volumes(self) -> Volumes:
-        """Set up the volumes; retry until what they need exists."""
         volumes = Volumes(self._services.api.state, self.pod, self._folder / "volumes")
         delay = 0.5
         while not self.ending:

@@ -12,8 +12,6 @@ Json = dict[str, Any]
 
 @dataclass
 class Problem(Exception):
-    """A request that fails: a Status with its HTTP code."""
-
     code: int
     reason: str
     message: str
@@ -31,8 +29,6 @@ class Problem(Exception):
 
 @dataclass(frozen=True)
 class Cause:
-    """One invalid field of an object."""
-
     reason: str
     field: str
     message: str

@@ -152,8 +152,6 @@ class Process:
 
 
 class Runtime:
-    """Starts programs by container_init.py, and ends them all when the node stops."""
-
     def __init__(self, root: Path) -> None:
         self.is_isolated = False
         self._root = root
@@ -162,7 +160,6 @@ class Runtime:
         self._socket: socket.socket | None = None
 
     async def try_namespaces(self) -> None:
-        """Use namespaces if this machine allows what a container needs."""
         if sys.platform != "linux":
             return
         self.is_isolated = True
@@ -187,7 +184,6 @@ class Runtime:
         return await self._start(request | more, stdin=stdin)
 
     async def stop(self) -> None:
-        """Kill all programs and wait until they have exited."""
         self._stop_init()
         await asyncio.gather(*(process.wait() for process in list(self._processes)))
 

@@ -91,7 +91,7 @@ class Scheduler(Controller):
         if fits and not unbound:
             self._bind(pod, min(fits, key=self._load))
             return True
-        shapes = [[one.get("resources") for one in spec["containers"]]]
+        shapes = [[container["resources"] for container in spec["containers"]]]
         self._pending[key] = json.dumps([shapes, *map(spec.get, _CONSTRAINTS)], sort_keys=True)
         message = _message(refusals.values(), len(nodes), unbound)
         self._refuse(pod, "Unschedulable", message)
@@ -120,9 +120,9 @@ class Scheduler(Controller):
         affinity = (pod["spec"].get("affinity") or {}).get("podAffinity") or {}
         for term in affinity.get(_REQUIRED) or ():
             peers = [
-                one["spec"]["nodeName"]
-                for one in self.api.state.all("pods", pod["metadata"]["namespace"])
-                if one["spec"].get("nodeName") and _is_active(one) and _matches(term, one)
+                peer["spec"]["nodeName"]
+                for peer in self.api.state.all("pods", pod["metadata"]["namespace"])
+                if peer["spec"].get("nodeName") and _is_active(peer) and _matches(term, peer)
             ]
             if not peers and _matches(term, pod):
                 continue
@@ -177,14 +177,14 @@ class Scheduler(Controller):
 
 def _condition(pod: Json, new: Json) -> None:
     conditions = pod["status"].setdefault("conditions", [])
-    old: Json = next((one for one in conditions if one["type"] == "PodScheduled"), {})
+    old: Json = next((entry for entry in conditions if entry["type"] == "PodScheduled"), {})
     if any(old.get(name) != value for name, value in new.items()):
         times = {"lastProbeTime": None, "lastTransitionTime": now()}
         if new["status"] == old.get("status"):
             times["lastTransitionTime"] = old["lastTransitionTime"]
         if new.get("reason") == "Unschedulable":
             times["observedGeneration"] = pod["metadata"]["generation"]
-        conditions[:] = [one for one in conditions if one is not old]
+        conditions[:] = [entry for entry in conditions if entry is not old]
         conditions.append({"type": "PodScheduled", **times, **new})
 
 
@@ -199,11 +199,11 @@ def _message(refusals: Iterable[list[str]], nodes: int, unbound: str) -> str:
 def _tolerated(taint: Json, spec: Json) -> bool:
     if taint["effect"] == "PreferNoSchedule":
         return True
-    for one in spec.get("tolerations") or ():
-        same = one.get("key") in (None, "", taint["key"])
-        same = same and one.get("effect") in (None, "", taint["effect"])
-        exists = one.get("operator") == "Exists"
-        if same and (exists or (one.get("value") or "") == (taint.get("value") or "")):
+    for toleration in spec.get("tolerations") or ():
+        same = toleration.get("key") in (None, "", taint["key"])
+        same = same and toleration.get("effect") in (None, "", taint["effect"])
+        exists = toleration.get("operator") == "Exists"
+        if same and (exists or (toleration.get("value") or "") == (taint.get("value") or "")):
             return True
     return False
 

@@ -23,8 +23,8 @@ def definitions() -> Json:
 
 
 def referenced(reference: str) -> Json:
-    found: Json = definitions()[reference.removeprefix(_REF)]
-    return found
+    schema: Json = definitions()[reference.removeprefix(_REF)]
+    return schema
 
 
 @cache

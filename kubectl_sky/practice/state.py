@@ -16,7 +16,7 @@ _HISTORY = 2000  # changes per kind from which a watch can resume
 
 
 class Change(NamedTuple):
-    """A change of an object: ADDED, MODIFIED or DELETED. Its objects must not be changed."""
+    """ADDED, MODIFIED or DELETED. Its objects must not be changed."""
 
     type: str
     storage: str

@@ -49,7 +49,6 @@ class Channels:
                 await self.send(channel, data)
 
     async def receive(self, handle: Callable[[int, bytes], Awaitable[None]]) -> None:
-        """Pass on each message, with its channel, until the client disconnects."""
         with contextlib.suppress(WebSocketDisconnect, KeyError):
             while True:
                 if message := await self._socket.receive_bytes():
@@ -83,8 +82,6 @@ async def execute(runtime: Runtime, container: Container, socket: WebSocket) -> 
 
 
 async def _attend(channels: Channels, process: Process, *, tty: bool) -> Json:
-    """Connect a program with the client until it exits or the client disconnects."""
-
     async def handle(channel: int, data: bytes) -> None:
         stdin = process.stdin
         if channel == _RESIZE and tty:

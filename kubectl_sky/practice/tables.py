@@ -69,7 +69,7 @@ def _is_true(obj: Json, condition: str) -> bool:
 def _statuses(pod: Json) -> list[Json]:
     """Return the statuses of all containers but completed init containers."""
     init = get(pod, ".status.initContainerStatuses") or []
-    unfinished = (one for one in init if get(one, ".state.terminated.exitCode") != 0)
+    unfinished = (status for status in init if get(status, ".state.terminated.exitCode") != 0)
     return [*unfinished, *(get(pod, ".status.containerStatuses") or ())]
 
 
@@ -80,7 +80,6 @@ def _pod_ready(pod: Json) -> str:
 
 
 def _pod_status(pod: Json) -> str:
-    """Return the phase, or why a container of the pod waits or failed."""
     phase = get(pod, ".status.reason") or get(pod, ".status.phase")
     if "deletionTimestamp" in pod["metadata"] and phase not in ("Succeeded", "Failed"):
         return "Terminating"

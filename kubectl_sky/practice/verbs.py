@@ -207,7 +207,6 @@ class Verbs:
     def _replace(
         self, info: RequestInfo, request: Request, old: Json, new: Json, *, managed: bool = False
     ) -> Json:
-        """Store a new version of an object; keep what a request must not change."""
         storage = info.resource.storage
         before, after = old["metadata"], new["metadata"]
         if after.get("resourceVersion", before["resourceVersion"]) != before["resourceVersion"]:

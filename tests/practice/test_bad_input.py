@@ -16,6 +16,7 @@ JOBS = "/apis/batch/v1/namespaces/{ns}/jobs"
 LOG = "/api/v1/namespaces/{ns}/pods/a/log"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 NAMED = b'{"metadata":{"name":"a"}}'
+RELABELED = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"labels":{"of":"x"}}}'
 YAML = "application/yaml"
 MERGE, STEPS = "application/merge-patch+json", "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
@@ -60,6 +61,7 @@ BODIES = (
     (Bad("PATCH", KEPT, b'[{"op":"x"}]', STEPS), 422),
     (Bad("PATCH", KEPT, b"{}", APPLY), 422),
     (Bad("PATCH", f"{KEPT}?fieldManager=x", b"a: [", APPLY), 400),
+    (Bad("PATCH", f"{KEPT}?fieldManager=x", RELABELED, APPLY), 409),
     (Bad("DELETE", KEPT, b"{"), 400),
     (Bad("DELETE", KEPT, b'{"propagationPolicy":"no"}'), 422),
     (Bad("DELETE", KEPT, b'{"preconditions":{"uid":"no"}}'), 409),
@@ -129,6 +131,15 @@ def test_malformed_request_is_refused_with_status_and_reason(
             wrong.append(f"{bad.method} {bad.path[:80]} {(bad.body or b'')[:40]!r}: {told}")
     assert wrong == []
     assert door.ask(Bad("GET", KEPT), namespace).code == 200
+
+
+@pytest.mark.practice_only
+def test_create_persistent_volume_is_not_implemented(door: Door, namespace: str) -> None:
+    spec = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
+    volume = {"metadata": {"name": namespace}, "spec": {**spec, "hostPath": {"path": "/x"}}}
+    answer = door.ask(Bad("POST", "/api/v1/persistentvolumes", json.dumps(volume).encode()), "")
+    assert answer[:2] == (501, "NotImplemented")
+    assert "create a PersistentVolumeClaim" in answer.message
 
 
 def test_watch_future_version_returns_no_events(door: Door, namespace: str) -> None:
