@@ -1,10 +1,15 @@
 """The practice cluster beside a real one of its version."""
 
+from collections.abc import AsyncIterator
+from pathlib import Path
+
 import pytest
 
 from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.practice import job_status
 from tests.cluster.target import Cluster
+from tests.practice.machine import Machine, machine
+from tests.practice.world import World, settle
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +27,26 @@ def _minor(cluster: Cluster) -> str:
     found = session.request("GET", "/version")
     session.close()
     return f"{found['major']}.{found['minor']}"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def w(tmp_path: Path, anyio_backend: str) -> World:
+    """Return a new world."""
+    world = World(tmp_path)
+    await settle()
+    return world
+
+
+@pytest.fixture
+async def m(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Machine]:
+    """Return a new machine."""
+    async with machine(tmp_path / "d") as new:
+        yield new
 
 
 @pytest.fixture

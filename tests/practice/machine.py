@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import gc
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -92,22 +92,29 @@ async def machine(folder: Path, **options: Any) -> AsyncIterator[Machine]:
 
 def play(folder: Path, story: Story, **options: Any) -> None:
     """Run a story on a new machine; it must leave no file open."""
-    before = _open_files()
 
     async def run() -> None:
         async with machine(folder, **options) as new:
             await story(new)
 
-    asyncio.run(run())
+    with no_open_files():
+        asyncio.run(run())
+
+
+@contextlib.contextmanager
+def no_open_files() -> Iterator[None]:
+    """Check that no file is left open."""
+    before = _open_files()
+    yield
     gc.collect()  # the state's database
     left = _open_files().items() - before.items()
     assert not left, left
 
 
 def _open_files() -> dict[str, str]:
-    """What is open where, by its number."""
-    found = {}
+    """Return the paths of open files by descriptor."""
+    files = {}
     for path in Path("/proc/self/fd").glob("*"):
         with contextlib.suppress(OSError):  # the listing itself
-            found[path.name] = str(path.readlink())
-    return found
+            files[path.name] = str(path.readlink())
+    return files

@@ -3,8 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kubectl_sky.practice.api import Deletion
-from tests.practice.world import NS, Json, World, play, settle, until
+from tests.practice.world import NS, Json, World, settle, until
+
+pytestmark = pytest.mark.anyio
 
 CLAIMS, VOLUMES = "persistentvolumeclaims", "persistentvolumes"
 
@@ -20,121 +24,99 @@ def user(name: str) -> Json:
     return {"containers": [container], "volumes": [used]}
 
 
-def test_pvc_is_bound_to_provisioned_volume(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        made = w.create(CLAIMS, "a", claim())
-        assert made["spec"]["storageClassName"] == "standard"
-        assert made["status"] == {"phase": "Pending"}
-        await settle()
-        found = w.get(CLAIMS, "a")
-        name = f"pvc-{found['metadata']['uid']}"
-        assert found["spec"]["volumeName"] == name
-        assert found["status"] == {
-            "accessModes": ["ReadWriteOnce"],
-            "capacity": {"storage": "1Gi"},
-            "phase": "Bound",
-        }
-        assert found["metadata"]["annotations"] == {
-            "pv.kubernetes.io/bind-completed": "yes",
-            "pv.kubernetes.io/bound-by-controller": "yes",
-            "volume.beta.kubernetes.io/storage-provisioner": "practice.kubectl-sky/folder",
-            "volume.kubernetes.io/storage-provisioner": "practice.kubectl-sky/folder",
-        }
-        bound = w.get(VOLUMES, name)
-        folder = tmp_path / "volumes" / name
-        assert bound["spec"]["hostPath"] == {"path": str(folder), "type": ""}
-        assert folder.is_dir()
-        assert bound["spec"]["claimRef"]["uid"] == found["metadata"]["uid"]
-        assert bound["status"]["phase"] == "Bound"
-        told = f"Successfully provisioned volume {name} using practice.kubectl-sky/folder"
-        assert w.events("ProvisioningSucceeded") == [told]
-
-    play(tmp_path, story)
+async def test_pvc_is_bound_to_provisioned_volume(tmp_path: Path, w: World) -> None:
+    made = w.create(CLAIMS, "a", claim())
+    assert made["spec"]["storageClassName"] == "standard"
+    assert made["status"] == {"phase": "Pending"}
+    await settle()
+    found = w.get(CLAIMS, "a")
+    name = f"pvc-{found['metadata']['uid']}"
+    assert found["spec"]["volumeName"] == name
+    assert found["status"] == {
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "1Gi"},
+        "phase": "Bound",
+    }
+    assert found["metadata"]["annotations"] == {
+        "pv.kubernetes.io/bind-completed": "yes",
+        "pv.kubernetes.io/bound-by-controller": "yes",
+        "volume.beta.kubernetes.io/storage-provisioner": "practice.kubectl-sky/folder",
+        "volume.kubernetes.io/storage-provisioner": "practice.kubectl-sky/folder",
+    }
+    bound = w.get(VOLUMES, name)
+    folder = tmp_path / "volumes" / name
+    assert bound["spec"]["hostPath"] == {"path": str(folder), "type": ""}
+    assert folder.is_dir()
+    assert bound["spec"]["claimRef"]["uid"] == found["metadata"]["uid"]
+    assert bound["status"]["phase"] == "Bound"
+    told = f"Successfully provisioned volume {name} using practice.kubectl-sky/folder"
+    assert w.events("ProvisioningSucceeded") == [told]
 
 
-def test_pvc_deleted_removes_folder(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        w.create(CLAIMS, "a", claim())
-        await settle()
-        name = w.get(CLAIMS, "a")["spec"]["volumeName"]
-        folder = tmp_path / "volumes" / name
-        (folder / "deep").mkdir()
-        (folder / "deep" / "file").write_text("x")
-        w.api.delete(CLAIMS, (NS, "a"))
-        await until(lambda: not folder.exists())
-        assert not w.api.state.get(VOLUMES, "", name)
-        assert not w.api.state.get(CLAIMS, NS, "a")
-
-    play(tmp_path, story)
+async def test_pvc_deleted_removes_folder(tmp_path: Path, w: World) -> None:
+    w.create(CLAIMS, "a", claim())
+    await settle()
+    name = w.get(CLAIMS, "a")["spec"]["volumeName"]
+    folder = tmp_path / "volumes" / name
+    (folder / "deep").mkdir()
+    (folder / "deep" / "file").write_text("x")
+    w.api.delete(CLAIMS, (NS, "a"))
+    await until(lambda: not folder.exists())
+    assert not w.api.state.get(VOLUMES, "", name)
+    assert not w.api.state.get(CLAIMS, NS, "a")
 
 
-def test_pvc_in_use_is_deleted_after_its_pods(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        w.node()
-        w.create(CLAIMS, "a", claim())
-        w.create("pods", "p", user("a"))
-        await settle()
-        w.run(w.get("pods", "p"))
-        w.api.delete(CLAIMS, (NS, "a"))
-        await settle()
-        found = w.get(CLAIMS, "a")
-        assert "deletionTimestamp" in found["metadata"]
-        assert found["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
-        w.end(w.get("pods", "p"))
-        await settle()
-        assert w.get(CLAIMS, "a"), "a finished pod counts, too"
-        w.api.delete("pods", (NS, "p"), Deletion(grace=0))
-        await settle()
-        assert not w.api.state.get(CLAIMS, NS, "a")
-
-    play(tmp_path, story)
+async def test_pvc_in_use_is_deleted_after_its_pods(w: World) -> None:
+    w.node()
+    w.create(CLAIMS, "a", claim())
+    w.create("pods", "p", user("a"))
+    await settle()
+    w.run(w.get("pods", "p"))
+    w.api.delete(CLAIMS, (NS, "a"))
+    await settle()
+    found = w.get(CLAIMS, "a")
+    assert "deletionTimestamp" in found["metadata"]
+    assert found["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    w.end(w.get("pods", "p"))
+    await settle()
+    assert w.get(CLAIMS, "a"), "a finished pod counts, too"
+    w.api.delete("pods", (NS, "p"), Deletion(grace=0))
+    await settle()
+    assert not w.api.state.get(CLAIMS, NS, "a")
 
 
-def test_pvc_unknown_or_empty_class_stays_pending(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        w.create(CLAIMS, "a", claim(storageClassName="nosuch"))
-        w.create(CLAIMS, "b", claim(storageClassName=""))
-        await settle()
-        assert w.get(CLAIMS, "a")["status"] == w.get(CLAIMS, "b")["status"] == {"phase": "Pending"}
-        told = w.events("ProvisioningFailed")
-        assert told == ['storageclass.storage.k8s.io "nosuch" not found']
-        assert w.events("FailedBinding") == [
-            "no persistent volumes available for this claim and no storage class is set"
-        ]
-        w.create(
-            "storageclasses.storage.k8s.io", "nosuch", provisioner="practice.kubectl-sky/folder"
-        )
-        await settle()
-        assert w.get(CLAIMS, "a")["status"]["phase"] == "Bound"
-
-    play(tmp_path, story)
+async def test_pvc_unknown_or_empty_class_stays_pending(w: World) -> None:
+    w.create(CLAIMS, "a", claim(storageClassName="nosuch"))
+    w.create(CLAIMS, "b", claim(storageClassName=""))
+    await settle()
+    assert w.get(CLAIMS, "a")["status"] == w.get(CLAIMS, "b")["status"] == {"phase": "Pending"}
+    told = w.events("ProvisioningFailed")
+    assert told == ['storageclass.storage.k8s.io "nosuch" not found']
+    assert w.events("FailedBinding") == [
+        "no persistent volumes available for this claim and no storage class is set"
+    ]
+    w.create("storageclasses.storage.k8s.io", "nosuch", provisioner="practice.kubectl-sky/folder")
+    await settle()
+    assert w.get(CLAIMS, "a")["status"]["phase"] == "Bound"
 
 
-def test_pvc_foreign_provisioner_stays_pending(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        w.create("storageclasses.storage.k8s.io", "far", provisioner="x.y/z")
-        w.create(CLAIMS, "a", claim(storageClassName="far"))
-        await settle()
-        (told,) = w.events("ExternalProvisioning")
-        assert told.startswith("Waiting for a volume to be created either by the external")
-        assert "'x.y/z'" in told
-
-    play(tmp_path, story)
+async def test_pvc_foreign_provisioner_stays_pending(w: World) -> None:
+    w.create("storageclasses.storage.k8s.io", "far", provisioner="x.y/z")
+    w.create(CLAIMS, "a", claim(storageClassName="far"))
+    await settle()
+    (told,) = w.events("ExternalProvisioning")
+    assert told.startswith("Waiting for a volume to be created either by the external")
+    assert "'x.y/z'" in told
 
 
-def test_pvc_without_its_volume_is_lost(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        w.create(CLAIMS, "a", claim())
-        await settle()
-        name = w.get(CLAIMS, "a")["spec"]["volumeName"]
-        w.api.delete(VOLUMES, ("", name), Deletion())
-        await settle()
-        assert w.get(VOLUMES, name)["metadata"]["deletionTimestamp"], (
-            "a volume in use is not deleted"
-        )
-        w.api.change(VOLUMES, ("", name), lambda one: one["metadata"].update(finalizers=[]))
-        await settle()
-        assert w.get(CLAIMS, "a")["status"]["phase"] == "Lost"
-        assert "has lost its PersistentVolume" in w.events("ClaimLost")[0]
-
-    play(tmp_path, story)
+async def test_pvc_without_its_volume_is_lost(w: World) -> None:
+    w.create(CLAIMS, "a", claim())
+    await settle()
+    name = w.get(CLAIMS, "a")["spec"]["volumeName"]
+    w.api.delete(VOLUMES, ("", name), Deletion())
+    await settle()
+    assert w.get(VOLUMES, name)["metadata"]["deletionTimestamp"], "a volume in use is not deleted"
+    w.api.change(VOLUMES, ("", name), lambda one: one["metadata"].update(finalizers=[]))
+    await settle()
+    assert w.get(CLAIMS, "a")["status"]["phase"] == "Lost"
+    assert "has lost its PersistentVolume" in w.events("ClaimLost")[0]
