@@ -115,20 +115,20 @@ PATHS = (
 
 @pytest.fixture
 def door(cluster: Cluster, namespace: str) -> Door:
-    found = Door.of(cluster)
-    objects.create(found.session, make_config_map("kept", namespace))
-    return found
+    opened = Door.of(cluster)
+    objects.create(opened.session, make_config_map("kept", namespace))
+    return opened
 
 
-@pytest.mark.parametrize("asked", [BODIES, QUERIES, PATHS], ids=["bodies", "queries", "paths"])
+@pytest.mark.parametrize("requests", [BODIES, QUERIES, PATHS], ids=["bodies", "queries", "paths"])
 def test_malformed_request_is_refused_with_status_and_reason(
-    door: Door, namespace: str, asked: tuple[tuple[Bad, int], ...]
+    door: Door, namespace: str, requests: tuple[tuple[Bad, int], ...]
 ) -> None:
     wrong = []
-    for bad, code in asked:
-        told = door.ask(bad, namespace)
-        if told[:2] != (code, REASONS[code]):
-            wrong.append(f"{bad.method} {bad.path[:80]} {(bad.body or b'')[:40]!r}: {told}")
+    for bad, code in requests:
+        response = door.ask(bad, namespace)
+        if response[:2] != (code, REASONS[code]):
+            wrong.append(f"{bad.method} {bad.path[:80]} {(bad.body or b'')[:40]!r}: {response}")
     assert wrong == []
     assert door.ask(Bad("GET", KEPT), namespace).code == 200
 
@@ -160,17 +160,19 @@ def test_request_without_valid_token_is_unauthorized_or_forbidden(
     ):
         headers = {"Authorization": value} if value is not None else None
         body = NAMED if method == "POST" else None
-        told = door.ask(Bad(method, MAPS, body, named=False, headers=headers), namespace)
-        assert (told.code, told.reason) in ((401, "Unauthorized"), (403, "Forbidden")), method
+        response = door.ask(Bad(method, MAPS, body, named=False, headers=headers), namespace)
+        assert (response.code, response.reason) in ((401, "Unauthorized"), (403, "Forbidden")), (
+            method
+        )
 
 
 def test_request_without_rights_is_forbidden(cluster: Cluster, namespace: str) -> None:
     alice = Door.of(cluster, "alice")
     for bad in (Bad("GET", MAPS), Bad("POST", MAPS, NAMED), Bad("GET", "/api/v1/nodes")):
-        told = alice.ask(bad, namespace)
-        assert (told.code, told.reason) == (403, "Forbidden")
-        assert f'User "{cluster.users["alice"]}" cannot ' in told.message
+        response = alice.ask(bad, namespace)
+        assert (response.code, response.reason) == (403, "Forbidden")
+        assert f'User "{cluster.users["alice"]}" cannot ' in response.message
     admin = Bad("GET", MAPS, headers={"Impersonate-User": "admin"})
-    told = alice.ask(admin, namespace)
-    assert told.code == 403
-    assert "cannot impersonate" in told.message
+    response = alice.ask(admin, namespace)
+    assert response.code == 403
+    assert "cannot impersonate" in response.message

@@ -25,19 +25,19 @@ def user(name: str) -> Json:
 
 
 async def test_pvc_is_bound_to_provisioned_volume(tmp_path: Path, w: World) -> None:
-    made = w.create(CLAIMS, "a", claim())
-    assert made["spec"]["storageClassName"] == "standard"
-    assert made["status"] == {"phase": "Pending"}
+    created = w.create(CLAIMS, "a", claim())
+    assert created["spec"]["storageClassName"] == "standard"
+    assert created["status"] == {"phase": "Pending"}
     await settle()
-    found = w.get(CLAIMS, "a")
-    name = f"pvc-{found['metadata']['uid']}"
-    assert found["spec"]["volumeName"] == name
-    assert found["status"] == {
+    stored = w.get(CLAIMS, "a")
+    name = f"pvc-{stored['metadata']['uid']}"
+    assert stored["spec"]["volumeName"] == name
+    assert stored["status"] == {
         "accessModes": ["ReadWriteOnce"],
         "capacity": {"storage": "1Gi"},
         "phase": "Bound",
     }
-    assert found["metadata"]["annotations"] == {
+    assert stored["metadata"]["annotations"] == {
         "pv.kubernetes.io/bind-completed": "yes",
         "pv.kubernetes.io/bound-by-controller": "yes",
         "volume.beta.kubernetes.io/storage-provisioner": "practice.kubectl-sky/folder",
@@ -47,10 +47,10 @@ async def test_pvc_is_bound_to_provisioned_volume(tmp_path: Path, w: World) -> N
     folder = tmp_path / "volumes" / name
     assert bound["spec"]["hostPath"] == {"path": str(folder), "type": ""}
     assert folder.is_dir()
-    assert bound["spec"]["claimRef"]["uid"] == found["metadata"]["uid"]
+    assert bound["spec"]["claimRef"]["uid"] == stored["metadata"]["uid"]
     assert bound["status"]["phase"] == "Bound"
-    told = f"Successfully provisioned volume {name} using practice.kubectl-sky/folder"
-    assert w.events("ProvisioningSucceeded") == [told]
+    message = f"Successfully provisioned volume {name} using practice.kubectl-sky/folder"
+    assert w.events("ProvisioningSucceeded") == [message]
 
 
 async def test_pvc_deleted_removes_folder(tmp_path: Path, w: World) -> None:
@@ -74,9 +74,9 @@ async def test_pvc_in_use_is_deleted_after_its_pods(w: World) -> None:
     w.run(w.get("pods", "p"))
     w.api.delete(CLAIMS, (NS, "a"))
     await settle()
-    found = w.get(CLAIMS, "a")
-    assert "deletionTimestamp" in found["metadata"]
-    assert found["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    stored = w.get(CLAIMS, "a")
+    assert "deletionTimestamp" in stored["metadata"]
+    assert stored["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
     w.end(w.get("pods", "p"))
     await settle()
     assert w.get(CLAIMS, "a"), "a finished pod counts, too"
@@ -90,8 +90,8 @@ async def test_pvc_unknown_or_empty_class_stays_pending(w: World) -> None:
     w.create(CLAIMS, "b", claim(storageClassName=""))
     await settle()
     assert w.get(CLAIMS, "a")["status"] == w.get(CLAIMS, "b")["status"] == {"phase": "Pending"}
-    told = w.events("ProvisioningFailed")
-    assert told == ['storageclass.storage.k8s.io "nosuch" not found']
+    message = w.events("ProvisioningFailed")
+    assert message == ['storageclass.storage.k8s.io "nosuch" not found']
     assert w.events("FailedBinding") == [
         "no persistent volumes available for this claim and no storage class is set"
     ]
@@ -104,9 +104,9 @@ async def test_pvc_foreign_provisioner_stays_pending(w: World) -> None:
     w.create("storageclasses.storage.k8s.io", "far", provisioner="x.y/z")
     w.create(CLAIMS, "a", claim(storageClassName="far"))
     await settle()
-    (told,) = w.events("ExternalProvisioning")
-    assert told.startswith("Waiting for a volume to be created either by the external")
-    assert "'x.y/z'" in told
+    (message,) = w.events("ExternalProvisioning")
+    assert message.startswith("Waiting for a volume to be created either by the external")
+    assert "'x.y/z'" in message
 
 
 async def test_pvc_without_its_volume_is_lost(w: World) -> None:
@@ -116,7 +116,7 @@ async def test_pvc_without_its_volume_is_lost(w: World) -> None:
     w.api.delete(VOLUMES, ("", name), Deletion())
     await settle()
     assert w.get(VOLUMES, name)["metadata"]["deletionTimestamp"], "a volume in use is not deleted"
-    w.api.change(VOLUMES, ("", name), lambda one: one["metadata"].update(finalizers=[]))
+    w.api.change(VOLUMES, ("", name), lambda obj: obj["metadata"].update(finalizers=[]))
     await settle()
     assert w.get(CLAIMS, "a")["status"]["phase"] == "Lost"
     assert "has lost its PersistentVolume" in w.events("ClaimLost")[0]

@@ -30,7 +30,7 @@ def owned(*owners: Json, block: bool = False) -> Json:
 
 
 def names(w: World) -> set[str]:
-    return {one["metadata"]["name"] for one in w.api.state.all(MAPS, NS)} - {"kube-root-ca.crt"}
+    return {obj["metadata"]["name"] for obj in w.api.state.all(MAPS, NS)} - {"kube-root-ca.crt"}
 
 
 def make(w: World, name: str, **metadata: Any) -> Json:
@@ -55,8 +55,8 @@ async def test_delete_owner_keeps_dependents_with_other_owner(w: World) -> None:
     w.api.delete(MAPS, (NS, "a"))
     await settle()
     assert names(w) == {"b", "c"}
-    (left,) = w.get(MAPS, "c")["metadata"]["ownerReferences"]
-    assert left["name"] == "b"
+    (remaining,) = w.get(MAPS, "c")["metadata"]["ownerReferences"]
+    assert remaining["name"] == "b"
 
 
 async def test_dependents_of_missing_owner_are_deleted(w: World) -> None:
@@ -83,7 +83,7 @@ async def test_delete_foreground_waits_for_blocking_dependents(w: World) -> None
     assert names(w) == {"a", "b", "c"}
     assert w.get(MAPS, "a")["metadata"]["finalizers"] == ["foregroundDeletion"]
     assert "deletionTimestamp" in w.get(MAPS, "b")["metadata"]
-    w.api.change(MAPS, (NS, "b"), lambda one: one["metadata"].update(finalizers=[]))
+    w.api.change(MAPS, (NS, "b"), lambda obj: obj["metadata"].update(finalizers=[]))
     await settle()
     assert names(w) == {"c"}
 
@@ -112,7 +112,7 @@ async def test_delete_namespace_deletes_its_objects(w: World) -> None:
     w.api.delete("pods", (NS, "p"), Deletion(grace=0))
     await settle()
     assert w.api.state.get("namespaces", "", NS) and names(w) == {"a"}
-    w.api.change(MAPS, (NS, "a"), lambda one: one["metadata"].update(finalizers=[]))
+    w.api.change(MAPS, (NS, "a"), lambda obj: obj["metadata"].update(finalizers=[]))
     await settle()
     assert not w.api.state.get("namespaces", "", NS)
     for resource in w.api.resources.all():
@@ -141,9 +141,11 @@ DEFINITION: Json = {
 async def test_crd_is_established_and_deleted_with_its_objects(w: World) -> None:
     w.create(CRDS, "things.example.com", DEFINITION)
     await settle()
-    found = w.get(CRDS, "things.example.com")
-    assert found["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
-    reasons = [(one["type"], one["status"], one["reason"]) for one in found["status"]["conditions"]]
+    definition = w.get(CRDS, "things.example.com")
+    assert definition["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
+    reasons = [
+        (obj["type"], obj["status"], obj["reason"]) for obj in definition["status"]["conditions"]
+    ]
     assert reasons == [
         ("NamesAccepted", "True", "NoConflicts"),
         ("Established", "True", "InitialNamesAccepted"),
@@ -154,8 +156,8 @@ async def test_crd_is_established_and_deleted_with_its_objects(w: World) -> None
         "kind": "Thing",
         "listKind": "ThingList",
     }
-    assert found["status"]["acceptedNames"] == accepted
-    assert found["status"]["storedVersions"] == ["v1"]
+    assert definition["status"]["acceptedNames"] == accepted
+    assert definition["status"]["storedVersions"] == ["v1"]
     w.create("things.example.com", "a")
     w.api.delete(CRDS, ("", "things.example.com"))
     await settle()
@@ -188,7 +190,7 @@ def test_restart_deletes_expired_events(tmp_path: Path) -> None:
         w.api.state.save()
 
     async def after(w: World) -> None:
-        assert [one["metadata"]["name"] for one in w.api.state.all("events", NS)] == ["new"]
+        assert [obj["metadata"]["name"] for obj in w.api.state.all("events", NS)] == ["new"]
 
     play(tmp_path, before)
     play(tmp_path, after)

@@ -25,21 +25,21 @@ async def test_job_pod_failure_policy_ignores_disruption_and_fails_on_exit_code(
     disrupted = [{"type": "DisruptionTarget", "status": "True"}]
     pod = w.pods()[0]
     key = (NS, pod["metadata"]["name"])
-    w.api.change("pods", key, lambda one: one["status"].update(conditions=disrupted))
+    w.api.change("pods", key, lambda obj: obj["status"].update(conditions=disrupted))
     w.end(pod, 1)
     await settle()
-    found = w.get("jobs.batch", "a")
-    assert "failed" not in found["status"], "ignored"
+    stored = w.get("jobs.batch", "a")
+    assert "failed" not in stored["status"], "ignored"
     (pod,) = [pod for pod in w.pods() if pod["status"]["phase"] == "Pending"]
     w.end(pod, 7)
     await settle()
     name = f"{NS}/{pod['metadata']['name']}"
     why = f"Container main for pod {name} failed with exit code 7"
     why += " matching FailJob rule at index 0"
-    found = w.get("jobs.batch", "a")
-    assert conditions(found) == failed("PodFailurePolicy", why)
-    assert found["status"]["failed"] == 1
-    assert found["spec"]["podReplacementPolicy"] == "Failed"
+    stored = w.get("jobs.batch", "a")
+    assert conditions(stored) == failed("PodFailurePolicy", why)
+    assert stored["status"]["failed"] == 1
+    assert stored["spec"]["podReplacementPolicy"] == "Failed"
 
 
 def indexed(**more: Any) -> Json:
@@ -62,13 +62,13 @@ async def test_job_indexed_pods_have_index_and_completed_indexes(w: World) -> No
     w.end(pods[2])
     w.end(pods[0])
     await settle()
-    found = w.get("jobs.batch", "a")
-    assert found["status"]["completedIndexes"] == "0,2"
+    stored = w.get("jobs.batch", "a")
+    assert stored["status"]["completedIndexes"] == "0,2"
     w.end(pods[1])
     await settle()
-    found = w.get("jobs.batch", "a")
-    assert found["status"]["completedIndexes"] == "0-2"
-    assert conditions(found)[-1] == complete("Complete")
+    stored = w.get("jobs.batch", "a")
+    assert stored["status"]["completedIndexes"] == "0-2"
+    assert conditions(stored)[-1] == complete("Complete")
 
 
 @pytest.mark.usefixtures("no_wait")
@@ -87,14 +87,14 @@ async def test_job_backoff_limit_per_index_fails_index(w: World) -> None:
     w.end(again, 1)
     w.end(third)
     await settle()
-    found = w.get("jobs.batch", "a")
-    assert counts(found) | {"completedIndexes": "0,2", "failedIndexes": "1"} == counts(found)
-    assert (found["status"]["succeeded"], found["status"]["failed"]) == (2, 2)
-    assert conditions(found) == failed("FailedIndexes", "Job has failed indexes")
+    stored = w.get("jobs.batch", "a")
+    assert counts(stored) | {"completedIndexes": "0,2", "failedIndexes": "1"} == counts(stored)
+    assert (stored["status"]["succeeded"], stored["status"]["failed"]) == (2, 2)
+    assert conditions(stored) == failed("FailedIndexes", "Job has failed indexes")
 
 
 def test_job_indexes_are_formatted_and_parsed() -> None:
-    for text, found in (("", set()), ("1", {1}), ("0,2-4,6,7", {0, 2, 3, 4, 6, 7})):
-        assert job_status.format_indexes(found) == text
-        assert job_status.parse_indexes(text, 10) == found
+    for text, indexes in (("", set()), ("1", {1}), ("0,2-4,6,7", {0, 2, 3, 4, 6, 7})):
+        assert job_status.format_indexes(indexes) == text
+        assert job_status.parse_indexes(text, 10) == indexes
     assert job_status.parse_indexes("0-9", 3) == {0, 1, 2}

@@ -29,9 +29,9 @@ async def test_job_succeeded_pod_completes_it(w: World) -> None:
     assert (status["active"], status["ready"], status["terminating"]) == (1, 1, 0)
     w.end(pod)
     await settle()
-    found = w.get("jobs.batch", "a")
-    assert conditions(found) == [complete("SuccessCriteriaMet"), complete("Complete")]
-    status = found["status"]
+    stored = w.get("jobs.batch", "a")
+    assert conditions(stored) == [complete("SuccessCriteriaMet"), complete("Complete")]
+    status = stored["status"]
     assert "active" not in status and "failed" not in status
     assert (status["succeeded"], status["ready"], status["terminating"]) == (1, 0, 0)
     assert status["uncountedTerminatedPods"] == {}
@@ -44,17 +44,17 @@ async def test_job_succeeded_pod_completes_it(w: World) -> None:
 async def test_job_parallelism_limits_active_pods(w: World) -> None:
     w.node()
     w.create("jobs.batch", "a", job(parallelism=2, completions=5))
-    seen = set()
+    names_seen = set()
     for _ in range(5):
         await settle()
         active = [pod for pod in w.pods() if pod["status"]["phase"] == "Pending"]
         assert len(active) <= 2
-        seen.add(active[0]["metadata"]["name"])
+        names_seen.add(active[0]["metadata"]["name"])
         w.end(active[0])
     await settle()
-    found = w.get("jobs.batch", "a")
-    assert (found["status"]["succeeded"], len(w.pods()), len(seen)) == (5, 5, 5)
-    assert conditions(found)[-1] == complete("Complete")
+    stored = w.get("jobs.batch", "a")
+    assert (stored["status"]["succeeded"], len(w.pods()), len(names_seen)) == (5, 5, 5)
+    assert conditions(stored)[-1] == complete("Complete")
 
 
 async def test_job_work_queue_waits_for_all_pods(w: World) -> None:
@@ -79,9 +79,9 @@ async def test_job_backoff_limit_exceeded_fails_it(w: World) -> None:
         w.end(next(pod for pod in w.pods() if pod["status"]["phase"] == "Pending"), 1)
         await settle()
         assert w.get("jobs.batch", "a")["status"]["failed"] == failures
-    found = w.get("jobs.batch", "a")
-    assert conditions(found) == BACKOFF
-    assert "completionTime" not in found["status"]
+    stored = w.get("jobs.batch", "a")
+    assert conditions(stored) == BACKOFF
+    assert "completionTime" not in stored["status"]
     assert w.events("BackoffLimitExceeded") == [BACKOFF[0][3]]
     assert len(w.pods()) == 2
 
@@ -91,9 +91,9 @@ async def test_job_failed_pod_is_replaced_after_backoff(w: World) -> None:
     await settle()
     w.end(w.pods()[0], 1)
     await settle(100)
-    found = w.get("jobs.batch", "a")
+    stored = w.get("jobs.batch", "a")
     assert len(w.pods()) == 1, "the next pod is created after 10 s"
-    assert found["status"]["failed"] == 1 and "active" not in found["status"]
+    assert stored["status"]["failed"] == 1 and "active" not in stored["status"]
 
 
 def test_job_backoff_doubles_up_to_limit() -> None:
@@ -111,23 +111,23 @@ async def test_job_restart_policy_on_failure_counts_restarts(w: World) -> None:
     key = (NS, w.pods()[0]["metadata"]["name"])
     w.api.change("pods", key, lambda pod: pod["status"].update(restarted))
     await settle()
-    found = w.get("jobs.batch", "a")
-    assert conditions(found) == BACKOFF[:1], "failed once the pod is gone"
-    assert (found["status"]["failed"], found["status"]["terminating"]) == (1, 1)
+    stored = w.get("jobs.batch", "a")
+    assert conditions(stored) == BACKOFF[:1], "failed once the pod is gone"
+    assert (stored["status"]["failed"], stored["status"]["terminating"]) == (1, 1)
     w.api.delete("pods", key, Deletion(grace=0))
     await settle()
-    found = w.get("jobs.batch", "a")
-    assert conditions(found) == BACKOFF
-    assert (found["status"]["failed"], found["status"]["terminating"]) == (1, 0)
+    stored = w.get("jobs.batch", "a")
+    assert conditions(stored) == BACKOFF
+    assert (stored["status"]["failed"], stored["status"]["terminating"]) == (1, 0)
 
 
 async def test_job_active_deadline_exceeded_deletes_pods(w: World) -> None:
     w.create("jobs.batch", "a", job(activeDeadlineSeconds=1, parallelism=2, completions=2))
     await until(lambda: len(conditions(w.get("jobs.batch", "a"))) == 2)
-    found = w.get("jobs.batch", "a")
+    stored = w.get("jobs.batch", "a")
     why = "Job was active longer than specified deadline"
-    assert conditions(found) == failed("DeadlineExceeded", why)
-    assert found["status"]["failed"] == 2
+    assert conditions(stored) == failed("DeadlineExceeded", why)
+    assert stored["status"]["failed"] == 2
     assert w.pods() == []
     assert len(w.events("SuccessfulDelete")) == 2
 
@@ -145,23 +145,23 @@ async def test_job_ttl_deletes_finished_job(w: World) -> None:
 
 async def test_job_suspend_deletes_pods_and_resume_creates_them(w: World) -> None:
     def suspend(w: World, value: bool) -> None:
-        w.api.change("jobs.batch", (NS, "a"), lambda one: one["spec"].update(suspend=value))
+        w.api.change("jobs.batch", (NS, "a"), lambda obj: obj["spec"].update(suspend=value))
 
     w.create("jobs.batch", "a", job(suspend=True))
     await settle()
-    found = w.get("jobs.batch", "a")
-    assert conditions(found) == [("Suspended", "True", "JobSuspended", "Job suspended")]
-    assert "startTime" not in found["status"] and not w.pods()
+    stored = w.get("jobs.batch", "a")
+    assert conditions(stored) == [("Suspended", "True", "JobSuspended", "Job suspended")]
+    assert "startTime" not in stored["status"] and not w.pods()
     suspend(w, False)
     await settle()
-    found = w.get("jobs.batch", "a")
-    assert conditions(found) == [("Suspended", "False", "JobResumed", "Job resumed")]
-    assert found["status"]["startTime"] and found["status"]["active"] == 1
+    stored = w.get("jobs.batch", "a")
+    assert conditions(stored) == [("Suspended", "False", "JobResumed", "Job resumed")]
+    assert stored["status"]["startTime"] and stored["status"]["active"] == 1
     suspend(w, True)
     await settle()
-    found = w.get("jobs.batch", "a")
-    assert conditions(found) == [("Suspended", "True", "JobSuspended", "Job suspended")]
-    assert not w.pods() and not {"startTime", "failed", "active"} & found["status"].keys()
+    stored = w.get("jobs.batch", "a")
+    assert conditions(stored) == [("Suspended", "True", "JobSuspended", "Job suspended")]
+    assert not w.pods() and not {"startTime", "failed", "active"} & stored["status"].keys()
 
 
 async def test_job_exceeded_quota_is_reported_and_retried(w: World) -> None:
@@ -169,9 +169,9 @@ async def test_job_exceeded_quota_is_reported_and_retried(w: World) -> None:
     w.create("jobs.batch", "a", job(parallelism=2, completions=2))
     await settle()
     assert len(w.pods()) == 1
-    (told,) = w.events("FailedCreate")
-    assert told.startswith('Error creating: pods "a-')
-    assert told.endswith(
+    (message,) = w.events("FailedCreate")
+    assert message.startswith('Error creating: pods "a-')
+    assert message.endswith(
         "is forbidden: exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1"
     )
     w.end(w.pods()[0])
@@ -183,8 +183,8 @@ async def test_job_deleted_pod_counts_as_failed(w: World) -> None:
     await settle()
     w.api.delete("pods", (NS, w.pods()[0]["metadata"]["name"]))
     await settle()
-    found = w.get("jobs.batch", "a")
-    assert found["status"]["failed"] == 1, "as counted by a real controller"
+    stored = w.get("jobs.batch", "a")
+    assert stored["status"]["failed"] == 1, "as counted by a real controller"
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
@@ -216,11 +216,11 @@ async def test_job_lower_parallelism_deletes_pods(w: World) -> None:
     w.create("jobs.batch", "a", job(parallelism=5, completions=9))
     await settle()
     assert len(w.pods()) == 5
-    w.api.change("jobs.batch", (NS, "a"), lambda one: one["spec"].update(parallelism=2))
+    w.api.change("jobs.batch", (NS, "a"), lambda obj: obj["spec"].update(parallelism=2))
     await settle()
-    found = w.get("jobs.batch", "a")
+    stored = w.get("jobs.batch", "a")
     assert len(w.pods()) == 2
-    assert found["status"]["active"] == 2 and "failed" not in found["status"]
+    assert stored["status"]["active"] == 2 and "failed" not in stored["status"]
 
 
 async def test_job_with_600_pods_completes(w: World) -> None:

@@ -21,12 +21,12 @@ async def test_pods_of_headless_service_resolve_each_other(m: Machine) -> None:
     spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector}
     m.create("services", "ring", spec)
     ask = "until getent hosts {0}.ring; do sleep 0.05; done; getent hosts {0}.ring.team.svc"
-    for own, other in (("one", "two"), ("two", "one")):
+    for this, other in (("one", "two"), ("two", "one")):
         m.pod(
-            own,
+            this,
             f"{ask.format(other)}.cluster.local; echo $IP; sleep 1",
             metadata={"labels": selector},
-            hostname=own,
+            hostname=this,
             subdomain="ring",
             env=[{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
         )
@@ -34,10 +34,10 @@ async def test_pods_of_headless_service_resolve_each_other(m: Machine) -> None:
     await m.ended("two")
     addresses = {name: m.status(name)["podIP"] for name in ("one", "two")}
     assert len(set(addresses.values())) == 2
-    for own, other in (("one", "two"), ("two", "one")):
-        words = (await m.log(own)).split()
+    for this, other in (("one", "two"), ("two", "one")):
+        words = (await m.log(this)).split()
         assert words[0] == addresses[other]
-        assert words[-1] == addresses[own]
+        assert words[-1] == addresses[this]
 
 
 def test_node_restart_fails_or_restarts_running_pods(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_node_restart_fails_or_restarts_running_pods(tmp_path: Path) -> None:
         m.pod("always", "echo up; sleep 1000", restartPolicy="Always")
         m.pod("done", "true")
         for name in ("never", "always"):
-            await m.said(name, "up\n")
+            await m.wait_for_log(name, "up\n")
         await m.ended("done")
 
     async def after(m: Machine) -> None:
@@ -70,8 +70,8 @@ BEAT = "setsid sh -c 'while :; do date +%N > /mark/beat; sleep 0.02; done' & wai
 
 def beating_pod(folder: Path) -> Json:
     """Return a pod whose background process writes to a file repeatedly."""
-    made = container("main", BEAT) | {"volumeMounts": [{"name": "v", "mountPath": "/mark"}]}
-    return {"containers": [made], "volumes": [{"name": "v", "hostPath": {"path": str(folder)}}]}
+    main = container("main", BEAT) | {"volumeMounts": [{"name": "v", "mountPath": "/mark"}]}
+    return {"containers": [main], "volumes": [{"name": "v", "hostPath": {"path": str(folder)}}]}
 
 
 def assert_no_beat(file: Path) -> None:

@@ -1,7 +1,5 @@
 """Lifecycle of pods with real processes, compared with recorded behavior of a real kubelet."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.practice.machine import Machine, container
@@ -11,7 +9,9 @@ pytestmark = pytest.mark.anyio
 
 
 def conditions(status: Json) -> dict[str, tuple[str, str]]:
-    return {one["type"]: (one["status"], one.get("reason", "")) for one in status["conditions"]}
+    return {
+        entry["type"]: (entry["status"], entry.get("reason", "")) for entry in status["conditions"]
+    }
 
 
 async def test_pod_succeeded_has_status_and_events(m: Machine) -> None:
@@ -25,11 +25,11 @@ async def test_pod_succeeded_has_status_and_events(m: Machine) -> None:
     assert ended["containerID"] == main["containerID"]
     assert ended["startedAt"] <= ended["finishedAt"]
     assert (main["ready"], main["started"], main["restartCount"]) == (False, False, 0)
-    found = conditions(status)
-    assert found["Ready"] == found["ContainersReady"] == ("False", "PodCompleted")
-    assert found["Initialized"] == ("True", "PodCompleted")
-    assert found["PodReadyToStartContainers"] == ("False", "")
-    assert found["PodScheduled"] == ("True", "")
+    by_type = conditions(status)
+    assert by_type["Ready"] == by_type["ContainersReady"] == ("False", "PodCompleted")
+    assert by_type["Initialized"] == ("True", "PodCompleted")
+    assert by_type["PodReadyToStartContainers"] == ("False", "")
+    assert by_type["PodScheduled"] == ("True", "")
     assert m.events("Created") == ["Container created"]
     assert m.events("Started") == ["Container started"]
     (notice,) = m.events("NotPulled")
@@ -56,8 +56,8 @@ async def test_pod_failed_has_exit_code_and_message(
 
 
 async def test_pod_missing_program_is_start_error(m: Machine) -> None:
-    one = container("main", "") | {"command": ["nope", "x"]}
-    m.create("pods", "a", {"restartPolicy": "Never", "containers": [one]})
+    entry = container("main", "") | {"command": ["nope", "x"]}
+    m.create("pods", "a", {"restartPolicy": "Never", "containers": [entry]})
     status = await m.ended("a")
     ended = status["containerStatuses"][0]["state"]["terminated"]
     assert (status["phase"], ended["exitCode"], ended["reason"]) == (
@@ -130,7 +130,7 @@ async def test_pod_failed_init_container_fails_pod(m: Machine) -> None:
     status = await m.ended("a")
     assert status["phase"] == "Failed"
     assert conditions(status)["Initialized"] == ("False", "ContainersNotInitialized")
-    states = [one["state"] for one in status["initContainerStatuses"]]
+    states = [entry["state"] for entry in status["initContainerStatuses"]]
     assert states[0]["terminated"]["exitCode"] == 4
     waiting = {"waiting": {"reason": "PodInitializing"}}
     assert states[1] == m.container("a")["state"] == waiting
@@ -153,30 +153,28 @@ async def test_pod_with_two_containers_fails_if_either_fails(m: Machine) -> None
 
 
 @pytest.mark.parametrize("stubborn", [False, True])
-async def test_pod_deleted_gets_sigterm_then_sigkill(
-    tmp_path: Path, m: Machine, stubborn: bool
-) -> None:
+async def test_pod_deleted_gets_sigterm_then_sigkill(m: Machine, stubborn: bool) -> None:
     """SIGTERM first, SIGKILL after the grace period; no files are left."""
     trap = "trap '' TERM" if stubborn else "trap 'echo bye; exit 0' TERM"
     m.pod("a", f"{trap}; sleep 1000 & echo up; while :; do sleep 0.05; done")
-    await m.said("a", "up\n")
-    seen: list[Json] = []
-    m.api.state.listeners.append(lambda change: seen.append(change.object))
+    await m.wait_for_log("a", "up\n")
+    changes: list[Json] = []
+    m.api.state.listeners.append(lambda change: changes.append(change.object))
     m.delete("a", grace=1)
     assert m.get("pods", "a")["metadata"]["deletionGracePeriodSeconds"] == 1
     await m.gone("a")
-    last = [one for one in seen if one["kind"] == "Pod"][-1]["status"]
+    last = [entry for entry in changes if entry["kind"] == "Pod"][-1]["status"]
     code = last["containerStatuses"][0]["state"]["terminated"]["exitCode"]
     assert (last["phase"], code) == (("Failed", 137) if stubborn else ("Succeeded", 0))
     assert m.events("Killing") == ["Stopping container main"]
-    await until(lambda: not list((tmp_path / "pods").iterdir()))
-    assert not list((tmp_path / "logs").iterdir())
+    await until(lambda: not list((m.api.folder / "pods").iterdir()))
+    assert not list((m.api.folder / "logs").iterdir())
 
 
 async def test_pod_force_deleted_name_can_be_reused(m: Machine) -> None:
     """A new pod of the same name starts while the first is being killed."""
     m.pod("a", "trap '' TERM; echo first; while :; do sleep 0.05; done")
-    await m.said("a", "first\n")
+    await m.wait_for_log("a", "first\n")
     m.delete("a", grace=0)
     m.pod("a", "echo second")
     await m.ended("a")

@@ -38,8 +38,8 @@ def refused(w: World, storage: str, spec: Json) -> str:
 def used(w: World) -> Json:
     status: Json = w.get("resourcequotas", "few")["status"] or {"hard": {}, "used": {}}
     assert status["hard"].keys() == status["used"].keys()
-    found: Json = status["used"]
-    return found
+    amounts: Json = status["used"]
+    return amounts
 
 
 async def test_quota_object_count_is_enforced_at_once(w: World) -> None:
@@ -132,8 +132,8 @@ async def test_limit_range_of_pods_and_pvcs_is_enforced(w: World) -> None:
 
 async def test_limit_range_sets_defaults_of_containers(w: World) -> None:
     limit(w, type="Container", default={"cpu": "1"}, defaultRequest={"memory": "1Mi"})
-    made = w.create("pods", "a", pod())
-    resources = made["spec"]["containers"][0]["resources"]
+    created = w.create("pods", "a", pod())
+    resources = created["spec"]["containers"][0]["resources"]
     assert resources == {
         "limits": {"cpu": "1"},
         "requests": {"cpu": "1", "memory": "1Mi"},
@@ -144,8 +144,8 @@ async def test_priority_class_sets_priority_and_must_exist(w: World) -> None:
     why = "no PriorityClass with name high was found"
     assert refused(w, "pods", {**pod(), "priorityClassName": "high"}) == why
     w.create("priorityclasses.scheduling.k8s.io", "high", value=7)
-    made = w.create("pods", "a", {**pod(), "priorityClassName": "high"})
-    assert (made["spec"]["priority"], made["spec"]["preemptionPolicy"]) == (
+    created = w.create("pods", "a", {**pod(), "priorityClassName": "high"})
+    assert (created["spec"]["priority"], created["spec"]["preemptionPolicy"]) == (
         7,
         "PreemptLowerPriority",
     )
@@ -155,5 +155,5 @@ async def test_priority_class_sets_priority_and_must_exist(w: World) -> None:
 async def test_quota_status_follows_changed_spec(w: World) -> None:
     w.create("resourcequotas", "few", {"hard": {"pods": "2"}})
     await settle()
-    w.api.change("resourcequotas", (NS, "few"), lambda one: one["spec"].update(hard={"cpu": "1"}))
+    w.api.change("resourcequotas", (NS, "few"), lambda obj: obj["spec"].update(hard={"cpu": "1"}))
     await until(lambda: used(w) == {"cpu": "0"})

@@ -152,8 +152,8 @@ async def test_container_missing_volume_source_is_failed_mount(m: Machine, missi
     m.pod("a", "cat /v/k", volumes=[volume], volumeMounts=mounts)
     text = 'secret "absent" not found'
     text = text if missing == "absent" else "references non-existent secret key: k"
-    told = f'MountVolume.SetUp failed for volume "v" : {text}'
-    await until(lambda: told in m.events("FailedMount"))
+    message = f'MountVolume.SetUp failed for volume "v" : {text}'
+    await until(lambda: message in m.events("FailedMount"))
     assert m.container("a")["state"] == {"waiting": {"reason": "ContainerCreating"}}
     if missing == "absent":
         m.create("secrets", "absent", data={"k": "dg=="}, type="Opaque")

@@ -14,9 +14,9 @@ def pod(requests: Json | None = None, limits: Json | None = None, **spec: Any) -
     return {"containers": [{"name": "main", "image": "x", "resources": resources}], **spec}
 
 
-def scheduled_condition(found: Json) -> Json:
-    listed = found["status"].get("conditions", [])
-    return next((one for one in listed if one["type"] == "PodScheduled"), {})
+def scheduled_condition(stored: Json) -> Json:
+    entries = stored["status"].get("conditions", [])
+    return next((obj for obj in entries if obj["type"] == "PodScheduled"), {})
 
 
 def refused(w: World, name: str) -> str:
@@ -32,10 +32,10 @@ async def test_scheduler_binds_pod_to_node(w: World) -> None:
     w.node()
     w.create("pods", "a", pod())
     await settle()
-    found = w.get("pods", "a")
-    assert found["spec"]["nodeName"] == "one"
-    assert scheduled_condition(found)["status"] == "True"
-    assert found["metadata"]["generation"] == 1
+    stored = w.get("pods", "a")
+    assert stored["spec"]["nodeName"] == "one"
+    assert scheduled_condition(stored)["status"] == "True"
+    assert stored["metadata"]["generation"] == 1
     assert w.events("Scheduled") == [f"Successfully assigned {NS}/a to one"]
 
 
@@ -108,7 +108,7 @@ async def test_scheduler_spreads_pods_over_nodes(w: World) -> None:
     for name in "abcd":
         w.create("pods", name, pod({"cpu": "500m"}))
     await settle()
-    nodes = sorted(one["spec"]["nodeName"] for one in w.pods())
+    nodes = sorted(obj["spec"]["nodeName"] for obj in w.pods())
     assert nodes == ["one", "one", "two", "two"]
 
 
@@ -152,7 +152,7 @@ async def test_scheduler_node_affinity_is_required(w: World) -> None:
 
 async def test_scheduler_pvcs_must_exist_and_be_bound(w: World) -> None:
     def uses(*names: str) -> Json:
-        claims = [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in names]
+        claims = [{"name": obj, "persistentVolumeClaim": {"claimName": obj}} for obj in names]
         return pod(volumes=claims)
 
     w.node()
@@ -181,7 +181,7 @@ async def test_scheduler_skips_gated_pods_and_other_schedulers(w: World) -> None
     why = "Scheduling is blocked due to non-empty scheduling gates"
     assert condition["message"] == why
     assert not scheduled_condition(w.get("pods", "other")) and not w.events("FailedScheduling")
-    w.api.change("pods", (NS, "gated"), lambda one: one["spec"].update(schedulingGates=[]))
+    w.api.change("pods", (NS, "gated"), lambda obj: obj["spec"].update(schedulingGates=[]))
     await settle()
     assert w.get("pods", "gated")["spec"]["nodeName"] == "one"
 
@@ -212,8 +212,8 @@ async def test_scheduler_pod_affinity_places_pods_together(w: World) -> None:
         w.create("pods", name, near("x"), metadata={"labels": {"role": "x"}})
     w.create("pods", "alien", near("x"))
     await settle()
-    placed = [one["spec"].get("nodeName") for one in w.pods()]
-    assert placed[0] == placed[2] and placed[0] is not None, "a and b; two fit on a node"
+    bound = [obj["spec"].get("nodeName") for obj in w.pods()]
+    assert bound[0] == bound[2] and bound[0] is not None, "a and b; two fit on a node"
     reasons = "1 Insufficient cpu, 1 node(s) didn't match pod affinity rules."
     assert reasons in refused(w, "c")
     w.create("pods", "stranger", near("y", "0"))
@@ -227,8 +227,8 @@ async def test_scheduler_binds_1000_pods_as_capacity_frees(w: World) -> None:
         w.create("pods", f"p{at}", pod())
     await settle(1100)
     for _ in range(100):
-        for one in [one for one in w.pods() if one["spec"].get("nodeName")]:
-            if one["status"]["phase"] == "Pending":
-                w.end(one)
+        for obj in [obj for obj in w.pods() if obj["spec"].get("nodeName")]:
+            if obj["status"]["phase"] == "Pending":
+                w.end(obj)
         await settle(10)
-    assert all(one["spec"].get("nodeName") for one in w.pods())
+    assert all(obj["spec"].get("nodeName") for obj in w.pods())
