@@ -225,8 +225,8 @@ async def test_job_lower_parallelism_deletes_pods(w: World) -> None:
 
 async def test_job_with_600_pods_completes(w: World) -> None:
     w.create("jobs.batch", "a", job(parallelism=600, completions=600))
-    await until(lambda: len(w.pods()) == 600)
+    await until(lambda: len(w.pods()) == 600, 30)
     for pod in w.pods():
         w.end(pod)
-    await until(lambda: conditions(w.get("jobs.batch", "a")))
+    await until(lambda: conditions(w.get("jobs.batch", "a")), 30)
     assert w.get("jobs.batch", "a")["status"]["succeeded"] == 600
