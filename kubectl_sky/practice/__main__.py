@@ -39,8 +39,6 @@ class _Uvicorn(uvicorn.Server):
 
 
 class _Saver:
-    """Saves the state soon after each change."""
-
     def __init__(self, state: State) -> None:
         self._state = state
         self._timer: asyncio.TimerHandle | None = None
@@ -76,7 +74,6 @@ def _exit(code: int, message: str) -> NoReturn:
 
 
 def _open_folder(folder: Path) -> None:
-    """Create and lock the folder, for as long as this process lives."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.lstat()
     foreign = status.st_uid != os.geteuid() or status.st_mode & stat.S_IWOTH

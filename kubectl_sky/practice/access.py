@@ -39,8 +39,6 @@ _ROLES = {
 
 @dataclass(frozen=True)
 class User:
-    """An authenticated user."""
-
     name: str
     groups: tuple[str, ...]
 
@@ -119,7 +117,6 @@ class Access:
         raise problems.forbidden(storage, attempt.name, message)
 
     def allows(self, user: User, attempt: Attempt) -> bool:
-        """Say whether RBAC allows an attempt."""
         if "system:masters" in user.groups:
             return True
         return any(_permits(rule, attempt) for rule in self._rules(user, attempt.namespace))

@@ -129,8 +129,6 @@ def _check_quotas(state: State, storage: str, obj: Json) -> None:
     namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
     quotas = state.all("resourcequotas", namespace) if namespace else []
     for quota in sorted(quotas, key=lambda quota: str(quota["metadata"]["name"])):
-        if quota["spec"].get("scopes") or quota["spec"].get("scopeSelector"):
-            continue  # not supported
         hard = quantities.amounts(quota["spec"].get("hard"))
         message = f"failed quota: {quota['metadata']['name']}: must specify "
         missing = _missing_resources(hard, obj["spec"]) if storage == "pods" else ""
@@ -154,7 +152,6 @@ def _check_quotas(state: State, storage: str, obj: Json) -> None:
 
 
 def usage(storage: str, obj: Json) -> Amounts:
-    """Return what quotas count of an object."""
     amounts = {f"count/{storage}": _ONE}
     if storage in _COUNTED:
         amounts[storage] = _ONE
@@ -172,7 +169,6 @@ def usage(storage: str, obj: Json) -> Amounts:
 
 
 def _missing_resources(hard: Iterable[str], pod: Json) -> str:
-    """Name the containers without a request or limit that a quota needs."""
     missing = []
     for name in sorted(hard):
         part, _, resource = name.rpartition(".")
@@ -188,7 +184,6 @@ def _missing_resources(hard: Iterable[str], pod: Json) -> str:
 
 
 def used_by(state: State, quota: Json) -> Amounts:
-    """Return how much of each resource of a quota is used."""
     used = dict.fromkeys(quota["spec"].get("hard") or {}, ZERO)
     counted = {name.removeprefix("count/") for name in used} & {*state.storages()}
     for storage in counted | {"pods", "persistentvolumeclaims"}:

@@ -51,12 +51,10 @@ class Deletion:
 
 
 def random_suffix() -> str:
-    """Return five random characters, for generated names."""
     return "".join(secrets.choice(_SUFFIX_LETTERS) for _ in range(5))
 
 
 def now() -> str:
-    """Return the current time as timestamps of objects."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -67,7 +65,9 @@ class Api:
         self.folder = folder
         self.state = State(folder / "state.db")
         self.resources = Resources()
-        self.told: dict[tuple[str, str, str], str] = {}  # names of recent events, by their content
+        self.recent_events: dict[
+            tuple[str, str, str], str
+        ] = {}  # names of recent events, by their content
         for definition in self.state.all("customresourcedefinitions.apiextensions.k8s.io"):
             self.resources.define(definition)
 
@@ -164,7 +164,6 @@ class Api:
 
 
 def _set_status(resource: Resource, obj: Json) -> None:
-    """Give a new object its initial status."""
     if resource.status:
         obj.pop("status", None)
     if resource.storage in _INITIAL_STATUS:
@@ -181,7 +180,6 @@ def _check_preconditions(storage: str, obj: Json, preconditions: Json) -> None:
 
 
 def _mark_deleted(obj: Json, propagation: str, grace: int) -> None:
-    """Set the deletion timestamp, the grace period and the finalizers of the propagation."""
     metadata = obj["metadata"]
     existing = metadata.pop("finalizers", None) or ()
     finalizers = [name for name in existing if name not in _FINALIZERS.values()]

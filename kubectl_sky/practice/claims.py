@@ -1,17 +1,15 @@
-"""The PersistentVolume controller: binds PVCs to volumes, which are folders of this machine."""
+"""The PVC controller: provisions a volume for each PVC, which is a folder of this machine."""
 
 import asyncio
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from kubectl_sky.practice import quantities
 from kubectl_sky.practice.admission import DEFAULT_CLASS
 from kubectl_sky.practice.api import Api, now
 from kubectl_sky.practice.controller import Controller, record_event
 from kubectl_sky.practice.state import Change, Json, Key
 from kubectl_sky.practice.state import key as key_of
-from kubectl_sky.words import label_selectors
 
 PROVISIONER = "practice.kubectl-sky/folder"
 _SOURCE = "persistentvolume-controller"
@@ -23,7 +21,12 @@ _CLASSES, _CLAIMS, _VOLUMES = (
 _PVC_PROTECTION, _PV_PROTECTION = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
 _PROVISIONED = {"pv.kubernetes.io/provisioned-by": PROVISIONER}
 _BOUND_BY_CONTROLLER = {"pv.kubernetes.io/bound-by-controller": "yes"}
-_RETRY_SECONDS = 15.0  # for a PVC without a volume
+_PVC_ANNOTATIONS = {
+    **_BOUND_BY_CONTROLLER,
+    "pv.kubernetes.io/bind-completed": "yes",
+    "volume.beta.kubernetes.io/storage-provisioner": PROVISIONER,
+    "volume.kubernetes.io/storage-provisioner": PROVISIONER,
+}
 
 
 def _is_pending(claim: Json) -> bool:
@@ -47,34 +50,31 @@ class Claims(Controller):
         self.replay(_CLAIMS, _VOLUMES)
 
     def keys(self, change: Change) -> Iterator[Key]:
-        """Return PVCs and volumes; also those of deleted pods, and all that wait for a class."""
         storage, obj = change.storage, change.object
         if storage in (_CLAIMS, _VOLUMES):
             yield change.key
             if obj["spec"].get("volumeName"):
                 yield "", obj["spec"]["volumeName"]
-            if obj["spec"].get("claimRef"):
-                yield obj["spec"]["claimRef"]["namespace"], obj["spec"]["claimRef"]["name"]
+            if reference := obj["spec"].get("claimRef"):
+                yield reference["namespace"], reference["name"]
         elif storage == "pods" and change.type == "DELETED":
             yield from _claims_of(obj)
-        if storage == _CLASSES or (storage == _VOLUMES and change.type == "ADDED"):
-            yield from (key_of(one) for one in self.api.state.all(_CLAIMS) if _is_pending(one))
+        if storage == _CLASSES:
+            yield from (key_of(pvc) for pvc in self.api.state.all(_CLAIMS) if _is_pending(pvc))
 
-    def reconcile(self, key: Key) -> float | None:
-        """Bind a PVC, or update a volume."""
+    def reconcile(self, key: Key) -> None:
         obj = self.api.state.get(_CLAIMS if key[0] else _VOLUMES, *key)
         if not obj:
-            return None
+            return
         if not key[0]:
             self._update_volume(obj)
         elif "deletionTimestamp" in obj["metadata"]:
             if not self._in_use(key):
                 self.remove_finalizer(_CLAIMS, key, _PVC_PROTECTION)
-        elif not obj["spec"].get("volumeName"):
-            return self._provide(obj)
-        else:
+        elif obj["spec"].get("volumeName"):
             self._complete(obj)
-        return None
+        else:
+            self._provide(obj)
 
     def _in_use(self, key: Key) -> bool:
         return any(
@@ -83,19 +83,14 @@ class Claims(Controller):
             if pod["spec"].get("nodeName")
         )
 
-    def _provide(self, claim: Json) -> float | None:
-        """Bind a PVC to an existing volume or a new one."""
-        name = claim["spec"].get("storageClassName") or ""
-        volumes = [pv for pv in self.api.state.all(_VOLUMES) if _matches(pv, claim)]
+    def _provide(self, claim: Json) -> None:
+        spec = claim["spec"]
+        name = spec.get("storageClassName") or ""
         storage_class = self.api.state.get(_CLASSES, "", name) if name else None
-        if volumes:
-            self._bind(claim, min(volumes, key=_size)["metadata"]["name"])
-        elif storage_class and storage_class["provisioner"] == PROVISIONER:
+        if storage_class and storage_class["provisioner"] == PROVISIONER:
             self._provision(claim, storage_class)
         else:
             self._record(claim, *_missing_volume(name, storage_class))
-            return _RETRY_SECONDS
-        return None
 
     def _provision(self, claim: Json, storage_class: Json) -> None:
         name = f"pvc-{claim['metadata']['uid']}"
@@ -110,83 +105,49 @@ class Claims(Controller):
             "storageClassName": storage_class["metadata"]["name"],
             "volumeMode": claim["spec"]["volumeMode"],
         }
-        annotations = {**_BOUND_BY_CONTROLLER, **_PROVISIONED}
-        metadata = {"name": name, "annotations": annotations}
+        metadata = {"name": name, "annotations": _BOUND_BY_CONTROLLER | _PROVISIONED}
         if not self.api.state.get(_VOLUMES, "", name):
             self.api.create(_VOLUMES, {"metadata": metadata, "spec": spec})
         message = f"Successfully provisioned volume {name} using {PROVISIONER}"
         self._record(claim, "ProvisioningSucceeded", message)
-        self._bind(claim, name)
 
-    def _bind(self, claim: Json, name: str) -> None:
-        provisioners = {
-            f"volume.{word}kubernetes.io/storage-provisioner": PROVISIONER
-            for word in ("", "beta.")
-            if name == f"pvc-{claim['metadata']['uid']}"
-        }
-
-        def edit(claim: Json) -> None:
-            claim["metadata"].setdefault("annotations", {}).update(
-                _BOUND_BY_CONTROLLER | provisioners
-            )
+        def bind(claim: Json) -> None:
+            claim["metadata"].setdefault("annotations", {}).update(_PVC_ANNOTATIONS)
             claim["spec"]["volumeName"] = name
 
-        self.api.change(_CLAIMS, key_of(claim), edit)
+        self.api.change(_CLAIMS, key_of(claim), bind)
 
     def _complete(self, claim: Json) -> None:
-        """Complete the binding of a PVC to the volume in its spec."""
-        key = key_of(claim)
+        key, uid = key_of(claim), claim["metadata"]["uid"]
         volume = self.api.state.get(_VOLUMES, "", claim["spec"]["volumeName"])
-        if not volume:
+        if not volume or volume["spec"].get("claimRef", {}).get("uid") != uid:
             if claim["status"].get("phase") == "Bound":
                 self.api.change(_CLAIMS, key, lambda it: it["status"].update(phase="Lost"))
                 lost = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
                 self._record(claim, "ClaimLost", lost, "Warning")
             return
-        reference = volume["spec"].get("claimRef")
-        if reference and reference.get("uid", claim["metadata"]["uid"]) != claim["metadata"]["uid"]:
-            return
-        if not reference or "uid" not in reference:
-
-            def edit(volume: Json) -> None:
-                volume["spec"]["claimRef"] = _reference(claim)
-
-            self.api.change(_VOLUMES, ("", volume["metadata"]["name"]), edit)
         modes, capacity = volume["spec"]["accessModes"], volume["spec"]["capacity"]
         status = {"accessModes": modes, "capacity": capacity, "phase": "Bound"}
-        annotations = {"pv.kubernetes.io/bind-completed": "yes"}
-
-        def bound(claim: Json) -> None:
-            claim["metadata"].setdefault("annotations", {}).update(annotations)
-            claim["status"] |= status
-
-        self.api.change(_CLAIMS, key, bound)
+        self.api.change(_CLAIMS, key, lambda it: it["status"].update(status))
 
     def _update_volume(self, volume: Json) -> None:
-        name, reference = volume["metadata"]["name"], volume["spec"].get("claimRef")
-        claim = (
-            self.api.state.get(_CLAIMS, reference["namespace"], reference["name"])
-            if reference
-            else None
-        )
-        bound = bool(claim and reference and reference.get("uid") == claim["metadata"]["uid"])
-        phase = (
-            "Bound" if bound else "Released" if reference and "uid" in reference else "Available"
-        )
+        name, spec = volume["metadata"]["name"], volume["spec"]
+        reference = spec.get("claimRef") or {"namespace": "", "name": "", "uid": ""}
+        claim = self.api.state.get(_CLAIMS, reference["namespace"], reference["name"])
+        bound = bool(claim and reference["uid"] == claim["metadata"]["uid"])
+        phase = "Bound" if bound else "Released"
 
         def edit(volume: Json) -> None:
             if volume["status"].get("phase") != phase:
                 volume["status"] = {"phase": phase, "lastPhaseTransitionTime": now()}
 
         self.api.change(_VOLUMES, ("", name), edit)
-        provisioned = _PROVISIONED.items() <= (volume["metadata"].get("annotations") or {}).items()
-        deletes = volume["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
-        if phase == "Released" and provisioned and deletes:
+        if not bound and spec["persistentVolumeReclaimPolicy"] == "Delete":
             if "deletionTimestamp" not in volume["metadata"]:
                 self.api.delete(_VOLUMES, ("", name))
             _remove(self.api.folder / "volumes" / name)
         remaining = self.api.state.get(_VOLUMES, "", name)
-        if remaining and phase != "Bound" and "deletionTimestamp" in remaining["metadata"]:
+        if remaining and not bound and "deletionTimestamp" in remaining["metadata"]:
             self.remove_finalizer(_VOLUMES, ("", name), _PV_PROTECTION)
 
     def _record(self, claim: Json, reason: str, message: str, kind: str = "Normal") -> None:
@@ -194,7 +155,6 @@ class Claims(Controller):
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder in a thread, because it may be large."""
     loop = asyncio.get_running_loop()
     loop.run_in_executor(None, lambda: shutil.rmtree(folder, ignore_errors=True))
 
@@ -206,7 +166,6 @@ def _reference(claim: Json) -> Json:
 
 
 def _missing_volume(name: str, storage_class: Json | None) -> tuple[str, ...]:
-    """Return the reason, message and type of an event."""
     if not name:
         why = "no persistent volumes available for this claim and no storage class is set"
         return "FailedBinding", why, "Normal"
@@ -219,26 +178,3 @@ def _missing_volume(name: str, storage_class: Json | None) -> tuple[str, ...]:
         " correctly registered."
     )
     return "ExternalProvisioning", why, "Normal"
-
-
-def _size(volume: Json) -> int:
-    return quantities.parse(volume["spec"]["capacity"]["storage"]).nanos
-
-
-def _matches(volume: Json, claim: Json) -> bool:
-    spec, wanted = volume["spec"], claim["spec"]
-    reference = spec.get("claimRef")
-    if reference:
-        named: bool = (reference["namespace"], reference["name"]) == key_of(claim)
-        return named and reference.get("uid", claim["metadata"]["uid"]) == claim["metadata"]["uid"]
-    least = quantities.parse(wanted["resources"]["requests"]["storage"]).nanos
-    return (
-        "deletionTimestamp" not in volume["metadata"]
-        and (spec.get("storageClassName") or "") == (wanted.get("storageClassName") or "")
-        and set(wanted["accessModes"]) <= set(spec["accessModes"])
-        and spec["volumeMode"] == wanted["volumeMode"]
-        and _size(volume) >= least
-        and label_selectors.matches(
-            wanted.get("selector") or {}, volume["metadata"].get("labels") or {}
-        )
-    )

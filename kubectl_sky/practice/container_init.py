@@ -64,7 +64,6 @@ def _set_read_only(path: str, *, value: bool, recursive: bool = True) -> None:
 
 
 def _create(path: str, *, is_folder: bool) -> None:
-    """Create a mount point unless it exists."""
     if not os.path.lexists(path):
         os.makedirs(path if is_folder else os.path.dirname(path), exist_ok=True)
         if not is_folder:
@@ -157,7 +156,6 @@ def _mount_proc(path: str) -> None:
 
 
 def _unshare() -> None:
-    """Create the namespaces of a container. User ids are the same as on the host."""
     uid, gid = os.geteuid(), os.getegid()
     _check(_libc.unshare(_NAMESPACES))
     texts = {"setgroups": "deny", "uid_map": f"{uid} {uid} 1", "gid_map": f"{gid} {gid} 1"}
@@ -188,7 +186,6 @@ def _die_with_parent() -> None:
 
 
 def _open_terminal(control: socket.socket) -> None:
-    """Open a terminal of the container as stdin, stdout and stderr; send its other end away."""
     ours, theirs = os.openpty()
     socket.send_fds(control, [b"\n"], [ours])
     fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)

@@ -35,8 +35,6 @@ _RUNC_ERROR = (
 
 @dataclass(frozen=True)
 class NodeServices:
-    """What the pods of a node share."""
-
     api: Api
     folder: Path
     runtime: Runtime
@@ -46,8 +44,6 @@ class NodeServices:
 
 
 class Container:
-    """A container with its restarts."""
-
     def __init__(
         self, pod: "PodWorker", services: NodeServices, spec: Json, status: Json | None
     ) -> None:
@@ -69,16 +65,13 @@ class Container:
 
     @property
     def is_sidecar(self) -> bool:
-        """Whether it is an init container that runs beside the main containers."""
         return self.spec.get("restartPolicy") == "Always"
 
     @property
     def running(self) -> bool:
-        """Whether its program runs now."""
         return bool(self.process and self.process.running)
 
     def kill(self, number: int) -> None:
-        """Send a signal, if it runs."""
         if self.process and self.process.running:
             if number == signal.SIGTERM:
                 self._pod.record("Killing", f"Stopping container {self.name}")
@@ -92,7 +85,6 @@ class Container:
         started.cancel()
 
     async def wait(self) -> None:
-        """Wait for the end of a sidecar."""
         if self._task:
             await self._task
 
@@ -116,7 +108,6 @@ class Container:
         return always or (policy != "Never" and code != 0)
 
     async def _back_off(self) -> None:
-        """Wait before a restart: longer after each one."""
         delay = 0
         if self._failures:
             delay = min(_BACKOFF_SECONDS * 2 ** (self._failures - 1), _MAX_BACKOFF_SECONDS)
@@ -133,7 +124,6 @@ class Container:
         self.status["restartCount"] += 1
 
     async def _configure(self, volumes: Volumes) -> Json | None:
-        """Return what to start, once everything that it needs exists."""
         delay = 1.0
         while not self._pod.ending:
             try:
@@ -170,7 +160,6 @@ class Container:
         return request if isolated else without_namespaces(request, folder)
 
     async def _run_once(self, request: Json) -> int:
-        """Run it once; return its exit code."""
         container_id = self.status["containerID"] = f"practice://{token_hex(32)}"
         writer = self._services.logs.writer(self._pod.uid, container_id)
         self._logs.append(writer.path)

@@ -15,8 +15,6 @@ _MAX_EVENTS = 10_000  # whose repetitions are counted
 
 
 class Controller:
-    """Reconciles the keys that a change affects; once for any number of changes."""
-
     def __init__(self, api: Api) -> None:
         self.api = api
         self._loop = asyncio.get_running_loop()
@@ -26,7 +24,6 @@ class Controller:
         api.state.listeners.append(self._listen)
 
     def keys(self, change: Change) -> Iterable[Key]:
-        """Return the keys that a change affects."""
         raise NotImplementedError
 
     def reconcile(self, key: Key) -> float | None:
@@ -40,7 +37,6 @@ class Controller:
                 self._listen(Change("ADDED", storage, self.api.state.version, obj))
 
     def enqueue(self, key: Key) -> None:
-        """Reconcile a key soon."""
         if not self._queue:
             self._loop.call_soon(self._reconcile_next)
         self._queue[key] = None
@@ -52,8 +48,6 @@ class Controller:
             self._loop.call_later(seconds, self._delay_over, key)
 
     def remove_finalizer(self, storage: str, key: Key, finalizer: str) -> None:
-        """Remove a finalizer from an object."""
-
         def edit(obj: Json) -> None:
             finalizers = obj["metadata"].pop("finalizers", None) or ()
             if remaining := [name for name in finalizers if name != finalizer]:
@@ -95,11 +89,11 @@ def record_event(
     metadata = obj["metadata"]
     event_key = (metadata.get("uid", ""), reason, message)
     namespace = metadata.get("namespace") or "default"
-    if api.change("events", (namespace, api.told.get(event_key, "")), _count_again):
+    if api.change("events", (namespace, api.recent_events.get(event_key, "")), _count_again):
         return
-    if len(api.told) >= _MAX_EVENTS:
-        api.told.clear()
-    name = api.told[event_key] = f"{metadata['name']}.{time.time_ns():x}"  # sorts by time
+    if len(api.recent_events) >= _MAX_EVENTS:
+        api.recent_events.clear()
+    name = api.recent_events[event_key] = f"{metadata['name']}.{time.time_ns():x}"  # sorts by time
     about = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
     about |= {key: metadata[key] for key in ("namespace", "uid") if metadata.get(key)}
     body = {

@@ -41,14 +41,12 @@ def fill(storage: str, obj: Json) -> None:
 
 
 def _default(target: Json, **values: object) -> None:
-    """Set missing or empty fields."""
     for name, value in values.items():
         if target.get(name) in (None, ""):
             target[name] = value
 
 
 def _is_new(obj: Json) -> bool:
-    """Say whether an object is being created."""
     return "resourceVersion" not in obj["metadata"]
 
 
@@ -67,7 +65,6 @@ def _canonicalize(amounts: Json | None) -> None:
 
 
 def _deep(value: object) -> None:
-    """Set the defaults of fields by their names."""
     for inner in value if isinstance(value, list) else ():
         _deep(inner)
     if not isinstance(value, dict):
@@ -91,12 +88,10 @@ def _pull_policy(image: str) -> str:
 
 
 def _containers(spec: Json) -> list[Json]:
-    """Return all containers of a pod, init containers first."""
     return [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
 
 
 def _pod_spec(spec: Json) -> None:
-    """Set the defaults of a pod or a pod template."""
     _default(spec, dnsPolicy="ClusterFirst", restartPolicy="Always", securityContext={})
     _default(spec, terminationGracePeriodSeconds=30, schedulerName="default-scheduler")
     if spec.get("serviceAccountName"):
@@ -108,10 +103,6 @@ def _pod_spec(spec: Json) -> None:
             volume["emptyDir"] = {}
         for kind in _VOLUMES.keys() & volume:
             _default(volume[kind], **_VOLUMES[kind])
-        claim = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
-        if claim:
-            _part(claim, "metadata")
-            _default(_part(claim, "spec"), volumeMode="Filesystem")
     _deep(spec)
 
 
@@ -190,8 +181,6 @@ def _service(service: Json) -> None:
     spec = _part(service, "spec")
     _default(spec, sessionAffinity="None", type="ClusterIP")
     kind, number = spec["type"], zlib.crc32(service["metadata"]["uid"].encode())
-    if spec["sessionAffinity"] == "ClientIP":
-        _default(_part(_part(spec, "sessionAffinityConfig"), "clientIP"), timeoutSeconds=10800)
     open_to_all = kind in ("NodePort", "LoadBalancer")
     for at, port in enumerate(spec.get("ports") or ()):
         _default(port, protocol="TCP", targetPort=port.get("port"))
@@ -199,8 +188,6 @@ def _service(service: Json) -> None:
             _default(port, nodePort=30000 + (number + at) % 2768)
     if open_to_all:
         _default(spec, externalTrafficPolicy="Cluster")
-    if kind == "LoadBalancer":
-        _default(spec, allocateLoadBalancerNodePorts=True)
     if kind != "ExternalName":  # nothing listens there: headless Services are those that work here
         _default(spec, clusterIP=f"10.96.{number % 255}.{number // 255 % 254 + 1}")
         _default(spec, clusterIPs=[spec["clusterIP"]], internalTrafficPolicy="Cluster")
@@ -246,10 +233,9 @@ def _quota(quota: Json) -> None:
 def _limit_range(limits: Json) -> None:
     for limit in _part(limits, "spec").get("limits") or ():
         if limit.get("type") == "Container":
-            own, largest = limit.get("default") or {}, limit.get("max") or {}
-            limit["default"] = {**largest, **own}
-            asked, least = limit.get("defaultRequest") or {}, limit.get("min") or {}
-            limit["defaultRequest"] = {**least, **limit["default"], **asked}
+            default, requests = limit.get("default") or {}, limit.get("defaultRequest") or {}
+            limit["default"] = {**(limit.get("max") or {}), **default}
+            limit["defaultRequest"] = {**(limit.get("min") or {}), **limit["default"], **requests}
             for name in ("default", "defaultRequest"):
                 if not limit[name]:
                     del limit[name]
@@ -266,19 +252,10 @@ def _definition(definition: Json) -> None:
 
 
 def _binding(binding: Json) -> None:
-    group = "rbac.authorization.k8s.io"
-    _default(_part(binding, "roleRef"), apiGroup=group)
+    _default(_part(binding, "roleRef"), apiGroup=_RBAC)
     for subject in binding.get("subjects") or ():
         if subject.get("kind") in ("User", "Group"):
-            _default(subject, apiGroup=group)
-
-
-def _policy(policy: Json) -> None:
-    spec = _part(policy, "spec")
-    rules = [*(spec.get("ingress") or ()), *(spec.get("egress") or ())]
-    for port in (port for rule in rules for port in rule.get("ports") or ()):
-        _default(port, protocol="TCP")
-    _default(spec, policyTypes=["Ingress"] + ["Egress"] * bool(spec.get("egress")))
+            _default(subject, apiGroup=_RBAC)
 
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -295,7 +272,6 @@ _FILLERS: dict[str, Callable[[Json], None]] = {
     "customresourcedefinitions.apiextensions.k8s.io": _definition,
     f"rolebindings.{_RBAC}": _binding,
     f"clusterrolebindings.{_RBAC}": _binding,
-    "networkpolicies.networking.k8s.io": _policy,
     "storageclasses.storage.k8s.io": lambda obj: _default(
         obj, reclaimPolicy="Delete", volumeBindingMode="Immediate"
     ),

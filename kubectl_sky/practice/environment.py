@@ -28,19 +28,14 @@ _COMMANDS |= {"debian": ["bash"], "ubuntu": ["bash"], "bash": ["bash"]}
 
 
 class ConfigError(Exception):
-    """Something that a container needs does not exist yet."""
-
     reason = "CreateContainerConfigError"
 
 
 class CreateError(ConfigError):
-    """A container cannot be created."""
-
     reason = "CreateContainerError"
 
 
 def contents(state: State, kind: str, key: tuple[str, str]) -> dict[str, bytes] | None:
-    """Return the data of a ConfigMap or a Secret; None if it does not exist."""
     obj = state.get(f"{kind.lower()}s", *key)
     if obj is None:
         return None
@@ -52,7 +47,6 @@ def contents(state: State, kind: str, key: tuple[str, str]) -> dict[str, bytes] 
 
 
 def field_value(pod: Json, path: str) -> str:
-    """Return the value of a fieldRef."""
     if entry := _MAP_FIELD.fullmatch(path):
         return str((pod["metadata"].get(entry[1]) or {}).get(entry[2], ""))
     if path in _IP_FIELDS:
@@ -67,7 +61,7 @@ def field_value(pod: Json, path: str) -> str:
 def resource_value(pod: Json, container: Json, reference: Json, state: State) -> str:
     """Return the value of a resourceFieldRef: a whole number of divisors, rounded up."""
     if name := reference.get("containerName"):
-        container = next(one for one in pod["spec"]["containers"] if one["name"] == name)
+        container = next(spec for spec in pod["spec"]["containers"] if spec["name"] == name)
     part, _, resource = reference["resource"].partition(".")
     amount = (container.get("resources", {}).get(part) or {}).get(resource)
     if amount is None and part == "limits":
@@ -78,7 +72,6 @@ def resource_value(pod: Json, container: Json, reference: Json, state: State) ->
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
-    """Replace $(NAME) unless it is unknown, and $$ by a dollar."""
     return _REFERENCE.sub(lambda match: values.get(match[1], match[0]) if match[1] else "$", text)
 
 
@@ -126,7 +119,6 @@ def _value_from(source: Json, pod: Json, container: Json, state: State) -> str |
 
 
 def with_defaults(pod: Json, values: Mapping[str, str]) -> dict[str, str]:
-    """Add the variables that every container has."""
     python = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable))).parent
     defaults = {name: value for name, value in os.environ.items() if _INHERITED.match(name)}
     defaults |= {"PATH": f"{HOME}/.local/bin:{python}:{_PATH}", "HOME": HOME}
@@ -136,7 +128,6 @@ def with_defaults(pod: Json, values: Mapping[str, str]) -> dict[str, str]:
 
 
 def hostname(pod: Json) -> str:
-    """Return the host name of a pod."""
     return str(pod["spec"].get("hostname") or pod["metadata"]["name"])[:63]
 
 

@@ -11,13 +11,8 @@ from kubectl_sky.practice.state import key as key_of
 _CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 _CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
-# What each namespace contains; it is created again when it is deleted.
+# Each namespace has these objects; they are created again when they are deleted.
 _DEFAULT_OBJECTS = {"serviceaccounts": "default", "configmaps": "kube-root-ca.crt"}
-_CA_DESCRIPTION = (
-    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal"
-    " endpoints such as the internal service IP or kubernetes.default.svc. No other usage is"
-    " guaranteed across distributions of Kubernetes clusters."
-)
 _EVENT_TTL_SECONDS = 3600
 ObjectKey = tuple[str, str, str]  # kind, namespace and name
 
@@ -71,14 +66,13 @@ class Garbage(Controller):
 
     def _containers(self, object_key: ObjectKey) -> Iterator[Key]:
         """Return the namespace and the CRD of a deleted object, if they wait for that."""
-        storage, namespace, own = object_key
-        for kind, name in (("namespaces", namespace), (_CRDS, storage)):
-            found = self.api.state.get(kind, "", name)
-            if found and (_is_deleted(found) or _DEFAULT_OBJECTS.get(storage) == own):
-                yield kind, f"/{name}"
+        storage, namespace, name = object_key
+        for kind, parent in (("namespaces", namespace), (_CRDS, storage)):
+            obj = self.api.state.get(kind, "", parent)
+            if obj and (_is_deleted(obj) or _DEFAULT_OBJECTS.get(storage) == name):
+                yield kind, f"/{parent}"
 
     def reconcile(self, key: Key) -> None:
-        """Propagate the deletion of an object or of its owners."""
         storage, (namespace, _, name) = key[0], key[1].partition("/")
         obj = self.api.state.get(storage, namespace, name)
         if not obj:
@@ -99,7 +93,6 @@ class Garbage(Controller):
             self._check_owners((storage, namespace, name), obj)
 
     def _delete_dependents(self, storage: str, obj: Json) -> None:
-        """Delete the dependents of an object in foreground deletion."""
         blocked, uid = False, obj["metadata"]["uid"]
         for object_key in list(self._dependents.get(uid, ())):
             dependent = self.api.state.get(*object_key)
@@ -113,7 +106,6 @@ class Garbage(Controller):
             self.remove_finalizer(storage, key_of(obj), _FOREGROUND)
 
     def _check_owners(self, object_key: ObjectKey, obj: Json) -> None:
-        """Delete an object without existing owners, or remove its references to missing ones."""
         lost = {
             owner["uid"]
             for owner in _owners(obj)
@@ -121,13 +113,12 @@ class Garbage(Controller):
         }
         if lost == {owner["uid"] for owner in _owners(obj)}:
             policies = {_ORPHAN: "Orphan", _FOREGROUND: "Foreground"}
-            kept = [policies[one] for one in _finalizers(obj) if one in policies]
+            kept = [policies[name] for name in _finalizers(obj) if name in policies]
             self.api.delete(object_key[0], object_key[1:], Deletion((kept or ["Background"])[0]))
         elif lost:
             self._disown(object_key, lost)
 
     def _owner_exists(self, uid: str, namespace: str) -> bool:
-        """Return whether an owner exists and is not in foreground deletion."""
         object_key = self._object_keys.get(uid)
         owner = self.api.state.get(*object_key) if object_key else None
         if not object_key or not owner or object_key[1] not in ("", namespace):
@@ -145,28 +136,25 @@ class Garbage(Controller):
 
     def _namespace(self, name: str, namespace: Json) -> None:
         if not _is_deleted(namespace):
-            for storage, always in _DEFAULT_OBJECTS.items():
-                if not self.api.state.get(storage, name, always):
-                    self.api.create(storage, self._default_object(always), name)
+            for storage, default in _DEFAULT_OBJECTS.items():
+                if not self.api.state.get(storage, name, default):
+                    body: Json = {"metadata": {"name": default}}
+                    if storage == "configmaps":
+                        body["data"] = {"ca.crt": self._certificate()}
+                    self.api.create(storage, body, name)
             return
-        storages = {one.storage for one in self.api.resources.all() if one.namespaced}
+        storages = {kind.storage for kind in self.api.resources.all() if kind.namespaced}
         if not self._empty(
-            [(one, obj) for one in storages for obj in self.api.state.all(one, name)]
+            [(kind, obj) for kind in storages for obj in self.api.state.all(kind, name)]
         ):
             return
         self.api.change("namespaces", ("", name), lambda it: it["spec"].update(finalizers=[]))
 
-    def _default_object(self, name: str) -> Json:
-        """Return a default object of a namespace."""
-        if name == "default":
-            return {"metadata": {"name": name}}
+    def _certificate(self) -> str:
         file = self.api.folder / "tls.crt"
-        metadata = {"name": name, "annotations": {"kubernetes.io/description": _CA_DESCRIPTION}}
-        data = {"ca.crt": file.read_text(encoding="utf-8") if file.exists() else ""}
-        return {"metadata": metadata, "data": data}
+        return file.read_text(encoding="utf-8") if file.exists() else ""
 
     def _empty(self, content: list[tuple[str, Json]]) -> bool:
-        """Delete objects; return whether none remains."""
         state = self.api.state
         for storage, obj in content:
             if not _is_deleted(obj) and state.get(storage, *key_of(obj)):
@@ -194,12 +182,11 @@ def _key(object_key: ObjectKey) -> Key:
 
 
 def _establish(definition: Json) -> None:
-    """Publish that a CRD is served."""
     status, spec = definition.setdefault("status", {}), definition["spec"]
     status["acceptedNames"] = spec["names"]
     stored = [version["name"] for version in spec["versions"] if version.get("storage")]
     old = status.get("storedVersions") or []
-    status["storedVersions"] = old + [one for one in stored if one not in old]
+    status["storedVersions"] = old + [name for name in stored if name not in old]
     if not status.get("conditions"):
         definition["metadata"]["finalizers"] = [*_finalizers(definition), _CLEANUP]
         reasons = (

@@ -35,7 +35,6 @@ class Addresses:
         self._next = _FIRST
 
     def take(self) -> str:
-        """Return an unused address."""
         while self._next in self._used:
             self._next = self._next + 1 if self._next < _LAST else _FIRST
         number = self._next
@@ -46,12 +45,10 @@ class Addresses:
         return f"127.{self._range}.{number >> 8}.{number & 255}"
 
     def release(self, address: str) -> None:
-        """Make an address available again."""
         *_, high, low = address.split(".")
         self._used.discard((int(high) << 8) + int(low))
 
     def close(self) -> None:
-        """Make the range available to other clusters."""
         if self._reservation:
             self._reservation.close()
 
@@ -71,8 +68,6 @@ def _reserve() -> tuple[int, socket.socket | None]:
 
 
 class HostsFiles:
-    """Keeps the hosts files of running pods up to date."""
-
     def __init__(self, state: State) -> None:
         self._state = state
         self._files: dict[str, dict[Key, tuple[Path, str]]] = {}  # by namespace
@@ -92,7 +87,6 @@ class HostsFiles:
         path.write_text(text + self._written.get(namespace, ""))
 
     def remove(self, pod: Json) -> None:
-        """Stop updating the file of a pod."""
         self._files.get(pod["metadata"]["namespace"], {}).pop(key(pod), None)
 
     def _listen(self, change: Change) -> None:
@@ -131,12 +125,11 @@ def _is_endpoint(pod: Json, service: Json) -> bool:
     status = pod["status"]
     if not status.get("podIP") or status["phase"] in ("Succeeded", "Failed"):
         return False
-    conditions = {one["type"]: one["status"] for one in status.get("conditions") or ()}
+    conditions = {entry["type"]: entry["status"] for entry in status.get("conditions") or ()}
     return conditions.get("Ready") == "True" or bool(service.get("publishNotReadyAddresses"))
 
 
 def _line(pod: Json, service: str, namespace: str) -> str:
-    """Return the line with the names of a pod in a Service, and with the Service's."""
     suffixes = (f".{namespace}.{_DOMAIN}", f".{namespace}.svc", f".{namespace}", "")
     names = [service + suffix for suffix in suffixes]
     if pod["spec"].get("hostname") and pod["spec"].get("subdomain") == service:

@@ -16,12 +16,10 @@ End = tuple[str, str, str]  # type, reason and message of the condition with whi
 
 
 def timestamp(text: str) -> float:
-    """Return a time of an object in seconds since the epoch."""
     return datetime.fromisoformat(text).timestamp()
 
 
 def condition(obj: Json, kind: str) -> Json | None:
-    """Return a condition of an object, if it is true."""
     for entry in obj.get("status", {}).get("conditions") or ():
         if (entry["type"], entry["status"]) == (kind, "True"):
             return dict(entry)
@@ -29,7 +27,6 @@ def condition(obj: Json, kind: str) -> Json | None:
 
 
 def phase(pod: Json) -> str:
-    """Return the phase of a pod."""
     return str(pod.get("status", {}).get("phase", "Pending"))
 
 
@@ -57,13 +54,11 @@ def backoff(failures: int, last: float) -> float:
 
 
 def index(pod: Json) -> int:
-    """Return the completion index of a pod, or -1."""
     text = str((pod["metadata"].get("annotations") or {}).get(INDEX, ""))
     return int(text) if text.isdigit() else -1
 
 
 def failures(pod: Json, name: str = FAILURES) -> int:
-    """Return how often the index of a pod had failed before."""
     return int((pod["metadata"].get("annotations") or {}).get(name, "0"))
 
 
@@ -88,7 +83,6 @@ def format_indexes(numbers: set[int]) -> str:
 
 
 def _apply_policy(pod: Json, policy: Json | None) -> tuple[str, str]:
-    """Return the action of a podFailurePolicy for a failed pod, and the reason."""
     name = "{namespace}/{name}".format(**pod["metadata"])
     for position, rule in enumerate((policy or {}).get("rules") or ()):
         action = rule["action"]
@@ -97,7 +91,7 @@ def _apply_policy(pod: Json, policy: Json | None) -> tuple[str, str]:
             code = status["state"]["terminated"]["exitCode"]
             what = f"Container {status['name']} for pod {name} failed with exit code {code}"
             return action, f"{what} {matching}"
-        patterns = {(one["type"], one["status"]) for one in rule.get("onPodConditions") or ()}
+        patterns = {(entry["type"], entry["status"]) for entry in rule.get("onPodConditions") or ()}
         for entry in pod["status"].get("conditions") or ():
             if (entry["type"], entry["status"]) in patterns:
                 return action, f"Pod {name} has condition {entry['type']} {matching}"
@@ -121,29 +115,23 @@ def _container_statuses(pod: Json) -> list[Json]:
 
 @dataclass(frozen=True)
 class JobState:
-    """A Job with its pods at one moment."""
-
     job: Json
     pods: list[Json]
 
     @cached_property
     def spec(self) -> Json:
-        """The spec of the Job."""
         return dict(self.job["spec"])
 
     @cached_property
     def is_indexed(self) -> bool:
-        """Whether each pod has an index."""
         return bool(self.spec["completionMode"] == "Indexed")
 
     @cached_property
     def active(self) -> list[Json]:
-        """The pods that are pending or running."""
         return [pod for pod in self._unfinished if "deletionTimestamp" not in pod["metadata"]]
 
     @cached_property
     def terminating(self) -> list[Json]:
-        """The pods that are being deleted."""
         return [pod for pod in self._unfinished if "deletionTimestamp" in pod["metadata"]]
 
     @cached_property
@@ -160,26 +148,21 @@ class JobState:
 
     @cached_property
     def succeeded(self) -> list[Json]:
-        """The pods that newly succeeded."""
         return [pod for pod in self.tracked if phase(pod) == "Succeeded"]
 
     def is_failed(self, pod: Json) -> bool:
-        """Say whether a pod counts as failed."""
         deleted = "deletionTimestamp" in pod["metadata"] and phase(pod) != "Succeeded"
         return deleted or phase(pod) == "Failed"
 
     @cached_property
     def failed(self) -> list[Json]:
-        """The pods that newly failed."""
         return [pod for pod in self.tracked if self.is_failed(pod)]
 
     def judge(self, pod: Json) -> tuple[str, str]:
-        """Return the action of the podFailurePolicy for a failed pod, and the reason."""
         return _apply_policy(pod, self.spec.get("podFailurePolicy"))
 
     @cached_property
     def done(self) -> set[int]:
-        """The indexes that succeeded."""
         before = self.job["status"].get("completedIndexes", "")
         return parse_indexes(before, self.spec["completions"]) | {
             index(pod) for pod in self.succeeded
@@ -187,7 +170,6 @@ class JobState:
 
     @cached_property
     def given_up(self) -> set[int]:
-        """The indexes that failed for good."""
         limit = self.spec.get("backoffLimitPerIndex")
         if limit is None:
             return set()
@@ -212,7 +194,6 @@ class JobState:
 
     @cached_property
     def successes(self) -> int:
-        """How many pods, or indexes, succeeded."""
         if self.is_indexed:
             return len(self.done)
         return int(self.job["status"].get("succeeded", 0)) + len(self.succeeded)
@@ -248,17 +229,12 @@ class JobState:
         return sum(status.get("restartCount", 0) for status in statuses)
 
     def time_left(self) -> float:
-        """Return the seconds until the deadline, or infinity."""
         limit, start = self.spec.get("activeDeadlineSeconds"), self.job["status"].get("startTime")
         if limit is None or not start or self.spec["suspend"]:
             return float("inf")
         return timestamp(start) + float(limit) - time.time()
 
     def _index_limits(self) -> tuple[str, str] | None:
-        most = self.spec.get("maxFailedIndexes")
-        if most is not None and len(self.given_up) > most:
-            what = "Job has exceeded the specified maximal number of failed indexes"
-            return "MaxFailedIndexesExceeded", what
         if self.given_up and len(self.given_up) + len(self.done) >= self.spec["completions"]:
             return "FailedIndexes", "Job has failed indexes"
         return None

@@ -13,6 +13,7 @@ from kubectl_sky.practice.state import Change, Json, Key
 from kubectl_sky.practice.state import key as key_of
 
 _SOURCE = "job-controller"
+_RETRY_SECONDS = 2.0  # after a refused pod, unless another pod ends before
 _BATCH_SIZE = 500  # pods created or deleted at a time
 _GENERATE_NAME_LENGTH = 58
 _FINAL_CONDITIONS = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}
@@ -24,17 +25,14 @@ _COMPLETED = (
 
 
 class Jobs(Controller):
-    """The Job controller."""
-
     def __init__(self, api: Api) -> None:
         super().__init__(api)
         self._pods: dict[Key, dict[str, Json]] = {}  # by the key of their Job, by name
         self._failures: dict[str, tuple[int, float]] = {}  # by uid: number, and time of the last
-        self._refusals: dict[Key, tuple[int, float]] = {}  # number, and time of the next try
+        self._retry_times: dict[Key, float] = {}  # of refused pods
         self.replay("pods", "jobs.batch")
 
     def keys(self, change: Change) -> Iterator[Key]:
-        """Return a Job, or the Job of a pod; later if it has many pods."""
         if change.storage == "jobs.batch":
             yield change.key
         owner = _owner(change.object) if change.storage == "pods" else {}
@@ -44,7 +42,7 @@ class Jobs(Controller):
             pods = self._pods.setdefault(key, {})
             pods[name] = change.object
             if change.type == "DELETED" or job_status.phase(change.object) in job_status.OVER:
-                self._refusals.pop(key, None)  # the quota may allow another pod now
+                self._retry_times.pop(key, None)  # the quota may allow another pod now
             if change.type == "DELETED":
                 del pods[name]
             if len(pods) < 20:
@@ -53,7 +51,6 @@ class Jobs(Controller):
                 self.enqueue_after(key, min(len(pods) / 1000, 1))
 
     def reconcile(self, key: Key) -> float | None:
-        """Create and delete pods, and update the status."""
         job = self.api.state.get("jobs.batch", *key)
         uid = job["metadata"]["uid"] if job else ""
         conditions = _FINAL_CONDITIONS.values()
@@ -66,11 +63,10 @@ class Jobs(Controller):
         if job and not finished:
             return self._sync(job)
         self._failures.pop(uid, None)
-        self._refusals.pop(key, None)
+        self._retry_times.pop(key, None)
         return self._expire(job) if job else None
 
     def _expire(self, job: Json) -> float | None:
-        """Delete a finished Job after its TTL."""
         ttl = job["spec"].get("ttlSecondsAfterFinished")
         if ttl is None or "deletionTimestamp" in job["metadata"]:
             return None
@@ -85,9 +81,9 @@ class Jobs(Controller):
     def _state(self, job: Json) -> JobState:
         uid = job["metadata"]["uid"]
         pods = self._pods.get(key_of(job), {}).values()
-        own = [pod for pod in pods if _owner(pod)["uid"] == uid]
-        own.sort(key=lambda pod: (job_status.index(pod), pod["metadata"]["name"]))
-        return JobState(job, own)
+        owned = [pod for pod in pods if _owner(pod)["uid"] == uid]
+        owned.sort(key=lambda pod: (job_status.index(pod), pod["metadata"]["name"]))
+        return JobState(job, owned)
 
     def _sync(self, job: Json) -> float | None:
         status = {"uncountedTerminatedPods": {}, **copy.deepcopy(job["status"])}
@@ -111,7 +107,6 @@ class Jobs(Controller):
         return None if delay == float("inf") else delay
 
     def _count_failures(self, state: JobState) -> None:
-        """Count the failed pods since the last success, for the back-off."""
         uid = state.job["metadata"]["uid"]
         count, last = self._failures.get(uid, (0, 0.0))
         if state.succeeded:
@@ -143,9 +138,8 @@ class Jobs(Controller):
 
     def _create_pods(self, state: JobState, indexes: list[int]) -> float:
         job, key = state.job, key_of(state.job)
-        count, next_try = self._refusals.get(key, (0, 0.0))
-        if next_try > time.time():
-            return next_try - time.time()
+        if (left := self._retry_times.get(key, 0) - time.time()) > 0:
+            return left
         delays = {index: self._backoff(state, index) for index in set(indexes)}
         ready = [index for index in indexes if not delays[index]]
         if not ready:
@@ -154,13 +148,11 @@ class Jobs(Controller):
             try:
                 pod = self.api.create("pods", _new_pod(state, index), key[0])
             except Problem as problem:
-                delay = min(2.0**count, 60.0)
-                self._refusals[key] = count + 1, time.time() + delay
                 if "is being terminated" not in problem.message:
                     text = f"Error creating: {problem.message}"
                     record_event(self.api, job, _SOURCE, "FailedCreate", text, "Warning")
-                return delay
-            self._refusals.pop(key, None)
+                self._retry_times[key] = time.time() + _RETRY_SECONDS
+                return _RETRY_SECONDS
             self._record(job, "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
         return float("inf")
 
@@ -192,7 +184,6 @@ class Jobs(Controller):
         self._record(state.job, word, new["message"])
 
     def _update_status(self, state: JobState, status: Json, end: End | None) -> None:
-        """Count the pods that ended, remove their finalizers, and write the status."""
         failing = bool(end and end[0] == "FailureTarget")
         kept = [] if end else [pod["metadata"]["uid"] for pod in state.awaited.values()]
         failed = [
@@ -246,7 +237,6 @@ class Jobs(Controller):
 
 
 def _owner(pod: Json) -> Json:
-    """Return the reference to the Job that controls a pod, or nothing."""
     for owner in pod["metadata"].get("ownerReferences") or ():
         if owner.get("controller") and (owner["kind"], owner["apiVersion"]) == ("Job", "batch/v1"):
             return dict(owner)
@@ -274,20 +264,12 @@ def _finish(status: Json, end: End | None) -> bool:
 
 
 def _surplus(state: JobState, count: int) -> list[Json]:
-    """Return active pods to delete: with invalid or repeated indexes, then those not started."""
-    invalid, valid = [], {}
-    for pod in state.active if state.is_indexed else ():
-        index = job_status.index(pod)
-        if index in valid or not 0 <= index < state.spec["completions"]:
-            invalid.append(pod)
-        else:
-            valid[index] = pod
-    others = list(valid.values()) if state.is_indexed else list(state.active)
-    phases = ("Pending", "Unknown", "Running")
-    others.sort(
-        key=lambda pod: (bool(pod["spec"].get("nodeName")), phases.index(job_status.phase(pod)))
-    )
-    return invalid + others[: max(0, count - len(invalid))]
+    """Return active pods to delete: with invalid indexes, then those not bound to a node."""
+    completions = state.spec["completions"] if state.is_indexed else 0
+    pods = [(job_status.index(pod) < completions, pod) for pod in state.active]
+    pods.sort(key=lambda pair: (pair[0], bool(pair[1]["spec"].get("nodeName"))))
+    invalid = sum(not valid for valid, _ in pods) if state.is_indexed else 0
+    return [pod for _, pod in pods[: max(count, invalid)]]
 
 
 def _new_pod(state: JobState, index: int) -> Json:
@@ -321,7 +303,6 @@ def _new_pod(state: JobState, index: int) -> Json:
 
 
 def _failure_counts(state: JobState, index: int) -> dict[str, str]:
-    """Return the annotations that record how often an index has failed."""
     if state.spec.get("backoffLimitPerIndex") is None:
         return {}
     counts = {FAILURES: 0, IGNORED: 0}

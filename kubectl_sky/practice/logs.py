@@ -79,7 +79,6 @@ class Writer:
         self._waiting: list[asyncio.Future[None]] = []
 
     def write(self, stream: int, data: bytes) -> None:
-        """Add output of a stream; only complete lines are written at once."""
         *lines, rest = (self._incomplete[stream] + data).split(b"\n")
         if len(rest) > _MAX_LINE_BYTES:
             lines.append(rest)
@@ -89,7 +88,6 @@ class Writer:
             self._put(b"\n".join([*self._stamped(lines), b""]))
 
     def close(self) -> None:
-        """Write the incomplete lines and let the readers finish."""
         if rests := [rest for rest in self._incomplete.values() if rest]:
             self._put(b"\n".join(self._stamped(rests)))
         self._file.close()
@@ -97,11 +95,9 @@ class Writer:
 
     @property
     def closed(self) -> bool:
-        """Whether the log is complete."""
         return self._file.closed
 
     async def changed(self) -> None:
-        """Wait until there is more to read or the log is complete."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         await future
@@ -138,16 +134,13 @@ class Logs:
         self._open: dict[str, Writer] = {}
 
     def path(self, uid: str, container_id: str) -> Path:
-        """Return the file of a log."""
         return self.folder / uid / f"{container_id.rpartition('/')[2]}.log"
 
     def writer(self, uid: str, container_id: str) -> Writer:
-        """Start a log."""
         writer = self._open[container_id] = Writer(self.path(uid, container_id))
         return writer
 
     def close(self, container_id: str) -> None:
-        """Complete a log."""
         self._open.pop(container_id).close()
 
     def read(self, pod: Json, container: str, options: LogOptions) -> AsyncIterator[bytes]:
@@ -162,7 +155,6 @@ class Logs:
         return _chunks(path, self._open.get(container_id), options)
 
     def termination_message(self, uid: str, container_id: str) -> str:
-        """Return the last lines."""
         with self.path(uid, container_id).open("rb") as file:
             _seek_tail(file, _MESSAGE_LINES)
             text = b"".join(line[_TIMESTAMP_SIZE:] for line in file)
@@ -208,7 +200,6 @@ def _container_id(pod: Json, name: str, *, previous: bool) -> str:
 
 
 def _seek_tail(file: BinaryIO, lines: int) -> None:
-    """Go to the beginning of the last lines."""
     end = position = file.seek(0, 2)
     missing = lines  # line ends to find, apart from the very last
     while position and lines:
@@ -247,8 +238,6 @@ async def _chunks(path: Path, writer: Writer | None, options: LogOptions) -> Asy
 
 
 class _Reader:
-    """Selects the lines of a log file."""
-
     def __init__(self, file: BinaryIO, writer: Writer | None, options: LogOptions) -> None:
         self._file = file
         self._writer = writer

@@ -1,12 +1,14 @@
-"""Server-side apply and managedFields: which manager owns which field of an object."""
+"""Server-side apply and managedFields: which manager has applied which field of an object.
+
+Only appliers are recorded, and only an apply with force may change fields of others.
+"""
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from kubectl_sky.practice import problems, schemas
+from kubectl_sky.practice import schemas
 from kubectl_sky.practice.resources import Json, Resource
 
 Path = tuple[str, ...]  # elements as in fieldsV1: f:spec, k:{"name":"a"}, v:"x"
@@ -20,79 +22,51 @@ _UNOWNED |= {
 }
 
 
-@dataclass(frozen=True)
-class FieldManager:
-    """A manager that writes an object, perhaps its subresource."""
+def release(old: Json, new: Json, resource: Resource) -> None:
+    """Take the fields that an update changes from their appliers."""
+    schema, entries = schemas.root(resource), _read_entries(old)
+    before, after = _owned_fields(old, schema), _owned_fields(new, schema)
+    changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    for entry in entries:
+        entry["paths"] -= changed
+    _write_entries(new, entries)
 
-    name: str
-    resource: Resource
-    subresource: str = ""
 
-    def update(self, old: Json | None, new: Json) -> None:
-        """Record in `new` that this manager changed what differs from `old`."""
-        schema = schemas.root(self.resource)
-        before, after = _owned_fields(old or {}, schema), _owned_fields(new, schema)
-        changed = {
-            path for path, value in after.items() if path not in before or before[path] != value
-        }
-        if self.resource.status and not self.subresource:
-            changed = {path for path in changed if path[0] != "f:status"}
-        entries = _read_entries(new)
-        owned = self._entry(entries, "Update")
-        removed = before.keys() - after.keys()
-        for entry in entries:
-            if entry is not owned:
-                entry["paths"] -= changed | removed
-        if not changed <= owned["paths"]:
-            owned["paths"] |= changed
-            owned |= self._stamp()
-        _write_entries(new, entries)
+def apply(live: Json | None, applied: Json, resource: Resource, manager: str) -> Json:
+    """Return an object with an applied configuration merged into it, as its manager forces it."""
+    schema = schemas.root(resource)
+    live = live or {"metadata": {}}
+    applied = {**applied, "metadata": dict(applied.get("metadata") or {})}
+    applied["metadata"].pop("managedFields", None)
+    wanted = set(_owned_fields(applied, schema))
+    entries = _read_entries(live)
+    owned = next((entry for entry in entries if entry["manager"] == manager), None)
+    if owned is None:
+        owned = {"manager": manager, "operation": "Apply", "paths": set()}
+        entries.append(owned)
+    others = [entry for entry in entries if entry is not owned]
+    new = _merge(live, applied, schema)
+    before, after = _owned_fields(live, schema), _owned_fields(new, schema)
+    for entry in others:
+        entry["paths"] -= {path for path in wanted if before.get(path) != after.get(path)}
+    kept = wanted.union(*(entry["paths"] for entry in others))
+    prefixes = {path[:length] for path in kept for length in range(1, len(path) + 1)}
+    result: Json = _without(new, owned["paths"] - prefixes, schema)
+    time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    owned |= {"apiVersion": resource.api_version, "time": time, "fieldsType": "FieldsV1"}
+    owned["paths"] = wanted
+    _write_entries(result, entries)
+    return result
 
-    def apply(self, live: Json | None, applied: Json, *, force: bool) -> Json:
-        """Return an object with an applied configuration merged into it. Raises Problem."""
-        schema = schemas.root(self.resource)
-        live = live or {"metadata": {}}
-        applied = {**applied, "metadata": dict(applied.get("metadata") or {})}
-        applied["metadata"].pop("managedFields", None)
-        wanted = set(_owned_fields(applied, schema))
-        entries = _read_entries(live)
-        owned = self._entry(entries, "Apply")
-        others = [entry for entry in entries if entry is not owned]
-        new = _merge(live, applied, schema)
-        before, after = _owned_fields(live, schema), _owned_fields(new, schema)
-        changed = {path for path in wanted if path not in before or before[path] != after.get(path)}
-        conflicts = [
-            problems.Cause(
-                "FieldManagerConflict", _dotted(path), f'conflict with "{entry["manager"]}"'
-            )
-            for entry in others
-            for path in sorted(entry["paths"] & changed)
-        ]
-        if conflicts and not force:
-            raise problems.field_conflicts(conflicts)
-        for entry in others:
-            entry["paths"] -= changed
-        kept = wanted.union(*(entry["paths"] for entry in others))
-        prefixes = {path[:length] for path in kept for length in range(1, len(path) + 1)}
-        result: Json = _without(new, owned["paths"] - prefixes, schema)
-        owned |= {"paths": wanted, **self._stamp()}
-        _write_entries(result, entries)
-        return result
 
-    def _entry(self, entries: list[Json], operation: str) -> Json:
-        """Return the entry of this manager; add it if it has none."""
-        names = {"manager": self.name, "operation": operation}
-        if self.subresource:
-            names["subresource"] = self.subresource
-        for entry in entries:
-            if entry.items() >= names.items() and "subresource" not in entry.keys() - names.keys():
-                return entry
-        entries.append({**names, **self._stamp(), "paths": set()})
-        return entries[-1]
-
-    def _stamp(self) -> Json:
-        time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return {"apiVersion": self.resource.api_version, "time": time, "fieldsType": "FieldsV1"}
+def takes_over(live: Json, applied: Json, resource: Resource, manager: str) -> bool:
+    """Say whether an applied configuration changes fields that its manager has not applied."""
+    schema = schemas.root(resource)
+    entries = _read_entries(live)
+    owned = (entry["paths"] for entry in entries if entry["manager"] == manager)
+    before, after = _owned_fields(live, schema), _owned_fields(applied, schema)
+    changed = {path for path, value in after.items() if path in before and before[path] != value}
+    return not changed <= set().union(*owned)
 
 
 def _read_entries(obj: Json) -> list[Json]:
@@ -109,7 +83,7 @@ def _write_entries(obj: Json, entries: list[Json]) -> None:
         for entry in entries
         if entry["paths"]
     ]
-    fields.sort(key=lambda entry: (entry["operation"], entry["time"], entry["manager"]))
+    fields.sort(key=lambda entry: (entry["time"], entry["manager"]))
     obj["metadata"] = {**obj["metadata"], "managedFields": fields}
     if not fields:
         del obj["metadata"]["managedFields"]
@@ -170,11 +144,6 @@ def _leaves(value: Any, schema: Json, path: Path = ()) -> Iterator[tuple[Path, A
         yield path, value
 
 
-def _dotted(path: Path) -> str:
-    elements = (element.partition(":") for element in path)
-    return "".join(f".{name}" if kind == "f" else f"[{name}]" for kind, _, name in elements)
-
-
 def _merge(live: Any, applied: Any, schema: Json) -> Any:
     if isinstance(applied, dict) and isinstance(live, dict) and not schemas.is_atomic(schema):
         result = dict(live)
@@ -194,7 +163,6 @@ def _merge(live: Any, applied: Any, schema: Json) -> Any:
 
 
 def _without(value: Any, removed: set[Path], schema: Json, path: Path = ()) -> Any:
-    """Return a value without removed fields, and without what becomes empty by that."""
     if isinstance(value, dict) and not schemas.is_atomic(schema):
         result = {}
         for key, inner in value.items():

@@ -28,17 +28,9 @@ _MAX_PODS = 110
 _MAX_OPEN_FILES = 65536  # each container needs some
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 _ARCHITECTURE = _MACHINES.get(platform.machine(), platform.machine())
-_CONDITIONS = (
-    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "has sufficient memory available"),
-    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "has no disk pressure"),
-    ("PIDPressure", "False", "KubeletHasSufficientPID", "has sufficient PID available"),
-    ("Ready", "True", "KubeletReady", "is posting ready status"),
-)
 
 
 class Node:
-    """All nodes of the cluster, which are this machine."""
-
     def __init__(
         self, api: Api, *, nodes: int = 1, gpus: str = "", namespaces: bool = True
     ) -> None:
@@ -57,7 +49,6 @@ class Node:
         )
 
     async def start(self) -> None:
-        """Register the nodes and run the pods that are bound to them."""
         _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(limit, _MAX_OPEN_FILES), limit))
@@ -134,17 +125,8 @@ def _status(name: str, capacity: Json) -> Json:
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             system = platform.freedesktop_os_release()
-    conditions = [
-        {
-            "lastHeartbeatTime": now(),
-            "lastTransitionTime": now(),
-            "message": f"kubelet {text}",
-            "reason": reason,
-            "status": status,
-            "type": kind,
-        }
-        for kind, status, reason, text in _CONDITIONS
-    ]
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+    times = dict.fromkeys(("lastHeartbeatTime", "lastTransitionTime"), now())
     return {
         "addresses": [
             {"address": ADDRESS, "type": "InternalIP"},
@@ -152,7 +134,7 @@ def _status(name: str, capacity: Json) -> Json:
         ],
         "allocatable": capacity,
         "capacity": capacity,
-        "conditions": conditions,
+        "conditions": [{**ready, **times, "message": "kubelet is posting ready status"}],
         "nodeInfo": {
             "architecture": _ARCHITECTURE,
             "bootID": "",

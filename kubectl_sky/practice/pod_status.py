@@ -11,7 +11,6 @@ _UNIX_EPOCH = "1970-01-01T00:00:00Z"
 
 
 def waiting(container: Json, reason: str) -> Json:
-    """Return the status of a container that has not been started yet."""
     return {
         "name": container["name"],
         "image": container["image"],
@@ -25,7 +24,6 @@ def waiting(container: Json, reason: str) -> Json:
 
 
 def terminated(status: Json, code: int, reason: str = "", message: str = "") -> Json:
-    """Return the state of a container that has ended."""
     started = status["state"].get("running", {}).get("startedAt", _UNIX_EPOCH)
     state = {
         "containerID": status.get("containerID", ""),
@@ -38,7 +36,6 @@ def terminated(status: Json, code: int, reason: str = "", message: str = "") -> 
 
 
 def set_state(status: Json, state: Json) -> None:
-    """Change the state of a container."""
     (kind,) = state
     if kind != "terminated" and "terminated" in status["state"]:
         status["lastState"] = status["state"]
@@ -46,14 +43,12 @@ def set_state(status: Json, state: Json) -> None:
 
 
 def _is_initialized(container: Json, status: Json) -> bool:
-    """Whether an init container lets the next one start."""
     if container.get("restartPolicy") == "Always":
         return bool(status["started"])
     return bool(status["state"].get("terminated", {}).get("exitCode", 1) == 0)
 
 
 def phase(pod: Json, init: Sequence[Json], main: Sequence[Json], *, ended: bool) -> str:
-    """Return the phase of a pod; `ended` says that no container will start again."""
     policy = "Never" if ended else pod["spec"]["restartPolicy"]
     for container, status in zip(pod["spec"].get("initContainers") or (), init, strict=True):
         is_sidecar = container.get("restartPolicy") == "Always"
@@ -73,7 +68,6 @@ def phase(pod: Json, init: Sequence[Json], main: Sequence[Json], *, ended: bool)
 
 
 def conditions(pod: Json, phase: str, init: Sequence[Json], main: Sequence[Json]) -> list[Json]:
-    """Return all conditions of a pod in its new phase."""
     pairs = zip(pod["spec"].get("initContainers") or (), init, strict=True)
     incomplete = [spec["name"] for spec, status in pairs if not _is_initialized(spec, status)]
     unready = [status["name"] for status in main if not status["ready"]]

@@ -37,7 +37,6 @@ class Kubelet(Controller):
             self.enqueue(key(pod))
 
     def keys(self, change: Change) -> Iterable[Key]:
-        """Return the key of a pod."""
         if change.storage != "pods":
             return ()
         if change.type == "DELETED":
@@ -45,7 +44,6 @@ class Kubelet(Controller):
         return (change.key,)
 
     def reconcile(self, key: Key) -> None:
-        """Start the worker of a new pod, and stop that of a deleted one."""
         pod, worker = self.api.state.get("pods", *key), self.workers.get(key)
         deleted, self._deleted = self._deleted, []
         active = {worker.uid for worker in self.workers.values()} if deleted else ()
@@ -81,8 +79,6 @@ class Kubelet(Controller):
 
 
 class PodWorker:
-    """Runs one pod: its volumes, its containers in order, and its end."""
-
     def __init__(self, services: NodeServices, pod: Json) -> None:
         self.key = key(pod)
         self.uid = pod["metadata"]["uid"]
@@ -101,7 +97,6 @@ class PodWorker:
 
     @property
     def exists(self) -> bool:
-        """Whether the pod has not been removed from the API."""
         pod = self._services.api.state.get("pods", *self.key)
         return bool(pod and pod["metadata"]["uid"] == self.uid)
 
@@ -115,12 +110,10 @@ class PodWorker:
 
     @property
     def containers(self) -> list[Container]:
-        """All containers."""
         return [*self._init_containers, *self._main_containers]
 
     @property
     def ending(self) -> bool:
-        """Whether no container may start any more."""
         return self._ending.is_set()
 
     def stop(self, grace_seconds: float) -> None:
@@ -134,11 +127,9 @@ class PodWorker:
             self._kill(signal.SIGTERM)
 
     def record(self, reason: str, message: str, kind: str = "Normal") -> None:
-        """Record an event of the pod."""
         record_event(self._services.api, self.pod, "kubelet", reason, message, kind)
 
     def publish(self) -> None:
-        """Update the status of the pod."""
         init = [container.status for container in self._init_containers]
         main = [container.status for container in self._main_containers]
 
@@ -163,7 +154,6 @@ class PodWorker:
         self._services.api.change("pods", self.key, edit)
 
     async def pause(self, seconds: float) -> None:
-        """Sleep, or return early when the pod is stopped."""
         try:
             await asyncio.wait_for(self._ending.wait(), seconds)
         except TimeoutError:
@@ -201,7 +191,6 @@ class PodWorker:
         self._record_image()
 
     def _record_image(self) -> None:
-        """Record how this pod differs from one on a real cluster."""
         spec = self.pod["spec"]
         images = {f'"{container["image"]}"' for container in spec["containers"]}
         message = f"Container image {', '.join(sorted(images))} {_NOT_PULLED}"
@@ -223,7 +212,6 @@ class PodWorker:
         self.stop(self.pod["spec"].get("terminationGracePeriodSeconds", 30))
 
     async def _mount_volumes(self) -> Volumes:
-        """Set up the volumes; retry until what they need exists."""
         volumes = Volumes(self._services.api.state, self.pod, self._folder / "volumes")
         delay = 0.5
         while not self.ending:
@@ -237,7 +225,6 @@ class PodWorker:
         return volumes
 
     async def _run_init_containers(self, volumes: Volumes) -> bool:
-        """Run them one after the other; return whether the main containers may start."""
         for container in self._init_containers:
             if container.is_sidecar:
                 await container.start_sidecar(volumes)

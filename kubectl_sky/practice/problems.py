@@ -12,8 +12,6 @@ Json = dict[str, Any]
 
 @dataclass
 class Problem(Exception):
-    """A request that fails: a Status with its HTTP code."""
-
     code: int
     reason: str
     message: str
@@ -23,7 +21,6 @@ class Problem(Exception):
         return self.message
 
     def status(self) -> Json:
-        """Return the Status object that the API answers."""
         body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
         optional = {"details": self.details, "reason": self.reason}
         optional = {key: value for key, value in optional.items() if value}
@@ -32,8 +29,6 @@ class Problem(Exception):
 
 @dataclass(frozen=True)
 class Cause:
-    """One invalid field of an object."""
-
     reason: str
     field: str
     message: str
@@ -56,33 +51,29 @@ def no_path() -> Problem:
 
 
 def no_resource() -> Problem:
-    """A resource that is not served, of a group that is."""
     return Problem(404, "NotFound", "the server could not find the requested resource")
 
 
 def exists(resource: str, name: str) -> Problem:
-    """An object of this name exists."""
     message = f'{resource} "{name}" already exists'
     return Problem(409, "AlreadyExists", message, _details(resource, name))
 
 
 def conflict(resource: str, name: str, why: str) -> Problem:
-    """A precondition of the request does not hold."""
     message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
     return Problem(409, "Conflict", message, _details(resource, name))
 
 
 def modified(resource: str, name: str) -> Problem:
-    """The object has another resourceVersion than the request."""
     return conflict(resource, name, "the object has been modified; try again")
 
 
-def field_conflicts(causes: Sequence[Cause]) -> Problem:
-    """Fields of a server-side apply that other managers own."""
-    lines = [f"{cause.message}: {cause.field}" for cause in causes]
-    plural = "s" if len(causes) > 1 else ""
-    message = f"Apply failed with {len(causes)} conflict{plural}: {', '.join(lines)}"
-    return Problem(409, "Conflict", message, {"causes": [asdict(cause) for cause in causes]})
+def not_owned() -> Problem:
+    message = (
+        "Apply failed: it changes fields that this field manager did not apply; the practice"
+        " cluster does not record their owners, and changes them only with force"
+    )
+    return Problem(409, "Conflict", message)
 
 
 def invalid(kind: str, name: str, causes: Sequence[Cause]) -> Problem:
@@ -94,12 +85,10 @@ def invalid(kind: str, name: str, causes: Sequence[Cause]) -> Problem:
 
 
 def bad_request(message: str) -> Problem:
-    """The request is malformed."""
     return Problem(400, "BadRequest", message)
 
 
 def not_decoded(resource: "Resource", why: str) -> Problem:
-    """A body that is not an object of a kind."""
     named = f'{resource.kind} in version "{resource.version}"'
     return bad_request(f"{named} cannot be handled as a {resource.kind}: {why}")
 
@@ -112,28 +101,23 @@ def forbidden(resource: str, name: str, why: str) -> Problem:
 
 
 def unauthorized() -> Problem:
-    """No token, or an unknown or expired one."""
     return Problem(401, "Unauthorized", "Unauthorized")
 
 
 def expired(version: int, oldest: int) -> Problem:
-    """The history does not reach back to a resourceVersion."""
     return Problem(410, "Expired", f"too old resource version: {version} ({oldest})")
 
 
 def too_new(version: int, current: int) -> Problem:
-    """A resourceVersion that does not exist yet."""
     text = f"Too large resource version: {version}, current: {current}"
     return Problem(504, "Timeout", text, {"retryAfterSeconds": 1})
 
 
 def not_allowed() -> Problem:
-    """The path is served, the verb is not."""
     message = "the server does not allow this method on the requested resource"
     return Problem(405, "MethodNotAllowed", message)
 
 
 def unsupported(supported: Sequence[str]) -> Problem:
-    """A body of a media type that is not supported."""
     message = f"accepted media types include: {', '.join(supported)}"
     return Problem(415, "UnsupportedMediaType", message)

@@ -105,7 +105,6 @@ def _value(value: Any, kind: str) -> Any:
 
 
 def _scalar(name: str, fields: dict[int, Any]) -> Any:
-    """Return a message that is a scalar in JSON."""
     if name == "Quantity":
         return fields.get(1, b"0").decode()
     if name == "IntOrString":

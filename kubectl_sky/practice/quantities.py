@@ -23,7 +23,6 @@ class Quantity:
 
     @property
     def value(self) -> Fraction:
-        """The amount in ones."""
         return Fraction(self.nanos, _ONE)
 
     def __add__(self, other: "Quantity") -> "Quantity":
@@ -46,10 +45,10 @@ class Quantity:
 @lru_cache(maxsize=4096)
 def parse(text: str | float) -> Quantity:
     """Read an amount; finer than a nano is rounded up. Raises ValueError."""
-    found = _FORM.fullmatch(str(text))
-    if not found:
+    match = _FORM.fullmatch(str(text))
+    if not match:
         raise ValueError(text)
-    number, suffix = Fraction(found[1].rstrip(".")), found[2]
+    number, suffix = Fraction(match[1].rstrip(".")), match[2]
     if suffix[:1] in ("e", "E") and len(suffix) > 1 and suffix != "Ei":
         return Quantity(ceil(number * _ONE * Fraction(10) ** int(suffix[1:])), "e")
     return Quantity(ceil(number * (_BINARY | _DECIMAL)[suffix]), "i" * suffix.endswith("i"))
@@ -59,29 +58,27 @@ ZERO = Quantity(0)
 
 
 def total(amounts: dict[str, Quantity], more: dict[str, Quantity]) -> dict[str, Quantity]:
-    """Return the sums by resource."""
     return amounts | {name: amounts.get(name, ZERO) + amount for name, amount in more.items()}
 
 
-def amounts(found: dict[str, str | float] | None) -> dict[str, Quantity]:
-    """Read amounts by resource."""
-    return {name: parse(amount) for name, amount in (found or {}).items()}
+def amounts(values: dict[str, str | float] | None) -> dict[str, Quantity]:
+    return {name: parse(amount) for name, amount in (values or {}).items()}
 
 
 def needs(spec: Json, part: str = "requests") -> dict[str, Quantity]:
     """Return what a pod needs at most at any time of its life: `requests` or `limits`."""
-    found: dict[str, Quantity] = {}
+    needed: dict[str, Quantity] = {}
     first: list[dict[str, Quantity]] = []
     for container in spec.get("initContainers") or ():
-        asked = amounts(container["resources"].get(part))
+        amount_by_name = amounts(container["resources"].get(part))
         if container.get("restartPolicy") == "Always":  # runs beside all that follow
-            found = total(found, asked)
-            first.append(found)
+            needed = total(needed, amount_by_name)
+            first.append(needed)
         else:
-            first.append(total(found, asked))
+            first.append(total(needed, amount_by_name))
     for container in spec["containers"]:
-        found = total(found, amounts(container["resources"].get(part)))
-    for asked in first:
-        for name, amount in asked.items():
-            found[name] = max(found.get(name, ZERO), amount, key=lambda one: one.nanos)
-    return total(found, amounts(spec.get("overhead")))
+        needed = total(needed, amounts(container["resources"].get(part)))
+    for amount_by_name in first:
+        for name, amount in amount_by_name.items():
+            needed[name] = max(needed.get(name, ZERO), amount, key=lambda quantity: quantity.nanos)
+    return total(needed, amounts(spec.get("overhead")))

@@ -13,14 +13,11 @@ _DELAY = 0.1  # seconds in which changes are counted together
 
 
 class Quotas(Controller):
-    """Counts the use of each ResourceQuota."""
-
     def __init__(self, api: Api) -> None:
         super().__init__(api)
         self.replay("resourcequotas")
 
     def keys(self, change: Change) -> Iterator[Key]:
-        """Return a changed quota, or the quotas of the namespace of an object that counts."""
         phase = (change.object.get("status") or {}).get("phase")
         if change.storage == "resourcequotas":
             yield change.key
@@ -29,7 +26,6 @@ class Quotas(Controller):
                 self.enqueue_after(key_of(quota), _DELAY)
 
     def reconcile(self, key: Key) -> None:
-        """Write how much is used."""
         quota = self.api.state.get("resourcequotas", *key)
         if quota:
             hard = quantities.amounts(quota["spec"].get("hard"))

@@ -32,8 +32,6 @@ _MAX_MANAGER = 128
 
 @dataclass(frozen=True)
 class RequestInfo:
-    """What a path addresses: a resource, and an object or a subresource of it."""
-
     resource: Resource
     namespace: str = ""
     name: str = ""
@@ -52,7 +50,6 @@ class Request:
     warnings: list[str] = field(default_factory=list)
 
     def flag(self, name: str) -> bool:
-        """Return a boolean of the query."""
         return self.query.get(name, "") in _TRUE
 
     def number(self, name: str) -> int | None:
@@ -61,12 +58,10 @@ class Request:
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing is stored."""
         return self.query.get("dryRun") == "All"
 
     @property
     def content_type(self) -> str:
-        """The media type of the body, without parameters."""
         return self.headers.get("content-type", "").partition(";")[0].strip()
 
     @property
@@ -77,15 +72,8 @@ class Request:
 
     @property
     def as_metadata(self) -> bool:
-        """Whether the client accepts a PartialObjectMetadata."""
         accepted = self.headers.get("accept", "").split(",")[0]
         return "as=PartialObjectMetadata;" in f"{accepted.replace(' ', '')};"
-
-    @property
-    def manager(self) -> str:
-        """The field manager of the request."""
-        agent = self.headers.get("user-agent", "").partition("/")[0] or "unknown"
-        return self.query.get("fieldManager") or agent
 
     def decode(self, group: str, version: str, kind: str) -> Json:
         """Decode the body: JSON, YAML, or protobuf of a kind. Raises Problem."""
@@ -124,7 +112,6 @@ class Request:
         return body
 
     def _decoded(self, info: RequestInfo, body: Json) -> Json:
-        """Return an object without unknown fields; warn about them or refuse them."""
         resource = info.resource
         schema = schemas.root(resource)
         mode = self.query.get("fieldValidation") or "Warn"
@@ -246,7 +233,6 @@ def _number(name: str, query: Mapping[str, str]) -> int | None:
 
 
 def continue_token(namespace: str, name: str, version: str) -> str:
-    """Encode where the next page of a list starts."""
     return urlsafe_b64encode("\0".join((namespace, name, version)).encode()).decode()
 
 

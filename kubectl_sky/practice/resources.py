@@ -25,17 +25,14 @@ class Resource:
 
     @property
     def storage(self) -> str:
-        """The plural with its group."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def api_version(self) -> str:
-        """The `apiVersion` of objects."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def qualified_kind(self) -> str:
-        """The kind with its group, as in messages of the API."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
 
@@ -82,15 +79,12 @@ BUILT_IN = tuple(
 
 
 class Resources:
-    """All kinds that are served."""
-
     def __init__(self) -> None:
         self._served = {
             (resource.group, resource.version, resource.plural): resource for resource in BUILT_IN
         }
 
     def all(self) -> list[Resource]:
-        """Return every kind in every version."""
         return list(self._served.values())
 
     def find(self, group: str, version: str, plural: str) -> Resource:
@@ -101,7 +95,6 @@ class Resources:
             raise problems.no_path() from None
 
     def serves(self, path: str) -> bool:
-        """Say whether the group of a path is served."""
         first, _, rest = path.strip("/").partition("/")
         group, _, below = rest.partition("/")
         served = first == "apis" and any(resource.group == group for resource in self.all())
@@ -117,7 +110,6 @@ class Resources:
         )
 
     def of(self, api_version: str, kind: str) -> Resource | None:
-        """Return the resource of a kind, or None."""
         group, _, version = api_version.rpartition("/")
         names = (group, version, kind)
         matching = (
@@ -128,7 +120,6 @@ class Resources:
         return next(matching, None)
 
     def define(self, definition: Json) -> None:
-        """Serve the kind of a CustomResourceDefinition, in its served versions."""
         self.forget(definition)
         spec = definition["spec"]
         names = spec["names"]
@@ -145,7 +136,6 @@ class Resources:
                 )
 
     def forget(self, definition: Json) -> None:
-        """Stop serving the kind of a CustomResourceDefinition."""
         spec = definition["spec"]
         names = (spec["group"], spec["names"]["plural"])
         self._served = {

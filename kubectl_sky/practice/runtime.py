@@ -44,7 +44,7 @@ socket.gethostbyname = wrap(socket.gethostbyname)
 
 
 class StartError(Exception):
-    """A program could not be started."""
+    pass
 
 
 class Mount(NamedTuple):
@@ -63,8 +63,6 @@ class _Protocol(asyncio.StreamReaderProtocol):
 
 
 class Process:
-    """A program with its streams."""
-
     def __init__(self, control: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         self.pid = 0
@@ -80,7 +78,6 @@ class Process:
 
     @property
     def running(self) -> bool:
-        """Whether it has not exited yet."""
         return not self._exit_code.done()
 
     async def start(self, request: Json) -> None:
@@ -99,13 +96,11 @@ class Process:
         return await asyncio.shield(self._exit_code)
 
     def kill(self, number: int) -> None:
-        """Send a signal."""
         if self.running and self.pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
     def resize(self, rows: int, columns: int) -> None:
-        """Set the size of its terminal."""
         if self.stdin:
             size = struct.pack("HHHH", rows, columns, 0, 0)
             with contextlib.suppress(OSError):  # not a terminal
@@ -125,16 +120,13 @@ class Process:
             self.stdin = asyncio.StreamWriter(transport, protocol, None, loop)
 
     def close(self) -> None:
-        """Close our ends of the streams."""
         for transport in self._transports:
             transport.close()
 
     def on_exit(self, function: Callable[["Process"], None]) -> None:
-        """Call a function when it exits."""
         self._exit_code.add_done_callback(lambda _: function(self))
 
     def _receive(self) -> None:
-        """Read what the monitor reports."""
         try:
             data, descriptors, *_ = socket.recv_fds(self._control, _CHUNK, 1)
         except OSError:
@@ -160,8 +152,6 @@ class Process:
 
 
 class Runtime:
-    """Starts programs by container_init.py, and ends them all when the node stops."""
-
     def __init__(self, root: Path) -> None:
         self.is_isolated = False
         self._root = root
@@ -170,7 +160,6 @@ class Runtime:
         self._socket: socket.socket | None = None
 
     async def try_namespaces(self) -> None:
-        """Use namespaces if this machine allows what a container needs."""
         if sys.platform != "linux":
             return
         self.is_isolated = True
@@ -195,7 +184,6 @@ class Runtime:
         return await self._start(request | more, stdin=stdin)
 
     async def stop(self) -> None:
-        """Kill all programs and wait until they have exited."""
         self._stop_init()
         await asyncio.gather(*(process.wait() for process in list(self._processes)))
 
@@ -251,7 +239,6 @@ class Runtime:
             )
 
     def _stop_init(self) -> None:
-        """Stop container_init.py, and with it all programs."""
         if self._socket and self._init:
             self._socket.close()
             self._init.wait()

@@ -2,14 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 from kubectl_sky.practice import quantities
 from kubectl_sky.practice.api import Api, now
 from kubectl_sky.practice.controller import Controller, record_event
 from kubectl_sky.practice.quantities import ZERO, Quantity
 from kubectl_sky.practice.state import Change, Json, Key
+from kubectl_sky.practice.state import key as key_of
 from kubectl_sky.words import label_selectors
 
 _SOURCE = "default-scheduler"
@@ -18,21 +18,11 @@ _ALL_PENDING: Key = ("", "")  # the key of all pending pods
 _CONSTRAINTS = ("nodeSelector", "affinity", "tolerations", "volumes")
 
 
-@dataclass(frozen=True)
-class _Refusal:
-    """Why a node does not fit; `permanent` if it would not even without other pods."""
-
-    reasons: list[str]
-    permanent: bool = True
-
-
 def _is_active(pod: Json) -> bool:
     return pod["status"].get("phase") not in ("Succeeded", "Failed")
 
 
 class Scheduler(Controller):
-    """The scheduler."""
-
     def __init__(self, api: Api) -> None:
         super().__init__(api)
         self._used: dict[str, dict[str, Quantity]] = {}  # by node
@@ -41,7 +31,6 @@ class Scheduler(Controller):
         self.replay("nodes", "pods")
 
     def keys(self, change: Change) -> Iterator[Key]:
-        """Return a new pod, or all pending ones when resources may have become available."""
         obj, spec = change.object, change.object.get("spec", {})
         if change.storage == "pods":
             running = change.type != "DELETED" and _is_active(obj)
@@ -59,17 +48,16 @@ class Scheduler(Controller):
         uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
         used = self._used.get(node, {})
         if running:
-            asked = quantities.needs(pod["spec"]) | {"pods": quantities.parse("1")}
-            self._requests[uid] = node, asked
-            self._used[node] = quantities.total(used, asked)
+            requests = quantities.needs(pod["spec"]) | {"pods": quantities.parse("1")}
+            self._requests[uid] = node, requests
+            self._used[node] = quantities.total(used, requests)
         else:
-            _, asked = self._requests.pop(uid)
+            _, requests = self._requests.pop(uid)
             self._used[node] = {
-                name: amount - asked.get(name, ZERO) for name, amount in used.items()
+                name: amount - requests.get(name, ZERO) for name, amount in used.items()
             }
 
     def reconcile(self, key: Key) -> None:
-        """Find a node for a pod, or for all pending ones."""
         if key != _ALL_PENDING:
             self._schedule(key)
             return
@@ -91,10 +79,10 @@ class Scheduler(Controller):
             why = "Scheduling is blocked due to non-empty scheduling gates"
             self._refuse(pod, "SchedulingGated", why)
             return True
-        asked = quantities.needs(spec) | {"pods": quantities.parse("1")}
+        requests = quantities.needs(spec) | {"pods": quantities.parse("1")}
         nodes = self.api.state.all("nodes")
         refusals = {
-            node["metadata"]["name"]: self._refusal(node, spec, asked)
+            node["metadata"]["name"]: self._refusal(node, spec, requests)
             or self._affinity_refusal(node, pod)
             for node in nodes
         }
@@ -103,49 +91,45 @@ class Scheduler(Controller):
         if fits and not unbound:
             self._bind(pod, min(fits, key=self._load))
             return True
-        shapes = [[one.get("resources") for one in spec["containers"]]]
+        shapes = [[container["resources"] for container in spec["containers"]]]
         self._pending[key] = json.dumps([shapes, *map(spec.get, _CONSTRAINTS)], sort_keys=True)
-        message = _message([one for one in refusals.values() if one], len(nodes), unbound)
+        message = _message(refusals.values(), len(nodes), unbound)
         self._refuse(pod, "Unschedulable", message)
         return False
 
-    def _refusal(self, node: Json, spec: Json, asked: dict[str, Quantity]) -> _Refusal | None:
+    def _refusal(self, node: Json, spec: Json, requests: dict[str, Quantity]) -> list[str]:
         wanted = node.get("spec") or {}
         if wanted.get("unschedulable"):
-            return _Refusal(["node(s) were unschedulable"])
+            return ["node(s) were unschedulable"]
         if not all(_tolerated(taint, spec) for taint in wanted.get("taints") or ()):
-            return _Refusal(["node(s) had untolerated taint(s)"])
+            return ["node(s) had untolerated taint(s)"]
         if not _selected(node, spec):
-            return _Refusal(["node(s) didn't match Pod's node affinity/selector"])
+            return ["node(s) didn't match Pod's node affinity/selector"]
         allocatable = quantities.amounts(node["status"].get("allocatable"))
         used = self._used.get(node["metadata"]["name"], {})
         short = [
             name
-            for name, amount in asked.items()
+            for name, amount in requests.items()
             if amount.nanos
             and used.get(name, ZERO).nanos + amount.nanos > allocatable.get(name, ZERO).nanos
         ]
-        if not short:
-            return None
-        never = any(asked[name].nanos > allocatable.get(name, ZERO).nanos for name in short)
-        reasons = ["Too many pods" if name == "pods" else f"Insufficient {name}" for name in short]
-        return _Refusal(reasons, never)
+        return ["Too many pods" if name == "pods" else f"Insufficient {name}" for name in short]
 
-    def _affinity_refusal(self, node: Json, pod: Json) -> _Refusal | None:
+    def _affinity_refusal(self, node: Json, pod: Json) -> list[str]:
         """Apply the pod affinity; the first of several such pods fits anywhere."""
         affinity = (pod["spec"].get("affinity") or {}).get("podAffinity") or {}
         for term in affinity.get(_REQUIRED) or ():
             peers = [
-                one["spec"]["nodeName"]
-                for one in self.api.state.all("pods", pod["metadata"]["namespace"])
-                if one["spec"].get("nodeName") and _is_active(one) and _matches(term, one)
+                peer["spec"]["nodeName"]
+                for peer in self.api.state.all("pods", pod["metadata"]["namespace"])
+                if peer["spec"].get("nodeName") and _is_active(peer) and _matches(term, peer)
             ]
             if not peers and _matches(term, pod):
                 continue
-            places = {self._domain(name, term) for name in peers}
-            if self._domain(node["metadata"]["name"], term) not in places:
-                return _Refusal(["node(s) didn't match pod affinity rules"])
-        return None
+            domains = {self._domain(name, term) for name in peers}
+            if self._domain(node["metadata"]["name"], term) not in domains:
+                return ["node(s) didn't match pod affinity rules"]
+        return []
 
     def _domain(self, node: str, term: Json) -> str:
         obj = self.api.state.get("nodes", "", node) or {"metadata": {}}
@@ -162,78 +146,64 @@ class Scheduler(Controller):
         return max(shares), used.get("pods", ZERO).nanos
 
     def _pvc_problem(self, namespace: str, spec: Json) -> str:
-        """Return why the PVCs of a pod prevent its start."""
-        claims = [one.get("persistentVolumeClaim") or {} for one in spec.get("volumes") or ()]
-        names = [one["claimName"] for one in claims if one]
-        pvcs = {
-            name: self.api.state.get("persistentvolumeclaims", namespace, name) for name in names
-        }
-        for name, claim in pvcs.items():
-            if not claim:
+        for volume in spec.get("volumes") or ():
+            name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+            claim = self.api.state.get("persistentvolumeclaims", namespace, name) if name else {}
+            if claim is None:
                 return f'persistentvolumeclaim "{name}" not found'
-            if "deletionTimestamp" in claim["metadata"]:
+            if claim and "deletionTimestamp" in claim["metadata"]:
                 return f'persistentvolumeclaim "{name}" is being deleted'
-        if any(claim and claim["status"].get("phase") != "Bound" for claim in pvcs.values()):
-            return "pod has unbound immediate PersistentVolumeClaims"
+            if claim and claim["status"].get("phase") != "Bound":
+                return "pod has unbound immediate PersistentVolumeClaims"
         return ""
 
     def _bind(self, pod: Json, node: str) -> None:
-        name = pod["metadata"]["name"], pod["metadata"]["namespace"]
+        namespace, name = key_of(pod)
 
         def edit(pod: Json) -> None:
             pod["spec"]["nodeName"] = node
             _condition(pod, {"status": "True"})
 
-        self.api.change("pods", (name[1], name[0]), edit)
-        message = f"Successfully assigned {name[1]}/{name[0]} to {node}"
+        self.api.change("pods", (namespace, name), edit)
+        message = f"Successfully assigned {namespace}/{name} to {node}"
         record_event(self.api, pod, _SOURCE, "Scheduled", message)
 
     def _refuse(self, pod: Json, reason: str, message: str) -> None:
-        key = pod["metadata"]["namespace"], pod["metadata"]["name"]
         new = {"status": "False", "reason": reason, "message": message}
-        changed = self.api.change("pods", key, lambda pod: _condition(pod, new))
+        changed = self.api.change("pods", key_of(pod), lambda pod: _condition(pod, new))
         if changed is not pod and reason == "Unschedulable":
             record_event(self.api, pod, _SOURCE, "FailedScheduling", message, "Warning")
 
 
 def _condition(pod: Json, new: Json) -> None:
     conditions = pod["status"].setdefault("conditions", [])
-    old: Json = next((one for one in conditions if one["type"] == "PodScheduled"), {})
+    old: Json = next((entry for entry in conditions if entry["type"] == "PodScheduled"), {})
     if any(old.get(name) != value for name, value in new.items()):
         times = {"lastProbeTime": None, "lastTransitionTime": now()}
         if new["status"] == old.get("status"):
             times["lastTransitionTime"] = old["lastTransitionTime"]
         if new.get("reason") == "Unschedulable":
             times["observedGeneration"] = pod["metadata"]["generation"]
-        conditions[:] = [one for one in conditions if one is not old]
+        conditions[:] = [entry for entry in conditions if entry is not old]
         conditions.append({"type": "PodScheduled", **times, **new})
 
 
-def _message(refusals: list[_Refusal], nodes: int, unbound: str) -> str:
-    none = f"0/{nodes} nodes are available:"
+def _message(refusals: Iterable[list[str]], nodes: int, unbound: str) -> str:
     if not nodes:
         return "no nodes available to schedule pods"
-    if unbound:
-        return f"{none} {unbound}. not found"
-    helpless = "Preemption is not helpful for scheduling"
-    victims = "No preemption victims found for incoming pod"
-    why = Counter(reason for one in refusals for reason in one.reasons)
-    preempted = Counter(helpless if one.permanent else victims for one in refusals)
-    first, second = (
-        ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
-        for counts in (why, preempted)
-    )
-    return f"{none} {first}. no new claims to deallocate, preemption: {none} {second}."
+    counts = Counter(reason for reasons in refusals for reason in reasons)
+    why = sorted(f"{count} {reason}" for reason, count in counts.items())
+    return f"0/{nodes} nodes are available: {unbound or ', '.join(why)}."
 
 
 def _tolerated(taint: Json, spec: Json) -> bool:
     if taint["effect"] == "PreferNoSchedule":
         return True
-    for one in spec.get("tolerations") or ():
-        same = one.get("key") in (None, "", taint["key"])
-        same = same and one.get("effect") in (None, "", taint["effect"])
-        exists = one.get("operator") == "Exists"
-        if same and (exists or (one.get("value") or "") == (taint.get("value") or "")):
+    for toleration in spec.get("tolerations") or ():
+        same = toleration.get("key") in (None, "", taint["key"])
+        same = same and toleration.get("effect") in (None, "", taint["effect"])
+        exists = toleration.get("operator") == "Exists"
+        if same and (exists or (toleration.get("value") or "") == (taint.get("value") or "")):
             return True
     return False
 

@@ -23,9 +23,8 @@ def definitions() -> Json:
 
 
 def referenced(reference: str) -> Json:
-    """Return the schema that a `$ref` names."""
-    found: Json = definitions()[reference.removeprefix(_REF)]
-    return found
+    schema: Json = definitions()[reference.removeprefix(_REF)]
+    return schema
 
 
 @cache
@@ -38,7 +37,6 @@ def _built_in(group: str, version: str, kind: str) -> Json:
 
 
 def root(resource: Resource) -> Json:
-    """Return the schema of a kind."""
     if not resource.custom:
         return _built_in(resource.group, resource.version, resource.kind)
     schema = (resource.custom.get("schema") or {}).get("openAPIV3Schema") or _ANY
@@ -71,7 +69,6 @@ def field(schema: Json, key: str) -> Json | None:
 
 
 def items(schema: Json) -> Json:
-    """Return the schema of the items of a list."""
     return resolve(schema.get("items") or _ANY)
 
 
@@ -82,7 +79,6 @@ def list_keys(schema: Json) -> list[str]:
 
 
 def is_set(schema: Json) -> bool:
-    """Say whether a list is a set of scalars."""
     return schema.get("x-kubernetes-list-type") == "set"
 
 
@@ -116,7 +112,6 @@ def prune(value: Any, schema: Json, path: str = "") -> tuple[Any, list[str]]:
 
 
 def fill_defaults(value: Any, schema: Json) -> Any:
-    """Return a custom object with the defaults of its schema."""
     if isinstance(value, dict):
         properties = schema.get("properties") or {}
         missing = {

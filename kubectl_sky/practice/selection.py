@@ -11,21 +11,15 @@ Predicate = Callable[[Json], bool]
 
 _COMMON_FIELDS = {"metadata.name", "metadata.namespace"}
 _FIELDS = {
-    "pods": {
-        *("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName"),
-        *("status.phase", "status.podIP", "status.nominatedNodeName", "spec.hostNetwork"),
-    },
+    "pods": {"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "status.phase"},
     "events": {
         *("reason", "source", "type", "reportingComponent", "involvedObject.kind"),
         *("involvedObject.namespace", "involvedObject.name", "involvedObject.uid"),
-        *("involvedObject.apiVersion", "involvedObject.resourceVersion"),
-        "involvedObject.fieldPath",
     },
     "nodes": {"spec.unschedulable"},
     "namespaces": {"status.phase"},
     "secrets": {"type"},
     "jobs.batch": {"status.successful"},
-    "services": {"spec.clusterIP", "spec.type"},
 }
 
 

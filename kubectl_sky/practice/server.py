@@ -27,8 +27,6 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
 class Server:
-    """The application that uvicorn runs."""
-
     def __init__(self, verbs: Verbs, access: Access, node: Node) -> None:
         self._verbs = verbs
         self._api = verbs.api
@@ -37,11 +35,9 @@ class Server:
         self._closing = asyncio.Event()
 
     def close(self) -> None:
-        """End all streams."""
         self._closing.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, also when it fails."""
         if scope["type"] == "websocket":
             await self._connect(WebSocket(scope, receive, send))
             return
@@ -124,7 +120,6 @@ class Server:
         raise problems.no_path()
 
     async def _connect(self, socket: WebSocket) -> None:
-        """Run a program in a pod, or forward ports, over a WebSocket."""
         try:
             user = self._access.user(socket.headers)
             info = requests.parse_path(socket.url.path, self._api.resources)

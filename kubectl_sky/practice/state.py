@@ -16,7 +16,7 @@ _HISTORY = 2000  # changes per kind from which a watch can resume
 
 
 class Change(NamedTuple):
-    """A change of an object: ADDED, MODIFIED or DELETED. Its objects must not be changed."""
+    """ADDED, MODIFIED or DELETED. Its objects must not be changed."""
 
     type: str
     storage: str
@@ -26,12 +26,10 @@ class Change(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """Namespace and name."""
         return key(self.object)
 
 
 def key(obj: Json) -> Key:
-    """Return the namespace and the name of an object."""
     metadata = obj["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
 
@@ -53,7 +51,6 @@ class State:
         self._load()
 
     def get(self, storage: str, namespace: str, name: str) -> Json | None:
-        """Return an object, or None."""
         return self._objects.get(storage, {}).get((namespace, name))
 
     def all(self, storage: str, namespace: str = "") -> list[Json]:
@@ -62,7 +59,6 @@ class State:
         return [obj for key, obj in objects if not namespace or key[0] == namespace]
 
     def storages(self) -> list[str]:
-        """Return the kinds that have had objects."""
         return [*self._objects]
 
     def put(self, storage: str, obj: Json) -> Json:
@@ -77,7 +73,6 @@ class State:
         return obj
 
     def drop(self, storage: str, obj: Json) -> Json:
-        """Remove an object; return its last version."""
         self.version += 1
         metadata = {**obj["metadata"], "resourceVersion": str(self.version)}
         last = {**obj, "metadata": metadata}
@@ -87,7 +82,6 @@ class State:
         return last
 
     def as_added(self, storage: str) -> list[Change]:
-        """Return all objects of a kind as changes."""
         return [
             Change("ADDED", storage, int(obj["metadata"]["resourceVersion"]), obj)
             for obj in sorted(self.all(storage), key=key)
@@ -106,7 +100,6 @@ class State:
         return changes[bisect_right(changes, version, key=lambda change: change.version) :]
 
     def save(self) -> None:
-        """Write what has changed to the file."""
         unsaved, self._unsaved = self._unsaved, {}
         self._file.execute("BEGIN")
         for path, text in unsaved.items():
@@ -121,7 +114,6 @@ class State:
 
     @property
     def unsaved(self) -> bool:
-        """Whether the file is out of date."""
         return bool(self._unsaved)
 
     def _notify(self, change: Change) -> None:

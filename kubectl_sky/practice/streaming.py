@@ -27,8 +27,6 @@ _EXEC_ERROR = (
 
 
 class Channels:
-    """The numbered streams of a WebSocket."""
-
     def __init__(self, socket: WebSocket) -> None:
         self._socket = socket
         self._lock = asyncio.Lock()
@@ -42,25 +40,21 @@ class Channels:
         await self._socket.accept(chosen)
 
     async def send(self, channel: int, data: bytes) -> None:
-        """Send to a channel."""
         async with self._lock:
             await self._socket.send_bytes(bytes([channel]) + data)
 
     async def send_all(self, channel: int, reader: asyncio.StreamReader) -> None:
-        """Send everything that can be read."""
         with contextlib.suppress(OSError):  # the terminal or connection has closed
             while data := await reader.read(_CHUNK):
                 await self.send(channel, data)
 
     async def receive(self, handle: Callable[[int, bytes], Awaitable[None]]) -> None:
-        """Pass on each message, with its channel, until the client disconnects."""
         with contextlib.suppress(WebSocketDisconnect, KeyError):
             while True:
                 if message := await self._socket.receive_bytes():
                     await handle(message[0], message[1:])
 
     async def close(self) -> None:
-        """Close the connection."""
         with contextlib.suppress(WebSocketDisconnect, RuntimeError):
             await self._socket.close()
 
@@ -88,8 +82,6 @@ async def execute(runtime: Runtime, container: Container, socket: WebSocket) -> 
 
 
 async def _attend(channels: Channels, process: Process, *, tty: bool) -> Json:
-    """Connect a program with the client until it exits or the client disconnects."""
-
     async def handle(channel: int, data: bytes) -> None:
         stdin = process.stdin
         if channel == _RESIZE and tty:
@@ -177,20 +169,16 @@ def _port(text: str) -> int:
 
 
 class _Connection:
-    """A connection to a port of a pod."""
-
     def __init__(self, channels: Channels, channel: int, port: int) -> None:
         self._channels, self._channel, self._port = channels, channel, port
         self._writer: asyncio.StreamWriter | None = None
         self._connected = asyncio.Event()
 
     async def announce(self) -> None:
-        """Tell the client which port the channels belong to."""
         for channel in (self._channel, self._channel + 1):
             await self._channels.send(channel, struct.pack("<H", self._port))
 
     async def serve(self, address: str) -> None:
-        """Connect, and send what comes from the program until it closes the connection."""
         try:
             reader, self._writer = await asyncio.open_connection(address, self._port)
         except OSError as error:
@@ -207,7 +195,6 @@ class _Connection:
             self._writer.close()
 
     async def write(self, data: bytes) -> None:
-        """Write to the program, as fast as it reads."""
         await self._connected.wait()
         if self._writer and not self._writer.is_closing():
             self._writer.write(data)

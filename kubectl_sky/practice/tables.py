@@ -29,26 +29,19 @@ def get(obj: Any, path: str) -> Any:
     return obj
 
 
-def _duration(seconds: float) -> str:
-    """Format a duration as kubectl does: 42s, 5m30s, 3h, 4d."""
-    whole = max(int(seconds), 0)
-    for limit, unit, size, rest_limit, rest in (
-        (120, "s", 1, 0, ""),
-        (180 * 60, "m", 60, 600, "s"),
-        (48 * 3600, "h", 3600, 8 * 3600, "m"),
-        (730 * 86400, "d", 86400, 8 * 86400, "h"),
-    ):
-        if whole < limit:
-            remainder = whole % size * {"s": 1, "m": 1 / 60, "h": 1 / 3600}.get(rest, 0)
-            detail = f"{int(remainder)}{rest}" if whole < rest_limit and int(remainder) else ""
-            return f"{whole // size}{unit}{detail}"
-    return f"{whole // (365 * 86400)}y"
-
-
 def _age(timestamp: str | None) -> str:
     if not timestamp:
         return "<unknown>"
-    return _duration((datetime.now(UTC) - datetime.fromisoformat(timestamp)).total_seconds())
+    return _duration(datetime.fromisoformat(timestamp), datetime.now(UTC))
+
+
+def _duration(start: datetime, end: datetime) -> str:
+    """Format a duration in its largest unit that fits at least twice: 90s, 5m, 3h, 4d."""
+    seconds = max(int((end - start).total_seconds()), 0)
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
 
 
 def _text(path: str) -> Cell:
@@ -69,91 +62,49 @@ def _since(path: str) -> Cell:
     return lambda obj: _age(get(obj, path))
 
 
-def _data(obj: Json) -> int:
-    return len(obj.get("data") or ())
-
-
-def _has_condition(obj: Json, condition: str) -> bool:
-    conditions = get(obj, ".status.conditions") or ()
-    return any((item["type"], item["status"]) == (condition, "True") for item in conditions)
+def _is_true(obj: Json, condition: str) -> bool:
+    return bool(get(obj, f'.status.conditions[?(@.type=="{condition}")].status') == "True")
 
 
 def _statuses(pod: Json) -> list[Json]:
-    """Return the statuses of the containers that keep running: sidecars come first."""
-    init = pod["spec"].get("initContainers") or ()
-    sidecars = {item["name"] for item in init if item.get("restartPolicy") == "Always"}
-    statuses = get(pod, ".status.initContainerStatuses") or []
-    return [
-        *(status for status in statuses if status["name"] in sidecars),
-        *(get(pod, ".status.containerStatuses") or ()),
-    ]
+    """Return the statuses of all containers but completed init containers."""
+    init = get(pod, ".status.initContainerStatuses") or []
+    unfinished = (status for status in init if get(status, ".state.terminated.exitCode") != 0)
+    return [*unfinished, *(get(pod, ".status.containerStatuses") or ())]
 
 
 def _pod_ready(pod: Json) -> str:
-    init = pod["spec"].get("initContainers") or ()
-    sidecars = [item for item in init if item.get("restartPolicy") == "Always"]
-    running = (status for status in _statuses(pod) if get(status, ".state.running"))
-    ready = sum(status.get("ready", False) for status in running)
-    return f"{ready}/{len(pod['spec']['containers']) + len(sidecars)}"
+    statuses = get(pod, ".status.containerStatuses") or ()
+    ready = sum(bool(status.get("ready")) for status in statuses)
+    return f"{ready}/{len(pod['spec']['containers'])}"
 
 
 def _pod_status(pod: Json) -> str:
-    phase = get(pod, ".status.phase")
+    phase = get(pod, ".status.reason") or get(pod, ".status.phase")
     if "deletionTimestamp" in pod["metadata"] and phase not in ("Succeeded", "Failed"):
         return "Terminating"
-    reason = get(pod, ".status.reason") or phase
-    for condition in get(pod, ".status.conditions") or ():
-        if (condition["type"], condition.get("reason")) == ("PodScheduled", "SchedulingGated"):
-            reason = "SchedulingGated"
-    init = pod["spec"].get("initContainers") or ()
-    for index, status in enumerate(get(pod, ".status.initContainerStatuses") or ()):
-        if status.get("started") or get(status, ".state.terminated.exitCode") == 0:
-            continue
-        failure = _state_reason(status)
-        return (
-            f"Init:{index}/{len(init)}" if failure in ("", "PodInitializing") else f"Init:{failure}"
-        )
-    return _containers_status(pod, reason)
+    if get(pod, '.status.conditions[?(@.type=="PodScheduled")].reason') == "SchedulingGated":
+        return "SchedulingGated"
+    for status in _statuses(pod):
+        for reason in (".state.waiting.reason", ".state.terminated.reason"):
+            if get(status, reason) not in (None, "Completed", "PodInitializing"):
+                return str(get(status, reason))
+    return "Completed" if phase == "Succeeded" else str(phase)
 
 
-def _state_reason(status: Json) -> str:
-    return get(status, ".state.waiting.reason") or get(status, ".state.terminated.reason") or ""
-
-
-def _containers_status(pod: Json, reason: str) -> str:
-    running, failure = False, ""
-    for status in reversed(get(pod, ".status.containerStatuses") or []):
-        reason = _state_reason(status) or reason
-        if get(status, ".state.terminated.exitCode"):
-            failure = reason
-        running = running or bool(status.get("ready") and get(status, ".state.running"))
-    if reason != "Completed":
-        return reason
-    if running:
-        return "Running" if _has_condition(pod, "Ready") else "NotReady"
-    return failure or reason
-
-
-def _pod_restarts(pod: Json) -> str:
-    statuses = _statuses(pod)
-    restarts = sum(status.get("restartCount", 0) for status in statuses)
-    ends = [get(status, ".lastState.terminated.finishedAt") for status in statuses]
-    last = max(filter(None, ends), default=None)
-    return f"{restarts} ({_age(last)} ago)" if restarts and last else str(restarts)
+def _pod_restarts(pod: Json) -> int:
+    return sum(status["restartCount"] for status in _statuses(pod))
 
 
 def _job_status(job: Json) -> str:
     for condition in ("Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet"):
-        if _has_condition(job, condition):
+        if _is_true(job, condition):
             return condition
     return "Terminating" if "deletionTimestamp" in job["metadata"] else "Running"
 
 
 def _job_completions(job: Json) -> str:
-    completions, parallelism = get(job, ".spec.completions"), get(job, ".spec.parallelism") or 0
-    if completions is None:
-        completions = f"1 of {parallelism}" if parallelism > 1 else 1
-    return f"{get(job, '.status.succeeded') or 0}/{completions}"
+    return f"{get(job, '.status.succeeded') or 0}/{get(job, '.spec.completions') or 1}"
 
 
 def _job_duration(job: Json) -> str:
@@ -161,18 +112,12 @@ def _job_duration(job: Json) -> str:
     if not start:
         return ""
     until = datetime.fromisoformat(end) if end else datetime.now(UTC)
-    return _duration((until - datetime.fromisoformat(start)).total_seconds())
+    return _duration(datetime.fromisoformat(start), until)
 
 
 def _node_status(node: Json) -> str:
     cordoned = ",SchedulingDisabled" if node["spec"].get("unschedulable") else ""
-    return ("Ready" if _has_condition(node, "Ready") else "NotReady") + cordoned
-
-
-def _access_modes(obj: Json) -> str:
-    short = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX"}
-    modes = get(obj, ".spec.accessModes") or ()
-    return ",".join(short.get(mode, "RWOP") for mode in modes)
+    return ("Ready" if _is_true(node, "Ready") else "NotReady") + cordoned
 
 
 def _service_ports(service: Json) -> str:
@@ -182,11 +127,6 @@ def _service_ports(service: Json) -> str:
 
 def _involved_object(event: Json) -> str:
     return f"{event['involvedObject']['kind'].lower()}/{event['involvedObject']['name']}"
-
-
-def _phase(obj: Json) -> str:
-    deleted = "deletionTimestamp" in obj["metadata"]
-    return "Terminating" if deleted else get(obj, ".status.phase") or ""
 
 
 _NAME = {"Name": _text(".metadata.name")}
@@ -201,24 +141,20 @@ _COLUMNS: dict[str, dict[str, Cell]] = {
         **_NAME, "Status": _job_status, "Completions": _job_completions,
         "Duration": _job_duration, **_AGE,
     },
-    "nodes": {
-        **_NAME, "Status": _node_status, "Roles": lambda _: "<none>", **_AGE,
-        "Version": _text(".status.nodeInfo.kubeletVersion"),
-    },
+    "nodes": {**_NAME, "Status": _node_status, **_AGE},
     "namespaces": {**_NAME, "Status": _text(".status.phase"), **_AGE},
-    "configmaps": {**_NAME, "Data": _data, **_AGE},
-    "secrets": {**_NAME, "Type": _text(".type"), "Data": _data, **_AGE},
     "services": {
         **_NAME, "Type": _text(".spec.type"), "Cluster-IP": _or_none(".spec.clusterIP"),
-        "External-IP": lambda _: "<none>", "Port(s)": _service_ports, **_AGE,
+        "Port(s)": _service_ports, **_AGE,
     },
     "events": {
         "Last Seen": _since(".lastTimestamp"), "Type": _text(".type"),
         "Reason": _text(".reason"), "Object": _involved_object, "Message": _text(".message"),
     },
     "persistentvolumeclaims": {
-        **_NAME, "Status": _phase, "Volume": _text(".spec.volumeName"),
-        "Capacity": _text(".status.capacity.storage"), "Access Modes": _access_modes,
+        **_NAME, "Status": _text(".status.phase"), "Volume": _text(".spec.volumeName"),
+        "Capacity": _text(".status.capacity.storage"),
+        "Access Modes": _text(".spec.accessModes"),
         "StorageClass": _text(".spec.storageClassName"), **_AGE,
     },
 }
@@ -238,7 +174,6 @@ def _columns(resource: Resource) -> Iterable[tuple[str, Cell, int]]:
 
 
 def partial(obj: Json) -> Json:
-    """Return an object with only its metadata."""
     kind = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
     return {**kind, "metadata": obj["metadata"]}
 

@@ -24,29 +24,29 @@ _NAMED_BY_LABEL = {"namespaces", "services"}
 _RBAC = "rbac.authorization.k8s.io"  # its names may be any path segment
 _DATA = ("data", "binaryData", "stringData")
 _MAX_DATA = 1024 * 1024
+_UNSUPPORTED = {  # fields of specs
+    "jobs.batch": ("managedBy", "maxFailedIndexes", "successPolicy"),
+    "resourcequotas": ("scopes", "scopeSelector"),
+}
 _NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "hugepages-")
 
 
 def invalid(path: str, value: object, reason: str) -> Cause:
-    """A value that is not allowed."""
     text = json.dumps(value, separators=(",", ":"))
     return Cause("FieldValueInvalid", path, f"Invalid value: {text[:200]}: {reason}")
 
 
 def required(path: str) -> Cause:
-    """A missing value."""
     return Cause("FieldValueRequired", path, "Required value")
 
 
 def not_supported(path: str, value: object, supported: Iterable[object]) -> Cause:
-    """A value that is not one of a list."""
     known = ", ".join(map(json.dumps, supported))
     text = f"Unsupported value: {json.dumps(value)}: supported values: {known}"
     return Cause("FieldValueNotSupported", path, text)
 
 
 def forbidden(path: str, reason: str) -> Cause:
-    """A field that must not be set or changed."""
     return Cause("FieldValueForbidden", path, f"Forbidden: {reason}")
 
 
@@ -63,14 +63,8 @@ def mistyped(obj: Json, resource: Resource) -> str:
 
 def check(obj: Json, resource: Resource, *, schema: bool = True) -> None:
     """Refuse an invalid object. Raises Problem with all invalid fields."""
-    spec = obj.get("spec") or {}
-    causes = list(_metadata(obj["metadata"], resource))
-    if resource.storage in ("configmaps", "secrets"):
-        causes += _data(obj)
-    if resource.storage == "customresourcedefinitions.apiextensions.k8s.io":
-        causes += _definition(obj)
-    if resource.storage in _SPECS:
-        causes += _SPECS[resource.storage](spec)
+    causes = list(_rules(obj, resource.storage))
+    causes += _metadata(obj["metadata"], resource)
     paths = {cause.field for cause in causes}
     for path, error in _schema_errors(obj, schemas.root(resource)) if schema else ():
         reported = path in paths or path.rpartition("[")[0] in paths
@@ -79,6 +73,20 @@ def check(obj: Json, resource: Resource, *, schema: bool = True) -> None:
             causes.append(_schema_cause(path, error))
     if causes:
         raise problems.invalid(resource.qualified_kind, obj["metadata"]["name"], causes)
+
+
+def _rules(obj: Json, storage: str) -> Causes:
+    """Yield what the schema of a kind does not say."""
+    spec = obj.get("spec") or {}
+    for field in _UNSUPPORTED.get(storage, ()):
+        if spec.get(field) is not None:
+            yield forbidden(f"spec.{field}", "not supported by the practice cluster")
+    if storage in ("configmaps", "secrets"):
+        yield from _data(obj)
+    if storage == "customresourcedefinitions.apiextensions.k8s.io":
+        yield from _definition(obj)
+    if storage in _SPECS:
+        yield from _SPECS[storage](spec)
 
 
 def _follow_reference(
@@ -321,10 +329,12 @@ def _quota(spec: Json) -> Causes:
     for name, amount in quantities.amounts(spec.get("hard")).items():
         if amount.nanos < 0:
             yield invalid(f"spec.hard[{name}]", str(amount), "must not be negative")
+        if ".storageclass.storage.k8s.io/" in name:
+            yield forbidden(f"spec.hard[{name}]", "not supported by the practice cluster")
 
 
 _JOB_COUNTS = (
-    *("parallelism", "completions", "backoffLimit", "backoffLimitPerIndex", "maxFailedIndexes"),
+    *("parallelism", "completions", "backoffLimit", "backoffLimitPerIndex"),
     *("activeDeadlineSeconds", "ttlSecondsAfterFinished"),
 )
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")

@@ -1,6 +1,5 @@
 """The verbs of the API: get, list, create, update, patch, delete, and reviews and tokens."""
 
-import copy
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -8,6 +7,7 @@ from typing import NamedTuple
 
 from kubectl_sky.practice import (
     defaults,
+    managed_fields,
     patches,
     problems,
     requests,
@@ -18,7 +18,6 @@ from kubectl_sky.practice import (
 )
 from kubectl_sky.practice.access import Access, Attempt
 from kubectl_sky.practice.api import Api, Deletion
-from kubectl_sky.practice.managed_fields import FieldManager
 from kubectl_sky.practice.requests import Request, RequestInfo
 from kubectl_sky.practice.resources import Json, Resource
 from kubectl_sky.practice.selection import Predicate
@@ -34,15 +33,11 @@ _PROGRAMS = (
 
 
 class Result(NamedTuple):
-    """The body of a response, and its HTTP code."""
-
     body: Json
     code: int = 200
 
 
 class Verbs:
-    """Carries out authorized requests."""
-
     def __init__(self, api: Api, access: Access) -> None:
         self.api = api
         self._access = access
@@ -95,9 +90,10 @@ class Verbs:
         obj = request.object(info)
         if info.resource.namespaced and not info.namespace:
             raise problems.bad_request("an empty namespace may not be set during creation")
-        _manager(info, request).update(None, obj)
+        obj["metadata"].pop("managedFields", None)
         if info.resource.storage == "pods":
             request.warnings.append(_PROGRAMS)
+        _check_supported(info.resource)
         created = self.api.add(info.resource, obj, info.namespace, dry_run=request.dry_run)
         return Result(created, 201)
 
@@ -194,10 +190,15 @@ class Verbs:
         resource = info.resource
         applied = request.object(info)
         old = self.api.state.get(resource.storage, info.namespace, info.name)
-        new = _manager(info, request).apply(old, applied, force=request.flag("force"))
+        manager = request.query["fieldManager"]
+        unforced = None if request.flag("force") else old
+        if unforced and managed_fields.takes_over(unforced, applied, resource, manager):
+            raise problems.not_owned()
+        new = managed_fields.apply(old, applied, resource, manager)
         if resource.custom:
             new = schemas.fill_defaults(new, schemas.root(resource))
         if old is None:
+            _check_supported(resource)
             new["metadata"]["name"] = info.name
             created = self.api.add(resource, new, info.namespace, dry_run=request.dry_run)
             return Result(created, 201)
@@ -206,7 +207,6 @@ class Verbs:
     def _replace(
         self, info: RequestInfo, request: Request, old: Json, new: Json, *, managed: bool = False
     ) -> Json:
-        """Store a new version of an object; keep what a request must not change."""
         storage = info.resource.storage
         before, after = old["metadata"], new["metadata"]
         if after.get("resourceVersion", before["resourceVersion"]) != before["resourceVersion"]:
@@ -220,8 +220,7 @@ class Verbs:
         if info.resource.status:
             _keep_other_part(old, new, to_status=info.subresource == "status")
         if not managed:
-            after["managedFields"] = copy.deepcopy(before.get("managedFields") or [])
-            _manager(info, request).update(old, new)
+            managed_fields.release(old, new, info.resource)
         new = {**new, "apiVersion": old["apiVersion"], "kind": old["kind"]}
         defaults.fill(storage, new)
         validation.check(new, info.resource)
@@ -231,8 +230,10 @@ class Verbs:
         return old if _same(old, new) else self.api.store(storage, old, new)
 
 
-def _manager(info: RequestInfo, request: Request) -> FieldManager:
-    return FieldManager(request.manager, info.resource, info.subresource)
+def _check_supported(resource: Resource) -> None:
+    if resource.storage == "persistentvolumes":
+        text = "the practice cluster provisions volumes itself: create a PersistentVolumeClaim"
+        raise problems.Problem(501, "NotImplemented", text)
 
 
 def _keep_other_part(old: Json, new: Json, *, to_status: bool) -> None:
@@ -252,8 +253,6 @@ def _keep_other_part(old: Json, new: Json, *, to_status: bool) -> None:
 
 
 def _same(old: Json, new: Json) -> bool:
-    """Compare objects, but not the times of their managedFields."""
-
     def without_times(obj: Json) -> Json:
         entries = obj["metadata"].get("managedFields") or ()
         timeless = [{**entry, "time": ""} for entry in entries]

@@ -14,18 +14,9 @@ _MISSING_KEY = {
     "configMap": "configmap references non-existent config key",
     "secret": "references non-existent secret key",
 }
-_HOST_PATH_CHECKS = {
-    "Directory": (Path.is_dir, "a directory"),
-    "File": (Path.is_file, "a file"),
-    "Socket": (Path.is_socket, "a socket file"),
-    "CharDevice": (Path.is_char_device, "a character device"),
-    "BlockDevice": (Path.is_block_device, "a block device"),
-}
 
 
 class Volumes:
-    """The volumes of one pod."""
-
     def __init__(self, state: State, pod: Json, folder: Path) -> None:
         self._state = state
         self._pod = pod
@@ -124,13 +115,13 @@ class Volumes:
 
 def _host_path(volume: Json) -> Path:
     path, kind = Path(volume["path"]), volume.get("type") or ""
-    if kind in _HOST_PATH_CHECKS and not _HOST_PATH_CHECKS[kind][0](path):
-        expected = _HOST_PATH_CHECKS[kind][1]
-        raise ConfigError(f"hostPath type check failed: {path} is not {expected}")
     if kind == "FileOrCreate":
         path.touch()
-    elif not path.exists():
-        path.mkdir(parents=True)
+    elif kind in ("", "DirectoryOrCreate"):
+        if not path.exists():
+            path.mkdir(parents=True)
+    elif not (path.is_dir() if kind == "Directory" else path.exists()):
+        raise ConfigError(f"hostPath type check failed: {path} is not a {kind}")
     return path
 
 

@@ -16,8 +16,6 @@ _MAX_PENDING = 20_000  # changes; a slower reader has to list again
 
 
 class Watch:
-    """One reader of the changes of a kind."""
-
     def __init__(self, state: State, resource: Resource, selects: Predicate) -> None:
         self._state = state
         self._resource = resource
@@ -28,12 +26,10 @@ class Watch:
         state.listeners.append(self._listen)
 
     def close(self) -> None:
-        """Stop listening."""
         if self._listen in self._state.listeners:
             self._state.listeners.remove(self._listen)
 
     def begin(self, changes: list[Change]) -> None:
-        """Start with earlier changes."""
         self._pending.extend(changes)
 
     async def lines(
@@ -71,7 +67,6 @@ class Watch:
             self.close()
 
     def bookmark(self, *, initial: bool = False) -> bytes:
-        """Return an event that has only a resourceVersion."""
         metadata: Json = {"resourceVersion": str(self._state.version), "creationTimestamp": None}
         if initial:
             metadata["annotations"] = {"k8s.io/initial-events-end": "true"}

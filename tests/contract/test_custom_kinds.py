@@ -70,7 +70,7 @@ def applied(session: Session, kind: Kind, namespace: str, spec: Json) -> Json:
             return session.request(
                 "PATCH",
                 path,
-                query={"fieldManager": "tests"},
+                query={"fieldManager": "tests", "force": "true"},
                 body=body,
                 headers={"Content-Type": "application/apply-patch+yaml"},
             )

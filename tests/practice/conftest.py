@@ -1,27 +1,54 @@
 """The practice cluster beside a real one of its version."""
 
+from collections.abc import AsyncIterator
+from pathlib import Path
+
 import pytest
 
 from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.practice import job_status
 from tests.cluster.target import Cluster
+from tests.practice.machine import Machine, machine
+from tests.practice.world import World, settle
 
 
 @pytest.fixture(scope="session")
 def both(practice_cluster: Cluster, real_cluster: Cluster) -> tuple[Cluster, Cluster]:
     """The real cluster, and the practice one; skips where the real one is of another version."""
-    ours, theirs = _minor(practice_cluster), _minor(real_cluster)
-    if ours != theirs:
-        pytest.skip(f"the real cluster is of {theirs}, the practice cluster of {ours}")
+    practice_version, real_version = _minor(practice_cluster), _minor(real_cluster)
+    if practice_version != real_version:
+        pytest.skip(
+            f"the real cluster is of {real_version}, the practice cluster of {practice_version}"
+        )
     return real_cluster, practice_cluster
 
 
 def _minor(cluster: Cluster) -> str:
     """The version of a server, to the second number."""
     session = Session.connect(Connection(kubeconfig=str(cluster.kubeconfig)))
-    found = session.request("GET", "/version")
+    version = session.request("GET", "/version")
     session.close()
-    return f"{found['major']}.{found['minor']}"
+    return f"{version['major']}.{version['minor']}"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def w(tmp_path: Path, anyio_backend: str) -> World:
+    """Return a new world."""
+    world = World(tmp_path)
+    await settle()
+    return world
+
+
+@pytest.fixture
+async def m(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Machine]:
+    """Return a new machine."""
+    async with machine(tmp_path / "d") as new:
+        yield new
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tests.cluster.target import Cluster
 JSON = "application/json"
 
 
-class Told(NamedTuple):
+class Answer(NamedTuple):
     """The code of an answer, and the reason and message of its Status."""
 
     code: int
@@ -70,14 +70,14 @@ class Door:
             **more,
         )
 
-    def ask(self, bad: Bad, namespace: str) -> Told:
+    def ask(self, bad: Bad, namespace: str) -> Answer:
         """Send a request and return what its answer says."""
-        answer = self.send(bad, namespace)
+        response = self.send(bad, namespace)
         try:
-            status = json.loads(answer.data.splitlines()[0]) if answer.data else {}
+            status = json.loads(response.data.splitlines()[0]) if response.data else {}
         except ValueError:
-            return Told(answer.status, "", answer.data.decode(errors="replace").strip())
+            return Answer(response.status, "", response.data.decode(errors="replace").strip())
         status = status.get("object", status)
         if status.get("kind") != "Status":
-            return Told(answer.status)
-        return Told(answer.status, status.get("reason", ""), status.get("message", ""))
+            return Answer(response.status)
+        return Answer(response.status, status.get("reason", ""), status.get("message", ""))

@@ -2,24 +2,24 @@
 
 from tests.practice.world import Json
 
-Told = tuple[str, str, str, str]  # type, status, reason and message of a condition
+Condition = tuple[str, str, str, str]  # type, status, reason and message of a condition
 
 
-def conditions(found: Json) -> list[Told]:
+def conditions(obj: Json) -> list[Condition]:
     names = ("type", "status", "reason", "message")
-    listed = found["status"].get("conditions", [])
-    return [tuple(one[name] for name in names) for one in listed]
+    entries = obj["status"].get("conditions", [])
+    return [tuple(entry[name] for name in names) for entry in entries]
 
 
-def counts(found: Json) -> Json:
-    return {key: value for key, value in found["status"].items() if isinstance(value, int | str)}
+def counts(obj: Json) -> Json:
+    return {key: value for key, value in obj["status"].items() if isinstance(value, int | str)}
 
 
-def complete(kind: str) -> Told:
+def complete(kind: str) -> Condition:
     return (kind, "True", "CompletionsReached", "Reached expected number of succeeded pods")
 
 
-def failed(reason: str, message: str) -> list[Told]:
+def failed(reason: str, message: str) -> list[Condition]:
     return [(kind, "True", reason, message) for kind in ("FailureTarget", "Failed")]
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import gc
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,22 +24,21 @@ class Machine(World):
     def pod(self, name: str, *commands: str, **spec: Any) -> None:
         """Create a pod with a container for each command of the shell: main, main-2, …"""
         names = ["main", *(f"main-{number}" for number in range(2, len(commands) + 1))]
-        made = [container(*pair) for pair in zip(names, commands, strict=True)]
-        for key in [key for key in spec if key in _OF_CONTAINERS]:
-            for one in made:
-                one[key] = spec[key]
-            del spec[key]
-        found = {"restartPolicy": "Never", "containers": made, **spec}
-        self.create("pods", name, found, metadata=spec.pop("metadata", {}))
+        fields = {key: spec.pop(key) for key in [*spec] if key in _OF_CONTAINERS}
+        pairs = zip(names, commands, strict=True)
+        containers = [container(*pair) | fields for pair in pairs]
+        metadata = spec.pop("metadata", {})
+        body = {"restartPolicy": "Never", "containers": containers, **spec}
+        self.create("pods", name, body, metadata=metadata)
 
     def status(self, name: str) -> Json:
-        found: Json = self.get("pods", name)["status"]
-        return found
+        status: Json = self.get("pods", name)["status"]
+        return status
 
     def container(self, name: str, index: int = 0) -> Json:
         """The status of a container; with an empty state before there is one."""
-        found: list[Json] = self.status(name).get("containerStatuses") or [{"state": {}}]
-        return found[index]
+        statuses: list[Json] = self.status(name).get("containerStatuses") or [{"state": {}}]
+        return statuses[index]
 
     async def phase(self, name: str, *phases: str) -> Json:
         """Wait until a pod is in one of these phases."""
@@ -53,7 +52,7 @@ class Machine(World):
         lines = self.running.log(self.get("pods", name), query)
         return b"".join([block async for block in lines]).decode()
 
-    async def said(self, name: str, text: str) -> None:
+    async def wait_for_log(self, name: str, text: str) -> None:
         """Wait until a text is in the log of a pod that runs."""
         await self.phase(name, "Running")
         async with asyncio.timeout(10):
@@ -81,33 +80,40 @@ def container(name: str, command: str) -> Json:
 async def machine(folder: Path, **options: Any) -> AsyncIterator[Machine]:
     """Start a machine, and end all of its processes."""
     folder.mkdir(exist_ok=True)
-    made = Machine(folder, **options)
-    await made.running.start()
+    started = Machine(folder, **options)
+    await started.running.start()
     try:
-        yield made
+        yield started
     finally:
-        await made.running.stop()
-        made.api.state.save()
+        await started.running.stop()
+        started.api.state.save()
 
 
 def play(folder: Path, story: Story, **options: Any) -> None:
     """Run a story on a new machine; it must leave no file open."""
-    before = _open_files()
 
     async def run() -> None:
         async with machine(folder, **options) as new:
             await story(new)
 
-    asyncio.run(run())
+    with no_open_files():
+        asyncio.run(run())
+
+
+@contextlib.contextmanager
+def no_open_files() -> Iterator[None]:
+    """Check that no file is left open."""
+    before = _open_files()
+    yield
     gc.collect()  # the state's database
-    left = _open_files().items() - before.items()
-    assert not left, left
+    remaining = _open_files().items() - before.items()
+    assert not remaining, remaining
 
 
 def _open_files() -> dict[str, str]:
-    """What is open where, by its number."""
-    found = {}
+    """Return the paths of open files by descriptor."""
+    files = {}
     for path in Path("/proc/self/fd").glob("*"):
         with contextlib.suppress(OSError):  # the listing itself
-            found[path.name] = str(path.readlink())
-    return found
+            files[path.name] = str(path.readlink())
+    return files

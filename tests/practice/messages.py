@@ -40,12 +40,12 @@ Fields = dict[str, list[str]]
 def _read(name: str) -> dict[str, Fields]:
     package = "k8s.io." + name.replace("/", ".")
     module, _, below = name.partition("/")
-    found: dict[str, Fields] = {}
+    extracted: dict[str, Fields] = {}
     fields: Fields = {}
     proto = machine.sources(f"k8s.io/{module}") / below / "generated.proto"
     for line in proto.read_text().splitlines():
         if line.startswith("message "):
-            fields = found[f"{package}.{line.split()[1]}"] = {}
+            fields = extracted[f"{package}.{line.split()[1]}"] = {}
         match = _FIELD.match(line)
         if match:
             label, written, value, field, number = match.groups()
@@ -54,7 +54,7 @@ def _read(name: str) -> dict[str, Fields]:
                 kind = kind.removeprefix(".") if kind.startswith(".") else f"{package}.{kind}"
             shape = "map" if value else "list" if label == "repeated" else "one"
             fields[number] = [field, shape, kind]
-    return found
+    return extracted
 
 
 def extract() -> dict[str, Fields]:

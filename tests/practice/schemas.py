@@ -47,15 +47,15 @@ def of_server(session: Session) -> Json:
     for path in _PATHS:
         answer = session.request("GET", f"/openapi/v3/{path}")
         known = answer["components"]["schemas"] | known
-    wanted = {(one.group, one.version, one.kind) for one in BUILT_IN} | _MORE
+    wanted = {(resource.group, resource.version, resource.kind) for resource in BUILT_IN} | _MORE
     todo = [name for name, schema in known.items() if wanted & set(_kinds(schema))]
-    found: Json = {}
+    collected: Json = {}
     while todo:
         name = todo.pop()
-        if name not in found:
-            found[name] = known[name]
+        if name not in collected:
+            collected[name] = known[name]
             todo += _references(known[name])
-    return found
+    return collected
 
 
 def _kinds(schema: Json) -> Iterable[tuple[str, str, str]]:
@@ -75,9 +75,9 @@ def _references(node: object) -> Iterable[str]:
             yield from _references(value)
 
 
-def write(found: Json) -> None:
+def write(collected: Json) -> None:
     """Keep them, in the same bytes each time."""
-    text = json.dumps(found, sort_keys=True, separators=(",", ":"))
+    text = json.dumps(collected, sort_keys=True, separators=(",", ":"))
     schemas.FILE.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 
 

@@ -118,11 +118,6 @@ metadata: {name: c}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1024Mi}}}
 ---
 apiVersion: v1
-kind: PersistentVolume
-metadata: {name: v}
-spec: {accessModes: [ReadWriteOnce], capacity: {storage: 1024Mi}, hostPath: {path: /x}}
----
-apiVersion: v1
 kind: Namespace
 metadata: {name: silent}
 ---

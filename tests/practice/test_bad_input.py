@@ -16,6 +16,7 @@ JOBS = "/apis/batch/v1/namespaces/{ns}/jobs"
 LOG = "/api/v1/namespaces/{ns}/pods/a/log"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 NAMED = b'{"metadata":{"name":"a"}}'
+RELABELED = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"labels":{"of":"x"}}}'
 YAML = "application/yaml"
 MERGE, STEPS = "application/merge-patch+json", "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
@@ -60,6 +61,7 @@ BODIES = (
     (Bad("PATCH", KEPT, b'[{"op":"x"}]', STEPS), 422),
     (Bad("PATCH", KEPT, b"{}", APPLY), 422),
     (Bad("PATCH", f"{KEPT}?fieldManager=x", b"a: [", APPLY), 400),
+    (Bad("PATCH", f"{KEPT}?fieldManager=x", RELABELED, APPLY), 409),
     (Bad("DELETE", KEPT, b"{"), 400),
     (Bad("DELETE", KEPT, b'{"propagationPolicy":"no"}'), 422),
     (Bad("DELETE", KEPT, b'{"preconditions":{"uid":"no"}}'), 409),
@@ -113,22 +115,31 @@ PATHS = (
 
 @pytest.fixture
 def door(cluster: Cluster, namespace: str) -> Door:
-    found = Door.of(cluster)
-    objects.create(found.session, make_config_map("kept", namespace))
-    return found
+    opened = Door.of(cluster)
+    objects.create(opened.session, make_config_map("kept", namespace))
+    return opened
 
 
-@pytest.mark.parametrize("asked", [BODIES, QUERIES, PATHS], ids=["bodies", "queries", "paths"])
+@pytest.mark.parametrize("requests", [BODIES, QUERIES, PATHS], ids=["bodies", "queries", "paths"])
 def test_malformed_request_is_refused_with_status_and_reason(
-    door: Door, namespace: str, asked: tuple[tuple[Bad, int], ...]
+    door: Door, namespace: str, requests: tuple[tuple[Bad, int], ...]
 ) -> None:
     wrong = []
-    for bad, code in asked:
-        told = door.ask(bad, namespace)
-        if told[:2] != (code, REASONS[code]):
-            wrong.append(f"{bad.method} {bad.path[:80]} {(bad.body or b'')[:40]!r}: {told}")
+    for bad, code in requests:
+        response = door.ask(bad, namespace)
+        if response[:2] != (code, REASONS[code]):
+            wrong.append(f"{bad.method} {bad.path[:80]} {(bad.body or b'')[:40]!r}: {response}")
     assert wrong == []
     assert door.ask(Bad("GET", KEPT), namespace).code == 200
+
+
+@pytest.mark.practice_only
+def test_create_persistent_volume_is_not_implemented(door: Door, namespace: str) -> None:
+    spec = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
+    volume = {"metadata": {"name": namespace}, "spec": {**spec, "hostPath": {"path": "/x"}}}
+    answer = door.ask(Bad("POST", "/api/v1/persistentvolumes", json.dumps(volume).encode()), "")
+    assert answer[:2] == (501, "NotImplemented")
+    assert "create a PersistentVolumeClaim" in answer.message
 
 
 def test_watch_future_version_returns_no_events(door: Door, namespace: str) -> None:
@@ -149,17 +160,19 @@ def test_request_without_valid_token_is_unauthorized_or_forbidden(
     ):
         headers = {"Authorization": value} if value is not None else None
         body = NAMED if method == "POST" else None
-        told = door.ask(Bad(method, MAPS, body, named=False, headers=headers), namespace)
-        assert (told.code, told.reason) in ((401, "Unauthorized"), (403, "Forbidden")), method
+        response = door.ask(Bad(method, MAPS, body, named=False, headers=headers), namespace)
+        assert (response.code, response.reason) in ((401, "Unauthorized"), (403, "Forbidden")), (
+            method
+        )
 
 
 def test_request_without_rights_is_forbidden(cluster: Cluster, namespace: str) -> None:
     alice = Door.of(cluster, "alice")
     for bad in (Bad("GET", MAPS), Bad("POST", MAPS, NAMED), Bad("GET", "/api/v1/nodes")):
-        told = alice.ask(bad, namespace)
-        assert (told.code, told.reason) == (403, "Forbidden")
-        assert f'User "{cluster.users["alice"]}" cannot ' in told.message
+        response = alice.ask(bad, namespace)
+        assert (response.code, response.reason) == (403, "Forbidden")
+        assert f'User "{cluster.users["alice"]}" cannot ' in response.message
     admin = Bad("GET", MAPS, headers={"Impersonate-User": "admin"})
-    told = alice.ask(admin, namespace)
-    assert told.code == 403
-    assert "cannot impersonate" in told.message
+    response = alice.ask(admin, namespace)
+    assert response.code == 403
+    assert "cannot impersonate" in response.message

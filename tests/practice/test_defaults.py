@@ -21,21 +21,21 @@ def filled(cluster: Cluster, obj: dict[str, Any]) -> Any:
     plural = obj["kind"].lower() + "s"
     plural = {"ingresss": "ingresses", "networkpolicys": "networkpolicies"}.get(plural, plural)
     plural = re.sub("class(es)?s$", "classes", plural)
-    place = "" if obj["kind"] in GROUPS else "/namespaces/default"
-    path = f"{group}{place}/{plural}"
-    found = session.request("POST", path, query={"dryRun": "All"}, body=obj)
+    scope = "" if obj["kind"] in GROUPS else "/namespaces/default"
+    path = f"{group}{scope}/{plural}"
+    created = session.request("POST", path, query={"dryRun": "All"}, body=obj)
     session.close()
-    return normal(found)
+    return normal(created)
 
 
 def normal(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = {key: normal(one) for key, one in value.items() if key not in MADE_UP}
+        kept = {key: normal(inner) for key, inner in value.items() if key not in MADE_UP}
         if kept.get("clusterIP", "None") != "None":
             kept |= {"clusterIP": "given", "clusterIPs": ["given"]}
         return kept
     if isinstance(value, list):
-        return [normal(one) for one in value]
+        return [normal(inner) for inner in value]
     return "UID" if isinstance(value, str) and UID.fullmatch(value) else value
 
 

@@ -3,8 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kubectl_sky.practice.api import Deletion
 from tests.practice.world import NS, Json, World, play, settle
+
+pytestmark = pytest.mark.anyio
 
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 MAPS = "configmaps"
@@ -26,114 +30,93 @@ def owned(*owners: Json, block: bool = False) -> Json:
 
 
 def names(w: World) -> set[str]:
-    return {one["metadata"]["name"] for one in w.api.state.all(MAPS, NS)} - {"kube-root-ca.crt"}
+    return {obj["metadata"]["name"] for obj in w.api.state.all(MAPS, NS)} - {"kube-root-ca.crt"}
 
 
 def make(w: World, name: str, **metadata: Any) -> Json:
     return w.create(MAPS, name, metadata=metadata)
 
 
-def test_delete_background_deletes_dependents(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        a = make(w, "a")
-        b = make(w, "b", **owned(a))
-        make(w, "c", **owned(b))
-        make(w, "other")
-        await settle()
-        assert names(w) == {"a", "b", "c", "other"}
-        w.api.delete(MAPS, (NS, "a"))
-        await settle()
-        assert names(w) == {"other"}
-
-    play(tmp_path, story)
+async def test_delete_background_deletes_dependents(w: World) -> None:
+    a = make(w, "a")
+    b = make(w, "b", **owned(a))
+    make(w, "c", **owned(b))
+    make(w, "other")
+    await settle()
+    assert names(w) == {"a", "b", "c", "other"}
+    w.api.delete(MAPS, (NS, "a"))
+    await settle()
+    assert names(w) == {"other"}
 
 
-def test_delete_owner_keeps_dependents_with_other_owner(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        a, b = make(w, "a"), make(w, "b")
-        make(w, "c", **owned(a, b))
-        w.api.delete(MAPS, (NS, "a"))
-        await settle()
-        assert names(w) == {"b", "c"}
-        (left,) = w.get(MAPS, "c")["metadata"]["ownerReferences"]
-        assert left["name"] == "b"
-
-    play(tmp_path, story)
+async def test_delete_owner_keeps_dependents_with_other_owner(w: World) -> None:
+    a, b = make(w, "a"), make(w, "b")
+    make(w, "c", **owned(a, b))
+    w.api.delete(MAPS, (NS, "a"))
+    await settle()
+    assert names(w) == {"b", "c"}
+    (remaining,) = w.get(MAPS, "c")["metadata"]["ownerReferences"]
+    assert remaining["name"] == "b"
 
 
-def test_dependents_of_missing_owner_are_deleted(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        ghost = {"metadata": {"name": "ghost", "uid": "no-such-uid"}}
-        make(w, "a", **owned(ghost))
-        await settle()
-        assert names(w) == set()
-
-    play(tmp_path, story)
+async def test_dependents_of_missing_owner_are_deleted(w: World) -> None:
+    ghost = {"metadata": {"name": "ghost", "uid": "no-such-uid"}}
+    make(w, "a", **owned(ghost))
+    await settle()
+    assert names(w) == set()
 
 
-def test_dependents_of_owner_in_other_namespace_are_deleted(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        w.api.create("namespaces", {"metadata": {"name": "other"}})
-        far = w.api.create(MAPS, {"metadata": {"name": "far"}}, "other")
-        make(w, "a", **owned(far))
-        await settle()
-        assert names(w) == set()
-
-    play(tmp_path, story)
+async def test_dependents_of_owner_in_other_namespace_are_deleted(w: World) -> None:
+    w.api.create("namespaces", {"metadata": {"name": "other"}})
+    far = w.api.create(MAPS, {"metadata": {"name": "far"}}, "other")
+    make(w, "a", **owned(far))
+    await settle()
+    assert names(w) == set()
 
 
-def test_delete_foreground_waits_for_blocking_dependents(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        a = make(w, "a")
-        make(w, "b", **owned(a, block=True), finalizers=["x.y/wait"])
-        make(w, "c", **owned(a), finalizers=["x.y/wait"])
-        w.api.delete(MAPS, (NS, "a"), Deletion("Foreground"))
-        await settle()
-        assert names(w) == {"a", "b", "c"}
-        assert w.get(MAPS, "a")["metadata"]["finalizers"] == ["foregroundDeletion"]
-        assert "deletionTimestamp" in w.get(MAPS, "b")["metadata"]
-        w.api.change(MAPS, (NS, "b"), lambda one: one["metadata"].update(finalizers=[]))
-        await settle()
-        assert names(w) == {"c"}
-
-    play(tmp_path, story)
+async def test_delete_foreground_waits_for_blocking_dependents(w: World) -> None:
+    a = make(w, "a")
+    make(w, "b", **owned(a, block=True), finalizers=["x.y/wait"])
+    make(w, "c", **owned(a), finalizers=["x.y/wait"])
+    w.api.delete(MAPS, (NS, "a"), Deletion("Foreground"))
+    await settle()
+    assert names(w) == {"a", "b", "c"}
+    assert w.get(MAPS, "a")["metadata"]["finalizers"] == ["foregroundDeletion"]
+    assert "deletionTimestamp" in w.get(MAPS, "b")["metadata"]
+    w.api.change(MAPS, (NS, "b"), lambda obj: obj["metadata"].update(finalizers=[]))
+    await settle()
+    assert names(w) == {"c"}
 
 
-def test_delete_orphan_keeps_dependents(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        a = make(w, "a")
-        make(w, "b", **owned(a))
-        await settle()
-        w.api.delete(MAPS, (NS, "a"), Deletion("Orphan"))
-        await settle()
-        assert names(w) == {"b"}
-        assert "ownerReferences" not in w.get(MAPS, "b")["metadata"]
-
-    play(tmp_path, story)
+async def test_delete_orphan_keeps_dependents(w: World) -> None:
+    a = make(w, "a")
+    make(w, "b", **owned(a))
+    await settle()
+    w.api.delete(MAPS, (NS, "a"), Deletion("Orphan"))
+    await settle()
+    assert names(w) == {"b"}
+    assert "ownerReferences" not in w.get(MAPS, "b")["metadata"]
 
 
-def test_delete_namespace_deletes_its_objects(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        w.node()
-        make(w, "a", finalizers=["x.y/wait"])
-        w.create("pods", "p", {"containers": [{"name": "main", "image": "x"}]})
-        w.create("persistentvolumeclaims", "c", CLAIM)
-        await settle()
-        assert w.get("serviceaccounts", "default")
-        w.api.delete("namespaces", ("", NS))
-        assert w.get("namespaces", NS)["status"]["phase"] == "Terminating"
-        await settle()
-        assert "deletionTimestamp" in w.get("pods", "p")["metadata"]
-        w.api.delete("pods", (NS, "p"), Deletion(grace=0))
-        await settle()
-        assert w.api.state.get("namespaces", "", NS) and names(w) == {"a"}
-        w.api.change(MAPS, (NS, "a"), lambda one: one["metadata"].update(finalizers=[]))
-        await settle()
-        assert not w.api.state.get("namespaces", "", NS)
-        for resource in w.api.resources.all():
-            assert not resource.namespaced or not w.api.state.all(resource.storage, NS)
-
-    play(tmp_path, story)
+async def test_delete_namespace_deletes_its_objects(w: World) -> None:
+    w.node()
+    make(w, "a", finalizers=["x.y/wait"])
+    w.create("pods", "p", {"containers": [{"name": "main", "image": "x"}]})
+    w.create("persistentvolumeclaims", "c", CLAIM)
+    await settle()
+    assert w.get("serviceaccounts", "default")
+    w.api.delete("namespaces", ("", NS))
+    assert w.get("namespaces", NS)["status"]["phase"] == "Terminating"
+    await settle()
+    assert "deletionTimestamp" in w.get("pods", "p")["metadata"]
+    w.api.delete("pods", (NS, "p"), Deletion(grace=0))
+    await settle()
+    assert w.api.state.get("namespaces", "", NS) and names(w) == {"a"}
+    w.api.change(MAPS, (NS, "a"), lambda obj: obj["metadata"].update(finalizers=[]))
+    await settle()
+    assert not w.api.state.get("namespaces", "", NS)
+    for resource in w.api.resources.all():
+        assert not resource.namespaced or not w.api.state.all(resource.storage, NS)
 
 
 CLAIM: Json = {
@@ -155,35 +138,32 @@ DEFINITION: Json = {
 }
 
 
-def test_crd_is_established_and_deleted_with_its_objects(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        w.create(CRDS, "things.example.com", DEFINITION)
-        await settle()
-        found = w.get(CRDS, "things.example.com")
-        assert found["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
-        reasons = [
-            (one["type"], one["status"], one["reason"]) for one in found["status"]["conditions"]
-        ]
-        assert reasons == [
-            ("NamesAccepted", "True", "NoConflicts"),
-            ("Established", "True", "InitialNamesAccepted"),
-        ]
-        accepted = {
-            "plural": "things",
-            "singular": "thing",
-            "kind": "Thing",
-            "listKind": "ThingList",
-        }
-        assert found["status"]["acceptedNames"] == accepted
-        assert found["status"]["storedVersions"] == ["v1"]
-        w.create("things.example.com", "a")
-        w.api.delete(CRDS, ("", "things.example.com"))
-        await settle()
-        assert not w.api.state.get(CRDS, "", "things.example.com")
-        assert not w.api.state.all("things.example.com")
-        assert w.api.resources.of("example.com/v1", "Thing") is None
-
-    play(tmp_path, story)
+async def test_crd_is_established_and_deleted_with_its_objects(w: World) -> None:
+    w.create(CRDS, "things.example.com", DEFINITION)
+    await settle()
+    definition = w.get(CRDS, "things.example.com")
+    assert definition["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
+    reasons = [
+        (obj["type"], obj["status"], obj["reason"]) for obj in definition["status"]["conditions"]
+    ]
+    assert reasons == [
+        ("NamesAccepted", "True", "NoConflicts"),
+        ("Established", "True", "InitialNamesAccepted"),
+    ]
+    accepted = {
+        "plural": "things",
+        "singular": "thing",
+        "kind": "Thing",
+        "listKind": "ThingList",
+    }
+    assert definition["status"]["acceptedNames"] == accepted
+    assert definition["status"]["storedVersions"] == ["v1"]
+    w.create("things.example.com", "a")
+    w.api.delete(CRDS, ("", "things.example.com"))
+    await settle()
+    assert not w.api.state.get(CRDS, "", "things.example.com")
+    assert not w.api.state.all("things.example.com")
+    assert w.api.resources.of("example.com/v1", "Thing") is None
 
 
 def test_restart_keeps_owner_references(tmp_path: Path) -> None:
@@ -210,7 +190,7 @@ def test_restart_deletes_expired_events(tmp_path: Path) -> None:
         w.api.state.save()
 
     async def after(w: World) -> None:
-        assert [one["metadata"]["name"] for one in w.api.state.all("events", NS)] == ["new"]
+        assert [obj["metadata"]["name"] for obj in w.api.state.all("events", NS)] == ["new"]
 
     play(tmp_path, before)
     play(tmp_path, after)

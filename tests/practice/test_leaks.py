@@ -67,27 +67,27 @@ class Client:
     def ask(self, method: str, path: str, body: object = None) -> int:
         """Send a request, return the status code, and close the connection."""
         self.send(method, path, json.dumps(body).encode() if body is not None else b"")
-        found = self.code()
+        code = self.code()
         self.vanish()
-        return found
+        return code
 
 
 def _context() -> ssl.SSLContext:
-    found = ssl.create_default_context()
-    found.check_hostname = False
-    found.verify_mode = ssl.CERT_NONE
-    return found
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     if not Path("/proc/self/fd").exists():
         pytest.skip("this machine does not show a process's open files in /proc")
-    with practice.server() as found:
-        Client(found).ask("GET", MAPS)  # load everything that the first request needs
+    with practice.server() as new:
+        Client(new).ask("GET", MAPS)  # load everything that the first request needs
         time.sleep(0.5)
-        yield found
-        assert found.process.poll() is None
+        yield new
+        assert new.process.poll() is None
 
 
 def usage_of(server: Server) -> Usage:
@@ -181,9 +181,9 @@ def test_slow_readers_block_no_client_and_use_bounded_memory(server: Server) -> 
         client.send("GET", f"{MAPS}?watch=1")
     memory = resident(server)
     for number in range(100):
-        begun = time.monotonic()
+        started = time.monotonic()
         assert Client(server).ask("POST", MAPS, config_map(f"big{number}", 200_000)) == 201
-        assert time.monotonic() - begun < 20
+        assert time.monotonic() - started < 20
     grown = resident(server) - memory
     assert grown < 150, f"{grown} MB for 20 MB of objects"
     for client in slow:

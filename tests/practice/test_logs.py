@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from kubectl_sky.practice import logs as log_files
-from kubectl_sky.practice.logs import LogOptions, Logs, Writer, container_name
+from kubectl_sky.practice.logs import LogOptions, Logs, container_name
 from kubectl_sky.practice.problems import Problem
 from tests.practice.world import Json
 
@@ -185,9 +185,9 @@ def test_log_waiting_container_is_bad_request(
     tmp_path: Path, state: Json, options: Json, message: str
 ) -> None:
     """The messages are those of the kubelet."""
-    with pytest.raises(Problem) as found:
+    with pytest.raises(Problem) as error:
         Logs(tmp_path).read(pod(state), "", LogOptions(**options))
-    assert (found.value.code, found.value.message) == (400, message)
+    assert (error.value.code, error.value.message) == (400, message)
 
 
 def test_log_container_name_is_required_for_several_containers() -> None:
@@ -202,12 +202,12 @@ def test_log_container_name_is_required_for_several_containers() -> None:
 
 @pytest.mark.parametrize("name", ["tailLines", "sinceSeconds", "limitBytes"])
 def test_log_invalid_options_are_refused(name: str) -> None:
-    with pytest.raises(Problem) as found:
+    with pytest.raises(Problem) as error:
         LogOptions.of({name: "-1"})
-    assert found.value.code == 422
-    with pytest.raises(Problem) as found:
+    assert error.value.code == 422
+    with pytest.raises(Problem) as error:
         LogOptions.of({name: "many"})
-    assert found.value.code == 400
+    assert error.value.code == 400
 
 
 def test_log_unassigned_pod_is_empty(tmp_path: Path) -> None:
@@ -215,10 +215,3 @@ def test_log_unassigned_pod_is_empty(tmp_path: Path) -> None:
     waiting = pod()
     del waiting["spec"]["nodeName"]
     assert asyncio.run(collect(Logs(tmp_path), LogOptions(), waiting)) == b""
-
-
-def test_log_writer_close_sets_closed(tmp_path: Path) -> None:
-    writer = Writer(tmp_path / "x" / "log")
-    assert not writer.closed
-    writer.close()
-    assert writer.closed

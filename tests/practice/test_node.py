@@ -12,34 +12,32 @@ from tests.practice.test_leaks import Client
 from tests.practice.test_pods import conditions
 from tests.practice.world import Json, until
 
+pytestmark = pytest.mark.anyio
 
-def test_pods_of_headless_service_resolve_each_other(tmp_path: Path) -> None:
+
+async def test_pods_of_headless_service_resolve_each_other(m: Machine) -> None:
     """Pods of a headless Service resolve each other when they start."""
-
-    async def story(m: Machine) -> None:
-        selector = {"app": "x"}
-        spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector}
-        m.create("services", "ring", spec)
-        ask = "until getent hosts {0}.ring; do sleep 0.05; done; getent hosts {0}.ring.team.svc"
-        for own, other in (("one", "two"), ("two", "one")):
-            m.pod(
-                own,
-                f"{ask.format(other)}.cluster.local; echo $IP; sleep 1",
-                metadata={"labels": selector},
-                hostname=own,
-                subdomain="ring",
-                env=[{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
-            )
-        await m.ended("one")
-        await m.ended("two")
-        addresses = {name: m.status(name)["podIP"] for name in ("one", "two")}
-        assert len(set(addresses.values())) == 2
-        for own, other in (("one", "two"), ("two", "one")):
-            words = (await m.log(own)).split()
-            assert words[0] == addresses[other]
-            assert words[-1] == addresses[own]
-
-    play(tmp_path, story)
+    selector = {"app": "x"}
+    spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector}
+    m.create("services", "ring", spec)
+    ask = "until getent hosts {0}.ring; do sleep 0.05; done; getent hosts {0}.ring.team.svc"
+    for this, other in (("one", "two"), ("two", "one")):
+        m.pod(
+            this,
+            f"{ask.format(other)}.cluster.local; echo $IP; sleep 1",
+            metadata={"labels": selector},
+            hostname=this,
+            subdomain="ring",
+            env=[{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+        )
+    await m.ended("one")
+    await m.ended("two")
+    addresses = {name: m.status(name)["podIP"] for name in ("one", "two")}
+    assert len(set(addresses.values())) == 2
+    for this, other in (("one", "two"), ("two", "one")):
+        words = (await m.log(this)).split()
+        assert words[0] == addresses[other]
+        assert words[-1] == addresses[this]
 
 
 def test_node_restart_fails_or_restarts_running_pods(tmp_path: Path) -> None:
@@ -50,7 +48,7 @@ def test_node_restart_fails_or_restarts_running_pods(tmp_path: Path) -> None:
         m.pod("always", "echo up; sleep 1000", restartPolicy="Always")
         m.pod("done", "true")
         for name in ("never", "always"):
-            await m.said(name, "up\n")
+            await m.wait_for_log(name, "up\n")
         await m.ended("done")
 
     async def after(m: Machine) -> None:
@@ -72,8 +70,8 @@ BEAT = "setsid sh -c 'while :; do date +%N > /mark/beat; sleep 0.02; done' & wai
 
 def beating_pod(folder: Path) -> Json:
     """Return a pod whose background process writes to a file repeatedly."""
-    made = container("main", BEAT) | {"volumeMounts": [{"name": "v", "mountPath": "/mark"}]}
-    return {"containers": [made], "volumes": [{"name": "v", "hostPath": {"path": str(folder)}}]}
+    main = container("main", BEAT) | {"volumeMounts": [{"name": "v", "mountPath": "/mark"}]}
+    return {"containers": [main], "volumes": [{"name": "v", "hostPath": {"path": str(folder)}}]}
 
 
 def assert_no_beat(file: Path) -> None:
@@ -118,17 +116,13 @@ def test_server_killed_kills_all_processes(tmp_path: Path) -> None:
     assert_no_beat(tmp_path / "beat")
 
 
-def test_node_runs_100_pods_at_once(tmp_path: Path) -> None:
+async def test_node_runs_100_pods_at_once(m: Machine) -> None:
     """A hundred pods at once all succeed."""
-
-    async def story(m: Machine) -> None:
-        for number in range(100):
-            m.pod(f"p{number}", f"echo {number}")
-        for number in range(100):
-            assert (await m.ended(f"p{number}"))["phase"] == "Succeeded"
-            assert await m.log(f"p{number}") == f"{number}\n"
-
-    play(tmp_path, story)
+    for number in range(100):
+        m.pod(f"p{number}", f"echo {number}")
+    for number in range(100):
+        assert (await m.ended(f"p{number}"))["phase"] == "Succeeded"
+        assert await m.log(f"p{number}") == f"{number}\n"
 
 
 def test_node_gpus_are_allocatable_and_labeled(tmp_path: Path) -> None:

@@ -1,40 +1,39 @@
 """Lifecycle of pods with real processes, compared with recorded behavior of a real kubelet."""
 
-from pathlib import Path
-
 import pytest
 
-from tests.practice.machine import Machine, container, play
+from tests.practice.machine import Machine, container
 from tests.practice.world import NS, Json, until
+
+pytestmark = pytest.mark.anyio
 
 
 def conditions(status: Json) -> dict[str, tuple[str, str]]:
-    return {one["type"]: (one["status"], one.get("reason", "")) for one in status["conditions"]}
+    return {
+        entry["type"]: (entry["status"], entry.get("reason", "")) for entry in status["conditions"]
+    }
 
 
-def test_pod_succeeded_has_status_and_events(tmp_path: Path) -> None:
-    async def story(m: Machine) -> None:
-        m.pod("a", "printf hello; echo oh >&2; echo why > /dev/termination-log")
-        status = await m.ended("a")
-        assert await m.log("a") in ("oh\nhello", "hellooh\n")
-        assert (status["phase"], status["qosClass"]) == ("Succeeded", "BestEffort")
-        (main,) = status["containerStatuses"]
-        ended = main["state"]["terminated"]
-        assert (ended["exitCode"], ended["reason"], ended["message"]) == (0, "Completed", "why\n")
-        assert ended["containerID"] == main["containerID"]
-        assert ended["startedAt"] <= ended["finishedAt"]
-        assert (main["ready"], main["started"], main["restartCount"]) == (False, False, 0)
-        found = conditions(status)
-        assert found["Ready"] == found["ContainersReady"] == ("False", "PodCompleted")
-        assert found["Initialized"] == ("True", "PodCompleted")
-        assert found["PodReadyToStartContainers"] == ("False", "")
-        assert found["PodScheduled"] == ("True", "")
-        assert m.events("Created") == ["Container created"]
-        assert m.events("Started") == ["Container started"]
-        (notice,) = m.events("NotPulled")
-        assert 'image "busybox:1.36" is not pulled here' in notice
-
-    play(tmp_path, story)
+async def test_pod_succeeded_has_status_and_events(m: Machine) -> None:
+    m.pod("a", "printf hello; echo oh >&2; echo why > /dev/termination-log")
+    status = await m.ended("a")
+    assert await m.log("a") in ("oh\nhello", "hellooh\n")
+    assert (status["phase"], status["qosClass"]) == ("Succeeded", "BestEffort")
+    (main,) = status["containerStatuses"]
+    ended = main["state"]["terminated"]
+    assert (ended["exitCode"], ended["reason"], ended["message"]) == (0, "Completed", "why\n")
+    assert ended["containerID"] == main["containerID"]
+    assert ended["startedAt"] <= ended["finishedAt"]
+    assert (main["ready"], main["started"], main["restartCount"]) == (False, False, 0)
+    by_type = conditions(status)
+    assert by_type["Ready"] == by_type["ContainersReady"] == ("False", "PodCompleted")
+    assert by_type["Initialized"] == ("True", "PodCompleted")
+    assert by_type["PodReadyToStartContainers"] == ("False", "")
+    assert by_type["PodScheduled"] == ("True", "")
+    assert m.events("Created") == ["Container created"]
+    assert m.events("Started") == ["Container started"]
+    (notice,) = m.events("NotPulled")
+    assert 'image "busybox:1.36" is not pulled here' in notice
 
 
 @pytest.mark.parametrize(
@@ -45,37 +44,31 @@ def test_pod_succeeded_has_status_and_events(tmp_path: Path) -> None:
         ("sh -c 'kill -9 $PPID'; sh -c 'kill -9 $$$$'; exit $?", 137, "Killed\n"),
     ],
 )
-def test_pod_failed_has_exit_code_and_message(
-    tmp_path: Path, command: str, code: int, message: str
+async def test_pod_failed_has_exit_code_and_message(
+    m: Machine, command: str, code: int, message: str
 ) -> None:
-    async def story(m: Machine) -> None:
-        m.pod("a", command, terminationMessagePolicy="FallbackToLogsOnError")
-        status = await m.ended("a")
-        ended = status["containerStatuses"][0]["state"]["terminated"]
-        assert (status["phase"], ended["exitCode"], ended["reason"]) == ("Failed", code, "Error")
-        assert ended["message"] == message
-        assert conditions(status)["Ready"] == ("False", "PodFailed")
-
-    play(tmp_path, story)
+    m.pod("a", command, terminationMessagePolicy="FallbackToLogsOnError")
+    status = await m.ended("a")
+    ended = status["containerStatuses"][0]["state"]["terminated"]
+    assert (status["phase"], ended["exitCode"], ended["reason"]) == ("Failed", code, "Error")
+    assert ended["message"] == message
+    assert conditions(status)["Ready"] == ("False", "PodFailed")
 
 
-def test_pod_missing_program_is_start_error(tmp_path: Path) -> None:
-    async def story(m: Machine) -> None:
-        one = container("main", "") | {"command": ["nope", "x"]}
-        m.create("pods", "a", {"restartPolicy": "Never", "containers": [one]})
-        status = await m.ended("a")
-        ended = status["containerStatuses"][0]["state"]["terminated"]
-        assert (status["phase"], ended["exitCode"], ended["reason"]) == (
-            "Failed",
-            128,
-            "StartError",
-        )
-        assert ended["startedAt"] == "1970-01-01T00:00:00Z"
-        text = 'exec: "nope": executable file not found in $PATH: unknown'
-        assert ended["message"].endswith(text)
-        assert m.events("Failed") == [f"Error: {ended['message']}"]
-
-    play(tmp_path, story)
+async def test_pod_missing_program_is_start_error(m: Machine) -> None:
+    entry = container("main", "") | {"command": ["nope", "x"]}
+    m.create("pods", "a", {"restartPolicy": "Never", "containers": [entry]})
+    status = await m.ended("a")
+    ended = status["containerStatuses"][0]["state"]["terminated"]
+    assert (status["phase"], ended["exitCode"], ended["reason"]) == (
+        "Failed",
+        128,
+        "StartError",
+    )
+    assert ended["startedAt"] == "1970-01-01T00:00:00Z"
+    text = 'exec: "nope": executable file not found in $PATH: unknown'
+    assert ended["message"].endswith(text)
+    assert m.events("Failed") == [f"Error: {ended['message']}"]
 
 
 @pytest.mark.parametrize(
@@ -86,165 +79,129 @@ def test_pod_missing_program_is_start_error(tmp_path: Path) -> None:
         ({"configMapKeyRef": {"name": "x", "key": "k"}}, 'configmap "x" not found'),
     ],
 )
-def test_pod_missing_config_source_is_config_error(
-    tmp_path: Path, source: Json, message: str
+async def test_pod_missing_config_source_is_config_error(
+    m: Machine, source: Json, message: str
 ) -> None:
-    async def story(m: Machine) -> None:
-        m.create("secrets", "s", data={}, type="Opaque")
-        m.pod("a", "true", env=[{"name": "A", "valueFrom": source}])
-        reason = "CreateContainerConfigError"
-        await until(lambda: m.container("a")["state"].get("waiting", {}).get("reason") == reason)
-        assert m.container("a")["state"]["waiting"]["message"] == message
-        assert m.status("a")["phase"] == "Pending"
-        assert m.events("Failed") == [f"Error: {message}"]
-
-    play(tmp_path, story)
+    m.create("secrets", "s", data={}, type="Opaque")
+    m.pod("a", "true", env=[{"name": "A", "valueFrom": source}])
+    reason = "CreateContainerConfigError"
+    await until(lambda: m.container("a")["state"].get("waiting", {}).get("reason") == reason)
+    assert m.container("a")["state"]["waiting"]["message"] == message
+    assert m.status("a")["phase"] == "Pending"
+    assert m.events("Failed") == [f"Error: {message}"]
 
 
-def test_pod_restart_policy_always_backs_off(tmp_path: Path) -> None:
+async def test_pod_restart_policy_always_backs_off(m: Machine) -> None:
     """The first restart is immediate, the second waits for the backoff."""
-
-    async def story(m: Machine) -> None:
-        m.pod("a", "echo run; exit 3", restartPolicy="Always")
-        await until(lambda: "CrashLoopBackOff" in str(m.status("a")))
-        status = m.status("a")
-        (main,) = status["containerStatuses"]
-        assert (status["phase"], main["restartCount"], main["ready"]) == ("Running", 1, False)
-        uid = m.get("pods", "a")["metadata"]["uid"]
-        message = f"back-off 10s restarting failed container=main pod=a_{NS}({uid})"
-        assert main["state"] == {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
-        assert main["lastState"]["terminated"]["exitCode"] == 3
-        assert conditions(status)["Ready"] == ("False", "ContainersNotReady")
-        assert await m.log("a", previous="true") == "run\n"
-        m.delete("a")
-        await m.gone("a")
-
-    play(tmp_path, story)
+    m.pod("a", "echo run; exit 3", restartPolicy="Always")
+    await until(lambda: "CrashLoopBackOff" in str(m.status("a")))
+    status = m.status("a")
+    (main,) = status["containerStatuses"]
+    assert (status["phase"], main["restartCount"], main["ready"]) == ("Running", 1, False)
+    uid = m.get("pods", "a")["metadata"]["uid"]
+    message = f"back-off 10s restarting failed container=main pod=a_{NS}({uid})"
+    assert main["state"] == {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+    assert main["lastState"]["terminated"]["exitCode"] == 3
+    assert conditions(status)["Ready"] == ("False", "ContainersNotReady")
+    assert await m.log("a", previous="true") == "run\n"
+    m.delete("a")
+    await m.gone("a")
 
 
-def test_pod_restart_policy_on_failure_restarts_until_success(tmp_path: Path) -> None:
-    async def story(m: Machine) -> None:
-        volumes = [{"name": "v", "emptyDir": {}}]
-        mounts = [{"name": "v", "mountPath": "/v"}]
-        m.pod(
-            "a",
-            "test -f /v/x && exit 0; touch /v/x; exit 1",
-            restartPolicy="OnFailure",
-            volumes=volumes,
-            volumeMounts=mounts,
-        )
-        status = await m.ended("a")
-        assert (status["phase"], m.container("a")["restartCount"]) == ("Succeeded", 1)
-        assert m.container("a")["lastState"]["terminated"]["exitCode"] == 1
-
-    play(tmp_path, story)
+async def test_pod_restart_policy_on_failure_restarts_until_success(m: Machine) -> None:
+    volumes = [{"name": "v", "emptyDir": {}}]
+    mounts = [{"name": "v", "mountPath": "/v"}]
+    m.pod(
+        "a",
+        "test -f /v/x && exit 0; touch /v/x; exit 1",
+        restartPolicy="OnFailure",
+        volumes=volumes,
+        volumeMounts=mounts,
+    )
+    status = await m.ended("a")
+    assert (status["phase"], m.container("a")["restartCount"]) == ("Succeeded", 1)
+    assert m.container("a")["lastState"]["terminated"]["exitCode"] == 1
 
 
-def test_pod_failed_init_container_fails_pod(tmp_path: Path) -> None:
+async def test_pod_failed_init_container_fails_pod(m: Machine) -> None:
     """Init containers run in order; the first failure fails the pod."""
-
-    async def story(m: Machine) -> None:
-        first = [container("i", "exit 4"), container("j", "true")]
-        m.pod("a", "true", initContainers=first)
-        status = await m.ended("a")
-        assert status["phase"] == "Failed"
-        assert conditions(status)["Initialized"] == ("False", "ContainersNotInitialized")
-        states = [one["state"] for one in status["initContainerStatuses"]]
-        assert states[0]["terminated"]["exitCode"] == 4
-        waiting = {"waiting": {"reason": "PodInitializing"}}
-        assert states[1] == m.container("a")["state"] == waiting
-
-    play(tmp_path, story)
+    first = [container("i", "exit 4"), container("j", "true")]
+    m.pod("a", "true", initContainers=first)
+    status = await m.ended("a")
+    assert status["phase"] == "Failed"
+    assert conditions(status)["Initialized"] == ("False", "ContainersNotInitialized")
+    states = [entry["state"] for entry in status["initContainerStatuses"]]
+    assert states[0]["terminated"]["exitCode"] == 4
+    waiting = {"waiting": {"reason": "PodInitializing"}}
+    assert states[1] == m.container("a")["state"] == waiting
 
 
-def test_pod_sidecar_stops_after_main_container(tmp_path: Path) -> None:
+async def test_pod_sidecar_stops_after_main_container(m: Machine) -> None:
     """An init container with restartPolicy Always runs until the main container exits."""
-
-    async def story(m: Machine) -> None:
-        side = container("side", "trap 'echo over; exit 0' TERM; while :; do sleep 0.05; done")
-        m.pod("a", "sleep 0.1", initContainers=[side | {"restartPolicy": "Always"}])
-        status = await m.ended("a")
-        assert status["phase"] == "Succeeded"
-        assert await m.log("a", container="side") == "over\n"
-
-    play(tmp_path, story)
+    side = container("side", "trap 'echo over; exit 0' TERM; while :; do sleep 0.05; done")
+    m.pod("a", "sleep 0.1", initContainers=[side | {"restartPolicy": "Always"}])
+    status = await m.ended("a")
+    assert status["phase"] == "Succeeded"
+    assert await m.log("a", container="side") == "over\n"
 
 
-def test_pod_with_two_containers_fails_if_either_fails(tmp_path: Path) -> None:
-    async def story(m: Machine) -> None:
-        m.pod("a", "exit 0", "sleep 1; exit 2")
-        await until(lambda: m.container("a")["state"].get("terminated"), 10)
-        await m.phase("a", "Running")  # no longer Pending once the second container has started
-        assert (await m.ended("a"))["phase"] == "Failed"
-
-    play(tmp_path, story)
+async def test_pod_with_two_containers_fails_if_either_fails(m: Machine) -> None:
+    m.pod("a", "exit 0", "sleep 1; exit 2")
+    await until(lambda: m.container("a")["state"].get("terminated"), 10)
+    await m.phase("a", "Running")  # no longer Pending once the second container has started
+    assert (await m.ended("a"))["phase"] == "Failed"
 
 
 @pytest.mark.parametrize("stubborn", [False, True])
-def test_pod_deleted_gets_sigterm_then_sigkill(tmp_path: Path, stubborn: bool) -> None:
+async def test_pod_deleted_gets_sigterm_then_sigkill(m: Machine, stubborn: bool) -> None:
     """SIGTERM first, SIGKILL after the grace period; no files are left."""
-
-    async def story(m: Machine) -> None:
-        trap = "trap '' TERM" if stubborn else "trap 'echo bye; exit 0' TERM"
-        m.pod("a", f"{trap}; sleep 1000 & echo up; while :; do sleep 0.05; done")
-        await m.said("a", "up\n")
-        seen: list[Json] = []
-        m.api.state.listeners.append(lambda change: seen.append(change.object))
-        m.delete("a", grace=1)
-        assert m.get("pods", "a")["metadata"]["deletionGracePeriodSeconds"] == 1
-        await m.gone("a")
-        last = [one for one in seen if one["kind"] == "Pod"][-1]["status"]
-        code = last["containerStatuses"][0]["state"]["terminated"]["exitCode"]
-        assert (last["phase"], code) == (("Failed", 137) if stubborn else ("Succeeded", 0))
-        assert m.events("Killing") == ["Stopping container main"]
-        await until(lambda: not list((tmp_path / "pods").iterdir()))
-        assert not list((tmp_path / "logs").iterdir())
-
-    play(tmp_path, story)
+    trap = "trap '' TERM" if stubborn else "trap 'echo bye; exit 0' TERM"
+    m.pod("a", f"{trap}; sleep 1000 & echo up; while :; do sleep 0.05; done")
+    await m.wait_for_log("a", "up\n")
+    changes: list[Json] = []
+    m.api.state.listeners.append(lambda change: changes.append(change.object))
+    m.delete("a", grace=1)
+    assert m.get("pods", "a")["metadata"]["deletionGracePeriodSeconds"] == 1
+    await m.gone("a")
+    last = [entry for entry in changes if entry["kind"] == "Pod"][-1]["status"]
+    code = last["containerStatuses"][0]["state"]["terminated"]["exitCode"]
+    assert (last["phase"], code) == (("Failed", 137) if stubborn else ("Succeeded", 0))
+    assert m.events("Killing") == ["Stopping container main"]
+    await until(lambda: not list((m.api.folder / "pods").iterdir()))
+    assert not list((m.api.folder / "logs").iterdir())
 
 
-def test_pod_force_deleted_name_can_be_reused(tmp_path: Path) -> None:
+async def test_pod_force_deleted_name_can_be_reused(m: Machine) -> None:
     """A new pod of the same name starts while the first is being killed."""
-
-    async def story(m: Machine) -> None:
-        m.pod("a", "trap '' TERM; echo first; while :; do sleep 0.05; done")
-        await m.said("a", "first\n")
-        m.delete("a", grace=0)
-        m.pod("a", "echo second")
-        await m.ended("a")
-        assert await m.log("a") == "second\n"
-
-    play(tmp_path, story)
+    m.pod("a", "trap '' TERM; echo first; while :; do sleep 0.05; done")
+    await m.wait_for_log("a", "first\n")
+    m.delete("a", grace=0)
+    m.pod("a", "echo second")
+    await m.ended("a")
+    assert await m.log("a") == "second\n"
 
 
-def test_pod_active_deadline_exceeded_fails_it(tmp_path: Path) -> None:
-    async def story(m: Machine) -> None:
-        m.pod("a", "sleep 100", activeDeadlineSeconds=1, terminationGracePeriodSeconds=0)
-        status = await m.ended("a")
-        assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
-        message = "Pod was active on the node longer than the specified deadline"
-        assert status["message"] == message
-        assert m.container("a")["state"]["terminated"]["exitCode"] == 137
-
-    play(tmp_path, story)
+async def test_pod_active_deadline_exceeded_fails_it(m: Machine) -> None:
+    m.pod("a", "sleep 100", activeDeadlineSeconds=1, terminationGracePeriodSeconds=0)
+    status = await m.ended("a")
+    assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
+    message = "Pod was active on the node longer than the specified deadline"
+    assert status["message"] == message
+    assert m.container("a")["state"]["terminated"]["exitCode"] == 137
 
 
-def test_startup_probe_command_decides_when_container_has_started(tmp_path: Path) -> None:
+async def test_startup_probe_command_decides_when_container_has_started(m: Machine) -> None:
     command = ["sh", "-c", "[ -e /tmp/up ] || { echo not up; exit 1; }"]
     times = {"periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": 2}
     probe = {"exec": {"command": command}, **times}
-
-    async def story(m: Machine) -> None:
-        m.pod("good", "sleep 0.5; touch /tmp/up; sleep 60", startupProbe=probe)
-        m.pod("bad", "exec sleep 60", startupProbe=probe)
-        await until(lambda: bool(m.events("Unhealthy")), 10)
-        assert set(m.events("Unhealthy")) == {"Startup probe failed: not up\n"}
-        assert not m.container("good")["started"]
-        await until(lambda: m.container("good")["started"], 10)
-        assert m.container("good")["ready"]
-        assert conditions(m.status("good"))["Ready"] == ("True", "")
-        status = await m.ended("bad")
-        assert status["phase"] == "Failed"
-        assert "Container main failed startup probe" in m.events("Killing")
-
-    play(tmp_path, story)
+    m.pod("good", "sleep 0.5; touch /tmp/up; sleep 60", startupProbe=probe)
+    m.pod("bad", "exec sleep 60", startupProbe=probe)
+    await until(lambda: bool(m.events("Unhealthy")), 10)
+    assert set(m.events("Unhealthy")) == {"Startup probe failed: not up\n"}
+    assert not m.container("good")["started"]
+    await until(lambda: m.container("good")["started"], 10)
+    assert m.container("good")["ready"]
+    assert conditions(m.status("good"))["Ready"] == ("True", "")
+    status = await m.ended("bad")
+    assert status["phase"] == "Failed"
+    assert "Container main failed startup probe" in m.events("Killing")

@@ -44,10 +44,10 @@ def test_quantity_invalid_text_is_value_error(text: str) -> None:
 
 def test_quantity_sum_keeps_format_of_first() -> None:
     def total(*amounts: str) -> str:
-        found = Quantity(0)
-        for one in amounts:
-            found += parse(one)
-        return str(found)
+        quantity = Quantity(0)
+        for amount in amounts:
+            quantity += parse(amount)
+        return str(quantity)
 
     assert total("512Mi", "512Mi") == "1Gi"
     assert total("500m", "1") == "1500m"
@@ -57,8 +57,8 @@ def test_quantity_sum_keeps_format_of_first() -> None:
 
 @given(st.integers(0, 10**15), st.sampled_from(["", "m", "k", "M", "Ki", "Mi", "Gi"]))
 def test_quantity_written_and_parsed_is_equal(number: int, suffix: str) -> None:
-    found = parse(f"{number}{suffix}")
-    assert parse(str(found)).nanos == found.nanos
+    quantity = parse(f"{number}{suffix}")
+    assert parse(str(quantity)).nanos == quantity.nanos
 
 
 def test_needs_of_pod_include_init_containers_and_overhead() -> None:

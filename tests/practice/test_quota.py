@@ -1,11 +1,11 @@
 """ResourceQuotas and LimitRanges, with the messages that kubectl-sky explains."""
 
-from pathlib import Path
-
 import pytest
 
 from kubectl_sky.practice.problems import Problem
-from tests.practice.world import NS, Json, World, job, play, settle, until
+from tests.practice.world import NS, Json, World, job, settle, until
+
+pytestmark = pytest.mark.anyio
 
 
 def pod(requests: Json | None = None, limits: Json | None = None, *names: str) -> Json:
@@ -38,93 +38,68 @@ def refused(w: World, storage: str, spec: Json) -> str:
 def used(w: World) -> Json:
     status: Json = w.get("resourcequotas", "few")["status"] or {"hard": {}, "used": {}}
     assert status["hard"].keys() == status["used"].keys()
-    found: Json = status["used"]
-    return found
+    amounts: Json = status["used"]
+    return amounts
 
 
-def test_quota_object_count_is_enforced_at_once(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        w.create("resourcequotas", "few", {"hard": {"count/jobs.batch": "2"}})
-        w.create("jobs.batch", "a", job())
-        w.create("jobs.batch", "b", job())
-        why = "exceeded quota: few, requested: count/jobs.batch=1, used: count/jobs.batch=2,"
-        assert refused(w, "jobs.batch", job()) == f"{why} limited: count/jobs.batch=2"
-        await until(lambda: used(w) == {"count/jobs.batch": "2"})
-        w.api.delete("jobs.batch", (NS, "a"))
-        w.create("jobs.batch", "c", job())
-
-    play(tmp_path, story)
+async def test_quota_object_count_is_enforced_at_once(w: World) -> None:
+    w.create("resourcequotas", "few", {"hard": {"count/jobs.batch": "2"}})
+    w.create("jobs.batch", "a", job())
+    w.create("jobs.batch", "b", job())
+    why = "exceeded quota: few, requested: count/jobs.batch=1, used: count/jobs.batch=2,"
+    assert refused(w, "jobs.batch", job()) == f"{why} limited: count/jobs.batch=2"
+    await until(lambda: used(w) == {"count/jobs.batch": "2"})
+    w.api.delete("jobs.batch", (NS, "a"))
+    w.create("jobs.batch", "c", job())
 
 
-def test_quota_requires_limits_of_containers(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        w.create("resourcequotas", "few", {"hard": {"limits.cpu": "2", "requests.memory": "1Gi"}})
-        spec = pod(None, None, "main")
-        spec["containers"] += pod(None, {"cpu": "1"}, "x")["containers"]
-        why = "failed quota: few: must specify limits.cpu for: main; requests.memory for: main,x"
-        assert refused(w, "pods", spec) == why
-
-    play(tmp_path, story)
+async def test_quota_requires_limits_of_containers(w: World) -> None:
+    w.create("resourcequotas", "few", {"hard": {"limits.cpu": "2", "requests.memory": "1Gi"}})
+    spec = pod(None, None, "main")
+    spec["containers"] += pod(None, {"cpu": "1"}, "x")["containers"]
+    why = "failed quota: few: must specify limits.cpu for: main; requests.memory for: main,x"
+    assert refused(w, "pods", spec) == why
 
 
-def test_quota_compute_resources_are_counted(tmp_path: Path) -> None:
+async def test_quota_compute_resources_are_counted(w: World) -> None:
     hard = {"pods": "3", "limits.cpu": "2", "requests.memory": "1Gi"}
     hard["requests.nvidia.com/gpu"] = "2"
-
-    async def story(w: World) -> None:
-        w.create("resourcequotas", "few", {"hard": hard})
-        much = pod(None, {"cpu": "3", "memory": "2Gi", "nvidia.com/gpu": "3"})
-        assert refused(w, "pods", much) == (
-            "exceeded quota: few, requested: limits.cpu=3,requests.memory=2Gi,"
-            "requests.nvidia.com/gpu=3, used: limits.cpu=0,requests.memory=0,"
-            "requests.nvidia.com/gpu=0, limited: limits.cpu=2,requests.memory=1Gi,"
-            "requests.nvidia.com/gpu=2"
-        )
-        w.create("pods", "a", pod(None, {"cpu": "1", "memory": "1Mi"}))
-        full = {"pods": "1", "limits.cpu": "1", "requests.memory": "1Mi"}
-        await until(lambda: used(w) == {**full, "requests.nvidia.com/gpu": "0"})
-        w.end(w.get("pods", "a"))
-        await until(lambda: set(used(w).values()) == {"0"})  # finished pods use no quota
-
-    play(tmp_path, story)
+    w.create("resourcequotas", "few", {"hard": hard})
+    much = pod(None, {"cpu": "3", "memory": "2Gi", "nvidia.com/gpu": "3"})
+    assert refused(w, "pods", much) == (
+        "exceeded quota: few, requested: limits.cpu=3,requests.memory=2Gi,"
+        "requests.nvidia.com/gpu=3, used: limits.cpu=0,requests.memory=0,"
+        "requests.nvidia.com/gpu=0, limited: limits.cpu=2,requests.memory=1Gi,"
+        "requests.nvidia.com/gpu=2"
+    )
+    w.create("pods", "a", pod(None, {"cpu": "1", "memory": "1Mi"}))
+    full = {"pods": "1", "limits.cpu": "1", "requests.memory": "1Mi"}
+    await until(lambda: used(w) == {**full, "requests.nvidia.com/gpu": "0"})
+    w.end(w.get("pods", "a"))
+    await until(lambda: set(used(w).values()) == {"0"})  # finished pods use no quota
 
 
-def test_quota_storage_is_counted(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        hard = {"requests.storage": "2Gi", "persistentvolumeclaims": "1"}
-        w.create("resourcequotas", "few", {"hard": hard})
-        why = "exceeded quota: few, requested: requests.storage=3Gi, used: requests.storage=0,"
-        why += " limited: requests.storage=2Gi"
-        assert refused(w, "persistentvolumeclaims", claim("3Gi")) == why
-        w.create("persistentvolumeclaims", "a", claim("1Gi"))
-        await until(lambda: used(w) == {"requests.storage": "1Gi", "persistentvolumeclaims": "1"})
-
-    play(tmp_path, story)
+async def test_quota_storage_is_counted(w: World) -> None:
+    hard = {"requests.storage": "2Gi", "persistentvolumeclaims": "1"}
+    w.create("resourcequotas", "few", {"hard": hard})
+    why = "exceeded quota: few, requested: requests.storage=3Gi, used: requests.storage=0,"
+    why += " limited: requests.storage=2Gi"
+    assert refused(w, "persistentvolumeclaims", claim("3Gi")) == why
+    w.create("persistentvolumeclaims", "a", claim("1Gi"))
+    await until(lambda: used(w) == {"requests.storage": "1Gi", "persistentvolumeclaims": "1"})
 
 
-def test_quota_with_scopes_is_not_enforced(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        spec = {"hard": {"pods": "0"}, "scopes": ["Terminating"]}
-        w.create("resourcequotas", "few", spec)
-        w.create("pods", "a", pod())
-
-    play(tmp_path, story)
-
-
-def test_quota_counts_objects_of_all_kinds(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        hard = {"configmaps": "2", "secrets": "0", "services": "0", "count/secrets": "0"}
-        w.create("resourcequotas", "few", {"hard": hard})
-        why = "exceeded quota: few, requested: count/secrets=1,secrets=1,"
-        why += " used: count/secrets=0,secrets=0, limited: count/secrets=0,secrets=0"
-        assert refused(w, "secrets", {}) == why
-        service = {"ports": [{"port": 80}]}
-        why = "exceeded quota: few, requested: services=1, used: services=0, limited: services=0"
-        assert refused(w, "services", service) == why
-        w.create("configmaps", "a")
-        assert "used: configmaps=2" in refused(w, "configmaps", {})
-
-    play(tmp_path, story)
+async def test_quota_counts_objects_of_all_kinds(w: World) -> None:
+    hard = {"configmaps": "2", "secrets": "0", "services": "0", "count/secrets": "0"}
+    w.create("resourcequotas", "few", {"hard": hard})
+    why = "exceeded quota: few, requested: count/secrets=1,secrets=1,"
+    why += " used: count/secrets=0,secrets=0, limited: count/secrets=0,secrets=0"
+    assert refused(w, "secrets", {}) == why
+    service = {"ports": [{"port": 80}]}
+    why = "exceeded quota: few, requested: services=1, used: services=0, limited: services=0"
+    assert refused(w, "services", service) == why
+    w.create("configmaps", "a")
+    assert "used: configmaps=2" in refused(w, "configmaps", {})
 
 
 def limit(w: World, **item: object) -> None:
@@ -133,69 +108,52 @@ def limit(w: World, **item: object) -> None:
     w.create("limitranges", "small", {"limits": [item]})
 
 
-def test_limit_range_of_containers_is_enforced(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        limit(w, type="Container", max={"memory": "64Mi"})
-        why = "maximum memory usage per Container is 64Mi, but limit is 1Gi"
-        assert refused(w, "pods", pod(None, {"memory": "1Gi"})) == why
-        limit(w, type="Container", min={"cpu": "100m"})
-        why = "minimum cpu usage per Container is 100m, but request is 50m"
-        assert refused(w, "pods", pod({"cpu": "50m"})) == why
-
-    play(tmp_path, story)
+async def test_limit_range_of_containers_is_enforced(w: World) -> None:
+    limit(w, type="Container", max={"memory": "64Mi"})
+    why = "maximum memory usage per Container is 64Mi, but limit is 1Gi"
+    assert refused(w, "pods", pod(None, {"memory": "1Gi"})) == why
+    limit(w, type="Container", min={"cpu": "100m"})
+    why = "minimum cpu usage per Container is 100m, but request is 50m"
+    assert refused(w, "pods", pod({"cpu": "50m"})) == why
 
 
-def test_limit_range_of_pods_and_pvcs_is_enforced(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        limit(w, type="Pod", max={"cpu": "1"}, min={"cpu": "500m"})
-        two = pod(None, {"cpu": "1"}, "a", "b")
-        assert refused(w, "pods", two) == "maximum cpu usage per Pod is 1, but limit is 2"
-        assert refused(w, "pods", pod()) == (
-            "[minimum cpu usage per Pod is 500m.  No request is specified,"
-            " maximum cpu usage per Pod is 1.  No limit is specified]"
-        )
-        limit(w, type="PersistentVolumeClaim", max={"storage": "1Gi"}, min={"storage": "1Mi"})
-        why = "maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi"
-        assert refused(w, "persistentvolumeclaims", claim("2Gi")) == why
-
-    play(tmp_path, story)
+async def test_limit_range_of_pods_and_pvcs_is_enforced(w: World) -> None:
+    limit(w, type="Pod", max={"cpu": "1"}, min={"cpu": "500m"})
+    two = pod(None, {"cpu": "1"}, "a", "b")
+    assert refused(w, "pods", two) == "maximum cpu usage per Pod is 1, but limit is 2"
+    assert refused(w, "pods", pod()) == (
+        "[minimum cpu usage per Pod is 500m.  No request is specified,"
+        " maximum cpu usage per Pod is 1.  No limit is specified]"
+    )
+    limit(w, type="PersistentVolumeClaim", max={"storage": "1Gi"}, min={"storage": "1Mi"})
+    why = "maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi"
+    assert refused(w, "persistentvolumeclaims", claim("2Gi")) == why
 
 
-def test_limit_range_sets_defaults_of_containers(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        limit(w, type="Container", default={"cpu": "1"}, defaultRequest={"memory": "1Mi"})
-        made = w.create("pods", "a", pod())
-        resources = made["spec"]["containers"][0]["resources"]
-        assert resources == {
-            "limits": {"cpu": "1"},
-            "requests": {"cpu": "1", "memory": "1Mi"},
-        }
-
-    play(tmp_path, story)
+async def test_limit_range_sets_defaults_of_containers(w: World) -> None:
+    limit(w, type="Container", default={"cpu": "1"}, defaultRequest={"memory": "1Mi"})
+    created = w.create("pods", "a", pod())
+    resources = created["spec"]["containers"][0]["resources"]
+    assert resources == {
+        "limits": {"cpu": "1"},
+        "requests": {"cpu": "1", "memory": "1Mi"},
+    }
 
 
-def test_priority_class_sets_priority_and_must_exist(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        why = "no PriorityClass with name high was found"
-        assert refused(w, "pods", {**pod(), "priorityClassName": "high"}) == why
-        w.create("priorityclasses.scheduling.k8s.io", "high", value=7)
-        made = w.create("pods", "a", {**pod(), "priorityClassName": "high"})
-        assert (made["spec"]["priority"], made["spec"]["preemptionPolicy"]) == (
-            7,
-            "PreemptLowerPriority",
-        )
-        assert w.create("pods", "b", pod())["spec"]["priority"] == 0
-
-    play(tmp_path, story)
+async def test_priority_class_sets_priority_and_must_exist(w: World) -> None:
+    why = "no PriorityClass with name high was found"
+    assert refused(w, "pods", {**pod(), "priorityClassName": "high"}) == why
+    w.create("priorityclasses.scheduling.k8s.io", "high", value=7)
+    created = w.create("pods", "a", {**pod(), "priorityClassName": "high"})
+    assert (created["spec"]["priority"], created["spec"]["preemptionPolicy"]) == (
+        7,
+        "PreemptLowerPriority",
+    )
+    assert w.create("pods", "b", pod())["spec"]["priority"] == 0
 
 
-def test_quota_status_follows_changed_spec(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        w.create("resourcequotas", "few", {"hard": {"pods": "2"}})
-        await settle()
-        w.api.change(
-            "resourcequotas", (NS, "few"), lambda one: one["spec"].update(hard={"cpu": "1"})
-        )
-        await until(lambda: used(w) == {"cpu": "0"})
-
-    play(tmp_path, story)
+async def test_quota_status_follows_changed_spec(w: World) -> None:
+    w.create("resourcequotas", "few", {"hard": {"pods": "2"}})
+    await settle()
+    w.api.change("resourcequotas", (NS, "few"), lambda obj: obj["spec"].update(hard={"cpu": "1"}))
+    await until(lambda: used(w) == {"cpu": "0"})

@@ -7,6 +7,8 @@ import pytest
 from tests.practice.machine import Machine, play
 from tests.practice.world import until
 
+pytestmark = pytest.mark.anyio
+
 
 def test_container_host_files_are_read_only(tmp_path: Path) -> None:
     """Host files are readable at their paths; only files of the pod are writable."""
@@ -52,49 +54,41 @@ def test_container_host_files_are_read_only(tmp_path: Path) -> None:
     assert not Path("/var/tmp/new").exists()
 
 
-def test_container_volumes_can_be_mounted_at_any_path(tmp_path: Path) -> None:
+async def test_container_volumes_can_be_mounted_at_any_path(m: Machine) -> None:
     """Mount paths may be missing, folders or files on the host."""
-
-    async def story(m: Machine) -> None:
-        m.create("configmaps", "c", data={"one": "1", "two": "2"})
-        paths = ["/data", "/etc/deep/er", "/srv", "/tmp/x", "/dev/shm", "/var/run/links"]
-        mounts = [{"name": "own", "mountPath": path} for path in paths]
-        mounts.append({"name": "c", "mountPath": "/etc/hosts", "subPath": "one"})
-        mounts.append({"name": "c", "mountPath": "/data/inner"})
-        m.pod(
-            "a",
-            "echo own > /data/f; for p in /etc/deep/er /srv /tmp/x /dev/shm /run/links; do"
-            " cat $p/f; done; cat /etc/hosts /data/inner/two; echo;"
-            " test -f /etc/passwd && echo etc;"
-            " (echo no > /data/inner/two) 2> /dev/null || echo frozen",
-            volumeMounts=mounts,
-            volumes=[{"name": "own", "emptyDir": {}}, {"name": "c", "configMap": {"name": "c"}}],
-        )
-        await m.ended("a")
-        assert await m.log("a") == "own\n" * 5 + "12\netc\nfrozen\n"
-
-    play(tmp_path, story)
+    m.create("configmaps", "c", data={"one": "1", "two": "2"})
+    paths = ["/data", "/etc/deep/er", "/srv", "/tmp/x", "/dev/shm", "/var/run/links"]
+    mounts = [{"name": "own", "mountPath": path} for path in paths]
+    mounts.append({"name": "c", "mountPath": "/etc/hosts", "subPath": "one"})
+    mounts.append({"name": "c", "mountPath": "/data/inner"})
+    m.pod(
+        "a",
+        "echo own > /data/f; for p in /etc/deep/er /srv /tmp/x /dev/shm /run/links; do"
+        " cat $p/f; done; cat /etc/hosts /data/inner/two; echo;"
+        " test -f /etc/passwd && echo etc;"
+        " (echo no > /data/inner/two) 2> /dev/null || echo frozen",
+        volumeMounts=mounts,
+        volumes=[{"name": "own", "emptyDir": {}}, {"name": "c", "configMap": {"name": "c"}}],
+    )
+    await m.ended("a")
+    assert await m.log("a") == "own\n" * 5 + "12\netc\nfrozen\n"
 
 
-def test_containers_of_pod_share_only_volumes(tmp_path: Path) -> None:
+async def test_containers_of_pod_share_only_volumes(m: Machine) -> None:
     """Containers of a pod share only volumes; init containers run first."""
-
-    async def story(m: Machine) -> None:
-        mount = [{"name": "own", "mountPath": "/etc/deep/er"}]
-        init = {"name": "i", "image": "x", "volumeMounts": mount}
-        m.pod(
-            "a",
-            "cat /etc/deep/er/f; ls /tmp; test -f /etc/passwd && echo passwd",
-            volumeMounts=mount,
-            volumes=[{"name": "own", "emptyDir": {}}],
-            initContainers=[
-                init | {"command": ["sh", "-c", "echo kept > /etc/deep/er/f; touch /tmp/lost"]}
-            ],
-        )
-        await m.ended("a")
-        assert await m.log("a") == "kept\npasswd\n"
-
-    play(tmp_path, story)
+    mount = [{"name": "own", "mountPath": "/etc/deep/er"}]
+    init = {"name": "i", "image": "x", "volumeMounts": mount}
+    m.pod(
+        "a",
+        "cat /etc/deep/er/f; ls /tmp; test -f /etc/passwd && echo passwd",
+        volumeMounts=mount,
+        volumes=[{"name": "own", "emptyDir": {}}],
+        initContainers=[
+            init | {"command": ["sh", "-c", "echo kept > /etc/deep/er/f; touch /tmp/lost"]}
+        ],
+    )
+    await m.ended("a")
+    assert await m.log("a") == "kept\npasswd\n"
 
 
 def test_container_volume_sources_are_mounted(tmp_path: Path) -> None:
@@ -135,105 +129,86 @@ def test_container_volume_sources_are_mounted(tmp_path: Path) -> None:
     play(tmp_path / "d", story)
 
 
-def test_container_pvc_keeps_data_for_next_pod(tmp_path: Path) -> None:
+async def test_container_pvc_keeps_data_for_next_pod(m: Machine) -> None:
     """Data in a PVC is kept for the next pod."""
-
-    async def story(m: Machine) -> None:
-        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-        m.create("persistentvolumeclaims", "c", spec)
-        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
-        mounts = [{"name": "v", "mountPath": "/data"}]
-        for name in ("a", "b"):
-            m.pod(
-                name, "cat /data/f; echo $HOSTNAME > /data/f", volumes=volumes, volumeMounts=mounts
-            )
-            await m.ended(name)
-        assert await m.log("b") == "a\n"
-
-    play(tmp_path, story)
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    m.create("persistentvolumeclaims", "c", spec)
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+    mounts = [{"name": "v", "mountPath": "/data"}]
+    for name in ("a", "b"):
+        m.pod(name, "cat /data/f; echo $HOSTNAME > /data/f", volumes=volumes, volumeMounts=mounts)
+        await m.ended(name)
+    assert await m.log("b") == "a\n"
 
 
 @pytest.mark.parametrize("missing", ["absent", "nokey"])
-def test_container_missing_volume_source_is_failed_mount(tmp_path: Path, missing: str) -> None:
+async def test_container_missing_volume_source_is_failed_mount(m: Machine, missing: str) -> None:
     """A pod waits for its volume sources, with an event."""
-
-    async def story(m: Machine) -> None:
-        m.create("secrets", "s", data={}, type="Opaque")
-        name = "absent" if missing == "absent" else "s"
-        items = [{"key": "k", "path": "k"}]
-        volume = {"name": "v", "secret": {"secretName": name, "items": items}}
-        mounts = [{"name": "v", "mountPath": "/v"}]
-        m.pod("a", "cat /v/k", volumes=[volume], volumeMounts=mounts)
-        text = 'secret "absent" not found'
-        text = text if missing == "absent" else "references non-existent secret key: k"
-        told = f'MountVolume.SetUp failed for volume "v" : {text}'
-        await until(lambda: told in m.events("FailedMount"))
-        assert m.container("a")["state"] == {"waiting": {"reason": "ContainerCreating"}}
-        if missing == "absent":
-            m.create("secrets", "absent", data={"k": "dg=="}, type="Opaque")
-        else:
-            m.api.change("secrets", ("team", "s"), lambda it: it.update(data={"k": "dg=="}))
-        await m.ended("a")
-        assert await m.log("a") == "v"
-
-    play(tmp_path, story)
+    m.create("secrets", "s", data={}, type="Opaque")
+    name = "absent" if missing == "absent" else "s"
+    items = [{"key": "k", "path": "k"}]
+    volume = {"name": "v", "secret": {"secretName": name, "items": items}}
+    mounts = [{"name": "v", "mountPath": "/v"}]
+    m.pod("a", "cat /v/k", volumes=[volume], volumeMounts=mounts)
+    text = 'secret "absent" not found'
+    text = text if missing == "absent" else "references non-existent secret key: k"
+    message = f'MountVolume.SetUp failed for volume "v" : {text}'
+    await until(lambda: message in m.events("FailedMount"))
+    assert m.container("a")["state"] == {"waiting": {"reason": "ContainerCreating"}}
+    if missing == "absent":
+        m.create("secrets", "absent", data={"k": "dg=="}, type="Opaque")
+    else:
+        m.api.change("secrets", ("team", "s"), lambda it: it.update(data={"k": "dg=="}))
+    await m.ended("a")
+    assert await m.log("a") == "v"
 
 
-def test_container_environment_equals_real_cluster(tmp_path: Path) -> None:
+async def test_container_environment_equals_real_cluster(m: Machine) -> None:
     """Compared with a real cluster and the same pod."""
-
-    async def story(m: Machine) -> None:
-        m.create("configmaps", "c", data={"FROM": "f"})
-        m.create("secrets", "s", data={"k": "c2VjcmV0"}, type="Opaque")
-        field = {"fieldRef": {"fieldPath": "metadata.labels['a']"}}
-        m.pod(
-            "a",
-            'echo $(FROM) "$A" $LABEL $CPU $MEM $P_FROM $SECRET;'
-            " echo '$(HOME) $$(A)' ${OPT-unset}",
-            metadata={"labels": {"a": "x"}},
-            resources={"requests": {"cpu": "10m", "memory": "10Mi"}},
-            envFrom=[
-                {"configMapRef": {"name": "c"}},
-                {"prefix": "P_", "configMapRef": {"name": "c"}},
-                {"secretRef": {"name": "absent", "optional": True}},
-            ],
-            env=[
-                {"name": "A", "value": "a-$(FROM)-$$(x)-$(LATER)"},
-                {"name": "LATER", "value": "l"},
-                {"name": "LABEL", "valueFrom": field},
-                {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "requests.cpu"}}},
-                {
-                    "name": "MEM",
-                    "valueFrom": {
-                        "resourceFieldRef": {"resource": "requests.memory", "divisor": "1Mi"}
-                    },
+    m.create("configmaps", "c", data={"FROM": "f"})
+    m.create("secrets", "s", data={"k": "c2VjcmV0"}, type="Opaque")
+    field = {"fieldRef": {"fieldPath": "metadata.labels['a']"}}
+    m.pod(
+        "a",
+        "echo $(FROM) \"$A\" $LABEL $CPU $MEM $P_FROM $SECRET; echo '$(HOME) $$(A)' ${OPT-unset}",
+        metadata={"labels": {"a": "x"}},
+        resources={"requests": {"cpu": "10m", "memory": "10Mi"}},
+        envFrom=[
+            {"configMapRef": {"name": "c"}},
+            {"prefix": "P_", "configMapRef": {"name": "c"}},
+            {"secretRef": {"name": "absent", "optional": True}},
+        ],
+        env=[
+            {"name": "A", "value": "a-$(FROM)-$$(x)-$(LATER)"},
+            {"name": "LATER", "value": "l"},
+            {"name": "LABEL", "valueFrom": field},
+            {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "requests.cpu"}}},
+            {
+                "name": "MEM",
+                "valueFrom": {
+                    "resourceFieldRef": {"resource": "requests.memory", "divisor": "1Mi"}
                 },
-                {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
-                {
-                    "name": "OPT",
-                    "valueFrom": {"configMapKeyRef": {"name": "c", "key": "no", "optional": True}},
-                },
-            ],
-        )
-        await m.ended("a")
-        assert await m.log("a") == "f a-f-$(x)-$(LATER) x 1 10 f secret\n$(HOME) $(A) unset\n"
+            },
+            {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+            {
+                "name": "OPT",
+                "valueFrom": {"configMapKeyRef": {"name": "c", "key": "no", "optional": True}},
+            },
+        ],
+    )
+    await m.ended("a")
+    assert await m.log("a") == "f a-f-$(x)-$(LATER) x 1 10 f secret\n$(HOME) $(A) unset\n"
 
-    play(tmp_path, story)
 
-
-def test_container_gets_no_variables_or_files_of_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_container_gets_no_variables_or_files_of_server(
+    m: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Containers inherit no variables and no open files of the server."""
     monkeypatch.setenv("A_SECRET_OF_THE_SERVER", "x")
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:1")
-
-    async def story(m: Machine) -> None:
-        m.pod("a", "env; ls /proc/self/fd | tr '\\n' ' '")
-        await m.ended("a")
-        log = await m.log("a")
-        assert "A_SECRET_OF_THE_SERVER" not in log
-        assert "HTTPS_PROXY=http://proxy:1\n" in log
-        assert log.endswith("0 1 2 3 ")  # 3 is the folder that ls reads
-
-    play(tmp_path, story)
+    m.pod("a", "env; ls /proc/self/fd | tr '\\n' ' '")
+    await m.ended("a")
+    log = await m.log("a")
+    assert "A_SECRET_OF_THE_SERVER" not in log
+    assert "HTTPS_PROXY=http://proxy:1\n" in log
+    assert log.endswith("0 1 2 3 ")  # 3 is the folder that ls reads

@@ -1,17 +1,12 @@
 """The scheduler, with the messages of a real one."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.practice.world import NS, Json, World, play, settle
+from tests.practice.world import NS, Json, World, settle
 
-HELPLESS = " no new claims to deallocate, preemption: 0/{0} nodes are available: {0}"
-HELPLESS += " Preemption is not helpful for scheduling."
-VICTIMS = HELPLESS.replace(
-    "Preemption is not helpful for scheduling", "No preemption victims found for incoming pod"
-)
+pytestmark = pytest.mark.anyio
 
 
 def pod(requests: Json | None = None, limits: Json | None = None, **spec: Any) -> Json:
@@ -19,9 +14,9 @@ def pod(requests: Json | None = None, limits: Json | None = None, **spec: Any) -
     return {"containers": [{"name": "main", "image": "x", "resources": resources}], **spec}
 
 
-def scheduled_condition(found: Json) -> Json:
-    listed = found["status"].get("conditions", [])
-    return next((one for one in listed if one["type"] == "PodScheduled"), {})
+def scheduled_condition(stored: Json) -> Json:
+    entries = stored["status"].get("conditions", [])
+    return next((obj for obj in entries if obj["type"] == "PodScheduled"), {})
 
 
 def refused(w: World, name: str) -> str:
@@ -33,18 +28,15 @@ def refused(w: World, name: str) -> str:
     return str(condition["message"])
 
 
-def test_scheduler_binds_pod_to_node(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        w.node()
-        w.create("pods", "a", pod())
-        await settle()
-        found = w.get("pods", "a")
-        assert found["spec"]["nodeName"] == "one"
-        assert scheduled_condition(found)["status"] == "True"
-        assert found["metadata"]["generation"] == 1
-        assert w.events("Scheduled") == [f"Successfully assigned {NS}/a to one"]
-
-    play(tmp_path, story)
+async def test_scheduler_binds_pod_to_node(w: World) -> None:
+    w.node()
+    w.create("pods", "a", pod())
+    await settle()
+    stored = w.get("pods", "a")
+    assert stored["spec"]["nodeName"] == "one"
+    assert scheduled_condition(stored)["status"] == "True"
+    assert stored["metadata"]["generation"] == 1
+    assert w.events("Scheduled") == [f"Successfully assigned {NS}/a to one"]
 
 
 @pytest.mark.parametrize(
@@ -66,214 +58,177 @@ def test_scheduler_binds_pod_to_node(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_scheduler_impossible_pod_is_unschedulable(tmp_path: Path, spec: Json, why: str) -> None:
-    async def story(w: World) -> None:
-        w.node()
-        w.create("pods", "a", spec)
-        await settle()
-        assert refused(w, "a") == f"0/1 nodes are available: {why}{HELPLESS.format(1)}"
-
-    play(tmp_path, story)
+async def test_scheduler_impossible_pod_is_unschedulable(w: World, spec: Json, why: str) -> None:
+    w.node()
+    w.create("pods", "a", spec)
+    await settle()
+    assert refused(w, "a") == f"0/1 nodes are available: {why}"
 
 
-def test_scheduler_full_node_is_unschedulable_until_pod_finishes(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        w.node(cpu="2")
-        for name in ("a", "b"):
-            w.create("pods", name, pod({"cpu": "1500m"}))
-        await settle()
-        why = f"0/1 nodes are available: 1 Insufficient cpu.{VICTIMS.format(1)}"
-        assert refused(w, "b") == why
-        w.end(w.get("pods", "a"))
-        await settle()
-        assert w.get("pods", "b")["spec"]["nodeName"] == "one"
-
-    play(tmp_path, story)
+async def test_scheduler_full_node_is_unschedulable_until_pod_finishes(w: World) -> None:
+    w.node(cpu="2")
+    for name in ("a", "b"):
+        w.create("pods", name, pod({"cpu": "1500m"}))
+    await settle()
+    why = "0/1 nodes are available: 1 Insufficient cpu."
+    assert refused(w, "b") == why
+    w.end(w.get("pods", "a"))
+    await settle()
+    assert w.get("pods", "b")["spec"]["nodeName"] == "one"
 
 
-def test_scheduler_pod_limit_is_unschedulable_until_pod_finishes(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        w.node(pods="1")
-        w.create("pods", "a", pod())
-        w.create("pods", "b", pod())
-        await settle()
-        why = f"0/1 nodes are available: 1 Too many pods.{VICTIMS.format(1)}"
-        assert refused(w, "b") == why
-        w.api.delete("pods", (NS, "a"))
-        assert w.get("pods", "a")["metadata"]["deletionTimestamp"], "a terminating pod still counts"
-        await settle()
-        assert refused(w, "b") == why
-        w.end(w.get("pods", "a"))
-        await settle()
-        assert w.get("pods", "b")["spec"]["nodeName"] == "one"
-
-    play(tmp_path, story)
+async def test_scheduler_pod_limit_is_unschedulable_until_pod_finishes(w: World) -> None:
+    w.node(pods="1")
+    w.create("pods", "a", pod())
+    w.create("pods", "b", pod())
+    await settle()
+    why = "0/1 nodes are available: 1 Too many pods."
+    assert refused(w, "b") == why
+    w.api.delete("pods", (NS, "a"))
+    assert w.get("pods", "a")["metadata"]["deletionTimestamp"], "a terminating pod still counts"
+    await settle()
+    assert refused(w, "b") == why
+    w.end(w.get("pods", "a"))
+    await settle()
+    assert w.get("pods", "b")["spec"]["nodeName"] == "one"
 
 
-def test_scheduler_without_nodes_waits_for_new_node(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        w.create("pods", "a", pod())
-        await settle()
-        assert refused(w, "a") == "no nodes available to schedule pods"
-        w.node()
-        await settle()
-        assert w.get("pods", "a")["spec"]["nodeName"] == "one"
-
-    play(tmp_path, story)
+async def test_scheduler_without_nodes_waits_for_new_node(w: World) -> None:
+    w.create("pods", "a", pod())
+    await settle()
+    assert refused(w, "a") == "no nodes available to schedule pods"
+    w.node()
+    await settle()
+    assert w.get("pods", "a")["spec"]["nodeName"] == "one"
 
 
-def test_scheduler_spreads_pods_over_nodes(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        w.node()
-        w.node("two")
-        for name in "abcd":
-            w.create("pods", name, pod({"cpu": "500m"}))
-        await settle()
-        nodes = sorted(one["spec"]["nodeName"] for one in w.pods())
-        assert nodes == ["one", "one", "two", "two"]
-
-    play(tmp_path, story)
+async def test_scheduler_spreads_pods_over_nodes(w: World) -> None:
+    w.node()
+    w.node("two")
+    for name in "abcd":
+        w.create("pods", name, pod({"cpu": "500m"}))
+    await settle()
+    nodes = sorted(obj["spec"]["nodeName"] for obj in w.pods())
+    assert nodes == ["one", "one", "two", "two"]
 
 
-def test_scheduler_taints_require_tolerations(tmp_path: Path) -> None:
+async def test_scheduler_taints_require_tolerations(w: World) -> None:
     taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
-
-    async def story(w: World) -> None:
-        w.node()
-        w.api.change("nodes", ("", "one"), lambda node: node["spec"].update(taints=[taint]))
-        w.create("pods", "a", pod())
-        same = {"key": "gpu", "operator": "Equal", "value": "yes"}
-        w.create("pods", "b", pod(tolerations=[same]))
-        w.create("pods", "c", pod(tolerations=[{"operator": "Exists"}]))
-        w.create("pods", "d", pod(tolerations=[{**same, "value": "no"}]))
-        await settle()
-        why = f"0/1 nodes are available: 1 node(s) had untolerated taint(s).{HELPLESS.format(1)}"
-        assert refused(w, "a") == refused(w, "d") == why
-        assert w.get("pods", "b")["spec"]["nodeName"] == "one"
-        assert w.get("pods", "c")["spec"]["nodeName"] == "one"
-
-    play(tmp_path, story)
+    w.node()
+    w.api.change("nodes", ("", "one"), lambda node: node["spec"].update(taints=[taint]))
+    w.create("pods", "a", pod())
+    same = {"key": "gpu", "operator": "Equal", "value": "yes"}
+    w.create("pods", "b", pod(tolerations=[same]))
+    w.create("pods", "c", pod(tolerations=[{"operator": "Exists"}]))
+    w.create("pods", "d", pod(tolerations=[{**same, "value": "no"}]))
+    await settle()
+    why = "0/1 nodes are available: 1 node(s) had untolerated taint(s)."
+    assert refused(w, "a") == refused(w, "d") == why
+    assert w.get("pods", "b")["spec"]["nodeName"] == "one"
+    assert w.get("pods", "c")["spec"]["nodeName"] == "one"
 
 
-def test_scheduler_node_affinity_is_required(tmp_path: Path) -> None:
+async def test_scheduler_node_affinity_is_required(w: World) -> None:
     def wants(*expressions: Json) -> Json:
         terms = [{"matchExpressions": list(expressions)}]
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
         return pod(affinity={"nodeAffinity": required})
 
-    async def story(w: World) -> None:
-        w.node()
-        w.node("two")
-        label = "kubernetes.io/hostname"
-        w.create("pods", "a", wants({"key": label, "operator": "In", "values": ["two"]}))
-        w.create("pods", "b", wants({"key": label, "operator": "NotIn", "values": ["two"]}))
-        w.create("pods", "c", wants({"key": "zone", "operator": "Exists"}))
-        w.create("pods", "d", wants({"key": "zone", "operator": "DoesNotExist"}))
-        w.create("pods", "e", wants({"key": "zone", "operator": "Gt", "values": ["1"]}))
-        await settle()
-        assert w.get("pods", "a")["spec"]["nodeName"] == "two"
-        assert w.get("pods", "b")["spec"]["nodeName"] == "one"
-        why = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."
-        assert refused(w, "c") == refused(w, "e") == why + HELPLESS.format(2)
-        assert w.get("pods", "d")["spec"]["nodeName"]
-
-    play(tmp_path, story)
+    w.node()
+    w.node("two")
+    label = "kubernetes.io/hostname"
+    w.create("pods", "a", wants({"key": label, "operator": "In", "values": ["two"]}))
+    w.create("pods", "b", wants({"key": label, "operator": "NotIn", "values": ["two"]}))
+    w.create("pods", "c", wants({"key": "zone", "operator": "Exists"}))
+    w.create("pods", "d", wants({"key": "zone", "operator": "DoesNotExist"}))
+    w.create("pods", "e", wants({"key": "zone", "operator": "Gt", "values": ["1"]}))
+    await settle()
+    assert w.get("pods", "a")["spec"]["nodeName"] == "two"
+    assert w.get("pods", "b")["spec"]["nodeName"] == "one"
+    why = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."
+    assert refused(w, "c") == refused(w, "e") == why
+    assert w.get("pods", "d")["spec"]["nodeName"]
 
 
-def test_scheduler_pvcs_must_exist_and_be_bound(tmp_path: Path) -> None:
+async def test_scheduler_pvcs_must_exist_and_be_bound(w: World) -> None:
     def uses(*names: str) -> Json:
-        claims = [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in names]
+        claims = [{"name": obj, "persistentVolumeClaim": {"claimName": obj}} for obj in names]
         return pod(volumes=claims)
 
-    async def story(w: World) -> None:
-        w.node()
-        wanted: Json = {"accessModes": ["ReadWriteOnce"]}
-        wanted["resources"] = {"requests": {"storage": "1Gi"}}
-        w.create("persistentvolumeclaims", "strange", {**wanted, "storageClassName": "nosuch"})
-        w.create("pods", "a", uses("later"))
-        w.create("pods", "b", uses("strange"))
-        await settle()
-        none = "0/1 nodes are available:"
-        assert refused(w, "a") == f'{none} persistentvolumeclaim "later" not found. not found'
-        unbound = f"{none} pod has unbound immediate PersistentVolumeClaims. not found"
-        assert refused(w, "b") == unbound
-        w.create("persistentvolumeclaims", "later", wanted)
-        await settle()
-        assert w.get("pods", "a")["spec"]["nodeName"] == "one"
-
-    play(tmp_path, story)
+    w.node()
+    wanted: Json = {"accessModes": ["ReadWriteOnce"]}
+    wanted["resources"] = {"requests": {"storage": "1Gi"}}
+    w.create("persistentvolumeclaims", "strange", {**wanted, "storageClassName": "nosuch"})
+    w.create("pods", "a", uses("later"))
+    w.create("pods", "b", uses("strange"))
+    await settle()
+    none = "0/1 nodes are available:"
+    assert refused(w, "a") == f'{none} persistentvolumeclaim "later" not found.'
+    unbound = f"{none} pod has unbound immediate PersistentVolumeClaims."
+    assert refused(w, "b") == unbound
+    w.create("persistentvolumeclaims", "later", wanted)
+    await settle()
+    assert w.get("pods", "a")["spec"]["nodeName"] == "one"
 
 
-def test_scheduler_skips_gated_pods_and_other_schedulers(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        w.node()
-        w.create("pods", "gated", pod(schedulingGates=[{"name": "a/b"}]))
-        w.create("pods", "other", pod(schedulerName="volcano"))
-        await settle()
-        condition = scheduled_condition(w.get("pods", "gated"))
-        assert (condition["status"], condition["reason"]) == ("False", "SchedulingGated")
-        why = "Scheduling is blocked due to non-empty scheduling gates"
-        assert condition["message"] == why
-        assert not scheduled_condition(w.get("pods", "other")) and not w.events("FailedScheduling")
-        w.api.change("pods", (NS, "gated"), lambda one: one["spec"].update(schedulingGates=[]))
-        await settle()
-        assert w.get("pods", "gated")["spec"]["nodeName"] == "one"
-
-    play(tmp_path, story)
+async def test_scheduler_skips_gated_pods_and_other_schedulers(w: World) -> None:
+    w.node()
+    w.create("pods", "gated", pod(schedulingGates=[{"name": "a/b"}]))
+    w.create("pods", "other", pod(schedulerName="volcano"))
+    await settle()
+    condition = scheduled_condition(w.get("pods", "gated"))
+    assert (condition["status"], condition["reason"]) == ("False", "SchedulingGated")
+    why = "Scheduling is blocked due to non-empty scheduling gates"
+    assert condition["message"] == why
+    assert not scheduled_condition(w.get("pods", "other")) and not w.events("FailedScheduling")
+    w.api.change("pods", (NS, "gated"), lambda obj: obj["spec"].update(schedulingGates=[]))
+    await settle()
+    assert w.get("pods", "gated")["spec"]["nodeName"] == "one"
 
 
-def test_scheduler_counts_largest_init_container(tmp_path: Path) -> None:
+async def test_scheduler_counts_largest_init_container(w: World) -> None:
     def first(cpu: str) -> Json:
         resources = {"requests": {"cpu": cpu}}
         return {"name": f"i{cpu}", "image": "x", "resources": resources}
 
-    async def story(w: World) -> None:
-        w.node(cpu="2")
-        w.create("pods", "a", pod({"cpu": "500m"}, initContainers=[first("2"), first("1")]))
-        w.create("pods", "b", pod({"cpu": "100m"}))
-        await settle()
-        assert w.get("pods", "a")["spec"]["nodeName"] == "one"
-        assert "Insufficient cpu" in refused(w, "b")
-
-    play(tmp_path, story)
+    w.node(cpu="2")
+    w.create("pods", "a", pod({"cpu": "500m"}, initContainers=[first("2"), first("1")]))
+    w.create("pods", "b", pod({"cpu": "100m"}))
+    await settle()
+    assert w.get("pods", "a")["spec"]["nodeName"] == "one"
+    assert "Insufficient cpu" in refused(w, "b")
 
 
-def test_scheduler_pod_affinity_places_pods_together(tmp_path: Path) -> None:
+async def test_scheduler_pod_affinity_places_pods_together(w: World) -> None:
     def near(role: str, cpu: str = "1") -> Json:
         wanted = {"topologyKey": "kubernetes.io/hostname"}
         term = wanted | {"labelSelector": {"matchLabels": {"role": role}}}
         required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
         return pod({"cpu": cpu}, affinity={"podAffinity": required})
 
-    async def story(w: World) -> None:
-        w.node("one")
-        w.node("two")
-        for name in ("a", "b", "c"):
-            w.create("pods", name, near("x"), metadata={"labels": {"role": "x"}})
-        w.create("pods", "alien", near("x"))
-        await settle()
-        placed = [one["spec"].get("nodeName") for one in w.pods()]
-        assert placed[0] == placed[2] and placed[0] is not None, "a and b; two fit on a node"
-        reasons = "1 Insufficient cpu, 1 node(s) didn't match pod affinity rules."
-        assert reasons in refused(w, "c")
-        w.create("pods", "stranger", near("y", "0"))
-        await settle()
-        assert "2 node(s) didn't match pod affinity rules." in refused(w, "stranger")
-
-    play(tmp_path, story)
+    w.node("one")
+    w.node("two")
+    for name in ("a", "b", "c"):
+        w.create("pods", name, near("x"), metadata={"labels": {"role": "x"}})
+    w.create("pods", "alien", near("x"))
+    await settle()
+    bound = [obj["spec"].get("nodeName") for obj in w.pods()]
+    assert bound[0] == bound[2] and bound[0] is not None, "a and b; two fit on a node"
+    reasons = "1 Insufficient cpu, 1 node(s) didn't match pod affinity rules."
+    assert reasons in refused(w, "c")
+    w.create("pods", "stranger", near("y", "0"))
+    await settle()
+    assert "2 node(s) didn't match pod affinity rules." in refused(w, "stranger")
 
 
-def test_scheduler_binds_1000_pods_as_capacity_frees(tmp_path: Path) -> None:
-    async def story(w: World) -> None:
-        w.node(pods="10")
-        for at in range(1000):
-            w.create("pods", f"p{at}", pod())
-        await settle(1100)
-        for _ in range(100):
-            for one in [one for one in w.pods() if one["spec"].get("nodeName")]:
-                if one["status"]["phase"] == "Pending":
-                    w.end(one)
-            await settle(10)
-        assert all(one["spec"].get("nodeName") for one in w.pods())
-
-    play(tmp_path, story)
+async def test_scheduler_binds_1000_pods_as_capacity_frees(w: World) -> None:
+    w.node(pods="10")
+    for at in range(1000):
+        w.create("pods", f"p{at}", pod())
+    await settle(1100)
+    for _ in range(100):
+        for obj in [obj for obj in w.pods() if obj["spec"].get("nodeName")]:
+            if obj["status"]["phase"] == "Pending":
+                w.end(obj)
+        await settle(10)
+    assert all(obj["spec"].get("nodeName") for obj in w.pods())

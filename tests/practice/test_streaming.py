@@ -28,11 +28,11 @@ READER = "while read line; do echo got $line; done; echo end; sleep 1000"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with practice.server() as found:
+    with practice.server() as started:
         spec = {"containers": [container("main", READER) | {"stdin": True}]}
-        assert Client(found).ask("POST", PODS, {"metadata": {"name": "a"}, "spec": spec}) == 201
-        eventually(lambda: _log(found).startswith(b"HTTP/1.1 200"))
-        yield found
+        assert Client(started).ask("POST", PODS, {"metadata": {"name": "a"}, "spec": spec}) == 201
+        eventually(lambda: _log(started).startswith(b"HTTP/1.1 200"))
+        yield started
 
 
 def _log(server: Server) -> bytes:
@@ -62,15 +62,15 @@ def execute(server: Server, protocol: str, *sent: bytes, **query: object) -> dic
     """Run a program; return its output by channel."""
 
     async def story() -> dict[int, bytes]:
-        found: dict[int, bytes] = {}
+        outputs: dict[int, bytes] = {}
         async with dial(server, "exec", protocol, stdout=1, stderr=1, **query) as socket:
             assert socket.subprotocol == protocol
             for part in sent:
                 await socket.send(part)
             async for message in socket:
                 assert isinstance(message, bytes)
-                found[message[0]] = found.get(message[0], b"") + message[1:]
-        return found
+                outputs[message[0]] = outputs.get(message[0], b"") + message[1:]
+        return outputs
 
     return asyncio.run(story())
 
@@ -79,23 +79,23 @@ def run(server: Server, protocol: str, script: str, *sent: bytes, **query: int) 
     return execute(server, protocol, *sent, command=["sh", "-c", script], **query)
 
 
-def status(found: dict[int, bytes]) -> Json:
-    told: Json = json.loads(found[3])
-    return told
+def status(outputs: dict[int, bytes]) -> Json:
+    result: Json = json.loads(outputs[3])
+    return result
 
 
 @pytest.mark.parametrize("protocol", [V4, V5])
 def test_exec_returns_streams_and_exit_code(server: Server, protocol: str) -> None:
-    found = run(server, protocol, "echo out; echo err >&2; exit 7")
-    assert (found[1], found[2]) == (b"out\n", b"err\n")
-    told = status(found)
-    assert (told["status"], told["reason"]) == ("Failure", "NonZeroExitCode")
-    assert told["details"]["causes"] == [{"reason": "ExitCode", "message": "7"}]
+    outputs = run(server, protocol, "echo out; echo err >&2; exit 7")
+    assert (outputs[1], outputs[2]) == (b"out\n", b"err\n")
+    result = status(outputs)
+    assert (result["status"], result["reason"]) == ("Failure", "NonZeroExitCode")
+    assert result["details"]["causes"] == [{"reason": "ExitCode", "message": "7"}]
 
 
 def test_exec_large_output_is_complete(server: Server) -> None:
-    found = run(server, V5, "head -c 3000000 /dev/zero")
-    assert (len(found[1]), status(found)["status"]) == (3_000_000, "Success")
+    outputs = run(server, V5, "head -c 3000000 /dev/zero")
+    assert (len(outputs[1]), status(outputs)["status"]) == (3_000_000, "Success")
 
 
 def test_exec_stdin_is_closed_in_v5(server: Server) -> None:
@@ -107,22 +107,22 @@ def test_exec_stdin_is_closed_in_v5(server: Server) -> None:
 def test_exec_terminal_has_size_and_input(server: Server) -> None:
     size = b"\4" + json.dumps({"Width": 91, "Height": 17}).encode()
     script = "read _; stty size; tty; exit 3"
-    found = run(server, V4, script, size, b"\0go\n", stdin=1, tty=1)
-    assert found[1].replace(b"\r", b"") == b"go\n17 91\n/dev/pts/0\n"
-    assert status(found)["details"]["causes"][0]["message"] == "3"
+    outputs = run(server, V4, script, size, b"\0go\n", stdin=1, tty=1)
+    assert outputs[1].replace(b"\r", b"") == b"go\n17 91\n/dev/pts/0\n"
+    assert status(outputs)["details"]["causes"][0]["message"] == "3"
 
 
 def test_exec_terminal_shows_all_output_of_short_program(server: Server) -> None:
     """Reading from a closed terminal is an error, which must not lose output."""
-    found = run(server, V5, "seq 20000", tty=1)
-    assert found[1].replace(b"\r", b"").splitlines()[-1] == b"20000"
-    assert len(found[1].splitlines()) == 20_000
+    outputs = run(server, V5, "seq 20000", tty=1)
+    assert outputs[1].replace(b"\r", b"").splitlines()[-1] == b"20000"
+    assert len(outputs[1].splitlines()) == 20_000
 
 
 def test_exec_missing_program_is_internal_error(server: Server) -> None:
-    told = status(execute(server, V5, command=["nope"]))
-    assert (told["reason"], told["code"]) == ("InternalError", 500)
-    assert 'exec: "nope": executable file not found in $PATH' in told["message"]
+    result = status(execute(server, V5, command=["nope"]))
+    assert (result["reason"], result["code"]) == ("InternalError", 500)
+    assert 'exec: "nope": executable file not found in $PATH' in result["message"]
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ def test_exec_invalid_query_is_refused(server: Server, query: Json, code: int) -
         async with dial(server, "exec", V5, **query):
             pass
 
-    with pytest.raises(InvalidStatus) as found:
+    with pytest.raises(InvalidStatus) as error:
         asyncio.run(story())
-    assert found.value.response.status_code == code
+    assert error.value.response.status_code == code
 
 
 def test_exec_disconnected_clients_release_files_and_threads(server: Server) -> None:

@@ -1,7 +1,6 @@
 """Invalid objects are refused with the status code and the field paths of a real API server."""
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +8,9 @@ import pytest
 from kubectl_sky.practice import validation
 from kubectl_sky.practice.problems import Problem
 from kubectl_sky.practice.resources import Resource
-from tests.practice.world import NS, Json, World, play
+from tests.practice.world import NS, Json, World
+
+pytestmark = pytest.mark.anyio
 
 
 def pod(resources: Json | None = None, container: Json | None = None, **spec: Any) -> Json:
@@ -31,6 +32,8 @@ def codes(action: str = "FailJob", **rule: Any) -> Json:
 
 C = "spec.containers[0]"
 GPU = "nvidia.com/gpu"
+QUOTA_OF_CLASS = "standard.storageclass.storage.k8s.io/requests.storage"
+SUCCESS = {"rules": [{"succeededCount": 1}]}
 POLICY = "spec.podFailurePolicy.rules[0]"
 TEMPLATE = "spec.template.spec"
 VOLUME = {"name": "x", "emptyDir": {}}
@@ -78,6 +81,8 @@ JOBS: list[tuple[Json, set[str]]] = [
         job({"restartPolicy": "OnFailure"}, podFailurePolicy=codes(operator="In", values=[1])),
         {RESTARTS},
     ),
+    (job(completionMode="Indexed", completions=1, successPolicy=SUCCESS), {"spec.successPolicy"}),
+    (job(managedBy="example.com/x"), {"spec.managedBy"}),
     (job(podReplacementPolicy="x"), {"spec.podReplacementPolicy"}),
 ]
 OTHERS: list[tuple[str, Json, set[str]]] = [
@@ -94,6 +99,8 @@ OTHERS: list[tuple[str, Json, set[str]]] = [
         {"spec.accessModes", "spec.resources[storage]"},
     ),
     ("resourcequotas", {"hard": {"cpu": "-1"}}, {"spec.hard[cpu]"}),
+    ("resourcequotas", {"scopes": ["Terminating"]}, {"spec.scopes"}),
+    ("resourcequotas", {"hard": {QUOTA_OF_CLASS: "1"}}, {f"spec.hard[{QUOTA_OF_CLASS}]"}),
 ]
 ALL = [
     *(("pods", spec, fields) for spec, fields in PODS),
@@ -103,17 +110,14 @@ ALL = [
 
 
 @pytest.mark.parametrize(("storage", "spec", "fields"), ALL)
-def test_create_invalid_spec_names_fields(
-    tmp_path: Path, storage: str, spec: Json, fields: set[str]
+async def test_create_invalid_spec_names_fields(
+    w: World, storage: str, spec: Json, fields: set[str]
 ) -> None:
-    async def story(w: World) -> None:
-        obj = {"metadata": {"name": "a"}, "spec": copy.deepcopy(spec)}
-        with pytest.raises(Problem) as error:
-            w.api.add(w.api.resources.stored(storage), obj, NS)
-        assert (error.value.code, error.value.reason) == (422, "Invalid")
-        assert {cause["field"] for cause in error.value.details["causes"]} == fields
-
-    play(tmp_path, story)
+    obj = {"metadata": {"name": "a"}, "spec": copy.deepcopy(spec)}
+    with pytest.raises(Problem) as error:
+        w.api.add(w.api.resources.stored(storage), obj, NS)
+    assert (error.value.code, error.value.reason) == (422, "Invalid")
+    assert {cause["field"] for cause in error.value.details["causes"]} == fields
 
 
 @pytest.mark.parametrize(
@@ -124,15 +128,12 @@ def test_create_invalid_spec_names_fields(
         ("resourcequotas", {"hard": {"pods": "many"}}),
     ],
 )
-def test_create_unreadable_quantity_is_bad_request(
-    tmp_path: Path, storage: str, spec: Json
+async def test_create_unreadable_quantity_is_bad_request(
+    w: World, storage: str, spec: Json
 ) -> None:
-    async def story(w: World) -> None:
-        with pytest.raises(Problem) as error:
-            w.create(storage, "a", spec)
-        assert error.value.code == 400
-
-    play(tmp_path, story)
+    with pytest.raises(Problem) as error:
+        w.create(storage, "a", spec)
+    assert error.value.code == 400
 
 
 @pytest.mark.parametrize(

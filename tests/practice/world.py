@@ -36,25 +36,24 @@ class World:
 
     def get(self, storage: str, name: str) -> Json:
         namespaced = self.api.resources.stored(storage).namespaced
-        found = self.api.state.get(storage, NS if namespaced else "", name)
-        assert found, f"no {storage} {name}"
-        return found
+        obj = self.api.state.get(storage, NS if namespaced else "", name)
+        assert obj, f"no {storage} {name}"
+        return obj
 
     def node(self, name: str = "one", **allocatable: str) -> Json:
-        found = {"cpu": "2", "memory": "4Gi", "pods": "110", **allocatable}
-        made = self.create("nodes", name, {}, metadata={"labels": {"kubernetes.io/hostname": name}})
-        del made
-        edit = {"allocatable": found, "capacity": found}
+        amounts = {"cpu": "2", "memory": "4Gi", "pods": "110", **allocatable}
+        self.create("nodes", name, {}, metadata={"labels": {"kubernetes.io/hostname": name}})
+        edit = {"allocatable": amounts, "capacity": amounts}
         self.api.change("nodes", ("", name), lambda node: node.update(status=edit))
         return self.get("nodes", name)
 
     def pods(self) -> list[Json]:
-        found = self.api.state.all("pods", NS)
-        return sorted(found, key=lambda pod: str(pod["metadata"]["name"]))
+        pods = self.api.state.all("pods", NS)
+        return sorted(pods, key=lambda pod: str(pod["metadata"]["name"]))
 
     def events(self, reason: str) -> list[str]:
-        found = self.api.state.all("events", NS)
-        return [event["message"] for event in found if event["reason"] == reason]
+        events = self.api.state.all("events", NS)
+        return [event["message"] for event in events if event["reason"] == reason]
 
     def run(self, pod: Json) -> None:
         """Let a pod run, as a node would."""
