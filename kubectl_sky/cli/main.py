@@ -89,13 +89,13 @@ _GROUPS = {
 COMMANDS = {name: purpose for group in _GROUPS.values() for name, purpose in group.items()}
 
 _SLICES = {
+    "dev": "dev.command",
+    "fairshare": "fairshare.command",
     "gpus": "gpus.command",
+    "serve": "serve.command",
     "top": "gpus.top_command",
     "usage": "gpus.usage_command",
     "users": "users.command",
-    "dev": "dev.command",
-    "serve": "serve.command",
-    "fairshare": "fairshare.command",
 }
 
 # Aliases of commands, which --help does not list.
