@@ -289,7 +289,7 @@ class Session:
 
     def close(self) -> None:
         """Close the idle connections."""
-        self._target.pool.clear()
+        self._target.client.close()
 
     def _send_once(
         self, outgoing: Outgoing, target: Target, attempt: transport.Attempt | None
@@ -308,7 +308,7 @@ class Session:
             retries=Retries.standard(repeatable=outgoing.repeatable),
             streamed=outgoing.streamed,
         )
-        return transport.exchange(target.pool, request, attempt)
+        return transport.exchange(target.client, request, attempt)
 
     def _headers(self, outgoing: Outgoing, target: Target) -> urllib3.HTTPHeaderDict:
         headers = urllib3.HTTPHeaderDict(outgoing.headers)
