@@ -1,10 +1,11 @@
 """`serve logs`: write the logs of the replicas of a service."""
 
 from collections.abc import Iterator
-from threading import Event, Thread
+from threading import Event
 
 from kubectl_sky.actions import serve
 from kubectl_sky.actions.ui import UI
+from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.streams import Batch, Following, LogOptions, LogSource
 from kubectl_sky.errors import UserError
@@ -26,7 +27,7 @@ def show(
     for number in () if options.follow else replicas.not_started():
         ui.note(f"replica-{number} has not started")
     with Following(session, options) as following:
-        Thread(target=following.add_all, args=(replicas.sources(),), daemon=True).start()
+        parallel.run_daemon(following.add_all, replicas.sources())
         try:
             for batch in following.batches():
                 if batch and batch.note:

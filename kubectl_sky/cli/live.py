@@ -9,6 +9,7 @@ from threading import RLock, Thread
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
+from kubectl_sky.cluster import parallel
 from kubectl_sky.observe.escapes import plain
 
 if TYPE_CHECKING:
@@ -38,8 +39,7 @@ class LiveLine:
                 self._waiting[key] = waiting
             self._draw()
             if waiting and not self._thread:
-                self._thread = Thread(target=self._tick, name="live line", daemon=True)
-                self._thread.start()
+                self._thread = parallel.run_daemon(self._tick, name="live line")
 
     @contextmanager
     def hidden(self, final_newline: bool = True) -> Iterator[None]:

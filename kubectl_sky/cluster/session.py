@@ -223,14 +223,16 @@ class Session:
         own = Future[T]()
         with self._lock:
             shared: Future[T] = self._cache.get(name, own)
-            if shared.done() and shared.exception():
+            if shared.cancelled() or (shared.done() and shared.exception()):
                 shared = own
             self._cache[name] = shared
         if shared is own:
             try:
                 own.set_result(fetch())
-            except BaseException as error:  # noqa: BLE001 - raised below
+            except ClusterError as error:
                 own.set_exception(error)
+            finally:
+                own.cancel()  # after a bug or Ctrl-C, unless it is done
         return shared.result()
 
     def now(self) -> datetime:

@@ -14,7 +14,7 @@ from urllib3.util.retry import Retry
 from kubectl_sky.cluster import deadlines
 from kubectl_sky.cluster.errors import CHECK_ADDRESS, RequestInfo
 from kubectl_sky.cluster.http_trace import Trace
-from kubectl_sky.errors import ClusterError, Unreachable
+from kubectl_sky.errors import ClusterError, SkyError, Unreachable
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.client import Client
@@ -150,7 +150,7 @@ def _traced(client: "Client", request: Request, attempt: Attempt) -> Reply:
     trace = Trace(request.method, request.url, request.headers, request.body)
     try:
         reply = attempt(client, request)
-    except Exception as error:
+    except (HTTPError, OSError, SkyError) as error:
         trace.failed(error)
         raise
     trace.answered(reply.status, reply.headers, reply.data)

@@ -6,9 +6,8 @@ import os
 import secrets
 import socket
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 
-from kubectl_sky.cluster import leases
+from kubectl_sky.cluster import leases, parallel
 from kubectl_sky.cluster.leases import Claim, Lease
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotFound, Unreachable
@@ -37,7 +36,7 @@ class LeaseKeeper:
         self._claims = tuple(claims)
         self._held: dict[Claim, Lease] = {}
         # All other threads may wait for slow servers of users.
-        self._thread = ThreadPoolExecutor(1, "lease")
+        self._thread = parallel.pool(1, "lease")
 
     async def acquire(self) -> None:
         """Wait until all Leases are held. Raises ClusterError if that is not allowed."""

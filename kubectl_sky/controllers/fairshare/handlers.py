@@ -7,6 +7,7 @@ from typing import Any
 
 import kopf
 
+from kubectl_sky.cluster import parallel
 from kubectl_sky.controllers.context import Context
 from kubectl_sky.controllers.fairshare.loop import Loop
 from kubectl_sky.controllers.fairshare.policy import policies
@@ -40,15 +41,16 @@ class _Handlers:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._thread = Thread(target=loop.run_forever, name="fairshare", daemon=True)
+        self._thread: Thread | None = None
         self._known: dict[str, PodGroup] = {}  # by uid; most changes of a status do not matter
 
     async def start(self, **_: object) -> None:
-        self._thread.start()
+        self._thread = parallel.run_daemon(self._loop.run_forever, name="fairshare")
 
     async def stop(self, **_: object) -> None:
         self._loop.stop()
-        await asyncio.to_thread(self._thread.join)
+        if self._thread:
+            await asyncio.to_thread(self._thread.join)
 
     async def on_group(self, type: str | None, body: kopf.Body, **_: object) -> None:  # noqa: A002
         group = PodGroup.read(dict(body))
