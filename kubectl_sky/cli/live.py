@@ -9,7 +9,6 @@ from threading import RLock, Thread
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from kubectl_sky.cluster import parallel
 from kubectl_sky.observe.escapes import plain
 
 if TYPE_CHECKING:
@@ -39,6 +38,8 @@ class LiveLine:
                 self._waiting[key] = waiting
             self._draw()
             if waiting and not self._thread:
+                from kubectl_sky.cluster import parallel
+
                 self._thread = parallel.run_daemon(self._tick, name="live line")
 
     @contextmanager

@@ -4,6 +4,7 @@ The timeouts of a socket limit each wait only, so that a server that sends one b
 would never time out. Every connection of a pool is registered here, to be closed at the exit.
 """
 
+import atexit
 import io
 import socket
 import threading
@@ -20,6 +21,7 @@ import urllib3
 from urllib3.connection import HTTPConnection
 
 _WRITE_BYTES = 16_384  # bytes; a TLS record
+_EXIT_SECONDS = 1.0  # seconds for the threads to notice the end; one may wait for a host's address
 
 
 class _Current(threading.local):
@@ -77,21 +79,19 @@ class _OpenSockets:
         with self._changed:
             self._sockets.add(sock)
 
-    def close(self, seconds: float) -> None:
+    def close(self) -> None:
+        """End all connections for good, and wait until no thread uses one."""
         with self._changed:
             self._closed = True
             for sock in list(self._sockets):
                 with suppress(OSError, ValueError):  # already closed
                     sock.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits
-            self._changed.wait_for(lambda: not self._calls, seconds)
+            self._changed.wait_for(lambda: not self._calls, _EXIT_SECONDS)
 
 
 _open_sockets = _OpenSockets()
-
-
-def close_all(seconds: float) -> None:
-    """End all connections for good, and wait until no thread uses one: OpenSSL is then idle."""
-    _open_sockets.close(seconds)
+# Python's exit cleans up OpenSSL: below a thread that reads, that is a segmentation fault.
+atexit.register(_open_sockets.close)
 
 
 @contextmanager
