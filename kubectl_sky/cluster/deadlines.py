@@ -158,7 +158,8 @@ class _Bounded(HTTPConnection):
             self.timeout = min(self.timeout, seconds)
         with _open_sockets.in_use():
             super().connect()
-        _open_sockets.add(self.sock)
+        if isinstance(self.sock, socket.socket):  # not TLS within TLS, of a proxy
+            _open_sockets.add(self.sock)
 
     def send(self, data: Any) -> None:  # noqa: ANN401 - as in http.client
         if self.sock is None:
