@@ -151,7 +151,7 @@ def _plan(
     if as_task:
         documents, _ = taskfile.as_tasks(documents)
     try:
-        entries = _entries(documents, as_task)
+        entries = _entries(documents, settings, as_task)
     except UserError as error:
         return _Planned((_whole_file(documents[0], error),), reviewed)
     limits = Limits(settings.max_files, settings.max_gib)
@@ -181,7 +181,7 @@ def _plan(
     return _Planned((), reviewed, None if served else task_file, "it is a service" * served)
 
 
-def _entries(documents: Sequence[Document], as_task: bool) -> list[TaskEntry]:
+def _entries(documents: Sequence[Document], settings: Settings, as_task: bool) -> list[TaskEntry]:
     """Return the tasks of documents, and of a service the replica. Raises UserError."""
     entries = taskfile.entries_of(documents, taskfile.new_id(), Overrides())
     if as_task or all(document.get("service") is None for document in documents):
@@ -190,7 +190,7 @@ def _entries(documents: Sequence[Document], as_task: bool) -> list[TaskEntry]:
         replace(entry, task=replace(entry.task, name=entry.task.name or "service"))
         for entry in entries
     )
-    return list(taskfile.served_entries(named, service.Flags(), Overrides()))
+    return list(taskfile.served(named, service.Flags(), Overrides(), settings))
 
 
 def _known_files(entry: TaskEntry) -> tuple[LocalFiles, ...]:

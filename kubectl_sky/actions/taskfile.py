@@ -2,7 +2,7 @@
 
 import secrets
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -20,11 +20,10 @@ from kubectl_sky.plan.plan import Plan
 from kubectl_sky.spec import service, unsupported
 from kubectl_sky.spec.arrays import array
 from kubectl_sky.spec.document import Document, entries, printable
-from kubectl_sky.spec.lifecycle import DevPod
 from kubectl_sky.spec.load import load as read_yaml
 from kubectl_sky.spec.pipeline import pipeline_of
 from kubectl_sky.spec.secret import without_kept
-from kubectl_sky.spec.task import Task, task_of, with_dev, with_service
+from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.sync.archive import Limits
 from kubectl_sky.sync.archive_cache import Cache
 from kubectl_sky.words import names
@@ -33,6 +32,7 @@ from kubectl_sky.words.private import Folder
 from kubectl_sky.words.settings import Settings, cache_folder
 from kubectl_sky.workloads.arrays import Array
 from kubectl_sky.workloads.decide import AUTO, TaskEntry
+from kubectl_sky.workloads.service import as_replica
 
 if TYPE_CHECKING:
     from kubectl_sky.render.manifests import Manifests
@@ -49,7 +49,8 @@ class Source:
     `strict` treats warnings as errors. Local files are read if `local_files` is set: a server may
     not read its own files for a caller, and limits the nodes of all tasks together, and the
     bytes of their manifests. With `in_memory`, `stdin` has the content of the file. With
-    `serve`, the file is a service's. With `dev`, its task runs as a development pod.
+    `serve`, the file is a service's. `adapt` changes the tasks of the file, such as to a
+    development pod.
     """
 
     path: str
@@ -60,7 +61,7 @@ class Source:
     local_files: bool = True
     in_memory: bool = False
     serve: service.Flags | None = None
-    dev: DevPod | None = None
+    adapt: Callable[[tuple[TaskEntry, ...]], tuple[TaskEntry, ...]] = tuple
     max_nodes: int = sys.maxsize
     max_bytes: int = sys.maxsize
 
@@ -148,10 +149,10 @@ def load(source: Source, ui: UI) -> TaskFile:
         raise InvalidFiles([*errors, *refused, *reviewed.refused])
     file_id = _checked_id(overrides.task_id) or new_id()
     limits = Limits(settings.max_files, settings.max_gib)
-    entries = served_entries(entries_of(documents, file_id, overrides), source.serve, overrides)
+    entries = served(entries_of(documents, file_id, overrides), source.serve, overrides, settings)
     _check_plannable(entries, settings, source.max_nodes)
     packer = Packer(ui.transfer if source.local_files else None, cache(environ), limits)
-    entries = pack_files(_dev_entries(entries, source.dev), packer)
+    entries = pack_files(source.adapt(entries), packer)
     reviewed = apply_settings((*reviewed.dangers, *packer.dangers), settings, environ)
     if reviewed.refused:
         raise InvalidFiles(reviewed.refused)
@@ -200,8 +201,11 @@ def _refusals(documents: Sequence[Document], as_task: bool, served: bool) -> lis
     ]
 
 
-def served_entries(
-    entries: tuple[TaskEntry, ...], flags: service.Flags | None, overrides: Overrides
+def served(
+    entries: tuple[TaskEntry, ...],
+    flags: service.Flags | None,
+    overrides: Overrides,
+    settings: Settings,
 ) -> tuple[TaskEntry, ...]:
     """Return the task of a replica, if it is served. Raises UserError unless it is one service."""
     if flags is None:
@@ -216,18 +220,8 @@ def served_entries(
     (entry,) = entries
     if not entry.task.name:
         raise UserError("the service has no name", "set name in the file, or add --name NAME")
-    served = service.service_of(entry.document, flags)
-    return (replace(entry, task=with_service(entry.task, served)),)
-
-
-def _dev_entries(entries: tuple[TaskEntry, ...], dev: DevPod | None) -> tuple[TaskEntry, ...]:
-    """Return the task as a development pod, if it is one. Raises UserError for several tasks."""
-    if dev is None:
-        return entries
-    if len(entries) > 1:
-        what = f"a development pod is one task, and the file has {len(entries)}"
-        raise UserError(what, "use `kubectl sky submit`")
-    return (replace(entries[0], task=with_dev(entries[0].task, dev)),)
+    spec = service.service_of(entry.document, flags, settings.qps_metric)
+    return (replace(entry, task=as_replica(entry.task, spec)),)
 
 
 def _check_plannable(entries: Sequence[TaskEntry], settings: Settings, max_nodes: int) -> None:

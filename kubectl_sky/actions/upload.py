@@ -23,6 +23,7 @@ from kubectl_sky.errors import (
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.words import names
 from kubectl_sky.words.facts import Archive
+from kubectl_sky.workloads.arrays import Array
 from kubectl_sky.workloads.decide import Decision
 
 
@@ -88,7 +89,7 @@ def _routes(plans: Sequence[Plan], existing: int, complete: bool) -> Iterator[st
         yield "in a Secret"
     if any(plan.file_transfer.large_files for plan in plans):
         later = len(plans) > 1 or any(
-            plan.array or plan.restarts or plan.recovers for plan in plans
+            plan.backend == Array.name or plan.restarts or plan.recovers for plan in plans
         )
         condition = " that lack them" if complete else ", while this command runs" * later
         volume = next(
@@ -121,7 +122,7 @@ def to_pods(
     The body starts at once `in_background`, or if tasks start at different times. Raises SkyError.
     """
     plans = submitted.decision.plans
-    independent = in_background or submitted.decision.together or bool(plans[0].array)
+    independent = in_background or submitted.decision.independent
     if uploads.items and not (independent and uploads.following):
         _before_follow(session, submitted, uploads, ui)
     may_restart = independent or any(plan.restarts or plan.recovers for plan in plans)

@@ -166,8 +166,7 @@ class Uploader:
         has its files.
         """
         decision = self._submitted.decision
-        independent = decision.together or decision.plans[0].array
-        if self._submitted.unchanged or (independent and self._pods):
+        if self._submitted.unchanged or (decision.independent and self._pods):
             return f"{self._name} is still running; {how_to_continue(self._submitted)}"
         try:
             stop(self._session, self._statuses(self._session))

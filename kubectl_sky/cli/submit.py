@@ -198,7 +198,10 @@ def _size(plans: "Sequence[Plan]") -> str:
     """Describe the size: tasks, the nodes of a single task, or the tasks of an array."""
     if len(plans) > 1:
         return output.count(len(plans), "task")
-    if not plans[0].array:
+    from kubectl_sky.workloads.arrays import Indexes
+
+    extras = plans[0].extras
+    if not isinstance(extras, Indexes):
         return output.count(len(plans[0].nodes), "node")
-    tasks = output.count(plans[0].array.count, "task")
-    return f"{tasks} of one node, {plans[0].array.at_once} at once"
+    tasks = output.count(extras.array.count, "task")
+    return f"{tasks} of one node, {extras.array.at_once} at once"

@@ -22,9 +22,8 @@ from kubectl_sky.observe.nodes import (
 from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.resource_requests import amount_of
 from kubectl_sky.observe.status import TaskStatus, tasks
-from kubectl_sky.plan import ray_serve
 from kubectl_sky.words import bounded, kinds, names
-from kubectl_sky.workloads import registry
+from kubectl_sky.workloads import rayservice, registry
 from kubectl_sky.workloads.workload import QUEUED, SUSPEND, Object
 from kubectl_sky.workloads.workload import field as field_of
 
@@ -378,7 +377,7 @@ def _ray_head_signals(
         yield replace(signal, source=Source.RAY_HEAD) if killed else signal
     started = container(pod).get("state", {}).get("running", {}).get("startedAt")
     limit = resource_requests.limit(pod, names.CONTAINER, "cpu")
-    if not started or not limit or amount_of(limit) >= amount_of(ray_serve.HEAD_REQUESTS["cpu"]):
+    if not started or not limit or amount_of(limit) >= amount_of(rayservice.HEAD_REQUESTS["cpu"]):
         return
     for event in _events(snapshot, pod["metadata"]["name"]):
         last = event.get("lastTimestamp") if event.get("reason") == "Unhealthy" else None

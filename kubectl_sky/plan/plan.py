@@ -12,11 +12,8 @@ from kubectl_sky.plan.local_files import FileTransfer
 from kubectl_sky.plan.placement import Preference
 from kubectl_sky.plan.pod_options import PodOptions
 from kubectl_sky.plan.ports import Ports
-from kubectl_sky.plan.ray_serve import PodPort
 from kubectl_sky.plan.runtime import Runtime, profile, runtime, start
-from kubectl_sky.plan.serving import Serving
 from kubectl_sky.plan.storage import PodStorage
-from kubectl_sky.spec.arrays import Array
 from kubectl_sky.words import names
 from kubectl_sky.words.secret import Secret
 from kubectl_sky.words.settings import DEFAULT_IMAGE
@@ -64,6 +61,33 @@ class Group:
 
 
 @dataclass(frozen=True)
+class PodPort:
+    """A named port of the pods."""
+
+    name: str
+    number: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extras:
+    """What only some backends need; a backend's own extras have more for its own template.
+
+    `scripts` of the runtime run in addition; with any of them, the nodes need more than a command.
+    `checks` are probes of the main container, and `ports` its named ports. `scheduler` schedules
+    the pods (None: the default one). `templates` render additional objects. Pods that `serve` run
+    until they are deleted. Without `may_drop_capabilities`, containers keep theirs.
+    """
+
+    scripts: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+    ports: tuple[PodPort, ...] = ()
+    scheduler: str | None = None
+    templates: tuple[str, ...] = ()
+    serve: bool = False
+    may_drop_capabilities: bool = True
+
+
+@dataclass(frozen=True)
 class Plan:
     """All decisions about one task.
 
@@ -78,12 +102,7 @@ class Plan:
     A finished Job is deleted after `ttl_seconds`; None keeps it. A failed node restarts up to
     `restarts` times. If the task `recovers`, disruptions by the cluster, such as evictions, and the
     `exit_codes` are not counted. `suspended` Jobs start when a client resumes them. `backend` is
-    the name of the backend. `array` is set for an array of one-node tasks. The tasks of a `group`
-    share the Service. `scheduler` schedules the pods (None: the default one). `drops_capabilities`
-    containers run without capabilities and cannot regain them. `backend_scripts` are those that the
-    backend runs in addition; with any of them, the nodes need more than a command.
-
-    A plan with `serving` is that of a service, whose replicas run until it is deleted.
+    the name of the backend, which adds the `extras`. The tasks of a `group` share the Service.
 
     `pod_annotations` are those of the pods, `login` is for the registry of the image, and
     `pod_options` holds the user's settings for pods and queues. `file_transfer` is the user's local
@@ -115,7 +134,6 @@ class Plan:
     exit_codes: tuple[int, ...]
     shared_memory: bool
     backend: str
-    array: Array | None
     scripts: Mapping[str, str]
     pod_annotations: Mapping[str, str]
     pod_options: PodOptions
@@ -125,27 +143,23 @@ class Plan:
     ports: Ports | None = None
     network: HighSpeedNetwork = field(default_factory=HighSpeedNetwork)
     group: Group | None = None
-    scheduler: str | None = None
-    drops_capabilities: bool = False
-    backend_scripts: tuple[str, ...] = ()
-    serving: Serving | None = None
+    extras: Extras = field(default_factory=Extras)
 
     @property
     def restart_policy(self) -> str:
         """The restart policy of the pods: a task's nodes are restarted by its workload."""
-        return "Always" if self.serving else "Never"
+        return "Always" if self.extras.serve else "Never"
+
+    @property
+    def drops_capabilities(self) -> bool:
+        """Whether containers run without capabilities and cannot regain them."""
+        return self.pod_options.non_root and self.extras.may_drop_capabilities
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """The probes of a service's replicas, or of a node that waits for an upload."""
-        if self.serving:
-            return self.serving.checks
-        return (UPLOADED,) if names.AWAITS_UPLOAD in self.pod_annotations else ()
-
-    @property
-    def container_ports(self) -> tuple[PodPort, ...]:
-        """The named ports of the pods."""
-        return self.serving.container_ports if self.serving else ()
+        """The probes of the backend, or of a node that waits for an upload."""
+        awaits_upload = names.AWAITS_UPLOAD in self.pod_annotations
+        return (UPLOADED,) if awaits_upload else self.extras.checks
 
     @property
     def service_owner(self) -> Group:
@@ -193,7 +207,7 @@ class Plan:
     @property
     def start(self) -> str | None:
         """The command of a task that only runs `run` on one node; others use the runtime."""
-        several = self.backend_scripts or len(self.nodes) > 1 or self.array
+        several = self.extras.scripts or len(self.nodes) > 1
         mounted = self.storage.links or self.storage.downloads
         if several or mounted or self.scripts.keys() != {"run.sh"}:
             return None
@@ -222,13 +236,12 @@ class Plan:
             "uploaded.sh": UPLOADED in self.checks,
             "clone.sh": clones,
             "links.sh": self.storage.links,
-            "array.sh": self.array,
             "profile.sh": self.image != DEFAULT_IMAGE or changes_home,
             "fetch.sh": downloads,
             "hub.py": any("KUBECTL_SKY_TREE" in download.env for download in downloads),
         }
         scripts = [name for name, is_used in used.items() if is_used]
-        return runtime(self.namespace, [*scripts, *self.backend_scripts])
+        return runtime(self.namespace, [*scripts, *self.extras.scripts])
 
     @property
     def companion_metadata(self) -> Group:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from kubectl_sky.plan import dev, queueing
+from kubectl_sky.plan import queueing
 from kubectl_sky.spec import metadata
 from kubectl_sky.spec.document import Data, FieldError
 from kubectl_sky.spec.kubernetes import KUBERNETES, MAIN
@@ -68,7 +68,7 @@ def build_pod_options(
         node_selector=queueing.node_selector(options, settings),
         queue=queueing.queue(options, settings),
         queueing=queueing.labels(task, resources, facts, settings),
-        pod_config=pod_config_patch(dev.pod_fields(task)),
+        pod_config=pod_config_patch(options.pod),
     )
 
 

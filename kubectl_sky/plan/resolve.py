@@ -6,14 +6,12 @@ from dataclasses import replace
 from kubectl_sky.plan import (
     accelerators,
     buckets,
-    dev,
     environment,
     fair_share,
     high_speed_network,
     ports,
     queueing,
     runtime,
-    serving,
     storage,
 )
 from kubectl_sky.plan.high_speed_network import find_network
@@ -74,16 +72,13 @@ def resolve(
         exit_codes=resources.recovery.exit_codes if resources.recovery else (),
         shared_memory=placement.device is not None and not volumes.has_mount("/dev/shm"),
         backend=task.backend or names.DEFAULT_BACKEND,
-        array=task.array,
         scripts=_scripts(task, file_transfer),
         pod_annotations=_pod_annotations(task, volumes, file_transfer, pod_options),
         pod_options=pod_options,
-        drops_capabilities=pod_options.non_root,
         file_transfer=file_transfer,
         service=name if task.num_nodes > 1 else None,
         ports=ports.ports(task, resources, name, settings),
         network=network,
-        serving=serving.plan_serving(task, placement, requests, file_transfer, settings),
     )
 
 
@@ -147,7 +142,7 @@ def _scripts(task: Task, file_transfer: FileTransfer) -> dict[str, str]:
         scripts["setup.sh"] = task.setup
     if task.run:
         scripts["run.sh"] = task.run
-    scripts |= _sudo(task) | dev.scripts(task) | serving.probe_script(task.service)
+    scripts |= _sudo(task) | dict(task.scripts)
     size = sum(len(text.encode()) for text in scripts.values())
     if size > MAX_SCRIPTS:
         larger = max(("run", "setup"), key=lambda field: len(getattr(task, field) or ""))
@@ -163,6 +158,7 @@ def notes(task: Task, placement: Placement, facts: Facts, settings: Settings) ->
     """Yield notes on the chosen candidate, missing cluster features and defaults."""
     yield from placement.notes
     yield from runtime.interactive_notes(task)
+    yield from task.notes
     context = placement.resources.context
     if context:  # cleared once a context has been chosen
         yield f"infra: submit uses context {context}, kubectl apply the current one"
@@ -175,7 +171,6 @@ def notes(task: Task, placement: Placement, facts: Facts, settings: Settings) ->
     yield from high_speed_network.notes(placement, facts)
     yield from ports.notes(task, placement.resources, settings)
     yield from queueing.notes(task, settings)
-    yield from serving.notes(task, facts, queueing.queue(task.kubernetes, settings))
     if account_depends_on_context(task.kubernetes.accounts, facts.context or context or ""):
         yield "remote_identity: the service account depends on kubectl's context; submit writes it"
 

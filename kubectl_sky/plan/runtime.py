@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
-from kubectl_sky.plan import dev
 from kubectl_sky.plan.labels import standard_labels
 from kubectl_sky.spec.task import Task
 from kubectl_sky.words import assets, names
@@ -70,10 +69,7 @@ _EXIT = ":\n"
 
 def keep_running(task: Task) -> Task:
     """Return the task with a script that keeps its nodes up, if it has no run."""
-    if task.run:
-        return task
-    limited = task.dev is not None and (task.dev.lifetime or task.dev.idle)
-    return replace(task, run=dev.stay(task.dev) if task.dev and limited else _KEEP_RUNNING)
+    return task if task.run else replace(task, run=_KEEP_RUNNING)
 
 
 def exit_after_setup(task: Task) -> Task:
@@ -86,12 +82,10 @@ def exit_after_setup(task: Task) -> Task:
 
 def interactive_annotations(task: Task) -> Mapping[str, str]:
     """Return the annotation that tells clients not to wait for the end of a staying task."""
-    return {names.INTERACTIVE: "true"} if task.dev or task.run == _KEEP_RUNNING else {}
+    return {names.INTERACTIVE: "true"} if task.stays or task.run == _KEEP_RUNNING else {}
 
 
 def interactive_notes(task: Task) -> Iterator[str]:
     """Yield a note on when the task ends, if it has no run."""
-    if task.dev:
-        yield from dev.notes(task.dev)
-    elif not task.run:
+    if not (task.run or task.stays):
         yield "the task has no run: its nodes stay up until it is stopped"

@@ -293,8 +293,7 @@ def _auxiliary(plan: Plan) -> Iterator[str]:
         yield "credentials.yaml.j2"
     if plan.service:
         yield "service.yaml.j2"
-    if plan.serving and plan.serving.scaling:
-        yield "hpa.yaml.j2"
+    yield from plan.extras.templates
 
 
 def _changed(manifest: Manifest, plan: Plan) -> Manifest:

@@ -24,19 +24,6 @@ class Recovery:
     exit_codes: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class DevPod:
-    """When a development pod ends by itself; None for no limit.
-
-    `lifetime` is in seconds after setup, `idle` in seconds without use. `ignored` are the fields of
-    the task file that a development pod does not use.
-    """
-
-    lifetime: int | None = None
-    idle: int | None = None
-    ignored: tuple[str, ...] = ()
-
-
 def recovery(value: Data) -> Recovery | None:
     """Parse a valid job_recovery; None if nodes do not restart."""
     if value is None or _strategy(value) == _NONE:

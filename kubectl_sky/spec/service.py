@@ -1,10 +1,11 @@
-"""The `service` section of a task: what `kubectl sky serve` runs, and what it cannot do."""
+"""The sections `service` and `pool`: their rules, the service, and what `serve` cannot do."""
 
 import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from kubectl_sky.errors import Problem
 from kubectl_sky.spec import ports, secret
 from kubectl_sky.spec.document import Data, Document, Path, entries
 from kubectl_sky.spec.kubernetes import POD_CONFIG
@@ -16,6 +17,7 @@ REPLICA = "SKYPILOT_SERVE_REPLICA_ID"  # in SkyPilot a number from 1
 _HEADER = re.compile(r"[-A-Za-z0-9]+")
 _POLICY: Path = ("service", "replica_policy")
 _PROBE: Path = ("service", "readiness_probe")
+QPS: Path = (*_POLICY, "target_qps_per_replica")
 _TIMES = (
     (*_PROBE, "initial_delay_seconds"),
     (*_PROBE, "timeout_seconds"),
@@ -28,8 +30,15 @@ _COUNTS = (("service", "replicas"), (*_POLICY, "min_replicas"), (*_POLICY, "max_
 _RANGES: tuple[tuple[Path, float, float], ...] = (
     *((path, 0, 10_000) for path in _COUNTS),
     *((path, 0, 1_000_000) for path in _TIMES),  # seconds
-    ((*_POLICY, "target_qps_per_replica"), 0.001, 1_000_000),
+    (QPS, 0.001, 1_000_000),
 )
+_SCALING = (  # fields of a pool that only apply if it scales
+    "min_workers",
+    "queue_length_threshold",
+    "upscale_delay_seconds",
+    "downscale_delay_seconds",
+)
+_PER_GPU = "instance_aware_least_load"
 
 
 @dataclass(frozen=True)
@@ -65,11 +74,12 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Service:
+class ServiceSpec:
     """A service: its port, its probe and its number of replicas.
 
-    The replicas are scaled if `most` is more than `fewest`, by `qps`, the queries per second of one
-    replica, or by the flags. The delays are in seconds; None is the cluster's default.
+    The replicas are scaled if `most` is more than `fewest`, by the CPU usage of the flags, or by
+    `qps`, the queries per second of one replica, which `qps_metric` counts. The delays are in
+    seconds; None is the cluster's default.
     """
 
     port: int
@@ -77,13 +87,14 @@ class Service:
     fewest: int = 1
     most: int = 1
     qps: float | None = None
+    qps_metric: str = ""
     up_delay: float | None = None
     down_delay: float | None = None
     flags: Flags = field(default_factory=Flags)
 
 
-def service_of(document: Document, flags: Flags) -> Service:
-    """Return the service of a document without errors."""
+def service_of(document: Document, flags: Flags, qps_metric: str | None = None) -> ServiceSpec:
+    """Return the service of a document without errors; `qps_metric` is that of the settings."""
     filled = Filled(document).document
     data = filled.data["service"]
     listed = (values.get("ports") for _, values in filled.resources.maps)
@@ -93,12 +104,13 @@ def service_of(document: Document, flags: Flags) -> Service:
     most = max(policy.get("max_replicas") or fewest, fewest)
     if flags.replicas is not None:
         fewest = most = flags.replicas
-    return Service(
+    return ServiceSpec(
         port=data.get("ports") or numbers[0],
         probe=_probe(data.get("readiness_probe"), secret.names(document)),
         fewest=fewest,
         most=most,
         qps=policy.get("target_qps_per_replica"),
+        qps_metric=flags.qps_metric or qps_metric or "",
         up_delay=policy.get("upscale_delay_seconds"),
         down_delay=policy.get("downscale_delay_seconds"),
         flags=flags,
@@ -202,9 +214,9 @@ def _replicas(document: Document) -> Iterator[Undone]:
     if 0 in (document.get(*path), replicas):
         path = path if document.get(*path) == 0 else ("service", "replicas")
         yield path, "no request can start a replica, so one runs always", "", False
-    if isinstance(document.get(*_POLICY, "target_qps_per_replica"), dict):
+    if isinstance(document.get(*QPS), dict):
         reason = "all replicas of a Deployment scale alike"
-        yield (*_POLICY, "target_qps_per_replica"), reason, "write one number", True
+        yield QPS, reason, "write one number", True
 
 
 def _amounts(document: Document) -> Iterator[Undone]:
@@ -222,3 +234,95 @@ def _secrets(filled: Filled) -> Iterator[Undone]:
         if path[:1] == ("service",) and path[:3] not in hidden:
             reason = "the manifests would show a secret's value"
             yield path, reason, "use it in headers or post_data", True
+
+
+def _exclusive(document: Document) -> Iterator[Problem]:
+    pairs = (
+        (("service",), ("pool",)),
+        (("service", "replicas"), ("service", "replica_policy")),
+        (("service", "replicas"), ("service", "workers")),
+        (("service", "replicas"), ("service", "pool")),
+    )
+    for first, second in pairs:
+        if document.get(*first) is not None and document.get(*second) is not None:
+            message = f"excludes {first[-1]}"
+            yield document.problem(second, message, "keep one of them", key=True)
+
+
+def _probe_path(document: Document) -> Iterator[Problem]:
+    path, probe = _PROBE, document.get(*_PROBE)
+    if isinstance(probe, dict):
+        yield from _post_data(document, probe.get("post_data"))
+        path, probe = (*path, "path"), probe.get("path")
+    if isinstance(probe, str) and not probe.startswith("/"):
+        yield document.problem(path, "expected a path that begins with /")
+
+
+def _post_data(document: Document, data: Data) -> Iterator[Problem]:
+    if not isinstance(data, str):
+        return
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        yield document.problem((*_PROBE, "post_data"), "expected JSON, or fields in place of text")
+
+
+def _policy(document: Document) -> Iterator[Problem]:
+    policy = document.get(*_POLICY)
+    if not isinstance(policy, dict):
+        return
+    min_replicas, max_replicas = policy.get("min_replicas"), policy.get("max_replicas")
+    qps = policy.get("target_qps_per_replica")
+    if max_replicas is None:
+        if qps is not None:
+            message = "requires max_replicas"
+            yield document.problem(QPS, message)
+        return
+    if not isinstance(min_replicas, int) or not isinstance(max_replicas, int):
+        return
+    if max_replicas < min_replicas:
+        yield document.problem(
+            (*_POLICY, "max_replicas"), f"is less than min_replicas, {min_replicas}"
+        )
+    elif max_replicas != min_replicas and qps is None:
+        hint = "set it, or make both equal"
+        message = "differs from min_replicas, which needs target_qps_per_replica"
+        yield document.problem((*_POLICY, "max_replicas"), message, hint)
+
+
+def _balancing(document: Document) -> Iterator[Problem]:
+    qps = document.get(*QPS)
+    is_instance_aware = document.get("service", "load_balancing_policy") == _PER_GPU
+    if isinstance(qps, dict) and not is_instance_aware:
+        yield document.problem(QPS, f"one number a GPU needs load_balancing_policy: {_PER_GPU}")
+    if is_instance_aware and not isinstance(qps, dict):
+        path: Path = ("service", "load_balancing_policy")
+        message = "needs target_qps_per_replica with one number a GPU"
+        yield document.problem(path, message, "such as {H100: 5}")
+
+
+def _pools(document: Document) -> Iterator[Problem]:
+    for path in (("pool",), ("service", "pool")):
+        pool = document.get(*path)
+        if isinstance(pool, dict):
+            for message in _wrong_pool(pool, document.get("service", "workers")):
+                yield document.problem(path, message)
+
+
+def _wrong_pool(pool: dict[Data, Data], workers: Data) -> Iterator[str]:
+    min_workers, max_workers = pool.get("min_workers"), pool.get("max_workers")
+    if (
+        min_workers is None
+        and max_workers is None
+        and pool.get("workers") is None
+        and workers is None
+    ):
+        yield "expected workers, or min_workers and max_workers"
+    for name in _SCALING:
+        if pool.get(name) is not None and max_workers is None:
+            yield f"{name} needs max_workers"
+    if isinstance(min_workers, int) and isinstance(max_workers, int) and min_workers > max_workers:
+        yield f"max_workers {max_workers} is less than min_workers {min_workers}"
+
+
+RULES = (_exclusive, _probe_path, _policy, _balancing, _pools)

@@ -14,9 +14,9 @@ from kubectl_sky.spec.buckets import Bucket, buckets_of
 from kubectl_sky.spec.document import Data, Document, Path
 from kubectl_sky.spec.files import LocalFiles, Repository, local_files, repository
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
-from kubectl_sky.spec.lifecycle import DevPod, Recovery, recovery
+from kubectl_sky.spec.lifecycle import Recovery, recovery
 from kubectl_sky.spec.secret import SecretReference, kept, without_kept
-from kubectl_sky.spec.service import Service
+from kubectl_sky.spec.service import ServiceSpec
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.volumes import VolumeMount, mount_of
 from kubectl_sky.words.secret import Secret
@@ -59,8 +59,9 @@ class Task:
     `choices` are the others; `ordered` means that their order matters. `backend` is how the task
     runs; if None, the settings decide. `array` holds the numbers of an array of single-node tasks.
     `expose` is how the ports are exposed; if None, `kubernetes` and the settings decide. A task
-    with a `service` is one of its replicas. A task with `dev` is a development pod: it stays after
-    setup.
+    with a `service` is one of its replicas. Clients do not wait for the end of a task that `stays`.
+    `scripts` are files beside `setup` and `run`, and `notes` tell the user how it differs from the
+    file.
     """
 
     name: str | None = None
@@ -81,8 +82,10 @@ class Task:
     backend: str | None = None
     array: Array | None = None
     expose: str | None = None
-    service: Service | None = None
-    dev: DevPod | None = None
+    service: ServiceSpec | None = None
+    stays: bool = False
+    scripts: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def candidates(self) -> tuple[Resources, ...]:
@@ -114,27 +117,6 @@ def task_of(document: Document) -> Task:
         backend=_own(data).get("backend"),
         expose=_own(data).get("expose"),
     )
-
-
-def with_service(task: Task, service: Service) -> Task:
-    """Return the task of a replica, whose port is one of its ports."""
-    candidates = [
-        replace(item, ports=tuple(sorted({*item.ports, service.port}))) for item in task.candidates
-    ]
-    return replace(
-        task,
-        service=service,
-        backend=service.flags.backend,
-        resources=candidates[0],
-        choices=tuple(candidates[1:]),
-    )
-
-
-def with_dev(task: Task, dev: DevPod) -> Task:
-    """Return the development pod of a task: one node without `run`."""
-    ignored = (("run", bool(task.run)), ("num_nodes", task.num_nodes > 1))
-    used = tuple(name for name, is_ignored in ignored if is_ignored)
-    return replace(task, run=None, num_nodes=1, dev=replace(dev, ignored=used))
 
 
 def _own(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from kubectl_sky.spec import (
     ports,
     schema,
     secret,
-    serving,
+    service,
     sizes,
     unsupported,
     variables,
@@ -278,7 +278,7 @@ _RULES: Table = (
     (frozenset({"workdir", "file_mounts"}), files.RULES),
     (frozenset({"file_mounts"}), buckets.RULES),
     (frozenset({"volumes"}), volumes.RULES),
-    (frozenset({"service", "pool"}), serving.RULES),
+    (frozenset({"service", "pool"}), service.RULES),
     (frozenset({"config"}), kubernetes.RULES),
 )
 _OF_RESOURCES: Table = (

@@ -1,9 +1,13 @@
 """Array backend: many one-node tasks as the independent indexes of one Job."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from kubectl_sky.plan.plan import Node, Plan
+from kubectl_sky.plan.plan import Extras, Node, Plan
+from kubectl_sky.spec import arrays
+from kubectl_sky.spec.task import Task
 from kubectl_sky.words import kinds, names
+from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.workload import (
     Object,
@@ -16,6 +20,13 @@ from kubectl_sky.workloads.workload import (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Indexes(Extras):
+    """The numbers of the tasks."""
+
+    array: arrays.Array
+
+
 class Array(Workload):
     """Each index is a task of its own, with its own number."""
 
@@ -26,9 +37,14 @@ class Array(Workload):
     selectable = False
     independent_nodes = True
 
+    def adapted(self, plan: Plan, task: Task, facts: Facts) -> Plan:
+        """Add the numbers, and the script that finds a pod's own."""
+        assert task.array
+        return replace(plan, extras=Indexes(scripts=("array.sh",), array=task.array))
+
     def pods(self, plan: Plan) -> tuple[Node, ...]:
         """Return one Job; its pods look up their number in the list by their index."""
-        numbers = plan.array.numbers if plan.array else ""
+        assert isinstance(plan.extras, Indexes)
         (node,) = plan.nodes
         return (
             Node(
@@ -36,7 +52,7 @@ class Array(Workload):
                 job=plan.name,
                 labels=node.labels,
                 rank=node.rank,
-                env={"KUBECTL_SKY_ARRAY": numbers},
+                env={"KUBECTL_SKY_ARRAY": plan.extras.array.numbers},
             ),
         )
 

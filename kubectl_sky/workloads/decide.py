@@ -17,6 +17,7 @@ from kubectl_sky.words.facts import Access, Archive, Facts
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads import registry
+from kubectl_sky.workloads.arrays import Array
 from kubectl_sky.workloads.workload import Workload
 
 AUTO = "auto"
@@ -76,6 +77,11 @@ class Decision:
     def together(self) -> bool:
         """Whether the tasks are a pipeline or a group."""
         return names.PIPELINE in self.plans[0].labels
+
+    @property
+    def independent(self) -> bool:
+        """Whether the tasks start at different times: a pipeline, a group or an array."""
+        return self.together or self.plans[0].backend == Array.name
 
     @property
     def id(self) -> str:
@@ -152,7 +158,7 @@ def _task(
         plan = resolve(candidate, entry.task_id, placement, facts, settings)
         if entry.member:
             plan = with_member(plan, entry.member)
-        plan = without_queue_until_resumed(choice.backend.adapted(plan))
+        plan = without_queue_until_resumed(choice.backend.adapted(plan, task, facts))
         reason = choice.backend.fits(plan) or _unsupported(choice.backend, plan)
         if not reason:
             messages = [*notes(candidate, placement, facts, settings), *_notes(choice, plan)]

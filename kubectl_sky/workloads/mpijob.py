@@ -5,8 +5,10 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from kubectl_sky.plan.environment import TOKEN
-from kubectl_sky.plan.plan import Plan
+from kubectl_sky.plan.plan import Extras, Plan
+from kubectl_sky.spec.task import Task
 from kubectl_sky.words import bounded, kinds
+from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import (
@@ -49,12 +51,14 @@ class MPIJob(AllNodes):
     grace_period = 5
     field = f"metadata.labels['{_RANK}']"
 
-    def adapted(self, plan: Plan) -> Plan:
+    def adapted(self, plan: Plan, task: Task, facts: Facts) -> Plan:
         """The operator creates the Service, and nodes connect by SSH."""
         return replace(
             plan,
-            backend_scripts=("mpi.sh", "session.sh"),
-            drops_capabilities=False,  # the sshd of such images may have a file capability
+            extras=Extras(
+                scripts=("mpi.sh", "session.sh"),
+                may_drop_capabilities=False,  # the sshd of such images may have a file capability
+            ),
             secrets={name: value for name, value in plan.secrets.items() if name != TOKEN},
             secret_env=tuple(variable for variable in plan.secret_env if variable.name != TOKEN),
             service=None,

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kubectl_sky.plan import resources
-from kubectl_sky.plan.plan import Plan
+from kubectl_sky.plan.plan import Extras, Plan
+from kubectl_sky.spec.task import Task
 from kubectl_sky.words import kinds
+from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.jobs import PerNode
 
 GROUP = "scheduling.k8s.io/group-name"  # pod annotation that Volcano reads to find the PodGroup
@@ -20,11 +22,11 @@ class Volcano(PerNode):
     companion_kind = kinds.POD_GROUP
     companion_template = "podgroup.yaml.j2"
 
-    def adapted(self, plan: Plan) -> Plan:
+    def adapted(self, plan: Plan, task: Task, facts: Facts) -> Plan:
         """Use the queue for Volcano instead of Kueue."""
         return replace(
             plan,
-            scheduler="volcano",
+            extras=Extras(scheduler="volcano"),
             pod_annotations={**plan.pod_annotations, GROUP: plan.name},
             pod_options=replace(plan.pod_options, queueing={}),
         )

@@ -7,7 +7,9 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from kubectl_sky.plan.plan import Node, Plan
+from kubectl_sky.spec.task import Task
 from kubectl_sky.words import bounded, names
+from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.kinds import Kind
 
 Object = Mapping[str, Any]
@@ -69,8 +71,11 @@ class Workload(ABC):
         """The kind that not every cluster serves; None if all do."""
         return (self.companion_kind or self.kind) if self.requires else None
 
-    def adapted(self, plan: Plan) -> Plan:
-        """Return the plan with the changes that this backend needs."""
+    def adapted(self, plan: Plan, task: Task, facts: Facts) -> Plan:
+        """Return the plan with the changes and extras that this backend needs.
+
+        Raises UserError or FieldError if it cannot run the task.
+        """
         return plan
 
     def template_values(self, plan: Plan) -> Mapping[str, object]:

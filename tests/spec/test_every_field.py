@@ -9,9 +9,10 @@ import pytest
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.service import Flags, service_of
-from kubectl_sky.spec.task import Task, task_of, with_service
+from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.spec.validate import validate
+from kubectl_sky.workloads.service import as_replica
 from tests.spec.documents import make_document
 from tests.spec.test_unsupported import texts
 
@@ -136,7 +137,7 @@ def task(document: Document) -> Task:
     plain = task_of(document)
     if document.get("service") is None:
         return plain
-    return with_service(plain, service_of(document, Flags()))
+    return as_replica(plain, service_of(document, Flags()))
 
 
 ALL = list(cases("task.json", texts()["task.json"], (), {}))

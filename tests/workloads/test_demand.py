@@ -10,13 +10,12 @@ from kubectl_sky.plan.resource_quota import Demand
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Task
-from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.demand import demand
 from tests.plan.test_resolve import make_plan
 
 
 def demand_of(plan: Plan) -> Demand:
-    rendered = manifests.render(registry.named(plan.backend).adapted(plan))
+    rendered = manifests.render(plan)
     workloads = [manifest.object for manifest in rendered.workload]
     return demand(workloads, [manifest.object for manifest in rendered.auxiliary])
 

@@ -10,7 +10,7 @@ from kubectl_sky.render import manifests
 from kubectl_sky.spec.arrays import array
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.lifecycle import Recovery
-from kubectl_sky.spec.service import Service
+from kubectl_sky.spec.service import ServiceSpec
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.words import names
 from kubectl_sky.words.secret import Secret
@@ -35,7 +35,7 @@ def plan_of(backend: str) -> Plan:
             secrets={"B": Secret(HOSTILE)},
             backend=backend,
             array=array("0-9%3") if backend == "array" else None,
-            service=Service(8080) if backend in SERVED else None,
+            service=ServiceSpec(8080) if backend in SERVED else None,
         )
     )
 
@@ -62,7 +62,7 @@ def test_backend_rendered_objects_are_recognized(name: str) -> None:
     assert {registry.of(item).name for item in found} == {name}
     ranks = [rank for item in found for rank in registry.of(item).ranks(item)]
     head = int(name == "rayservice")
-    count = plan.array.count if plan.array else len(plan.nodes)
+    count = 10 if name == "array" else len(plan.nodes)
     assert ranks == list(range(count + head))
 
 

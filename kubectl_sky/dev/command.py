@@ -1,0 +1,178 @@
+"""`kubectl sky dev`."""
+
+import io
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kubectl_sky.actions.flags import Overrides
+from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli.arguments import Arguments
+from kubectl_sky.cli.submit import Results, request
+
+if TYPE_CHECKING:
+    from kubectl_sky.actions.apply import Submitted
+    from kubectl_sky.actions.taskfile import Source
+
+_NO_FILE = "<dev>"  # the file name in messages on a pod that has no task file
+
+
+class _Group(commands.Group):
+    """A group whose default command is `up`: `dev task.yaml` is `dev up task.yaml`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Insert `up`, unless a command or --help is given."""
+        named = (args[:1] and args[0] in ctx.help_option_names) or self._names_command(args)
+        if not named and (args or not ctx.resilient_parsing):
+            args = ["up", *args]
+        return super().parse_args(ctx, args)
+
+    def _names_command(self, args: list[str]) -> bool:
+        """Return whether a command follows the flags that all commands share, such as -n."""
+        shared = {name for option in options.SHARED for name in option.opts}
+        with suppress(click.UsageError):
+            arguments = Arguments(options.SHARED, args, interspersed=False)
+            if all(name in shared for name, *_ in arguments.flags):
+                return bool(arguments.others) and arguments.others[0] in self.commands
+        return False
+
+
+@click.group("dev", cls=_Group)
+def command() -> None:
+    """Run a development pod, which stays after setup.
+
+    `up` can be left out: kubectl sky dev --gpus A100:1 --idle 1h
+
+    Its flags: kubectl sky dev up --help
+    """
+
+
+class _Terminal(Results):
+    """Print the result of a submit, and keep the id."""
+
+    id = ""
+
+    def submitted(self, submitted: "Submitted") -> None:
+        """Print the id and keep it."""
+        super().submitted(submitted)
+        self.id = submitted.id
+
+
+@command.command(
+    "up",
+    examples=[
+        "dev up --gpus A100:1 --for 8h --idle 1h",
+        "dev up task.yaml --image pytorch/pytorch --cpus 8",
+    ],
+)
+@click.argument("file", required=False)
+@click.option(
+    "--for",
+    "lifetime",
+    type=options.DURATION,
+    help="End the pod this long after setup; 0: no limit (default: the settings).",
+)
+@click.option(
+    "--idle",
+    type=options.DURATION,
+    help="End the pod after this time without exec sessions and CPU use; 0: never (default: the"
+    " settings).",
+)
+@options.sending(
+    detach="Return at once, without waiting for the pod.",
+    limited="the pod to start (default: provision_timeout, then 5m)",
+)
+@options.node
+@options.strict
+@options.cluster
+@options.output("json", "yaml", "name", paths=False)
+def up(
+    file: str | None,
+    overrides: Overrides,
+    cluster: options.ClusterFlags,
+    form: str | None,
+    **flags: Any,  # noqa: ANN401 -- click's own types
+) -> None:
+    """Run setup of the task in FILE on one node, and stay, without `run`.
+
+    Without FILE, the flags say what the pod needs. `exec`, `cp`, `port-forward` and `stop` work as
+    for every task, and `dev ssh-config` is for ssh and VS Code.
+
+    A pod that ends by --for or --idle is completed; its disk is lost, volumes remain. --idle counts
+    programs that exec started, and use of more than 5% of a CPU. A forwarded port alone does not.
+    """
+    from kubectl_sky.actions import submit
+
+    ui = _Terminal(form, flags["dry_run"])
+    try:
+        submit.submit(request(_source(file, overrides, flags), cluster, form, flags), ui)
+    finally:
+        ui.finish()
+    if ui.id and not form:
+        output.note(f'to copy files, run "kubectl sky cp FILE {ui.id}:"')
+        output.note(f'to forward a port, run "kubectl sky port-forward {ui.id} 8888"')
+        command = f"kubectl sky dev ssh-config {ui.id} --install"
+        output.note(f'for ssh and VS Code, run "{command}"')
+
+
+def _source(file: str | None, overrides: Overrides, flags: Mapping[str, Any]) -> "Source":
+    from kubectl_sky.actions.preferences import preferences
+    from kubectl_sky.actions.taskfile import Source
+    from kubectl_sky.dev import model
+
+    expiry = model.expiry(_seconds(flags["lifetime"]), _seconds(flags["idle"]), preferences())
+    return Source(
+        file or _NO_FILE,
+        overrides,
+        os.environ,
+        sys.stdin.buffer if file else io.BytesIO(b"name: dev\n"),
+        flags["strict"],
+        in_memory=not file,
+        adapt=partial(model.only_pod, expiry=expiry),
+    )
+
+
+def _seconds(duration: timedelta | None) -> float | None:
+    return None if duration is None else duration.total_seconds()
+
+
+@command.command(
+    "ssh-config",
+    examples=["dev ssh-config dev --install", "dev ssh-config train --public-key key.pub"],
+)
+@click.argument("task", required=False)
+@click.option("--install", is_flag=True, help="Write the entry, and include it in ~/.ssh/config.")
+@click.option(
+    "--public-key",
+    metavar="FILE",
+    help="Public key that may log in (default: the first of ~/.ssh/id_*.pub).",
+)
+@options.cluster
+def ssh_config(
+    task: str | None, install: bool, public_key: str | None, cluster: options.ClusterFlags
+) -> None:
+    """Print the Host entry of a development pod for ~/.ssh/config, such as for VS Code.
+
+    Each connection is a `kubectl sky exec`, which starts sshd in the pod: no port is opened, and
+    RBAC decides who may connect. The image needs openssh-server, or setup installs it.
+
+    The pod's host key is read through the API server, and saved in ~/.ssh/kubectl-sky. ssh connects
+    to this pod only. Run the command again after the pod was replaced.
+    """
+    from kubectl_sky.actions import find
+    from kubectl_sky.dev import action, model
+
+    key = action.public_key(public_key)
+    session = cluster.session()
+    match = find.get_task(session, options.scope(session, cluster, all_users=False), task)
+    alias = model.alias_of(task or match.id, match.id)
+    host = model.SshHost(alias, match.id, action.login(session, match), key)
+    program = action.exec_command(session, match, {**cluster.connection, "user": cluster.user})
+    output.out(action.save(host, program, install=install))
+    output.note(f'to connect, run "ssh {host.alias}", or choose the host in VS Code')

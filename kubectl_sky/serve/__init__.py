@@ -1,0 +1,1 @@
+"""Services: replicas behind one address, created, updated and shown in a cluster."""

@@ -1,0 +1,305 @@
+"""`serve`: run a service, show it and delete it."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from time import monotonic, sleep
+from typing import Any
+
+from kubectl_sky.actions import submit, taskfile
+from kubectl_sky.actions.apply import apply
+from kubectl_sky.actions.submit import Options, Prepared
+from kubectl_sky.actions.ui import UI
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.core import CoreManager
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import (
+    Forbidden,
+    Interrupted,
+    NameTaken,
+    NotFound,
+    NotServed,
+    TaskFailed,
+    UnknownName,
+)
+from kubectl_sky.observe.ownership import controller
+from kubectl_sky.render.manifests import Manifest
+from kubectl_sky.serve.model import ServiceObjects, ServiceState, ServiceStatus, own_pods, status_of
+from kubectl_sky.words import kinds, names
+from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.owners import User
+from kubectl_sky.workloads.service import Replicas, replicas_of
+
+_POLL_SECONDS = 1.0
+_NOTE_SECONDS = 10.0  # between notes on what replicas wait for
+_RUNNERS = {kinds.DEPLOYMENT: kinds.REPLICA_SET, kinds.RAY_SERVICE: kinds.RAY_CLUSTER}
+_NAMED = (*_RUNNERS, kinds.SERVICE, kinds.HPA)  # kinds with the name of the service
+
+
+def up(options: Options, ui: UI) -> ServiceStatus | None:
+    """Create a service and wait until its replicas are ready; None for a dry run.
+
+    Raises SkyError: NameTaken if the name is in use, TaskFailed if the replicas do not get ready.
+    """
+    prepared = plan(options, ui)
+    session, replicas = prepared.session, planned(prepared)
+    wanted = [objects.known_kind(item.object) for item in reversed(named(prepared))]
+    for kind in dict.fromkeys((*wanted, *_RUNNERS)):  # the Deployment first
+        live = get(session, kind, replicas.name)
+        if live and (kind in wanted or _is_service(live)):
+            raise _taken(live, prepared.facts.user)
+    prepared = submit.check(prepared, ui)
+    if options.dry_run == "server":
+        apply(session, prepared.decision, prepared.existing, ui, dry_run=True)
+    if options.dry_run != "none":
+        ui.preview(prepared.shown)
+        return None
+    apply(session, prepared.decision, prepared.existing, ui)
+    ui.note(f'service "{replicas.name}" created')
+    return follow(session, replicas, options, ui)
+
+
+def plan(options: Options, ui: UI) -> Prepared:
+    """Plan the service of a file. Raises SkyError."""
+    task_file = taskfile.load(options.source, ui)
+    # The id is that of a version, which is always new.
+    return submit.plan(options, replace(task_file, given_id=False), Session.connect)
+
+
+def planned(prepared: Prepared) -> Replicas:
+    """Return the replicas of a planned service."""
+    return replicas_of(prepared.decision.plans[0])
+
+
+def named(prepared: Prepared) -> list[Manifest]:
+    """Return the objects with the name of the service, which all versions share."""
+    return [
+        item
+        for item in prepared.existing.manifests.own
+        if objects.known_kind(item.object) in _NAMED
+        and item.object["metadata"]["name"] == planned(prepared).name
+    ]
+
+
+def get(session: Session, kind: Kind, name: str) -> Json | None:
+    """Return an object; None if it is not found, or a RayService cannot be read."""
+    try:
+        return objects.get(session, kind, name)
+    except NotFound:
+        return None
+    except (NotServed, Forbidden):
+        if kind == kinds.RAY_SERVICE:  # without KubeRay, or rights that few users have
+            return None
+        raise
+
+
+def _is_service(item: Json) -> bool:
+    metadata = item["metadata"]
+    return bool(metadata.get("labels", {}).get(names.SERVICE) == metadata["name"])
+
+
+def _taken(live: Json, user: User) -> NameTaken:
+    metadata, kind = live["metadata"], live["kind"]
+    name, namespace = metadata["name"], metadata["namespace"]
+    if not _is_service(live):
+        message = f'{kind} "{name}" already exists in namespace "{namespace}"'
+        return NameTaken(f"{message}, and is not part of a service", "choose another --name")
+    if not user.owns(metadata):
+        owner = metadata["labels"].get(names.USERNAME)
+        return NameTaken(f'service "{name}" belongs to {owner}', "choose another --name")
+    if kind not in {runner.kind for runner in _RUNNERS}:
+        message = f'{kind} "{name}" remains of an interrupted `serve up`'
+        return NameTaken(message, f"run `kubectl sky serve down {name}` first")
+    message = f'service "{name}" already exists in namespace "{namespace}"'
+    return NameTaken(message, "run `kubectl sky serve update` to change it")
+
+
+def find(session: Session, user: User | None, name: str) -> Json:
+    """Return the Deployment or RayService of a service; of any user if `user` is None.
+
+    Raises UnknownName.
+    """
+    name = name.removeprefix("service/")
+    items = (get(session, kind, names.dns_label(name, "service")) for kind in _RUNNERS)
+    existing = [item for item in items if item]
+    live = next(filter(_is_service, existing), None)
+    if live is None:
+        message = f'service "{name}" not found in namespace "{session.namespace}"'
+        hint = "run `kubectl sky serve status` to see your services"
+        if existing:
+            message += ": the Deployment of this name was not created by `serve up`"
+        raise UnknownName(message, hint)
+    if user and not user.owns(live["metadata"]):
+        owner = live["metadata"]["labels"].get(names.USERNAME)
+        raise UnknownName(f'service "{name}" belongs to {owner}', f"add --user {owner}")
+    return live
+
+
+def find_all(session: Session, namespace: str | None, user: User | None) -> list[Json]:
+    """List the Deployments and RayServices of services, newest first."""
+    items: list[Json] = []
+    for kind in _RUNNERS:
+        try:
+            items += _list_labelled(session, kind, namespace)
+        except (NotServed, Forbidden):
+            if kind == kinds.DEPLOYMENT:
+                raise
+    services = [
+        item for item in items if _is_service(item) and (not user or user.owns(item["metadata"]))
+    ]
+    return sorted(services, key=lambda item: item["metadata"]["creationTimestamp"], reverse=True)
+
+
+def belongs(item: Json, live: Json) -> bool:
+    """Return whether an object is owned by a service's Deployment or RayService."""
+    owners = item["metadata"].get("ownerReferences", ())
+    return any(owner["uid"] == live["metadata"]["uid"] for owner in owners)
+
+
+def status(session: Session, live: Json) -> ServiceStatus:
+    """Return the status of a service, and why replicas are not ready."""
+    core, metadata = CoreManager(session), live["metadata"]
+    (service,) = _read(session, [live], metadata["namespace"], metadata["name"])
+    events = _allowed(lambda: core.list_events(metadata["namespace"]))
+    return status_of(replace(service, events=events, cluster_nodes=_allowed(core.list_nodes)))
+
+
+def statuses(session: Session, namespace: str | None, user: User | None) -> list[ServiceStatus]:
+    """Return the status of all services, newest first, with one request per kind."""
+    services = find_all(session, namespace, user)
+    return [status_of(item) for item in _read(session, services, namespace)] if services else []
+
+
+def _read(
+    session: Session, services: Sequence[Json], namespace: str | None, name: str = ""
+) -> list[ServiceObjects]:
+    """Return the objects of services, or of the one with a name, with one request per kind."""
+    runners = dict.fromkeys(map(objects.known_kind, services))
+    parts = [item for kind in runners for item in _list_parts(session, kind, namespace, name)]
+    pods = _list_labelled(session, kinds.POD, namespace, name)
+    addresses = _list_readable(session, kinds.SERVICE, namespace, name)
+    autoscalers = _list_readable(session, kinds.HPA, namespace, name)
+
+    def owned(items: Iterable[Json], live: Json) -> Json | None:
+        same_name = (item for item in items if item["metadata"]["name"] == live["metadata"]["name"])
+        return next((item for item in same_name if belongs(item, live)), None)
+
+    return [
+        ServiceObjects(live, parts, pods, owned(addresses, live), owned(autoscalers, live))
+        for live in services
+    ]
+
+
+def _allowed(read: Callable[[], list[Json]]) -> list[Json]:
+    try:
+        return read()
+    except Forbidden:
+        return []
+
+
+def _list_labelled(
+    session: Session, kind: Kind, namespace: str | None, name: str = ""
+) -> list[Json]:
+    selector = f"{names.SERVICE}={name}" if name else names.SERVICE
+    return objects.list_all(session, kind, namespace, label_selector=selector)
+
+
+def _list_readable(session: Session, kind: Kind, namespace: str | None, name: str) -> list[Json]:
+    return _allowed(lambda: _list_labelled(session, kind, namespace, name))
+
+
+def _list_parts(session: Session, kind: Kind, namespace: str | None, name: str) -> list[Json]:
+    if kind == kinds.DEPLOYMENT:
+        return _list_labelled(session, _RUNNERS[kind], namespace, name)
+    return objects.list_all(session, _RUNNERS[kind], namespace)  # KubeRay copies no labels
+
+
+def parts(session: Session, live: Json) -> list[Json]:
+    """Return the ReplicaSets of a Deployment, or the RayClusters of a RayService."""
+    metadata = live["metadata"]
+    items = _list_parts(session, objects.known_kind(live), metadata["namespace"], metadata["name"])
+    return [item for item in items if controller(item) == metadata["uid"]]
+
+
+def version_objects(session: Session, live: Json) -> list[Json]:
+    """Return the ConfigMaps of a service, one for each version."""
+    metadata = live["metadata"]
+    items = _list_labelled(session, kinds.CONFIG_MAP, metadata["namespace"], metadata["name"])
+    return [item for item in items if belongs(item, live)]
+
+
+def pods(session: Session, live: Json) -> Sequence[Mapping[str, Any]]:
+    """Return the pods of a service, oldest first: a pod's position is the replica's number."""
+    metadata = live["metadata"]
+    labelled = _list_labelled(session, kinds.POD, metadata["namespace"], metadata["name"])
+    return own_pods(live, parts(session, live), labelled)
+
+
+def follow(session: Session, replicas: Replicas, options: Options, ui: UI) -> ServiceStatus:
+    """Wait until the version is ready, and say what it waits for. Raises TaskFailed."""
+    name, started, noted, text = replicas.name, monotonic(), 0.0, ""
+    limit = options.start_timeout
+    if replicas.ray_config:  # KubeRay has no limit of its own
+        limit = limit or replicas.deadline
+    while True:
+        current = status(session, find(session, None, name))
+        if not options.follow or current.state is ServiceState.READY:
+            return current
+        if current.state is ServiceState.FAILED or (limit and monotonic() - started > limit):
+            raise _failed(current)
+        waiting = f"waiting for {current.wanted} replicas, {current.ready} ready"
+        waiting += f": {current.reason}" if current.reason else ""
+        if waiting != text and monotonic() - noted > (_NOTE_SECONDS if text else 2 * _POLL_SECONDS):
+            text, noted = waiting, monotonic()
+            ui.note(waiting)
+        try:
+            sleep(_POLL_SECONDS)
+        except KeyboardInterrupt:
+            hint = f"the service keeps running; see `kubectl sky serve status {name}`"
+            raise Interrupted("interrupted", hint) from None
+
+
+def _failed(service: ServiceStatus) -> TaskFailed:
+    name, reason = service.name, service.reason or "replicas are not ready in time"
+    hint = f"see `kubectl sky serve logs {name}`"
+    if service.ready:
+        hint += f"; {service.ready} ready replicas keep serving"
+    if service.version > 1:
+        hint += f"; `kubectl rollout undo deployment/{name}` returns to the version before"
+    return TaskFailed(f'service "{name}", version {service.version}: {reason}', hint)
+
+
+def down(session: Session, user: User, references: Sequence[str]) -> list[str]:
+    """Delete services by their uid; what they own is garbage-collected. Return their names.
+
+    Also delete what an interrupted `up` left without a Deployment. Raises UnknownName.
+    """
+    items: list[Json] = []
+    for reference in references:
+        try:
+            items.append(find(session, user, reference))
+        except UnknownName:
+            name = names.dns_label(reference.removeprefix("service/"), "service")
+            remaining = leftovers(session, user, name)
+            if not remaining:
+                raise
+            items += remaining
+    return delete(session, items)
+
+
+def delete(session: Session, items: Sequence[Json]) -> list[str]:
+    """Delete objects of services by their uid; return the names of the services."""
+    for item in items:
+        objects.delete_by_uid(session, objects.known_kind(item), item["metadata"])
+    return list(dict.fromkeys(item["metadata"]["name"] for item in items))
+
+
+def leftovers(session: Session, user: User, name: str = "") -> list[Json]:
+    """Return what interrupted calls of `up` left without a Deployment, of one service or of all."""
+    return [
+        item
+        for kind in (kinds.SERVICE, kinds.HPA)
+        for item in _list_readable(session, kind, session.namespace, name)
+        if _is_service(item)
+        and not item["metadata"].get("ownerReferences")
+        and user.owns(item["metadata"])
+    ]

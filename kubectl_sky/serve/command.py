@@ -1,0 +1,307 @@
+"""`kubectl sky serve`."""
+
+import os
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kubectl_sky.actions.flags import Overrides
+from kubectl_sky.cli import commands, options, output, tasks
+from kubectl_sky.cli.submit import Preview, request
+from kubectl_sky.cli.terminal import Terminal
+from kubectl_sky.errors import UserError
+
+if TYPE_CHECKING:
+    from kubectl_sky.actions.taskfile import Source
+    from kubectl_sky.serve.model import ServiceStatus
+
+
+@commands.group("serve")
+def command() -> None:
+    """Serve the `service:` of a file by a Deployment: replicas behind one address."""
+
+
+_FLAGS = [
+    click.option("--replicas", type=click.IntRange(0, 10_000), help="Fixed number of replicas."),
+    click.option(
+        "--qps-metric",
+        metavar="NAME",
+        help="Metric of the pods to scale by target_qps_per_replica (default: qps_metric of the"
+        " settings).",
+    ),
+    click.option(
+        "--cpu-target",
+        type=click.IntRange(1, 1000),
+        metavar="PERCENT",
+        help="Scale by the CPU usage, in percent of the requested CPUs.",
+    ),
+]
+_sending = options.combined(  # of up and update
+    [
+        click.argument("file"),
+        *_FLAGS,
+        options.sending(
+            detach="Return without waiting for replicas.",
+            limited="the replicas (default: initial_delay_seconds or 20m, and 10m)",
+        ),
+        options.task,
+        options.strict,
+        options.cluster,
+        options.output("json", "yaml", "name", paths=False),
+    ]
+)
+
+
+def _source(file: str, overrides: Overrides, flags: dict[str, Any]) -> "Source":
+    from kubectl_sky.actions.taskfile import Source
+    from kubectl_sky.spec.service import Flags
+
+    if overrides.backend not in (None, "rayservice"):
+        raise UserError(f"--backend {overrides.backend} is not supported", "use rayservice")
+    backend = overrides.backend or "service"
+    overrides = replace(overrides, backend=None)
+    serve = Flags(flags["replicas"], flags["qps_metric"], flags["cpu_target"], backend)
+    return Source(file, overrides, os.environ, sys.stdin.buffer, bool(flags["strict"]), serve=serve)
+
+
+@command.command(
+    "up", examples=["serve up service.yaml", "serve up service.yaml --replicas 3 --detach"]
+)
+@_sending
+def up(
+    file: str,
+    overrides: Overrides,
+    cluster: options.ClusterFlags,
+    form: str | None,
+    **flags: Any,  # noqa: ANN401 -- click's own types
+) -> None:
+    """Create the service of FILE (`-` is standard input) and wait until it is ready.
+
+    With --backend rayservice, KubeRay runs the application of `serve run MODULE:APP`.
+
+    A Deployment runs the replicas, and a Service of the same name is their address. With
+    min_replicas and max_replicas, a HorizontalPodAutoscaler scales them. Ctrl-C leaves the service
+    running.
+    """
+    from kubectl_sky.serve.action import up as create
+
+    source, ui = _source(file, overrides, flags), Preview(form, flags["dry_run"])
+    _print(create(request(source, cluster, None, flags), ui), form)
+
+
+@command.command(
+    "update",
+    examples=["serve update service.yaml", "serve update service.yaml --env MODEL=gemma"],
+)
+@_sending
+def update(
+    file: str,
+    overrides: Overrides,
+    cluster: options.ClusterFlags,
+    form: str | None,
+    **flags: Any,  # noqa: ANN401 -- click's own types
+) -> None:
+    """Replace a running service by that of FILE, replica by replica.
+
+    Replicas of the old version serve until new ones are ready. If these do not get ready, the
+    exit code is 4, the old ones keep serving, and `kubectl rollout undo deployment/NAME` returns
+    to the version before.
+    """
+    from kubectl_sky.serve.update import update as replace_version
+
+    source, ui = _source(file, overrides, flags), Preview(form, flags["dry_run"])
+    _print(replace_version(request(source, cluster, None, flags), ui), form)
+
+
+@command.command(
+    "render", examples=["serve render service.yaml", "serve render service.yaml --id version1"]
+)
+@click.argument("file")
+@options.combined(_FLAGS)
+@options.task
+@options.strict
+@click.option("--show-secrets", is_flag=True, help="Print secret values instead of REDACTED.")
+@click.option("--no-runtime", is_flag=True, help="Leave out the scripts that run the service.")
+@click.option("-n", "--namespace", help="Namespace of the manifests (default: none).")
+@click.option("--user", help="Owner of the service (default: `auth login`, then your OS user).")
+@options.output("yaml", "json", paths=False)
+def render(
+    file: str,
+    overrides: Overrides,
+    form: str | None,
+    **flags: Any,  # noqa: ANN401 -- click's own types
+) -> None:
+    """Print the manifests that `serve up` would send for FILE; needs no cluster."""
+    from kubectl_sky.actions import render as action
+    from kubectl_sky.render import manifests
+
+    facts = action.offline_facts(flags["user"], flags["namespace"], os.environ)
+    source = _source(file, overrides, flags)
+    rendered = action.render_file(source, facts, Terminal(), flags["show_secrets"])
+    if flags["no_runtime"]:
+        output.notes(output.omitted(item.name) for item in rendered.runtimes)
+        rendered = rendered.without_runtime
+    write = manifests.as_json if form == "json" else manifests.as_yaml
+    output.out(write(rendered.all).rstrip("\n"))
+
+
+@command.command("status", examples=["serve status", "serve status llm"])
+@click.argument("name", required=False)
+@options.cluster_all_namespaces
+@options.all_users
+@options.output("json", "yaml", "name")
+def status(
+    name: str | None, cluster: options.ClusterFlags, all_users: bool, form: str | None
+) -> None:
+    """Show your services, or one with its replicas, and why they are not ready."""
+    from kubectl_sky.serve import action
+
+    session = cluster.session()
+    scope = options.scope(session, cluster, all_users)
+    if name:
+        _print(action.status(session, action.find(session, scope.user, name)), form)
+        return
+    services = action.statuses(session, scope.namespace, scope.user)
+    if form == "name":
+        output.names(f"service/{item.name}" for item in services)
+    elif form:
+        fields = {"services": [item.as_json() for item in services]}
+        output.out(output.document("ServiceList", fields, form))
+    elif services:
+        columns = ["NAME", "STATE", "VERSION", "READY", "ENDPOINT", "AGE"]
+        output.out(output.table(columns, map(_row, services)))
+    else:
+        output.note("No services found")
+
+
+@command.command("logs", examples=["serve logs llm -f", "serve logs llm --replica 0 --tail 100"])
+@click.argument("name")
+@click.option("-f", "--follow", is_flag=True, help="Follow the logs, also of new replicas.")
+@click.option("--replica", type=click.IntRange(0), metavar="N", help="Show only this replica.")
+@click.option("--tail", type=click.IntRange(-1), help="Show only the last lines of each replica.")
+@click.option("--since", type=options.DURATION, help="Show only lines of the last 90s, 5m, 2h.")
+@click.option("-p", "--previous", is_flag=True, help="Show the log before the last restart.")
+@options.cluster
+@options.all_users
+def logs(
+    name: str,
+    cluster: options.ClusterFlags,
+    all_users: bool,
+    **flags: Any,  # noqa: ANN401
+) -> None:
+    """Print the logs of the replicas: `replica-0 | line`. Numbers are those of `serve status`."""
+    from kubectl_sky.cluster.streams import LogOptions
+    from kubectl_sky.serve import action, logs
+
+    session, since = cluster.session(), flags["since"]
+    scope = options.scope(session, cluster, all_users)
+    lines = LogOptions(
+        follow=flags["follow"],
+        tail=flags["tail"],
+        since_seconds=max(int(since.total_seconds()), 1) if since else None,
+        previous=flags["previous"],
+    )
+    deployment = action.find(session, scope.user, name)
+    logs.show(session, deployment, lines, flags["replica"], Terminal())
+
+
+@command.command("down", examples=["serve down llm", "serve down --all --yes"])
+@click.argument("names", nargs=-1, metavar="[NAME...]")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Delete all your services, and what an interrupted `up` left.",
+)
+@options.cluster
+@options.yes
+@options.output("json", "yaml", "name")
+def down(
+    names: tuple[str, ...],
+    everything: bool,
+    cluster: options.ClusterFlags,
+    yes: bool,
+    form: str | None,
+) -> None:
+    """Delete services: replicas, addresses and all other objects."""
+    from kubectl_sky.actions import identity
+    from kubectl_sky.serve import action
+
+    if bool(names) == everything:
+        raise UserError("name the services to delete, or use --all")
+    session = cluster.session()
+    user = identity.user(session, cluster.user)
+    if everything:
+        items = action.find_all(session, session.namespace, user) + action.leftovers(session, user)
+        services = {item["metadata"]["name"] for item in items}
+        if services and not yes:
+            options.confirm(f"Delete {output.count(len(services), 'service')}?")
+        deleted = action.delete(session, items)
+    else:
+        deleted = action.down(session, user, names)
+    if form == "name":
+        output.names(f"service/{name}" for name in deleted)
+    elif form:
+        output.out(output.document("ServicesDeleted", {"services": deleted}, form))
+    else:
+        output.out("\n".join(f"service/{name} deleted" for name in deleted) or "No services found")
+
+
+def _print(service: "ServiceStatus | None", form: str | None) -> None:
+    """Print a service; nothing after a dry run."""
+    if service is None:
+        return
+    if form == "name":
+        output.out(f"service/{service.name}")
+    elif form:
+        output.out(output.document("Service", service.as_json(), form))
+    else:
+        output.out(_described(service))
+
+
+def _described(service: "ServiceStatus") -> str:
+    facts = {
+        "Service": service.name,
+        "Namespace": service.namespace,
+        "User": service.user,
+        "State": str(service.state),
+        "Version": f"{service.version} (id {service.version_id})",
+        "Replicas": f"{service.ready} of {service.wanted} ready, {service.updated} of this version",
+        "Endpoints": ", ".join(service.endpoints) or "none",
+    }
+    if service.most:
+        facts["Replicas"] += f", scaled up to {service.most}"
+    if service.message:
+        facts["Message"] = service.message
+    lines = output.fields(facts)
+    rows = [
+        [
+            str(replica.number),
+            replica.pod,
+            str(replica.version),
+            "ready" if replica.ready else replica.reason,
+            str(replica.restarts),
+            tasks.since(replica.created_at),
+            replica.host or "-",
+        ]
+        for replica in service.replicas
+    ]
+    columns = ["REPLICA", "POD", "VERSION", "STATE", "RESTARTS", "AGE", "CLUSTER-NODE"]
+    lines += ["", output.table(columns, rows)] if rows else []
+    for finding in service.findings:
+        numbers = ", ".join(map(str, finding.ranks))
+        lines += ["", f"replica {numbers}: {finding.what}", f"next: {finding.then}"]
+    return "\n".join(lines)
+
+
+def _row(service: "ServiceStatus") -> list[str]:
+    return [
+        service.name,
+        str(service.state),
+        str(service.version),
+        f"{service.ready}/{service.wanted}",
+        next(iter(service.endpoints), "-"),
+        tasks.since(service.created_at),
+    ]

@@ -1,0 +1,92 @@
+"""`serve logs`: write the logs of the replicas of a service."""
+
+from collections.abc import Iterator
+from threading import Event
+
+from kubectl_sky.actions.ui import UI
+from kubectl_sky.cluster import parallel
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.streams import Batch, Following, LogOptions, LogSource
+from kubectl_sky.errors import UserError
+from kubectl_sky.observe import nodes
+from kubectl_sky.observe.logs import Origin
+from kubectl_sky.observe.nodes import Object
+from kubectl_sky.serve import action
+from kubectl_sky.words import names
+
+_POLL_SECONDS = 2.0
+
+
+def show(
+    session: Session, deployment: Json, options: LogOptions, replica: int | None, ui: UI
+) -> None:
+    """Write the logs; with `follow` until Ctrl-C, also those of replicas that start later.
+
+    A `replica` is a number of `serve status`. Raises UserError if it is not found.
+    """
+    replicas = _Replicas(session, deployment, options.follow, replica)
+    ui.notes(() if options.follow else replicas.not_started())
+    with Following(session, options) as following:
+        parallel.run_daemon(following.add_all, replicas.sources())
+        try:
+            for batch in following.batches():
+                if batch and batch.note:
+                    ui.note(batch.note)
+                if batch and batch.lines:
+                    ui.logs(replicas.origin(batch), batch.lines, batch.final_newline)
+        finally:
+            replicas.stop.set()
+
+
+class _Replicas:
+    """The pods of a service, by numbers: those of `serve status`, then those that start later."""
+
+    def __init__(
+        self, session: Session, deployment: Json, follow: bool, replica: int | None
+    ) -> None:
+        self.stop = Event()
+        self._session = session
+        self._deployment = deployment
+        self._name = deployment["metadata"]["name"]
+        self._follow = follow
+        pods = action.pods(session, deployment)
+        if replica is not None and replica >= len(pods):
+            hint = f"see `kubectl sky serve status {self._name}`"
+            raise UserError(f'replica {replica} of service "{self._name}" not found', hint)
+        numbers = range(len(pods)) if replica is None else (replica,)
+        self._pods = [pods[number] for number in numbers]
+        self._numbers = {pods[number]["metadata"]["name"]: number for number in numbers}
+        self._single = replica is not None or (len(pods) == 1 and not follow)
+        self._later = replica is None
+
+    def not_started(self) -> Iterator[str]:
+        """Yield a note on each replica without a log."""
+        for pod in self._pods:
+            if not _has_started(pod):
+                yield f"replica-{self._numbers[pod['metadata']['name']]} has not started"
+
+    def sources(self) -> Iterator[LogSource]:
+        """Yield the logs; to follow, those of new pods too, until `stop` is set."""
+        while True:
+            for pod in filter(_has_started, self._pods):
+                name = pod["metadata"]["name"]
+                number = self._numbers.setdefault(name, len(self._numbers))
+                yield LogSource(pod["metadata"]["namespace"], name, names.CONTAINER, number)
+            if not self._follow or self.stop.wait(_POLL_SECONDS):
+                return
+            pods = action.pods(self._session.patient(self.stop), self._deployment)
+            self._pods = [
+                pod for pod in pods if self._later or pod["metadata"]["name"] in self._numbers
+            ]
+
+    def origin(self, batch: Batch) -> Origin:
+        """Return the source of lines for the output."""
+        title = f"replica-{batch.source.rank}"
+        prefix = "" if self._single else title
+        return Origin(self._name, batch.source.rank, title, batch.source.pod, prefix)
+
+
+def _has_started(pod: Object) -> bool:
+    container = nodes.container(pod)
+    state = container.get("state", {})
+    return "running" in state or "terminated" in state or bool(container.get("lastState"))

@@ -1,0 +1,311 @@
+"""Compute the status of a service from its Deployment, its pods and their events."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, cast
+
+from kubectl_sky.observe import nodes
+from kubectl_sky.observe.endpoints import exposed
+from kubectl_sky.observe.findings import Finding, diagnose
+from kubectl_sky.observe.nodes import TERMINATING, NodeStatus, Object
+from kubectl_sky.observe.ownership import controller
+from kubectl_sky.observe.signals import Snapshot
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.observe.verdict import RULES
+from kubectl_sky.words import bounded, kinds, names
+from kubectl_sky.workloads import registry
+from kubectl_sky.workloads.workload import condition
+
+if TYPE_CHECKING:
+    from kubectl_sky.words import models
+
+_REVISION = "deployment.kubernetes.io/revision"
+_TOO_LATE = "ProgressDeadlineExceeded"
+
+
+class ServiceState(StrEnum):
+    """The state of a service: degraded means that replicas of the current version are not ready."""
+
+    STARTING = "starting"
+    UPDATING = "updating"
+    READY = "ready"
+    DEGRADED = "degraded"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Replica:
+    """A replica: its number, its pod, its version, and why it is not ready."""
+
+    number: int
+    pod: str
+    version: int
+    ready: bool
+    restarts: int
+    host: str
+    created_at: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class ServiceStatus:
+    """A service as the cluster shows it.
+
+    `version` is the revision of the Deployment, `version_id` the id of that version's objects.
+    `updated` replicas are of this version. `most` is the limit of the autoscaler, if there is one.
+    """
+
+    name: str
+    namespace: str
+    user: str
+    created_at: str
+    state: ServiceState
+    version: int
+    version_id: str
+    wanted: int
+    ready: int
+    updated: int
+    most: int | None
+    replicas: tuple[Replica, ...]
+    endpoints: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+    message: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Why the newest version is not ready, in one line."""
+        failing = [item for item in self.replicas if item.reason and item.version == self.version]
+        return f"{failing[0].reason} ({failing[0].pod})" if failing else self.message
+
+    def as_json(self) -> "models.ServiceFields":
+        """Return the service as JSON values."""
+        return {
+            "name": self.name,
+            "namespace": self.namespace,
+            "username": self.user,
+            "status": str(self.state),
+            "created_at": self.created_at,
+            "version": self.version,
+            "version_id": self.version_id,
+            "replicas": {
+                "wanted": self.wanted,
+                "ready": self.ready,
+                "updated": self.updated,
+                "total": len(self.replicas),
+                "most": self.most,
+            },
+            "endpoints": list(self.endpoints),
+            "message": self.reason,
+            "findings": [finding.as_json() for finding in self.findings],
+            "pods": [cast("models.Replica", vars(replica)) for replica in self.replicas],
+        }
+
+
+@dataclass(frozen=True)
+class ServiceObjects:
+    """The objects of a service, those of others excluded, and the events of the namespace.
+
+    `service` and `autoscaler` are None if not found. `cluster_nodes` is empty if they are not
+    known.
+    """
+
+    deployment: Object
+    replica_sets: Sequence[Object]
+    pods: Sequence[Object]
+    service: Object | None = None
+    autoscaler: Object | None = None
+    events: Sequence[Object] = ()
+    cluster_nodes: Sequence[Object] = ()
+
+
+def own_pods(
+    deployment: Object, replica_sets: Iterable[Object], pods: Iterable[Object]
+) -> list[Object]:
+    """Return the pods that the Deployment controls, by uids, oldest first."""
+    uid = deployment["metadata"]["uid"]
+    ours = {item["metadata"]["uid"] for item in replica_sets if controller(item) == uid}
+    pods = (pod for pod in pods if controller(pod) in ours)
+    return sorted(
+        pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"])
+    )
+
+
+def _is_ready(pod: Object) -> bool:
+    return "deletionTimestamp" not in pod["metadata"] and condition(pod, "Ready") is not None
+
+
+def status_of(objects: ServiceObjects) -> ServiceStatus:
+    """Return the status of a service."""
+    deployment = objects.deployment
+    metadata, version = deployment["metadata"], _version(deployment)
+    versions = {item["metadata"]["uid"]: _version(item) for item in objects.replica_sets}
+    pods = own_pods(deployment, objects.replica_sets, objects.pods)
+    task = _as_task(deployment, pods)
+    findings = _findings(objects, pods, task)
+    replicas = tuple(
+        _replica(node, pod, versions.get(controller(pod), 0), objects.events, findings)
+        for node, pod in zip(task.nodes, pods, strict=True)
+    )
+    autoscaler, failure = objects.autoscaler, condition(deployment, "ReplicaFailure") or {}
+    return ServiceStatus(
+        name=metadata["name"],
+        namespace=metadata["namespace"],
+        user=task.user,
+        created_at=task.created_at,
+        state=_ray_state(deployment) if _is_ray(deployment) else _state(deployment),
+        version=version,
+        version_id=version_id(deployment),
+        wanted=len(registry.of(deployment).ranks(deployment)),
+        ready=sum(replica.ready for replica in replicas)
+        if _is_ray(deployment)
+        else deployment.get("status", {}).get("readyReplicas", 0),
+        updated=sum(replica.version == version for replica in replicas),
+        most=autoscaler["spec"]["maxReplicas"] if autoscaler else None,
+        replicas=replicas,
+        endpoints=_endpoints(objects, task, pods),
+        findings=tuple(findings),
+        message=str(failure.get("message") or ""),
+    )
+
+
+def version_id(item: Object) -> str:
+    """Return the id of the version that a Deployment, ReplicaSet, RayService or RayCluster runs."""
+    spec = item["spec"].get("rayClusterConfig") or item["spec"]
+    template = (spec.get("headGroupSpec") or spec)["template"]
+    return str((template["metadata"].get("labels") or {}).get(names.TASK_ID, ""))
+
+
+def _is_ray(item: Object) -> bool:
+    return bool(item["kind"] in (kinds.RAY_SERVICE.kind, kinds.RAY_CLUSTER.kind))
+
+
+def _ray_state(item: Object) -> ServiceState:
+    """Return the state by the conditions of KubeRay."""
+    seen = bounded.integer((item.get("status") or {}).get("observedGeneration"), 2**63)
+    if condition(item, "UpgradeInProgress") or seen < item["metadata"].get("generation", 0):
+        return ServiceState.UPDATING if condition(item, "Ready") else ServiceState.STARTING
+    return ServiceState.READY if condition(item, "Ready") else ServiceState.STARTING
+
+
+def _version(item: Object) -> int:
+    if _is_ray(item):  # KubeRay counts no versions
+        return 1
+    return bounded.integer(item["metadata"].get("annotations", {}).get(_REVISION))
+
+
+def _state(deployment: Object) -> ServiceState:
+    status = deployment.get("status", {})
+    total, updated, ready = (
+        status.get(field, 0) for field in ("replicas", "updatedReplicas", "readyReplicas")
+    )
+    progress = "".join(
+        item.get("reason", "")
+        for item in status.get("conditions", ())
+        if item["type"] == "Progressing"  # of any status: it is False when it is too late
+    )
+    if status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0):
+        if progress == _TOO_LATE:
+            return ServiceState.FAILED
+        if updated == total == ready == deployment["spec"].get("replicas", 1):
+            return ServiceState.READY
+        if updated == total and progress == "NewReplicaSetAvailable":
+            return ServiceState.DEGRADED
+    return ServiceState.UPDATING if ready and _version(deployment) > 1 else ServiceState.STARTING
+
+
+def _as_task(deployment: Object, pods: Sequence[Object]) -> TaskStatus:
+    """Return the replicas as the nodes of a task, which the rules of `doctor` explain."""
+    metadata = deployment["metadata"]
+    labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
+    name = metadata["name"]
+    return TaskStatus(
+        id=name,
+        name=annotations.get(names.ORIGINAL_NAME) or labels.get(names.TASK_NAME, name),
+        namespace=metadata["namespace"],
+        user=annotations.get(names.ORIGINAL_USER) or labels.get(names.USERNAME, ""),
+        created_at=metadata["creationTimestamp"],
+        updated_at="",
+        nodes=tuple(
+            nodes.of_pod(NodeStatus(number, f"replica-{number}", name), pod)
+            for number, pod in enumerate(pods)
+        ),
+        num_nodes=len(pods),
+        backend="service",
+    )
+
+
+def _findings(objects: ServiceObjects, pods: Sequence[Object], task: TaskStatus) -> list[Finding]:
+    """Return what `doctor` would say of the replicas that are not ready."""
+    numbered = tuple(
+        _numbered(pod, number)
+        for number, pod in enumerate(pods)
+        if not _is_ready(pod) and "deletionTimestamp" not in pod["metadata"]
+    )
+    workload = dict(objects.deployment) | {"status": {}}  # its conditions are not a Job's
+    snapshot = Snapshot(
+        task.id,
+        task.namespace,
+        {
+            next(iter(registry.KINDS)).kind: (workload,),
+            kinds.POD.kind: numbered,
+            kinds.EVENT.kind: tuple(objects.events),
+            **({kinds.NODE.kind: tuple(objects.cluster_nodes)} if objects.cluster_nodes else {}),
+        },
+        task=replace(task, nodes=tuple(node for node in task.nodes if node.reason != TERMINATING)),
+    )
+    return [
+        replace(item, then=item.then.replace("kubectl sky logs", "kubectl sky serve logs"))
+        for item in (diagnose(snapshot, RULES) if numbered else ())
+    ]
+
+
+def _numbered(pod: Object, number: int) -> Object:
+    metadata = pod["metadata"]
+    labels = {**metadata.get("labels", {}), names.NODE_IDX: str(number)}
+    return {**pod, "metadata": {**metadata, "labels": labels}}
+
+
+def _replica(
+    node: NodeStatus,
+    pod: Object,
+    version: int,
+    events: Iterable[Object],
+    findings: Iterable[Finding],
+) -> Replica:
+    ready = _is_ready(pod)
+    return Replica(
+        number=node.index,
+        pod=node.pod,
+        version=version,
+        ready=ready,
+        restarts=nodes.container(pod).get("restartCount", 0),
+        host=node.host,
+        created_at=pod["metadata"]["creationTimestamp"],
+        reason="" if ready else _reason(node, pod, events, findings),
+    )
+
+
+def _reason(
+    node: NodeStatus, pod: Object, events: Iterable[Object], findings: Iterable[Finding]
+) -> str:
+    if "deletionTimestamp" in pod["metadata"]:  # its events are of the time before
+        return TERMINATING
+    causes = [finding.what for finding in findings if node.index in finding.ranks]
+    unhealthy = [
+        event.get("message") or ""
+        for event in events
+        if event.get("involvedObject", {}).get("name") == node.pod
+        and event.get("reason") == "Unhealthy"
+    ]
+    texts = (*causes, node.reason, *reversed(unhealthy), "NotReady")
+    return " ".join(next(filter(None, texts)).split())
+
+
+def _endpoints(
+    objects: ServiceObjects, task: TaskStatus, pods: Sequence[Object]
+) -> tuple[str, ...]:
+    if objects.service is None:
+        return ()
+    endpoints = exposed(task, objects.service, pods, objects.cluster_nodes).endpoints
+    return tuple(address for item in endpoints for address in (*item.outside, item.address))

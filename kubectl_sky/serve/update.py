@@ -1,0 +1,201 @@
+"""`serve update`: replace a service by another version."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from kubectl_sky.actions import submit
+from kubectl_sky.actions.apply import add_owners, admit, owner_reference, shared_objects
+from kubectl_sky.actions.preflight import refuse_foreign
+from kubectl_sky.actions.submit import Options, Prepared
+from kubectl_sky.actions.ui import UI
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.apply import Applied, apply_all
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import Conflict, Forbidden, NameTaken, NotFound, SkyError
+from kubectl_sky.observe.difference import foreign_fields
+from kubectl_sky.serve import action
+from kubectl_sky.serve.model import ServiceStatus, version_id
+from kubectl_sky.words import kinds, names
+
+_ATTEMPTS = 5  # to replace an object whose status changes
+
+
+def update(options: Options, ui: UI) -> ServiceStatus | None:
+    """Replace a service by the file's, replica by replica; None for a dry run.
+
+    The old replicas serve until the new ones are ready. Raises SkyError like `up`.
+    """
+    prepared = action.plan(options, ui)
+    session, replicas = prepared.session, action.planned(prepared)
+    live = action.find(session, prepared.facts.user, replicas.name)
+    if _is_unchanged(prepared, live):
+        ui.note(f'service "{replicas.name}" unchanged')
+        return None if options.dry_run != "none" else action.follow(session, replicas, options, ui)
+    current = _current(prepared, live)
+    prepared = submit.check(prepared, ui)
+    if options.dry_run == "server":
+        admit(session, prepared.existing.manifests.workload)
+    if options.dry_run != "none":
+        ui.preview(prepared.shown)
+        return None
+    _send(prepared, live, current)
+    _prune(session, live, prepared.decision.id)
+    ui.note(f'service "{replicas.name}" updated')
+    return action.follow(session, replicas, options, ui)
+
+
+def _is_unchanged(prepared: Prepared, live: Json) -> bool:
+    """Return whether the file gives the objects of the version that runs, under its id."""
+    (entry,) = prepared.task_file.entries
+    entry = replace(entry, task_id=live["metadata"]["labels"].get(names.TASK_ID, entry.task_id))
+    task_file = replace(prepared.task_file, entries=(entry,))
+    session, replicas = prepared.session, action.planned(prepared)
+    same = submit.decided(prepared.options, task_file, session, prepared.facts)
+    for item in (manifest.object for manifest in same.existing.manifests.own):
+        kind = objects.known_kind(item)
+        current = action.get(session, kind, item["metadata"]["name"])
+        if current is None:
+            return False
+        if kind == kinds.DEPLOYMENT and replicas.scaling:
+            item = _with_replicas(item, current)
+        if foreign_fields(item, current):
+            return False
+    return bool(replicas.scaling) or action.get(session, kinds.HPA, replicas.name) is None
+
+
+def _with_replicas(item: Json, live: Json) -> Json:
+    """Return a Deployment with the number of replicas that its autoscaler has chosen."""
+    wanted = max(live["spec"].get("replicas", 0), item["spec"]["replicas"])
+    return item | {"spec": item["spec"] | {"replicas": wanted}}
+
+
+def _current(prepared: Prepared, live: Json) -> dict[str, Json]:
+    """Return the live Deployment, Service and autoscaler by kind. Raises NameTaken."""
+    current, name = {live["kind"]: live}, live["metadata"]["name"]
+    wanted = {manifest.object["kind"] for manifest in action.named(prepared)}
+    if live["kind"] not in wanted:
+        message = f'service "{name}" is a {live["kind"]}'
+        raise NameTaken(message, "run `kubectl sky serve down` first to change its backend")
+    for kind in (kinds.SERVICE, kinds.HPA):
+        item = action.get(prepared.session, kind, name)
+        if item and action.belongs(item, live):
+            current[kind.kind] = item
+        elif item and kind.kind in wanted:
+            message = f'{kind.kind} "{name}" is not part of the service'
+            raise NameTaken(message, "rename it, or run the service under another name")
+    return current
+
+
+def _send(prepared: Prepared, live: Json, current: dict[str, Json]) -> None:
+    """Send the objects of a version, then the Deployment; undo the former if that fails."""
+    session, named = prepared.session, action.named(prepared)
+    owner, manifests = owner_reference(live), prepared.existing.manifests
+    admit(session, manifests.workload)
+    versioned = [_owned(item.object, owner) for item in manifests.own if item not in named]
+    existing = prepared.existing.shared or {}
+    is_scaled = bool(action.planned(prepared).scaling)
+    with shared_objects(session, manifests.shared, existing, False) as shared:
+        applied = apply_all(session, [versioned], refuse_foreign)
+        try:
+            config_maps = [item.object for item in applied if _is_config_map(item)]
+            for item in shared:
+                add_owners(session, item, list(map(owner_reference, config_maps)))
+            for item in (manifest.object for manifest in named):
+                before = current.get(item["kind"])
+                if before is None:
+                    objects.create(session, _owned(item, owner))
+                else:
+                    _replace(session, item, before, is_scaled)
+        except (SkyError, KeyboardInterrupt):
+            _undo(session, live, prepared.decision.id, applied)
+            raise
+    if not is_scaled and kinds.HPA.kind in current:
+        objects.delete_by_uid(session, kinds.HPA, current[kinds.HPA.kind]["metadata"])
+
+
+def _is_config_map(applied: Applied) -> bool:
+    return bool(applied.object["kind"] == kinds.CONFIG_MAP.kind)
+
+
+def _owned(item: Json, owner: Json) -> Json:
+    return item | {"metadata": item["metadata"] | {"ownerReferences": [owner]}}
+
+
+def _undo(session: Session, live: Json, version: str, applied: Sequence[Applied]) -> None:
+    """Delete the new objects of a version, unless the service may run it: an answer may be lost."""
+    with suppress(SkyError):
+        if version_id(_read_again(session, live)) != version:
+            for item in applied:
+                if item.created:
+                    kind = objects.known_kind(item.object)
+                    objects.delete_by_uid(session, kind, item.object["metadata"])
+
+
+def _read_again(session: Session, live: Json) -> Json:
+    metadata = live["metadata"]
+    kind = objects.known_kind(live)
+    return objects.get(session, kind, metadata["name"], metadata["namespace"])
+
+
+def _replace(session: Session, item: Json, live: Json, is_scaled: bool) -> None:
+    """Replace an object, again if only a controller changed it, such as its status.
+
+    Raises Conflict if another client changed it.
+    """
+    known = _fixed(live, is_scaled)
+    for _ in range(_ATTEMPTS - 1):
+        sent = _replacement(item, live, is_scaled)
+        try:
+            objects.replace_object(session, sent)
+        except Conflict:
+            live = _read_again(session, live)
+            sent["metadata"].pop("resourceVersion", None)
+            if not foreign_fields(sent, live):  # the first attempt, whose answer was lost
+                return
+            if _fixed(live, is_scaled) != known:
+                raise
+        else:
+            return
+    objects.replace_object(session, _replacement(item, live, is_scaled))
+
+
+def _fixed(live: Json, is_scaled: bool) -> Json:
+    """Return what no controller changes in an object."""
+    spec, metadata = dict(live["spec"]), live["metadata"]
+    if is_scaled and live["kind"] == kinds.DEPLOYMENT.kind:
+        spec.pop("replicas", None)  # the autoscaler's
+    return {"uid": metadata["uid"], "labels": metadata.get("labels"), "spec": spec}
+
+
+def _replacement(item: Json, live: Json, is_scaled: bool) -> Json:
+    """Return the manifest as the replacement of an object, with what others have added to it."""
+    metadata, before = item["metadata"], live["metadata"]
+    kept = {
+        key: before[key]
+        for key in ("uid", "resourceVersion", "ownerReferences", "finalizers")
+        if key in before
+    }
+    for field in ("labels", "annotations"):
+        texts = before.get(field, {})
+        others = {key: text for key, text in texts.items() if not names.is_ours(key)}
+        kept[field] = others | metadata.get(field, {})
+    if item["kind"] == kinds.DEPLOYMENT.kind and is_scaled:
+        item = _with_replicas(item, live)
+    return item | {"metadata": metadata | kept}
+
+
+def _prune(session: Session, live: Json, version: str) -> None:
+    """Delete the ConfigMaps and Secrets of versions that no ReplicaSet can return to."""
+    used = {version, *map(version_id, action.parts(session, live))}
+    for config_map in action.version_objects(session, live):
+        metadata = config_map["metadata"]
+        if metadata["labels"].get(names.TASK_ID) in used:
+            continue
+        for suffix in ("", "-files", "-registry"):
+            with suppress(NotFound, Forbidden):
+                name, namespace = f"{metadata['name']}{suffix}", metadata["namespace"]
+                secret = objects.get(session, kinds.SECRET, name, namespace)
+                if action.belongs(secret, live):
+                    objects.delete_by_uid(session, kinds.SECRET, secret["metadata"])
+        objects.delete_by_uid(session, kinds.CONFIG_MAP, metadata)

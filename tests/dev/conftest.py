@@ -1,0 +1,5 @@
+"""Commands run over a cluster in memory."""
+
+from tests.actions.conftest import _interruptible, api, run
+
+__all__ = ["_interruptible", "api", "run"]

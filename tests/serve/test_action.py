@@ -1,0 +1,295 @@
+"""Names and time limits of services, without a cluster."""
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from kubectl_sky.actions.submit import Options, Prepared
+from kubectl_sky.actions.ui import UI
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import TaskFailed, UnknownName, Unreachable
+from kubectl_sky.plan import labels
+from kubectl_sky.serve import action, logs, update
+from kubectl_sky.serve.model import ServiceState
+from kubectl_sky.words import kinds, names, owners
+from kubectl_sky.words.kinds import Kind
+from kubectl_sky.workloads.service import Replicas
+from tests.actions.conftest import Run
+from tests.fake_cluster import FakeCluster, lost
+
+Json = dict[str, Any]
+SESSION = cast(Session, SimpleNamespace(namespace="default"))
+WEB = "name: web\nservice: {replicas: 2}\nresources: {ports: 8080}\nrun: serve\n"
+LABELS = {"kubectl-sky/service": "web", "username": "alice"}
+
+
+def make_item(kind: Kind, labels: Json) -> Json:
+    metadata = {"name": "web", "namespace": "default", "labels": labels}
+    spec = {"template": {"metadata": {"labels": labels}, "spec": {}}}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+
+
+@pytest.fixture
+def live(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[Kind, Json]]:
+    """The objects with the name of the service, by kind."""
+    items: dict[Kind, Json] = {}
+    monkeypatch.setattr(action, "get", lambda session, kind, name: items.get(kind))
+    yield items
+
+
+@pytest.fixture
+def services(api: FakeCluster, tmp_path: Path) -> FakeCluster:
+    """A cluster with the kinds of services, and files of two services."""
+    api.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA}
+    for name in ("web", "chat"):
+        (tmp_path / f"{name}.yaml").write_text(WEB.replace("web", name))
+    return api
+
+
+def test_find_foreign_deployment_does_not_hide_rayservice(live: dict[Kind, Json]) -> None:
+    live[kinds.DEPLOYMENT] = make_item(kinds.DEPLOYMENT, {})
+    live[kinds.RAY_SERVICE] = make_item(kinds.RAY_SERVICE, LABELS)
+    assert action.find(SESSION, owners.named("alice"), "web")["kind"] == "RayService"
+
+
+def test_up_name_of_service_with_other_backend_is_taken(services: FakeCluster, run: Run) -> None:
+    services.kinds.add(kinds.RAY_SERVICE)
+    ray = make_item(kinds.RAY_SERVICE, LABELS)
+    services.put(ray | {"metadata": ray["metadata"] | {"name": "web"}})
+    code, _, stderr = run("serve", "up", "web.yaml", "--detach")
+    assert (code, services.writes) == (2, [])
+    assert 'service "web" already exists' in stderr
+
+
+def test_status_several_services_lists_each_kind_once(services: FakeCluster, run: Run) -> None:
+    for name in ("web", "chat"):
+        assert run("serve", "up", f"{name}.yaml", "--detach")[0] == 0
+    services.requests.clear()
+    code, stdout, _ = run("serve", "status")
+    assert code == 0
+    assert {line.split()[0] for line in stdout.splitlines()[1:]} == {"web", "chat"}
+    assert sorted(text for text in services.requests if text.startswith("list")) == [
+        "list deployments",
+        "list horizontalpodautoscalers",
+        "list pods",
+        "list replicasets",
+        "list services",
+    ]
+    assert "web.default.svc:8080" in stdout
+
+
+@pytest.mark.parametrize("words", [("status",), ("down", "--all")])
+def test_names_without_services_are_no_line(
+    services: FakeCluster, run: Run, words: tuple[str, ...]
+) -> None:
+    assert run("serve", *words, "-o", "name")[:2] == (0, "")
+
+
+def test_update_unchanged_gathers_facts_once_and_writes_nothing(
+    services: FakeCluster, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
+    services.requests.clear()
+    monkeypatch.setattr(labels, "__version__", "9.9.9")  # of a newer plugin
+    code, _, stderr = run("serve", "update", "web.yaml", "--detach")
+    assert (code, services.writes) == (0, [])
+    assert 'service "web" unchanged' in stderr
+    assert services.count("create selfsubjectreviews") == 1
+
+
+def test_update_unchanged_service_that_is_not_ready_fails(services: FakeCluster, run: Run) -> None:
+    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
+    code, _, stderr = run("serve", "update", "web.yaml", "--wait-timeout", "500ms")
+    assert code == 4
+    assert 'service "web" unchanged' in stderr and "replicas are not ready in time" in stderr
+
+
+@pytest.mark.parametrize("dry_run", ["client", "server"])
+def test_update_unchanged_dry_run_prints_no_objects(
+    services: FakeCluster, run: Run, dry_run: str
+) -> None:
+    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
+    code, stdout, stderr = run("serve", "update", "web.yaml", f"--dry-run={dry_run}", "-o", "yaml")
+    assert (code, stdout) == (0, "")
+    assert 'service "web" unchanged' in stderr
+
+
+def test_update_changed_file_replaces_the_deployment(services: FakeCluster, run: Run) -> None:
+    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
+    services.requests.clear()
+    code, _, stderr = run("serve", "update", "web.yaml", "--detach", "--env", "A=b")
+    assert code == 0 and 'service "web" updated' in stderr
+    assert services.count("update deployments web") == 1
+
+
+def test_update_object_changed_by_its_controller_is_replaced(
+    services: FakeCluster, run: Run
+) -> None:
+    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
+    for kind, attempts in ((kinds.DEPLOYMENT, 1), (kinds.DEPLOYMENT, 2), (kinds.SERVICE, 1)):
+        written = partial(services.change, kind, "web", status={"conditions": []})
+        services.before(f"update {kind.plural} web", written, attempts)
+    code, _, stderr = run("serve", "update", "web.yaml", "--detach", "--env", "A=b")
+    assert code == 0 and 'service "web" updated' in stderr
+    assert services.count("update deployments web") == 3
+    environment = services.get(kinds.DEPLOYMENT, "web")["spec"]["template"]["spec"]["containers"][0]
+    assert {"name": "A", "value": "b"} in environment["env"]
+
+
+def test_update_object_changed_by_its_controller_again_and_again_is_in_conflict(
+    services: FakeCluster, run: Run
+) -> None:
+    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
+    for attempt in range(1, 10):
+        written = partial(services.change, kinds.DEPLOYMENT, "web", status={"replicas": attempt})
+        services.before("update deployments web", written, attempt)
+    code, _, stderr = run("serve", "update", "web.yaml", "--detach", "--env", "A=b")
+    assert code == 3 and "cannot be fulfilled" in stderr
+    assert services.count("update deployments web") == 5
+
+
+def test_update_service_changed_by_another_client_is_in_conflict(
+    services: FakeCluster, run: Run
+) -> None:
+    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
+    spec = services.get(kinds.DEPLOYMENT, "web")["spec"] | {"replicas": 7}
+    changed = partial(services.change, kinds.DEPLOYMENT, "web", spec=spec)
+    services.before("update deployments web", changed)
+    code, _, stderr = run("serve", "update", "web.yaml", "--detach", "--env", "A=b")
+    assert code == 3 and "cannot be fulfilled" in stderr
+    assert services.count("update deployments web") == 1
+    assert services.get(kinds.DEPLOYMENT, "web")["spec"] == spec
+
+
+def test_update_scaled_by_its_autoscaler_keeps_the_number_of_replicas(
+    services: FakeCluster, run: Run
+) -> None:
+    policy = "{min_replicas: 1, max_replicas: 9, target_qps_per_replica: 2}"
+    text = WEB.replace("replicas: 2", f"readiness_probe: /, replica_policy: {policy}")
+    Path("web.yaml").write_text(text.replace("8080", "8080, cpus: 1"))
+    flags = ("web.yaml", "--cpu-target", "80", "--detach")
+    assert run("serve", "up", *flags)[0] == 0
+    spec = services.get(kinds.DEPLOYMENT, "web")["spec"] | {"replicas": 7}
+    scaled = partial(services.change, kinds.DEPLOYMENT, "web", spec=spec)
+    services.before("update deployments web", scaled)
+    assert run("serve", "update", *flags, "--env", "A=b")[0] == 0
+    assert services.get(kinds.DEPLOYMENT, "web")["spec"]["replicas"] == 7
+
+
+@pytest.mark.parametrize("plural", ["services", "deployments"])
+def test_update_answer_lost_is_no_conflict_with_another_client(
+    services: FakeCluster, run: Run, plural: str
+) -> None:
+    """The retry of a replacement conflicts with the first attempt, which had an effect."""
+    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
+    services.after(f"update {plural}", lost)
+    code, _, stderr = run("serve", "update", "web.yaml", "--detach", "--env", "A=b")
+    assert (code, services.count(f"update {plural}")) == (0, 2)
+    assert 'service "web" updated' in stderr
+
+
+def test_down_all_also_deletes_what_an_interrupted_up_left(services: FakeCluster, run: Run) -> None:
+    for name in ("web", "chat"):
+        assert run("serve", "up", f"{name}.yaml", "--detach")[0] == 0
+    orphan = services.get(kinds.SERVICE, "web")
+    services.remove(kinds.DEPLOYMENT, "web")
+    del orphan["metadata"]["ownerReferences"]
+    services.put(orphan)
+    foreign = make_item(kinds.SERVICE, {"username": "alice"})
+    services.put(foreign | {"metadata": foreign["metadata"] | {"name": "other"}})
+    code, stdout, _ = run("serve", "down", "--all", "--yes")
+    assert (code, stdout) == (0, "service/chat deleted\nservice/web deleted\n")
+    assert [name for name in services.names() if name.startswith("services")] == ["services other"]
+
+
+def test_follow_rayservice_not_ready_fails_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter(range(0, 5000, 500))
+    waiting = SimpleNamespace(
+        state=ServiceState.STARTING,
+        reason="ImagePullBackOff",
+        name="web",
+        ready=0,
+        version=1,
+        wanted=2,
+    )
+    monkeypatch.setattr(action, "monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr(action, "sleep", lambda wait: next(seconds))
+    monkeypatch.setattr(action, "find", lambda session, user, name: {})
+    monkeypatch.setattr(action, "status", lambda session, item: waiting)
+    serving = SimpleNamespace(name="web", ray_config="x", deadline=1800)
+    options = SimpleNamespace(follow=True, start_timeout=None)
+    ui = SimpleNamespace(note=lambda text: None)
+    with pytest.raises(TaskFailed, match="ImagePullBackOff"):
+        action.follow(SESSION, cast(Replicas, serving), cast(Options, options), cast(UI, ui))
+
+
+@pytest.mark.parametrize(("version", "deleted"), [("new", []), ("old", ["web-new"])])
+def test_update_failed_deletes_objects_of_version_only_if_not_sent(
+    monkeypatch: pytest.MonkeyPatch, version: str, deleted: list[str]
+) -> None:
+    workload = make_item(kinds.DEPLOYMENT, LABELS)
+    workload["metadata"]["uid"] = "1"
+    template = {"metadata": {"labels": {names.TASK_ID: version}}}
+    script = make_item(kinds.CONFIG_MAP, LABELS)
+    script["metadata"] |= {"name": "web-new", "uid": "2"}
+    removed: list[str] = []
+
+    def lose(session: Session, item: Json) -> None:
+        raise Unreachable("the answer was lost")
+
+    monkeypatch.setattr(update, "admit", lambda *given: None)
+    monkeypatch.setattr(update, "shared_objects", lambda *given: nullcontext(()))
+    applied = [SimpleNamespace(object=script, created=True)]
+    monkeypatch.setattr(update, "apply_all", lambda *given: applied)
+    monkeypatch.setattr(update, "_replacement", lambda item, *given: item)
+    monkeypatch.setattr(objects, "replace_object", lose)
+    current = workload | {"spec": {"template": template}}
+    monkeypatch.setattr(objects, "get", lambda *given: current)
+    monkeypatch.setattr(
+        objects, "delete_by_uid", lambda session, kind, metadata: removed.append(metadata["name"])
+    )
+    replicas = SimpleNamespace(name="web", scaling=None)
+    monkeypatch.setattr(action, "planned", lambda prepared: replicas)
+    item = SimpleNamespace(object=workload)
+    manifests = SimpleNamespace(workload=(), own=[item], shared=())
+    prepared = SimpleNamespace(
+        session=SESSION,
+        decision=SimpleNamespace(id="new"),
+        existing=SimpleNamespace(manifests=manifests, shared=None),
+    )
+    with pytest.raises(Unreachable):
+        update._send(cast(Prepared, prepared), workload, {"Deployment": workload})
+    assert removed == deleted
+
+
+def test_find_service_of_other_user_names_flag_of_all_commands(live: dict[Kind, Json]) -> None:
+    live[kinds.DEPLOYMENT] = make_item(kinds.DEPLOYMENT, LABELS | {"username": "bob"})
+    with pytest.raises(UnknownName, match="add --user bob"):
+        action.find(SESSION, owners.named("alice"), "web")
+
+
+def owned(item: Json, owner: Json) -> Json:
+    reference = {"kind": owner["kind"], "name": "web", "controller": True}
+    reference |= {"apiVersion": owner["apiVersion"], "uid": owner["metadata"]["uid"]}
+    return item | {"metadata": item["metadata"] | {"ownerReferences": [reference]}}
+
+
+def test_logs_of_service_go_on_after_an_outage(
+    services: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "_POLL_SECONDS", 0.01)
+    deployment = services.put(make_item(kinds.DEPLOYMENT, LABELS))
+    replica_set = services.put(owned(make_item(kinds.REPLICA_SET, LABELS), deployment))
+    replicas = logs._Replicas(services.session(), deployment, True, None)
+    state = {"name": names.CONTAINER, "state": {"running": {}}}
+    pod = owned(make_item(kinds.POD, LABELS), replica_set)
+    services.put(pod | {"status": {"phase": "Running", "containerStatuses": [state]}})
+    for number in range(1, 7):  # more than the retries of a request
+        services.before("list pods", lost, number)
+    assert next(replicas.sources()).pod == "web"

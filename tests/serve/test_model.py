@@ -1,0 +1,164 @@
+"""The status of a service from its objects."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_sky.serve.model import ServiceObjects, ServiceState, status_of
+from tests.builders import CREATED, make_pod, make_ray_head, terminated
+
+Json = dict[str, Any]
+
+
+def deployment(wanted: int = 2, reason: str = "NewReplicaSetAvailable", **status: Any) -> Json:
+    labels = {"kubectl-sky/service": "web", "task-id": "bcdf2345", "username": "alice"}
+    metadata = {
+        "name": "web",
+        "namespace": "default",
+        "uid": "uid-web",
+        "generation": 3,
+        "creationTimestamp": CREATED,
+        "labels": labels,
+        "annotations": {
+            "deployment.kubernetes.io/revision": "2",
+            "kubectl-sky/backend": "service",
+        },
+    }
+    progress = {"type": "Progressing", "reason": reason, "status": "True"}
+    if reason == "ProgressDeadlineExceeded":
+        progress["status"] = "False"
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
+        "spec": {"replicas": wanted, "template": {"metadata": {"labels": labels}}},
+        "status": {"observedGeneration": 3, "conditions": [progress], **status},
+    }
+
+
+def owned(uid: str) -> list[Json]:
+    return [{"kind": "x", "uid": uid, "controller": True}]
+
+
+def replica_set(version: int) -> Json:
+    metadata = {
+        "name": f"web-{version}",
+        "uid": f"uid-rs-{version}",
+        "ownerReferences": owned("uid-web"),
+        "annotations": {"deployment.kubernetes.io/revision": str(version)},
+    }
+    return {"kind": "ReplicaSet", "metadata": metadata}
+
+
+def pod(name: str, version: int, ready: bool = True, state: Json | None = None) -> Json:
+    made = make_pod(0, "Running", state or {"running": {"startedAt": CREATED}})
+    made["metadata"] |= {"name": name, "uid": f"uid-{name}"}
+    made["metadata"]["ownerReferences"] = owned(f"uid-rs-{version}")
+    made["status"]["conditions"] = [{"type": "Ready", "status": str(ready)}]
+    return made
+
+
+SETS = (replica_set(1), replica_set(2))
+FULL: Json = {"replicas": 2, "updatedReplicas": 2, "readyReplicas": 2}
+
+
+@pytest.mark.parametrize(
+    ("item", "state"),
+    [
+        (deployment(**FULL), ServiceState.READY),
+        (deployment(**FULL | {"readyReplicas": 1}), ServiceState.DEGRADED),
+        (deployment(**FULL | {"replicas": 3}), ServiceState.UPDATING),
+        (deployment(**FULL | {"observedGeneration": 2}), ServiceState.UPDATING),
+        (deployment(reason="ReplicaSetUpdated", replicas=1), ServiceState.STARTING),
+        (deployment(reason="ProgressDeadlineExceeded", replicas=2), ServiceState.FAILED),
+        (deployment(wanted=0), ServiceState.READY),
+    ],
+)
+def test_state_of_service(item: Json, state: ServiceState) -> None:
+    assert status_of(ServiceObjects(item, SETS, ())).state is state
+
+
+def test_replica_that_fails_has_reason_and_others_have_none() -> None:
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
+    bad = pod("web-b", 2, ready=False, state=waiting)
+    bad["status"]["containerStatuses"][1]["lastState"] = terminated(3)
+    objects = ServiceObjects(deployment(), SETS, (bad, pod("web-a", 1)))
+    web = status_of(objects)
+    assert [(item.pod, item.version, item.ready) for item in web.replicas] == [
+        ("web-a", 1, True),
+        ("web-b", 2, False),
+    ]
+    assert web.replicas[0].reason == "" and "3" in web.replicas[1].reason
+    assert web.reason.endswith("(web-b)")
+    assert all(finding.ranks == (1,) for finding in web.findings)
+
+
+def test_pod_of_another_controller_is_no_replica() -> None:
+    """Labels find, uids decide."""
+    foreign = pod("web-x", 9)
+    assert status_of(ServiceObjects(deployment(), SETS, (foreign,))).replicas == ()
+
+
+def test_unready_replica_shows_what_its_probe_says() -> None:
+    about = {"name": "web-a"}
+    message = "Readiness probe failed: HTTP probe failed with statuscode: 503"
+    event = {"involvedObject": about, "reason": "Unhealthy", "type": "Warning", "message": message}
+    objects = ServiceObjects(deployment(), SETS, (pod("web-a", 2, ready=False),), events=(event,))
+    assert "503" in status_of(objects).reason
+
+
+@pytest.mark.parametrize(
+    "state", [{"running": {"startedAt": CREATED}}, terminated(0), terminated(143)]
+)
+def test_pod_that_is_deleted_is_terminating_and_no_failure(state: Json) -> None:
+    leaving = pod("web-a", 1, state=state)
+    leaving["metadata"]["deletionTimestamp"] = CREATED
+    about, message = {"name": "web-a"}, "Readiness probe failed: connection refused"
+    event = {"involvedObject": about, "reason": "Unhealthy", "type": "Warning", "message": message}
+    pods = leaving, pod("web-b", 2)
+    web = status_of(ServiceObjects(deployment(), SETS, pods, events=(event,)))
+    assert web.findings == () and web.replicas[0].reason == "Terminating"
+    assert web.reason == ""
+
+
+RUNNING = {"running": {"startedAt": CREATED}}
+LATER = {"running": {"startedAt": "2026-01-01T00:01:40Z"}}
+BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff"}}
+UNHEALTHY = "Readiness probe failed: command timed out"
+SLOW = "the Ray head is not ready: its CPU limit of 300m is too small for Ray to start"
+KILLED = "exit code 137 (SIGKILL: killed, often out of memory)"
+
+
+@pytest.mark.parametrize(
+    ("state", "last", "limits", "reason"),
+    [
+        (RUNNING, {}, {"cpu": "300m"}, SLOW),
+        (LATER, {}, {"cpu": "300m"}, UNHEALTHY),
+        (RUNNING, {}, {"cpu": "1"}, UNHEALTHY),
+        (RUNNING, {}, {}, UNHEALTHY),
+        (
+            LATER,
+            terminated(137, "OOMKilled"),
+            {"memory": "1Gi"},
+            "the Ray head was killed: OOMKilled (exit code 137); its memory limit is 1Gi",
+        ),
+        (
+            BACK_OFF,
+            terminated(137),
+            {},
+            f"the Ray head was killed: {KILLED}; its memory limit is not set",
+        ),
+    ],
+)
+def test_ray_head_that_is_too_small_names_its_limit(
+    state: Json, last: Json, limits: Json, reason: str
+) -> None:
+    service = deployment() | {"apiVersion": "ray.io/v1", "kind": "RayService", "status": {}}
+    service["metadata"]["annotations"]["kubectl-sky/backend"] = "rayservice"
+    template = service["spec"].pop("template")
+    service["spec"]["rayClusterConfig"] = {"headGroupSpec": {"template": template}}
+    head, event = make_ray_head(state, last, limits)
+    head["metadata"]["ownerReferences"] = owned("uid-rs-1")
+    web = status_of(ServiceObjects(service, SETS, (head,), events=(event,)))
+    assert web.reason == f"{reason} ({head['metadata']['name']})"
+    assert all("pod_config" in finding.then for finding in web.findings)
