@@ -16,13 +16,14 @@ from email.utils import formatdate
 from http import HTTPStatus
 from itertools import count
 from time import time
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import urllib3
 from urllib3.exceptions import ProtocolError
 
 from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.client import Client
 from kubectl_sky.cluster.connection import Connection, Target
 from kubectl_sky.cluster.session import Outgoing, Session
 from kubectl_sky.cluster.transport import Attempt, Reply, Request
@@ -109,9 +110,9 @@ class _Hook:
 
 class _Session(Session):
     def __init__(self, cluster: "FakeCluster", connection: Connection) -> None:
-        pool = urllib3.PoolManager()
+        client = cast(Client, None)  # `answer` sends nothing
         authorization = f"Bearer {connection.token}" if connection.token else ""
-        target = Target(_SERVER, "fake", cluster.namespace, authorization, pool)
+        target = Target(_SERVER, "fake", cluster.namespace, authorization, client)
         super().__init__(connection, target)
         self._cluster = cluster
 
@@ -276,7 +277,7 @@ class FakeCluster:
 
     # The API
 
-    def answer(self, pool: urllib3.PoolManager, request: Request) -> Reply:
+    def answer(self, client: Client, request: Request) -> Reply:
         """Answer one request; an `Attempt` of the transport."""
         name, reply = self._answered(request)
         reply.headers["Date"] = formatdate(time() + self.ahead.total_seconds(), usegmt=True)

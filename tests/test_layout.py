@@ -75,6 +75,18 @@ def violations(path: Path) -> Iterator[str]:
         yield "a vague name"
 
 
+def test_only_parallel_starts_threads() -> None:
+    """The practice cluster is a program of its own. An event loop's threads are its own too."""
+    starts = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).rpartition(".")[2] in {"Thread", "Timer", "ThreadPoolExecutor"}
+    }
+    assert {name for name in starts if not name.startswith("practice/")} == {"cluster/parallel.py"}
+
+
 def test_layout_top_level_has_only_known_entries() -> None:
     assert set(git("ls-tree", "--name-only", "HEAD").split()) <= TOP_LEVEL
 

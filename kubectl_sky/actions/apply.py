@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from http import HTTPStatus
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kubectl_sky.actions.preflight import Existing, refuse_foreign
 from kubectl_sky.actions.submissions import Submitted
 from kubectl_sky.actions.ui import UI
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.apply import Applied, apply_all
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Conflict, Forbidden, ForeignPod, NotFound, Refused, SkyError
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     pass
 
 
-_WORKERS = 16
 _ATTEMPTS = 10  # to add an owner while other tasks add theirs
 
 
@@ -162,9 +160,8 @@ def _adopt(
         references = owners[item["metadata"]["labels"].get(names.TASK_ID)]
         objects.patch_object(session, item, {"metadata": {"ownerReferences": references}})
 
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        list(pool.map(adopt, owned))
-        list(pool.map(lambda item: add_owners(session, item, sharers), shared))
+    parallel.map_parallel(adopt, owned)
+    parallel.map_parallel(lambda item: add_owners(session, item, sharers), shared)
 
 
 def owner_reference(item: Json) -> Json:

@@ -1,12 +1,11 @@
 """Choose the kubeconfig context of a task, and list the tasks of all contexts."""
 
 from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from kubectl_sky.actions import evidence, find, identity, pending
 from kubectl_sky.actions.taskfile import TaskFile
-from kubectl_sky.cluster import kubeconfig
+from kubectl_sky.cluster import kubeconfig, parallel
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, InvalidFiles, Problem
@@ -15,8 +14,6 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.placement import without_other_contexts
 from kubectl_sky.spec import infra
 from kubectl_sky.spec.document import Document, Path
-
-_WORKERS = 16
 
 
 @dataclass(frozen=True)
@@ -46,10 +43,9 @@ def list_tasks(connection: Connection, query: TaskQuery) -> list[ContextTasks]:
     names = kubeconfig.contexts(connection).names
     if not names:
         raise ClusterError("the kubeconfig has no contexts", "name another with --kubeconfig")
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        return list(
-            pool.map(lambda name: _list_context(replace(connection, context=name), query), names)
-        )
+    return parallel.map_parallel(
+        lambda name: _list_context(replace(connection, context=name), query), names
+    )
 
 
 def _list_context(connection: Connection, query: TaskQuery) -> ContextTasks:

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from kubectl_sky.actions.exec import TaskEnvironment
 from kubectl_sky.cluster import exec as executing
+from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, Sink
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, SkyError, UserError
@@ -158,17 +159,18 @@ class _ProgramOutput:
         self._error: SkyError | None = None
         reading, self._writing = os.pipe()
         self._file = os.fdopen(reading, "rb")
-        self._thread = Thread(target=self._send, name="cp", daemon=True)
+        self._thread: Thread | None = None
 
     def __enter__(self) -> BinaryIO:
-        self._thread.start()
+        self._thread = parallel.run_daemon(self._send, name="cp")
         return self._file
 
     def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
         if kind is not None:
             self._stop.set()
         self._file.close()
-        self._thread.join()
+        if self._thread:
+            self._thread.join()
         if self._error and (kind is None or issubclass(kind, UserError)):
             raise self._error from None
 

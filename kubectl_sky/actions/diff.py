@@ -5,7 +5,6 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from kubectl_sky.actions import contexts, find, gather, preflight, taskfile
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.actions.taskfile import Source
 from kubectl_sky.actions.ui import UI
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, NotFound, UnknownName, UserError
@@ -25,7 +24,6 @@ from kubectl_sky.words.owners import User
 from kubectl_sky.workloads.decide import Decision, decide
 
 EXTERNAL = "KUBECTL_EXTERNAL_DIFF"
-_WORKERS = 8
 _SUFFIX = "-diff"  # of the name of an object that a dry run creates
 _MAX_NAME = 50
 
@@ -58,8 +56,9 @@ def diff(source: Source, connection: Connection, user: str | None, ui: UI) -> li
             by_name[_key(item.object)] = _get(session, item.object)
     removed = [item for key, item in by_name.items() if key not in set(map(_key, desired))]
     comparison = _Comparison(session, ui)
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        pairs = list(pool.map(lambda item: comparison.pair(by_name.get(_key(item)), item), desired))
+    pairs = parallel.map_parallel(
+        lambda item: comparison.pair(by_name.get(_key(item)), item), desired
+    )
     return [*pairs, *(difference.pair(item, None) for item in removed)]
 
 

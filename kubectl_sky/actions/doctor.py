@@ -1,12 +1,11 @@
 """`doctor`: diagnose a task or check a cluster through the API server."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kubectl_sky.actions import evidence, listing
-from kubectl_sky.cluster import access, objects
+from kubectl_sky.cluster import access, objects, parallel
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed
@@ -23,7 +22,6 @@ from kubectl_sky.workloads import registry
 if TYPE_CHECKING:
     from kubectl_sky.words import models
 
-_WORKERS = 16
 _LOG_LINES = 20  # log lines that a verdict may quote
 _MAX_LOGS = 4  # number of nodes whose logs are read: the first that failed
 
@@ -67,8 +65,8 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[st
     queue_kind = task.workload.queue_kind
     if queue_kind:
         reads[queue_kind.kind] = lambda: objects.list_all(session, queue_kind)
-    with ThreadPoolExecutor(len(reads)) as pool:
-        results = dict(zip(reads, pool.map(_list_if_allowed, reads.values()), strict=True))
+    lists = parallel.map_parallel(_list_if_allowed, reads.values(), len(reads))
+    results = dict(zip(reads, lists, strict=True))
     unread = tuple(kind for kind, items in results.items() if items is None)
     if unread:  # a kind that is not served may be reported as forbidden
         installed = access.groups(session)
@@ -211,7 +209,7 @@ def check_cluster(session: Session) -> ClusterCheck:
     """Check the user's permissions and the features of the cluster; read-only."""
     groups = tuple(access.groups(session))
     rights = served(groups)
-    with ThreadPoolExecutor(_WORKERS) as pool:
+    with parallel.pool() as pool:
         allowed = pool.map(
             lambda right: access.may(session, right.verb, right.kind, right.subresource), rights
         )

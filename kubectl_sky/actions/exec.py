@@ -1,13 +1,12 @@
 """`exec`: run a program in a task, with its variables and working directory."""
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Event, Lock
 
 from kubectl_sky.actions.apply import require_same_program
 from kubectl_sky.cluster import exec as executing
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.exec import Pipes, Program
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import NotFound, SkyError, UserError
@@ -153,15 +152,14 @@ def run_all(
     nodes = [
         _require_running(environment.task, node) for node in _nodes_to_run_in(environment.task)
     ]
-    pipes = Pipes(stop=Event())
-    lock = Lock()
+    stop, lock = Event(), Lock()
 
     def run_in_node(node: NodeStatus) -> int:
         prefix = f"{node.name} | ".encode() if len(nodes) > 1 else b""
         out, err = _LineWriter(output.out, prefix, lock), _LineWriter(output.err, prefix, lock)
         try:
             program = environment.program(node, command)
-            streams = replace(pipes, stdout=out.write, stderr=err.write)
+            streams = Pipes(stdout=out.write, stderr=err.write, stop=stop)
             return executing.run(session, program, streams)
         except SkyError as error:
             output.note(f"{node.name}: {error}")
@@ -170,13 +168,11 @@ def run_all(
             out.flush()
             err.flush()
 
-    with ThreadPoolExecutor(_MAX_PARALLEL) as pool:
+    with parallel.pool(_MAX_PARALLEL) as pool:
         try:
             codes = list(pool.map(run_in_node, nodes))
-        except BaseException:  # Ctrl-C: otherwise the pool would wait for all programs
-            assert pipes.stop
-            pipes.stop.set()
-            raise
+        finally:
+            stop.set()  # after Ctrl-C, the pool would wait for all programs
     for node, code in zip(nodes, codes, strict=True):
         if code and len(nodes) > 1:
             output.note(f"{node.name}: exit code {code}")

@@ -1,9 +1,8 @@
 """List the workloads of tasks and their pods, with parallel requests per kind."""
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
-from kubectl_sky.cluster import access, objects, shapes
+from kubectl_sky.cluster import access, objects, parallel, shapes
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed
 from kubectl_sky.observe import ownership
@@ -66,9 +65,7 @@ def _list_kinds(
                 raise
             return []
 
-    all_kinds = list(kinds_to_list)
-    with ThreadPoolExecutor(len(all_kinds)) as pool:
-        return list(pool.map(listed, all_kinds))
+    return parallel.map_parallel(listed, kinds_to_list)
 
 
 def explain_missing(session: Session, namespace: str | None, owned: Ownership) -> Ownership:

@@ -1,7 +1,7 @@
 """`local`: start, stop and inspect a local cluster; one at a time."""
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -160,15 +160,18 @@ def _start(
             record.driver, nodes, str(gpus) if gpus else None, False, record.used_in, record.before
         )
     )
-    try:
+    with ExitStack() as failure:
+        failure.callback(_forget_if_absent, state_dir, driver)
         driver.start(ClusterSpec(nodes, gpus, requested.port))
-    except BaseException:
-        with suppress(SkyError):
-            if driver.state() is ClusterState.ABSENT:
-                state_dir.forget()
-        raise
+        failure.pop_all()
     state_dir.change(up=True)
     return record
+
+
+def _forget_if_absent(state_dir: StateDir, driver: Driver) -> None:
+    with suppress(SkyError):
+        if driver.state() is ClusterState.ABSENT:
+            state_dir.forget()
 
 
 def _gpus(requested: ClusterOptions, record: Record) -> Gpus | None:

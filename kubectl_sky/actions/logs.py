@@ -4,13 +4,14 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from queue import Queue
-from threading import Event, Thread
+from threading import Event
 
 from kubectl_sky.actions import stop
 from kubectl_sky.actions.lead import Leadership
 from kubectl_sky.actions.pending import StartReporter
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.actions.watch import watch_task
+from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import (
     MAX_STREAMS,
@@ -114,8 +115,7 @@ def follow(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> T
     follower = TaskFollower(session, task, request, ui, ui.note)
     waits = request.until_ready and task.interactive
     with Following(session, request.options, request.max_streams) as following:
-        reader = Thread(target=following.add_all, args=(follower.sources(),), daemon=True)
-        reader.start()
+        parallel.run_daemon(following.add_all, follower.sources())
         try:
             is_ready = _pump(
                 following, task, ui, follower.note_about_log, request, until_ready=waits
@@ -148,7 +148,7 @@ def follow_all(
     owners: dict[str, TaskFollower] = {}
     with Following(session, request.options, request.max_streams) as following:
         sources = _all_sources(list(followers.values()), owners)
-        Thread(target=following.add_all, args=(sources,), daemon=True).start()
+        parallel.run_daemon(following.add_all, sources)
         try:
             for batch in following.batches():
                 if request.stop.is_set():
@@ -187,7 +187,7 @@ def _all_sources(
             queue.put((follower, None))
 
     for follower in followers:
-        Thread(target=watch, args=(follower,), daemon=True).start()
+        parallel.run_daemon(watch, follower)
     active = len(followers)
     while active:
         follower, source = queue.get()

@@ -5,7 +5,6 @@ import ipaddress
 import json
 import urllib.request
 from collections.abc import Iterable
-from threading import Thread
 from typing import TYPE_CHECKING
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 from kubectl_sky import __version__
 from kubectl_sky.actions import find
 from kubectl_sky.actions.find import Target
+from kubectl_sky.cluster import parallel
 from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.words import names
@@ -100,9 +100,7 @@ def send(url: str, document: "models.Notification") -> str:
 
     # The time limits of sockets are for each read: a server that sends a byte now and then, or a
     # resolver, would take longer.
-    thread = Thread(target=post, name="notify", daemon=True)
-    thread.start()
-    thread.join(_SECONDS)
+    parallel.run_daemon(post, name="notify").join(_SECONDS)
     problem = next(iter(problems), "")
     return f"cannot notify {host}: {problem}" if problem else ""
 

@@ -9,10 +9,9 @@ finished.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import Event, Thread
+from threading import Event
 from time import monotonic, sleep
 from typing import TypeVar
 
@@ -21,6 +20,7 @@ from kubectl_sky.actions.find import Target
 from kubectl_sky.actions.lead import Leadership, resume, submitted_id
 from kubectl_sky.actions.pending import WaitReporter
 from kubectl_sky.actions.ui import UI
+from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import SkyError, TaskFailed
 from kubectl_sky.observe.nodes import State
@@ -136,18 +136,7 @@ def _at_once(wait: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """
     if len(items) == 1:
         return [wait(items[0])]
-    futures = [Future[R]() for _ in items]
-
-    def run(item: T, future: Future[R]) -> None:
-        try:
-            future.set_result(wait(item))
-        except BaseException as error:  # noqa: BLE001 -- re-raised in the waiting thread
-            future.set_exception(error)
-
-    for item, future in zip(items, futures, strict=True):
-        Thread(target=run, args=(item, future), name="wait", daemon=True).start()
-    for future in futures:
-        future.result()
+    futures = [parallel.run_future(wait, item, name="wait") for item in items]
     return [future.result() for future in futures]
 
 

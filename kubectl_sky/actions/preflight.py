@@ -1,7 +1,6 @@
 """Checks before a submit: what exists already, and what could never start. Sends nothing."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,7 +8,7 @@ from functools import cached_property
 from kubectl_sky.actions import listing
 from kubectl_sky.actions.stop import AUXILIARY
 from kubectl_sky.actions.taskfile import TaskFile
-from kubectl_sky.cluster import access, objects
+from kubectl_sky.cluster import access, objects, parallel
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NameTaken, NotFound, NotServed, Refused, UserError
 from kubectl_sky.observe import status
@@ -27,7 +26,6 @@ from kubectl_sky.workloads.demand import demand, pods
 
 Guard = Callable[[], AbstractContextManager[object]]
 
-_WORKERS = 16
 _MAX_NAMES = 12  # maximum number of names in a message
 # Listed only if the task has some: not all users are allowed to.
 _NOT_LISTED = (kinds.SECRET, kinds.PVC)
@@ -111,11 +109,10 @@ def _check_quotas(
     Skipped without permission to list them. Raises Refused.
     """
     namespace = decision.namespace or session.namespace
-    with ThreadPoolExecutor(2) as pool:
-        quotas, limit_ranges = pool.map(
-            lambda kind: _list_if_allowed(session, kind, namespace),
-            (kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE),
-        )
+    quotas, limit_ranges = parallel.map_parallel(
+        lambda kind: _list_if_allowed(session, kind, namespace),
+        (kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE),
+    )
     _check_kueue_quotas(session, namespace, manifests, limit_ranges or ())
     if not quotas and not limit_ranges:
         return  # none, or the user may not list them
@@ -143,11 +140,10 @@ def _check_kueue_quotas(
     if not queued:
         return
     try:
-        with ThreadPoolExecutor(2) as pool:
-            local_queues, cluster_queues = pool.map(
-                lambda query: access.list_kueue(session, *query),
-                ((kinds.LOCAL_QUEUE, namespace), (kinds.CLUSTER_QUEUE, None)),
-            )
+        local_queues, cluster_queues = parallel.map_parallel(
+            lambda query: access.list_kueue(session, *query),
+            ((kinds.LOCAL_QUEUE, namespace), (kinds.CLUSTER_QUEUE, None)),
+        )
     except (Forbidden, NotServed):
         return
     by_name = {item["metadata"]["name"]: item for item in cluster_queues}
@@ -258,9 +254,8 @@ def _shared(session: Session, manifests: Sequence[Manifest]) -> dict[str, Json]:
         refuse_foreign(item, live)
         return dict(live["metadata"])
 
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        existing = filter(None, pool.map(fetch, manifests))
-        return {metadata["name"]: metadata for metadata in existing}
+    existing = filter(None, parallel.map_parallel(fetch, manifests))
+    return {metadata["name"]: metadata for metadata in existing}
 
 
 def refuse_foreign(manifest: Json, live: Json) -> None:
@@ -289,15 +284,15 @@ def _existing(session: Session, decision: Decision, manifests: Manifests) -> lis
     )
     listed_kinds.update(dict.fromkeys(kind for kind in AUXILIARY if kind not in _NOT_LISTED))
     namespace, selector = decision.namespace, f"{decision.label}={decision.id}"
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        lists = pool.map(
-            lambda kind: objects.list_all(session, kind, namespace, label_selector=selector),
-            listed_kinds,
-        )
-        auxiliary = [item for items in lists for item in items]
-        listed_names = set(map(_name, auxiliary))
-        unlisted = [item for item in auxiliary_objects if _name(item) not in listed_names]
-        auxiliary += filter(None, pool.map(lambda item: _with_name_of(session, item), unlisted))
+    lists = parallel.map_parallel(
+        lambda kind: objects.list_all(session, kind, namespace, label_selector=selector),
+        listed_kinds,
+    )
+    auxiliary = [item for items in lists for item in items]
+    listed_names = set(map(_name, auxiliary))
+    unlisted = [item for item in auxiliary_objects if _name(item) not in listed_names]
+    same_name = parallel.map_parallel(lambda item: _with_name_of(session, item), unlisted)
+    auxiliary += filter(None, same_name)
     return auxiliary + listing.list_workloads(session, namespace, selector)
 
 

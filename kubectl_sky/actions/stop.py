@@ -2,12 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from kubectl_sky.actions import find, listing
 from kubectl_sky.actions.find import Scope
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed
 from kubectl_sky.observe.status import TaskStatus
@@ -18,7 +17,6 @@ from kubectl_sky.workloads import registry
 
 AUXILIARY = (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE, kinds.PVC)
 ROLE_HINT = "`kubectl sky doctor --role --with clean` prints a Role that grants it"
-_WORKERS = 16
 
 
 def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[TaskStatus]:
@@ -29,8 +27,7 @@ def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[TaskStatus]:
     """
     decided = find.refuse_ambiguous(list(tasks))
     auxiliary, unread = auxiliary_of_tasks(session, decided)
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        list(pool.map(lambda task: _stop(session, task, auxiliary[_key(task)]), decided))
+    parallel.map_parallel(lambda task: _stop(session, task, auxiliary[_key(task)]), decided)
     return [
         task
         for task in decided
@@ -54,8 +51,8 @@ def _stop(session: Session, task: TaskStatus, auxiliary: Sequence[Json]) -> None
             grace=backend.grace_period,
         )
 
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        list(pool.map(delete, (*map(task.identity, task.uids), *_relabelled(task, auxiliary))))
+    targets = (*map(task.identity, task.uids), *_relabelled(task, auxiliary))
+    parallel.map_parallel(delete, targets)
     _delete(session, _unowned(auxiliary))
 
 
@@ -133,8 +130,7 @@ def stop_surviving_nodes(
             objects.patch_by_uid(session, backend.kind, task.identity(name), body)
 
     try:
-        with ThreadPoolExecutor(_WORKERS) as pool:
-            list(pool.map(stop_node, jobs))
+        parallel.map_parallel(stop_node, jobs)
     except Forbidden:
         return False
     return True
@@ -159,8 +155,7 @@ def list_orphans(session: Session, scope: Scope) -> tuple[list[Json], tuple[Kind
 
 def delete_orphans(session: Session, items: Sequence[Json]) -> None:
     """Delete orphans, unless a task has started to use them meanwhile."""
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        list(pool.map(lambda item: objects.delete_unchanged(session, item), items))
+    parallel.map_parallel(lambda item: objects.delete_unchanged(session, item), items)
 
 
 def _is_runtime(item: Json) -> bool:
@@ -194,8 +189,7 @@ def _auxiliary(
             raise
 
     all_kinds = (*AUXILIARY, *registry.COMPANION_KINDS)
-    with ThreadPoolExecutor(len(all_kinds)) as pool:
-        lists = dict(zip(all_kinds, pool.map(listed, all_kinds), strict=True))
+    lists = dict(zip(all_kinds, parallel.map_parallel(listed, all_kinds), strict=True))
     unread = tuple(kind for kind, items in lists.items() if items is None)
     return [item for items in lists.values() for item in items or ()], unread
 
@@ -204,5 +198,4 @@ def _delete(session: Session, items: Iterable[Json]) -> None:
     def delete(item: Json) -> None:
         objects.delete_by_uid(session, objects.known_kind(item), item["metadata"])
 
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        list(pool.map(delete, items))
+    parallel.map_parallel(delete, items)

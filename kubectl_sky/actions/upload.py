@@ -6,12 +6,13 @@ as long as nodes may start or restart.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from threading import Event, Thread
+from threading import Event
 
 from kubectl_sky.actions.preflight import Existing
 from kubectl_sky.actions.submissions import Submitted
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.actions.uploader import Snapshots, Upload, Uploader, Uploads, how_to_continue
+from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
     Interrupted,
@@ -166,8 +167,7 @@ def _in_background(
             if not stop.is_set():
                 failures.append(type(error)(f"{error.what}; {uploader.abandon()}", error.hint))
 
-    thread = Thread(target=run, name="upload", daemon=True)
-    thread.start()
+    thread = parallel.run_daemon(run, name="upload")
     try:
         yield
     except SkyError as error:

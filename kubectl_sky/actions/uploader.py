@@ -15,7 +15,7 @@ from kubectl_sky.actions.pending import StartReporter
 from kubectl_sky.actions.stop import stop
 from kubectl_sky.actions.submissions import Submitted
 from kubectl_sky.actions.ui import UI, Advance
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.exec import Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
@@ -149,8 +149,8 @@ class Uploader:
 
         Raises SkyError.
         """
-        pool = ThreadPoolExecutor(_MAX_PARALLEL, thread_name_prefix="upload")
-        beats = ThreadPoolExecutor(_HEARTBEATS_AT_ONCE, thread_name_prefix="heartbeat")
+        pool = parallel.pool(_MAX_PARALLEL, "upload")
+        beats = parallel.pool(_HEARTBEATS_AT_ONCE, "heartbeat")
         with pool, beats, ExitStack() as stack:
             try:
                 self._loop(stop, pool, beats, stack)

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Full, Queue
-from threading import Event, Thread
+from threading import Event
 
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.api.notes import Notes
+from kubectl_sky.cluster import parallel
 from kubectl_sky.errors import Interrupted
 from kubectl_sky.observe.logs import Origin
 
@@ -37,14 +38,13 @@ def lines(read: Callable[[UI, Event], object]) -> Iterator[LogLine]:
     Raises what `read` raises, after the lines before it.
     """
     reader = _Reader()
-    Thread(target=reader.run, args=(read,), name="logs", daemon=True).start()
+    result = parallel.run_future(reader.run, read, name="logs")
     try:
         while (batch := reader.queue.get()) is not None:
             yield from batch
     finally:
         reader.stop.set()
-    if reader.error:
-        raise reader.error
+    result.result()
 
 
 class _Reader(Notes):
@@ -53,13 +53,10 @@ class _Reader(Notes):
     def __init__(self) -> None:
         self.queue: Queue[list[LogLine] | None] = Queue(_MAX_QUEUED)
         self.stop = Event()
-        self.error: Exception | None = None
 
     def run(self, read: Callable[[UI, Event], object]) -> None:
         try:
             read(self, self.stop)
-        except Exception as error:  # noqa: BLE001 -- the iterator raises it
-            self.error = error
         finally:
             with suppress(Interrupted):
                 self._put(None)

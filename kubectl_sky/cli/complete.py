@@ -142,6 +142,7 @@ def _fetch(source: str, params: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Ask the cluster, for a second at most; an error gives no words."""
     from kubectl_sky.actions import completion
     from kubectl_sky.cli import options
+    from kubectl_sky.cluster import parallel
 
     words: list[tuple[str, str]] = []
 
@@ -157,9 +158,7 @@ def _fetch(source: str, params: Mapping[str, Any]) -> list[tuple[str, str]]:
             else:
                 words.extend(completion.candidates(source, request))
 
-    thread = threading.Thread(target=fetch, name=_THREAD, daemon=True)
-    thread.start()
-    thread.join(_DEADLINE_SECONDS)
+    parallel.run_daemon(fetch, name=_THREAD).join(_DEADLINE_SECONDS)
     return list(words)
 
 

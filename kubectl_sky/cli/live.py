@@ -38,8 +38,9 @@ class LiveLine:
                 self._waiting[key] = waiting
             self._draw()
             if waiting and not self._thread:
-                self._thread = Thread(target=self._tick, name="live line", daemon=True)
-                self._thread.start()
+                from kubectl_sky.cluster import parallel
+
+                self._thread = parallel.run_daemon(self._tick, name="live line")
 
     @contextmanager
     def hidden(self, final_newline: bool = True) -> Iterator[None]:

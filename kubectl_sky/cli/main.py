@@ -3,7 +3,6 @@
 Each error becomes one line and an exit code.
 """
 
-import atexit
 import difflib
 import errno
 import gc
@@ -12,7 +11,6 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
@@ -209,31 +207,13 @@ def sky() -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run one command as a process of its own, and exit with its code.
-
-    Threads that read from the cluster may still run. Python's own exit cleans up OpenSSL below
-    them, which ends one process in some dozens with a segmentation fault: so the last of the exit
-    functions ends the process.
-    """
-    codes = [1]  # that of an exception which nobody handles
-    atexit.register(_end, codes)  # exit functions run in reverse order
-    try:
-        codes[0] = main(arguments)
-    except SystemExit as exit_:  # of click's completion
-        codes[0] = exit_.code if isinstance(exit_.code, int) else int(bool(exit_.code))
-    sys.exit(codes[0])
+    """Run one command as a process of its own, and exit with its code."""
+    sys.exit(main(arguments))
 
 
 def run_completion() -> NoReturn:
     """Run as `kubectl_complete-sky`, which kubectl starts with the words after `sky`."""
     run([complete.COMMAND, *sys.argv[1:]])
-
-
-def _end(codes: Sequence[int]) -> NoReturn:
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(codes[0])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,14 +1,14 @@
 """Create many objects, stage by stage; delete the created ones if one fails."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from threading import Condition
 from time import monotonic
 
-from kubectl_sky.cluster import objects, shapes
+from kubectl_sky.cluster import objects, parallel, shapes
 from kubectl_sky.cluster.objects import Accept
 from kubectl_sky.cluster.session import Answer, Json, Session
 from kubectl_sky.errors import (
@@ -21,7 +21,6 @@ from kubectl_sky.errors import (
     UserError,
 )
 
-_WORKERS = 16
 _CLOCK_SLACK = timedelta(seconds=2)  # the server's dates are whole seconds
 
 
@@ -75,17 +74,16 @@ def _stage(
     on_done: Callable[[Applied], object] | None,
 ) -> list[Applied]:
     """Apply one stage; on an error, finish running requests and start no new ones."""
-    with ThreadPoolExecutor(_WORKERS, thread_name_prefix="apply") as pool:
+    with parallel.pool(name="apply") as pool:
         futures = [pool.submit(run.apply, manifest) for manifest in stage]
         try:
             for future in as_completed(futures):
                 done = future.result()
                 if on_done:
                     on_done(done)
-        except BaseException:
+            return [future.result() for future in futures]
+        finally:
             pool.shutdown(wait=True, cancel_futures=True)
-            raise
-        return [future.result() for future in futures]
 
 
 class _Run:
@@ -153,9 +151,8 @@ class _Run:
             return ""
         self._stop()
         created = [applied for applied in reversed(self.applied) if applied.created]
-        with ThreadPoolExecutor(_WORKERS, thread_name_prefix="undo") as pool:
-            created += [applied for applied in pool.map(self._find_lost, self.uncertain) if applied]
-            removed = list(pool.map(self._remove, created))
+        created += filter(None, parallel.map_parallel(self._find_lost, self.uncertain))
+        removed = parallel.map_parallel(self._remove, created)
         remaining = [
             applied.label for applied, success in zip(created, removed, strict=True) if not success
         ]

@@ -1,8 +1,10 @@
 """Connection flags, and the server and credentials they resolve to."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import urllib3
+if TYPE_CHECKING:
+    from kubectl_sky.cluster.client import Client
 
 KUBERNETES_PATH = "/kubernetes"  # of the API server's paths, at a server of `kubectl sky api`
 
@@ -48,7 +50,7 @@ class Tls:
 class Target:
     """A server, its credentials and the defaults of the context.
 
-    `authorization` is a header value, "" for none. `pool` has the certificates and the proxy.
+    `authorization` is a header value, "" for none. `client` has the certificates and the proxy.
     `renewable` means that resolving the connection again may return fresh credentials. `user` is
     the name of the user in the kubeconfig.
     """
@@ -57,7 +59,7 @@ class Target:
     context: str
     namespace: str
     authorization: str
-    pool: urllib3.PoolManager
+    client: "Client"
     renewable: bool = False
     tls: Tls = Tls()
     user: str = ""

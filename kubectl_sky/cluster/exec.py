@@ -9,7 +9,7 @@ from threading import Event, Thread
 from time import monotonic
 from typing import Any, BinaryIO, TypeGuard
 
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.websocket import MAX_SEND_BYTES, WebSocket, connect
 from kubectl_sky.errors import (
@@ -165,9 +165,7 @@ class _InputSender:
             thread.join(_CLOSE_SECONDS if self.problem is None else 0)
 
     def _start(self, work: Callable[[Iterator[Any]], None], source: Iterator[Any]) -> None:
-        thread = Thread(target=self._run, args=(work, source), name="exec input", daemon=True)
-        self._threads.append(thread)
-        thread.start()
+        self._threads.append(parallel.run_daemon(self._run, work, source, name="exec input"))
 
     def _run(self, work: Callable[[Iterator[Any]], None], source: Iterator[Any]) -> None:
         done = False

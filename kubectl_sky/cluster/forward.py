@@ -8,10 +8,10 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from time import monotonic
 
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.backoff import Backoff
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.websocket import WebSocket, connect
@@ -115,9 +115,7 @@ class Forwarder:
         self._target.note(f"Handling connection for {local}")
         with self._lock:
             self._open[client] = None
-        Thread(
-            target=self._serve_client, args=(client, remote), name="port-forward", daemon=True
-        ).start()
+        parallel.run_daemon(self._serve_client, client, remote, name="port-forward")
 
     def _serve_client(self, client: socket.socket, remote: int) -> None:
         try:
@@ -173,7 +171,7 @@ def _copy_both_ways(client: socket.socket, websocket: WebSocket) -> str:
                 websocket.send(bytes([_DATA_CHANNEL]) + data)
         client_done.set()
 
-    Thread(target=send, name="port-forward sender", daemon=True).start()
+    parallel.run_daemon(send, name="port-forward sender")
     opened_channels: set[int] = set()
     error_text = b""
     try:

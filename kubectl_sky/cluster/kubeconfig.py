@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 import urllib3
 import yaml
 from kubernetes.client.configuration import Configuration
-from kubernetes.client.rest import RESTClientObject
 from kubernetes.config import ConfigException, load_incluster_config
 from kubernetes.config.exec_provider import ExecProvider
 from kubernetes.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
 
+from kubectl_sky.cluster.client import Client
 from kubectl_sky.cluster.connection import KUBERNETES_PATH, Connection, Contexts, Target, Tls
 from kubectl_sky.errors import ClusterError, UserError
 
@@ -28,7 +28,6 @@ Entry = dict[str, Any]
 _DEFAULT_PATH = "~/.kube/config"
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 _POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-_MAX_CONNECTIONS = 32  # connections kept open in the pool
 _CA = "certificate-authority"
 _INSECURE = "insecure-skip-tls-verify"
 _CERTIFICATES = ("client-certificate", "client-key")
@@ -394,12 +393,10 @@ def _target(
     authorization = str(configuration.api_key.get("BearerToken") or "").strip()
     if authorization:
         check_header(authorization)
-    configuration.connection_pool_maxsize = _MAX_CONNECTIONS
-    configuration.keep_alive = True  # otherwise firewalls drop idle log streams
     if not configuration.verify_ssl:  # requested by the user: do not warn on every request
         urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     try:
-        pool = RESTClientObject(configuration).pool_manager
+        client = Client(configuration)
     except (urllib3.exceptions.HTTPError, OSError, ValueError, ImportError) as error:
         raise ClusterError(f"cannot use the connection's settings: {error}") from None
     tls = Tls(
@@ -407,6 +404,6 @@ def _target(
         configuration.cert_file or "",
         configuration.key_file or "",
         bool(configuration.verify_ssl),
-        str(configuration.proxy) if isinstance(pool, urllib3.ProxyManager) else "",
+        str(configuration.proxy) if isinstance(client.pool_manager, urllib3.ProxyManager) else "",
     )
-    return Target(server, context, namespace, authorization, pool, renewable, tls)
+    return Target(server, context, namespace, authorization, client, renewable, tls)

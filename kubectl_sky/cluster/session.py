@@ -224,14 +224,16 @@ class Session:
         own = Future[T]()
         with self._lock:
             shared: Future[T] = self._cache.get(name, own)
-            if shared.done() and shared.exception():
+            if shared.cancelled() or (shared.done() and shared.exception()):
                 shared = own
             self._cache[name] = shared
         if shared is own:
             try:
                 own.set_result(fetch())
-            except BaseException as error:  # noqa: BLE001 - raised below
+            except ClusterError as error:
                 own.set_exception(error)
+            finally:
+                own.cancel()  # after a bug or Ctrl-C, unless it is done
         return shared.result()
 
     def now(self) -> datetime:
@@ -290,7 +292,7 @@ class Session:
 
     def close(self) -> None:
         """Close the idle connections."""
-        self._target.pool.clear()
+        self._target.client.close()
 
     def _send_once(
         self, outgoing: Outgoing, target: Target, attempt: transport.Attempt | None
@@ -309,7 +311,7 @@ class Session:
             retries=Retries.standard(repeatable=outgoing.repeatable),
             streamed=outgoing.streamed,
         )
-        return transport.exchange(target.pool, request, attempt)
+        return transport.exchange(target.client, request, attempt)
 
     def _headers(self, outgoing: Outgoing, target: Target) -> urllib3.HTTPHeaderDict:
         headers = urllib3.HTTPHeaderDict(outgoing.headers)

@@ -4,8 +4,9 @@ import queue
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 
+from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.tail import Batch, LogOptions, LogSource, Tail, has_terminated
 from kubectl_sky.errors import ClusterError
@@ -62,7 +63,7 @@ class Following:
         return True
 
     def _start(self, tail: Tail) -> None:
-        Thread(target=self._run, args=(tail,), name="log", daemon=True).start()
+        parallel.run_daemon(self._run, tail, name="log")
 
     def add_all(self, sources: Iterable[LogSource]) -> None:
         """Add logs as the iterable yields them, then call `finish_adding`."""

@@ -3,20 +3,21 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
-from queue import Empty, SimpleQueue
-from threading import Thread
-from typing import Any, Self, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import urllib3
 from urllib3 import exceptions
 from urllib3.exceptions import HTTPError, InvalidHeader, ReadTimeoutError
 from urllib3.util.retry import Retry
 
+from kubectl_sky.cluster import deadlines
 from kubectl_sky.cluster.errors import CHECK_ADDRESS, RequestInfo
 from kubectl_sky.cluster.http_trace import Trace
-from kubectl_sky.errors import ClusterError, Unreachable
+from kubectl_sky.errors import ClusterError, SkyError, Unreachable
+
+if TYPE_CHECKING:
+    from kubectl_sky.cluster.client import Client
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024  # bytes, uncompressed: 500 objects of 100 kB
 
@@ -29,8 +30,6 @@ _CHECK_CERTIFICATE = "check certificate-authority and server in the kubeconfig"
 _TOO_MANY_REQUESTS = 429
 _SERVER_ERROR = 500
 _UNAVAILABLE = frozenset({502, 503, 504})
-
-T = TypeVar("T")
 
 
 class TooLarge(HTTPError):
@@ -75,12 +74,13 @@ class Retries(Retry):
             raise error
         return super().increment(*args, **kwargs)
 
-    def pause(self, retry_after: str) -> None:
+    def pause(self, retry_after: str, deadline: float) -> None:
         """Wait for the server's Retry-After, within limits, or use exponential backoff."""
         seconds = 0.0
         with suppress(InvalidHeader, ValueError, OverflowError):
             seconds = self.parse_retry_after(retry_after) if retry_after else 0
-        time.sleep(seconds or self.get_backoff_time())
+        seconds = seconds or self.get_backoff_time()
+        time.sleep(max(0, min(seconds, deadline - time.monotonic())))
 
 
 @dataclass(frozen=True)
@@ -117,79 +117,48 @@ class Reply:
         return str(self.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
 
 
-Attempt = Callable[[urllib3.PoolManager, Request], Reply]
+Attempt = Callable[["Client", Request], Reply]
 
 
-def exchange(pool: urllib3.PoolManager, request: Request, attempt: Attempt | None = None) -> Reply:
-    """Send a request with retries.
+def exchange(client: "Client", request: Request, attempt: Attempt | None = None) -> Reply:
+    """Send a request until it is answered, within its time in all.
 
-    It runs in a separate thread: socket timeouts limit each wait only, so that a server that sends
-    one byte per minute would never time out. Raises HTTPError, TimeoutError, OSError, ValueError.
+    Raises HTTPError, TimeoutError, OSError, ValueError.
     """
-    return _within(request.seconds, partial(_retried, pool, request, attempt or _attempt))
-
-
-def _within(seconds: float, work: Callable[[], T]) -> T:
-    results: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
-
-    def run() -> None:
-        try:
-            results.put((work(), None))
-        except BaseException as error:  # noqa: BLE001 - re-raised in the waiting thread
-            results.put((None, error))
-
-    Thread(target=run, name="request", daemon=True).start()
-    try:
-        value, error = results.get(timeout=seconds)
-    except Empty:
-        raise TimeoutError from None
-    if error is not None:
-        raise error
-    return value  # type: ignore[return-value]
-
-
-def _retried(pool: urllib3.PoolManager, request: Request, attempt: Attempt) -> Reply:
-    """Send a request until it is answered; not again when nobody waits for the answer any more."""
-    retries, deadline = request.retries, time.monotonic() + request.seconds
-    while time.monotonic() < deadline:
-        retry_after = ""
-        try:
-            reply = _traced(pool, request, attempt)
-        except HTTPError as error:
-            retries = retries.increment(request.method, request.url, error=error)
-        else:
-            retry_after = str(reply.headers.get("Retry-After") or "")
-            if not retries.is_retry(request.method, reply.status, bool(retry_after)):
-                return Reply(reply.status, reply.headers, reply.data, reply.stream, retries)
-            retries = retries.increment(request.method, request.url)
-        retries.pause(retry_after)
+    attempt, retries = attempt or _attempt, request.retries
+    with deadlines.within(request.seconds) as deadline:
+        while time.monotonic() < deadline:
+            retry_after = ""
+            try:
+                reply = _traced(client, request, attempt)
+            except HTTPError as error:
+                if time.monotonic() >= deadline and not isinstance(error, exceptions.TimeoutError):
+                    break
+                retries = retries.increment(request.method, request.url, error=error)
+            else:
+                retry_after = str(reply.headers.get("Retry-After") or "")
+                if not retries.is_retry(request.method, reply.status, bool(retry_after)):
+                    return replace(reply, retries=retries)
+                retries = retries.increment(request.method, request.url)
+            retries.pause(retry_after, deadline)
     raise TimeoutError
 
 
-def _traced(pool: urllib3.PoolManager, request: Request, attempt: Attempt) -> Reply:
+def _traced(client: "Client", request: Request, attempt: Attempt) -> Reply:
     if not Trace.enabled():
-        return attempt(pool, request)
+        return attempt(client, request)
     trace = Trace(request.method, request.url, request.headers, request.body)
     try:
-        reply = attempt(pool, request)
-    except Exception as error:
+        reply = attempt(client, request)
+    except (HTTPError, OSError, SkyError) as error:
         trace.failed(error)
         raise
     trace.answered(reply.status, reply.headers, reply.data)
     return reply
 
 
-def _attempt(pool: urllib3.PoolManager, request: Request) -> Reply:
-    response = pool.request(
-        request.method,
-        request.url,
-        headers=request.headers,
-        body=request.body,
-        retries=False,
-        timeout=urllib3.Timeout(connect=request.connect, read=request.read),
-        preload_content=False,
-        redirect=False,
-    )
+def _attempt(client: "Client", request: Request) -> Reply:
+    response = client.send(request)
     if request.streamed and 200 <= response.status < 300:  # 204 for an empty log
         return Reply(response.status, response.headers, b"", response)
     return Reply(response.status, response.headers, _read(response))

@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
-from threading import Event, Thread
+from threading import Event
 from time import monotonic
 
-from kubectl_sky.cluster import errors, objects, shapes
+from kubectl_sky.cluster import errors, objects, parallel, shapes
 from kubectl_sky.cluster.backoff import Backoff
 from kubectl_sky.cluster.encoding import decode
 from kubectl_sky.cluster.errors import RequestInfo
@@ -100,7 +100,7 @@ def _changes(
 ) -> Iterator[WatchEvent | None]:
     deadline = None if timeout is None else monotonic() + timeout
     for watcher in watchers:
-        Thread(target=watcher.run, name=f"watch {watcher.kind.plural}", daemon=True).start()
+        parallel.run_daemon(watcher.run, name=f"watch {watcher.kind.plural}")
     try:
         while not (stop and stop.is_set()):
             remaining = (

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from threading import Event, Lock
 from time import monotonic
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import urllib3
 from urllib3.connection import HTTPConnection
@@ -26,10 +26,14 @@ from websockets.http11 import Response
 from websockets.typing import Subprotocol
 from websockets.uri import WebSocketURI
 
+from kubectl_sky.cluster import deadlines
 from kubectl_sky.cluster.errors import RequestInfo
 from kubectl_sky.cluster.session import Outgoing, Query, Session
 from kubectl_sky.cluster.transport import Attempt, Reply, Request, unreachable
 from kubectl_sky.errors import ClusterError, Unreachable
+
+if TYPE_CHECKING:
+    from kubectl_sky.cluster.client import Client
 
 MAX_SEND_BYTES = 64 * 1024  # bytes to send in one message; larger messages are not faster
 
@@ -142,6 +146,7 @@ class _Connection:
         return 0
 
     def _wait(self, waits: int) -> bool:
+        deadlines.remaining()  # of the handshake
         with selectors.DefaultSelector() as selector:
             selector.register(self._open_socket(), waits)
             return bool(selector.select(_POLL_INTERVAL))
@@ -250,7 +255,7 @@ class WebSocket:
 
 
 def _handshake(
-    info: RequestInfo, protocols: Sequence[str], pool: urllib3.PoolManager, request: Request
+    info: RequestInfo, protocols: Sequence[str], client: "Client", request: Request
 ) -> Reply:
     """Request the WebSocket upgrade; return the connection or the server's refusal."""
     protocol = ClientProtocol(
@@ -263,10 +268,10 @@ def _handshake(
     for name, value in request.headers.iteritems():
         handshake.headers[name] = value
     protocol.send_request(handshake)
-    connection = _Connection(_dial(info, pool, request), protocol)
+    connection = _Connection(_dial(info, client.pool_manager, request), protocol)
     response = None
     try:
-        response = _response(connection, request.seconds)
+        response = _response(connection)
         if response and response.status_code == 101 and protocol.subprotocol:
             return Reply(101, _headers(response), b"", connection)
     finally:
@@ -293,12 +298,12 @@ def _headers(response: Response) -> urllib3.HTTPHeaderDict:
     return urllib3.HTTPHeaderDict(response.headers.raw_items())
 
 
-def _response(connection: _Connection, seconds: float) -> Response | None:
+def _response(connection: _Connection) -> Response | None:
     """Return the handshake response; None if it is invalid HTTP or too large."""
-    deadline = monotonic() + seconds
     with connection.sending:
         connection.flush()
-    while monotonic() < deadline:
+    while True:
+        deadlines.remaining()
         events = connection.receive()
         if events:
             response, *connection.handshake_events = events
@@ -306,7 +311,6 @@ def _response(connection: _Connection, seconds: float) -> Response | None:
             return response if accepted else None
         if connection.protocol.handshake_exc:
             return None
-    raise TimeoutError
 
 
 def _dial(info: RequestInfo, manager: urllib3.PoolManager, request: Request) -> socket.socket:

@@ -4,9 +4,10 @@ import socket
 from collections import OrderedDict
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any
 
+from kubectl_sky.cluster import parallel
 from kubectl_sky.errors import UserError
 
 _MAX_CONNECTIONS = 64
@@ -57,7 +58,7 @@ class Server(ThreadingHTTPServer):
 
     def start(self) -> None:
         """Serve in a thread."""
-        Thread(target=self.serve_forever, args=(0.1,), name="http", daemon=True).start()
+        parallel.run_daemon(self.serve_forever, 0.1, name="http")
 
     def stop(self) -> None:
         """Close the port."""

@@ -18,7 +18,7 @@ from threading import Condition, Event, Thread, current_thread
 from time import monotonic
 from typing import Generic, TypeVar
 
-from kubectl_sky.cluster import backoff
+from kubectl_sky.cluster import backoff, parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, Trim, WatchEvent, watch_forever
 from kubectl_sky.errors import NotServed, SkyError
@@ -216,9 +216,7 @@ class Loop(Generic[Key]):
                 with self._changed:
                     self._threads.discard(current_thread())
 
-        thread = Thread(target=run, name=type(self._controller).__name__, daemon=True)
-        thread.start()
-        self._threads.add(thread)
+        self._threads.add(parallel.run_daemon(run, name=type(self._controller).__name__))
 
     def _watch(self, watch: Watch) -> None:
         """Add the keys of changes; a watch that is refused is opened again with backoff."""

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from importlib import import_module
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
+from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.controllers.context import Context
@@ -100,7 +101,7 @@ def _stopped_by_signals() -> Iterator[Event]:
 
     def on_signal(*_: object) -> None:
         """Set it in a thread: this one may just hold the lock of the Event."""
-        Thread(target=stop.set, daemon=True).start()
+        parallel.run_daemon(stop.set)
 
     previous = [signal.signal(number, on_signal) for number in numbers]
     try:

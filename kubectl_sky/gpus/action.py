@@ -1,7 +1,6 @@
 """`gpus`, `top` and `usage`: the GPUs of the cluster, the usage of tasks, their GPU-hours."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,7 +8,7 @@ from threading import Event
 
 from kubectl_sky.actions import find
 from kubectl_sky.actions.find import Scope
-from kubectl_sky.cluster import access, objects, shapes
+from kubectl_sky.cluster import access, objects, parallel, shapes
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program
@@ -50,7 +49,7 @@ def accelerators(session: Session) -> list[AcceleratorNode]:
         except Forbidden:
             return None
 
-    with ThreadPoolExecutor(2) as pool:
+    with parallel.pool(2) as pool:
         nodes, running = pool.submit(core.list_nodes), pool.submit(pods)
         return model.accelerator_nodes(nodes.result(), running.result())
 
@@ -127,12 +126,11 @@ def gpus(session: Session, task: TaskStatus) -> GpuReport:
         except SkyError as error:
             return error
 
-    with ThreadPoolExecutor(_MAX_PARALLEL) as pool:
+    with parallel.pool(_MAX_PARALLEL) as pool:
         try:
             answers = list(zip(nodes, pool.map(ask, nodes), strict=True))
-        except BaseException:  # Ctrl-C: otherwise the pool would wait for all programs
-            stop.set()
-            raise
+        finally:
+            stop.set()  # after Ctrl-C, the pool would wait for all programs
     report = GpuReport(
         tuple(gpu for _, answer in answers if isinstance(answer, list) for gpu in answer),
         tuple((node, answer) for node, answer in answers if isinstance(answer, SkyError)),

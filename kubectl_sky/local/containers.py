@@ -6,6 +6,7 @@ import shutil
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -137,11 +138,10 @@ class Containers(ABC):
                 raise UserError(f"--port {spec.port}: the cluster already has a port", _REMOVE)
             self.resume()
         else:
-            try:
+            with ExitStack() as failure:
+                failure.callback(self.delete)
                 self.create(spec)
-            except BaseException:  # includes Ctrl-C
-                self.delete()
-                raise
+                failure.pop_all()
         if spec.gpus:
             self._simulate_gpus(spec.gpus)
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
@@ -84,13 +85,17 @@ class Practice:
         """Start the process; False if another program has the port. Raises ClusterError."""
         before = self._process.log.stat().st_size if self._process.log.exists() else 0
         process = self._process.start([*_PROGRAM, *flags])
-        try:
-            self._wait(process, port, before)
-        except BaseException as error:  # includes Ctrl-C
-            process.kill()
-            if process.wait() == _PORT_IN_USE_EXIT_CODE and isinstance(error, ClusterError):
-                return False
-            raise
+        with ExitStack() as failure:
+            failure.callback(process.wait)
+            failure.callback(process.kill)
+            try:
+                self._wait(process, port, before)
+            except ClusterError:
+                process.kill()
+                if process.wait() == _PORT_IN_USE_EXIT_CODE:
+                    return False
+                raise
+            failure.pop_all()
         return True
 
     def _last_port(self) -> int | None:

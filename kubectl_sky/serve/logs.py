@@ -1,9 +1,10 @@
 """`serve logs`: write the logs of the replicas of a service."""
 
 from collections.abc import Iterator
-from threading import Event, Thread
+from threading import Event
 
 from kubectl_sky.actions.ui import UI
+from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.streams import Batch, Following, LogOptions, LogSource
 from kubectl_sky.errors import UserError
@@ -26,7 +27,7 @@ def show(
     replicas = _Replicas(session, deployment, options.follow, replica)
     ui.notes(() if options.follow else replicas.not_started())
     with Following(session, options) as following:
-        Thread(target=following.add_all, args=(replicas.sources(),), daemon=True).start()
+        parallel.run_daemon(following.add_all, replicas.sources())
         try:
             for batch in following.batches():
                 if batch and batch.note:

@@ -48,36 +48,31 @@ router = APIRouter(include_in_schema=False)
 @router.api_route(KUBERNETES_PATH + "/{path:path}", methods=_METHODS)
 async def forward(request: Request) -> Response:
     """Send a request to the API server, and its answer back as it arrives."""
-    resources = contextlib.ExitStack()
-    try:
-        caller = _caller(request)
-        resources.enter_context(request.app.state.streams.opened(caller.user.name))
-        body = await request.body()
-        limits: Limits = request.app.state.config.limits
-        query = _query(request)
-        outgoing = Outgoing(
-            RequestInfo(request.method, _path(request), caller.session.server),
-            query,
-            _headers(request),
-            body or None,
-            streamed=True,
-            repeatable=False,
-            silence=_silence(query, limits),
-        )
-        reply = await _in_thread(request, partial(caller.session.exchange, outgoing))
-    except SkyError as error:
-        resources.close()
-        return status(error)
-    except BaseException:
-        resources.close()
-        raise
-    if reply.stream is None:
-        resources.close()
-        headers = _answer_headers(reply, encoded=False)
-        return Response(reply.data, reply.status, headers)
-    stream = resources.enter_context(Stream(reply.stream, outgoing.info, decode=False))
-    headers = _answer_headers(reply, encoded=True)
-    return StreamingResponse(_chunks(request, stream, resources), reply.status, headers)
+    with contextlib.ExitStack() as resources:
+        try:
+            caller = _caller(request)
+            resources.enter_context(request.app.state.streams.opened(caller.user.name))
+            body = await request.body()
+            limits: Limits = request.app.state.config.limits
+            query = _query(request)
+            outgoing = Outgoing(
+                RequestInfo(request.method, _path(request), caller.session.server),
+                query,
+                _headers(request),
+                body or None,
+                streamed=True,
+                repeatable=False,
+                silence=_silence(query, limits),
+            )
+            reply = await _in_thread(request, partial(caller.session.exchange, outgoing))
+        except SkyError as error:
+            return status(error)
+        if reply.stream is None:
+            headers = _answer_headers(reply, encoded=False)
+            return Response(reply.data, reply.status, headers)
+        stream = resources.enter_context(Stream(reply.stream, outgoing.info, decode=False))
+        chunks = _chunks(request, stream, resources.pop_all())
+        return StreamingResponse(chunks, reply.status, _answer_headers(reply, encoded=True))
 
 
 @router.websocket(KUBERNETES_PATH + "/{path:path}")

@@ -11,7 +11,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from threading import Event, Semaphore, Thread
+from threading import Event, Semaphore
 from time import monotonic
 from typing import Annotated, Any
 
@@ -26,6 +26,7 @@ from kubectl_sky.actions.find import Scope, Target
 from kubectl_sky.actions.follow import follow, show
 from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.actions.ui import UI
+from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.loglines import ResumePosition
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import Interrupted, SkyError, TaskFailed
@@ -118,7 +119,7 @@ class Streamed(StreamingResponse):
         is_events = self.media_type == _EVENT_STREAM
         self.body_iterator = bridge.blocks(_KEEP_ALIVE if is_events else b"")
         try:
-            Thread(target=self._run, args=(bridge, is_events), name="stream", daemon=True).start()
+            parallel.run_daemon(self._run, bridge, is_events, name="stream")
             await super().__call__(scope, receive, send)
         finally:
             bridge.stop.set()

@@ -6,9 +6,10 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from threading import Condition, Event, Thread
+from threading import Condition, Event
 
 from kubectl_sky.cluster import exec as executing
+from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import SkyError
@@ -60,7 +61,7 @@ class Copy:
         self._parts: list[tuple[int, int, int]] = []  # offset, length, bytes of tar
         self._done = False
         self._error: OSError | Unsendable | None = None
-        Thread(target=self._write, args=(source, digest), name="packing", daemon=True).start()
+        parallel.run_daemon(self._write, source, digest, name="packing")
 
     def blocks(self, on_bytes: Callable[[int], object]) -> Iterator[bytes]:
         """Yield all blocks; call `on_bytes` with the uncompressed bytes of each.

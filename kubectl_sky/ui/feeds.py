@@ -4,7 +4,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 
 from rich.text import Text
 
@@ -26,20 +26,6 @@ _FIRST_LINES = 1000  # lines of each node that are read first
 _MAX_TIME_BYTES = 40  # of the time before a line
 _RETRY_SECONDS = 5.0
 _CHECK_SECONDS = 5.0  # seconds between two checks of the connection
-
-
-def start(name: str, work: Callable[[], object], crashed: Callable[[Exception], object]) -> Thread:
-    """Run work in a thread that does not delay the exit, even if it waits for a dead server."""
-
-    def run() -> None:
-        try:
-            work()
-        except Exception as error:  # noqa: BLE001 -- the main thread reports the bug
-            crashed(error)
-
-    thread = Thread(target=run, name=name, daemon=True)
-    thread.start()
-    return thread
 
 
 class TaskFeed:

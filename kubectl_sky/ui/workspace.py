@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from functools import partial
-from threading import Event, Thread
+from threading import Event
 from time import monotonic
 
 from rich.text import Text
@@ -12,6 +13,7 @@ from textual.app import App
 
 from kubectl_sky.actions import stop
 from kubectl_sky.actions.find import Scope
+from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import SkyError
 from kubectl_sky.observe.status import TaskStatus
@@ -45,7 +47,7 @@ class Workspace(App[None]):
         self._note_until = 0.0
         self._feed: TaskFeed | None = None
         self._stopping = Event()
-        self._stops: list[Thread] = []
+        self._stops: list[Future[object]] = []
         self._stop_error: SkyError | None = None  # not shown yet
 
     def update_view(self) -> None:
@@ -58,16 +60,23 @@ class Workspace(App[None]):
 
     # Threads
 
-    def in_background(self, name: str, work: Callable[[], object]) -> Thread:
+    def in_background(self, name: str, work: Callable[[], object]) -> Future[object]:
         """Run work that waits for the cluster; it shows its result with `from_thread`."""
-        return feeds.start(name, work, lambda error: self.from_thread(self._crash, error))
+        future = parallel.run_future(work, name=name)
+        future.add_done_callback(self._check)
+        return future
+
+    def _check(self, future: Future[object]) -> None:
+        """Report the bug of a thread, in the thread of the screen."""
+        if error := future.exception():
+            self.from_thread(self._crash, error)
 
     def from_thread(self, callback: Callable[..., object], *arguments: object) -> None:
         """Call back in the thread of the screen, without waiting for it."""
         with suppress(RuntimeError):  # the event loop has ended
             self.call_later(callback, *arguments)
 
-    def _crash(self, error: Exception) -> None:
+    def _crash(self, error: BaseException) -> None:
         raise error
 
     # What the views show
@@ -185,7 +194,6 @@ class Workspace(App[None]):
 
     def finish_stops(self) -> None:
         """Wait until tasks are stopped that the user has confirmed. Raises SkyError."""
-        for thread in self._stops:
-            thread.join()
+        wait(self._stops)
         if self._stop_error:
             raise self._stop_error

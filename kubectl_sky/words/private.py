@@ -138,10 +138,9 @@ def _replace(folder: int, name: str, parts: Iterable[bytes], mode: int = 0o600) 
         with os.fdopen(descriptor, "wb") as file:
             file.writelines(parts)
         os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        with suppress(OSError):
+    finally:
+        with suppress(OSError):  # renamed
             os.unlink(temporary, dir_fd=folder)
-        raise
 
 
 def _enter(folder: int, name: str, path: Path, create: bool) -> int:

@@ -97,7 +97,7 @@ def shorten_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Poll and retry within milliseconds."""
     for module, name in _WAITS:
         monkeypatch.setattr(module, name, _SHORT)
-    monkeypatch.setattr(Retries, "pause", lambda self, retry_after: None)
+    monkeypatch.setattr(Retries, "pause", lambda *_: None)
 
 
 @pytest.fixture(autouse=True)

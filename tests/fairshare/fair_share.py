@@ -4,8 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import urllib3
-
+from kubectl_sky.cluster.client import Client
 from kubectl_sky.cluster.transport import Reply, Request
 from kubectl_sky.fairshare.controller import FairShare
 from kubectl_sky.fairshare.model_policy import Policy
@@ -112,14 +111,14 @@ class World:
     def journal(self) -> list[str]:
         return [name for name in self.cluster.names() if name.startswith("configmaps ")]
 
-    def _counted(self, pool: urllib3.PoolManager, request: Request) -> Reply:
+    def _counted(self, client: Client, request: Request) -> Reply:
         if request.method == "GET":
-            return self._answer(pool, request)
+            return self._answer(client, request)
         self.writes += 1
         number, late = self._kill_at or (0, False)
         if number == self.writes and not late:
             raise Killed
-        reply = self._answer(pool, request)
+        reply = self._answer(client, request)
         if number == self.writes:
             raise Killed
         return reply

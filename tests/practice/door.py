@@ -59,7 +59,7 @@ class Door:
         identity = {"Authorization": self._target.authorization} if bad.named else {}
         if bad.body is not None and bad.type:
             identity["Content-Type"] = bad.type
-        return self._target.pool.request(
+        return self._target.client.pool_manager.request(
             bad.method,
             self._session.server + bad.path.replace("{ns}", namespace),
             body=bad.body.replace(b"{ns}", namespace.encode()) if bad.body else bad.body,

@@ -1,0 +1,131 @@
+"""The total time of a request, with servers that are slow but never silent."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+
+import pytest
+
+from kubectl_sky.cluster import deadlines
+from kubectl_sky.cluster.connection import Connection
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import ClusterError
+
+SECONDS = 1.0
+PATH = "/api/v1/namespaces/default/pods"
+Slow = Callable[[socket.socket], object]
+
+
+def drip_headers(client: socket.socket) -> None:
+    client.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+    while True:
+        client.sendall(b"x")
+        time.sleep(0.1)
+
+
+def drip_body(client: socket.socket) -> None:
+    client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+    while True:
+        client.sendall(b" ")
+        time.sleep(0.1)
+
+
+def read_slowly(client: socket.socket) -> None:
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    while client.recv(4096):
+        time.sleep(0.1)
+
+
+@contextmanager
+def serving(slow: Slow) -> Iterator[str]:
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                threading.Thread(target=answer, args=(client,), daemon=True).start()
+
+    def answer(client: socket.socket) -> None:
+        with client, suppress(OSError):
+            slow(client)
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("slow", [drip_headers, drip_body, read_slowly])
+def test_request_to_slow_server_ends_in_time_without_a_thread(slow: Slow) -> None:
+    body = {"data": "x" * 8_000_000} if slow is read_slowly else {}
+    with serving(slow) as url:
+        session = Session.connect(Connection(server=url, request_timeout=SECONDS))
+        threads = set(threading.enumerate())
+        started_at = time.monotonic()
+        with pytest.raises(ClusterError, match=r"in time|lost the connection"):
+            session.request("POST", PATH, body=body)
+        assert time.monotonic() - started_at < SECONDS + 4  # with the encoding of the body
+        started = {thread.name for thread in set(threading.enumerate()) - threads}
+        assert all("(answer)" in name or "(serve)" in name for name in started)
+
+
+def test_stream_outlives_the_time_of_a_request() -> None:
+    def trickle(client: socket.socket) -> None:
+        client.recv(65536)
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
+        for _ in range(4):
+            time.sleep(SECONDS / 2)
+            client.sendall(b"line\n")
+
+    with serving(trickle) as url:
+        session = Session.connect(Connection(server=url, request_timeout=SECONDS))
+        with session.stream(f"{PATH}/a/log", {}) as stream:
+            assert b"".join(stream) == b"line\n" * 4
+
+
+def test_body_is_sent_as_it_was_encoded() -> None:
+    received: list[bytes] = []
+
+    def keep(client: socket.socket) -> None:
+        data = client.recv(65536)
+        while not data.endswith(b"}"):
+            data += client.recv(65536)
+        received.append(data)
+        client.sendall(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+        )
+
+    with serving(keep) as url:
+        session = Session.connect(Connection(server=url, request_timeout=5))
+        session.request("POST", PATH, body={"kind": "Pod", "text": "a😀"})
+    head, _, body = received[0].partition(b"\r\n\r\n")
+    types = [line for line in head.split(b"\r\n") if line.lower().startswith(b"content-type:")]
+    assert [line.partition(b":")[2].strip() for line in types] == [b"application/json"]
+    assert body == '{"kind":"Pod","text":"a😀"}'.encode()
+
+
+def test_exit_wakes_threads_that_read_and_sends_nothing_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sockets = deadlines._OpenSockets()
+    monkeypatch.setattr(deadlines, "_open_sockets", sockets)
+
+    def wait(client: socket.socket) -> None:
+        client.recv(65536)
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
+        time.sleep(60)
+
+    with serving(wait) as url:
+        session = Session.connect(Connection(server=url))
+        with session.stream(f"{PATH}/a/log", {}) as stream:
+            reader = threading.Thread(target=list, args=(stream,), daemon=True)
+            reader.start()
+            time.sleep(0.2)
+            started_at = time.monotonic()
+            sockets.close()
+            assert time.monotonic() - started_at < 0.5
+            reader.join(1)
+            assert not reader.is_alive()
+            with pytest.raises(ClusterError, match="lost the connection"):
+                session.request("POST", PATH, body={})
