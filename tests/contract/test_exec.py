@@ -16,6 +16,7 @@ from kubectl_sky.cluster.exec import V4, V5, Pipes, Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, NotFound, ProgramMissing, SkyError, Unreachable
 from kubectl_sky.words import kinds
+from tests.contract.conftest import THROUGH_SERVER
 from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy
 from tests.polling import eventually
@@ -55,6 +56,7 @@ def assert_no_threads() -> None:
 
 
 @pytest.mark.parametrize("protocols", [(V5, V4), (V4,)])
+@THROUGH_SERVER
 def test_exec_passes_streams_and_exit_code(
     session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch, protocols: tuple[str, ...]
 ) -> None:

@@ -18,6 +18,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.websocket import connect
 from kubectl_sky.errors import ClusterError, NotFound, UserError
 from kubectl_sky.words import kinds
+from tests.contract.conftest import THROUGH_SERVER
 from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy
 from tests.polling import eventually
@@ -92,6 +93,7 @@ def until_echo(port: int) -> None:
     eventually(lambda: talk(port, b"x") == b"x")
 
 
+@THROUGH_SERVER
 def test_forward_many_connections_transfer_all_bytes(session: Session, namespace: str) -> None:
     start(session, namespace)
     with forwarded(session, lambda: (namespace, "a")) as (port, _):

@@ -11,6 +11,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import Following, LogOptions, LogSource
 from kubectl_sky.errors import ClusterError, Unreachable
 from kubectl_sky.words import kinds
+from tests.contract.conftest import THROUGH_SERVER
 from tests.contract.lines import Line, lines
 from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy
@@ -49,6 +50,7 @@ def test_lines_follow_waits_for_start_and_reads_to_end(session: Session, namespa
     assert again == found
 
 
+@THROUGH_SERVER
 def test_lines_follow_returns_lines_as_written(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, "echo one; sleep 3; echo two; sleep 600")
     reading = lines(session, source, FOLLOW)

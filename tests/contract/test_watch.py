@@ -15,6 +15,7 @@ from kubectl_sky.cluster.watch import Change, WatchEvent, watch_kinds
 from kubectl_sky.errors import Expired, Forbidden, Unreachable
 from kubectl_sky.words import kinds
 from tests.cluster.target import Cluster
+from tests.contract.conftest import THROUGH_SERVER
 from tests.contract.makers import make_config_map
 from tests.contract.proxies import CuttingProxy
 from tests.polling import eventually
@@ -46,6 +47,7 @@ def last(change: Change, name: str) -> Callable[[Told], bool]:
     return lambda told: told[-1] == (change, name)
 
 
+@THROUGH_SERVER
 def test_watch_returns_existing_objects_then_changes(session: Session, namespace: str) -> None:
     objects.create(session, make_config_map("a", namespace))
     seen = follow(session, namespace)
