@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 TASK = """
 name: ring

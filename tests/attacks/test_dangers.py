@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kubectl_sky.actions.check import check
 from kubectl_sky.spec import credentials, dangers
 from kubectl_sky.spec.danger_fields import FIELDS, POD_FIELDS, DangerClass
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 from tests.spec.documents import make_document, read
 from tests.spec.test_corpus import CORPUS
 

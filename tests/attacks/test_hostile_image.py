@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.tars import entry, folder, hard_link, symlink, tar
-from tests.attacks.test_copying import FOLDER, PAX_HEADER, with_size
-from tests.e2e.conftest import PROGRAM, Command, Done
-from tests.e2e.test_lifecycle import submit, until_running
+from tests.attacks.tars import FOLDER, PAX_HEADER, entry, folder, hard_link, symlink, tar, with_size
+from tests.e2e.command import PROGRAM, Command, Done
+from tests.e2e.support import submit, until_running
 
 MEMORY = 700_000  # KiB of address space; a copy of a small file takes 250,000
 PLACE = "/tmp/evil"

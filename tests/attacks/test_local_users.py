@@ -11,7 +11,7 @@ import pytest
 
 from kubectl_sky.words import private
 from kubectl_sky.words.private import Folder, Unsafe
-from tests.e2e.conftest import ROOT, Command
+from tests.e2e.command import ROOT, Command
 
 STRANGER = 54_321
 # A folder unchanged for some seconds; otherwise its archive is not cached.

@@ -29,7 +29,7 @@ from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.words import assets
 from kubectl_sky.words.secret import Secret, reveal
 from tests.contract.certificates import Authority
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 from tests.plan.test_resolve import make_plan
 from tests.spec.documents import problems, read
 

@@ -1,12 +1,10 @@
 """Public SkyPilot files render to objects that the server accepts without unknown fields."""
 
 import io
-import os
 import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -22,6 +20,7 @@ from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.words import owners
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.decide import decide
+from tests.contract.corpus import make_files, open_values
 from tests.spec.test_corpus import CORPUS, rows
 
 pytestmark = pytest.mark.outside
@@ -46,27 +45,6 @@ NOT_RENDERED = {
         "not supported: a task cannot build or run containers"
     ),
 }
-
-
-def open_values(tasks: list[dict[str, Any]], field: str) -> tuple[str, ...]:
-    """Return values for variables that have none in the file."""
-    return tuple(
-        f"{name}=dummy"
-        for task in tasks
-        for name, value in (task.get(field) or {}).items()
-        if value is None
-    )
-
-
-def make_files(task: dict[str, Any]) -> None:
-    """Create the local files that a task uploads."""
-    for source in ((task.get("file_mounts") or {}) | {"": task.get("workdir")}).values():
-        if isinstance(source, str) and "://" not in source:
-            path = Path(os.path.expandvars(source)).expanduser()
-            folder = source == task.get("workdir") or not path.suffix
-            (path if folder else path.parent).mkdir(parents=True, exist_ok=True)
-            if not folder:
-                path.touch()
 
 
 # Results without flags and settings: the reason and its number of files.

@@ -11,7 +11,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError
 from kubectl_sky.words import kinds
 from kubectl_sky.words.kinds import Kind
-from tests.contract.test_objects import DEFINITIONS
+from tests.contract.makers import DEFINITIONS
 from tests.polling import eventually
 
 SCHEMA = {

@@ -10,9 +10,8 @@ import pytest
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import Following, LogOptions, LogSource
 from kubectl_sky.errors import ClusterError
-from tests.contract.lines import lines, merged
+from tests.contract.lines import FOLLOW, lines, merged, run_pod, until_finished
 from tests.contract.proxies import CuttingProxy
-from tests.contract.test_streams import FOLLOW, finished, run_pod
 from tests.polling import eventually
 
 
@@ -77,7 +76,7 @@ def test_following_large_logs_use_bounded_memory(session: Session, namespace: st
     script = "head -c 6000000 /dev/zero | tr '\\0' x | fold -w 100; echo; echo end; sleep 2"
     sources = [run_pod(session, namespace, script, name=f"log-{number}") for number in range(3)]
     for source in sources:
-        finished(session, source)
+        until_finished(session, source)
     tracemalloc.start()
     with Following(session, LogOptions()) as following:
         following.add_all(sources)

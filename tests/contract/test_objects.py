@@ -11,7 +11,7 @@ from kubectl_sky.cluster.session import Answer, Session
 from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, UserError
 from kubectl_sky.words import kinds
 from tests.contract.conftest import THROUGH_SERVER
-from tests.contract.makers import Json, make_config_map, make_job, make_pod
+from tests.contract.makers import DEFINITIONS, Json, make_config_map, make_job, make_pod
 from tests.polling import eventually
 
 
@@ -195,7 +195,6 @@ def test_objects_jobs_and_namespaces_support_same_operations(
     assert CoreManager(session).whoami()
 
 
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DEFINITION: Json = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",

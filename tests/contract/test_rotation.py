@@ -3,8 +3,7 @@
 import pytest
 
 from kubectl_sky.cluster.session import Session
-from tests.contract.lines import lines
-from tests.contract.test_streams import FOLLOW, run_pod
+from tests.contract.lines import FOLLOW, lines, run_pod
 
 # 36 MB within about 40 s: a kubelet checks every 10 s and rotates at 10 MiB
 LONG = """awk 'BEGIN {

@@ -17,10 +17,9 @@ from kubectl_sky.cluster.streams import LogOptions, LogSource
 from kubectl_sky.errors import ClusterError, Forbidden, NotFound, Unreachable
 from kubectl_sky.words import kinds
 from tests.cluster.target import Cluster
-from tests.contract.lines import lines
+from tests.contract.lines import lines, run_pod, until_finished
 from tests.contract.makers import make_config_map, make_pod
 from tests.contract.proxies import CuttingProxy, FrontProxy
-from tests.contract.test_streams import finished, run_pod
 
 Front = Callable[..., tuple[FrontProxy, Session]]
 
@@ -68,7 +67,7 @@ def test_logs_follow_lines_written_after_exit_are_read(
     front: Front, session: Session, namespace: str
 ) -> None:
     source = run_pod(session, namespace, "for i in $(seq 8); do echo $i; done")
-    finished(session, source)
+    until_finished(session, source)
     proxy, through = front()
     proxy.written = time.monotonic() + 0.3
     found = list(lines(through, source, LogOptions(follow=True)))

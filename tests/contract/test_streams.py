@@ -12,26 +12,10 @@ from kubectl_sky.cluster.streams import Following, LogOptions, LogSource
 from kubectl_sky.errors import ClusterError, Unreachable
 from kubectl_sky.words import kinds
 from tests.contract.conftest import THROUGH_SERVER
-from tests.contract.lines import Line, lines
+from tests.contract.lines import FOLLOW, Line, lines, run_pod, until_finished
 from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy
 from tests.polling import eventually
-
-FOLLOW = LogOptions(follow=True)
-
-
-def run_pod(session: Session, namespace: str, script: str, name: str = "a") -> LogSource:
-    objects.create(session, make_pod(name, namespace, script))
-    return LogSource(namespace, name, "main")
-
-
-def finished(session: Session, source: LogSource) -> None:
-    def check() -> bool:
-        pod = objects.get(session, kinds.POD, source.pod, source.namespace)
-        assert pod["status"]["phase"] in ("Succeeded", "Failed"), pod["status"]
-        return True
-
-    eventually(check)
 
 
 def texts(found: Iterable[Line]) -> list[bytes]:
@@ -68,7 +52,7 @@ def test_lines_preserve_bytes(session: Session, namespace: str) -> None:
 
 def test_lines_tail_since_and_timestamps_limit_output(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, "echo one; echo two; echo three")
-    finished(session, source)
+    until_finished(session, source)
     assert texts(lines(session, source, LogOptions(tail=2))) == [b"two", b"three"]
     assert texts(lines(session, source, LogOptions(tail=0))) == []
     assert texts(lines(session, source, LogOptions(tail=1, follow=True))) == [b"three"]
@@ -156,7 +140,7 @@ def test_lines_cut_until_pod_completed_returns_remaining_lines(
     proxy.cut()
 
     def come_back() -> None:
-        finished(session, source)
+        until_finished(session, source)
         proxy.refusing = False
 
     back = threading.Thread(target=come_back)
@@ -228,7 +212,7 @@ def test_lines_unknown_pod_or_container_is_reported(session: Session, namespace:
     [note] = lines(session, LogSource(namespace, "absent", "main"), FOLLOW)
     assert (note.text, note.note) == (b"pod absent was deleted", True)
     source = run_pod(session, namespace, "true")
-    finished(session, source)
+    until_finished(session, source)
     with pytest.raises(ClusterError, match=r"logs of pod a: .*container x is not valid"):
         list(lines(session, LogSource(namespace, "a", "x"), LogOptions()))
     with pytest.raises(ClusterError, match=r"logs of pod a: .*previous terminated container"):

@@ -14,9 +14,8 @@ import pytest
 
 from tests.cluster.shell import run
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command
-from tests.e2e.test_queues import until
-from tests.e2e.test_submit import until_deleted
+from tests.e2e.command import Command
+from tests.e2e.support import until, until_deleted
 
 TASK = "name: refused\nnum_nodes: 2\nsecrets: {T: x}\nrun: sleep 300\n"
 API = "admissionregistration.k8s.io/v1"

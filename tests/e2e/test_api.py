@@ -11,7 +11,7 @@ import yaml
 
 from tests.cluster.rest_server import RestServer
 from tests.cluster.target import OTHERS, Cluster
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 TASK = """\
 name: training-job

@@ -4,9 +4,8 @@ import pytest
 
 from tests.cluster.target import Cluster
 from tests.cluster.webhooks import WATCHED
-from tests.e2e.conftest import Command
-from tests.e2e.test_queues import until
-from tests.e2e.test_submit import until_deleted
+from tests.e2e.command import Command
+from tests.e2e.support import until, until_deleted
 
 TASK = "name: wrapped\nnum_nodes: 2\nresources: {image_id: 'busybox:1.36'}\nrun: echo $NODE_RANK\n"
 FLAGS = ("--backend", "appwrapper", "--id", "wrapped1", "--context", "alice")

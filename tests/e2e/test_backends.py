@@ -5,20 +5,11 @@ from datetime import datetime
 
 import pytest
 
-from tests.e2e.conftest import Command, submitted
-from tests.e2e.test_submit import objects, until_deleted
+from tests.e2e.command import Command, submitted
+from tests.e2e.support import FAILING, objects, seconds_between_failures, until_deleted
 from tests.polling import eventually
 
 BACKENDS = ["jobs", "indexed"]
-LONG = "--timeout=100s"
-FAILING = """
-name: three
-num_nodes: 4
-run: |
-  echo rank $NODE_RANK of $NUM_NODES
-  if [ $NODE_RANK = 2 ]; then sleep 3; exit 7; fi
-  sleep 300
-"""
 
 
 @pytest.fixture(params=BACKENDS)
@@ -83,17 +74,6 @@ def test_stop_running_task_deletes_all_objects(
     assert sky("status", "stopit01").returncode == 2
 
 
-def apart(kubectl: Command, task_id: str) -> float:
-    """Return the seconds between the first and the last failure of a task's Jobs."""
-    waited = kubectl("wait", "--for=condition=Failed", "job", "-l", f"task-id={task_id}", LONG)
-    assert waited.returncode == 0, waited.stderr
-    ends = []
-    for job in kubectl.json("get", "jobs", "-l", f"task-id={task_id}")["items"]:
-        (failed,) = (c for c in job["status"]["conditions"] if c["type"] == "Failed")
-        ends.append(datetime.fromisoformat(failed["lastTransitionTime"]))
-    return (max(ends) - min(ends)).total_seconds()
-
-
 def test_submit_jobs_backend_failed_node_stops_remaining_nodes(
     sky: Command, kubectl: Command
 ) -> None:
@@ -110,7 +90,7 @@ def test_submit_jobs_backend_failed_node_stops_remaining_nodes(
         "stopped", "stopped", "failed", "stopped"
     ]  # fmt: skip
     assert "node-2 | rank 2 of 4" in sky("logs", "failing2").stdout.splitlines()
-    assert apart(kubectl, "failing2") <= 10
+    assert seconds_between_failures(kubectl, "failing2") <= 10
     verdict = sky("doctor", "failing2").stdout
     assert "activeDeadlineSeconds" not in verdict
     again = sky("submit", "-", "--backend", "jobs", "--id", "failing2", stdin=FAILING)

@@ -11,7 +11,7 @@ import pytest
 from kubectl_sky.cluster.session import Connection, Session
 from tests.cluster.target import Cluster
 from tests.contract.proxies import FrontProxy
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 from tests.polling import eventually
 
 pytestmark = pytest.mark.practice_only

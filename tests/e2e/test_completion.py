@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 TASK = "name: train\nrun: 'true'\n"
 

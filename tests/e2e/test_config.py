@@ -1,12 +1,12 @@
 """`config.kubernetes` on clusters: accepted, applied, and unchanged on resubmit."""
 
 import textwrap
-from typing import Any
 
 import pytest
 import yaml
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
+from tests.e2e.support import pod_of
 
 POD_CONFIG = """\
 name: configured
@@ -42,11 +42,6 @@ config:
           - name: info
             downwardAPI: {items: [{path: team, fieldRef: {fieldPath: "metadata.labels['team']"}}]}
 """
-
-
-def pod_of(kubectl: Command, task_id: str) -> Any:
-    (pod,) = kubectl.json("get", "pods", "-l", f"task-id={task_id}")["items"]
-    return pod
 
 
 def test_submit_pod_config_is_applied_and_resubmit_is_unchanged(

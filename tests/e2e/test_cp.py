@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Command
-from tests.e2e.test_lifecycle import submit, until_running
+from tests.e2e.command import Command
+from tests.e2e.support import submit, until_running
 
 TASK = "name: files\nnum_nodes: 2\nresources: {image_id: 'busybox:1.36'}\nrun: sleep 300\n"
 

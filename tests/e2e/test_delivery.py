@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Command
-from tests.e2e.test_files import expected_listing, files, fill
-from tests.e2e.test_recovery import ONCE, volume
-from tests.e2e.test_submit import until_deleted
+from tests.e2e.command import Command
+from tests.e2e.local_files import expected_listing, file_config_maps, fill_folder
+from tests.e2e.support import FAIL_ONCE, create_volume, until_deleted
 from tests.polling import eventually
 
 
@@ -28,14 +27,14 @@ def code(tmp_path: Path) -> Path:
 def test_submit_large_workdir_is_streamed_to_pods(
     sky: Command, kubectl: Command, tmp_path: Path
 ) -> None:
-    fill(tmp_path / "code", files=100, size=60_000)
+    fill_folder(tmp_path / "code", files=100, size=60_000)
     task = "workdir: code\nnum_nodes: 3\nfile_mounts: {~/again: code}\nrun: python3 seen.py\n"
     done = sky("submit", "-", "--id", "large001", stdin=task)
     assert done.returncode == 0, done.stderr
     assert "6.0 MB, sent directly to the pods\n" in done.stderr
     again = sky("submit", "-", "--id", "large001", "--detach", stdin=task)
     assert "6.0 MB, sent directly to the pods that lack them\n" in again.stderr
-    assert files(kubectl) == []
+    assert file_config_maps(kubectl) == []
     expected = expected_listing(tmp_path / "code")
     for rank in range(3):
         prefix = f"node-{rank} | "
@@ -121,8 +120,8 @@ def test_submit_array_with_large_files_reaches_every_task(sky: Command, detached
 @pytest.mark.practice_only
 @pytest.mark.usefixtures("code")
 def test_submit_restarted_node_gets_large_files_again(sky: Command) -> None:
-    task = ONCE.replace("run: |\n", "workdir: code\nrun: |\n  wc -c < data\n")
-    done = sky("submit", "-", stdin=task % volume(sky, "marks-d"))
+    task = FAIL_ONCE.replace("run: |\n", "workdir: code\nrun: |\n  wc -c < data\n")
+    done = sky("submit", "-", stdin=task % create_volume(sky, "marks-d"))
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines()[1:] if "kubectl-sky" not in line]
     assert lines == ["6000000", "first attempt", "6000000", "second attempt"]
@@ -192,7 +191,7 @@ def test_submit_volume_too_small_for_files_fails_task(sky: Command, image: str) 
 
 def never_started(sky: Command, folder: Path, task_id: str) -> subprocess.Popen[str]:
     """Submit a task that fits on no node; return once its upload waits."""
-    fill(folder / "code", files=100, size=60_000)
+    fill_folder(folder / "code", files=100, size=60_000)
     task = sky.write("task.yaml", "workdir: code\nresources: {cpus: 900}\nrun: 'true'\n")
     running = sky.start("submit", task, "--id", task_id)
     assert running.stderr

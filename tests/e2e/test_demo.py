@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import heed
+from tests.e2e.command import default_signals
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
-        preexec_fn=heed,
+        preexec_fn=default_signals,
     )
     try:
         yield process

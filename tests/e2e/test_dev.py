@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command, Done, submitted
+from tests.e2e.command import Command, Done, submitted
 from tests.polling import eventually
 
 # The image of the real cluster has sshd. The practice cluster runs the programs of this machine.

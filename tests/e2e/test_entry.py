@@ -6,7 +6,7 @@ import re
 import pytest
 import yaml
 
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.command import Command, submitted
 from tests.polling import eventually
 
 BUSYBOX = "busybox:1.36"

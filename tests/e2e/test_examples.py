@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import gallery
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
+from tests.e2e.gallery import BLOCKS, check_run
 
 ROOT = Path(__file__).parent.parent.parent
 GOLDEN = ROOT / "tests" / "golden"
@@ -23,7 +24,6 @@ INSTALLED = {"14-jobset", "18-appwrapper", "19-volcano", "21-mpijob"}
 # These need something outside the cluster, or large images. Other tests run them, with stand-ins.
 DRY = {"22-bucket", "24-pytorch-ddp", "25-fine-tune", "26-vllm-batch", "27-ray"}
 SERVED = {"23-service"}  # test_serve.py covers it
-BLOCKS = gallery.blocks()
 
 
 @pytest.fixture(autouse=True)
@@ -98,16 +98,6 @@ def test_submit_example_that_cannot_run_is_accepted_by_server(sky: Command, name
 @pytest.mark.parametrize("name", sorted(set(BLOCKS) - INSTALLED - DRY - SERVED))
 def test_submit_example_prints_output_of_page(sky: Command, name: str) -> None:
     check_run(sky, name)
-
-
-def check_run(sky: Command, name: str, *flags: str) -> None:
-    """Run the commands of an example; `UPDATE_GOLDEN=1` writes their output into the page."""
-    played = gallery.play(sky, BLOCKS[name], *flags)
-    if os.environ.get("UPDATE_GOLDEN"):
-        gallery.update(BLOCKS[name], played)
-    else:
-        assert played == BLOCKS[name]
-    assert sky.json("status")["status"] == "completed"
 
 
 def stand_ins(folder: Path, *sources: Path) -> list[str]:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Command
-from tests.e2e.test_lifecycle import submit, until_running
-from tests.e2e.test_terminal import on_terminal
+from tests.e2e.command import Command
+from tests.e2e.support import submit, until_running
+from tests.e2e.terminal import run_on_terminal
 from tests.polling import eventually
 
 TASK = """
@@ -93,7 +93,7 @@ def test_exec_invalid_target_is_refused(sky: Command, single: str) -> None:
 
 def test_exec_terminal_passes_input_and_exit_code(sky: Command, single: str) -> None:
     script = "read word; echo got $word; exit 5"
-    code, screen = on_terminal(
+    code, screen = run_on_terminal(
         sky, "exec", single, "-it", "--", "sh", "-c", script, types="hallo\r"
     )
     assert code == 5, screen

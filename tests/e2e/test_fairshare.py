@@ -25,7 +25,7 @@ from kubectl_sky.plan.fair_share import class_name
 from kubectl_sky.words import kinds
 from kubectl_sky.words.names import CONTROLLERS_NAMESPACE
 from tests.cluster.target import ADMIN, Cluster
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 from tests.e2e.volcano import alone, volcano
 from tests.polling import eventually
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster.faults import Faults
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 from tests.polling import eventually
 
 RANKS, LINES, PIECE = 8, 16_000, 250

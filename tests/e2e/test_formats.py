@@ -6,7 +6,7 @@ All commands and formats are tested over a cluster in memory: tests/actions/test
 import pytest
 import yaml
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 TASKS = {
     "good0001": "name: good\nrun: 'true'\n",

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from kubectl_sky.words.names import part_id
-from tests.e2e.conftest import Command
-from tests.e2e.test_pipelines import jobs, started, until_no_objects
+from tests.e2e.command import Command
+from tests.e2e.pipelines import run_until, suspended_jobs, until_no_objects
 
 SERVER = """
 import http.server, os, threading
@@ -92,7 +92,7 @@ def test_submit_group_stops_auxiliary_tasks_after_termination_delay(
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()[1:]) == ["helper | helping", "main | begun"]
     assert "helper: stopped, because the primary tasks have finished" in done.stderr
-    assert set(jobs(kubectl)) == {"main"}
+    assert set(suspended_jobs(kubectl)) == {"main"}
     assert sky.json("status", "solo0001")["status"] == "completed"
     assert re.search(
         rf"2 +{part_id('solo0001', 2)} +helper +stopped", sky("status", "solo0001").stdout
@@ -100,7 +100,7 @@ def test_submit_group_stops_auxiliary_tasks_after_termination_delay(
     assert sky("wait", "solo0001").returncode == 0
     again = sky("submit", file, "--id", "solo0001", "-d")
     assert again.stdout.startswith("group/solo0001 unchanged")
-    assert set(jobs(kubectl)) == {"main"}
+    assert set(suspended_jobs(kubectl)) == {"main"}
 
 
 @pytest.mark.practice_only
@@ -112,7 +112,7 @@ def test_submit_group_failed_primary_task_stops_auxiliary_tasks_at_once(
     assert done.returncode == 4
     assert "error: task " in done.stderr
     assert "(main) of group solo0002 (solo) failed: node-0: exit code 5" in done.stderr
-    assert set(jobs(kubectl)) == {"main"}
+    assert set(suspended_jobs(kubectl)) == {"main"}
 
 
 @pytest.mark.practice_only
@@ -126,10 +126,10 @@ def test_wait_detached_group_continue_stops_auxiliary_tasks(sky: Command, kubect
     late = sky("wait", "solo0003", "--timeout", "1s")
     assert late.returncode == 1
     assert "auxiliary tasks are still running" in late.stderr
-    assert set(jobs(kubectl)) == {"main", "helper"}
+    assert set(suspended_jobs(kubectl)) == {"main", "helper"}
     led = sky("wait", "solo0003", "--continue")
     assert (led.returncode, led.stdout) == (0, "group/solo0003 (solo) completed\n")
-    assert set(jobs(kubectl)) == {"main"}
+    assert set(suspended_jobs(kubectl)) == {"main"}
 
 
 @pytest.mark.practice_only
@@ -137,10 +137,10 @@ def test_submit_interrupted_group_keeps_running_and_can_be_resumed(
     sky: Command, kubectl: Command
 ) -> None:
     file = sky.write("group.yaml", ALONE.format(delay=0, length=4, code=0))
-    stopped = started(sky, "submit", file, "--id", "solo0004", until="begun")
+    stopped = run_until(sky, "submit", file, "--id", "solo0004", until="begun")
     assert stopped.returncode == 130
     assert "wait solo0004 --continue" in stopped.stderr
-    assert set(jobs(kubectl)) == {"main", "helper"}
+    assert set(suspended_jobs(kubectl)) == {"main", "helper"}
     time.sleep(1)
     done = sky("submit", file, "--id", "solo0004")
     assert done.returncode == 0, done.stderr

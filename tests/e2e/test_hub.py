@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import hub
-from tests.e2e.conftest import Command, submitted
-from tests.e2e.test_buckets import wait
+from tests.e2e.command import Command, submitted
+from tests.e2e.support import until_output
 
 COPY = f"""
 num_nodes: 2
@@ -43,7 +43,7 @@ def address(kubectl: Command) -> Iterator[str]:
         "spec": {"containers": [container], "terminationGracePeriodSeconds": 1},
     }
     assert kubectl("create", "-f", "-", stdin=json.dumps(pod)).returncode == 0
-    yield wait("server", kubectl, "logs", "hub").strip()
+    yield until_output("server", kubectl, "logs", "hub").strip()
     kubectl("delete", "pod", "hub", "--wait=false")
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.command import Command, submitted
 
 
 @pytest.mark.parametrize("nodes", [pytest.param(1, marks=pytest.mark.practice_only), 2])

@@ -7,11 +7,9 @@ import pytest
 
 from tests.cluster.target import Cluster
 from tests.e2e import killing
-from tests.e2e.conftest import Command, submitted
-from tests.e2e.test_backends import FAILING
-from tests.e2e.test_examples import check_run
-from tests.e2e.test_ports import selected_pods
-from tests.e2e.test_submit import objects, until_deleted
+from tests.e2e.command import Command, submitted
+from tests.e2e.gallery import check_run
+from tests.e2e.support import FAILING, objects, selected_pods, until_deleted
 from tests.polling import eventually
 
 pytestmark = pytest.mark.usefixtures("jobset")

@@ -8,22 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import Command, submitted
-from tests.e2e.test_submit import until_deleted
+from tests.e2e.command import Command
+from tests.e2e.support import submit, until_deleted
 from tests.polling import eventually
 
 QUICK = "name: quick\nresources: {image_id: 'busybox:1.36'}\nrun: echo done\n"
 SLOW = "name: slow\nresources: {image_id: 'busybox:1.36'}\nrun: echo begun; sleep 300\n"
-
-
-def submit(sky: Command, script: str, task_id: str, *flags: str) -> str:
-    done = sky("submit", "-", "--id", task_id, "--detach", *flags, stdin=script)
-    assert done.returncode == 0, done.stderr
-    return submitted(done)
-
-
-def until_running(sky: Command, task_id: str) -> None:
-    eventually(lambda: sky.json("status", task_id)["status"] == "running")
 
 
 @pytest.mark.practice_only

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.command import Command, submitted
 from tests.polling import eventually
 
 pytestmark = pytest.mark.practice_only

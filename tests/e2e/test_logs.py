@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Command
-from tests.e2e.test_terminal import on_terminal
+from tests.e2e.command import Command
+from tests.e2e.terminal import run_on_terminal
 
 LINES = r"""
 num_nodes: 3
@@ -50,7 +50,7 @@ def test_logs_output_formats_filters_and_colors(sky: Command, tmp_path: Path) ->
     taken = sky("logs", "shown001", "--output-dir", "/dev/null/x")
     assert taken.returncode == 2 and "cannot write to /dev/null/x" in taken.stderr
 
-    code, screen = on_terminal(sky, "logs", "shown001", "--rank", "1")
+    code, screen = run_on_terminal(sky, "logs", "shown001", "--rank", "1")
     assert code == 0
     assert screen.splitlines() == [
         "\x1b[32mnode-1 |\x1b[0m start of 1",
@@ -61,7 +61,7 @@ def test_logs_output_formats_filters_and_colors(sky: Command, tmp_path: Path) ->
     always = sky("logs", "shown001", "--rank", "1", "--color", "always", "--tail", "1").stdout
     assert always == "\x1b[32mnode-1 |\x1b[0m no newline\n"
     plain = replace(sky, environment={**sky.environment, "NO_COLOR": "1"})
-    assert on_terminal(plain, "logs", "shown001", "--rank", "1")[1].startswith("node-1 | start")
+    assert run_on_terminal(plain, "logs", "shown001", "--rank", "1")[1].startswith("node-1 | start")
 
 
 SKEWED = """

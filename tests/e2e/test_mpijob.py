@@ -6,11 +6,8 @@ import pytest
 
 from tests.cluster.target import Cluster
 from tests.e2e import gallery, killing
-from tests.e2e.conftest import ROOT, Command, submitted
-from tests.e2e.test_changed_objects import PAIR
-from tests.e2e.test_ports import selected_pods
-from tests.e2e.test_queues import until
-from tests.e2e.test_submit import objects, until_deleted
+from tests.e2e.command import ROOT, Command, submitted
+from tests.e2e.support import PAIR, objects, selected_pods, until, until_deleted
 
 pytestmark = pytest.mark.usefixtures("mpi")
 

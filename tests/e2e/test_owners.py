@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 QUICK = "name: mine\nresources: {image_id: 'busybox:1.36'}\nrun: sleep 300\n"
 

@@ -9,8 +9,8 @@ import urllib.request
 import pytest
 
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command
-from tests.e2e.test_lifecycle import submit, until_running
+from tests.e2e.command import Command
+from tests.e2e.support import fetch, submit, until_running
 
 PORT = 30_000 + os.getpid() % 2_000  # pods of the practice cluster share a network
 TASK = f"""
@@ -23,17 +23,6 @@ run: |
 ANY = TASK.replace("--bind $POD_IP ", "")  # in a real pod, forwarding goes to localhost
 
 
-def fetched(url: str) -> str:
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            with urllib.request.urlopen(url, timeout=20) as answer:
-                return str(answer.read().decode())
-        except OSError:
-            assert time.monotonic() < deadline
-            time.sleep(0.5)
-
-
 def test_port_forward_reaches_port_of_rank(sky: Command, cluster: Cluster) -> None:
     submit(sky, TASK if cluster.driver == "practice" else ANY, "webweb01")
     until_running(sky, "webweb01")
@@ -43,7 +32,7 @@ def test_port_forward_reaches_port_of_rank(sky: Command, cluster: Cluster) -> No
     found = re.fullmatch(rf"Forwarding from (127\.0\.0\.1:\d+) -> {PORT}\n", line)
     assert found, line
     for _ in range(3):
-        assert fetched(f"http://{found[1]}") == "hello from 1\n"
+        assert fetch(f"http://{found[1]}") == "hello from 1\n"
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=20)
     assert running.returncode == 0

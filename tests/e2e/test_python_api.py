@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky import Client, Task
-from tests.e2e.conftest import ROOT, Command
+from tests.e2e.command import ROOT, Command
 
 NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
 

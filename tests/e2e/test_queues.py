@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,20 @@ import pytest
 from kubectl_sky.spec.quantity import quantity
 from tests.cluster.target import Cluster
 from tests.e2e import killing
-from tests.e2e.conftest import ROOT, Command, submitted
+from tests.e2e.command import ROOT, Command, submitted
+from tests.e2e.gallery import check_run
 from tests.e2e.kueue import API, made, queue
-from tests.e2e.test_backends import FAILING
-from tests.e2e.test_changed_objects import started, texts
-from tests.e2e.test_doctor import ID, record
-from tests.e2e.test_examples import check_run
-from tests.e2e.test_ports import selected_pods
-from tests.e2e.test_submit import objects, until_deleted
+from tests.e2e.support import (
+    FAILING,
+    TROUBLE_ID,
+    failure_texts,
+    objects,
+    record_snapshot,
+    selected_pods,
+    submit_pair,
+    until,
+    until_deleted,
+)
 from tests.observe.troubles import REFUSALS, Refusal
 from tests.polling import eventually
 
@@ -62,10 +67,6 @@ def user_queue(kueue: None, kubectl: Command, namespace: str) -> str:
         pytest.skip("the nodes have no four CPUs together; that of the tests' own cluster has more")
     made(kubectl, *queue("user-queue", namespace, README_QUOTA))
     return "user-queue"
-
-
-def until(told: Callable[[], bool], seconds: float = 120) -> None:
-    eventually(told, seconds, message="too late")
 
 
 def remaining_objects(kubectl: Command, task_id: str) -> list[str]:
@@ -166,7 +167,7 @@ def test_submit_appwrapper_failed_node_stops_remaining_nodes(
     done = sky("submit", "-", *flags, stdin=FAILING)
     assert done.returncode == 4, done.stderr
     assert "logs and its quota for an hour" in done.stderr
-    for command, text in texts(sky, "failing1").items():
+    for command, text in failure_texts(sky, "failing1").items():
         assert "failed" in text and "node-2" in text, (command, text)
         assert "exit code 7" in text, (command, text)
     assert sky("status", "failing1").stdout.count("Stopped") == 3
@@ -178,9 +179,9 @@ def test_submit_appwrapper_failed_node_stops_remaining_nodes(
 def test_appwrapper_whose_job_was_deleted_failed_in_every_command(
     sky: Command, kubectl: Command
 ) -> None:
-    started(sky, "missing1", "--backend", "appwrapper")
+    submit_pair(sky, "missing1", "--backend", "appwrapper")
     assert kubectl("delete", "job", "pair-missing1").returncode == 0
-    for command, text in texts(sky, "missing1").items():
+    for command, text in failure_texts(sky, "missing1").items():
         assert "failed" in text and "MissingComponent" in text, (command, text)
     assert sky("stop", "missing1").returncode == 0
     until(lambda: remaining_objects(kubectl, "missing1") == [])
@@ -262,17 +263,17 @@ def test_doctor_queued_task_reports_reason(
         done = sky("submit", "-", *flags, stdin=HOLDING)
         assert done.returncode == 0, done.stderr
         until(lambda: sky.json("list")["tasks"][0]["status"] == "running")
-    rendered = sky("render", "-", "--id", ID, *refusal.flags, stdin=TASK)
+    rendered = sky("render", "-", "--id", TROUBLE_ID, *refusal.flags, stdin=TASK)
     assert kubectl("apply", "-f", "-", stdin=rendered.stdout).returncode == 0
 
     def told() -> bool:
-        found = sky.json("doctor", ID)["findings"]
+        found = sky.json("doctor", TROUBLE_ID)["findings"]
         return any(one["rule"] == refusal.rule and refusal.says in one["what"] for one in found)
 
     until(told)
     if os.environ.get("RECORD_SNAPSHOTS"):
-        record(sky, refusal.name)
-    assert sky("stop", ID).returncode == 0
+        record_snapshot(sky, refusal.name)
+    assert sky("stop", TROUBLE_ID).returncode == 0
 
 
 @pytest.mark.usefixtures("mpi")

@@ -21,8 +21,8 @@ from tests.cluster.process import running
 from tests.cluster.target import Cluster
 from tests.controllers.ray.graphs import make_bytes
 from tests.controllers.ray.source import SECRET, GraphSource, serving
-from tests.e2e.conftest import ROOT, Command
-from tests.e2e.test_controllers import as_controller
+from tests.e2e.command import ROOT, Command
+from tests.e2e.support import as_controller
 from tests.polling import eventually
 
 RAY_SERVICES = ROOT.parent / "shared" / "crds" / "ray.io_rayservices.yaml"

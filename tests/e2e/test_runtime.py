@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.command import Command, submitted
 
 SETUP = "name: {}\nsetup: echo ready\nrun: sleep 60\n"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.command import Command, submitted
 
 VALUE = "s3cr3t:\"'$(x)\\#é"
 TASK = """

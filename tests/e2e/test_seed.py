@@ -7,7 +7,7 @@ import pytest
 from tests import seed
 from tests.cluster.images import STANDINS
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.command import Command, submitted
 from tests.polling import eventually
 
 # The Service that MASTER_ADDR of the example names; the user creates it, selecting by task labels.

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.rest_server import RestServer
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 TASK = """\
 name: pair

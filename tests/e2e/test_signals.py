@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from tests.e2e.conftest import Command
-from tests.e2e.test_submit import objects
+from tests.e2e.command import Command
+from tests.e2e.support import objects
 
 STOPPABLE = """
 import os, signal, sys, time

@@ -1,23 +1,14 @@
 """Submit: result, idempotence, rollback and messages."""
 
-import json
 import signal
 
 import pytest
 
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.command import Command, submitted
+from tests.e2e.support import objects, until_deleted
 from tests.polling import eventually
 
 HELLO = "name: hello\nrun: echo hello from $NODE_RANK of $NUM_NODES\n"
-
-
-def objects(kubectl: Command, task_id: str) -> list[str]:
-    """List the objects of a task in the cluster, without pods."""
-    kinds = "jobs,configmaps,secrets,services"
-    found = kubectl("get", kinds, "-l", f"task-id={task_id}", "-o", "json")
-    return sorted(
-        f"{item['kind']}/{item['metadata']['name']}" for item in json.loads(found.stdout)["items"]
-    )
 
 
 def test_submit_single_node_prints_id_and_output(sky: Command, kubectl: Command) -> None:
@@ -195,11 +186,6 @@ def test_submit_killed_between_objects_can_be_resubmitted(sky: Command, kubectl:
     assert len(objects(kubectl, "killed01")) == 43
     assert sky("stop", "killed01").returncode == 0
     until_deleted(kubectl, "killed01")
-
-
-def until_deleted(kubectl: Command, task_id: str, seconds: float = 90) -> None:
-    """Wait until all objects of a task are deleted."""
-    eventually(lambda: not objects(kubectl, task_id), seconds)
 
 
 @pytest.mark.practice_only

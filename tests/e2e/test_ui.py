@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 from tests.e2e.terminal import on_terminal
 
 TALKING = "name: talk\nrun: |\n  echo '[red]data[/red]'\n  sleep 600\n"

@@ -9,11 +9,15 @@ import yaml
 
 from tests.cluster.target import Cluster
 from tests.e2e import killing
-from tests.e2e.conftest import ROOT, Command
-from tests.e2e.test_backends import FAILING, apart
-from tests.e2e.test_ports import selected_pods
-from tests.e2e.test_queues import until
-from tests.e2e.test_submit import objects, until_deleted
+from tests.e2e.command import ROOT, Command
+from tests.e2e.support import (
+    FAILING,
+    objects,
+    seconds_between_failures,
+    selected_pods,
+    until,
+    until_deleted,
+)
 from tests.e2e.volcano import alone, volcano
 
 __all__ = ["alone", "volcano"]
@@ -134,7 +138,7 @@ def test_submit_volcano_failed_node_stops_remaining_nodes(
     output = sky("status", "volcano6").stdout
     assert "failed — node-2: exit code 7" in output
     assert output.count("Stopped") == 3
-    assert apart(kubectl, "volcano6") <= 10
+    assert seconds_between_failures(kubectl, "volcano6") <= 10
     assert sky("wait", "volcano6").stdout == ("task/volcano6 (gang) failed: node-2: exit code 7\n")
     assert sky("stop", "volcano6").returncode == 0
     until_deleted(kubectl, "volcano6")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster import practice
 from tests.cluster.practice import Server
-from tests.e2e.conftest import PROGRAM, Command
+from tests.e2e.command import PROGRAM, Command
 
 VOLUME = """
 name: data

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 from tests.polling import eventually
 
 KEEPER = """

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.actions.test_notify import PATH, Hook, hook  # noqa: F401
-from tests.e2e.conftest import Command, submitted
-from tests.e2e.test_lifecycle import submit
+from tests.e2e.command import Command, submitted
+from tests.e2e.support import submit
 from tests.polling import eventually
 
 IMAGE = "resources: {image_id: 'busybox:1.36'}\n"
