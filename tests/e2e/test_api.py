@@ -75,6 +75,7 @@ def users(
     return clients
 
 
+@pytest.mark.practice_only
 def test_workflow_of_the_seed_with_curl_for_two_users(
     users: dict[str, Curl], cluster: Cluster, namespace: str
 ) -> None:

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tests.e2e.command import Command
-from tests.e2e.support import PAIR, failure_texts, submit_pair
+from tests.e2e.support import failure_texts, submit_pair
 
 
 @pytest.mark.parametrize(
@@ -53,27 +53,3 @@ def test_wait_job_deleted_meanwhile_reports_failure(sky: Command, kubectl: Comma
     assert waiting.returncode == 4, err
     assert out == "task/pair0002 (pair) failed: node-1: JobNotFound\n"
     assert "the other nodes are being stopped" in err
-
-
-@pytest.mark.practice_only
-def test_list_partially_submitted_task_is_incomplete(sky: Command, kubectl: Command) -> None:
-    submit_pair(sky, "pair0003")
-    # As after a killed submit: not all Jobs exist, and no object has an owner.
-    owned = kubectl.json("get", "services,configmaps,secrets", "-l", "task-id=pair0003")["items"]
-    for item in owned:
-        name = f"{item['kind'].lower()}/{item['metadata']['name']}"
-        patch = '{"metadata": {"ownerReferences": null}}'
-        assert kubectl("patch", name, "--type=merge", "-p", patch).returncode == 0
-    assert kubectl("delete", "job", "pair-pair0003-node-1").returncode == 0
-    note = "incomplete: 1 of 2 nodes submitted"
-    listed = sky("list")
-    assert note in listed.stderr and "--id pair0003" in listed.stderr
-    assert note in sky("status", "pair0003").stdout
-    assert note in sky("doctor", "pair0003").stdout
-    waited = sky("wait", "pair0003", "--timeout", "1s")
-    assert waited.returncode == 1
-    assert note in waited.stderr
-    done = sky("submit", "-", "--id", "pair0003", "--detach", stdin=PAIR)
-    assert done.returncode == 0, done.stderr
-    assert sky("list").stderr == ""
-    assert sky("stop", "pair0003").returncode == 0

@@ -11,6 +11,7 @@ from tests.e2e.command import Command
 from tests.e2e.support import create_volume, write_settings
 
 
+@pytest.mark.practice_only
 def test_code_volume_files_are_uploaded_once_and_reused_by_later_task(
     sky: Command, kubectl: Command, tmp_path: Path, code: str
 ) -> None:

@@ -138,6 +138,7 @@ def test_submit_token_is_mounted_only_with_service_account(sky: Command, kubectl
     assert done.returncode == 4, "no token without a service account"
 
 
+@pytest.mark.practice_only
 def test_submit_private_registry_creates_pull_secret_deleted_with_task(
     sky: Command, kubectl: Command
 ) -> None:

@@ -117,6 +117,7 @@ def test_controller_leads_detached_tasks_without_client(
     assert controller.holder() == ""
 
 
+@pytest.mark.practice_only
 def test_controller_killed_in_the_middle_continues_when_started_again(
     sky: Command, controller: Controller
 ) -> None:

@@ -2,14 +2,13 @@
 
 import os
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.command import Command
 from tests.e2e.local_files import expected_listing, file_config_maps, fill_folder
-from tests.e2e.support import FAIL_ONCE, create_volume, until_deleted
+from tests.e2e.support import FAIL_ONCE, create_volume
 from tests.polling import eventually
 
 
@@ -44,18 +43,6 @@ def test_submit_large_workdir_is_streamed_to_pods(
         assert [line for line in lines if "kubectl-sky: waiting" not in line] == expected
 
 
-@pytest.mark.usefixtures("code")
-def test_submit_second_file_refused_first_gets_its_large_files(sky: Command) -> None:
-    first = sky.write("a.yaml", "name: a\nworkdir: code\nrun: sh main.sh\n")
-    account = "config: {kubernetes: {remote_identity: nobody}}\n"
-    second = sky.write("b.yaml", f"name: b\nrun: 'true'\n{account}")
-    done = sky("submit", first, second)
-    assert done.returncode == 3, done.stderr
-    assert {"a | 6000000", "a | first"} <= set(done.stdout.splitlines())
-    assert "error: b.yaml was not submitted: " in done.stderr.replace(str(sky.folder) + "/", "")
-    assert [task["name"] for task in sky.json("list")["tasks"]] == ["a"]
-
-
 PIPELINE = """
 name: line
 ---
@@ -81,16 +68,6 @@ def test_submit_pipeline_later_stage_gets_files_from_submit_time(sky: Command, c
     assert running.returncode == 0, said
     assert "6.0 MB, sent directly to the pods, while this command runs\n" in said
     assert out.splitlines()[-2:] == ["6000000", "first"]
-
-
-@pytest.mark.practice_only
-def test_submit_detached_pipeline_with_large_files_is_refused(
-    sky: Command, kubectl: Command, code: Path
-) -> None:
-    done = sky("submit", "-", "--detach", stdin=PIPELINE)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"error: {code.name}: too large for a ConfigMap; submit must keep running" in done.stderr
-    assert kubectl.json("get", "jobs")["items"] == []
 
 
 @pytest.mark.practice_only
@@ -189,41 +166,6 @@ def test_submit_volume_too_small_for_files_fails_task(sky: Command, image: str) 
     assert "no space left in /small/data" in status["metadata"]["nodes"][0]["message"]
 
 
-def never_started(sky: Command, folder: Path, task_id: str) -> subprocess.Popen[str]:
-    """Submit a task that fits on no node; return once its upload waits."""
-    fill_folder(folder / "code", files=100, size=60_000)
-    task = sky.write("task.yaml", "workdir: code\nresources: {cpus: 900}\nrun: 'true'\n")
-    running = sky.start("submit", task, "--id", task_id)
-    assert running.stderr
-    assert any("uploading files when" in line for line in running.stderr)
-    return running
-
-
-@pytest.mark.practice_only
-def test_submit_interrupted_during_upload_deletes_task(
-    sky: Command, kubectl: Command, tmp_path: Path
-) -> None:
-    running = never_started(sky, tmp_path, "stream01")
-    assert running.stderr
-    running.send_signal(signal.SIGINT)
-    assert running.wait(30) == 130
-    assert "task stream01 was deleted because its nodes lack files" in running.stderr.read()
-    running.communicate()
-    until_deleted(kubectl, "stream01")
-
-
-@pytest.mark.practice_only
-def test_submit_task_deleted_during_upload_exits_with_3(
-    sky: Command, kubectl: Command, tmp_path: Path
-) -> None:
-    running = never_started(sky, tmp_path, "stream02")
-    assert running.stderr
-    assert kubectl("delete", "jobs", "--all").returncode == 0
-    assert running.wait(30) == 3
-    assert "task stream02 was deleted before its files were uploaded" in running.stderr.read()
-    running.communicate()
-
-
 SECRET_NOT_FOUND = (
     "config: {kubernetes: {pod_config: {spec: {containers: [{env:"
     " [{name: X, valueFrom: {secretKeyRef: {name: nope, key: k}}}]}]}}}}"
@@ -255,6 +197,7 @@ def test_submit_pending_node_during_upload_prints_reason(
     assert process.returncode == 130
 
 
+@pytest.mark.practice_only
 @pytest.mark.usefixtures("code")
 def test_node_without_client_waits_for_files_then_fails(sky: Command, kubectl: Command) -> None:
     task = "workdir: code\nnum_nodes: 2\nenvs: {KUBECTL_SKY_FILES_TIMEOUT: '15'}\nrun: sh main.sh\n"

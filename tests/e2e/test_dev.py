@@ -32,6 +32,7 @@ def key(tmp_path: Path) -> str:
     return "key.pub"
 
 
+@pytest.mark.practice_only
 def test_dev_runs_setup_and_stays_until_stop(
     sky: Command, cluster: Cluster, key: str, tmp_path: Path
 ) -> None:

@@ -65,6 +65,7 @@ def test_barrier_missing_nodes_are_named_after_timeout(
     assert logged == f"node-0 | kubectl-sky: {message}\n"
 
 
+@pytest.mark.practice_only
 def test_barrier_missing_node_is_reported_by_all_nodes(sky: Command, kubectl: Command) -> None:
     script = "name: lone\nnum_nodes: 3\nenvs: {KUBECTL_SKY_BARRIER_TIMEOUT: '8'}\nrun: echo never\n"
     without(sky, kubectl, script, "lonely02", 2)

@@ -1,10 +1,8 @@
 """Commands with evicted and terminating pods, other contexts, and killed submits."""
 
 import json
-from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.cluster.target import Cluster
 from tests.e2e import killing
@@ -87,43 +85,6 @@ def test_commands_terminating_pod_is_named_until_deleted(sky: Command, kubectl: 
     for command, text in failure_texts(sky, "ending01").items():
         assert ("its pod is gone" if command == "doctor" else "PodNotFound") in text, text
     assert sky("stop", "ending01").returncode == 0
-
-
-@pytest.fixture
-def contexts(sky: Command, namespace: str, cluster: Cluster, tmp_path: Path) -> Command:
-    """Two contexts: `first`, the current one, in the test's namespace, `second` in `default`."""
-    path = tmp_path / "kubeconfig"
-    config = yaml.safe_load(path.read_text())
-    current = next(
-        item["context"] for item in config["contexts"] if item["name"] == config["current-context"]
-    )
-    config["contexts"] = [
-        {"name": "first", "context": {**current, "namespace": namespace}},
-        {"name": "second", "context": {**current, "namespace": "default"}},
-    ]
-    config["current-context"] = "first"
-    path.write_text(json.dumps(config))
-    return sky
-
-
-@pytest.mark.practice_only
-def test_commands_task_of_other_context_is_not_found(contexts: Command) -> None:
-    script = "name: far\nresources: {image_id: 'busybox:1.36'}\nrun: exit 3\n"
-    second = ("--context", "second")
-    try:
-        done = contexts("submit", "-", "--id", "faraway1", *second, stdin=script)
-        assert done.returncode == 4, done.stderr
-        rows = contexts.json("list", "--all-contexts")["tasks"]
-        assert [(row["task_id"], row["context"]) for row in rows] == [("faraway1", "second")]
-        assert contexts("list", "--all-contexts").stdout.startswith("second:\n")
-        for command in ("status", "doctor", "logs", "wait"):
-            here = contexts(command, "faraway1")
-            assert here.returncode == 2, here.stderr
-            assert 'error: task "faraway1" not found in namespace' in here.stderr
-            assert contexts(command, "faraway1", *second).returncode in (0, 4)
-    finally:
-        stopped = contexts("stop", "faraway1", *second)
-    assert stopped.returncode == 0, stopped.stderr
 
 
 @pytest.mark.practice_only

@@ -26,6 +26,7 @@ def files(sky: Command) -> list[Path]:
     return sorted((Path(sky.environment["HOME"]) / ".cache/kubectl-sky/evidence").glob("*"))
 
 
+@pytest.mark.practice_only
 def test_status_deleted_pod_shows_saved_last_lines(sky: Command, kubectl: Command) -> None:
     done = sky("submit", "-", "--id", "dying001", "--backend", "indexed", stdin=DYING)
     assert done.returncode == 4, done.stderr

@@ -21,13 +21,3 @@ def test_render_explain_is_accepted_by_server(sky: Command, kubectl: Command) ->
     flags = ("--dry-run=server", "--validate=strict", "-f", "-")
     sent = kubectl("create", *flags, stdin=done.stdout)
     assert sent.returncode == 0, sent.stderr
-
-
-def test_render_explain_json_is_refused_and_pod_config_is_not_annotated(offline: Command) -> None:
-    done = offline("render", "-", "--explain", "-o", "json", stdin=TASK)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "--explain writes comments, which JSON does not support" in done.stderr
-    pods = TASK + "config: {kubernetes: {pod_config: {spec: {dnsPolicy: Default}}}}\n"
-    done = offline("render", "-", "--explain", stdin=pods)
-    assert done.returncode == 0
-    assert "pod_config: objects that it changes are not annotated" in done.stderr

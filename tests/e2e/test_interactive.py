@@ -7,7 +7,8 @@ import pytest
 from tests.e2e.command import Command, submitted
 
 
-@pytest.mark.parametrize("nodes", [pytest.param(1, marks=pytest.mark.practice_only), 2])
+@pytest.mark.practice_only
+@pytest.mark.parametrize("nodes", [1, 2])
 def test_submit_without_run_keeps_nodes_running_until_stop(
     sky: Command, kubectl: Command, nodes: int
 ) -> None:

@@ -51,18 +51,6 @@ def test_list_users_with_same_label_value_are_distinguished(sky: Command, kubect
     assert ids(sky, "--all-users") == {"dashed01"}
 
 
-@pytest.mark.practice_only
-def test_commands_on_task_of_other_user_require_all_users(sky: Command) -> None:
-    submit(sky, "theirs01", "--user", "other")
-    for command in (("status", "theirs01"), ("stop", "theirs01"), ("logs", "theirs01")):
-        done = sky(*command)
-        assert done.returncode == 2
-        assert "task theirs01 belongs to other\nhint: add --all-users" in done.stderr
-    assert sky("stop", "--all", "-y").stderr == "Stopped 0 tasks\n"
-    assert sky("status", "theirs01", "--all-users").returncode == 0
-    assert sky("stop", "--all", "--all-users", "-y").stderr == "Stopped 1 task\n"
-
-
 @pytest.fixture
 def allowed(kubectl: Command, cluster: Cluster) -> Command:
     """Grant bob the rights to use this program in the namespace of the test; alice has none."""

@@ -1,7 +1,5 @@
 """Pipelines: followed, failed, detached and interrupted."""
 
-import time
-
 import pytest
 
 from kubectl_sky.words.names import part_id
@@ -15,9 +13,8 @@ def names(sky: Command, pipeline: str) -> list[tuple[str, str]]:
     return [(task["name"], task["status"]) for task in status["tasks"]]
 
 
-@pytest.mark.parametrize(
-    "backend", ["jobs", pytest.param("indexed", marks=pytest.mark.practice_only)]
-)
+@pytest.mark.practice_only
+@pytest.mark.parametrize("backend", ["jobs", "indexed"])
 def test_submit_pipeline_stages_share_volume_and_run_in_order(
     sky: Command, kubectl: Command, backend: str
 ) -> None:
@@ -135,55 +132,3 @@ def test_submit_interrupted_pipeline_is_resumed_by_resubmit(sky: Command, kubect
     done = sky("submit", file, "--id", "ctrlc001")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == ["one", "two"]
-
-
-@pytest.mark.practice_only
-def test_wait_pipeline_with_stopped_stage_fails(sky: Command) -> None:
-    file = sky.write("pipeline.yaml", chain("sleep 60", "echo two"))
-    assert sky("submit", file, "--detach", "--id", "stopped1").returncode == 0
-    first, second = sky.json("status", "stopped1")["tasks"]
-    process = sky.start("wait", "stopped1", "--continue")
-    time.sleep(2)
-    assert sky("stop", first["task_id"]).returncode == 0
-    _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 4
-    assert "was stopped" in stderr
-    led = sky("wait", "stopped1", "--continue")
-    assert led.returncode == 4
-    assert "stage 1 of 2 not found" in led.stderr
-    assert sky.json("status", second["task_id"])["status"] == "pending"
-    assert sky("submit", file, "--detach", "--id", "stopped1").stdout.startswith(
-        "pipeline/stopped1 submitted"
-    )
-    assert sky("stop", "stopped1").returncode == 0
-
-
-@pytest.mark.practice_only
-def test_render_pipeline_matches_submitted_objects(sky: Command, kubectl: Command) -> None:
-    file = sky.write("pipeline.yaml", chain("echo one", "echo two"))
-    rendered = sky("render", file, "--id", "render01").stdout
-    assert rendered == sky("render", file, "--id", "render01").stdout
-    sent = sky("submit", file, "--id", "render01", "--dry-run=server", "-o", "name")
-    assert sent.returncode == 0, sent.stderr
-    assert len(sent.stdout.splitlines()) == rendered.count("\n---\n") + 1 == 4
-    assert rendered.count("suspend: true") == 1
-    until_no_objects(kubectl)
-
-
-@pytest.mark.practice_only
-def test_submit_pipeline_invalid_or_over_quota_leaves_no_objects(
-    sky: Command, kubectl: Command
-) -> None:
-    text = chain("echo one", "echo two") + "---\nname: c\nrun: x\nresources: {labels: {a: '%'}}\n"
-    done = sky("submit", sky.write("pipeline.yaml", text))
-    assert done.returncode == 2
-    assert "document 4" in done.stderr
-    quota = (
-        "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: two-jobs}\n"
-        "spec: {hard: {count/jobs.batch: 2}}\n"
-    )
-    assert kubectl("apply", "-f", "-", stdin=quota).returncode == 0
-    done = sky("submit", sky.write("pipeline.yaml", chain("echo one", "echo two", "echo three")))
-    assert (done.returncode, done.stdout) == (3, "")
-    assert "quota two-jobs is full: count/jobs.batch: requested 3, used 0 of 2" in done.stderr
-    until_no_objects(kubectl)

@@ -56,7 +56,8 @@ def test_clients_killed_while_they_follow_leave_nothing_and_can_be_run_again(
     assert sky("submit", "-", "-d", "--id", "killed09", stdin=script).returncode == 0
     before = objects(kubectl, "killed09")
     clients = [sky.start(*command, "killed09") for command in (("logs", "-f"), ("wait",))]
-    assert clients[0].stdout and "tick 1" in clients[0].stdout.readline()
+    assert clients[0].stdout
+    assert "tick 1" in clients[0].stdout.readline(), clients[0].communicate()
     for client in clients:
         client.kill()
         assert client.wait(10) == -signal.SIGKILL

@@ -29,20 +29,6 @@ def test_submit_on_terminal_shows_what_it_waits_for(sky: Command, columns: int) 
     assert last.startswith(f"\r\x1b[K{message}")
 
 
-def test_wait_shows_stage_live_on_terminal_and_once_in_a_pipe(sky: Command) -> None:
-    assert sky("submit", "-", "--id", "line0003", "--detach", stdin=TASK).returncode == 0
-    cause = "quick: pending: 1/1 cluster nodes"
-    code, screen = run_on_terminal(sky, "wait", "line0003", "--timeout", "5s")
-    assert code == 1, screen
-    updates = [part for part in re.split(r"[\r\n]|\x1b\[K", screen) if " of 0:05" in part]
-    assert len({part[-12:] for part in updates}) >= 3, "it ticks"
-    assert any(part.startswith(cause) for part in updates)
-    done = sky("wait", "line0003", "--timeout", "5s")
-    assert (done.returncode, done.stdout, "\x1b" in done.stderr) == (1, "", False)
-    stages = [line for line in done.stderr.splitlines() if line.startswith("quick: ")]
-    assert len(stages) == 1 and stages[0].startswith(cause)
-
-
 def test_submit_interrupted_on_terminal_begins_new_line(sky: Command) -> None:
     path = sky.write("quick.yaml", TASK)
     arguments = ("submit", path, "--id", "line0002")
@@ -62,26 +48,6 @@ def test_list_watch_on_terminal_updates_ages(sky: Command) -> None:
     )
     ages = re.findall(r"ages0001 .*?(\d+)s\b", screen)
     assert len(set(ages)) >= 2, screen
-
-
-def test_stop_all_on_terminal_asks_for_confirmation(sky: Command) -> None:
-    assert sky("submit", "-", "--id", "asked001", "--detach", stdin=TASK).returncode == 0
-    code, screen = run_on_terminal(sky, "stop", "--all", types="n\n")
-    assert code == 2
-    assert "Stop 1 task of 1 user? [y/N]:" in screen
-    assert "cancelled" in screen
-    assert sky("status", "asked001").returncode == 0
-    code, screen = run_on_terminal(sky, "stop", "--all", types="y\n")
-    assert code == 0
-    assert "Stopped 1 task" in screen
-
-
-def test_volumes_delete_on_terminal_asks_for_confirmation(sky: Command) -> None:
-    assert sky("volumes", "create", "notes", "1Gi").returncode == 0
-    code, screen = run_on_terminal(sky, "volumes", "delete", "notes", types="y\n")
-    assert code == 0, screen
-    assert "and its data? [y/N]:" in screen
-    assert sky.json("volumes", "list")["volumes"] == []
 
 
 def test_submit_many_objects_shows_progress_on_terminal_only(sky: Command) -> None:

@@ -83,25 +83,6 @@ def test_volumes_apply_use_existing_finds_labeled_pvc(sky: Command, kubectl: Com
     assert claim["metadata"]["labels"] == labels
 
 
-WRONG = {
-    "name: v\ntype: k8s-pvc\n": '<stdin>:1:1: missing field "size"; such as size: 10Gi',
-    "name: v\ntype: k8s-hostpath\nsize: 1Gi\n": "<stdin>:2:7: type: volumes of the type",
-    "name: v\ntype: k8s-pvc\nsize: 1Gi\ninfra: aws\n": "only Kubernetes volumes are supported",
-    "name: '! v'\ntype: k8s-pvc\nsize: 1Gi\n": ':1:7: name: "! v" is not a valid volume name',
-    "name: v\ntype: k8s-pvc\nsize: 1Gi\nconfig: {namespace: A}\n": '"A" is not a valid namespace',
-    "name: v\ntype: k8s-pvc\nsize: 1Gi\nlabels: {a b: c}\n": "is not a valid label",
-    "name: v\ntype: k8s-pvc\nsize: '0'\n": "size: must be more than 0",
-    "run: x\n": "unknown field",
-}
-
-
-@pytest.mark.parametrize("text", WRONG)
-def test_volumes_apply_invalid_file_is_refused_with_position(offline: Command, text: str) -> None:
-    done = offline("volumes", "apply", "-", stdin=text)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert WRONG[text] in done.stderr
-
-
 @pytest.fixture
 def classless() -> Iterator[Server]:
     """A cluster without any StorageClass."""

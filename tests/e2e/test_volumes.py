@@ -63,31 +63,6 @@ def test_volumes_create_sets_name_labels_and_size(sky: Command, kubectl: Command
     assert answer["message"] == f"Volume created successfully with ID: {answer['volume_id']}"
 
 
-@pytest.mark.practice_only
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("v", "0"), 'size "0"'),
-        (("v", "-1Gi"), "No such option"),
-        (("v", "lots"), 'size "lots"'),
-        (
-            ("v", "1Gi", "--access-modes", "RWX,Sometimes"),
-            "access mode Sometimes: unknown access mode",
-        ),
-        (("v", "1Gi", "--access-modes", ""), "access mode (none)"),
-        (("v", "1Gi", "--access-modes", "RWOP,RWO"), "ReadWriteOncePod cannot be combined"),
-        (("…", "1Gi"), 'volume name "…" has no letter or digit'),
-    ],
-)
-def test_volumes_create_invalid_arguments_are_refused(
-    sky: Command, kubectl: Command, arguments: tuple[str, ...], message: str
-) -> None:
-    done = sky("volumes", "create", *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in done.stderr
-    assert kubectl.json("get", "pvc")["items"] == []
-
-
 def test_volumes_data_is_kept_between_tasks(sky: Command) -> None:
     create(sky, "notes", "1Gi")
     for count in ("1", "2"):
@@ -113,6 +88,7 @@ def test_volumes_name_of_other_user_is_treated_as_pvc_name(sky: Command, kubectl
     assert mounted == "notes", "a volume of another user is not matched by name"
 
 
+@pytest.mark.practice_only
 def test_volumes_delete_volume_in_use_names_task(sky: Command, kubectl: Command) -> None:
     volume = create(sky, "notes", "1Gi")
     script = KEEPER.replace("run: ", "name: keeper\nrun: sleep 300; ")

@@ -53,22 +53,3 @@ def test_backend_outdated_controller_is_cluster_error(
     assert (done.returncode, done.stdout) == (3, "")
     assert "runLauncherAsWorker" in done.stderr, done.stderr
     assert objects(kubectl, "oldone02") == []
-
-
-@pytest.mark.practice_only
-def test_submit_larger_than_quota_limit_is_refused(sky: Command, kubectl: Command) -> None:
-    kubectl("create", "quota", "few", "--hard=requests.cpu=300m")
-    done = sky("submit", "-", "--id", "toomany2", stdin=TASK)
-    assert (done.returncode, done.stdout) == (3, "")
-    assert (
-        "error: quota few is full: requests.cpu: requested 400m, used 0 of 300m\nhint: "
-    ) in done.stderr
-    assert objects(kubectl, "toomany2") == []
-
-
-def test_render_backend_given_twice_is_refused(sky: Command) -> None:
-    done = sky("render", "-", "--backend", "jobs", "--backend", "indexed", stdin=TASK)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "given more than once (jobs, indexed)" in done.stderr
-    done = sky("render", "-", "--backend", "jobs", "--backend", "jobs", stdin=TASK)
-    assert done.returncode == 0, done.stderr
