@@ -96,7 +96,7 @@ def test_status_of_failed_task_shows_exit_codes(run: Run) -> None:
 def test_list_of_all_contexts_reports_forbidden_context(
     run: Run, api: FakeCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    contexts = [{"name": name, "context": {}} for name in ("bob", "test")]
+    contexts = [{"name": name, "context": dict[str, str]()} for name in ("bob", "test")]
     config = {"apiVersion": "v1", "kind": "Config", "contexts": contexts}
     (tmp_path / "config").write_text(json.dumps(config))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))

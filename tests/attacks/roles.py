@@ -57,8 +57,9 @@ def without(items: list[Json], *lost: Right) -> list[Json]:
         for resource in rule["resources"]
         for verb in rule["verbs"]
         if not any(
-            [one.kind.group] == rule["apiGroups"] and (one.resource, one.verb) == (resource, verb)
-            for one in lost
+            [right.kind.group] == rule["apiGroups"]
+            and (right.resource, right.verb) == (resource, verb)
+            for right in lost
         )
     ]
     return [role | {"rules": rules}, binding]

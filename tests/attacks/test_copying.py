@@ -63,16 +63,16 @@ def assert_unharmed(home: Path) -> None:
 
 
 def content(root: Path) -> dict[str, object]:
-    found: dict[str, object] = {}
+    contents: dict[str, object] = {}
     for base, folders, files in os.walk(root):
         for name in (*folders, *files):
             path = Path(base, name)
             key = str(path.relative_to(root))
             if path.is_symlink():
-                found[key] = path.readlink()
+                contents[key] = path.readlink()
             else:
-                found[key] = "folder" if path.is_dir() else path.read_bytes()
-    return found
+                contents[key] = "folder" if path.is_dir() else path.read_bytes()
+    return contents
 
 
 OUTSIDE = {

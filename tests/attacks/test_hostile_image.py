@@ -73,13 +73,13 @@ def test_cp_from_hostile_image_writes_only_to_target(
     (work / "secret").write_text("secret")
     task = start(sky, name, f"cat {PLACE}/data", tar(*HARMFUL[first:]))
     done = limited("cp", f"{task}:/tmp", ".")
-    found = {str(path.relative_to(work)) for path in work.rglob("*")}
+    paths = {str(path.relative_to(work)) for path in work.rglob("*")}
     if first == 0:
         assert_refused(done)
-        assert found == {".ssh", "secret"}
+        assert paths == {".ssh", "secret"}
     else:
         assert done.returncode == 0
-        assert found == {".ssh", "secret", "tmp", "tmp/up", "tmp/up/authorized_keys"}
+        assert paths == {".ssh", "secret", "tmp", "tmp/up", "tmp/up/authorized_keys"}
     assert (work / "secret").stat().st_nlink == 1
 
 

@@ -285,8 +285,8 @@ def test_submit_existing_immutable_service_is_refused(sky: Command, kubectl: Com
 
 
 def files_of(kubectl: Command) -> dict[str, Any]:
-    (found,) = kubectl.json("get", "configmaps", "-l", "kubectl-sky/files=true")["items"]
-    return dict(found)
+    (config_map,) = kubectl.json("get", "configmaps", "-l", "kubectl-sky/files=true")["items"]
+    return dict(config_map)
 
 
 @pytest.mark.practice_only

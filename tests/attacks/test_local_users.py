@@ -109,10 +109,10 @@ def test_commands_with_any_umask_write_private_files(
         assert careless("render", "-", stdin=LOCAL).returncode == 0
     finally:
         os.umask(before)
-    found = modes(home)
-    files = {name for name in found if (home / name).is_file()}
-    assert {found[name] for name in files} == {0o600}
-    assert {found[name] for name in found.keys() - files} == {0o700}
+    written = modes(home)
+    files = {name for name in written if (home / name).is_file()}
+    assert {written[name] for name in files} == {0o600}
+    assert {written[name] for name in written.keys() - files} == {0o700}
     assert ".config/kubectl-sky/login" in files
     assert any(name.startswith("a/b/kubectl-sky/files/") for name in files)
 
@@ -189,9 +189,9 @@ def test_practice_cluster_in_a_readable_folder_writes_private_files(
         assert process.stdout
         assert process.stdout.readline().startswith("ready ")
         process.terminate()
-    found = modes(folder)
-    assert len(found) > 4
-    assert {name: mode for name, mode in found.items() if mode & 0o077} == {}
+    written = modes(folder)
+    assert len(written) > 4
+    assert {name: mode for name, mode in written.items() if mode & 0o077} == {}
 
 
 @root

@@ -357,8 +357,8 @@ class Trial:
             body={"rules": changed["rules"]},
             headers={"Content-Type": "application/merge-patch+json"},
         )
-        asked = self.session, check.verb, check.kind, check.subresource
-        eventually(lambda: access.may(*asked) is expected)
+        review = self.session, check.verb, check.kind, check.subresource
+        eventually(lambda: access.may(*review) is expected)
 
     def needed(self, name: str) -> bool:
         """Return whether a command fails or prints less only without a right."""
@@ -424,17 +424,17 @@ def attempt(alice: Command, command: tuple[str, ...], stdin: str) -> Done:
         return alice(*command, stdin=stdin)
     process = alice.start(*command)
     assert process.stderr
-    stderr, said = process.stderr.fileno(), ""
-    while not (address := re.search(r"from (127\.0\.0\.1):(\d+)", said)):
-        said += (chunk := os.read(stderr, 65536).decode())
-        assert chunk, said
+    stderr, printed = process.stderr.fileno(), ""
+    while not (address := re.search(r"from (127\.0\.0\.1):(\d+)", printed)):
+        printed += (chunk := os.read(stderr, 65536).decode())
+        assert chunk, printed
     with socket.create_connection((address[1], int(address[2]))):
         # until it says that it may not forward, or that nothing listens in the pod
-        while all(line.startswith(("Forwarding", "Handling")) for line in said.splitlines()):
+        while all(line.startswith(("Forwarding", "Handling")) for line in printed.splitlines()):
             ready, _, _ = select.select([stderr], [], [], 20)
             if not ready or not (chunk := os.read(stderr, 65536).decode()):
                 break
-            said += chunk
+            printed += chunk
     process.send_signal(signal.SIGINT)
     output, rest = process.communicate(timeout=60)
-    return Done(command, process.returncode, output, said + rest)
+    return Done(command, process.returncode, output, printed + rest)

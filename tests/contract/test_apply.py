@@ -26,9 +26,11 @@ create_all = partial(apply_all, accept=refuse)
 
 
 def names(session: Session, namespace: str) -> list[str]:
-    found = objects.list_all(session, kinds.CONFIG_MAP, namespace, label_selector="of=test")
+    config_maps = objects.list_all(session, kinds.CONFIG_MAP, namespace, label_selector="of=test")
     return [
-        item["metadata"]["name"] for item in found if "deletionTimestamp" not in item["metadata"]
+        item["metadata"]["name"]
+        for item in config_maps
+        if "deletionTimestamp" not in item["metadata"]
     ]
 
 
@@ -40,11 +42,11 @@ def test_apply_all_stages_are_sent_in_order(session: Session, namespace: str) ->
     done: list[Applied] = []
     applied = create_all(session, stages, on_done=done.append)
     wanted = [manifest["metadata"]["name"] for stage in stages for manifest in stage]
-    assert [one.object["metadata"]["name"] for one in applied] == wanted
-    assert all(one.created for one in applied)
-    assert {one.label[:12] for one in done[:20]} == {"configmaps a"}
-    assert {one.label[:12] for one in done[20:]} == {"configmaps b"}
-    assert not any(one.created for one in create_all(session, stages))
+    assert [result.object["metadata"]["name"] for result in applied] == wanted
+    assert all(result.created for result in applied)
+    assert {result.label[:12] for result in done[:20]} == {"configmaps a"}
+    assert {result.label[:12] for result in done[20:]} == {"configmaps b"}
+    assert not any(result.created for result in create_all(session, stages))
 
 
 def test_apply_all_failure_deletes_created_objects(session: Session, namespace: str) -> None:

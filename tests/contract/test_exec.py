@@ -97,16 +97,16 @@ def test_exec_large_stdin_uses_bounded_memory(session: Session, namespace: str) 
 
 def test_exec_slow_reader_receives_all_output(session: Session, namespace: str) -> None:
     pod = start(session, namespace)
-    seen = []
+    parts = []
 
     def slowly(data: bytes) -> None:
-        seen.append(len(data))
-        if sum(seen) < 2_000_000:
+        parts.append(len(data))
+        if sum(parts) < 2_000_000:
             time.sleep(0.005)
 
     program = Program(namespace, pod, "main", ["head", "-c", "20000000", "/dev/zero"])
     assert executing.run(session, program, Pipes(stdout=slowly)) == 0
-    assert sum(seen) == 20_000_000
+    assert sum(parts) == 20_000_000
 
 
 @pytest.mark.practice_only
@@ -233,5 +233,5 @@ def test_exec_concurrent_runs_return_all_output(session: Session, namespace: str
         return run(session, pod, "wc", "-c", stdin=[BLOCK] * 32)
 
     with ThreadPoolExecutor(9) as pool:
-        found = list(pool.map(count, pods * 3))
-    assert {(code, int(out)) for code, out, _ in found} == {(0, len(BLOCK) * 32)}
+        counts = list(pool.map(count, pods * 3))
+    assert {(code, int(out)) for code, out, _ in counts} == {(0, len(BLOCK) * 32)}

@@ -58,8 +58,8 @@ def test_logs_follow_busy_server_is_retried(front: Front, session: Session, name
     objects.create(session, make_pod("a", namespace, "echo one; sleep 1; echo two"))
     proxy, through = front(*[(429, {})] * 7, (503, {}))  # more errors than a single request retries
     source = LogSource(namespace, "a", "main")
-    found = list(lines(through, source, LogOptions(follow=True)))
-    assert [line.text for line in found] == [b"one", b"two"]
+    printed = list(lines(through, source, LogOptions(follow=True)))
+    assert [line.text for line in printed] == [b"one", b"two"]
     assert proxy.refusals == []
 
 
@@ -70,8 +70,8 @@ def test_logs_follow_lines_written_after_exit_are_read(
     until_finished(session, source)
     proxy, through = front()
     proxy.written = time.monotonic() + 0.3
-    found = list(lines(through, source, LogOptions(follow=True)))
-    assert [line.text for line in found] == [b"%d" % number for number in range(1, 9)]
+    printed = list(lines(through, source, LogOptions(follow=True)))
+    assert [line.text for line in printed] == [b"%d" % number for number in range(1, 9)]
 
 
 @pytest.mark.practice_only

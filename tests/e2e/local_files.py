@@ -45,5 +45,5 @@ def expected_listing(root: Path) -> list[str]:
 
 
 def file_config_maps(kubectl: Command) -> list[str]:
-    found = kubectl.json("get", "configmaps", "-l", "kubectl-sky/files=true")
-    return [item["metadata"]["name"] for item in found["items"]]
+    config_maps = kubectl.json("get", "configmaps", "-l", "kubectl-sky/files=true")
+    return [item["metadata"]["name"] for item in config_maps["items"]]

@@ -26,9 +26,9 @@ def chain(*runs: str) -> str:
 def suspended_jobs(kubectl: Command) -> dict[str, bool]:
     """Return whether each Job is suspended, by task name."""
     done = kubectl("get", "jobs", "-o", "json")
-    found = json.loads(done.stdout)["items"]
+    jobs = json.loads(done.stdout)["items"]
     return {
-        job["metadata"]["labels"]["task-name"]: bool(job["spec"].get("suspend")) for job in found
+        job["metadata"]["labels"]["task-name"]: bool(job["spec"].get("suspend")) for job in jobs
     }
 
 

@@ -22,9 +22,9 @@ from tests.polling import eventually
 def objects(kubectl: Command, task_id: str) -> list[str]:
     """List the objects of a task in the cluster, without pods."""
     kinds = "jobs,configmaps,secrets,services"
-    found = kubectl("get", kinds, "-l", f"task-id={task_id}", "-o", "json")
+    listed = kubectl("get", kinds, "-l", f"task-id={task_id}", "-o", "json")
     return sorted(
-        f"{item['kind']}/{item['metadata']['name']}" for item in json.loads(found.stdout)["items"]
+        f"{item['kind']}/{item['metadata']['name']}" for item in json.loads(listed.stdout)["items"]
     )
 
 
@@ -100,8 +100,8 @@ def selected_pods(kubectl: Command, service: str) -> list[str]:
     """Return the pods that a Service selects, by name without the random suffix."""
     chosen = kubectl.json("get", "service", service)["spec"]["selector"]
     labels = ",".join(f"{key}={value}" for key, value in chosen.items())
-    found = kubectl.json("get", "pods", "-l", labels)["items"]
-    return [pod["metadata"]["name"].rpartition("-")[0] for pod in found]
+    pods = kubectl.json("get", "pods", "-l", labels)["items"]
+    return [pod["metadata"]["name"].rpartition("-")[0] for pod in pods]
 
 
 def fetch(url: str) -> str:
@@ -162,8 +162,8 @@ def crd_installed(kubectl: Command, definition: dict[str, Any]) -> Iterator[None
         kubectl("delete", "-f", "-", "--timeout=60s", stdin=text)
 
 
-def until(told: Callable[[], bool], seconds: float = 120) -> None:
-    eventually(told, seconds, message="too late")
+def until(check: Callable[[], bool], seconds: float = 120) -> None:
+    eventually(check, seconds, message="too late")
 
 
 def listening(port: int) -> socket.socket:
@@ -187,8 +187,8 @@ def record_snapshot(sky: Command, name: str) -> None:
     """Record the cluster's answers for tests without a cluster."""
     session = Session.connect(Connection(kubeconfig=sky.environment["KUBECONFIG"]))
     task = find.get_task(session, find.Scope(session.namespace, None), TROUBLE_ID)
-    seen, _ = doctor.snapshot(session, task)
-    (SNAPSHOTS / f"{name}.json").write_text(dump(seen, session.namespace))
+    snapshot, _ = doctor.snapshot(session, task)
+    (SNAPSHOTS / f"{name}.json").write_text(dump(snapshot, session.namespace))
     session.close()
 
 

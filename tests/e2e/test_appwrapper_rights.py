@@ -60,8 +60,8 @@ def test_submit_appwrapper_without_right_to_create_jobs_is_refused(
     kubectl("create", "rolebinding", "more", "--clusterrole=edit", f"--user={user}")
     done = sky("submit", "-", *FLAGS, "--detach", stdin=TASK)
     assert done.returncode == 0, done.stderr
-    (found,) = kubectl.json("get", "appwrappers")["items"]
-    assert "workload.codeflare.dev/user" in found["metadata"]["labels"], "set by the webhook"
+    (wrapper,) = kubectl.json("get", "appwrappers")["items"]
+    assert "workload.codeflare.dev/user" in wrapper["metadata"]["labels"], "set by the webhook"
     again = sky("submit", "-", *FLAGS, "--detach", stdin=TASK)
     assert again.stdout.startswith("task/wrapped1 unchanged")
     assert sky("stop", "wrapped1", "--context", "alice").returncode == 0

@@ -13,8 +13,8 @@ BACKENDS = ["jobs", "indexed"]
 
 @pytest.fixture(params=BACKENDS)
 def backend(request: pytest.FixtureRequest) -> str:
-    found: str = request.param
-    return found
+    name: str = request.param
+    return name
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ run: |
     task_id = submitted(done)
     assert sky("logs", task_id).stdout.splitlines() == expected
     assert sky("wait", task_id).stdout == f"task/{task_id} (ring) completed\n"
-    found = sky.json("status", task_id)["metadata"]
-    assert [node["state"] for node in found["nodes"]] == ["completed"] * 3
-    assert found["backend"] == backend
+    metadata = sky.json("status", task_id)["metadata"]
+    assert [node["state"] for node in metadata["nodes"]] == ["completed"] * 3
+    assert metadata["backend"] == backend
     again = sky("submit", "-", "--id", task_id, "--backend", backend, "--image", image, "-d")
     assert again.returncode == 2, "no file"
     again = sky(
@@ -163,7 +163,7 @@ def test_submit_array_with_failed_task_reports_every_index(sky: Command, kubectl
     first, *lines = done.stdout.splitlines()
     assert first.startswith("task/array001 submitted: sweep, 5 tasks of one node, 2 at once")
     numbers = (0, 3, 7, 8, 9)
-    expected = [f"index-{one} | job {one} of 5, rank 0 of 1" for one in numbers]
+    expected = [f"index-{number} | job {number} of 5, rank 0 of 1" for number in numbers]
     assert sorted(lines) == expected
     assert "task array001 (sweep) failed: 1 of 5 failed, first index-3: exit code 1" in (
         done.stderr

@@ -75,8 +75,8 @@ def store(kubectl: Command, program: str) -> Iterator[str]:
     for body in (secret | {"stringData": KEYS}, pod):
         assert kubectl("create", "-f", "-", stdin=json.dumps(body)).returncode == 0
     until_output("server", kubectl, "logs", "store")
-    found = kubectl("get", "pod", "store", "-o", "jsonpath={.status.podIP}").stdout
-    yield f"http://{found}:8333"
+    address_of_pod = kubectl("get", "pod", "store", "-o", "jsonpath={.status.podIP}").stdout
+    yield f"http://{address_of_pod}:8333"
     kubectl("delete", "pod", "store", "--wait=false")
 
 
@@ -200,10 +200,10 @@ stores:
     script = f"file_mounts: {{/models: {bucket}}}\nrun: ls /models\n"
     done = sky("submit", "-", "--dry-run=server", "-o", "json", stdin=script)
     assert done.returncode == 0, done.stderr
-    (job,) = (one for one in json.loads(done.stdout)["items"] if one["kind"] == "Job")
+    (job,) = (item for item in json.loads(done.stdout)["items"] if item["kind"] == "Job")
     template = job["spec"]["template"]
     assert template["metadata"]["annotations"]["gke-gcsfuse/volumes"] == "true"
-    (volume,) = (one for one in template["spec"]["volumes"] if "csi" in one)
+    (volume,) = (item for item in template["spec"]["volumes"] if "csi" in item)
     assert volume["csi"] == {
         "driver": "gcsfuse.csi.storage.gke.io",
         "readOnly": True,

@@ -28,14 +28,14 @@ def test_commands_job_or_pod_deleted_report_same_reason(
 ) -> None:
     submit_pair(sky, "pair0001")
     assert kubectl(*(word.replace("{id}", "pair0001") for word in change)).returncode == 0
-    said = failure_texts(sky, "pair0001")
+    outputs = failure_texts(sky, "pair0001")
     doctors = {"JobNotFound": "its Job was deleted", "PodNotFound": "its pod is gone"}
-    for command, text in said.items():
-        assert "failed" in text, said
-        assert "node-1" in text, said
-        assert (doctors[cause] if command == "doctor" else cause) in text, said
-        assert "BackoffLimitExceeded" not in text.replace("BackoffLimitExceeded: ", ""), said
-        assert "wait for node-1" not in text, said
+    for command, text in outputs.items():
+        assert "failed" in text, outputs
+        assert "node-1" in text, outputs
+        assert (doctors[cause] if command == "doctor" else cause) in text, outputs
+        assert "BackoffLimitExceeded" not in text.replace("BackoffLimitExceeded: ", ""), outputs
+        assert "wait for node-1" not in text, outputs
     status = sky.json("status", "pair0001")
     listed = sky.json("list")["tasks"][0]
     assert status["status"] == listed["status"] == "failed"

@@ -24,9 +24,9 @@ def test_code_volume_files_are_uploaded_once_and_reused_by_later_task(
     later = sky("submit", "-", "--id", "shelf002", "--detach", stdin=TASK)
     assert later.returncode == 0, later.stderr
     assert sky("wait", "shelf002").returncode == 0
-    said = sky("logs", "shelf002").stdout
-    assert printed_hashes(said) == [code] * 3
-    assert "waiting for the upload" not in said, "every node read the volume"
+    logs = sky("logs", "shelf002").stdout
+    assert printed_hashes(logs) == [code] * 3
+    assert "waiting for the upload" not in logs, "every node read the volume"
     other = os.urandom(6_000_000)
     (tmp_path / "code" / "data").write_bytes(other)
     changed = sky("submit", "-", stdin=TASK.replace("3", "1", 1))
@@ -35,7 +35,7 @@ def test_code_volume_files_are_uploaded_once_and_reused_by_later_task(
     assert printed_hashes(changed.stdout) == [hashlib.sha256(other).hexdigest()]
     claims = kubectl.json("get", "pods", "-l", "task-id=shelf002")["items"]
     mounts = claims[0]["spec"]["containers"][0]["volumeMounts"]
-    assert [one["name"] for one in mounts if one["mountPath"] == "/kubectl-sky/code-cache"]
+    assert [mount["name"] for mount in mounts if mount["mountPath"] == "/kubectl-sky/code-cache"]
 
 
 @pytest.mark.practice_only
@@ -57,7 +57,7 @@ def test_submit_unsuitable_code_volume_is_warned_and_files_are_streamed(
     assert 'settings: code_volume "single" is not used: it is ReadWriteOnce' in done.stderr
     assert "sent directly to the pods" in done.stderr
     (pod, *_) = kubectl.json("get", "pods", "-l", "task-id=shelf003")["items"]
-    assert not [one for one in pod["spec"]["volumes"] if "persistentVolumeClaim" in one]
+    assert not [item for item in pod["spec"]["volumes"] if "persistentVolumeClaim" in item]
     write_settings(tmp_path, "code_volume: nowhere\n")
     output = sky("submit", "-", "--dry-run=server", stdin=TASK).stderr
     assert '"nowhere" is not used: not found' in output
@@ -69,8 +69,8 @@ def test_submit_unsuitable_code_volume_is_warned_and_files_are_streamed(
 def test_code_volume_as_non_root_user_is_shared(sky: Command, tmp_path: Path) -> None:
     create_shared_volume(sky, tmp_path)
     pod = "{securityContext: {runAsUser: 1000, runAsNonRoot: true}}"
-    own = f"config: {{kubernetes: {{pod_config: {{spec: {pod}}}}}}}\n"
-    for text in (TASK + own, TASK, TASK + own.replace("1000", "1234")):
+    config = f"config: {{kubernetes: {{pod_config: {{spec: {pod}}}}}}}\n"
+    for text in (TASK + config, TASK, TASK + config.replace("1000", "1234")):
         done = sky("submit", "-", stdin=text)
         assert done.returncode == 0, done.stderr
         assert len(set(printed_hashes(done.stdout))) == 1

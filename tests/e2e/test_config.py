@@ -153,9 +153,9 @@ def test_submit_private_registry_creates_pull_secret_deleted_with_task(
     assert "s3cr3t" not in done.stdout + done.stderr
     secret = "task-regi2345-regi2345-registry"
     assert pod_of(kubectl, "regi2345")["spec"]["imagePullSecrets"] == [{"name": secret}]
-    found = kubectl.json("get", "secret", secret)
-    assert found["type"] == "kubernetes.io/dockerconfigjson"
-    assert found["metadata"]["ownerReferences"][0]["kind"] == "Job"
+    live = kubectl.json("get", "secret", secret)
+    assert live["type"] == "kubernetes.io/dockerconfigjson"
+    assert live["metadata"]["ownerReferences"][0]["kind"] == "Job"
     again = sky("submit", file, "--id", "regi2345", "-d", *flags)
     assert "task/regi2345 unchanged" in again.stdout, again.stderr
     assert sky("stop", "regi2345", "-y").returncode == 0

@@ -38,7 +38,9 @@ def test_submit_large_workdir_is_streamed_to_pods(
     for rank in range(3):
         prefix = f"node-{rank} | "
         lines = [
-            one.removeprefix(prefix) for one in done.stdout.splitlines() if one.startswith(prefix)
+            printed.removeprefix(prefix)
+            for printed in done.stdout.splitlines()
+            if printed.startswith(prefix)
         ]
         assert [line for line in lines if "kubectl-sky: waiting" not in line] == expected
 
@@ -64,9 +66,9 @@ def test_submit_pipeline_later_stage_gets_files_from_submit_time(sky: Command, c
         if line == "first\n":
             break
     (code / "version").write_text("second\n")
-    out, said = running.communicate(timeout=120)
-    assert running.returncode == 0, said
-    assert "6.0 MB, sent directly to the pods, while this command runs\n" in said
+    out, err = running.communicate(timeout=120)
+    assert running.returncode == 0, err
+    assert "6.0 MB, sent directly to the pods, while this command runs\n" in err
     assert out.splitlines()[-2:] == ["6000000", "first"]
 
 
@@ -121,16 +123,16 @@ def test_submit_pod_deleted_during_upload_is_retried_or_fails(
     running = sky.start("submit", task, "--id", "killed01")
     try:
         kill(kubectl, "killed01")
-        out, said = running.communicate(timeout=120)
+        out, err = running.communicate(timeout=120)
     finally:
         running.kill()
         running.communicate()
     if replaced:
-        assert running.returncode == 0, said
+        assert running.returncode == 0, err
         assert out.splitlines()[-1] == "6000000"
         return
-    assert running.returncode == 4, said
-    assert "task killed01: a node finished without its files\n" in said
+    assert running.returncode == 4, err
+    assert "task killed01: a node finished without its files\n" in err
     assert sky.json("status", "killed01")["status"] == "failed"
 
 
@@ -203,16 +205,16 @@ def test_node_without_client_waits_for_files_then_fails(sky: Command, kubectl: C
     task = "workdir: code\nnum_nodes: 2\nenvs: {KUBECTL_SKY_FILES_TIMEOUT: '15'}\nrun: sh main.sh\n"
     manifests = sky("render", "-", "--id", "waits001", stdin=task)
     assert kubectl("apply", "-f", "-", stdin=manifests.stdout).returncode == 0
-    said = "waits for files; submit again with --id waits001 if no upload is running"
+    note = "waits for files; submit again with --id waits001 if no upload is running"
 
     def waits() -> bool:
-        return bool(sky.json("status", "waits001")["metadata"]["note"] == f"node-0: {said}")
+        return bool(sky.json("status", "waits001")["metadata"]["note"] == f"node-0: {note}")
 
     assert eventually(waits, 30)
     (row,) = (line for line in sky("list").stdout.splitlines() if line.startswith("waits001"))
-    assert ("pending" in row, "0/2" in row, said in row) == (True, True, True), row
+    assert ("pending" in row, "0/2" in row, note in row) == (True, True, True), row
     waited = sky("wait", "waits001", "--timeout", "1s")
-    assert said in waited.stderr
+    assert note in waited.stderr
     assert "is pending: waits for files" in sky("doctor", "waits001").stdout
     assert sky("wait", "waits001", "--timeout", "60s").returncode == 4
     end = "upload timed out: no client connected (exit code 1)"

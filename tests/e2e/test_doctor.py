@@ -138,5 +138,5 @@ def test_doctor_cluster_reports_no_missing_rights(sky: Command) -> None:
     checkup = sky.json("doctor")
     assert checkup["missing_rights"] == []
     assert checkup["cluster_nodes"] and checkup["default_storage_class"]
-    told = sky("doctor")
-    assert (told.returncode, "all that the commands need" in told.stdout) == (0, True)
+    done = sky("doctor")
+    assert (done.returncode, "all that the commands need" in done.stdout) == (0, True)

@@ -58,10 +58,10 @@ def test_commands_pod_over_ephemeral_storage_report_evicted(sky: Command) -> Non
     text = PAIR.replace("sleep 600", f"|\n  {script}") + limits
     done = sky("submit", "-", "--id", "evict003", "--detach", stdin=text)
     assert done.returncode == 0, done.stderr
-    for command, said in failure_texts(sky, "evict003", "150s").items():
-        assert "failed" in said and "node-1" in said, (command, said)
+    for command, output in failure_texts(sky, "evict003", "150s").items():
+        assert "failed" in output and "node-1" in output, (command, output)
         reason = "it used too much local disk" if command == "doctor" else "Evicted"
-        assert reason in said, (command, said)
+        assert reason in output, (command, output)
     assert sky("stop", "evict003").returncode == 0
 
 

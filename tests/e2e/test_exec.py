@@ -99,15 +99,15 @@ def test_exec_terminal_passes_signals_and_window_size(sky: Command, single: str)
     ours, theirs = pty.openpty()
     running = sky.start("exec", single, "-it", "--", "sh", "-c", KEYS, terminal=theirs)
     before = subprocess.run(["stty", "-g"], stdin=theirs, capture_output=True, check=True).stdout
-    seen = b""
+    screen = b""
 
     def until(text: bytes) -> None:
-        nonlocal seen
+        nonlocal screen
         deadline = time.monotonic() + 60
-        while text not in seen:
-            assert time.monotonic() < deadline, seen
+        while text not in screen:
+            assert time.monotonic() < deadline, screen
             if select.select([ours], [], [], 0.2)[0]:
-                seen += os.read(ours, 65536)
+                screen += os.read(ours, 65536)
 
     until(b"ready")
     os.write(ours, b"\x03")

@@ -93,10 +93,10 @@ class Groups:
         return item["value"], state.count, len(state.running)
 
     def journal(self) -> list[str]:
-        found = objects.list_all(
+        config_maps = objects.list_all(
             self.session, kinds.CONFIG_MAP, self.session.namespace, label_selector=LABEL
         )
-        return [item["metadata"]["name"] for item in found]
+        return [item["metadata"]["name"] for item in config_maps]
 
 
 @pytest.fixture

@@ -25,7 +25,9 @@ def test_submit_workdir_is_identical_on_every_node_and_shared_by_tasks(
     for rank in range(3):
         prefix = f"node-{rank} | "
         lines = [
-            one.removeprefix(prefix) for one in done.stdout.splitlines() if one.startswith(prefix)
+            line.removeprefix(prefix)
+            for line in done.stdout.splitlines()
+            if line.startswith(prefix)
         ]
         assert lines == expected
     first = submitted(done)
@@ -152,8 +154,8 @@ def test_clean_unused_files_are_listed_as_orphans(
     assert kubectl("apply", "--server-side", "-f", "-", stdin=rendered).returncode == 0
     (name,) = file_config_maps(kubectl)
     time.sleep(1.1)  # the server's timestamps have a resolution of a second
-    told = sky("clean", "--orphans", "--dry-run", "--older-than", "0s")
-    assert f"ConfigMap/{name}" in told.stdout
+    preview = sky("clean", "--orphans", "--dry-run", "--older-than", "0s")
+    assert f"ConfigMap/{name}" in preview.stdout
     assert sky("submit", "-", stdin=task).returncode == 0
     assert sky("clean", "--orphans", "--yes", "--older-than", "0s").stderr == "0 orphans found\n"
     assert file_config_maps(kubectl) == [name]

@@ -62,7 +62,7 @@ def test_submit_gpu_without_right_to_list_nodes_uses_all_known_labels(sky: Comma
     flags = ("--context", "bob", "--dry-run=client", "-o", "json")
     done = sky("submit", "-", *flags, stdin=HEAD + "resources: {accelerators: A100}\n")
     assert done.returncode == 0, done.stderr
-    (job,) = [one for one in json.loads(done.stdout)["items"] if one["kind"] == "Job"]
+    (job,) = [item for item in json.loads(done.stdout)["items"] if item["kind"] == "Job"]
     affinity = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
     assert len(affinity[REQUIRED]["nodeSelectorTerms"]) == 6
 

@@ -56,7 +56,7 @@ def test_submit_hugging_face_mounts_are_copied_with_token_of_task(
     expected = [hashlib.sha256(hub.LARGE).hexdigest() + "  -", "odd", "6", "in a bucket"]
     for rank in range(2):
         prefix = f"node-{rank} | "
-        lines = [one for one in done.stdout.splitlines() if one.startswith(prefix)]
+        lines = [printed for printed in done.stdout.splitlines() if printed.startswith(prefix)]
         assert [line.removeprefix(prefix) for line in lines] == expected
     task = ("-l", "task-id=hub00001", "-o", "yaml")
     assert hub.TOKEN not in kubectl("get", "jobs,pods,configmaps", *task).stdout

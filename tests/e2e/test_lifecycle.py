@@ -24,8 +24,8 @@ def test_stop_deletes_all_objects_and_prints_number_of_tasks(
     assert (done.returncode, done.stderr) == (0, "Stopped 1 task\n")
     assert done.stdout == "task/stopme01 (slow) stopped\n"
     until_deleted(kubectl, "stopme01")
-    asked = sky("stop", "--all")
-    assert asked.returncode == 2, "stdin is not a terminal"
+    unconfirmed = sky("stop", "--all")
+    assert unconfirmed.returncode == 2, "stdin is not a terminal"
     answer = sky("stop", "--all", "--yes", "-o", "json")
     assert json.loads(answer.stdout) == {
         "apiVersion": "kubectl-sky/v1",
@@ -59,8 +59,8 @@ def test_logs_several_nodes_with_rank_tail_since_and_timestamps(sky: Command) ->
         assert mine == [f"node-{rank} | {text}" for text in texts]
     again = sky("logs", "logs0001")
     assert again.stdout.splitlines() == sorted(done.stdout.splitlines(), key=lambda line: line[:6])
-    one = sky("logs", "logs0001", "--rank", "1", "--tail", "2").stdout
-    assert one == "node-1 | line 3 of 1\nnode-1 | no newline\n"
+    tail = sky("logs", "logs0001", "--rank", "1", "--tail", "2").stdout
+    assert tail == "node-1 | line 3 of 1\nnode-1 | no newline\n"
     stamped = sky("logs", "logs0001", "--rank", "0", "--timestamps").stdout
     assert re.match(r"node-0 \| \d{4}-\d\d-\d\dT[\d:.]+Z line 1 of 0\n", stamped)
     assert sky("logs", "logs0001", "--since", "1h").stdout == again.stdout

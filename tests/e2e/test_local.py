@@ -68,13 +68,13 @@ def is_dead(pid: int) -> bool:
 
 def test_local_up_and_down_start_stop_and_purge_cluster(sky: Command) -> None:
     done = up(sky)
-    own = folder(sky) / "kubeconfig"
-    assert done.stdout == f"export KUBECONFIG={own}\n"
+    kubeconfig = folder(sky) / "kubeconfig"
+    assert done.stdout == f"export KUBECONFIG={kubeconfig}\n"
     assert re.match(
         r"The practice cluster is ready: https://127\.0\.0\.1:\d+, 1 node\n", done.stderr
     )
-    assert own.stat().st_mode & 0o777 == 0o600
-    assert yaml.safe_load(own.read_text())["current-context"] == "sky-local"
+    assert kubeconfig.stat().st_mode & 0o777 == 0o600
+    assert yaml.safe_load(kubeconfig.read_text())["current-context"] == "sky-local"
     assert not (sky.folder / ".kube").exists()
     known = status(sky)
     assert (known["state"], known["driver"], known["nodes"]) == ("running", "practice", 1)

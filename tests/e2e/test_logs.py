@@ -29,13 +29,15 @@ def test_logs_output_formats_filters_and_colors(sky: Command, tmp_path: Path) ->
     assert raw.stdout == "start of 1\nno newline\nstart of 2\nno newline"
     inverted = sky("logs", "shown001", "--rank", "0", "--grep", "%|hello|no", "-v")
     assert inverted.stdout == "node-0 | start of 0\n"
-    said = [json.loads(line) for line in sky("logs", "shown001", "-o", "json").stdout.splitlines()]
-    assert [(line["rank"], line["text"]) for line in said if "start" in line["text"]] == [
+    documents = [
+        json.loads(line) for line in sky("logs", "shown001", "-o", "json").stdout.splitlines()
+    ]
+    assert [(line["rank"], line["text"]) for line in documents if "start" in line["text"]] == [
         (rank, f"start of {rank}") for rank in range(3)
     ]
-    assert all(re.match(r"\d{4}-\d\d-\d\dT[\d:.]+Z$", line["time"]) for line in said)
-    assert all(line["task"] == "shown001" and line["pod"] for line in said)
-    assert len(said) == 12
+    assert all(re.match(r"\d{4}-\d\d-\d\dT[\d:.]+Z$", line["time"]) for line in documents)
+    assert all(line["task"] == "shown001" and line["pod"] for line in documents)
+    assert len(documents) == 12
 
     folder = tmp_path / "a" / "b"
     kept = sky("logs", "shown001", "-f", "--output-dir", str(folder), "--max-log-requests", "1")

@@ -59,9 +59,9 @@ def test_submit_skypilot_pvc_is_mounted_by_volume_name(sky: Command, kubectl: Co
         script = f"run: ls -d /d\nvolumes: {{/d: {{name: {name}, mode: ro}}}}\n"
         shown = sky("submit", "-", "--dry-run=server", "-o", "json", stdin=script)
         assert shown.returncode == 0, shown.stderr
-        (job,) = (one for one in json.loads(shown.stdout)["items"] if one["kind"] == "Job")
+        (job,) = (item for item in json.loads(shown.stdout)["items"] if item["kind"] == "Job")
         pod = job["spec"]["template"]["spec"]
-        (mounted,) = (one for one in pod["volumes"] if "persistentVolumeClaim" in one)
+        (mounted,) = (item for item in pod["volumes"] if "persistentVolumeClaim" in item)
         assert mounted["persistentVolumeClaim"]["claimName"] == "data-1a2b-3c4d"
         assert pod["containers"][0]["volumeMounts"][-1]["readOnly"] is True
         assert "no volume and no claim" not in shown.stderr

@@ -23,11 +23,11 @@ def cluster(real_cluster: Cluster) -> Cluster:
 
 def remaining_objects(kubectl: Command, task_id: str) -> list[str]:
     """List the objects of a task, including those created by the operator."""
-    found = kubectl("get", "mpijobs,pods", "-l", f"task-id={task_id}", "-o", "name").stdout.split()
+    names = kubectl("get", "mpijobs,pods", "-l", f"task-id={task_id}", "-o", "name").stdout.split()
     name = f"{task_id}-{task_id}"
     made = (f"job/{name}-launcher", f"cm/{name}-config", f"secret/{name}-ssh", f"svc/{name}")
-    found += kubectl("get", *made, "-o", "name", "--ignore-not-found").stdout.split()
-    return objects(kubectl, task_id) + found
+    names += kubectl("get", *made, "-o", "name", "--ignore-not-found").stdout.split()
+    return objects(kubectl, task_id) + names
 
 
 def test_submit_mpijob_mpirun_reaches_all_nodes_with_task_variables(
@@ -95,7 +95,7 @@ run: |
     (pod,) = kubectl.json("get", "pods", "-l", "task-id=mpijob02")["items"]
     ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"]
     conditions = kubectl.json("get", "mpijob", "mpijob02-mpijob02")["status"]["conditions"]
-    (failed,) = (found for found in conditions if found["type"] == "Failed")
+    (failed,) = (condition for condition in conditions if condition["type"] == "Failed")
     took = datetime.fromisoformat(failed["lastTransitionTime"]) - datetime.fromisoformat(ended)
     assert took.total_seconds() <= 10
     assert sky("stop", "mpijob02").returncode == 0
@@ -115,8 +115,8 @@ run: echo never
     assert done.returncode == 4, done.stderr
     assert "node-2 | kubectl-sky: setup failed with exit code 9" in done.stdout.splitlines()
     assert "never" not in done.stdout
-    told = sky.json("status", "mpijob03")["metadata"]
-    assert (told["detailed_status"], told["nodes"][2]["exit_code"]) == ("failed_setup", 9)
+    metadata = sky.json("status", "mpijob03")["metadata"]
+    assert (metadata["detailed_status"], metadata["nodes"][2]["exit_code"]) == ("failed_setup", 9)
     assert sky("stop", "mpijob03").returncode == 0
 
 

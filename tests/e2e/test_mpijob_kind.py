@@ -44,9 +44,9 @@ def test_submit_mpijob_without_operator_running_stays_pending(
     assert done.returncode == 0, done.stderr
     again = sky("submit", EXAMPLE, "-d", "--id", "mpikind1")
     assert again.stdout.startswith("task/mpikind1 unchanged: mpi, 3 nodes")
-    found = sky.json("status", "mpikind1")["metadata"]
-    assert (found["backend"], len(found["nodes"])) == ("mpijob", 3)
-    assert {node["state"] for node in found["nodes"]} == {"pending"}
+    metadata = sky.json("status", "mpikind1")["metadata"]
+    assert (metadata["backend"], len(metadata["nodes"])) == ("mpijob", 3)
+    assert {node["state"] for node in metadata["nodes"]} == {"pending"}
     assert len(objects(kubectl, "mpikind1")) == 1, "only the ConfigMap exists"
     assert sky("stop", "mpikind1").stdout == "task/mpikind1 (mpi) stopped\n"
     until_deleted(kubectl, "mpikind1")

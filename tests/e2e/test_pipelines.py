@@ -63,9 +63,9 @@ def test_pipeline_is_accepted_by_list_status_logs_wait_and_stop(
     assert sky("logs", "whole001", "-f").stdout == "one\ntwo\n"
     assert sky("logs", first.split()[0]).stdout == "one\n"
     assert sky("wait", "whole").stdout == "pipeline/whole001 (renamed) completed\n"
-    found = sky.json("wait", "whole001")
-    assert [each["status"] for each in found["pipelines"]] == ["completed"]
-    assert len(found["tasks"]) == len(sky.json("list")["tasks"]) == 2
+    document = sky.json("wait", "whole001")
+    assert [pipeline["status"] for pipeline in document["pipelines"]] == ["completed"]
+    assert len(document["tasks"]) == len(sky.json("list")["tasks"]) == 2
     stopped = sky("stop", "renamed")
     assert stopped.returncode == 0
     assert "Stopped 2 tasks" in stopped.stderr

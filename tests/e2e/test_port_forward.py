@@ -30,10 +30,10 @@ def test_port_forward_reaches_port_of_rank(sky: Command, cluster: Cluster) -> No
     running = sky.start("port-forward", "web", f":{PORT}", "--rank", "1", "--address", "127.0.0.1")
     assert running.stderr
     line = running.stderr.readline()
-    found = re.fullmatch(rf"Forwarding from (127\.0\.0\.1:\d+) -> {PORT}\n", line)
-    assert found, line
+    match = re.fullmatch(rf"Forwarding from (127\.0\.0\.1:\d+) -> {PORT}\n", line)
+    assert match, line
     for _ in range(3):
-        assert fetch(f"http://{found[1]}") == "hello from 1\n"
+        assert fetch(f"http://{match[1]}") == "hello from 1\n"
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=20)
     assert running.returncode == 0

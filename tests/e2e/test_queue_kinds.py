@@ -139,9 +139,9 @@ def test_submit_queued_task_waits_until_admitted(sky: Command, kubectl: Command)
     eventually(lambda: sky("status", "wait2345").returncode == 0)
     time.sleep(6)  # longer than provision_timeout, which does not count time in a queue
     assert running.poll() is None
-    seen = sky("status", "wait2345")
-    assert "pending (queued) — node-0: Queued" in seen.stdout
-    assert "in the queue team-queue" in seen.stdout
+    status = sky("status", "wait2345")
+    assert "pending (queued) — node-0: Queued" in status.stdout
+    assert "in the queue team-queue" in status.stdout
     (job,) = kubectl.json("get", "jobs", "-l", "kueue.x-k8s.io/queue-name=team-queue")["items"]
     assert job["spec"]["suspend"] is True
     assert kubectl("get", "pods", "-o", "name").stdout == ""

@@ -70,10 +70,10 @@ def user_queue(kueue: None, kubectl: Command, namespace: str) -> str:
 
 
 def remaining_objects(kubectl: Command, task_id: str) -> list[str]:
-    found = kubectl(
+    listed = kubectl(
         "get", "appwrappers,jobsets,pods,jobs", "-l", f"task-id={task_id}", "-o", "name"
     )
-    return objects(kubectl, task_id) + found.stdout.split()
+    return objects(kubectl, task_id) + listed.stdout.split()
 
 
 def check_queues(sky: Command, kind: str) -> None:
@@ -88,8 +88,8 @@ def check_queues(sky: Command, kind: str) -> None:
     output = sky("queues", "status", "user-queue").stdout
     assert re.search(r"^plain +cpu +3 +3 +4$", output, re.MULTILINE), output
     assert re.search(rf"^1 +{kind}/second02-second02 +0 ", output, re.MULTILINE), output
-    found = sky.json("queues", "list")["queues"][1]
-    assert found["waiting"][0]["position"] == 1
+    queue_status = sky.json("queues", "list")["queues"][1]
+    assert queue_status["waiting"][0]["position"] == 1
 
 
 def times(kubectl: Command, task_id: str) -> tuple[list[str], list[str]]:
@@ -97,7 +97,7 @@ def times(kubectl: Command, task_id: str) -> tuple[list[str], list[str]]:
     pods = kubectl.json("get", "pods", "-l", f"task-id={task_id}")["items"]
     ended = [pod["status"]["containerStatuses"][0]["state"]["terminated"] for pod in pods]
     begins = [pod["metadata"]["creationTimestamp"] for pod in pods]
-    return begins, [one["finishedAt"] for one in ended]
+    return begins, [state["finishedAt"] for state in ended]
 
 
 @pytest.mark.usefixtures("user_queue")
@@ -125,14 +125,14 @@ def test_submit_queued_second_task_waits_until_first_completes(
     assert sorted(done.stdout.splitlines()) == [
         f"task/{name} ({name}) completed" for name in ("first001", "second02")
     ]
-    one, other = (sky.json("status", name)["metadata"] for name in ("first001", "second02"))
+    first, other = (sky.json("status", name)["metadata"] for name in ("first001", "second02"))
     _, ends = times(kubectl, "first001")
     begins, _ = times(kubectl, "second02")
     assert max(ends) <= min(begins), "no pod starts before the first task completes"
     if backend == "appwrapper":
         phase = ("appwrapper/first001-first001", "--for=jsonpath={.status.phase}=Succeeded")
         assert kubectl("wait", *phase, "--timeout=60s").returncode == 0
-    assert one["succeeded_nodes"] == other["succeeded_nodes"] == 3
+    assert first["succeeded_nodes"] == other["succeeded_nodes"] == 3
     lines = sky("logs", "second02").stdout.splitlines()
     assert sorted(lines) == [f"node-{rank} | rank {rank}" for rank in range(3)]
     for task_id in ("first001", "second02"):
@@ -240,14 +240,14 @@ def test_queues_high_priority_task_is_queued_first(
         assert done.returncode == 0, done.stderr
     until(lambda: "second of 2 in the queue gold" in sky("status", "later002").stdout)
     assert "first of 2 in the queue gold" in sky("status", "urgent03").stdout
-    seen = sky("queues", "status", "gold", "--context", "alice")
-    assert re.search(r"^plain +cpu +300m +\? +\?$", seen.stdout, re.MULTILINE), seen.stdout
-    rows = [line.split()[:3] for line in seen.stdout.splitlines()[-2:]]
+    status = sky("queues", "status", "gold", "--context", "alice")
+    assert re.search(r"^plain +cpu +300m +\? +\?$", status.stdout, re.MULTILINE), status.stdout
+    rows = [line.split()[:3] for line in status.stdout.splitlines()[-2:]]
     assert rows == [
         ["1", "Job/urgent-urgent03", "1000"],
         ["2", "Job/later-later002", "0"],
     ]
-    assert "quota and the workloads of other namespaces are hidden" in seen.stderr
+    assert "quota and the workloads of other namespaces are hidden" in status.stderr
     assert sky("stop", "inside01", "later002", "urgent03").returncode == 0
 
 
@@ -266,11 +266,14 @@ def test_doctor_queued_task_reports_reason(
     rendered = sky("render", "-", "--id", TROUBLE_ID, *refusal.flags, stdin=TASK)
     assert kubectl("apply", "-f", "-", stdin=rendered.stdout).returncode == 0
 
-    def told() -> bool:
-        found = sky.json("doctor", TROUBLE_ID)["findings"]
-        return any(one["rule"] == refusal.rule and refusal.says in one["what"] for one in found)
+    def reported() -> bool:
+        findings = sky.json("doctor", TROUBLE_ID)["findings"]
+        return any(
+            finding["rule"] == refusal.rule and refusal.says in finding["what"]
+            for finding in findings
+        )
 
-    until(told)
+    until(reported)
     if os.environ.get("RECORD_SNAPSHOTS"):
         record_snapshot(sky, refusal.name)
     assert sky("stop", TROUBLE_ID).returncode == 0
@@ -288,8 +291,8 @@ run: mpirun sh -c 'echo rank $SKYPILOT_NODE_RANK'
 """
     done = sky("submit", "-", "--backend", "mpijob", "--queue", "gold", stdin=script)
     assert done.returncode == 0, done.stderr
-    found = set(done.stdout.splitlines())
-    assert {f"node-0 | rank {rank}" for rank in range(3)} <= found
+    lines = set(done.stdout.splitlines())
+    assert {f"node-0 | rank {rank}" for rank in range(3)} <= lines
     (workload,) = kubectl.json("get", "workloads.kueue.x-k8s.io")["items"]
     assert sum(group["count"] for group in workload["spec"]["podSets"]) == 3
     assert sky("stop", submitted(done)).returncode == 0

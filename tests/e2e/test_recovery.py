@@ -27,9 +27,9 @@ def test_submit_retried_node_completes_and_counts_restart(sky: Command) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == ["first attempt", "second attempt"]
     assert "node-0 failed and starts again: exit code 3; restart 1 follows\n" in done.stderr
-    found = sky.json("status", "again001")
-    assert (found["status"], found["metadata"]["restarts"]) == ("completed", 1)
-    (node,) = found["metadata"]["nodes"]
+    task = sky.json("status", "again001")
+    assert (task["status"], task["metadata"]["restarts"]) == ("completed", 1)
+    (node,) = task["metadata"]["nodes"]
     assert (node["exit_code"], node["restarts"]) == (0, 1)
     assert sky("logs", "again001").stdout == "second attempt\n"
     assert sky("logs", "again001", "--previous").stdout == "first attempt\n"
@@ -76,5 +76,5 @@ def test_submit_recover_on_exit_codes_restarts_only_on_listed_code(sky: Command)
     done = sky("submit", "-", "--id", "codes001", stdin=CODES % create_volume(sky, "marks-c"))
     assert done.returncode == 4, done.stderr
     assert "node-0: exit code 5 after 1 restart" in done.stderr
-    found = sky.json("status", "codes001")
-    assert (found["status"], found["metadata"]["restarts"]) == ("failed", 1)
+    task = sky.json("status", "codes001")
+    assert (task["status"], task["metadata"]["restarts"]) == ("failed", 1)

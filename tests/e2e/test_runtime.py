@@ -12,8 +12,8 @@ SETUP = "name: {}\nsetup: echo ready\nrun: sleep 60\n"
 
 
 def runtimes(kubectl: Command) -> list[dict[str, Any]]:
-    found = kubectl.json("get", "configmaps", "-l", "kubectl-sky/runtime=true")
-    return list(found["items"])
+    config_maps = kubectl.json("get", "configmaps", "-l", "kubectl-sky/runtime=true")
+    return list(config_maps["items"])
 
 
 def test_stop_shared_runtime_is_deleted_with_last_task(sky: Command, kubectl: Command) -> None:
@@ -23,7 +23,9 @@ def test_stop_shared_runtime_is_deleted_with_last_task(sky: Command, kubectl: Co
         assert done.returncode == 0, done.stderr
         ids.append(submitted(done))
     (runtime,) = runtimes(kubectl)
-    owners = {f"{one['kind']}/{one['name']}" for one in runtime["metadata"]["ownerReferences"]}
+    owners = {
+        f"{owner['kind']}/{owner['name']}" for owner in runtime["metadata"]["ownerReferences"]
+    }
     names = zip(("one", "two"), ids, strict=True)
     assert owners == {f"ConfigMap/{name}-{task_id}" for name, task_id in names}
     again = sky("submit", "-", "--detach", "--id", ids[0], stdin=SETUP.format("one"))
@@ -40,10 +42,12 @@ def until(kubectl: Command, owners: int) -> None:
     """Wait until the runtime has this many owners, or is deleted if 0."""
     deadline = time.monotonic() + 90
     while True:
-        found = [one for item in runtimes(kubectl) for one in item["metadata"]["ownerReferences"]]
-        if len(found) == owners:
+        remaining = [
+            owner for item in runtimes(kubectl) for owner in item["metadata"]["ownerReferences"]
+        ]
+        if len(remaining) == owners:
             return
-        assert time.monotonic() < deadline, found
+        assert time.monotonic() < deadline, remaining
         time.sleep(0.5)
 
 

@@ -26,8 +26,8 @@ def test_stop_sends_sigterm_and_waits_for_program(sky: Command, nodes: int) -> N
     script += "".join(f"  {line}\n" for line in f"{STOPPABLE}END\n".splitlines())
     running = sky.start("submit", sky.write("t.yaml", script), "--id", "saves001")
     assert running.stdout
-    seen = [running.stdout.readline() for _ in range(nodes + 1)]
-    assert all(line.endswith("ready\n") for line in seen[1:]), seen
+    lines = [running.stdout.readline() for _ in range(nodes + 1)]
+    assert all(line.endswith("ready\n") for line in lines[1:]), lines
     assert sky("stop", "saves001").returncode == 0
     rest, output = running.communicate(timeout=60)
     assert rest.count("saved") == nodes

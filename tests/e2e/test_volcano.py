@@ -58,9 +58,9 @@ def test_submit_volcano_creates_pod_group_and_reports_queue(sky: Command, kubect
     assert "gang scheduler" not in submit(sky, "--ports", "80")
     assert selected_pods(kubectl, "gang-volcano1-ports") == ["gang-volcano1-node-0"]
 
-    found = sky.json("status", "volcano1")["metadata"]
-    assert found["backend"] == "volcano"
-    assert found["note"] == "node-0: Unseen"
+    metadata = sky.json("status", "volcano1")["metadata"]
+    assert metadata["backend"] == "volcano"
+    assert metadata["note"] == "node-0: Unseen"
     full = "queue resource quota insufficient: insufficient cpu"
     set_status(kubectl, "Pending", full)
     assert sky.json("status", "volcano1")["metadata"]["detailed_status"] == "queued"
@@ -78,8 +78,8 @@ def test_submit_volcano_creates_pod_group_and_reports_queue(sky: Command, kubect
 
 
 def pods(kubectl: Command, task_id: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = kubectl.json("get", "pods", "-l", f"task-id={task_id}")["items"]
-    return found
+    items: list[dict[str, Any]] = kubectl.json("get", "pods", "-l", f"task-id={task_id}")["items"]
+    return items
 
 
 def admit(kubectl: Command, namespace: str, task_id: str) -> None:
@@ -204,8 +204,8 @@ def test_submit_volcano_without_crd_is_cluster_error(sky: Command, kubectl: Comm
 def test_doctor_role_includes_pod_groups(sky: Command) -> None:
     role = yaml.safe_load_all(sky("doctor", "--role").stdout)
     rules = next(item for item in role if item["kind"] == "Role")["rules"]
-    (found,) = (rule for rule in rules if rule["resources"] == ["podgroups"])
-    assert set(found["verbs"]) == {"list", "create", "patch", "delete"}
+    (rule_of_groups,) = (rule for rule in rules if rule["resources"] == ["podgroups"])
+    assert set(rule_of_groups["verbs"]) == {"list", "create", "patch", "delete"}
 
 
 @pytest.mark.practice_only

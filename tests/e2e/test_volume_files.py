@@ -22,8 +22,8 @@ config: {access_mode: ReadWriteMany, storage_class_name: standard}
 
 
 def claims(kubectl: Command) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = kubectl.json("get", "pvc")["items"]
-    return found
+    items: list[dict[str, object]] = kubectl.json("get", "pvc")["items"]
+    return items
 
 
 @pytest.mark.practice_only
@@ -99,10 +99,10 @@ def test_volumes_without_default_storage_class_are_refused(
         {"HOME": str(tmp_path), "KUBECONFIG": kubeconfig, "PATH": "/usr/bin:/bin"},
         Path.cwd(),
     )
-    found = practice.kubectl()
-    if not found:
+    program = practice.kubectl()
+    if not program:
         pytest.skip("NO KUBECTL: there is none on PATH, and none can be built")
-    kubectl = [str(found), "--kubeconfig", kubeconfig]
+    kubectl = [str(program), "--kubeconfig", kubeconfig]
     default = "storageclass.kubernetes.io/is-default-class"
     subprocess.run([*kubectl, "annotate", "sc", "standard", f"{default}-"], check=True)
     plain = VOLUME.replace(", storage_class_name: standard", "")

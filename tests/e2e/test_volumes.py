@@ -17,9 +17,9 @@ run: echo again >> /data/log; wc -l < /data/log
 def create(sky: Command, *arguments: str) -> str:
     done = sky("volumes", "create", *arguments)
     assert done.returncode == 0, done.stderr
-    found = re.match(r"volume/([a-z0-9]{8}) ", done.stdout)
-    assert found, done.stdout
-    return found[1]
+    match = re.match(r"volume/([a-z0-9]{8}) ", done.stdout)
+    assert match, done.stdout
+    return match[1]
 
 
 @pytest.mark.practice_only
@@ -93,9 +93,9 @@ def test_volumes_delete_volume_in_use_names_task(sky: Command, kubectl: Command)
     volume = create(sky, "notes", "1Gi")
     script = KEEPER.replace("run: ", "name: keeper\nrun: sleep 300; ")
     assert sky("submit", "-", "--id", "keeper01", "--detach", stdin=script).returncode == 0
-    asked = sky("volumes", "delete", "notes", "--yes")
-    assert asked.returncode == 2
-    assert f"volume {volume} (notes) is used by task/keeper01 (keeper)" in asked.stderr
+    refused = sky("volumes", "delete", "notes", "--yes")
+    assert refused.returncode == 2
+    assert f"volume {volume} (notes) is used by task/keeper01 (keeper)" in refused.stderr
     assert "Used by:    task/keeper01 (keeper)" in sky("volumes", "status", volume).stdout
     forced = sky("volumes", "delete", volume, "--force")
     assert forced.returncode == 0
@@ -114,9 +114,9 @@ def test_volume_deletion_that_waits_for_finished_task_is_explained(
     assert sky("submit", "-", "--id", "keeper01", stdin=script).returncode == 0
     literal = KEEPER.replace("notes", f"notes-{volume}")  # render reads no PVCs
     later = sky("render", "-", "--id", "later001", stdin=literal).stdout
-    asked = sky("volumes", "delete", "notes", "--yes")
-    assert asked.returncode == 2
-    assert "is used by task/keeper01 (keeper, finished)\nhint: stop these first" in asked.stderr
+    in_use = sky("volumes", "delete", "notes", "--yes")
+    assert in_use.returncode == 2
+    assert "is used by task/keeper01 (keeper, finished)\nhint: stop these first" in in_use.stderr
     waits = "waits for task/keeper01 (keeper, finished) to be stopped"
     forced = sky("volumes", "delete", volume, "--force")
     assert forced.stdout == f"volume/{volume} (notes) is being deleted: {waits}\n"
