@@ -13,6 +13,8 @@ from kubectl_sky.words import private
 from kubectl_sky.words.private import Folder, Unsafe
 from tests.e2e.command import ROOT, Command
 
+PRACTICE = (sys.executable, "-m", "kubectl_sky.practice")
+
 STRANGER = 54_321
 # A folder unchanged for some seconds; otherwise its archive is not cached.
 LOCAL = f"name: local\nworkdir: {ROOT / 'schemas'}\nrun: 'true'\n"
@@ -166,7 +168,7 @@ def test_practice_cluster_folder_of_other_user_is_refused(offline: Command, tmp_
     planted = tmp_path / "planted"
     planted.mkdir()
     give(planted)
-    practice = replace(offline, program=(sys.executable, "-m", "kubectl_sky.practice"))
+    practice = Command(PRACTICE, offline.environment, offline.folder)
     done = practice("--dir", str(planted))
     assert done.returncode == 3
     assert "has to be a folder that only you can write to" in done.stderr
@@ -179,7 +181,7 @@ def test_practice_cluster_in_a_readable_folder_writes_private_files(
     folder = tmp_path / "practice"
     folder.mkdir()
     folder.chmod(0o755)
-    practice = replace(offline, program=(sys.executable, "-m", "kubectl_sky.practice"))
+    practice = Command(PRACTICE, offline.environment, offline.folder)
     before = os.umask(0o022)
     try:
         process = practice.start("--dir", str(folder))

@@ -91,6 +91,7 @@ class InProcess(Command):
 
     def __call__(self, *arguments: str, stdin: str = "", timeout: float = 0) -> Done:
         """Run the program; stdout and stderr are apart. The time limit is that of the test."""
+        assert self.program == PROGRAM
         with ExitStack() as stack:
             stack.enter_context(_surroundings(self.environment, self.folder))
             streams = [stack.enter_context(_stream(number)) for number in range(3)]

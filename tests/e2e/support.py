@@ -2,10 +2,9 @@
 
 import json
 import socket
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -105,14 +104,14 @@ def selected_pods(kubectl: Command, service: str) -> list[str]:
 
 
 def fetch(url: str) -> str:
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            with urllib.request.urlopen(url, timeout=20) as answer:
-                return str(answer.read().decode())
-        except OSError:
-            assert time.monotonic() < deadline
-            time.sleep(0.5)
+    """Return the body of a URL once a server answers."""
+
+    def body() -> str:
+        with suppress(OSError), urllib.request.urlopen(url, timeout=20) as answer:
+            return str(answer.read().decode())
+        return ""
+
+    return eventually(body)
 
 
 FAIL_ONCE = """
@@ -154,7 +153,7 @@ def crd_installed(kubectl: Command, definition: dict[str, Any]) -> Iterator[None
         assert made.returncode == 0, made.stderr
         name = f"crd/{definition['metadata']['name']}"
         wait = ("wait", "--for=condition=Established", name, "--timeout=60s")
-        until(
+        wait_for_controller(
             lambda: kubectl(*wait).returncode == 0
         )  # kubectl fails while the status has no conditions
         yield
@@ -162,8 +161,9 @@ def crd_installed(kubectl: Command, definition: dict[str, Any]) -> Iterator[None
         kubectl("delete", "-f", "-", "--timeout=60s", stdin=text)
 
 
-def until(check: Callable[[], bool], seconds: float = 120) -> None:
-    eventually(check, seconds, message="too late")
+def wait_for_controller(check: Callable[[], bool], seconds: float = 120) -> None:
+    """Wait longer than `eventually` does: a controller that has just started takes its time."""
+    eventually(check, seconds, message="the controller did not act in time")
 
 
 def listening(port: int) -> socket.socket:
@@ -215,11 +215,7 @@ def as_controller(
 MPIJOB_CRD = ROOT.parent / "shared" / "crds" / "kubeflow.org_mpijobs.yaml"
 
 
-def until_output(what: str, kubectl: Command, *arguments: str) -> str:
+def until_output(kubectl: Command, *arguments: str) -> str:
     """Repeat a kubectl command until it prints something."""
-    for _ in range(120):
-        answer = kubectl(*arguments).stdout
-        if answer:
-            return answer
-        time.sleep(0.5)
-    raise AssertionError(f"no {what}: {kubectl('get', 'pods,events', '-o', 'wide').stdout}")
+    pods = ("get", "pods,events", "-o", "wide")
+    return eventually(lambda: kubectl(*arguments).stdout, message=lambda: kubectl(*pods).stdout)

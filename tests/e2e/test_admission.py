@@ -15,7 +15,7 @@ import pytest
 from tests.cluster.shell import run
 from tests.cluster.target import Cluster
 from tests.e2e.command import Command
-from tests.e2e.support import until, until_deleted
+from tests.e2e.support import until_deleted, wait_for_controller
 
 TASK = "name: refused\nnum_nodes: 2\nsecrets: {T: x}\nrun: sleep 300\n"
 API = "admissionregistration.k8s.io/v1"
@@ -35,7 +35,7 @@ def rule(kubectl: Command, *items: dict[str, Any]) -> Iterator[str]:
     trial = ("create", "job", "trial", "--image=x", "--dry-run=server")
     try:
         assert made.returncode == 0, made.stderr
-        until(lambda: kubectl(*trial).returncode != 0)
+        wait_for_controller(lambda: kubectl(*trial).returncode != 0)
         yield kubectl(*trial).stderr
     finally:
         kubectl("delete", "-f", "-", stdin=text)

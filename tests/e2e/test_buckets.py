@@ -74,7 +74,7 @@ def store(kubectl: Command, program: str) -> Iterator[str]:
     }
     for body in (secret | {"stringData": KEYS}, pod):
         assert kubectl("create", "-f", "-", stdin=json.dumps(body)).returncode == 0
-    until_output("server", kubectl, "logs", "store")
+    until_output(kubectl, "logs", "store")
     address_of_pod = kubectl("get", "pod", "store", "-o", "jsonpath={.status.podIP}").stdout
     yield f"http://{address_of_pod}:8333"
     kubectl("delete", "pod", "store", "--wait=false")

@@ -43,7 +43,7 @@ def address(kubectl: Command) -> Iterator[str]:
         "spec": {"containers": [container], "terminationGracePeriodSeconds": 1},
     }
     assert kubectl("create", "-f", "-", stdin=json.dumps(pod)).returncode == 0
-    yield until_output("server", kubectl, "logs", "hub").strip()
+    yield until_output(kubectl, "logs", "hub").strip()
     kubectl("delete", "pod", "hub", "--wait=false")
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.target import Cluster
 from tests.e2e import gallery, killing
 from tests.e2e.command import ROOT, Command, submitted
-from tests.e2e.support import PAIR, objects, selected_pods, until, until_deleted
+from tests.e2e.support import PAIR, objects, selected_pods, until_deleted, wait_for_controller
 
 pytestmark = pytest.mark.usefixtures("mpi")
 
@@ -64,7 +64,7 @@ run: |
     assert again.stdout.startswith("task/mpijob01 unchanged: mpijob01, 3 nodes")
     assert sky("stop", "mpijob01").stdout == "task/mpijob01 (mpijob01) stopped\n"
     until_deleted(kubectl, "mpijob01")
-    until(lambda: remaining_objects(kubectl, "mpijob01") == [])
+    wait_for_controller(lambda: remaining_objects(kubectl, "mpijob01") == [])
 
 
 def test_exec_mpijob_runs_in_launcher_and_workers(sky: Command) -> None:
@@ -72,7 +72,7 @@ def test_exec_mpijob_runs_in_launcher_and_workers(sky: Command) -> None:
     script = f"name: mpijob05\nnum_nodes: 2\n{IMAGE}run: sleep 300\n"
     done = sky("submit", "-", *FLAGS, "--id", "mpijob05", "--detach", stdin=script)
     assert done.returncode == 0, done.stderr
-    until(lambda: sky.json("status", "mpijob05")["metadata"]["running_nodes"] == 2)
+    wait_for_controller(lambda: sky.json("status", "mpijob05")["metadata"]["running_nodes"] == 2)
     done = sky("exec", "mpijob05", "--all-ranks", "--", "sh", "-c", "echo rank $NODE_RANK")
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == ["node-0 | rank 0", "node-1 | rank 1"]
@@ -100,7 +100,7 @@ run: |
     assert took.total_seconds() <= 10
     assert sky("stop", "mpijob02").returncode == 0
     until_deleted(kubectl, "mpijob02")
-    until(lambda: remaining_objects(kubectl, "mpijob02") == [])
+    wait_for_controller(lambda: remaining_objects(kubectl, "mpijob02") == [])
 
 
 def test_submit_mpijob_failed_setup_of_single_node_stops_all_nodes(sky: Command) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.cluster import cache
 from tests.cluster.target import Cluster
 from tests.e2e.command import ROOT, Command
-from tests.e2e.support import MPIJOB_CRD, objects, until, until_deleted
+from tests.e2e.support import MPIJOB_CRD, objects, until_deleted, wait_for_controller
 
 EXAMPLE = str(ROOT / "examples" / "21-mpijob.yaml")
 
@@ -28,7 +28,7 @@ def kind(kubectl: Command) -> Iterator[None]:
         try:
             assert made.returncode == 0, made.stderr
             wait = ("wait", "--for=condition=Established", "--timeout=60s", "-f", str(MPIJOB_CRD))
-            until(lambda: kubectl(*wait).returncode == 0)
+            wait_for_controller(lambda: kubectl(*wait).returncode == 0)
             yield
         finally:
             kubectl("delete", "-f", str(MPIJOB_CRD), "--timeout=60s")
@@ -50,7 +50,7 @@ def test_submit_mpijob_without_operator_running_stays_pending(
     assert len(objects(kubectl, "mpikind1")) == 1, "only the ConfigMap exists"
     assert sky("stop", "mpikind1").stdout == "task/mpikind1 (mpi) stopped\n"
     until_deleted(kubectl, "mpikind1")
-    until(lambda: kubectl("get", "mpijobs", "-o", "name").stdout == "")
+    wait_for_controller(lambda: kubectl("get", "mpijobs", "-o", "name").stdout == "")
 
 
 def test_submit_mpijob_without_crd_is_cluster_error(sky: Command, kubectl: Command) -> None:

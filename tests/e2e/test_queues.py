@@ -22,8 +22,8 @@ from tests.e2e.support import (
     record_snapshot,
     selected_pods,
     submit_pair,
-    until,
     until_deleted,
+    wait_for_controller,
 )
 from tests.observe.troubles import REFUSALS, Refusal
 from tests.polling import eventually
@@ -109,9 +109,9 @@ def test_submit_queued_second_task_waits_until_first_completes(
     for task_id, task in (("first001", FIRST), ("second02", SECOND)):
         done = sky("submit", "-", *flags, "--id", task_id, stdin=f"name: {task_id}{task}")
         assert (done.returncode, "no gang scheduler" in done.stderr) == (0, False), done.stderr
-    until(lambda: sky.json("status", "first001")["status"] == "running")
+    wait_for_controller(lambda: sky.json("status", "first001")["status"] == "running")
     place = "first of 1 in the queue user-queue: couldn't assign flavors to pod set"
-    until(lambda: place in sky("status", "second02").stdout)
+    wait_for_controller(lambda: place in sky("status", "second02").stdout)
     assert "pending (queued) — node-0: Queued" in sky("status", "second02").stdout
     assert kubectl("get", "pods", "-l", "task-id=second02", "-o", "name").stdout == ""
     verdict = sky("doctor", "second02").stdout
@@ -138,7 +138,7 @@ def test_submit_queued_second_task_waits_until_first_completes(
     for task_id in ("first001", "second02"):
         assert sky("stop", task_id).returncode == 0
         until_deleted(kubectl, task_id)
-    until(
+    wait_for_controller(
         lambda: (
             remaining_objects(kubectl, "first001") + remaining_objects(kubectl, "second02") == []
         )
@@ -148,7 +148,7 @@ def test_submit_queued_second_task_waits_until_first_completes(
 def test_submit_queued_task_prints_position_and_follows(sky: Command) -> None:
     flags = ("--backend", "appwrapper", "--queue", "gold")
     assert sky("submit", "-", *flags, "-d", "--id", "before01", stdin=HOLDING).returncode == 0
-    until(lambda: sky.json("status", "before01")["status"] == "running")
+    wait_for_controller(lambda: sky.json("status", "before01")["status"] == "running")
     process = sky.start("submit", sky.write("task.yaml", TASK), *flags, "--id", "follow01")
     assert process.stderr
     assert any("queued: first of 1 in the queue gold" in line for line in process.stderr)
@@ -173,7 +173,7 @@ def test_submit_appwrapper_failed_node_stops_remaining_nodes(
     assert sky("status", "failing1").stdout.count("Stopped") == 3
     assert sky("stop", "failing1").returncode == 0
     until_deleted(kubectl, "failing1")
-    until(lambda: remaining_objects(kubectl, "failing1") == [])
+    wait_for_controller(lambda: remaining_objects(kubectl, "failing1") == [])
 
 
 def test_appwrapper_whose_job_was_deleted_failed_in_every_command(
@@ -184,7 +184,7 @@ def test_appwrapper_whose_job_was_deleted_failed_in_every_command(
     for command, text in failure_texts(sky, "missing1").items():
         assert "failed" in text and "MissingComponent" in text, (command, text)
     assert sky("stop", "missing1").returncode == 0
-    until(lambda: remaining_objects(kubectl, "missing1") == [])
+    wait_for_controller(lambda: remaining_objects(kubectl, "missing1") == [])
 
 
 def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
@@ -233,12 +233,12 @@ def test_queues_high_priority_task_is_queued_first(
     flags = ("--backend", "indexed", "--queue", "gold", "-d", "--id")
     done = sky("submit", "-", *flags, "inside01", stdin=task.format("inside", ""))
     assert done.returncode == 0, done.stderr
-    until(lambda: sky.json("status", "inside01")["status"] == "running")
+    wait_for_controller(lambda: sky.json("status", "inside01")["status"] == "running")
     high = f", priority_class: {namespace}-urgent"
     for task_id, name, more in (("later002", "later", ""), ("urgent03", "urgent", high)):
         done = sky("submit", "-", *flags, task_id, stdin=task.format(name, more))
         assert done.returncode == 0, done.stderr
-    until(lambda: "second of 2 in the queue gold" in sky("status", "later002").stdout)
+    wait_for_controller(lambda: "second of 2 in the queue gold" in sky("status", "later002").stdout)
     assert "first of 2 in the queue gold" in sky("status", "urgent03").stdout
     status = sky("queues", "status", "gold", "--context", "alice")
     assert re.search(r"^plain +cpu +300m +\? +\?$", status.stdout, re.MULTILINE), status.stdout
@@ -262,7 +262,7 @@ def test_doctor_queued_task_reports_reason(
         flags = ("--backend", "indexed", "--queue", "gold", "-d")
         done = sky("submit", "-", *flags, stdin=HOLDING)
         assert done.returncode == 0, done.stderr
-        until(lambda: sky.json("list")["tasks"][0]["status"] == "running")
+        wait_for_controller(lambda: sky.json("list")["tasks"][0]["status"] == "running")
     rendered = sky("render", "-", "--id", TROUBLE_ID, *refusal.flags, stdin=TASK)
     assert kubectl("apply", "-f", "-", stdin=rendered.stdout).returncode == 0
 
@@ -273,7 +273,7 @@ def test_doctor_queued_task_reports_reason(
             for finding in findings
         )
 
-    until(reported)
+    wait_for_controller(reported)
     if os.environ.get("RECORD_SNAPSHOTS"):
         record_snapshot(sky, refusal.name)
     assert sky("stop", TROUBLE_ID).returncode == 0

@@ -1,12 +1,12 @@
 """The ConfigMap with the runtime scripts that tasks share: creation, owners and tampering."""
 
-import time
 from typing import Any
 
 import pytest
 import yaml
 
 from tests.e2e.command import Command, submitted
+from tests.polling import eventually
 
 SETUP = "name: {}\nsetup: echo ready\nrun: sleep 60\n"
 
@@ -31,24 +31,21 @@ def test_stop_shared_runtime_is_deleted_with_last_task(sky: Command, kubectl: Co
     again = sky("submit", "-", "--detach", "--id", ids[0], stdin=SETUP.format("one"))
     assert again.returncode == 0, again.stderr
     assert sky("stop", ids[0], "--yes").returncode == 0
-    until(kubectl, 1)
+    until_owners(kubectl, 1)
     assert sky("clean", "--yes", "--all-users", "--older-than", "0s", "--orphans").returncode == 0
     assert len(runtimes(kubectl)) == 1
     assert sky("stop", ids[1], "--yes").returncode == 0
-    until(kubectl, 0)
+    until_owners(kubectl, 0)
 
 
-def until(kubectl: Command, owners: int) -> None:
+def until_owners(kubectl: Command, number: int) -> None:
     """Wait until the runtime has this many owners, or is deleted if 0."""
-    deadline = time.monotonic() + 90
-    while True:
-        remaining = [
-            owner for item in runtimes(kubectl) for owner in item["metadata"]["ownerReferences"]
-        ]
-        if len(remaining) == owners:
-            return
-        assert time.monotonic() < deadline, remaining
-        time.sleep(0.5)
+
+    def owners() -> list[str]:
+        items = runtimes(kubectl)
+        return [owner["name"] for item in items for owner in item["metadata"]["ownerReferences"]]
+
+    eventually(lambda: len(owners()) == number, 90, message=owners)
 
 
 @pytest.mark.practice_only
@@ -87,5 +84,5 @@ def test_submit_tasks_with_other_scripts_create_runtimes_of_their_own(
         frozenset({"entry.sh", "nodes.sh", "barrier.py"}),
     }
     assert sky("stop", "--all", "--yes").returncode == 0
-    until(kubectl, 0)
+    until_owners(kubectl, 0)
     assert sky("clean", "--yes", "--older-than", "0s", "--orphans").returncode == 0

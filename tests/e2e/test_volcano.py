@@ -15,8 +15,8 @@ from tests.e2e.support import (
     objects,
     seconds_between_failures,
     selected_pods,
-    until,
     until_deleted,
+    wait_for_controller,
 )
 from tests.e2e.volcano import alone, volcano
 
@@ -84,9 +84,9 @@ def pods(kubectl: Command, task_id: str) -> list[dict[str, Any]]:
 
 def admit(kubectl: Command, namespace: str, task_id: str) -> None:
     """Act as Volcano's scheduler: wait for all pods of the group and bind them at once."""
-    until(lambda: kubectl("get", f"{KIND}/gang-{task_id}").returncode == 0)
+    wait_for_controller(lambda: kubectl("get", f"{KIND}/gang-{task_id}").returncode == 0)
     group = kubectl.json("get", f"{KIND}/gang-{task_id}")
-    until(lambda: len(pods(kubectl, task_id)) == group["spec"]["minMember"])
+    wait_for_controller(lambda: len(pods(kubectl, task_id)) == group["spec"]["minMember"])
     (node, *_) = kubectl.json("get", "nodes")["items"]
     for pod in pods(kubectl, task_id):
         assert pod["spec"]["schedulerName"] == "volcano"
@@ -119,7 +119,7 @@ def test_submit_volcano_bound_gang_runs_to_completion(
     assert rows[1].split()[:4] == ["volcano5", "gang", "completed", "2/2"]
     assert sky("stop", "volcano5").stdout == "task/volcano5 (gang) stopped\n"
     until_deleted(kubectl, "volcano5")
-    until(lambda: kubectl("get", f"{KIND}/gang-volcano5").returncode != 0)
+    wait_for_controller(lambda: kubectl("get", f"{KIND}/gang-volcano5").returncode != 0)
 
 
 @pytest.mark.usefixtures("volcano")
@@ -142,8 +142,8 @@ def test_submit_volcano_failed_node_stops_remaining_nodes(
     assert sky("wait", "volcano6").stdout == ("task/volcano6 (gang) failed: node-2: exit code 7\n")
     assert sky("stop", "volcano6").returncode == 0
     until_deleted(kubectl, "volcano6")
-    until(lambda: pods(kubectl, "volcano6") == [])
-    until(lambda: kubectl("get", f"{KIND}/gang-volcano6").returncode != 0)
+    wait_for_controller(lambda: pods(kubectl, "volcano6") == [])
+    wait_for_controller(lambda: kubectl("get", f"{KIND}/gang-volcano6").returncode != 0)
 
 
 @pytest.mark.practice_only
