@@ -27,7 +27,7 @@ def test_logs_output_formats_filters_and_colors(sky: Command, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     raw = sky("logs", "shown001", "--rank", "1-2", "--grep", "^(start|no)", "-o", "raw")
     assert raw.stdout == "start of 1\nno newline\nstart of 2\nno newline"
-    inverted = sky("logs", "shown001", "--rank", "0", "--grep", "%|hello|no", "-v")
+    inverted = sky("logs", "shown001", "--rank", "0", "--grep", "%|hello|no", "--invert-match")
     assert inverted.stdout == "node-0 | start of 0\n"
     documents = [
         json.loads(line) for line in sky("logs", "shown001", "-o", "json").stdout.splitlines()
