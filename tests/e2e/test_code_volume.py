@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.code_volume import TASK, create_shared_volume, printed_hashes
+from tests.e2e.code_volume import TASK, code, create_shared_volume, printed_hashes
 from tests.e2e.command import Command
 from tests.e2e.support import create_volume, write_settings
+
+__all__ = ["code"]
 
 
 @pytest.mark.practice_only
