@@ -69,7 +69,7 @@ def violations(path: Path) -> Iterator[str]:
             if parameters(node) > 6:
                 yield f"{node.name}() has more than 6 parameters"
     inside = path.relative_to(PACKAGE if path.is_relative_to(PACKAGE) else TESTS)
-    if len(inside.parts) > (3 if inside.parts[0] == "controllers" else 2):
+    if len(inside.parts) > 2:
         yield "deeper than one folder"
     if VAGUE & {part.strip("_") for part in inside.with_suffix("").parts}:
         yield "a vague name"

@@ -67,7 +67,8 @@ def run(
     They act on the namespace of -n, or on all namespaces with -A. A Lease shows that they live: one
     process per namespace leads, and clients leave pipelines to it.
     """
-    extras.require("controllers", "kopf", "aiohttp", "google.protobuf")
+    if "ray" in names:
+        extras.require("controllers", "google.protobuf")
     from kubectl_sky.actions import preferences
     from kubectl_sky.controllers.run import Options
     from kubectl_sky.controllers.run import run as run_controllers

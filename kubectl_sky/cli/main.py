@@ -88,7 +88,9 @@ _GROUPS = {
 }
 COMMANDS = {name: purpose for group in _GROUPS.values() for name, purpose in group.items()}
 
-_SLICES: dict[str, str] = {}
+_SLICES: dict[str, str] = {
+    "fairshare": "fairshare.command",
+}
 
 # Aliases of commands, which --help does not list.
 ALIASES = {"why": "doctor"}

@@ -1,10 +1,11 @@
 """Watch objects: first the existing ones, then every change, without a gap."""
 
 import queue
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 from threading import Event, Thread
 from time import monotonic
 
@@ -47,6 +48,10 @@ class WatchEvent:
     object: Json
 
 
+Events = queue.Queue[WatchEvent | ClusterError]
+Trim = Callable[[Json], Json]
+
+
 def watch_kinds(
     session: Session,
     kinds: Sequence[Kind],
@@ -64,9 +69,35 @@ def watch_kinds(
     The iterator ends after `timeout` seconds or soon after `stop` is set. Raises ClusterError
     when the server refuses the request, or is unreachable for `backoff.TIMEOUT_SECONDS`.
     """
-    events: queue.Queue[WatchEvent | ClusterError] = queue.Queue(_MAX_QUEUED_EVENTS)
+    events: Events = queue.Queue(_MAX_QUEUED_EVENTS)
     query = objects.selectors(label_selector)
     watchers = [_KindWatcher(session, kind, namespace, query, events) for kind in kinds]
+    yield from _changes(watchers, events, timeout, stop)
+
+
+def watch_forever(
+    session: Session,
+    kind: Kind,
+    namespace: str | None,
+    label_selector: str,
+    stop: Event,
+    trim: Trim | None = None,
+) -> Iterator[WatchEvent]:
+    """Yield the existing objects of a kind, then SYNCED, then changes until `stop` is set.
+
+    An outage of the API server never ends it. `trim` returns what is kept of an object: all
+    existing ones are in memory, to tell which were deleted meanwhile. Raises ClusterError when the
+    server refuses the request.
+    """
+    events: Events = queue.Queue(_MAX_QUEUED_EVENTS)
+    watcher = _KindWatcher(session, kind, namespace, objects.selectors(label_selector), events)
+    watcher.backoff, watcher.trim = Backoff(watcher.stopped, inf), trim or watcher.trim
+    yield from filter(None, _changes([watcher], events, None, stop))
+
+
+def _changes(
+    watchers: "Sequence[_KindWatcher]", events: "Events", timeout: float | None, stop: Event | None
+) -> Iterator[WatchEvent | None]:
     deadline = None if timeout is None else monotonic() + timeout
     for watcher in watchers:
         Thread(target=watcher.run, name=f"watch {watcher.kind.plural}", daemon=True).start()
@@ -90,9 +121,7 @@ def watch_kinds(
             watcher.close()
 
 
-def _next_event(
-    events: "queue.Queue[WatchEvent | ClusterError]", seconds: float
-) -> WatchEvent | None:
+def _next_event(events: Events, seconds: float) -> WatchEvent | None:
     try:
         item = events.get(timeout=seconds)
     except queue.Empty:
@@ -111,7 +140,7 @@ class _KindWatcher:
         kind: Kind,
         namespace: str | None,
         query: dict[str, str],
-        events: "queue.Queue[WatchEvent | ClusterError]",
+        events: Events,
     ) -> None:
         self.session = session
         self.kind = kind
@@ -126,6 +155,7 @@ class _KindWatcher:
         self.ended = Event()
         self.stream: Stream | None = None
         self.backoff = Backoff(self.stopped)
+        self.trim: Trim = lambda item: item
 
     def close(self) -> None:
         self.stopped.set()
@@ -155,7 +185,7 @@ class _KindWatcher:
 
     def _list(self) -> None:
         items, version = objects.collect(self.session, self.kind, self.namespace, self.query)
-        self._synced({item["metadata"]["uid"]: item for item in items}, version)
+        self._synced({item["metadata"]["uid"]: item for item in map(self.trim, items)}, version)
 
     def _synced(self, current: dict[str, Json], version: str) -> None:
         """Report how the existing objects differ from the known ones."""
@@ -216,6 +246,7 @@ class _KindWatcher:
                 existing, self.initial = self.initial, None
                 self._synced(existing, _version(item))
             return
+        item = self.trim(item)
         current = self.by_uid if self.initial is None else self.initial
         if event["type"] == Change.DELETED:
             current.pop(item["metadata"]["uid"], None)

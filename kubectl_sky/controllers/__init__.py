@@ -1,1 +1,1 @@
-"""Controllers: handlers of kopf that act without a client; the only importer of kopf."""
+"""What goes on without a client: a process that runs controllers, and the one of tasks."""

@@ -1,9 +1,7 @@
-"""What every controller gets when it registers its handlers."""
+"""What every controller gets."""
 
 from dataclasses import dataclass
 from datetime import timedelta
-
-import kopf
 
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.words.settings import Settings
@@ -13,14 +11,11 @@ from kubectl_sky.words.settings import Settings
 class Context:
     """The connection and the settings of one process of controllers.
 
-    `session` blocks: call it by `asyncio.to_thread`. `namespace` None means all namespaces.
-    `operator` are kopf's settings; a controller adds a label selector per kind, so that the API
-    server sends only what the controller needs. Finished tasks are kept for `retention`; None means
-    for ever.
+    `namespace` None means all namespaces. Finished tasks are kept for `retention`; None means for
+    ever.
     """
 
     session: Session
     namespace: str | None
     settings: Settings
-    operator: kopf.OperatorSettings
     retention: timedelta | None = None

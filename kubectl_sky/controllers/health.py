@@ -1,44 +1,33 @@
 """Answer the probes of the kubelet."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from aiohttp import web
-
-from kubectl_sky.errors import UserError
+from kubectl_sky.controllers.http_server import Handler, Server
 
 PATH = "/healthz"
 
 
-@asynccontextmanager
-async def serve_health(host: str, port: int | None) -> AsyncIterator[None]:
-    """Serve PATH on a port of an address while the event loop runs; nothing without a port.
+class _Health(Handler):
+    def do_GET(self) -> None:  # noqa: N802 - as http.server calls it
+        if self.path.partition("?")[0] == PATH:
+            self.reply(200, "ok")
+        else:
+            self.reply(404, "not found")
+
+
+@contextmanager
+def serve_health(host: str, port: int | None) -> Iterator[None]:
+    """Serve PATH on a port of an address; nothing without a port.
 
     Raises UserError if the port is in use.
     """
     if port is None:
         yield
         return
-    application = web.Application()
-    application.router.add_get(PATH, _healthy)
-    runner = web.AppRunner(application, handle_signals=False, access_log=None)
-    await runner.setup()
+    server = Server(host, port, _Health)
+    server.start()
     try:
-        await _listen(runner, host, port)
         yield
     finally:
-        await runner.cleanup()
-
-
-async def _listen(runner: web.AppRunner, host: str, port: int) -> None:
-    try:
-        await web.TCPSite(runner, host, port).start()
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UserError(
-            f"cannot listen on {host}, port {port}: {reason}", "choose another port"
-        ) from None
-
-
-async def _healthy(request: web.Request) -> web.Response:
-    return web.Response(text="ok\n")
+        server.stop()

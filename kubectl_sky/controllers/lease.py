@@ -1,12 +1,11 @@
 """Hold the Leases of the controllers, so that one process leads and clients know that it lives."""
 
-import asyncio
 import logging
 import os
 import secrets
 import socket
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 from kubectl_sky.cluster import leases
 from kubectl_sky.cluster.leases import Claim, Lease
@@ -36,29 +35,31 @@ class LeaseKeeper:
         self._session = session
         self._claims = tuple(claims)
         self._held: dict[Claim, Lease] = {}
-        # All other threads may wait for slow servers of users.
-        self._thread = ThreadPoolExecutor(1, "lease")
 
-    async def acquire(self) -> None:
-        """Wait until all Leases are held. Raises ClusterError if that is not allowed."""
+    def acquire(self, stop: Event) -> bool:
+        """Wait until all Leases are held, or for `stop`; return whether they are held.
+
+        Raises ClusterError if that is not allowed.
+        """
         self._held.clear()
         for claim in self._claims:
-            noted = ""
-            while reason := await self._why_not(claim):
-                if reason != noted:
+            logged = ""
+            while reason := self._why_not(claim):
+                if reason != logged:
                     _log.info("waiting for the Lease %s: %s", _path(claim), reason)
-                noted = reason
-                await asyncio.sleep(_RETRY_SECONDS)
+                logged = reason
+                if stop.wait(_RETRY_SECONDS):
+                    return False
                 for held in self._held:
-                    await self._why_not(held)
+                    self._why_not(held)
+        return not stop.is_set()
 
-    async def keep(self) -> str:
-        """Renew the Leases until one is lost; return why."""
-        while True:
-            await asyncio.sleep(_RENEW_SECONDS)
+    def keep(self, stop: Event) -> str:
+        """Renew the Leases until one is lost, and return why; nothing after `stop`."""
+        while not stop.wait(_RENEW_SECONDS):
             for claim in self._claims:
                 try:
-                    held = await self._hold(claim)
+                    held = self._hold(claim)
                 except ClusterError as error:
                     _log.warning("cannot renew the Lease %s: %s", _path(claim), error)
                     held = self._held[claim].live(self._session.now())
@@ -67,24 +68,21 @@ class LeaseKeeper:
                     reason = "another process holds it"
                 if not held:
                     return f"lost the Lease {_path(claim)}: {reason}"
+        return ""
 
-    async def release(self) -> None:
+    def release(self) -> None:
         """Give the Leases back, as far as the cluster answers."""
         for claim, lease in self._held.items():
             try:
-                await asyncio.get_running_loop().run_in_executor(
-                    self._thread, leases.release, self._session, claim, lease
-                )
+                leases.release(self._session, claim, lease)
             except ClusterError as error:
                 _log.warning("cannot release the Lease %s: %s", _path(claim), error)
         self._held.clear()
 
-    async def _hold(self, claim: Claim) -> bool:
+    def _hold(self, claim: Claim) -> bool:
         """Take or renew a Lease; return whether it is held. Raises ClusterError."""
         try:
-            lease = await asyncio.get_running_loop().run_in_executor(
-                self._thread, leases.hold, self._session, claim, self._held.get(claim)
-            )
+            lease = leases.hold(self._session, claim, self._held.get(claim))
         except (Forbidden, NotFound) as error:
             hint = "`kubectl sky controllers install` prints the namespace and the rights"
             raise ClusterError(
@@ -94,10 +92,10 @@ class LeaseKeeper:
             self._held[claim] = lease
         return lease is not None
 
-    async def _why_not(self, claim: Claim) -> str:
+    def _why_not(self, claim: Claim) -> str:
         """Take or renew a Lease; return why it is not held, or nothing. Raises ClusterError."""
         try:
-            return "" if await self._hold(claim) else "another process holds it"
+            return "" if self._hold(claim) else "another process holds it"
         except Unreachable as error:
             return error.what
 

@@ -1,44 +1,32 @@
 """Run controllers in one process until a signal."""
 
-import asyncio
 import logging
 import signal
-import ssl
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import chain, repeat
+from importlib import import_module
+from threading import Event, Thread
+from typing import Any
 
-import aiohttp
-import kopf
-
-from kubectl_sky import __version__
-from kubectl_sky.cluster.connection import Connection, Target, Tls
+from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.controllers import tasks
 from kubectl_sky.controllers.context import Context
-from kubectl_sky.controllers.fairshare import handlers as fairshare
 from kubectl_sky.controllers.health import serve_health
 from kubectl_sky.controllers.lease import LeaseKeeper, claims_of
-from kubectl_sky.controllers.ray import handlers as ray
-from kubectl_sky.errors import ClusterError
+from kubectl_sky.controllers.loop import Controller, Loop
 from kubectl_sky.observe import escapes
 from kubectl_sky.words.settings import Settings
 
-Register = Callable[[kopf.OperatorRegistry, Context], None]
-
-_REGISTER: Mapping[str, Register] = {
-    "tasks": tasks.register,
-    "ray": ray.register,
-    "fairshare": fairshare.register,
+_MODULES: Mapping[str, str] = {
+    "tasks": "controllers.tasks",
+    "ray": "ray.controller",
+    "fairshare": "fairshare.controller",
 }
-_PREFIX = "kubectl-sky"  # of kopf's annotations
-_NOT_INSTALLED = "Unresolved resources"  # kopf's warning of kinds that a cluster need not serve
-_PAGE_SIZE = 500
 _MAX_LOG_LINE = 1000  # characters
-_RETRY_SECONDS = (1, 1, 2, 3, 5, 8, 13, 21, 34)  # of kopf's requests; then a minute, for ever
 _LEASE_REQUEST_SECONDS = 10.0  # less than a Lease lasts
-_SILENCE_SECONDS = 150.0  # bookmarks come every minute: a longer silence is a dead connection
+_STOP_SECONDS = 10.0  # for what still runs; a kubelet kills the process after 30
 
 _log = logging.getLogger(__name__)
 
@@ -60,164 +48,80 @@ class Options:
 
 
 def run(options: Options) -> None:
-    """Run the controllers until SIGINT or SIGTERM. Raises SkyError."""
+    """Run the controllers whenever this process holds their Leases, until SIGINT or SIGTERM.
+
+    Raises SkyError.
+    """
     _log_to_stderr()
     session = Session.connect(options.connection)
     session.check_ready()
+    timely = Session.connect(replace(options.connection, request_timeout=_LEASE_REQUEST_SECONDS))
+    keeper = LeaseKeeper(timely, claims_of(options.names, options.namespace))
+    with _stopped_by_signals() as stop, serve_health(*options.health):
+        try:
+            while keeper.acquire(stop):
+                _lead(options, session, keeper, stop)
+        finally:
+            keeper.release()
+
+
+def _lead(options: Options, session: Session, keeper: LeaseKeeper, stop: Event) -> None:
+    """Run the controllers until a signal, or until a Lease is lost."""
+    _log.info("running the controllers %s", ", ".join(options.names))
+    context = Context(session, options.namespace, options.settings, options.retention)
+    loops: list[Loop[Any]] = []
     try:
-        asyncio.run(_run(options, session))
-    except kopf.LoginError as error:
-        raise ClusterError(str(error)) from None
+        for controller in find_controllers(options.names, context):
+            loops.append(Loop(controller, session, options.namespace))
+            loops[-1].start()
+        lost = keeper.keep(stop)
+        if lost:
+            _log.warning("%s; waiting for it", lost)
+    finally:
+        for loop in loops:
+            loop.stop()
+        for loop in loops:
+            loop.join(_STOP_SECONDS / len(loops))
+
+
+def find_controllers(names: Sequence[str], context: Context) -> Iterator[Controller[Any]]:
+    """Yield the controllers with these names, each from the slice that has it."""
+    for name in names:
+        module = import_module(f"kubectl_sky.{_MODULES[name]}")
+        create: Callable[[Context], Sequence[Controller[Any]]] = module.controllers
+        yield from create(context)
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[Event]:
+    """Set an Event at SIGINT and SIGTERM; PID 1 ignores them by default."""
+    stop = Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    def on_signal(*_: object) -> None:
+        """Set it in a thread: this one may just hold the lock of the Event."""
+        Thread(target=stop.set, daemon=True).start()
+
+    previous = [signal.signal(number, on_signal) for number in numbers]
+    try:
+        yield stop
+    finally:
+        for number, handler in zip(numbers, previous, strict=True):
+            signal.signal(number, handler)
 
 
 def _log_to_stderr() -> None:
-    """Log our steps, and kopf's warnings, in one line each."""
+    """Log steps and warnings in one line each."""
     handler = logging.StreamHandler()
     handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(message)s"))
-    handler.addFilter(lambda record: not record.getMessage().startswith(_NOT_INSTALLED))
     logging.basicConfig(handlers=[handler])
-    logging.getLogger(__package__).setLevel(logging.INFO)
+    for module in _MODULES.values():
+        logging.getLogger(f"kubectl_sky.{module.partition('.')[0]}").setLevel(logging.INFO)
 
 
 class OneLine(logging.Formatter):
-    """Write an exception as one line, not as a traceback."""
+    """Write a message in one line; it comes from strangers."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the message, and the exception after it; both come from strangers."""
-        error = record.exc_info[1] if record.exc_info else None
-        record.exc_info, record.exc_text, record.stack_info = None, None, None
-        text = super().format(record)
-        whole = f"{text}: {type(error).__name__}: {error}" if error else text
-        return escapes.plain(" ".join(whole.split())[:_MAX_LOG_LINE])
-
-
-async def _run(options: Options, session: Session) -> None:
-    """Run the operator whenever this process holds the Leases of its controllers."""
-    timely = Session.connect(replace(options.connection, request_timeout=_LEASE_REQUEST_SECONDS))
-    keeper = LeaseKeeper(timely, claims_of(options.names, options.namespace))
-    async with serve_health(*options.health):
-        try:
-            while await _lead(options, session, keeper):
-                pass
-        finally:
-            await keeper.release()
-
-
-async def _lead(options: Options, session: Session, keeper: LeaseKeeper) -> bool:
-    """Run the operator until a signal or until a Lease is lost; return whether it was lost."""
-    stopped, signalled = asyncio.Event(), asyncio.Event()
-    _set_on_signals(stopped, signalled)
-    if not await _finished_first(keeper.acquire(), stopped):
-        return False
-    _log.info("running the controllers %s", ", ".join(options.names))
-    keeping = asyncio.create_task(keeper.keep())
-    keeping.add_done_callback(lambda task: stopped.set())
-    try:
-        await _operate(options, session, stopped)
-    finally:
-        lost = keeping.done() and not signalled.is_set()
-        keeping.cancel()
-    if lost:
-        _log.warning("%s; waiting for it", keeping.result())
-    return lost
-
-
-def _set_on_signals(*events: asyncio.Event) -> None:
-    """Let SIGINT and SIGTERM set events; PID 1 ignores them by default."""
-
-    def set_all() -> None:
-        for event in events:
-            event.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, set_all)
-
-
-async def _finished_first(work: Coroutine[None, None, None], stopped: asyncio.Event) -> bool:
-    """Return True when the work is done, False when it is stopped before."""
-    working, stopping = asyncio.create_task(work), asyncio.create_task(stopped.wait())
-    await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    if not working.done():
-        working.cancel()
-        return False
-    working.result()
-    return True
-
-
-async def _operate(options: Options, session: Session, stopped: asyncio.Event) -> None:
-    registry = kopf.OperatorRegistry()
-    settings = operator_settings()
-    settings.scanning.disabled = options.namespace is not None  # needs rights on all namespaces
-    context = Context(session, options.namespace, options.settings, settings, options.retention)
-    register_all(options.names, registry, context)
-    login_with(session, registry)
-    await kopf.operator(
-        registry=registry,
-        settings=settings,
-        standalone=True,
-        clusterwide=options.namespace is None,
-        namespaces=[options.namespace] if options.namespace else [],
-        stop_flag=stopped,
-    )
-
-
-def register_all(names: Sequence[str], registry: kopf.OperatorRegistry, context: Context) -> None:
-    """Register the handlers of the controllers with these names."""
-    for name in names:
-        _REGISTER[name](registry, context)
-
-
-def operator_settings() -> kopf.OperatorSettings:
-    """Return kopf's settings: lists in pages, our annotations and finalizer."""
-    settings = kopf.OperatorSettings()
-    settings.networking.error_backoffs = _Backoffs()
-    settings.watching.chunk_size = _PAGE_SIZE
-    settings.watching.inactivity_timeout = _SILENCE_SECONDS
-    settings.persistence.finalizer = f"{_PREFIX}/finalizer"
-    settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=_PREFIX)
-    settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=_PREFIX)
-    return settings
-
-
-class _Backoffs(Iterable[float]):
-    """Seconds between the attempts of a request, without end: an outage never stops the loop."""
-
-    def __iter__(self) -> Iterator[float]:
-        """Return the seconds of one request."""
-        return chain(_RETRY_SECONDS, repeat(60.0))
-
-
-def login_with(session: Session, registry: kopf.OperatorRegistry) -> None:
-    """Let kopf use the server and the credentials of our session, renewed when they fail."""
-
-    async def login(**_: object) -> kopf.AiohttpSession:
-        target = await asyncio.to_thread(session.fresh_target)
-        return kopf.AiohttpSession(
-            server=target.server,
-            default_namespace=target.namespace,
-            aiohttp_session=_http_session(session, target),
-        )
-
-    kopf.on.login(registry=registry)(login)
-
-
-def _http_session(session: Session, target: Target) -> aiohttp.ClientSession:
-    headers = [("User-Agent", f"kubectl-sky/{__version__}"), *session.impersonation_headers()]
-    if target.authorization:
-        headers.append(("Authorization", target.authorization))
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, ssl=tls_context(target.tls)),
-        headers=headers,
-        proxy=target.tls.proxy or None,
-    )
-
-
-def tls_context(tls: Tls) -> ssl.SSLContext:
-    """Return the TLS settings of a connection for aiohttp."""
-    context = ssl.create_default_context(cafile=tls.authority or None)
-    if not tls.verify:
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    if tls.certificate:
-        context.load_cert_chain(tls.certificate, tls.key or None)
-    return context
+        """Return the message in one line, without control characters."""
+        return escapes.plain(" ".join(super().format(record).split())[:_MAX_LOG_LINE])

@@ -5,6 +5,7 @@ Pods and the current state are read when the index says that something is due.
 
 from collections import defaultdict
 from collections.abc import Collection
+from threading import Lock
 from typing import NamedTuple
 
 from kubectl_sky.actions.find import Target
@@ -28,11 +29,15 @@ class Key(NamedTuple):
     label: str
     id: str
 
+    def __str__(self) -> str:
+        return f"{self.label} {self.namespace}/{self.id}"
+
 
 class TaskIndex:
-    """The workloads of pipelines, groups and tasks with several nodes, by key."""
+    """The workloads of pipelines, groups and tasks with several nodes, by key. Thread-safe."""
 
     def __init__(self) -> None:
+        self._lock = Lock()
         self._items: dict[Key, dict[str, Json]] = defaultdict(dict)  # by uid
 
     def __len__(self) -> int:
@@ -43,24 +48,27 @@ class TaskIndex:
         key = key_of(item)
         if key is None:
             return None
-        uid = item["metadata"]["uid"]
-        if not deleted:
-            self._items[key][uid] = _without_unused_fields(item)
-        elif uid in self._items[key]:
-            del self._items[key][uid]
-        if not self._items[key]:
-            del self._items[key]
+        with self._lock:
+            if deleted:
+                self._items[key].pop(item["metadata"]["uid"], None)
+            else:
+                self._items[key][item["metadata"]["uid"]] = item
+            if not self._items[key]:
+                del self._items[key]
         return key
 
     def uids(self, key: Key) -> frozenset[str]:
         """Return the uids of the known objects of a task or pipeline."""
-        return frozenset(self._items.get(key, ()))
+        with self._lock:
+            return frozenset(self._items.get(key, ()))
 
     def forget(self, key: Key, uids: Collection[str]) -> None:
         """Forget objects that no longer exist."""
-        remaining = {uid: item for uid, item in self._items.pop(key, {}).items() if uid not in uids}
-        if remaining:
-            self._items[key] = remaining
+        with self._lock:
+            items = self._items.pop(key, {})
+            remaining = {uid: item for uid, item in items.items() if uid not in uids}
+            if remaining:
+                self._items[key] = remaining
 
     def needs_action(self, key: Key) -> bool:
         """Return whether something is due for a task or pipeline."""
@@ -71,7 +79,9 @@ class TaskIndex:
         return any(task.incomplete for task in self._tasks(key))
 
     def _tasks(self, key: Key) -> list[status.TaskStatus]:
-        return status.tasks(self._items[key].values() if key in self._items else (), ())
+        with self._lock:
+            items = list(self._items.get(key, {}).values())
+        return status.tasks(items, ())
 
     def _targets(self, key: Key) -> list[Target]:
         tasks = self._tasks(key)
@@ -97,7 +107,8 @@ def _is_id(text: object) -> bool:
     return isinstance(text, str) and 0 < len(text) <= _MAX_ID
 
 
-def _without_unused_fields(item: Json) -> Json:
+def without_unused_fields(item: Json) -> Json:
+    """Return what to keep in memory of a workload."""
     metadata = {
         key: value for key, value in item["metadata"].items() if key not in _UNUSED_METADATA
     }

@@ -75,7 +75,7 @@ OWN_RULES: Mapping[str, Sequence[Rule]] = {
     "fairshare": (Rule("", ("configmaps",), ("get", "list", "create", "delete")),),  # its journal
 }
 # Templates of CRDs that a controller needs.
-CRDS: Mapping[str, Sequence[str]] = {"ray": ("rayservegraph-crd.yaml.j2",)}
+CRDS: Mapping[str, Sequence[str]] = {"ray": ("ray/rayservegraph-crd.yaml.j2",)}
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-
-import aiohttp
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.connection import Connection
@@ -106,20 +103,14 @@ def _total(sent: "Counter[str]") -> str:
 
 
 def _count_requests(sent: "Counter[str]") -> None:
-    ours, theirs = Session.exchange, aiohttp.ClientSession._request
+    sends = Session.exchange
 
     def exchange(self: Session, outgoing: Outgoing, attempt: Any = None) -> Reply:
-        sent[f"{outgoing.info.method} {outgoing.info.path}"] += 1
-        return ours(self, outgoing, attempt)
-
-    async def request(self: Any, method: str, url: Any, **more: Any) -> Any:
-        parts = urlsplit(str(url))
-        watch = " (watch)" if "watch=true" in parts.query else ""
-        sent[f"{method} {parts.path}{watch}"] += 1
-        return await theirs(self, method, url, **more)
+        watch = " (watch)" if "watch" in dict(outgoing.query) else ""
+        sent[f"{outgoing.info.method} {outgoing.info.path}{watch}"] += 1
+        return sends(self, outgoing, attempt)
 
     Session.exchange = exchange  # type: ignore[method-assign]
-    aiohttp.ClientSession._request = request  # type: ignore[assignment, method-assign]
 
 
 def _megabytes() -> int:

@@ -1,7 +1,5 @@
 """A process holds its Leases, loses them, and waits for them."""
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from threading import Event
 
@@ -54,10 +52,10 @@ def test_keeper_waits_for_other_process_and_outage_then_holds(
     api.before("get leases", lost, nth=2)
     api.before("get leases", lambda: put(api, claim, {"holderIdentity": ""}), nth=9)
     keeper = LeaseKeeper(api.session(), [claim])
-    asyncio.run(asyncio.wait_for(keeper.acquire(), 20))
+    assert keeper.acquire(Event())
     assert holder(api, claim) == claim.holder
     assert "another process holds it" in caplog.text
-    asyncio.run(keeper.release())
+    keeper.release()
     assert holder(api, claim) == ""
 
 
@@ -65,42 +63,30 @@ def test_keeper_returns_why_when_other_process_takes_lease(api: FakeCluster) -> 
     (claim,) = claims_of(("tasks",), "default")
     keeper = LeaseKeeper(api.session(), [claim])
 
-    async def lose() -> str:
-        await keeper.acquire()
-        put(api, claim, OTHERS)
-        return await asyncio.wait_for(keeper.keep(), 20)
-
-    why = asyncio.run(lose())
+    assert keeper.acquire(Event())
+    put(api, claim, OTHERS)
+    why = keeper.keep(Event())
     assert why == "lost the Lease default/kubectl-sky-tasks: another process holds it"
-    asyncio.run(keeper.release())
+    keeper.release()
     assert holder(api, claim) == "other"
 
 
-def test_keeper_renews_lease_while_all_threads_of_the_process_wait(api: FakeCluster) -> None:
-    """A controller that waits for slow servers, or their names, must not lose its Lease."""
+def test_keeper_stops_waiting_and_renewing_at_a_signal(api: FakeCluster) -> None:
     (claim,) = claims_of(("tasks",), "default")
+    put(api, claim, OTHERS)
+    stop = Event()
+    api.before("get leases", stop.set, nth=2)
     keeper = LeaseKeeper(api.session(), [claim])
-    finished = Event()
-
-    async def acquire() -> None:
-        loop = asyncio.get_running_loop()
-        loop.set_default_executor(ThreadPoolExecutor(1))
-        waiting = loop.run_in_executor(None, finished.wait)
-        try:
-            await asyncio.wait_for(keeper.acquire(), 5)
-        finally:
-            finished.set()
-            await waiting
-
-    asyncio.run(acquire())
-    assert holder(api, claim) == claim.holder
+    assert not keeper.acquire(stop)
+    assert keeper.keep(stop) == ""
+    assert holder(api, claim) == "other"
 
 
 def test_keeper_forbidden_names_install(api: FakeCluster) -> None:
     api.forbidden.add("create leases")
     keeper = LeaseKeeper(api.session(), claims_of(("tasks",), "default"))
     with pytest.raises(ClusterError, match="controllers install"):
-        asyncio.run(keeper.acquire())
+        keeper.acquire(Event())
 
 
 @pytest.mark.parametrize("hours", [-2, 2])

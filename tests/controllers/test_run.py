@@ -1,26 +1,27 @@
 """The process of the controllers: which run, with whose credentials, and how it stops."""
 
-import asyncio
 import logging
 import os
 import signal
-import ssl
-from itertools import islice
-from types import SimpleNamespace
-from typing import Any, cast
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-import kopf
 import pytest
 from click.testing import CliRunner
 
 from kubectl_sky.cli import extras
 from kubectl_sky.cli.main import sky
-from kubectl_sky.cluster.connection import Connection, Tls
+from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.controllers import run
+from kubectl_sky.controllers import lease, run
 from kubectl_sky.controllers.context import Context
-from kubectl_sky.controllers.lease import LeaseKeeper
+from kubectl_sky.controllers.loop import Controller
+from kubectl_sky.words import kinds
 from kubectl_sky.words.settings import Settings
+from tests.fake_cluster import FakeCluster
+
+LEASE = "kubectl-sky-tasks"
 
 
 def sky_run(*arguments: str) -> Any:
@@ -30,7 +31,7 @@ def sky_run(*arguments: str) -> Any:
 def test_controllers_run_without_packages_names_pip_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(extras, "is_installed", lambda package: package != "kopf")
+    monkeypatch.setattr(extras, "is_installed", lambda package: package != "google.protobuf")
     error = sky_run().exception
     assert str(error) == (
         "the packages of the controllers are not installed;"
@@ -46,58 +47,55 @@ def test_controllers_run_with_unknown_name_lists_names(name: str) -> None:
     assert "use tasks, ray, fairshare" in done.output
 
 
-def test_controllers_each_registers() -> None:
-    settings = run.operator_settings()
+def test_each_controller_is_found_by_its_name() -> None:
     session = Session.connect(Connection(server="http://127.0.0.1:1"))
-    context = Context(session, None, Settings(), settings)
-    run.register_all(("tasks", "ray", "fairshare"), kopf.OperatorRegistry(), context)
-    assert settings.persistence.finalizer == "kubectl-sky/finalizer"
+    settings = Settings(fair_share={"gold": {}})
+    context = Context(session, None, settings, timedelta(days=1))
+    found = [run.find_controllers([name], context) for name in ("tasks", "ray", "fairshare")]
+    classes = [[type(item).__name__ for item in items] for items in found]
+    assert classes == [["TasksController", "Sweeper"], ["RayController"], ["FairShare"]]
 
 
-@pytest.mark.parametrize("signals", [True, False])
-def test_lease_lost_is_waited_for_unless_a_signal_comes_meanwhile(
-    monkeypatch: pytest.MonkeyPatch, signals: bool
+class Recorder(Controller[str]):
+    """A controller that does nothing."""
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+
+    def start(self, add: Callable[[str], None]) -> None:
+        self.log.append("start")
+
+    def stop(self) -> None:
+        self.log.append("stop")
+
+    def process(self, key: str) -> None:
+        """Nothing is due."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_lost_lease_stops_controllers_which_start_again_until_a_signal(
+    monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    async def acquire() -> None:
-        """Hold the Lease at once."""
+    api, log = FakeCluster(), list[str]()
+    monkeypatch.setattr(Session, "connect", lambda connection=None: api.session(connection))
+    monkeypatch.setattr(run, "find_controllers", lambda names, context: [Recorder(log)])
+    monkeypatch.setattr(lease, "_RENEW_SECONDS", 0.01)
+    monkeypatch.setattr(lease, "_RETRY_SECONDS", 0.01)
 
-    async def keep() -> str:
-        return "lost the Lease"
+    def take_lease() -> None:
+        other = {"holderIdentity": "other", "leaseDurationSeconds": 45}
+        spec = other | {"renewTime": datetime.now(UTC).isoformat()}
+        api.change(kinds.LEASE, LEASE, spec=spec)
 
-    async def operate(options: object, session: object, stopped: asyncio.Event) -> None:
-        await stopped.wait()
-        if signals:
-            os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.sleep(0.02)
-
-    monkeypatch.setattr(run, "_operate", operate)
-    options = run.Options(("tasks",), Connection(), None, Settings())
-    keeper = cast(LeaseKeeper, SimpleNamespace(acquire=acquire, keep=keep))
-    session = Session.connect(Connection(server="http://127.0.0.1:1"))
-    assert asyncio.run(run._lead(options, session, keeper)) is not signals
-
-
-@pytest.mark.parametrize("verify", [True, False])
-def test_tls_context_verifies_unless_insecure(verify: bool) -> None:
-    context = run.tls_context(Tls(verify=verify))
-    assert context.verify_mode == (ssl.CERT_REQUIRED if verify else ssl.CERT_NONE)
-    assert context.check_hostname == verify
+    api.before("patch leases", take_lease, nth=3)
+    free = {"holderIdentity": ""}
+    api.before("get leases", lambda: api.change(kinds.LEASE, LEASE, spec=free), nth=4)
+    api.before("patch leases", lambda: os.kill(os.getpid(), number), nth=8)
+    run.run(run.Options(("tasks",), Connection(), "default", Settings()))
+    assert log == ["start", "stop"] * 2
+    assert api.get(kinds.LEASE, LEASE)["spec"]["holderIdentity"] == "", "it is given back"
 
 
-def test_log_line_of_exception_has_no_traceback_and_no_escapes() -> None:
-    try:
-        raise ValueError("bad\n\x1b[31mname")
-    except ValueError as error:
-        exception = (ValueError, error, error.__traceback__)
-    record = logging.LogRecord("kopf", logging.ERROR, "f", 1, "it %s", ("failed",), exception)
-    assert run.OneLine("%(levelname)s %(message)s").format(record) == (
-        "ERROR it failed: ValueError: bad name"
-    )
-
-
-def test_backoffs_of_kopf_have_no_end() -> None:
-    backoffs = run.operator_settings().networking.error_backoffs
-    assert not isinstance(backoffs, (int, float))
-    seconds = list(islice(backoffs, 100))
-    assert seconds == sorted(seconds) and seconds[-1] == 60
-    assert list(islice(backoffs, 100)) == seconds
+def test_log_line_has_no_line_breaks_and_no_escapes() -> None:
+    record = logging.LogRecord("sky", logging.ERROR, "f", 1, "bad\n\x1b[31m%s", ("name",), None)
+    assert run.OneLine("%(levelname)s %(message)s").format(record) == "ERROR bad name"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.controllers.task_index import Key, TaskIndex, key_of
+from kubectl_sky.controllers.task_index import Key, TaskIndex, key_of, without_unused_fields
 from kubectl_sky.words import names
 from tests.builders import ID, make_job, make_whole
 from tests.observe.test_pipelines import stage
@@ -99,11 +99,11 @@ def test_index_forgets_only_the_given_objects() -> None:
     assert len(index) == 0
 
 
-def test_index_keeps_no_template_and_no_foreign_annotations() -> None:
+def test_unused_fields_are_template_and_foreign_annotations() -> None:
     job = make_job(0, 2)
     job["spec"] |= {"template": {"spec": "x" * 1000}, "selector": {}}
     job["metadata"] |= {"managedFields": ["x" * 1000]}
     job["metadata"]["annotations"]["example.com/large"] = "x" * 1000
-    index = index_of(job)
-    assert len(str(index.__dict__)) < 1500
-    assert "template" in job["spec"]
+    kept = without_unused_fields(job)
+    assert len(str(kept)) < 1500
+    assert index_of(kept).needs_action(TASK)

@@ -1,13 +1,18 @@
 """The tasks controller on a cluster in memory: its rights, its retention, and its retries."""
 
-import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kubectl_sky.cluster.watch import Change, WatchEvent
+from kubectl_sky.controllers import loop as loops
 from kubectl_sky.controllers import tasks
+from kubectl_sky.controllers.loop import Loop
 from kubectl_sky.controllers.tasks import Sweeper, TasksController
 from kubectl_sky.plan.controllers_install import RULES
 from kubectl_sky.words import kinds
@@ -21,7 +26,7 @@ from tests.fake_cluster import FakeCluster
 def api(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     shorten_waits(monkeypatch)
     monkeypatch.setattr(tasks, "_SETTLE_SECONDS", 0.0)
-    monkeypatch.setattr(tasks, "_FIRST_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(loops, "_FIRST_RETRY_SECONDS", 0.05)
     return FakeCluster()
 
 
@@ -35,20 +40,26 @@ def jobs(api: FakeCluster) -> list[dict[str, Any]]:
     return [api.get(kinds.JOB, name) for name in listed]
 
 
-def control(api: FakeCluster, rounds: int = 1) -> None:
-    """Give a new controller the current Jobs, as kopf does at its start and after changes."""
+@contextmanager
+def controlled(api: FakeCluster) -> Iterator[TasksController]:
+    """Run a controller."""
+    controller = TasksController(api.session())
+    loop = Loop(controller, api.session(), "default")
+    loop.start()
+    try:
+        yield controller
+    finally:
+        loop.stop()
+        loop.join(10)
 
-    async def feed() -> None:
-        controller = TasksController(api.session())
-        for _ in range(rounds):
-            for job in jobs(api):
-                await controller.changed({"type": "MODIFIED", "object": job})  # type: ignore[typeddict-item]
-            await asyncio.sleep(0.2)
 
-    asyncio.run(feed())
+def control(api: FakeCluster, seconds: float = 0.5) -> None:
+    """Run a new controller for a while."""
+    with controlled(api):
+        time.sleep(seconds)
 
 
-def test_controller_forgets_task_that_was_deleted_while_its_watch_was_lost(
+def test_controller_forgets_task_that_was_deleted_while_its_watch_was_refused(
     api: FakeCluster, send: Submitter
 ) -> None:
     send(CHAIN)
@@ -56,15 +67,10 @@ def test_controller_forgets_task_that_was_deleted_while_its_watch_was_lost(
     known = jobs(api)
     for job in known:
         api.remove(kinds.JOB, job["metadata"]["name"])
-
-    async def feed() -> int:
-        controller = TasksController(api.session())
-        for job in known:
-            await controller.changed({"type": "MODIFIED", "object": job})  # type: ignore[typeddict-item]
-        await asyncio.sleep(0.2)
-        return len(controller._index)
-
-    assert asyncio.run(feed()) == 0
+    controller = TasksController(api.session())
+    (*_, work) = (controller.changed(WatchEvent(Change.ADDED, kinds.JOB, job)) for job in known)
+    assert work and controller.process(work[0]) is None
+    assert len(controller._index) == 0
 
 
 def used_rights(api: FakeCluster) -> set[tuple[str, str]]:
@@ -77,7 +83,7 @@ def test_controller_started_late_resumes_stage_and_cancels_after_failure(
 ) -> None:
     send(CHAIN)
     run(api, 0)
-    control(api, rounds=3)
+    control(api)
     assert suspended(api) == [False, False, True]
     run(api, 1, exit_code=3)
     control(api)
@@ -123,7 +129,7 @@ def test_controller_rights_are_those_that_it_uses(api: FakeCluster, send: Submit
     api.requests[:] = requests
     control(api)
     kinds_of_jobs = {"jobsets", "mpijobs", "appwrappers"}
-    needed = {right for right in granted if right[0] != "watch" and right[1] not in kinds_of_jobs}
+    needed = {right for right in granted if right[1] not in kinds_of_jobs}
     refused = {("list", name) for name in ("configmaps", "secrets", "persistentvolumeclaims")}
     assert needed <= used_rights(api) <= needed | refused | {("list", "podgroups")}
 
@@ -138,38 +144,12 @@ def test_sweeper_deletes_finished_task_after_retention_by_clock_of_server(
     name = f"wide-{ID}"
     api.start(name)
     api.finish(name)
-    Sweeper(api.session(), "default", timedelta(hours=hours)).sweep()
+    Sweeper(api.session(), "default", timedelta(hours=hours)).process("")
     assert len(jobs(api)) == left
 
 
 def test_sweeper_keeps_stages_of_unfinished_pipeline(api: FakeCluster, send: Submitter) -> None:
     send(CHAIN)
     run(api, 0)
-    Sweeper(api.session(), "default", timedelta(days=-1)).sweep()
+    Sweeper(api.session(), "default", timedelta(days=-1)).process("")
     assert len(jobs(api)) == 3
-
-
-def test_sweeper_goes_on_after_internal_error(
-    api: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[int] = []
-
-    async def sweep_twice() -> None:
-        swept = asyncio.Event()
-        loop = asyncio.get_running_loop()
-
-        def sweep(self: Sweeper) -> None:
-            calls.append(1)
-            if len(calls) == 2:
-                loop.call_soon_threadsafe(swept.set)
-            raise IndexError("a bug")
-
-        monkeypatch.setattr(Sweeper, "sweep", sweep)
-        monkeypatch.setattr(tasks, "_SWEEP_SECONDS", 0.01)
-        sweeper = Sweeper(api.session(), "default", timedelta(hours=1))
-        await sweeper.start()
-        await asyncio.wait_for(swept.wait(), 5)
-        await sweeper.stop()
-
-    asyncio.run(sweep_twice())
-    assert len(calls) >= 2

@@ -17,10 +17,10 @@ import yaml
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Answer, Connection, Session
-from kubectl_sky.controllers.fairshare.loop import Loop
-from kubectl_sky.controllers.fairshare.policy import Policy
-from kubectl_sky.controllers.fairshare.state import LABEL, State
 from kubectl_sky.errors import ClusterError
+from kubectl_sky.fairshare.controller import FairShare
+from kubectl_sky.fairshare.model_policy import Policy
+from kubectl_sky.fairshare.model_state import LABEL, State
 from kubectl_sky.plan.fair_share import class_name
 from kubectl_sky.words import kinds
 from kubectl_sky.words.names import CONTROLLERS_NAMESPACE
@@ -138,7 +138,7 @@ def controller(kubeconfig: str, namespace: str, queue: str, kill_at: int, late: 
     connection = Connection(kubeconfig=kubeconfig, context=ADMIN, namespace=namespace)
     session = KilledSession.connect(connection)
     session.kill_at, session.late = kill_at, late
-    Loop(session, {queue: POLICY}, namespace=namespace).once()
+    FairShare(session, {queue: POLICY}, namespace=namespace).once()
 
 
 def test_controller_killed_at_random_points_ends_with_allowed_value(
@@ -150,7 +150,7 @@ def test_controller_killed_at_random_points_ends_with_allowed_value(
     context.set_forkserver_preload([__name__])
     queue = groups.queue
     groups.create("first", "Running")
-    Loop(groups.session, {queue: POLICY}, namespace=namespace).once()
+    FairShare(groups.session, {queue: POLICY}, namespace=namespace).once()
     missing = killed = 0
     for number in range(1, KILLS + 1):
         groups.create(f"g{number}", "Running")
@@ -166,7 +166,7 @@ def test_controller_killed_at_random_points_ends_with_allowed_value(
         process.join()
         killed += process.exitcode == -signal.SIGKILL
         missing += quietly(groups) is None
-        Loop(groups.session, {queue: POLICY}, namespace=namespace).once()
+        FairShare(groups.session, {queue: POLICY}, namespace=namespace).once()
         expected = (POLICY.value(number + 1), number - 1, 2)
         assert groups.numbers() == expected, (number, point)
         assert groups.journal() == []

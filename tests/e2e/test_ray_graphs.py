@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.controllers.ray import webhook
+from kubectl_sky.ray import webhook
 from kubectl_sky.words import assets
 from tests.cluster import cache
 from tests.cluster.controllers import KUBERAY, require
 from tests.cluster.process import defined as defined_kinds
 from tests.cluster.process import running
 from tests.cluster.target import Cluster
-from tests.controllers.ray.graphs import make_bytes
-from tests.controllers.ray.source import SECRET, GraphSource, serving
 from tests.e2e.command import ROOT, Command
 from tests.e2e.support import as_controller
 from tests.polling import eventually
+from tests.ray.graphs import make_bytes
+from tests.ray.source import SECRET, GraphSource, serving
 
 RAY_SERVICES = ROOT.parent / "shared" / "crds" / "ray.io_rayservices.yaml"
 NAME = "fruit"
@@ -54,7 +54,7 @@ def defined(kubectl: Command, file: Path) -> Iterator[None]:
 @pytest.fixture
 def graphs(kubectl: Command, alone: None) -> Iterator[None]:
     """The CRD of RayServeGraphs."""
-    with defined(kubectl, assets.folder("templates") / "rayservegraph-crd.yaml.j2"):
+    with defined(kubectl, assets.folder("templates") / "ray" / "rayservegraph-crd.yaml.j2"):
         yield
 
 
@@ -157,7 +157,7 @@ class Operated:
 
     def event(self) -> int:
         """Send a signed event; return the HTTP status."""
-        key, body = (self.namespace, NAME), b"{}" + str(time.monotonic_ns()).encode()
+        key, body = webhook.Key(self.namespace, NAME), b"{}" + str(time.monotonic_ns()).encode()
         stamp = str(int(time.time()))
         headers = {
             "Kubectl-Sky-Timestamp": stamp,

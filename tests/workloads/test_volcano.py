@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.controllers.fairshare.state import PodGroup
 from kubectl_sky.errors import ClusterError
+from kubectl_sky.fairshare.model_state import PodGroup
 from kubectl_sky.observe.status import tasks
 from kubectl_sky.plan.fair_share import class_name
 from kubectl_sky.plan.plan import Plan

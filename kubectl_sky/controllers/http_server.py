@@ -1,0 +1,94 @@
+"""A small HTTP server: few connections at once, and slow ones give way to new ones."""
+
+import socket
+from collections import OrderedDict
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
+from typing import Any
+
+from kubectl_sky.errors import UserError
+
+_MAX_CONNECTIONS = 64
+_IDLE_SECONDS = 10  # a connection may be silent
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answer one request of a connection with a line of text."""
+
+    timeout = _IDLE_SECONDS
+    server_version, sys_version = "kubectl-sky", ""
+
+    def reply(self, status: int, text: str) -> None:
+        """Send a status and a line."""
+        body = f"{text}\n".encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing: anybody can send requests."""
+
+
+class Server(ThreadingHTTPServer):
+    """Serve in threads until `stop`.
+
+    Nobody has proved anything yet, so many slow senders take each other's places, not those of
+    others: beyond 64 connections, the oldest that is not `accepted` is closed.
+    """
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, host: str, port: int, handler: type[Handler], purpose: str = "") -> None:
+        """Listen. Raises UserError if the port is in use."""
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._open = OrderedDict[Any, None]()
+        self._lock = Lock()
+        try:
+            super().__init__((host, port), handler)
+        except (OSError, OverflowError) as error:
+            reason = (getattr(error, "strerror", None) or str(error)).lower()
+            raise UserError(
+                f"{purpose}cannot listen on {host}, port {port}: {reason}", "choose another port"
+            ) from None
+
+    def start(self) -> None:
+        """Serve in a thread."""
+        Thread(target=self.serve_forever, args=(0.1,), name="http", daemon=True).start()
+
+    def stop(self) -> None:
+        """Close the port."""
+        self.shutdown()
+        self.server_close()
+
+    def server_bind(self) -> None:
+        """Bind, without asking DNS for our name."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
+        """Make room for a connection, and start its thread."""
+        with self._lock:
+            self._open[request] = None
+            if len(self._open) > _MAX_CONNECTIONS:
+                oldest, _ = self._open.popitem(last=False)
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def accepted(self, request: Any) -> None:  # noqa: ANN401 - a socket
+        """Let a connection stay: its request has arrived."""
+        with self._lock:
+            self._open.pop(request, None)
+
+    def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 - a socket
+        """Close a connection."""
+        self.accepted(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
+        """Log nothing: the sender has gone."""

@@ -1,0 +1,30 @@
+"""The example of the documentation is a valid graph of a valid RayServeGraph."""
+
+import yaml
+from google.protobuf import text_format
+
+from kubectl_sky.ray import model_graph as graph
+from kubectl_sky.ray import model_serve_config as serve_config
+from kubectl_sky.ray import model_service as service
+from kubectl_sky.ray import ray_graph_pb2
+from kubectl_sky.words import assets
+from tests.ray.test_model_serve_config import ROOT
+
+EXAMPLE = ROOT / "examples" / "ray"
+
+
+def test_example_graph_becomes_service() -> None:
+    message = text_format.Parse((EXAMPLE / "graph.txtpb").read_text(), ray_graph_pb2.RayGraph())
+    parsed = graph.parse(message.SerializeToString())
+    _, item = yaml.safe_load_all((EXAMPLE / "rayservegraph.yaml").read_text())
+    item["metadata"] |= {"namespace": "default", "uid": "1"}
+    config = serve_config.write(serve_config.serve_config(parsed))
+    assert service.ray_service(item, config)["spec"]["serveConfigV2"] == config
+
+
+def test_example_has_only_fields_of_crd() -> None:
+    crd = yaml.safe_load(assets.read("templates", "ray/rayservegraph-crd.yaml.j2"))
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    _, item = yaml.safe_load_all((EXAMPLE / "rayservegraph.yaml").read_text())
+    for name, value in item["spec"].items():
+        assert set(value) <= set(schema["properties"][name]["properties"])
