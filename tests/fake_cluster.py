@@ -79,7 +79,7 @@ def interrupt() -> None:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Call:
     """A request, parsed."""
 
     verb: str
@@ -121,7 +121,7 @@ class _Session(Session):
 
 
 class FakeCluster:
-    """Objects, watches and logs in memory; `requests` has what was asked, in order."""
+    """Objects, watches and logs in memory; `requests` has the received requests, in order."""
 
     def __init__(self, namespace: str = "default") -> None:
         self.namespace = namespace
@@ -301,24 +301,24 @@ class FakeCluster:
             self.requests.append(f"get {url.path}")
             return self.requests[-1], self._discovery(url.path)
         try:
-            asked = self._parsed(url.path, dict(parse_qsl(url.query)), request, match)
-            asked = replace(asked, user=self._authenticated(request))
-            self.requests.append(str(asked))
-            status = self._run(str(asked), late=False)
+            call = self._parsed(url.path, dict(parse_qsl(url.query)), request, match)
+            call = replace(call, user=self._authenticated(request))
+            self.requests.append(str(call))
+            status = self._run(str(call), late=False)
             if status:
                 raise Problem(status, _REASONS.get(status, ""), HTTPStatus(status).phrase)
-            action = f"{asked.verb} {asked.kind.plural}"
-            if not {action, f"{asked.user}: {action}"}.isdisjoint(self.forbidden):
-                raise problems.forbidden(asked.kind.resource, asked.name, self._missing(asked))
-            reply = self._handled(asked)
-            self._run(str(asked), late=True)
+            action = f"{call.verb} {call.kind.plural}"
+            if not {action, f"{call.user}: {action}"}.isdisjoint(self.forbidden):
+                raise problems.forbidden(call.kind.resource, call.name, self._missing(call))
+            reply = self._handled(call)
+            self._run(str(call), late=True)
         except Problem as problem:
             return "", _reply(problem.code, problem.status())
-        return str(asked), reply
+        return str(call), reply
 
     def _parsed(
         self, path: str, query: dict[str, str], request: Request, match: re.Match[str] | None
-    ) -> _Asked:
+    ) -> _Call:
         if not match:
             raise problems.no_path()
         parts = {key: unquote(text or "") for key, text in match.groupdict().items()}
@@ -327,7 +327,7 @@ class FakeCluster:
         if kind is None:
             raise problems.no_path()
         reading = ("watch" if "watch" in query else "list") if not parts["name"] else "get"
-        return _Asked(
+        return _Call(
             _VERBS.get(request.method, reading),
             path,
             kind,
@@ -357,57 +357,57 @@ class FakeCluster:
         statuses = [hook.action() for hook in due]
         return next((status for status in statuses if isinstance(status, int)), None)
 
-    def _handled(self, asked: _Asked) -> Reply:
-        if asked.sub == "log":
-            return self._log_reply(asked)
-        if "sendInitialEvents" in asked.query and not self.sends_initial_events:
+    def _handled(self, call: _Call) -> Reply:
+        if call.sub == "log":
+            return self._log_reply(call)
+        if "sendInitialEvents" in call.query and not self.sends_initial_events:
             cause = problems.Cause("FieldValueForbidden", "sendInitialEvents", "not supported")
             raise problems.invalid("ListOptions.meta.k8s.io", "", [cause])
-        if asked.verb == "watch":
-            return self._streamed(lambda stream: self._watched(asked, stream))
-        if asked.kind.plural.startswith("selfsubject"):
-            return _reply(201, {"status": self._review(asked)})
+        if call.verb == "watch":
+            return self._streamed(lambda stream: self._watched(call, stream))
+        if call.kind.plural.startswith("selfsubject"):
+            return _reply(201, {"status": self._review(call)})
         with self._changed:
-            status, body = getattr(self, f"_{asked.verb}")(asked)
-        if asked.metadata_only and asked.name:
+            status, body = getattr(self, f"_{call.verb}")(call)
+        if call.metadata_only and call.name:
             body = {"kind": "PartialObjectMetadata", "metadata": body["metadata"]}
         return _reply(status, body)
 
-    def _get(self, asked: _Asked) -> tuple[int, Json]:
-        return 200, self._existing(asked)
+    def _get(self, call: _Call) -> tuple[int, Json]:
+        return 200, self._existing(call)
 
-    def _list(self, asked: _Asked) -> tuple[int, Json]:
-        items = [item for path, item in self._objects.items() if _selects(asked, path, item)]
+    def _list(self, call: _Call) -> tuple[int, Json]:
+        items = [item for path, item in self._objects.items() if _selects(call, path, item)]
         return 200, {"metadata": {"resourceVersion": str(next(self._numbers))}, "items": items}
 
-    def _create(self, asked: _Asked) -> tuple[int, Json]:
-        metadata = asked.body["metadata"]
+    def _create(self, call: _Call) -> tuple[int, Json]:
+        metadata = call.body["metadata"]
         name = metadata.get("name") or f"{metadata['generateName']}x"
-        path = f"{asked.path}/{name}"
+        path = f"{call.path}/{name}"
         if path in self._objects:
-            raise problems.exists(asked.kind.resource, name)
-        metadata = metadata | {"name": name, "namespace": asked.namespace}
-        if asked.kind == kinds.POD and self.sidecars:
-            self.inject(metadata, asked.body["spec"])
-        if asked.query.get("dryRun"):
+            raise problems.exists(call.kind.resource, name)
+        metadata = metadata | {"name": name, "namespace": call.namespace}
+        if call.kind == kinds.POD and self.sidecars:
+            self.inject(metadata, call.body["spec"])
+        if call.query.get("dryRun"):
             identity = {"uid": f"uid-{next(self._numbers)}", "creationTimestamp": self._now()}
-            return 201, asked.body | {"metadata": metadata | identity}
-        return 201, self._store(path, asked.body | {"metadata": metadata})
+            return 201, call.body | {"metadata": metadata | identity}
+        return 201, self._store(path, call.body | {"metadata": metadata})
 
-    def _update(self, asked: _Asked) -> tuple[int, Json]:
-        live, version = self._existing(asked), asked.body["metadata"]["resourceVersion"]
+    def _update(self, call: _Call) -> tuple[int, Json]:
+        live, version = self._existing(call), call.body["metadata"]["resourceVersion"]
         if version != live["metadata"]["resourceVersion"]:
-            raise problems.conflict(asked.kind.resource, asked.name, "resourceVersion")
-        return 200, self._store(asked.path, asked.body)
+            raise problems.conflict(call.kind.resource, call.name, "resourceVersion")
+        return 200, self._store(call.path, call.body)
 
-    def _patch(self, asked: _Asked) -> tuple[int, Json]:
-        live, body = self._existing(asked), asked.body
+    def _patch(self, call: _Call) -> tuple[int, Json]:
+        live, body = self._existing(call), call.body
         for field in ("uid", "resourceVersion"):
             if (
                 body.get("metadata", {}).get(field, live["metadata"][field])
                 != live["metadata"][field]
             ):
-                raise problems.conflict(asked.kind.resource, asked.name, f"{field} in precondition")
+                raise problems.conflict(call.kind.resource, call.name, f"{field} in precondition")
         patched = _merged(live, body)
         references = live["metadata"].get("ownerReferences", ())
         if "ownerReferences" in body.get("metadata", {}):
@@ -415,20 +415,20 @@ class FakeCluster:
                 entry["uid"]: entry for entry in (*references, *body["metadata"]["ownerReferences"])
             }
             patched["metadata"]["ownerReferences"] = list(by_uid.values())
-        return 200, self._store(asked.path, patched)
+        return 200, self._store(call.path, patched)
 
-    def _delete(self, asked: _Asked) -> tuple[int, Json]:
-        metadata = self._existing(asked)["metadata"]
-        for field, value in (asked.body.get("preconditions") or {}).items():
+    def _delete(self, call: _Call) -> tuple[int, Json]:
+        metadata = self._existing(call)["metadata"]
+        for field, value in (call.body.get("preconditions") or {}).items():
             if metadata[field] != value:
-                raise problems.conflict(asked.kind.resource, asked.name, field)
-        self._remove(asked.path)
+                raise problems.conflict(call.kind.resource, call.name, field)
+        self._remove(call.path)
         return 200, {"kind": "Status", "metadata": {}}
 
-    def _existing(self, asked: _Asked) -> Json:
-        if asked.path not in self._objects:
-            raise problems.not_found(asked.kind.resource, asked.name)
-        return self._objects[asked.path]
+    def _existing(self, call: _Call) -> Json:
+        if call.path not in self._objects:
+            raise problems.not_found(call.kind.resource, call.name)
+        return self._objects[call.path]
 
     def _store(self, path: str, item: Json) -> Json:
         previous = self._objects.get(path)
@@ -457,12 +457,12 @@ class FakeCluster:
         self._events.append((what, path, item))
         self._changed.notify_all()
 
-    def _watched(self, asked: _Asked, stream: "_Stream") -> Iterator[bytes]:
-        since = int(asked.query.get("resourceVersion") or 0)
+    def _watched(self, call: _Call, stream: "_Stream") -> Iterator[bytes]:
+        since = int(call.query.get("resourceVersion") or 0)
         position = 0
-        if "sendInitialEvents" in asked.query:
+        if "sendInitialEvents" in call.query:
             with self._changed:
-                (_, answer), position = self._list(asked), len(self._events)
+                (_, answer), position = self._list(call), len(self._events)
             metadata = answer["metadata"] | {"annotations": {"k8s.io/initial-events-end": "true"}}
             end = {"type": "BOOKMARK", "object": {"metadata": metadata}}
             added = [{"type": "ADDED", "object": item} for item in answer["items"]]
@@ -476,18 +476,18 @@ class FakeCluster:
                 what, path, item = self._events[position]
             position += 1
             new = int(item["metadata"]["resourceVersion"]) > since
-            if new and _selects(asked, path, item):
+            if new and _selects(call, path, item):
                 yield json.dumps({"type": what, "object": item}).encode() + b"\n"
 
-    def _log_reply(self, asked: _Asked) -> Reply:
-        pod = asked.path.removesuffix("/log")
+    def _log_reply(self, call: _Call) -> Reply:
+        pod = call.path.removesuffix("/log")
         with self._changed:
-            self._existing(replace(asked, path=pod))
-        return self._streamed(lambda stream: self._lines(asked, pod, stream))
+            self._existing(replace(call, path=pod))
+        return self._streamed(lambda stream: self._lines(call, pod, stream))
 
-    def _lines(self, asked: _Asked, path: str, stream: "_Stream") -> Iterator[bytes]:
-        query, sent = asked.query, 0
-        lines = self._logs.setdefault(asked.name, [])
+    def _lines(self, call: _Call, path: str, stream: "_Stream") -> Iterator[bytes]:
+        query, sent = call.query, 0
+        lines = self._logs.setdefault(call.name, [])
         if "tailLines" in query:
             sent = max(0, len(lines) - int(query["tailLines"]))
         while True:
@@ -510,16 +510,16 @@ class FakeCluster:
         self._streams.append(stream)
         return Reply(200, urllib3.HTTPHeaderDict(), b"", stream)
 
-    def _review(self, asked: _Asked) -> Json:
-        attributes = asked.body.get("spec", {}).get("resourceAttributes", {})
+    def _review(self, call: _Call) -> Json:
+        attributes = call.body.get("spec", {}).get("resourceAttributes", {})
         action = f"{attributes.get('verb')} {attributes.get('resource')}"
-        allowed = {action, f"{asked.user}: {action}"}.isdisjoint(self.forbidden)
-        return {"userInfo": {"username": asked.user, "groups": ["testers"]}, "allowed": allowed}
+        allowed = {action, f"{call.user}: {action}"}.isdisjoint(self.forbidden)
+        return {"userInfo": {"username": call.user, "groups": ["testers"]}, "allowed": allowed}
 
-    def _missing(self, asked: _Asked) -> str:
+    def _missing(self, call: _Call) -> str:
         return (
-            f'User "{asked.user}" cannot {asked.verb} resource "{asked.kind.plural}"'
-            f' in API group "{asked.kind.group}" in the namespace "{self.namespace}"'
+            f'User "{call.user}" cannot {call.verb} resource "{call.kind.plural}"'
+            f' in API group "{call.kind.group}" in the namespace "{self.namespace}"'
         )
 
     def _discovery(self, path: str) -> Reply:
@@ -576,12 +576,12 @@ def _matches(text: str, request: str) -> bool:
     return text == request or text.startswith(f"{request} ")
 
 
-def _selects(asked: _Asked, path: str, item: Json) -> bool:
-    namespace = asked.namespace or item["metadata"]["namespace"]
+def _selects(call: _Call, path: str, item: Json) -> bool:
+    namespace = call.namespace or item["metadata"]["namespace"]
     parent = path.rpartition("/")[0]
-    if parent != objects.path(asked.kind, namespace):
+    if parent != objects.path(call.kind, namespace):
         return False
-    return selection.labels(asked.query.get("labelSelector", ""))(item)
+    return selection.labels(call.query.get("labelSelector", ""))(item)
 
 
 def _merged(live: Any, patch: Any) -> Any:

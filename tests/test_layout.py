@@ -54,7 +54,7 @@ def name_of(path: Path) -> str:
 
 def test_layout_files_follow_rules() -> None:
     """All files in one test: it lists every violation."""
-    assert not [f"{name_of(path)}: {said}" for path in FILES for said in violations(path)]
+    assert not [f"{name_of(path)}: {violation}" for path in FILES for violation in violations(path)]
 
 
 def violations(path: Path) -> Iterator[str]:

@@ -51,7 +51,9 @@ def test_stop_deleted_task_succeeds(api: FakeCluster, send: Submitter) -> None:
     send(TWO)
     existing = task(api)
     stop.stop(api.session(), [existing])
+    assert api.names() == []
     stop.stop(api.session(), [existing])
+    assert api.names() == []
 
 
 def test_stop_resubmitted_task_keeps_new_task(api: FakeCluster, send: Submitter) -> None:

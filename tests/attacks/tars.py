@@ -49,3 +49,20 @@ def tar(*entries: Entry, form: Form = tarfile.PAX_FORMAT) -> bytes:
 def stream(*entries: Entry) -> io.BytesIO:
     """A whole tar, to read from."""
     return io.BytesIO(tar(*entries))
+
+
+def with_size(header: bytes, size: int) -> bytes:
+    """Return a header with another size and the matching checksum."""
+    field = b"\x80" + size.to_bytes(11, "big")
+    changed = header[:124] + field + header[136:148] + b" " * 8 + header[156:]
+    return changed[:148] + b"%06o\0 " % sum(changed) + changed[156:]
+
+
+FOLDER = headers(folder())
+PAX = tarfile.TarInfo("p")
+PAX.type = tarfile.XHDTYPE
+PAX_HEADER = PAX.tobuf(tarfile.USTAR_FORMAT)
+LONG = tarfile.TarInfo("././@LongLink")
+LONG.type = tarfile.GNUTYPE_LONGNAME
+LONG_HEADER = LONG.tobuf(tarfile.GNU_FORMAT)
+FILE_HEADER = tarfile.TarInfo("x").tobuf(tarfile.USTAR_FORMAT)

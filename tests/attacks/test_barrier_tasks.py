@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 TASK = """
 name: ring
@@ -106,8 +106,8 @@ def test_barrier_with_stranger_in_cluster_gives_correct_addresses(
     (pod,) = kubectl.json("get", "pods", "-l", "task-id=barrier1,node-idx=2")["items"]
     right.append(pod["status"]["podIP"])
     for rank in range(3):
-        said = kubectl("logs", f"job/ring-barrier1-node-{rank}").stdout.splitlines()
-        assert said == [f"addresses {' '.join(right)}", "0"]
+        lines = kubectl("logs", f"job/ring-barrier1-node-{rank}").stdout.splitlines()
+        assert lines == [f"addresses {' '.join(right)}", "0"]
     assert "called" in kubectl("logs", "stranger").stdout
 
 
@@ -139,8 +139,8 @@ def test_barrier_rendered_task_without_secrets_uses_dns(
     done = sky("render", "-", "--id", "barrier3", "--user", "tester", stdin=text)
     assert kubectl("apply", "-f", "-", stdin=done.stdout).returncode == 0
     assert sky("wait", "barrier3").returncode == 0
-    said = sky("logs", "barrier3").stdout
-    assert said.count("addresses") == 3
-    assert len({line.partition("|")[2] for line in said.splitlines() if "addresses" in line}) == 1
+    logs = sky("logs", "barrier3").stdout
+    assert logs.count("addresses") == 3
+    assert len({line.partition("|")[2] for line in logs.splitlines() if "addresses" in line}) == 1
     again = sky("submit", "-", "--id", "barrier3", "--detach", stdin=text)
     assert again.returncode == 0, again.stderr

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Command
-from tests.e2e.test_code_volume import TASK, code, hashes, shared
+from tests.e2e.code_volume import TASK, code, create_shared_volume, printed_hashes
+from tests.e2e.command import Command
 from tests.sync.test_code_volume import HASH, KEPT, TOOLS, names, pods
 from tests.sync.test_unpack import Pod, packed
 
@@ -180,11 +180,11 @@ ATTACKS = {
 def test_code_volume_changed_by_other_task_gives_correct_files(
     sky: Command, tmp_path: Path, code: str, attack: str
 ) -> None:
-    shared(sky, tmp_path)
+    create_shared_volume(sky, tmp_path)
     text = TASK.replace("3", "1", 1)
-    assert hashes(sky("submit", "-", stdin=text).stdout) == [code]
+    assert printed_hashes(sky("submit", "-", stdin=text).stdout) == [code]
     attacked = sky("submit", "-", stdin=NEIGHBOUR.format(script=ATTACKS[attack]))
     assert attacked.returncode == 0, attacked.stderr
     done = sky("submit", "-", stdin=text)
     assert done.returncode == 0, done.stderr
-    assert hashes(done.stdout) == [code]
+    assert printed_hashes(done.stdout) == [code]

@@ -19,7 +19,21 @@ from kubectl_sky.actions.cp import local_target
 from kubectl_sky.errors import UserError
 from kubectl_sky.sync.extract import extract
 from kubectl_sky.sync.tarstream import Limits
-from tests.attacks.tars import Entry, entry, folder, hard_link, headers, stream, symlink, tar
+from tests.attacks.tars import (
+    FILE_HEADER,
+    FOLDER,
+    LONG_HEADER,
+    PAX_HEADER,
+    Entry,
+    entry,
+    folder,
+    hard_link,
+    headers,
+    stream,
+    symlink,
+    tar,
+    with_size,
+)
 
 
 @pytest.fixture
@@ -49,16 +63,16 @@ def assert_unharmed(home: Path) -> None:
 
 
 def content(root: Path) -> dict[str, object]:
-    found: dict[str, object] = {}
+    contents: dict[str, object] = {}
     for base, folders, files in os.walk(root):
         for name in (*folders, *files):
             path = Path(base, name)
             key = str(path.relative_to(root))
             if path.is_symlink():
-                found[key] = path.readlink()
+                contents[key] = path.readlink()
             else:
-                found[key] = "folder" if path.is_dir() else path.read_bytes()
-    return found
+                contents[key] = "folder" if path.is_dir() else path.read_bytes()
+    return contents
 
 
 OUTSIDE = {
@@ -203,21 +217,6 @@ class Endless(io.RawIOBase):
         return data
 
 
-def with_size(header: bytes, size: int) -> bytes:
-    """Return a header with another size and the matching checksum."""
-    field = b"\x80" + size.to_bytes(11, "big")
-    changed = header[:124] + field + header[136:148] + b" " * 8 + header[156:]
-    return changed[:148] + b"%06o\0 " % sum(changed) + changed[156:]
-
-
-FOLDER = headers(folder())
-PAX = tarfile.TarInfo("p")
-PAX.type = tarfile.XHDTYPE
-PAX_HEADER = PAX.tobuf(tarfile.USTAR_FORMAT)
-LONG = tarfile.TarInfo("././@LongLink")
-LONG.type = tarfile.GNUTYPE_LONGNAME
-LONG_HEADER = LONG.tobuf(tarfile.GNU_FORMAT)
-FILE_HEADER = tarfile.TarInfo("x").tobuf(tarfile.USTAR_FORMAT)
 LINKS = b"".join(headers(symlink(f"l{number}", "x" * 90)) for number in range(100))
 
 BOMBS: dict[str, tuple[bytes, bytes]] = {

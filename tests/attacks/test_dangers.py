@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kubectl_sky.actions.validate import check
 from kubectl_sky.spec import dangers, files
 from kubectl_sky.spec.danger_fields import FIELDS, POD_FIELDS, DangerClass
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 from tests.spec.documents import make_document, read
 from tests.spec.test_corpus import CORPUS
 
@@ -251,9 +251,11 @@ def test_dangers_field_is_reported_with_line(
     (report,) = check([str(file)], io.BytesIO(), allowed)
     (line,) = (at for at, line in enumerate(text.splitlines(), 1) if line.endswith("# HERE"))
     classes = {field.danger_class for field in FIELDS if name in field.names}
-    found = {danger.danger_class for danger in report.review.dangers if danger.problem.line == line}
-    assert found
-    assert found <= classes
+    danger_classes = {
+        danger.danger_class for danger in report.review.dangers if danger.problem.line == line
+    }
+    assert danger_classes
+    assert danger_classes <= classes
     assert not report.review.refused
 
 
@@ -294,11 +296,11 @@ def test_dangers_field_at_any_depth_of_pod_config_is_reported(
     for step in steps:
         tree = [beside, tree] if step == 0 else {"beside": beside, step: tree}
     document = make_document(run="x", config={"kubernetes": {"pod_config": {"spec": tree}}})
-    found = list(dangers.in_fields(document))
+    reported = list(dangers.in_fields(document))
     path = f".{attack}"
     matches = [
         danger
-        for danger in found
+        for danger in reported
         if danger.danger_class is danger_class and f"{danger.problem.path}.".find(f"{path}.") > 0
     ]
     assert matches
@@ -336,9 +338,9 @@ def test_check_corpus_does_not_crash() -> None:
     if not files and not os.environ.get("CI"):
         pytest.skip(f"no corpus beside the checkout, at {CORPUS}")
     reports = check([str(file) for file in files], io.BytesIO(), {})
-    found = [danger for report in reports for danger in report.review.dangers]
-    assert found
-    assert all(danger.problem.file for danger in found)
+    reported = [danger for report in reports for danger in report.review.dangers]
+    assert reported
+    assert all(danger.problem.file for danger in reported)
 
 
 @given(st.binary(max_size=200) | POD_TREES.map(lambda tree: json.dumps(tree).encode()))

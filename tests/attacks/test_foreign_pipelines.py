@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.test_identity import POD, copied, create
-from tests.e2e.conftest import Command
-from tests.e2e.test_lifecycle import until_running
+from tests.attacks.foreign import FOREIGN_POD, copied_metadata, create
+from tests.e2e.command import Command
+from tests.e2e.support import until_running
 
 ID = "whole001"
 STAGES = """
@@ -28,9 +28,9 @@ def join(kubectl: Command, name: str, **annotations: str) -> None:
     """Create a task with another id that claims to be the first stage."""
     jobs = kubectl.json("get", "jobs", "-l", "kubectl-sky/stage=1")["items"]
     like = jobs[0]["metadata"]["name"]
-    metadata: dict[str, Any] = copied(kubectl, "job", like, **{"task-id": "b2222222"})
+    metadata: dict[str, Any] = copied_metadata(kubectl, "job", like, **{"task-id": "b2222222"})
     metadata["annotations"] |= {f"kubectl-sky/{key}": text for key, text in annotations.items()}
-    template = {"metadata": {"labels": metadata["labels"]}, "spec": POD}
+    template = {"metadata": {"labels": metadata["labels"]}, "spec": FOREIGN_POD}
     spec = {"backoffLimit": 0, "template": template}
     create(
         kubectl,

@@ -7,15 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.test_identity import (
-    POD,
-    create,
-    foreign_job,
-    receiving,
-    until_foreign_run,
-)
-from tests.e2e.conftest import Command, submitted
-from tests.e2e.test_lifecycle import until_running
+from tests.attacks.foreign import FOREIGN_POD, create
+from tests.attacks.test_identity import foreign_job, receiving, until_foreign_run
+from tests.e2e.command import Command, submitted
+from tests.e2e.support import until_running
 from tests.polling import eventually
 
 ID = "ended001"
@@ -44,7 +39,8 @@ def test_status_pod_with_forged_controller_is_ignored(
     kept = {key: pod["metadata"].get(key, {}) for key in ("labels", "annotations")}
     forged = {"name": "aaa-evil", "ownerReferences": [owner(kubectl, job, controller=True)]}
     create(
-        kubectl, {"apiVersion": "v1", "kind": "Pod", "metadata": {**kept, **forged}, "spec": POD}
+        kubectl,
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {**kept, **forged}, "spec": FOREIGN_POD},
     )
     done = kubectl("wait", "--for=condition=Ready", "pod/aaa-evil", "--timeout=60s", timeout=90)
     assert done.returncode == 0, done.stderr

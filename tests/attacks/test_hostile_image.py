@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.tars import entry, folder, hard_link, symlink, tar
-from tests.attacks.test_copying import FOLDER, PAX_HEADER, with_size
-from tests.e2e.conftest import PROGRAM, Command, Done
-from tests.e2e.test_lifecycle import submit, until_running
+from tests.attacks.tars import FOLDER, PAX_HEADER, entry, folder, hard_link, symlink, tar, with_size
+from tests.e2e.command import PROGRAM, Command, Done
+from tests.e2e.support import submit, until_running
 
 MEMORY = 700_000  # KiB of address space; a copy of a small file takes 250,000
 PLACE = "/tmp/evil"
@@ -74,13 +73,13 @@ def test_cp_from_hostile_image_writes_only_to_target(
     (work / "secret").write_text("secret")
     task = start(sky, name, f"cat {PLACE}/data", tar(*HARMFUL[first:]))
     done = limited("cp", f"{task}:/tmp", ".")
-    found = {str(path.relative_to(work)) for path in work.rglob("*")}
+    paths = {str(path.relative_to(work)) for path in work.rglob("*")}
     if first == 0:
         assert_refused(done)
-        assert found == {".ssh", "secret"}
+        assert paths == {".ssh", "secret"}
     else:
         assert done.returncode == 0
-        assert found == {".ssh", "secret", "tmp", "tmp/up", "tmp/up/authorized_keys"}
+        assert paths == {".ssh", "secret", "tmp", "tmp/up", "tmp/up/authorized_keys"}
     assert (work / "secret").stat().st_nlink == 1
 
 

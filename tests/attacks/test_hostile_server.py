@@ -26,7 +26,7 @@ from kubectl_sky.errors import ClusterError
 from kubectl_sky.words import kinds
 from tests.attacks.hostile import Attack, HostileServer, answer, forever
 from tests.contract.configs import make_config
-from tests.e2e.conftest import PROGRAM
+from tests.e2e.command import PROGRAM
 
 ROOT = Path(__file__).parents[2]
 MEMORY = 1500 * 2**20  # of address space: Python and its libraries take 300 MB

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import Command, submitted
-from tests.e2e.test_lifecycle import until_running
+from tests.attacks.foreign import FOREIGN_POD, copied_metadata, create
+from tests.e2e.command import Command, submitted
+from tests.e2e.support import until_running
 from tests.polling import eventually
 
 ID = "mine0001"
@@ -29,38 +30,11 @@ resources: {image_id: 'python:3.13-slim'}
 workdir: code
 run: ls; sleep 300
 """
-POD: dict[str, Any] = {
-    "restartPolicy": "Never",
-    "terminationGracePeriodSeconds": 0,
-    "containers": [
-        {
-            "name": "main",
-            "image": "busybox:1.36",
-            "command": ["sh", "-c", "echo from the foreign pod; sleep 300"],
-        }
-    ],
-}
-
-
-def create(kubectl: Command, *items: dict[str, Any]) -> None:
-    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-    done = kubectl("create", "-f", "-", stdin=text)
-    assert done.returncode == 0, done.stderr
-
-
-def copied(kubectl: Command, kind: str, name: str, **labels: str) -> dict[str, Any]:
-    """Return a copy of the labels and annotations of the user's object."""
-    metadata = kubectl.json("get", kind, name)["metadata"]
-    kept = {key: dict(metadata.get(key, {})) for key in ("labels", "annotations")}
-    for key in [key for key in kept["labels"] if "controller-uid" in key or "job-name" in key]:
-        del kept["labels"][key]
-    kept["labels"] |= labels
-    return kept
 
 
 def foreign_job(kubectl: Command, name: str, like: str, **labels: str) -> None:
-    metadata = copied(kubectl, "job", like, **labels)
-    template = {"metadata": {"labels": metadata["labels"]}, "spec": POD}
+    metadata = copied_metadata(kubectl, "job", like, **labels)
+    template = {"metadata": {"labels": metadata["labels"]}, "spec": FOREIGN_POD}
     create(
         kubectl,
         {
@@ -82,20 +56,20 @@ def receiving() -> dict[str, Any]:
         {"name": "scripts", "configMap": {"name": "evil-scripts"}},
         {"name": "kubectl-sky", "emptyDir": {}},
     ]
-    containers = [{**POD["containers"][0], "volumeMounts": mounts}]
-    return {**POD, "containers": containers, "volumes": volumes}
+    containers = [{**FOREIGN_POD["containers"][0], "volumeMounts": mounts}]
+    return {**FOREIGN_POD, "containers": containers, "volumes": volumes}
 
 
 def foreign_pod(kubectl: Command, name: str, like: str, spec: dict[str, Any] | None = None) -> None:
     pod = kubectl.json("get", "pod", "-l", f"job-name={like}")["items"][0]["metadata"]["name"]
-    metadata = copied(kubectl, "pod", pod)
+    metadata = copied_metadata(kubectl, "pod", pod)
     create(
         kubectl,
         {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": name, **metadata},
-            "spec": spec or POD,
+            "spec": spec or FOREIGN_POD,
         },
     )
 
@@ -179,7 +153,7 @@ def test_list_job_with_two_billion_completions_is_bounded(
 ) -> None:
     done = sky("submit", "-", "--id", ID, "--detach", stdin=TASK)
     assert done.returncode == 0, done.stderr
-    metadata = copied(kubectl, "job", f"mine-{ID}", **{"task-id": "huge0001"})
+    metadata = copied_metadata(kubectl, "job", f"mine-{ID}", **{"task-id": "huge0001"})
     metadata["annotations"] |= {
         "kubectl-sky/backend": backend,
         "kubectl-sky/num-nodes": "9" * 5000,
@@ -195,7 +169,7 @@ def test_list_job_with_two_billion_completions_is_bounded(
             "suspend": True,
             "completions": 2_000_000_000,
             "parallelism": 1,
-            "template": {"spec": POD},
+            "template": {"spec": FOREIGN_POD},
         },
     }
     create(kubectl, job)
@@ -311,8 +285,8 @@ def test_submit_existing_immutable_service_is_refused(sky: Command, kubectl: Com
 
 
 def files_of(kubectl: Command) -> dict[str, Any]:
-    (found,) = kubectl.json("get", "configmaps", "-l", "kubectl-sky/files=true")["items"]
-    return dict(found)
+    (config_map,) = kubectl.json("get", "configmaps", "-l", "kubectl-sky/files=true")["items"]
+    return dict(config_map)
 
 
 @pytest.mark.practice_only

@@ -11,7 +11,9 @@ import pytest
 
 from kubectl_sky.words import private
 from kubectl_sky.words.private import Folder, Unsafe
-from tests.e2e.conftest import ROOT, Command
+from tests.e2e.command import ROOT, Command
+
+PRACTICE = (sys.executable, "-m", "kubectl_sky.practice")
 
 STRANGER = 54_321
 # A folder unchanged for some seconds; otherwise its archive is not cached.
@@ -109,10 +111,10 @@ def test_commands_with_any_umask_write_private_files(
         assert careless("render", "-", stdin=LOCAL).returncode == 0
     finally:
         os.umask(before)
-    found = modes(home)
-    files = {name for name in found if (home / name).is_file()}
-    assert {found[name] for name in files} == {0o600}
-    assert {found[name] for name in found.keys() - files} == {0o700}
+    written = modes(home)
+    files = {name for name in written if (home / name).is_file()}
+    assert {written[name] for name in files} == {0o600}
+    assert {written[name] for name in written.keys() - files} == {0o700}
     assert ".config/kubectl-sky/login" in files
     assert any(name.startswith("a/b/kubectl-sky/files/") for name in files)
 
@@ -166,7 +168,7 @@ def test_practice_cluster_folder_of_other_user_is_refused(offline: Command, tmp_
     planted = tmp_path / "planted"
     planted.mkdir()
     give(planted)
-    practice = replace(offline, program=(sys.executable, "-m", "kubectl_sky.practice"))
+    practice = Command(PRACTICE, offline.environment, offline.folder)
     done = practice("--dir", str(planted))
     assert done.returncode == 3
     assert "has to be a folder that only you can write to" in done.stderr
@@ -179,7 +181,7 @@ def test_practice_cluster_in_a_readable_folder_writes_private_files(
     folder = tmp_path / "practice"
     folder.mkdir()
     folder.chmod(0o755)
-    practice = replace(offline, program=(sys.executable, "-m", "kubectl_sky.practice"))
+    practice = Command(PRACTICE, offline.environment, offline.folder)
     before = os.umask(0o022)
     try:
         process = practice.start("--dir", str(folder))
@@ -189,9 +191,9 @@ def test_practice_cluster_in_a_readable_folder_writes_private_files(
         assert process.stdout
         assert process.stdout.readline().startswith("ready ")
         process.terminate()
-    found = modes(folder)
-    assert len(found) > 4
-    assert {name: mode for name, mode in found.items() if mode & 0o077} == {}
+    written = modes(folder)
+    assert len(written) > 4
+    assert {name: mode for name, mode in written.items() if mode & 0o077} == {}
 
 
 @root

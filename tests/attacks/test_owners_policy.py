@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from kubectl_sky.words.owners import named
-from tests.attacks.test_identity import POD
+from tests.attacks.foreign import FOREIGN_POD
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 from tests.polling import eventually
 
 TASK = "name: small\nresources: {image_id: 'busybox:1.36'}\nrun: echo done\n"
@@ -25,7 +25,7 @@ def make_job(name: str, user: str, **metadata: Any) -> Json:
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": name, "labels": labels, "annotations": annotations, **metadata},
-        "spec": {"suspend": True, "template": {"spec": POD}},
+        "spec": {"suspend": True, "template": {"spec": FOREIGN_POD}},
     }
 
 

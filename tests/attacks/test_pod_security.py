@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import ROOT, Command
-from tests.e2e.test_submit import until_deleted
+from tests.e2e.command import ROOT, Command
+from tests.e2e.support import until_deleted
 from tests.polling import eventually
 
 EXAMPLES = ROOT / "examples"

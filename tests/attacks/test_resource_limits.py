@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 MEMORY = 600 * 1024 * 1024
 SECONDS = 30

@@ -8,11 +8,9 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kubectl_sky.cli.main import COMMANDS
 from kubectl_sky.cluster import access, errors
@@ -22,10 +20,11 @@ from kubectl_sky.observe import rights
 from kubectl_sky.observe.rights import EXTRAS, Right
 from kubectl_sky.words import kinds
 from kubectl_sky.workloads import registry
+from tests.attacks.roles import assert_allowed, grant, missing_rights, printed_role, without
 from tests.cluster.target import ADMIN, Cluster
-from tests.e2e.conftest import PROGRAM, Command, Done, Forked
+from tests.e2e.command import Command, Done
+from tests.e2e.support import submit, until_running
 from tests.e2e.terminal import on_terminal
-from tests.e2e.test_lifecycle import submit, until_running
 from tests.polling import eventually
 
 pytestmark = pytest.mark.timeout(900)  # dozens of commands a test
@@ -59,77 +58,6 @@ OFFLINE = {
 ADMINS = {"api", "dashboard", "controllers", "fairshare"}  # with other rights, tested elsewhere
 
 
-@pytest.fixture
-def alice(environment: dict[str, str], tmp_path: Path) -> Iterator[Command]:
-    """The program as the user alice, who has no rights until a Role grants them."""
-    config = yaml.safe_load(Path(environment["KUBECONFIG"]).read_text())
-    config["current-context"] = "alice"
-    kubeconfig = tmp_path / "kubeconfig-of-alice"
-    kubeconfig.write_text(json.dumps(config))
-    (tmp_path / "code").mkdir()
-    (tmp_path / "code" / "hello").write_text("hello\n")
-    (tmp_path / "big").write_bytes(os.urandom(4_000_000))
-    (tmp_path / "key.pub").write_text("ssh-ed25519 AAAA\n")
-    (tmp_path / "larger.yaml").write_text("{name: data, type: k8s-pvc, size: 2Gi}\n")
-    command = Forked(PROGRAM, environment | {"KUBECONFIG": str(kubeconfig)}, tmp_path)
-    yield command
-    command.end()
-
-
-def printed(alice: Command, *flags: str) -> list[Json]:
-    """Return the objects that `doctor --role` prints."""
-    items: list[Json] = alice.json("doctor", "--role", *flags)["items"]
-    return items
-
-
-def grant(kubectl: Command, items: list[Json]) -> None:
-    done = kubectl("apply", "-f", "-", stdin=json.dumps(make_list(items)))
-    assert done.returncode == 0, done.stderr
-
-
-def make_list(items: list[Json]) -> Json:
-    return {"apiVersion": "v1", "kind": "List", "items": items}
-
-
-def without(items: list[Json], *lost: Right) -> list[Json]:
-    """Return the Role and its binding without some rights."""
-    role, binding = items
-    rules = [
-        {"apiGroups": rule["apiGroups"], "resources": [resource], "verbs": [verb]}
-        for rule in role["rules"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-        if not any(
-            [one.kind.group] == rule["apiGroups"] and (one.resource, one.verb) == (resource, verb)
-            for one in lost
-        )
-    ]
-    return [role | {"rules": rules}, binding]
-
-
-def missing(alice: Command) -> list[Json]:
-    rows: list[Json] = json.loads(alice("doctor", "-o", "json").stdout)["missing_rights"]
-    return rows
-
-
-@pytest.fixture
-def role(alice: Command, kubectl: Command) -> list[Json]:
-    """The Role and its binding, granted to alice."""
-    items = printed(alice)
-    assert [item["kind"] for item in items] == ["Role", "RoleBinding"]
-    grant(kubectl, items)
-    eventually(lambda: all(row["optional"] for row in missing(alice)))
-    return items
-
-
-def allowed(done: Done, *codes: int) -> Done:
-    text = f"{done.args[3:]}: {done.stdout}\n{done.stderr}"
-    assert done.returncode in (codes or (0,)), text
-    assert "may not" not in done.stderr.replace("you may not", ""), text
-    assert "Traceback" not in done.stderr, text
-    return done
-
-
 @pytest.mark.practice_only
 def test_doctor_without_rights_lists_missing_rights(alice: Command) -> None:
     done = alice("doctor")
@@ -150,7 +78,7 @@ def test_role_has_no_wildcards_and_no_list_of_secrets(alice: Command, role: list
     }
     assert verbs == {"create", "delete", "get", "patch"}
     assert role[1]["subjects"][0]["kind"] == "User"
-    rows = missing(alice)
+    rows = missing_rights(alice)
     assert rows and {row["extra"] for row in rows} <= set(EXTRAS)
     assert alice("doctor").returncode == 0
 
@@ -231,7 +159,7 @@ def test_role_is_enough_for_every_command(alice: Command) -> None:
 
 @pytest.mark.usefixtures("role")
 def test_role_is_enough_for_ui(alice: Command) -> None:
-    allowed(alice("submit", "-", "--detach", "--id", "longlong", stdin=LONG))
+    assert_allowed(alice("submit", "-", "--detach", "--id", "longlong", stdin=LONG))
     with on_terminal(alice, 120, 40) as terminal:
         terminal.shows("longlong", "running")
         terminal.press("n")
@@ -258,7 +186,7 @@ def test_role_is_enough_for_ui(alice: Command) -> None:
 def test_role_with_extra_rights_lacks_none(
     alice: Command, kubectl: Command, namespace: str
 ) -> None:
-    items = printed(alice, "--with", "clean,cluster,serve")
+    items = printed_role(alice, "--with", "clean,cluster,serve")
     kinds_ = [item["kind"] for item in items]
     assert kinds_ == ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"]
     for item in items[2:]:  # tests have separate namespaces but share a cluster
@@ -266,10 +194,10 @@ def test_role_with_extra_rights_lacks_none(
     items[3]["roleRef"]["name"] = items[2]["metadata"]["name"]
     grant(kubectl, items)
     try:
-        eventually(lambda: not missing(alice))
-        assert "not cleaned" not in allowed(alice("clean", "-y")).stderr
-        allowed(alice("gpus"))
-        assert "unknown" not in allowed(alice("doctor")).stdout
+        eventually(lambda: not missing_rights(alice))
+        assert "not cleaned" not in assert_allowed(alice("clean", "-y")).stderr
+        assert_allowed(alice("gpus"))
+        assert "unknown" not in assert_allowed(alice("doctor")).stdout
     finally:
         for item in items[2:]:
             kubectl("delete", item["kind"], item["metadata"]["name"])
@@ -402,10 +330,10 @@ def is_forbidden(right: Right) -> Callable[[Done], bool]:
 @pytest.fixture
 def tasks(alice: Command, role: list[Json]) -> None:
     """Create a volume, a completed task and a running task."""
-    allowed(alice("volumes", "create", "data", "1Gi"))
+    assert_allowed(alice("volumes", "create", "data", "1Gi"))
     submit(alice, LONG, "longlong")
-    allowed(alice(*AGAIN.command, stdin=SMALL))
-    allowed(alice("wait", "present1"))
+    assert_allowed(alice(*AGAIN.command, stdin=SMALL))
+    assert_allowed(alice("wait", "present1"))
     until_running(alice, "longlong")
 
 
@@ -429,8 +357,8 @@ class Trial:
             body={"rules": changed["rules"]},
             headers={"Content-Type": "application/merge-patch+json"},
         )
-        asked = self.session, check.verb, check.kind, check.subresource
-        eventually(lambda: access.may(*asked) is expected)
+        review = self.session, check.verb, check.kind, check.subresource
+        eventually(lambda: access.may(*review) is expected)
 
     def needed(self, name: str) -> bool:
         """Return whether a command fails or prints less only without a right."""
@@ -496,17 +424,17 @@ def attempt(alice: Command, command: tuple[str, ...], stdin: str) -> Done:
         return alice(*command, stdin=stdin)
     process = alice.start(*command)
     assert process.stderr
-    stderr, said = process.stderr.fileno(), ""
-    while not (address := re.search(r"from (127\.0\.0\.1):(\d+)", said)):
-        said += (chunk := os.read(stderr, 65536).decode())
-        assert chunk, said
+    stderr, printed = process.stderr.fileno(), ""
+    while not (address := re.search(r"from (127\.0\.0\.1):(\d+)", printed)):
+        printed += (chunk := os.read(stderr, 65536).decode())
+        assert chunk, printed
     with socket.create_connection((address[1], int(address[2]))):
         # until it says that it may not forward, or that nothing listens in the pod
-        while all(line.startswith(("Forwarding", "Handling")) for line in said.splitlines()):
+        while all(line.startswith(("Forwarding", "Handling")) for line in printed.splitlines()):
             ready, _, _ = select.select([stderr], [], [], 20)
             if not ready or not (chunk := os.read(stderr, 65536).decode()):
                 break
-            said += chunk
+            printed += chunk
     process.send_signal(signal.SIGINT)
     output, rest = process.communicate(timeout=60)
-    return Done(command, process.returncode, output, said + rest)
+    return Done(command, process.returncode, output, printed + rest)

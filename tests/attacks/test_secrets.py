@@ -30,7 +30,7 @@ from kubectl_sky.words import assets
 from kubectl_sky.words.secret import Secret, reveal
 from tests.builders import make_plan
 from tests.contract.certificates import Authority
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 from tests.spec.documents import problems, read
 
 MARKER = "s3cr3t-V4lue-0f-the-t0ken"
@@ -39,11 +39,11 @@ URL = "https://x-access-token:${TOKEN}@git.example.com/me/code.git"
 
 def forms(value: str = MARKER) -> set[str]:
     """Return the value and its base64 forms at every offset."""
-    found = {value, value[::-1]}
+    texts = {value, value[::-1]}
     for before in range(3):
         text = base64.b64encode(b"x" * before + value.encode()).decode()
-        found.add(text[4:-4])
-    return found
+        texts.add(text[4:-4])
+    return texts
 
 
 def leaks(text: str) -> set[str]:
@@ -83,7 +83,7 @@ def test_secret_in_yaml_or_json_writer_raises() -> None:
     ],
 )
 def test_template_writing_secret_outside_secret_is_refused(
-    tmp_path: Path, expression: str, kind: str, said: str
+    tmp_path: Path, expression: str, kind: str, message: str
 ) -> None:
     text = (
         f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: x}}\ndata: {{a: {{{{ {expression} }}}}}}"
@@ -94,7 +94,7 @@ def test_template_writing_secret_outside_secret_is_refused(
     plan = make_plan(Task(run="x", secrets={"TOKEN": Secret(MARKER), **login}))
     with pytest.raises(UserError) as caught:
         manifests.render(plan, tmp_path)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert not leaks(str(caught.value))
 
 
@@ -106,7 +106,7 @@ def test_template_converting_secret_to_text_writes_no_value(
     (tmp_path / "configmap.yaml.j2").write_text(text)
     plan = make_plan(Task(run="x", secrets={"TOKEN": Secret(MARKER)}))
     rendered = manifests.render(plan, tmp_path)
-    assert not leaks("".join(one.text for one in rendered.all if not one.is_secret))
+    assert not leaks("".join(manifest.text for manifest in rendered.all if not manifest.is_secret))
 
 
 # --- Fields that would show a value ------------------------------------------------------------
@@ -136,12 +136,14 @@ SHOWN = {
 def test_field_that_would_show_secret_is_refused_with_position(field: str, secrets: str) -> None:
     text = f"run: x\nsecrets: {secrets}\n{field}\n"
     (document,) = read(text)
-    said = [str(problem) for problem in refusals(document)]
-    assert [one.split(": not supported")[0] for one in said] == [f"task.yaml:{SHOWN[field]}"]
-    assert "the manifests would show a secret's value; " in said[0]
+    messages = [str(problem) for problem in refusals(document)]
+    assert [message.split(": not supported")[0] for message in messages] == [
+        f"task.yaml:{SHOWN[field]}"
+    ]
+    assert "the manifests would show a secret's value; " in messages[0]
     (warning,) = problems(text, "warning")
     assert warning.startswith(f"task.yaml:{SHOWN[field]}: warning: not supported, submit")
-    assert not leaks("".join(said))
+    assert not leaks("".join(messages))
 
 
 @pytest.mark.parametrize(
@@ -237,7 +239,7 @@ def test_env_file_secret_of_single_task_is_secret_in_all_tasks(offline: Command)
         text += "---\nname: b\nsecrets: {TOKEN: null}\nrun: y\n"
         done = offline("render", "-", "--env-file", "t.env", "--show-secrets", stdin=text)
         assert done.returncode == 0, done.stderr
-        others = [one for one in yaml.safe_load_all(done.stdout) if one["kind"] != "Secret"]
+        others = [item for item in yaml.safe_load_all(done.stdout) if item["kind"] != "Secret"]
         assert not leaks(yaml.safe_dump_all(others))
         assert leaks(done.stdout)
 
@@ -364,11 +366,11 @@ def test_secret_in_random_task_is_only_in_secrets(
         assert not leaks(out + errors), (command, out, errors)
     code, out, errors = run("render", *words, "--show-secrets")
     assert not leaks(errors)
-    for found in yaml.safe_load_all(out):
-        if found["kind"] == "Secret":
-            data = found.pop("data")
+    for item in yaml.safe_load_all(out):
+        if item["kind"] == "Secret":
+            data = item.pop("data")
             assert any(MARKER.encode() in base64.b64decode(value) for value in data.values())
-        assert not leaks(yaml.safe_dump(found, width=10_000)), found["kind"]
+        assert not leaks(yaml.safe_dump(item, width=10_000)), item["kind"]
 
 
 # --- Git ----------------------------------------------------------------------------------------
@@ -420,14 +422,16 @@ def test_git_login_by_secret_name_is_no_danger(offline: Command) -> None:
     ],
 )
 def test_git_login_that_could_leak_is_refused(url: str, message: str) -> None:
-    found = problems(f"run: x\nsecrets: {{TOKEN: x}}\nworkdir:\n  url: '{url}'\n")
-    found += [
-        str(one)
-        for one in refusals(read(f"run: x\nsecrets: {{TOKEN: x}}\nworkdir:\n  url: '{url}'\n")[0])
+    reported = problems(f"run: x\nsecrets: {{TOKEN: x}}\nworkdir:\n  url: '{url}'\n")
+    reported += [
+        str(problem)
+        for problem in refusals(
+            read(f"run: x\nsecrets: {{TOKEN: x}}\nworkdir:\n  url: '{url}'\n")[0]
+        )
     ]
-    assert found
-    assert found[0].startswith("task.yaml:4:")
-    assert message in found[0] or "the manifests would show" in found[0]
+    assert reported
+    assert reported[0].startswith("task.yaml:4:")
+    assert message in reported[0] or "the manifests would show" in reported[0]
 
 
 def test_git_token_over_http_is_warned() -> None:
@@ -531,11 +535,11 @@ def clone(folder: Path, url: str, authority: Authority, **variables: str) -> tup
         text=True,
         check=False,
     )
-    said = done.stdout + done.stderr
+    output = done.stdout + done.stderr
     for name, value in variables.items():
-        said = said.replace(f"{name}={value}\n", "")  # its input
-    assert not leaks(said + (folder / "arguments").read_text())
-    return done.returncode, said
+        output = output.replace(f"{name}={value}\n", "")  # its input
+    assert not leaks(output + (folder / "arguments").read_text())
+    return done.returncode, output
 
 
 @pytest.mark.parametrize(("user", "variable"), [("bob:$TOKEN@", "TOKEN"), ("", "GIT_TOKEN")])
@@ -545,8 +549,8 @@ def test_git_token_is_sent_to_host_of_url(
     authority = Authority()
     with Site(repository, authority) as site:
         url = site.url.replace("https://", f"https://{user}")
-        code, said = clone(tmp_path, url + "/", authority, **{variable: f"{MARKER}\n"})
-    assert code == 0, said
+        code, output = clone(tmp_path, url + "/", authority, **{variable: f"{MARKER}\n"})
+    assert code == 0, output
     name = "bob" if user else "x-access-token"
     expected = f"Basic {base64.b64encode(f'{name}:{MARKER}'.encode()).decode()}"
     assert set(site.logins) == {expected}
@@ -561,9 +565,9 @@ def test_git_token_is_not_sent_to_redirect_target(
         Site(repository, authority if tls else None) as evil,
         Site(repository, authority, redirect=evil.url) as good,
     ):
-        code, said = clone(tmp_path, f"{good.url}/", authority, GIT_TOKEN=MARKER)
+        code, output = clone(tmp_path, f"{good.url}/", authority, GIT_TOKEN=MARKER)
     assert code == 1
-    assert "cannot fetch https://localhost" in said
+    assert "cannot fetch https://localhost" in output
     assert evil.logins == []
 
 
@@ -597,9 +601,9 @@ def test_git_login_is_only_in_secret(sky: Command, kubectl: Command, objects: An
         printed += ran.stdout + ran.stderr
     assert "leak0001" in printed
     assert not leaks(printed)
-    found = objects()
-    assert "leak-leak0001" in found
-    assert not leaks(found)
+    items = objects()
+    assert "leak-leak0001" in items
+    assert not leaks(items)
     assert (
         base64.b64encode(MARKER.encode()).decode() in kubectl("get", "secrets", "-o", "yaml").stdout
     )

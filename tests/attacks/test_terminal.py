@@ -13,8 +13,8 @@ from kubectl_sky.cli import output
 from kubectl_sky.cli.terminal import Printer
 from kubectl_sky.observe.escapes import Cleaner, harmless, plain
 from kubectl_sky.observe.logs import Form, Origin
-from tests.e2e.conftest import Command
-from tests.e2e.test_terminal import on_terminal
+from tests.e2e.command import Command
+from tests.e2e.terminal import run_on_terminal
 
 # Arabic and Egyptian characters of this category are visible.
 VISIBLE = re.compile(
@@ -133,7 +133,7 @@ def test_exec_and_logs_are_harmless_on_terminal_and_raw_in_pipe(sky: Command) ->
     assert sky("logs", "hide0001").stdout == raw
     everywhere = ("exec", "hide0001", "--all-ranks", "--", "printf", evil)
     for command in (program, everywhere, ("logs", "hide0001")):
-        _, screen = on_terminal(sky, *command)
+        _, screen = run_on_terminal(sky, *command)
         assert "hidden" in screen and "<U+202E>bidi end" in screen, command
         assert not acts(screen), command
 

@@ -104,7 +104,7 @@ class Bench:
     def lists(self) -> None:
         """Tasks that have ended."""
         text = self.run(*SKY, "render", self.write("idle.yaml", IDLE.format(1)), "--id", "bench002")
-        (job,) = (one for one in yaml.safe_load_all(text) if one["kind"] == "Job")
+        (job,) = (item for item in yaml.safe_load_all(text) if item["kind"] == "Job")
         with self.namespace() as name:
             made = 0
             for tasks in TASKS:
@@ -126,14 +126,14 @@ class Bench:
         file = self.write("idle.yaml", IDLE.format(NODES))
         runs: dict[str, list[measure.Run]] = {"`kubectl apply`": [], "`kubectl-sky submit`": []}
         for _ in range(ROUNDS):
-            for which, each in runs.items():
+            for which, durations in runs.items():
                 with self.namespace() as name:
                     flags = ("-n", name, "--id", "bench003")
                     rendered = self.write("all.yaml", self.run(*SKY, "render", file, *flags))
                     ours = which != "`kubectl apply`"
                     command = (*SKY, "submit", file, *flags, "--detach")
                     theirs = (self.kubectl, "apply", "-f", rendered)
-                    each.append(measure.once(command if ours else theirs, self.environment))
+                    durations.append(measure.once(command if ours else theirs, self.environment))
         measure.table(f"submit of {NODES:,} nodes", runs)
 
 

@@ -49,14 +49,19 @@ def jobs(count: int) -> Iterator[Json]:
 
 
 def _job(task: str, labels: Any, annotations: Any, *, suspended: bool) -> Json:
-    own = {names.TASK: "true", names.TASK_ID: task, names.TASK_NAME: "t", names.USERNAME: "a"}
+    labels_of_job = {
+        names.TASK: "true",
+        names.TASK_ID: task,
+        names.TASK_NAME: "t",
+        names.USERNAME: "a",
+    }
     notes = {names.ORIGINAL_NAME: "t", names.ORIGINAL_USER: "a", names.NUM_NODES: "1"}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
             "name": f"t-{task}",
-            "labels": {**own, **labels},
+            "labels": {**labels_of_job, **labels},
             "annotations": {**notes, **annotations},
         },
         "spec": {"suspend": suspended, "managedBy": "example.com/nobody", "template": _TEMPLATE},

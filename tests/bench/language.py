@@ -25,20 +25,20 @@ WRONG = "name: hello\nresources: {cpu: 2}\nrun: echo hello\n"  # SkyPilot sees i
 def texts() -> dict[str, float]:
     """Return texts of one task each, with the seconds that SkyPilot takes, warm, on average."""
     public = [CORPUS / row["file"] for row in rows() if row["sky_0_14_1"] == "accept"]
-    found = [file.read_text() for file in public or sorted((ROOT / "examples").glob("*.yaml"))]
-    taken = skypilot.ask(found * (ROUNDS + 1), "--time")
-    warm = [taken[start :: len(found)][1:] for start in range(len(found))]
+    examples = [file.read_text() for file in public or sorted((ROOT / "examples").glob("*.yaml"))]
+    taken = skypilot.ask(examples * (ROUNDS + 1), "--time")
+    warm = [taken[start :: len(examples)][1:] for start in range(len(examples))]
     return {
         text: statistics.fmean(seconds)
-        for text, seconds in zip(found, warm, strict=True)
+        for text, seconds in zip(examples, warm, strict=True)
         if None not in seconds
     }
 
 
-def many(found: list[str], folder: Path) -> float:
+def many(texts: list[str], folder: Path) -> float:
     """Return the processor's seconds of one run over many files, its start included."""
     for number in range(FILES):
-        (folder / f"{number}.yaml").write_text(found[number % len(found)])
+        (folder / f"{number}.yaml").write_text(texts[number % len(texts)])
     command = [str(Path(sys.executable).parent / "kubectl-sky"), "validate"]
     command += [str(folder / f"{number}.yaml") for number in range(FILES)]
     return min(processor(command) for _ in range(ROUNDS))

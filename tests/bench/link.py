@@ -31,8 +31,8 @@ class _Link:
             while True:
                 line, _ = self.listener.accept()
                 server = socket.create_connection(self._target)
-                for one, other, bounded in ((line, server, True), (server, line, False)):
-                    Thread(target=self._pump, args=(one, other, bounded), daemon=True).start()
+                for source, target, bounded in ((line, server, True), (server, line, False)):
+                    Thread(target=self._pump, args=(source, target, bounded), daemon=True).start()
 
     def _pump(self, source: socket.socket, sink: socket.socket, bounded: bool) -> None:
         with suppress(OSError):
@@ -61,8 +61,10 @@ def slow(kubeconfig: Path, speed: float, folder: Path) -> Iterator[Path]:
     """
     config = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
     used = config.get("current-context")
-    (context,) = (one["context"] for one in config["contexts"] if one["name"] == used)
-    (cluster,) = (one["cluster"] for one in config["clusters"] if one["name"] == context["cluster"])
+    (context,) = (entry["context"] for entry in config["contexts"] if entry["name"] == used)
+    (cluster,) = (
+        entry["cluster"] for entry in config["clusters"] if entry["name"] == context["cluster"]
+    )
     link = _Link(cluster["server"], speed)
     cluster["server"] = f"https://127.0.0.1:{link.listener.getsockname()[1]}"
     written = folder / "kubeconfig"

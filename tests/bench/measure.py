@@ -59,10 +59,12 @@ def table(title: str, runs: Mapping[str, Sequence[Run]]) -> None:
     print(f"\n| {title} | s | min to max | processor s | MB | lines | ratio |")
     print("|---|---|---|---|---|---|---|")
     base = statistics.median(run.seconds for run in next(iter(runs.values())))
-    for name, each in runs.items():
-        seconds = [run.seconds for run in each]
+    for name, durations in runs.items():
+        seconds = [run.seconds for run in durations]
         median = statistics.median(seconds)
-        processor = statistics.median(run.processor for run in each)
+        processor = statistics.median(run.processor for run in durations)
         spread = f"{min(seconds):.1f} to {max(seconds):.1f}"
-        row = f"{median:.1f} | {spread} | {processor:.1f} | {max(r.megabytes for r in each):.0f}"
-        print(f"| {name} | {row} | {each[0].lines:,} | {median / base:.2f} |", flush=True)
+        row = (
+            f"{median:.1f} | {spread} | {processor:.1f} | {max(r.megabytes for r in durations):.0f}"
+        )
+        print(f"| {name} | {row} | {durations[0].lines:,} | {median / base:.2f} |", flush=True)

@@ -27,7 +27,7 @@ def verdict(text: str, file: Path) -> str | None:
     """Load as `sky launch` does, a variable that is still to be given counting as given."""
     file.write_text(text, encoding="utf-8")
     try:
-        documents = [one for one in yaml.safe_load_all(text) if one is not None]
+        documents = [document for document in yaml.safe_load_all(text) if document is not None]
         if is_volume(documents):
             volumes = importlib.import_module("sky.volumes.volume")
             volumes.Volume.from_yaml_config(documents[0]).validate()
@@ -35,8 +35,8 @@ def verdict(text: str, file: Path) -> str | None:
             dags = importlib.import_module("sky.utils.dag_utils")
             dags.load_dag_from_yaml(str(file), env_overrides=open_values(documents))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - SkyPilot raises whatever it likes
-        said = re.sub(r"\s+", " ", f"{type(error).__name__}: {error}")
-        return said.replace(str(file), "task.yaml")[:CHARACTERS]
+        message = re.sub(r"\s+", " ", f"{type(error).__name__}: {error}")
+        return message.replace(str(file), "task.yaml")[:CHARACTERS]
     return None
 
 
@@ -49,7 +49,7 @@ def is_volume(documents: list[Any]) -> bool:
 
 def open_values(documents: list[Any]) -> list[tuple[str, str]] | None:
     """Return values for the variables that the documents leave to the command line."""
-    variables = [one.get("envs") for one in documents if isinstance(one, dict)]
+    variables = [document.get("envs") for document in documents if isinstance(document, dict)]
     names = {
         str(name)
         for values in variables
@@ -81,8 +81,8 @@ def main() -> None:
     answers = sys.stdout
     for line in sys.stdin:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            said = answer(json.loads(line), folder / "task.yaml")
-        answers.write(json.dumps(said) + "\n")
+            verdict_of = answer(json.loads(line), folder / "task.yaml")
+        answers.write(json.dumps(verdict_of) + "\n")
     answers.flush()
 
 

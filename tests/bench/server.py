@@ -93,8 +93,10 @@ class Load:
     def report(self, tasks: list[str]) -> None:
         """Print what was lost, and how long requests took."""
         expected = {f"line {number}" for number in range(self.lines)}
-        lost = sum(len(expected - seen.keys()) for seen in self.followers)
-        doubled = sum(seen[line] - 1 for seen in self.followers for line in expected & seen.keys())
+        lost = sum(len(expected - counts.keys()) for counts in self.followers)
+        doubled = sum(
+            counts[line] - 1 for counts in self.followers for line in expected & counts.keys()
+        )
         readers = f"{len(self.followers)} followers of {self.lines} lines"
         print(f"{readers}: {lost} lost, {doubled} doubled")
         listed = set(tasks)

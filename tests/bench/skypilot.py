@@ -44,11 +44,11 @@ def python() -> Path:
 
 def ask(texts: Sequence[str], *flags: str) -> list[Any]:
     """Return the oracle's answer to each text."""
-    asked = "".join(json.dumps(text) + "\n" for text in texts)
+    lines = "".join(json.dumps(text) + "\n" for text in texts)
     environment = {"PATH": os.defpath, "SKYPILOT_DISABLE_USAGE_COLLECTION": "1"}
     command = [str(python()), "-W", "ignore", str(ORACLE), *flags]
     done = subprocess.run(
-        command, input=asked, check=True, capture_output=True, text=True, env=environment
+        command, input=lines, check=True, capture_output=True, text=True, env=environment
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -64,10 +64,10 @@ def fuzz(count: int, seed: int, files: Sequence[str]) -> None:
     chance = random.Random(seed)
     known = [Path(file).read_text(encoding="utf-8") for file in files] or list(verdicts.table())
     texts = list(dict.fromkeys(mutated(chance.choice(known), chance) for _ in range(count)))
-    for text, said in zip(texts, ask(texts), strict=True):
-        wrong = verdicts.disagreement(text, said)
+    for text, result in zip(texts, ask(texts), strict=True):
+        wrong = verdicts.disagreement(text, result)
         if wrong:
-            print(f"{verdicts.escaped(text)}\t{wrong}\t{said or ''}")
+            print(f"{verdicts.escaped(text)}\t{wrong}\t{result or ''}")
 
 
 def main(command: str, number: str = "2000", seed: str = "0", *files: str) -> None:

@@ -32,11 +32,11 @@ def up() -> int:
 
 def env() -> int:
     """Print how a shell, and `make test`, come to use the cluster."""
-    found = hold.by_hand()
-    if not found:
+    running = hold.by_hand()
+    if not running:
         say("none is up")
         return 1
-    sys.stdout.write(_exports(found[1]))
+    sys.stdout.write(_exports(running[1]))
     return 0
 
 

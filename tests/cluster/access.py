@@ -54,8 +54,8 @@ class Access:
         config["contexts"].append({"name": name, "context": context})
 
     def _whoami(self, context: str) -> str:
-        asked: Command = [self._kubectl, "--kubeconfig", self.kubeconfig, "--context", context]
-        review = json.loads(run([*asked, "auth", "whoami", "-o", "json"]))
+        command: Command = [self._kubectl, "--kubeconfig", self.kubeconfig, "--context", context]
+        review = json.loads(run([*command, "auth", "whoami", "-o", "json"]))
         return str(review["status"]["userInfo"]["username"])
 
     def _write(self, config: dict[str, Any]) -> None:

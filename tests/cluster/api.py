@@ -16,7 +16,7 @@ def request(place: Place, method: str, where: str, body: object = None) -> dict[
         headers["Content-Type"] = "application/merge-patch+json"
     url = f"https://127.0.0.1:{place.ports.api}{where}"
     context = ssl._create_unverified_context()  # it makes its certificate as it starts
-    asked = urllib.request.Request(url, data, headers, method=method)
-    with urllib.request.urlopen(asked, timeout=5, context=context) as answer:
+    outgoing = urllib.request.Request(url, data, headers, method=method)
+    with urllib.request.urlopen(outgoing, timeout=5, context=context) as answer:
         text = answer.read()
     return json.loads(text) if text.startswith(b"{") else {}

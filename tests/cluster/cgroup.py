@@ -50,10 +50,10 @@ class Cgroup:
     def _tracker(self) -> Path:
         if self._unified:
             return _MOUNT / self.name
-        found = next((name for name in _TRACKERS if (_MOUNT / name).is_dir()), None)
-        if not found:
+        tracker = next((name for name in _TRACKERS if (_MOUNT / name).is_dir()), None)
+        if not tracker:
             raise OSError(f"{_MOUNT} has none of {', '.join(_TRACKERS)}")
-        return _MOUNT / found / self.name
+        return _MOUNT / tracker / self.name
 
     def _trees(self) -> list[Path]:
         if self._unified:
@@ -62,13 +62,13 @@ class Cgroup:
 
     def pids(self) -> list[int]:
         """Return the members."""
-        found: list[int] = []
+        members: list[int] = []
         for folder, _, _ in os.walk(self._tracker):
             try:
-                found += map(int, (Path(folder) / "cgroup.procs").read_text().split())
+                members += map(int, (Path(folder) / "cgroup.procs").read_text().split())
             except FileNotFoundError:  # a pod's group that goes away by itself
                 continue
-        return found
+        return members
 
 
 def _kill(pid: int) -> None:

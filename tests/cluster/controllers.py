@@ -85,13 +85,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         return
     capture = session.config.pluginmanager.getplugin("capturemanager")
     used = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    for each in _ALL:
-        if used.intersection(each.fixtures):
+    for controller in _ALL:
+        if used.intersection(controller.fixtures):
             with capture.global_and_fixture_disabled():
                 try:
-                    each.program()
+                    controller.program()
                 except Unavailable as error:
-                    missing[each.name] = str(error)
+                    missing[controller.name] = str(error)
 
 
 @pytest.fixture(scope="session")
@@ -138,16 +138,16 @@ def kueue(
     The kinds of others are there before: Kueue is slow to notice those that come after it.
     No webhook calls them, so nothing of them is in the way of whoever has the cluster, too.
     """
-    for each in (KUEUE, APPWRAPPER):
-        require(pytestconfig, each)
+    for controller in (KUEUE, APPWRAPPER):
+        require(pytestconfig, controller)
     if os.geteuid():
         pytest.skip("no kueue: only root can give it an /etc of its own, with its certificate")
     folder = tmp_path_factory.mktemp("kueue")
-    own = folder / "etc/kueue/metrics/certs"
-    own.mkdir(parents=True)
-    certificate(own)
+    certificates = folder / "etc/kueue/metrics/certs"
+    certificates.mkdir(parents=True)
+    certificate(certificates)
     version = "config.kueue.x-k8s.io/v1beta2"
-    flags = [configured(own, version, integrations={"frameworks": _FRAMEWORKS})]
+    flags = [configured(certificates, version, integrations={"frameworks": _FRAMEWORKS})]
     with ExitStack() as stack:
         stack.enter_context(defined(MPI, real_cluster))
         stack.enter_context(defined(KUEUE, real_cluster))
@@ -183,11 +183,11 @@ def settled(cluster: Cluster, *controllers: Controller, **says: object) -> Itera
         **says,
     }
     kubectl = [str(cluster.kubectl), f"--kubeconfig={cluster.kubeconfig}"]
-    namespaces = [each.namespace for each in controllers]
+    namespaces = [controller.namespace for controller in controllers]
     for namespace in namespaces:
         run([*kubectl, "create", "namespace", namespace])
-    said = f"--from-literal=config.yaml={json.dumps(config)}"
-    run([*kubectl, "-n", namespace, "create", "configmap", "appwrapper-operator-config", said])
+    option = f"--from-literal=config.yaml={json.dumps(config)}"
+    run([*kubectl, "-n", namespace, "create", "configmap", "appwrapper-operator-config", option])
     try:
         yield
     finally:

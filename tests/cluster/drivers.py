@@ -41,8 +41,8 @@ def prepare(driver: Driver | None = None) -> Driver:
 
 
 def _kubectl() -> Path:
-    found = find("kubectl")
-    return Path(found) if found else machine.kubectl()
+    program = find("kubectl")
+    return Path(program) if program else machine.kubectl()
 
 
 @contextmanager

@@ -124,13 +124,13 @@ def breakable(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """
     holder = None
     if "KUBECONFIG" in ENVIRONMENT:
-        own = {key: value for key, value in ENVIRONMENT.items() if key != "KUBECONFIG"}
-        holder = Holder.start(own)
+        environment = {key: value for key, value in ENVIRONMENT.items() if key != "KUBECONFIG"}
+        holder = Holder.start(environment)
     try:
-        found: Cluster = holder.cluster() if holder else request.getfixturevalue("real_cluster")
-        if found.driver != "machine":
+        cluster: Cluster = holder.cluster() if holder else request.getfixturevalue("real_cluster")
+        if cluster.driver != "machine":
             pytest.skip("only programs of the cluster that is built here can be killed")
-        yield found
+        yield cluster
     except Unavailable as error:
         pytest.skip(f"{_ABSENT}{error}")
     finally:
@@ -147,8 +147,8 @@ def breakable(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 )
 def cluster(request: pytest.FixtureRequest) -> Cluster:
     """Each of the two in turn."""
-    found: Cluster = request.getfixturevalue(f"{request.param}_cluster")
-    return found
+    chosen: Cluster = request.getfixturevalue(f"{request.param}_cluster")
+    return chosen
 
 
 @pytest.fixture

@@ -46,14 +46,14 @@ def build(
 
 def _changed(module: Path, folder: Path, change: Change) -> Path:
     """Return a go.mod that takes the program's module from a changed copy, in a folder."""
-    own = folder / "source"
-    run(["cp", "-r", "--no-preserve=mode", sources(module, change.module), own])
-    text = (own / change.file).read_text()
+    source = folder / "source"
+    run(["cp", "-r", "--no-preserve=mode", sources(module, change.module), source])
+    text = (source / change.file).read_text()
     if change.before not in text:
         raise Broken(f"{change.file} of {change.module} has no `{change.before}` to be changed")
-    (own / change.file).write_text(text.replace(change.before, change.after))
+    (source / change.file).write_text(text.replace(change.before, change.after))
     recipe = folder / "go.mod"
-    recipe.write_text(f"{(module / 'go.mod').read_text()}\nreplace {change.module} => {own}\n")
+    recipe.write_text(f"{(module / 'go.mod').read_text()}\nreplace {change.module} => {source}\n")
     shutil.copy(module / "go.sum", folder)
     return recipe
 
@@ -72,8 +72,8 @@ def _go() -> str:
     go = find("go")
     if not go:
         raise Unavailable("Go is not installed, and Debian's golang-go could not be had")
-    found = re.search(r"go(\d+)\.(\d+)", run([go, "version"]))
-    if found and (int(found[1]), int(found[2])) >= _OLDEST:
+    match = re.search(r"go(\d+)\.(\d+)", run([go, "version"]))
+    if match and (int(match[1]), int(match[2])) >= _OLDEST:
         return go
     return _newer(go)
 

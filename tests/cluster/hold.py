@@ -100,10 +100,10 @@ def by_hand() -> tuple[int, Cluster] | None:
 
 def stop_by_hand() -> bool:
     """Stop the cluster of `up` and wait for it; False if there is none."""
-    found = by_hand()
-    if not found:
+    running = by_hand()
+    if not running:
         return False
-    os.kill(found[0], signal.SIGTERM)
+    os.kill(running[0], signal.SIGTERM)
     while cache.owned(_OWNER):
         time.sleep(0.05)
     return True

@@ -72,9 +72,9 @@ class _Hub(_Answers):
         url = urlsplit(self.path)
         tree = url.path.startswith("/api/")
         path = url.path.replace("/tree", "", 1) if tree else url.path.replace("/resolve", "", 1)
-        found = (_TREE if tree else _FILE).fullmatch(path)
-        assert found, url.path
-        place, name = (unquote(one or "") for one in found.groups())
+        match = (_TREE if tree else _FILE).fullmatch(path)
+        assert match, url.path
+        place, name = (unquote(part or "") for part in match.groups())
         if not tree and not place.startswith(("datasets/", "buckets/")):
             place = f"models/{place}"
         files = FILES.get(place)
@@ -98,9 +98,9 @@ class _Hub(_Answers):
             return
         entries = [_entry(name, data) for name, data in sorted(inside.items())]
         if query["recursive"] == ["false"]:
-            names = {one["path"][len(below) :] for one in entries}
+            names = {entry["path"][len(below) :] for entry in entries}
             folders = {name.split("/")[0] for name in names if "/" in name}
-            entries = [one for one in entries if "/" not in one["path"][len(below) :]]
+            entries = [entry for entry in entries if "/" not in entry["path"][len(below) :]]
             entries += [{"type": "directory", "path": below + name} for name in folders]
         begin = int(query.get("cursor", ["0"])[0])
         again = f"{self.server.url}{urlsplit(self.path).path}?recursive={query['recursive'][0]}"

@@ -128,7 +128,7 @@ def _archive(archive: Path, images: tuple[Image, ...], *roots: Path) -> None:
     """Write folders, one over the other, as an OCI archive that holds them under several names."""
     layers = [_layer(root, archive.with_suffix(f".{number}")) for number, root in enumerate(roots)]
     with tarfile.open(archive, "w") as tar:
-        manifests = [_image(tar, image, [found for _, found in layers]) for image in images]
+        manifests = [_image(tar, image, [layer for _, layer in layers]) for image in images]
         _add(tar, "oci-layout", {"imageLayoutVersion": "1.0.0"})
         _add(tar, "index.json", {"schemaVersion": 2, "manifests": manifests})
         for path, described in layers:

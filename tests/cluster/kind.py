@@ -22,16 +22,16 @@ def usable() -> bool:
     if not docker:
         return False
     try:
-        asked = subprocess.run([docker, "info"], capture_output=True, timeout=20, check=False)
+        done = subprocess.run([docker, "info"], capture_output=True, timeout=20, check=False)
     except subprocess.TimeoutExpired:
         return False
-    return asked.returncode == 0
+    return done.returncode == 0
 
 
 def prepare() -> Path:
     """Return the program `kind`, the installed one or one built now."""
-    found = find("kind")
-    return Path(found) if found else golang.build("kind", _MODULE, "sigs.k8s.io/kind")
+    program = find("kind")
+    return Path(program) if program else golang.build("kind", _MODULE, "sigs.k8s.io/kind")
 
 
 @contextmanager
@@ -55,9 +55,9 @@ def cluster(kubectl: Path) -> Iterator[Path]:
 
 def _pretend_gpus(kubectl: Path, kubeconfig: Path) -> None:
     status = json.dumps({"status": {"capacity": _GPUS, "allocatable": _GPUS}})
-    asked: Command = [kubectl, "--kubeconfig", kubeconfig]
-    node = run([*asked, "get", "nodes", "-o", "name"]).split()[0]
-    run([*asked, "patch", node, "--subresource=status", "--type=merge", "-p", status])
+    command: Command = [kubectl, "--kubeconfig", kubeconfig]
+    node = run([*command, "get", "nodes", "-o", "name"]).split()[0]
+    run([*command, "patch", node, "--subresource=status", "--type=merge", "-p", status])
 
 
 def _sweep(kind: Path) -> None:

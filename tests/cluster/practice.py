@@ -56,7 +56,7 @@ class Server:
         """The administrator's."""
         config = yaml.safe_load((self.folder / "kubeconfig").read_text())
         users = {user["name"]: user["user"] for user in config["users"]}
-        contexts = {one["name"]: one["context"] for one in config["contexts"]}
+        contexts = {context["name"]: context["context"] for context in config["contexts"]}
         return str(users[contexts[_CONTEXT]["user"]]["token"])
 
     def stop(self) -> int:
@@ -74,9 +74,9 @@ class Server:
 
 def kubectl() -> Path | None:
     """Return a kubectl, the installed one or one built now; None where none can be had."""
-    found = find("kubectl")
-    if found:
-        return Path(found)
+    program = find("kubectl")
+    if program:
+        return Path(program)
     try:
         return machine.kubectl()
     except (Broken, Unavailable, OSError) as error:

@@ -108,13 +108,13 @@ def running(
     controller: Controller, cluster: Cluster, folder: Path, flags: Sequence[str]
 ) -> Iterator[None]:
     """Its process, which writes its log into the folder and may not end by itself."""
-    said = folder / f"{controller.name}.log"
-    own = {"HOME": str(folder), "USER": "root", "PATH": path()}
+    log_file = folder / f"{controller.name}.log"
+    environment = {"HOME": str(folder), "USER": "root", "PATH": path()}
     before = (part.format(folder=folder) for part in controller.before)
-    with said.open("wb") as log:
+    with log_file.open("wb") as log:
         process = subprocess.Popen(
             [*before, str(controller.program()), *flags, *controller.flags],
-            env={**own, "KUBECONFIG": str(cluster.kubeconfig), **controller.variables},
+            env={**environment, "KUBECONFIG": str(cluster.kubeconfig), **controller.variables},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -126,7 +126,7 @@ def running(
         process.terminate()
         process.wait(30)
         if ended is not None:
-            raise Broken(f"{controller.name} has ended by itself:\n{said.read_text()[-2000:]}")
+            raise Broken(f"{controller.name} has ended by itself:\n{log_file.read_text()[-2000:]}")
 
 
 @contextmanager

@@ -43,6 +43,6 @@ class RestServer:
         printed = []
         for line in lines:
             printed.append(line)
-            if found := _SERVING.search(line):
-                return found[1]
+            if match := _SERVING.search(line):
+                return match[1]
         raise AssertionError(f"the server has ended: {''.join(printed)}")

@@ -99,6 +99,6 @@ def _certified(cluster: Cluster, folder: Path) -> None:
         data: dict[str, str] = json.loads(text).get("data") or {}
         return data if "tls.crt" in data else {}
 
-    found = eventually(certificate, 120, "AppWrapper has made no certificate")
+    secret = eventually(certificate, 120, "AppWrapper has made no certificate")
     for name in ("tls.key", "tls.crt"):  # the last one is waited for
-        (folder / name).write_bytes(base64.b64decode(found[name]))
+        (folder / name).write_bytes(base64.b64decode(secret[name]))

@@ -11,12 +11,19 @@ from tests.cluster.rest_server import RestServer
 from tests.cluster.target import Cluster
 from tests.contract.proxies import CuttingProxy
 
+# For the tests that show each kind of request: plain, watch, log stream and WebSocket.
+THROUGH_SERVER = pytest.mark.parametrize(
+    "session",
+    ["direct", pytest.param("server", marks=pytest.mark.practice_only)],
+    indirect=True,
+)
 
-@pytest.fixture(params=["direct", pytest.param("server", marks=pytest.mark.practice_only)])
+
+@pytest.fixture
 def session(cluster: Any, namespace: str, request: pytest.FixtureRequest) -> Iterator[Session]:
-    """A session with the API server: directly, and through `kubectl sky api`."""
+    """A session with the API server: directly, or through `kubectl sky api`."""
     connection = Connection(kubeconfig=str(cluster.kubeconfig), namespace=namespace)
-    if request.param == "server":
+    if getattr(request, "param", "direct") == "server":
         rest_server: RestServer = request.getfixturevalue("rest_server")
         connection = replace(connection, server_url=rest_server.url)
     session = Session.connect(connection)
@@ -33,15 +40,15 @@ def rest_server(practice_cluster: Cluster) -> Iterator[RestServer]:
 
 @pytest.fixture
 def proxy(cluster: Any) -> Iterator[CuttingProxy]:
-    found = CuttingProxy(Session.connect(Connection(kubeconfig=str(cluster.kubeconfig))).server)
-    yield found
-    found.close()
+    proxy = CuttingProxy(Session.connect(Connection(kubeconfig=str(cluster.kubeconfig))).server)
+    yield proxy
+    proxy.close()
 
 
 @pytest.fixture
 def cut_session(cluster: Any, namespace: str, proxy: CuttingProxy) -> Iterator[Session]:
     """A session whose connections can be cut."""
-    found = Session.connect(
+    session = Session.connect(
         Connection(
             kubeconfig=str(cluster.kubeconfig),
             namespace=namespace,
@@ -49,5 +56,5 @@ def cut_session(cluster: Any, namespace: str, proxy: CuttingProxy) -> Iterator[S
             insecure=True,  # the certificate need not be for the proxy's address
         )
     )
-    yield found
-    found.close()
+    yield session
+    session.close()

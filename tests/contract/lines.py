@@ -4,9 +4,13 @@ from collections.abc import Iterable, Iterator
 from threading import Event, Thread
 from typing import NamedTuple
 
+from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import Batch, Following, LogOptions, LogSource
 from kubectl_sky.cluster.tail import Tail
+from kubectl_sky.words import kinds
+from tests.contract.makers import make_pod
+from tests.polling import eventually
 
 
 class Line(NamedTuple):
@@ -52,3 +56,20 @@ def _lines(batch: Batch) -> Iterator[Line]:
     else:
         for index, text in enumerate(batch.lines):
             yield Line(source, text, index != last)
+
+
+FOLLOW = LogOptions(follow=True)
+
+
+def run_pod(session: Session, namespace: str, script: str, name: str = "a") -> LogSource:
+    objects.create(session, make_pod(name, namespace, script))
+    return LogSource(namespace, name, "main")
+
+
+def until_finished(session: Session, source: LogSource) -> None:
+    def check() -> bool:
+        pod = objects.get(session, kinds.POD, source.pod, source.namespace)
+        assert pod["status"]["phase"] in ("Succeeded", "Failed"), pod["status"]
+        return True
+
+    eventually(check)

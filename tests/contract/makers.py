@@ -41,3 +41,6 @@ def make_pod(name: str, namespace: str, script: str, **spec: Any) -> Json:
         "metadata": metadata,
         "spec": make_pod_spec(script, **spec),
     }
+
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -41,7 +41,7 @@ def rendered(task: Json, backend: str, namespace: str) -> list[Json]:
 @EXAMPLES
 @given(task=tasks, backend=st.sampled_from(BACKENDS))
 def test_render_accepted_task_has_job_and_config_map(task: Json, backend: str) -> None:
-    kinds = [found["kind"] for found in rendered(task, backend, "default")]
+    kinds = [item["kind"] for item in rendered(task, backend, "default")]
     assert "Job" in kinds
     assert "ConfigMap" in kinds
 

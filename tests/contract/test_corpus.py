@@ -1,12 +1,10 @@
 """Public SkyPilot files render to objects that the server accepts without unknown fields."""
 
 import io
-import os
 import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -22,6 +20,7 @@ from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.words import owners
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.decide import decide
+from tests.contract.corpus import make_files, open_values
 from tests.spec.test_corpus import CORPUS, rows
 
 pytestmark = pytest.mark.outside
@@ -46,27 +45,6 @@ NOT_RENDERED = {
         "not supported: a task cannot build or run containers"
     ),
 }
-
-
-def open_values(tasks: list[dict[str, Any]], field: str) -> tuple[str, ...]:
-    """Return values for variables that have none in the file."""
-    return tuple(
-        f"{name}=dummy"
-        for task in tasks
-        for name, value in (task.get(field) or {}).items()
-        if value is None
-    )
-
-
-def make_files(task: dict[str, Any]) -> None:
-    """Create the local files that a task uploads."""
-    for source in ((task.get("file_mounts") or {}) | {"": task.get("workdir")}).values():
-        if isinstance(source, str) and "://" not in source:
-            path = Path(os.path.expandvars(source)).expanduser()
-            folder = source == task.get("workdir") or not path.suffix
-            (path if folder else path.parent).mkdir(parents=True, exist_ok=True)
-            if not folder:
-                path.touch()
 
 
 # Results without flags and settings: the reason and its number of files.
@@ -97,14 +75,14 @@ def first_try(path: Path) -> str:
         task_file = prepare(Source(str(path), Overrides(), environ, io.BytesIO()), UI())
         decide(task_file.entries, Facts(owners.named("tester"), "default"), task_file.settings)
     except InvalidFiles as error:
-        said = " ".join(map(str, error.problems))
-        return next((kind for words, kind in _REASONS.items() if words in said), "other")
+        message = " ".join(map(str, error.problems))
+        return next((kind for words, kind in _REASONS.items() if words in message), "other")
     messages = [warning.message for warning in task_file.warnings]
     return "note" if any(map(re.compile("default .*image").search, messages)) else ""
 
 
 def manifests(path: Path, namespace: str) -> Manifests:
-    tasks = [one for one in yaml.safe_load_all(path.read_text()) if one]
+    tasks = [document for document in yaml.safe_load_all(path.read_text()) if document]
     for task in tasks:
         make_files(task)
     overrides = Overrides(
@@ -136,13 +114,15 @@ def test_render_corpus_refuses_only_listed_files() -> None:
         try:
             assert manifests(CORPUS / file, "default").all
         except InvalidFiles as error:
-            assert [str(one) for one in error.problems if not (one.line and one.hint)] == []
-            refused[file] = sorted({one.message for one in error.problems})
+            assert [
+                str(problem) for problem in error.problems if not (problem.line and problem.hint)
+            ] == []
+            refused[file] = sorted({problem.message for problem in error.problems})
         except UserError as error:  # not available in any cluster; the hint says what to do
             assert error.hint
             refused[file] = [error.what]
     listed = {file: reason for file, reason in NOT_RENDERED.items() if file in valid()}
-    assert {file: "; ".join(said) for file, said in refused.items()} == listed
+    assert {file: "; ".join(messages) for file, messages in refused.items()} == listed
 
 
 @pytest.mark.usefixtures("at_home")
@@ -158,18 +138,18 @@ def test_render_corpus_share_without_flags_does_not_decrease() -> None:
 
 @pytest.mark.usefixtures("at_home")
 def test_render_corpus_is_accepted_by_server(session: Session, namespace: str) -> None:
-    def refusal(found: tuple[str, Json]) -> str:
+    def refusal(items: tuple[str, Json]) -> str:
         try:
-            objects.apply(session, found[1], dry_run=True)
+            objects.apply(session, items[1], dry_run=True)
         except ClusterError as error:
-            return f"{found[0]}: {error}"
+            return f"{items[0]}: {error}"
         return ""
 
     files = [file for file in valid() if file not in NOT_RENDERED]
-    found = [
+    items = [
         (file, manifest.object)
         for file in files
         for manifest in manifests(CORPUS / file, namespace).all
     ]
     with ThreadPoolExecutor(4) as pool:
-        assert list(filter(None, pool.map(refusal, found))) == []
+        assert list(filter(None, pool.map(refusal, items))) == []

@@ -11,7 +11,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError
 from kubectl_sky.words import kinds
 from kubectl_sky.words.kinds import Kind
-from tests.contract.test_objects import DEFINITIONS
+from tests.contract.makers import DEFINITIONS
 from tests.polling import eventually
 
 SCHEMA = {
@@ -82,12 +82,12 @@ def applied(session: Session, kind: Kind, namespace: str, spec: Json) -> Json:
 def test_apply_schema_default_has_no_field_manager(
     session: Session, namespace: str, custom_kind: Kind
 ) -> None:
-    found = applied(session, custom_kind, namespace, {"color": "red"})
-    assert found["spec"] == {"color": "red", "size": 3}
-    (entry,) = found["metadata"]["managedFields"]
+    created = applied(session, custom_kind, namespace, {"color": "red"})
+    assert created["spec"] == {"color": "red", "size": 3}
+    (entry,) = created["metadata"]["managedFields"]
     assert entry["fieldsV1"] == {"f:spec": {"f:color": {}}}
     again = applied(session, custom_kind, namespace, {"color": "red"})
-    assert again["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
+    assert again["metadata"]["resourceVersion"] == created["metadata"]["resourceVersion"]
     changed = applied(session, custom_kind, namespace, {"size": 4})
     assert changed["spec"] == {"size": 4}
 

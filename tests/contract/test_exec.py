@@ -16,6 +16,7 @@ from kubectl_sky.cluster.exec import V4, V5, Pipes, Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, NotFound, ProgramMissing, SkyError, Unreachable
 from kubectl_sky.words import kinds
+from tests.contract.conftest import THROUGH_SERVER
 from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy
 from tests.polling import eventually
@@ -55,6 +56,7 @@ def assert_no_threads() -> None:
 
 
 @pytest.mark.parametrize("protocols", [(V5, V4), (V4,)])
+@THROUGH_SERVER
 def test_exec_passes_streams_and_exit_code(
     session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch, protocols: tuple[str, ...]
 ) -> None:
@@ -95,16 +97,16 @@ def test_exec_large_stdin_uses_bounded_memory(session: Session, namespace: str) 
 
 def test_exec_slow_reader_receives_all_output(session: Session, namespace: str) -> None:
     pod = start(session, namespace)
-    seen = []
+    parts = []
 
     def slowly(data: bytes) -> None:
-        seen.append(len(data))
-        if sum(seen) < 2_000_000:
+        parts.append(len(data))
+        if sum(parts) < 2_000_000:
             time.sleep(0.005)
 
     program = Program(namespace, pod, "main", ["head", "-c", "20000000", "/dev/zero"])
     assert executing.run(session, program, Pipes(stdout=slowly)) == 0
-    assert sum(seen) == 20_000_000
+    assert sum(parts) == 20_000_000
 
 
 @pytest.mark.practice_only
@@ -231,5 +233,5 @@ def test_exec_concurrent_runs_return_all_output(session: Session, namespace: str
         return run(session, pod, "wc", "-c", stdin=[BLOCK] * 32)
 
     with ThreadPoolExecutor(9) as pool:
-        found = list(pool.map(count, pods * 3))
-    assert {(code, int(out)) for code, out, _ in found} == {(0, len(BLOCK) * 32)}
+        counts = list(pool.map(count, pods * 3))
+    assert {(code, int(out)) for code, out, _ in counts} == {(0, len(BLOCK) * 32)}

@@ -10,9 +10,8 @@ import pytest
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import Following, LogOptions, LogSource
 from kubectl_sky.errors import ClusterError
-from tests.contract.lines import lines, merged
+from tests.contract.lines import FOLLOW, lines, merged, run_pod, until_finished
 from tests.contract.proxies import CuttingProxy
-from tests.contract.test_streams import FOLLOW, finished, run_pod
 from tests.polling import eventually
 
 
@@ -28,10 +27,10 @@ def test_merged_logs_preserve_order_per_log(
             yield LogSource(namespace, f"p{rank}", "main", rank)
             time.sleep(0.3)
 
-    found = list(merged(cut_session, appearing(), FOLLOW))
+    printed = list(merged(cut_session, appearing(), FOLLOW))
     for rank in range(3):
-        own = [line.text for line in found if line.source.rank == rank]
-        assert own == [b"%d %d" % (rank, number) for number in range(1, 301)]
+        texts = [line.text for line in printed if line.source.rank == rank]
+        assert texts == [b"%d %d" % (rank, number) for number in range(1, 301)]
 
 
 @pytest.mark.practice_only
@@ -64,8 +63,8 @@ def test_following_added_source_is_read_once(session: Session, namespace: str) -
         assert following.add(source) is True
         assert following.add(source) is False
         following.finish_adding()
-        found = [text for batch in following.batches() if batch for text in batch.lines]
-    assert found == [b"one"]
+        texts = [text for batch in following.batches() if batch for text in batch.lines]
+    assert texts == [b"one"]
 
 
 @pytest.mark.practice_only
@@ -77,7 +76,7 @@ def test_following_large_logs_use_bounded_memory(session: Session, namespace: st
     script = "head -c 6000000 /dev/zero | tr '\\0' x | fold -w 100; echo; echo end; sleep 2"
     sources = [run_pod(session, namespace, script, name=f"log-{number}") for number in range(3)]
     for source in sources:
-        finished(session, source)
+        until_finished(session, source)
     tracemalloc.start()
     with Following(session, LogOptions()) as following:
         following.add_all(sources)
@@ -94,13 +93,13 @@ def test_following_max_streams_limits_open_logs(session: Session, namespace: str
     sources = [run_pod(session, namespace, f"echo {name}; sleep 1", name) for name in "abcd"]
     with Following(session, FOLLOW, max_streams=2) as following:
         following.add_all(iter(sources))
-        found = [batch for batch in following.batches() if batch]
-    assert sorted(b"".join(batch.lines) for batch in found if batch.lines) == [
+        batches = [batch for batch in following.batches() if batch]
+    assert sorted(b"".join(batch.lines) for batch in batches if batch.lines) == [
         b"a",
         b"b",
         b"c",
         b"d",
     ]
-    assert [batch.note for batch in found if batch.note] == [
+    assert [batch.note for batch in batches if batch.note] == [
         "reading 2 logs at a time; the remaining logs follow as these end"
     ]

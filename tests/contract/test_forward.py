@@ -18,6 +18,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.websocket import connect
 from kubectl_sky.errors import ClusterError, NotFound, UserError
 from kubectl_sky.words import kinds
+from tests.contract.conftest import THROUGH_SERVER
 from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy
 from tests.polling import eventually
@@ -75,23 +76,24 @@ def talk(port: int, data: bytes) -> bytes:
         with contextlib.suppress(OSError):  # closed port
             line.sendall(data)
 
-    found = b""
+    received = b""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as line:
         sender = threading.Thread(target=send, daemon=True)
         sender.start()
         with contextlib.suppress(ConnectionError):
-            while len(found) < len(data) and (block := line.recv(65536)):
-                found += block
+            while len(received) < len(data) and (block := line.recv(65536)):
+                received += block
         with contextlib.suppress(OSError):
             line.shutdown(socket.SHUT_RDWR)
         sender.join()
-    return found
+    return received
 
 
 def until_echo(port: int) -> None:
     eventually(lambda: talk(port, b"x") == b"x")
 
 
+@THROUGH_SERVER
 def test_forward_many_connections_transfer_all_bytes(session: Session, namespace: str) -> None:
     start(session, namespace)
     with forwarded(session, lambda: (namespace, "a")) as (port, _):
@@ -141,10 +143,10 @@ def test_forward_lost_connection_and_replaced_pod_reconnect(
         assert talk(port, b"two\n") == b"two\n"
         objects.delete(session, kinds.POD, "a", namespace, grace=0)
         current[0] = None
-        asked = threading.Thread(target=start, args=(session, namespace, "b"))
-        asked.start()
+        replacement = threading.Thread(target=start, args=(session, namespace, "b"))
+        replacement.start()
         threading.Timer(1.5, lambda: current.__setitem__(0, "b")).start()
-        asked.join()
+        replacement.join()
         until_echo(port)
         with socket.create_connection(("127.0.0.1", port), timeout=30) as line:
             line.sendall(b"who\n")
@@ -172,10 +174,10 @@ def test_forward_finished_pod_raises_user_error(session: Session, namespace: str
 
 def test_forwarder_that_exits_while_it_looks_for_the_pod_is_silent() -> None:
     notes: list[str] = []
-    asked = threading.Event()
+    looking = threading.Event()
 
     def pod() -> None:
-        asked.set()
+        looking.set()
         eventually(forwarder._stop.is_set)
         raise RuntimeError("cannot schedule new futures after interpreter shutdown")
 
@@ -184,7 +186,7 @@ def test_forwarder_that_exits_while_it_looks_for_the_pod_is_silent() -> None:
     serving = threading.Thread(target=forwarder.serve)
     serving.start()
     with socket.create_connection(("127.0.0.1", int(place.rpartition(":")[2]))):
-        assert asked.wait(60)
+        assert looking.wait(60)
         forwarder.close()
         serving.join(60)
         threads = [thread for thread in threading.enumerate() if thread.name == "port-forward"]

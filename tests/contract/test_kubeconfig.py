@@ -72,9 +72,9 @@ def test_connect_pod_without_service_account_is_error(
 def test_kubeconfig_invalid_yaml_is_error_with_path(tmp_path: Path, text: str, why: str) -> None:
     path = tmp_path / "config"
     path.write_text(text)
-    told = message(Connection(kubeconfig=str(path)))
-    assert why in told
-    assert str(path) in told
+    error = message(Connection(kubeconfig=str(path)))
+    assert why in error
+    assert str(path) in error
 
 
 def test_kubeconfig_binary_file_or_directory_is_error(tmp_path: Path) -> None:
@@ -92,8 +92,8 @@ def test_kubeconfig_unknown_context_or_cluster_lists_existing(tmp_path: Path) ->
 
 def test_kubeconfig_missing_certificate_file_is_error(tmp_path: Path) -> None:
     path = make_config(tmp_path / "config", cluster={"certificate-authority": "ca.crt"})
-    told = message(Connection(kubeconfig=str(path)))
-    assert f"the certificate or key file {tmp_path}/ca.crt does not exist" in told
+    error = message(Connection(kubeconfig=str(path)))
+    assert f"the certificate or key file {tmp_path}/ca.crt does not exist" in error
 
 
 @pytest.mark.parametrize("data", ["", "bm9uZQ==", "%%%"])
@@ -113,8 +113,8 @@ def test_kubeconfig_invalid_certificate_is_error(cluster: Any, tmp_path: Path, d
 def test_kubeconfig_several_files_merge_and_first_wins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, two = make_config(tmp_path / "1", "one"), make_config(tmp_path / "2", "two")
-    monkeypatch.setenv("KUBECONFIG", f"{one}:{tmp_path}/none:{two}")
+    first, second = make_config(tmp_path / "1", "one"), make_config(tmp_path / "2", "two")
+    monkeypatch.setenv("KUBECONFIG", f"{first}:{tmp_path}/none:{second}")
     session = Session.connect()
     assert (session.context, session.namespace) == ("one", "one-ns")
     assert session.server == "https://one.invalid:6443"
@@ -150,9 +150,9 @@ def test_credential_plugin_failure_prints_its_message(
 ) -> None:
     user = make_plugin(tmp_path, "import sys; sys.exit('please\\nlog in')")
     path = make_config(tmp_path / "config", user=user)
-    told = message(Connection(kubeconfig=str(path)))
-    assert told.startswith(f"the credential plugin {sys.executable} failed: process returned 1.")
-    assert "please log in" in told
+    error = message(Connection(kubeconfig=str(path)))
+    assert error.startswith(f"the credential plugin {sys.executable} failed: process returned 1.")
+    assert "please log in" in error
     assert capfd.readouterr() == ("", "")
 
 
@@ -227,9 +227,9 @@ def authority() -> Authority:
 @pytest.fixture
 def strict(authority: Authority, tmp_path: Path) -> Iterator[StrictServer]:
     """A server named `inside` that requires client certificates."""
-    found = StrictServer(authority, tmp_path)
-    yield found
-    found.close()
+    server = StrictServer(authority, tmp_path)
+    yield server
+    server.close()
 
 
 def test_anonymous_connection_sends_no_client_certificate(

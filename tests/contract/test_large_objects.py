@@ -17,9 +17,9 @@ def test_patch_object_changes_object_without_sending_data(session: Session, name
         owners = [{"apiVersion": "v1", "kind": "ConfigMap", **named}]
         body = {"metadata": {"ownerReferences": owners}, "data": {name: "y"}}
         objects.patch_object(session, made, body, "strategic")
-    seen = objects.get(session, kinds.CONFIG_MAP, "a", namespace)
-    assert seen["data"] == {"x": "1", "b": "y", "c": "y"}
-    assert {one["name"] for one in seen["metadata"]["ownerReferences"]} == {"b", "c"}
+    live = objects.get(session, kinds.CONFIG_MAP, "a", namespace)
+    assert live["data"] == {"x": "1", "b": "y", "c": "y"}
+    assert {reference["name"] for reference in live["metadata"]["ownerReferences"]} == {"b", "c"}
     with pytest.raises(NotFound):
         objects.patch_object(session, make_config_map("d", namespace), body, "strategic")
 
@@ -35,6 +35,6 @@ def test_send_partial_metadata_returns_only_metadata(
         "Content-Type": "application/merge-patch+json",
     }
     body: dict[str, object] | None = {} if method == "PATCH" else None
-    found = session.send(method, path, headers=headers, body=body)
-    assert sorted(found.body) == ["apiVersion", "kind", "metadata"]
-    assert found.body["kind"] == "PartialObjectMetadata"
+    answer = session.send(method, path, headers=headers, body=body)
+    assert sorted(answer.body) == ["apiVersion", "kind", "metadata"]
+    assert answer.body["kind"] == "PartialObjectMetadata"

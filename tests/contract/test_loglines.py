@@ -54,7 +54,7 @@ def test_resume_position_after_cuts_returns_every_line_once(
         now += step
         ticks.append(max(0, now - (step == 2) * 3))  # some timestamps are slightly late
     log = make_log(ticks, zone)
-    place, told = ResumePosition(), []
+    place, returned = ResumePosition(), []
     for cut in [*cuts, None]:
         place.resume()
         answer = since(log, place.since) if place.since else log
@@ -63,8 +63,8 @@ def test_resume_position_after_cuts_returns_every_line_once(
             fresh = place.new_lines(limited[start : start + size])
             if fresh:
                 place.advance(fresh)
-                told += fresh
-    assert told == log
+                returned += fresh
+    assert returned == log
 
 
 def test_resume_position_rotated_log_continues_after_newest_line() -> None:

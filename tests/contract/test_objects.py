@@ -10,7 +10,8 @@ from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Answer, Session
 from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, UserError
 from kubectl_sky.words import kinds
-from tests.contract.makers import Json, make_config_map, make_job, make_pod
+from tests.contract.conftest import THROUGH_SERVER
+from tests.contract.makers import DEFINITIONS, Json, make_config_map, make_job, make_pod
 from tests.polling import eventually
 
 
@@ -25,6 +26,7 @@ def list_names(session: Session, namespace: str, **how: str) -> list[str]:
     return [item["metadata"]["name"] for item in listed]
 
 
+@THROUGH_SERVER
 def test_objects_create_get_list_and_delete(session: Session, namespace: str) -> None:
     made = objects.create(session, make_config_map("a", namespace, data={"x": "1"}))
     got = objects.get(session, kinds.CONFIG_MAP, "a", namespace)
@@ -193,7 +195,6 @@ def test_objects_jobs_and_namespaces_support_same_operations(
     assert CoreManager(session).whoami()
 
 
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DEFINITION: Json = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",

@@ -105,10 +105,10 @@ def test_error_untrusted_certificate_names_authority(cluster: Any, tmp_path: Pat
 
 
 def _system_certificates() -> list[bytes]:
-    found = ssl.create_default_context().get_ca_certs(binary_form=True)
-    if not found:
+    certificates = ssl.create_default_context().get_ca_certs(binary_form=True)
+    if not certificates:
         pytest.skip("this machine has no certificates of public authorities")
-    return found
+    return certificates
 
 
 def test_error_missing_object_is_not_found(session: Session, namespace: str) -> None:

@@ -3,8 +3,7 @@
 import pytest
 
 from kubectl_sky.cluster.session import Session
-from tests.contract.lines import lines
-from tests.contract.test_streams import FOLLOW, run_pod
+from tests.contract.lines import FOLLOW, lines, run_pod
 
 # 36 MB within about 40 s: a kubelet checks every 10 s and rotates at 10 MiB
 LONG = """awk 'BEGIN {
@@ -18,6 +17,6 @@ LONG = """awk 'BEGIN {
 @pytest.mark.timeout(200)
 def test_logs_follow_rotated_log_prints_every_line(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, LONG)
-    found = list(lines(session, source, FOLLOW))
-    numbers = [int(line.text) for line in found if not line.note]
-    assert numbers == list(range(360_000)), [line for line in found if line.note]
+    printed = list(lines(session, source, FOLLOW))
+    numbers = [int(line.text) for line in printed if not line.note]
+    assert numbers == list(range(360_000)), [line for line in printed if line.note]

@@ -15,7 +15,7 @@ from kubectl_sky.spec.service import Flags
 from kubectl_sky.words import owners
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.decide import decide
-from tests.contract.test_corpus import make_files, open_values
+from tests.contract.corpus import make_files, open_values
 from tests.spec.test_corpus import CORPUS, rows
 
 pytestmark = pytest.mark.outside

@@ -17,10 +17,9 @@ from kubectl_sky.cluster.streams import LogOptions, LogSource
 from kubectl_sky.errors import ClusterError, Forbidden, NotFound, Unreachable
 from kubectl_sky.words import kinds
 from tests.cluster.target import Cluster
-from tests.contract.lines import lines
+from tests.contract.lines import lines, run_pod, until_finished
 from tests.contract.makers import make_config_map, make_pod
 from tests.contract.proxies import CuttingProxy, FrontProxy
-from tests.contract.test_streams import finished, run_pod
 
 Front = Callable[..., tuple[FrontProxy, Session]]
 
@@ -59,8 +58,8 @@ def test_logs_follow_busy_server_is_retried(front: Front, session: Session, name
     objects.create(session, make_pod("a", namespace, "echo one; sleep 1; echo two"))
     proxy, through = front(*[(429, {})] * 7, (503, {}))  # more errors than a single request retries
     source = LogSource(namespace, "a", "main")
-    found = list(lines(through, source, LogOptions(follow=True)))
-    assert [line.text for line in found] == [b"one", b"two"]
+    printed = list(lines(through, source, LogOptions(follow=True)))
+    assert [line.text for line in printed] == [b"one", b"two"]
     assert proxy.refusals == []
 
 
@@ -68,11 +67,11 @@ def test_logs_follow_lines_written_after_exit_are_read(
     front: Front, session: Session, namespace: str
 ) -> None:
     source = run_pod(session, namespace, "for i in $(seq 8); do echo $i; done")
-    finished(session, source)
+    until_finished(session, source)
     proxy, through = front()
     proxy.written = time.monotonic() + 0.3
-    found = list(lines(through, source, LogOptions(follow=True)))
-    assert [line.text for line in found] == [b"%d" % number for number in range(1, 9)]
+    printed = list(lines(through, source, LogOptions(follow=True)))
+    assert [line.text for line in printed] == [b"%d" % number for number in range(1, 9)]
 
 
 @pytest.mark.practice_only

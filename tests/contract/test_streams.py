@@ -11,44 +11,30 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import Following, LogOptions, LogSource
 from kubectl_sky.errors import ClusterError, Unreachable
 from kubectl_sky.words import kinds
-from tests.contract.lines import Line, lines
+from tests.contract.conftest import THROUGH_SERVER
+from tests.contract.lines import FOLLOW, Line, lines, run_pod, until_finished
 from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy
 from tests.polling import eventually
 
-FOLLOW = LogOptions(follow=True)
 
-
-def run_pod(session: Session, namespace: str, script: str, name: str = "a") -> LogSource:
-    objects.create(session, make_pod(name, namespace, script))
-    return LogSource(namespace, name, "main")
-
-
-def finished(session: Session, source: LogSource) -> None:
-    def check() -> bool:
-        pod = objects.get(session, kinds.POD, source.pod, source.namespace)
-        assert pod["status"]["phase"] in ("Succeeded", "Failed"), pod["status"]
-        return True
-
-    eventually(check)
-
-
-def texts(found: Iterable[Line]) -> list[bytes]:
-    return [line.text for line in found if not line.note]
+def texts(printed: Iterable[Line]) -> list[bytes]:
+    return [line.text for line in printed if not line.note]
 
 
 def test_lines_follow_waits_for_start_and_reads_to_end(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, "echo one; sleep 1; echo two; printf three")
-    found = list(lines(session, source, FOLLOW))
-    assert [(line.text, line.whole) for line in found] == [
+    printed = list(lines(session, source, FOLLOW))
+    assert [(line.text, line.whole) for line in printed] == [
         (b"one", True),
         (b"two", True),
         (b"three", False),
     ]
     again = list(lines(session, source, LogOptions()))
-    assert again == found
+    assert again == printed
 
 
+@THROUGH_SERVER
 def test_lines_follow_returns_lines_as_written(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, "echo one; sleep 3; echo two; sleep 600")
     reading = lines(session, source, FOLLOW)
@@ -58,15 +44,15 @@ def test_lines_follow_returns_lines_as_written(session: Session, namespace: str)
 def test_lines_preserve_bytes(session: Session, namespace: str) -> None:
     script = r"printf 'a\rb\n\n\377\000\n  spaces  \n'; head -c 200000 /dev/zero | tr '\0' x; echo"
     source = run_pod(session, namespace, script)
-    found = texts(lines(session, source, FOLLOW))
-    assert found[:4] == [b"a\rb", b"", b"\xff\x00", b"  spaces  "]
-    assert found[4] == b"x" * 200_000
-    assert len(found) == 5
+    printed = texts(lines(session, source, FOLLOW))
+    assert printed[:4] == [b"a\rb", b"", b"\xff\x00", b"  spaces  "]
+    assert printed[4] == b"x" * 200_000
+    assert len(printed) == 5
 
 
 def test_lines_tail_since_and_timestamps_limit_output(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, "echo one; echo two; echo three")
-    finished(session, source)
+    until_finished(session, source)
     assert texts(lines(session, source, LogOptions(tail=2))) == [b"two", b"three"]
     assert texts(lines(session, source, LogOptions(tail=0))) == []
     assert texts(lines(session, source, LogOptions(tail=1, follow=True))) == [b"three"]
@@ -95,8 +81,8 @@ def test_lines_repeatedly_cut_connection_returns_all_lines(
 ) -> None:
     source = run_pod(session, namespace, NUMBERS)
     proxy.budget, proxy.cuts = 200_000, 3
-    found = texts(lines(cut_session, source, FOLLOW))
-    assert found == [b"line %d" % number for number in range(1, 12_001)]
+    printed = texts(lines(cut_session, source, FOLLOW))
+    assert printed == [b"line %d" % number for number in range(1, 12_001)]
     assert proxy.cuts == 0
 
 
@@ -107,8 +93,8 @@ def test_lines_truncated_response_and_slow_network_returns_all_lines(
     """A response that is cut off without an error, over a slow network."""
     source = run_pod(session, namespace, NUMBERS)
     proxy.budget, proxy.cuts, proxy.politely, proxy.delay = 150_000, 2, True, 0.02
-    found = texts(lines(cut_session, source, FOLLOW))
-    assert found == [b"line %d" % number for number in range(1, 12_001)]
+    printed = texts(lines(cut_session, source, FOLLOW))
+    assert printed == [b"line %d" % number for number in range(1, 12_001)]
     assert proxy.cuts == 0
 
 
@@ -127,9 +113,9 @@ def test_lines_dead_connection_is_reopened(
     source = run_pod(session, namespace, "sleep 4; echo one; sleep 3; echo two")
     frozen = threading.Timer(2, proxy.freeze)
     frozen.start()
-    found = texts(lines(cut_session, source, LogOptions(follow=True, tail=0)))
+    printed = texts(lines(cut_session, source, LogOptions(follow=True, tail=0)))
     frozen.join()
-    assert found == [b"one", b"two"]
+    assert printed == [b"one", b"two"]
 
 
 @pytest.mark.practice_only
@@ -154,7 +140,7 @@ def test_lines_cut_until_pod_completed_returns_remaining_lines(
     proxy.cut()
 
     def come_back() -> None:
-        finished(session, source)
+        until_finished(session, source)
         proxy.refusing = False
 
     back = threading.Thread(target=come_back)
@@ -226,7 +212,7 @@ def test_lines_unknown_pod_or_container_is_reported(session: Session, namespace:
     [note] = lines(session, LogSource(namespace, "absent", "main"), FOLLOW)
     assert (note.text, note.note) == (b"pod absent was deleted", True)
     source = run_pod(session, namespace, "true")
-    finished(session, source)
+    until_finished(session, source)
     with pytest.raises(ClusterError, match=r"logs of pod a: .*container x is not valid"):
         list(lines(session, LogSource(namespace, "a", "x"), LogOptions()))
     with pytest.raises(ClusterError, match=r"logs of pod a: .*previous terminated container"):

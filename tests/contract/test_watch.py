@@ -15,50 +15,52 @@ from kubectl_sky.cluster.watch import Change, WatchEvent, watch_kinds
 from kubectl_sky.errors import Expired, Forbidden, Unreachable
 from kubectl_sky.words import kinds
 from tests.cluster.target import Cluster
+from tests.contract.conftest import THROUGH_SERVER
 from tests.contract.makers import make_config_map
 from tests.contract.proxies import CuttingProxy
 from tests.polling import eventually
 
-Told = list[tuple[str, str]]
+Changes = list[tuple[str, str]]
 
 
 def follow(session: Session, namespace: str, timeout: float = 20) -> Iterator[WatchEvent | None]:
     return watch_kinds(session, (kinds.CONFIG_MAP,), namespace, "of=test", timeout=timeout)
 
 
-def until(seen: Iterator[WatchEvent | None], enough: Callable[[Told], bool]) -> Told:
+def until(watched: Iterator[WatchEvent | None], enough: Callable[[Changes], bool]) -> Changes:
     """Read until a condition holds; return type and name of every change."""
-    told: Told = []
-    for one in seen:
-        if one:
-            name = one.object["metadata"]["name"] if one.object else ""
-            told.append((str(one.type), name))
-            if enough(told):
-                return told
-    raise AssertionError(f"only {told} was told")
+    changes: Changes = []
+    for event in watched:
+        if event:
+            name = event.object["metadata"]["name"] if event.object else ""
+            changes.append((str(event.type), name))
+            if enough(changes):
+                return changes
+    raise AssertionError(f"only {changes} was told")
 
 
-def synced(told: Told) -> bool:
-    return told[-1][0] == Change.SYNCED
+def synced(changes: Changes) -> bool:
+    return changes[-1][0] == Change.SYNCED
 
 
-def last(change: Change, name: str) -> Callable[[Told], bool]:
-    return lambda told: told[-1] == (change, name)
+def last(change: Change, name: str) -> Callable[[Changes], bool]:
+    return lambda changes: changes[-1] == (change, name)
 
 
+@THROUGH_SERVER
 def test_watch_returns_existing_objects_then_changes(session: Session, namespace: str) -> None:
     objects.create(session, make_config_map("a", namespace))
-    seen = follow(session, namespace)
-    assert until(seen, synced) == [("ADDED", "a"), ("SYNCED", "")]
+    watched = follow(session, namespace)
+    assert until(watched, synced) == [("ADDED", "a"), ("SYNCED", "")]
     objects.create(session, make_config_map("b", namespace))
     objects.patch(session, kinds.CONFIG_MAP, "a", namespace, {"data": {"x": "1"}})
     objects.delete(session, kinds.CONFIG_MAP, "b", namespace)
-    assert until(seen, last(Change.DELETED, "b")) == [
+    assert until(watched, last(Change.DELETED, "b")) == [
         ("ADDED", "b"),
         ("MODIFIED", "a"),
         ("DELETED", "b"),
     ]
-    seen.close()  # type: ignore[attr-defined]
+    watched.close()  # type: ignore[attr-defined]
 
 
 def test_watch_existing_objects_needs_no_list(
@@ -66,8 +68,8 @@ def test_watch_existing_objects_needs_no_list(
 ) -> None:
     objects.create(session, make_config_map("a", namespace))
     monkeypatch.setattr(objects, "collect", None)
-    seen = follow(session, namespace)
-    assert until(seen, synced) == [("ADDED", "a"), ("SYNCED", "")]
+    watched = follow(session, namespace)
+    assert until(watched, synced) == [("ADDED", "a"), ("SYNCED", "")]
 
 
 def test_watch_objects_have_api_version_and_kind(session: Session, namespace: str) -> None:
@@ -80,7 +82,7 @@ def test_watch_objects_have_api_version_and_kind(session: Session, namespace: st
 @pytest.mark.practice_only
 def test_watch_timeout_and_stop_end_it(session: Session, namespace: str) -> None:
     begun = time.monotonic()
-    ticks = [one for one in follow(session, namespace, 1.6) if one is None]
+    ticks = [event for event in follow(session, namespace, 1.6) if event is None]
     assert len(ticks) >= 2
     assert time.monotonic() - begun > 1.5
     stop = threading.Event()
@@ -91,9 +93,9 @@ def test_watch_timeout_and_stop_end_it(session: Session, namespace: str) -> None
 
 @pytest.mark.practice_only
 def test_watch_close_ends_thread_and_connection(session: Session, namespace: str) -> None:
-    seen = follow(session, namespace)
-    until(seen, synced)
-    seen.close()  # type: ignore[attr-defined]
+    watched = follow(session, namespace)
+    until(watched, synced)
+    watched.close()  # type: ignore[attr-defined]
     eventually(
         lambda: not any(thread.name.startswith("watch ") for thread in threading.enumerate())
     )
@@ -102,8 +104,8 @@ def test_watch_close_ends_thread_and_connection(session: Session, namespace: str
 def test_watch_broken_connection_misses_no_changes(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
-    seen = follow(cut_session, namespace)
-    until(seen, synced)
+    watched = follow(cut_session, namespace)
+    until(watched, synced)
     proxy.refusing = True
     proxy.cut()
     objects.create(session, make_config_map("a", namespace))
@@ -111,7 +113,7 @@ def test_watch_broken_connection_misses_no_changes(
     objects.create(session, make_config_map("b", namespace))
     time.sleep(0.5)
     proxy.refusing = False
-    assert until(seen, last(Change.ADDED, "b")) == [
+    assert until(watched, last(Change.ADDED, "b")) == [
         ("ADDED", "a"),
         ("DELETED", "a"),
         ("ADDED", "b"),
@@ -122,26 +124,26 @@ def test_watch_broken_connection_misses_no_changes(
 def test_watch_many_cuts_misses_no_changes(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
-    seen = follow(cut_session, namespace, 60)
-    until(seen, synced)
+    watched = follow(cut_session, namespace, 60)
+    until(watched, synced)
     wanted = []
     for index in range(30):
         objects.create(session, make_config_map(f"a{index}", namespace))
         wanted.append(("ADDED", f"a{index}"))
         if index % 5 == 0:
             proxy.cut()
-    assert until(seen, lambda told: len(told) == 30) == wanted
+    assert until(watched, lambda changes: len(changes) == 30) == wanted
 
 
 def test_watch_server_timeout_reopens_stream(
     session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "_SERVER_TIMEOUT_SECONDS", 1)
-    seen = follow(session, namespace)
-    until(seen, synced)
+    watched = follow(session, namespace)
+    until(watched, synced)
     time.sleep(1.5)
     objects.create(session, make_config_map("a", namespace))
-    assert until(seen, last(Change.ADDED, "a")) == [("ADDED", "a")]
+    assert until(watched, last(Change.ADDED, "a")) == [("ADDED", "a")]
 
 
 def test_watch_expired_version_lists_again_and_reports_differences(
@@ -150,10 +152,10 @@ def test_watch_expired_version_lists_again_and_reports_differences(
     for name in ("gone", "changed", "same"):
         objects.create(session, make_config_map(name, namespace))
     forgetful = Forgetful(cut_session)
-    seen = follow(forgetful, namespace)  # type: ignore[arg-type]
-    until(seen, synced)
+    watched = follow(forgetful, namespace)  # type: ignore[arg-type]
+    until(watched, synced)
     objects.create(session, make_config_map("open", namespace))
-    until(seen, last(Change.ADDED, "open"))  # the stream is open now, so a cut ends it
+    until(watched, last(Change.ADDED, "open"))  # the stream is open now, so a cut ends it
     forgetful.forgets = True
     proxy.refusing = True
     proxy.cut()
@@ -161,14 +163,14 @@ def test_watch_expired_version_lists_again_and_reports_differences(
     objects.patch(session, kinds.CONFIG_MAP, "changed", namespace, {"data": {"x": "1"}})
     objects.create(session, make_config_map("new", namespace))
     proxy.refusing = False
-    assert until(seen, synced) == [
+    assert until(watched, synced) == [
         ("DELETED", "gone"),
         ("MODIFIED", "changed"),
         ("ADDED", "new"),
         ("SYNCED", ""),
     ]
     objects.create(session, make_config_map("newer", namespace))
-    assert until(seen, last(Change.ADDED, "newer")) == [("ADDED", "newer")]
+    assert until(watched, last(Change.ADDED, "newer")) == [("ADDED", "newer")]
 
 
 class Forgetful:
@@ -228,11 +230,11 @@ def test_watch_unreachable_server_raises_after_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(backoff, "TIMEOUT_SECONDS", 0.5)
-    seen = follow(cut_session, namespace, 60)
-    until(seen, synced)
+    watched = follow(cut_session, namespace, 60)
+    until(watched, synced)
     proxy.close()
     with pytest.raises(Unreachable, match="cannot reach 127"):
-        for _ in seen:
+        for _ in watched:
             pass
 
 
@@ -246,10 +248,10 @@ def test_watch_without_right_raises_forbidden(cluster: Cluster, namespace: str) 
 def test_watch_kinds_syncs_every_kind(session: Session, namespace: str) -> None:
     objects.create(session, make_config_map("a", namespace))
     both = (kinds.CONFIG_MAP, kinds.JOB)
-    seen = filter(None, watch_kinds(session, both, namespace, "of=test", timeout=30))
-    told = [next(seen) for _ in range(3)]
-    assert [one.type for one in told].count(Change.SYNCED) == 2
-    assert [one.object["kind"] for one in told if one.object] == ["ConfigMap"]
+    watched = filter(None, watch_kinds(session, both, namespace, "of=test", timeout=30))
+    changes = [next(watched) for _ in range(3)]
+    assert [event.type for event in changes].count(Change.SYNCED) == 2
+    assert [event.object["kind"] for event in changes if event.object] == ["ConfigMap"]
 
 
 @pytest.mark.practice_only
@@ -259,11 +261,11 @@ def test_watch_slow_reader_receives_all_events(
     monkeypatch.setattr(watching, "_MAX_QUEUED_EVENTS", 2)
     for index in range(12):
         objects.create(session, make_config_map(f"a{index:02}", namespace))
-    told = []
-    for one in follow(session, namespace):
-        if one:
+    changes = []
+    for event in follow(session, namespace):
+        if event:
             time.sleep(0.02)
-            told.append(one)
-            if one.type is Change.SYNCED:
+            changes.append(event)
+            if event.type is Change.SYNCED:
                 break
-    assert len(told) == 13
+    assert len(changes) == 13

@@ -1,12 +1,13 @@
 """The examples page: its commands, and what they print."""
 
+import os
 import re
 import secrets
 import shlex
 from itertools import count
 from pathlib import Path
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "examples.md"
@@ -72,3 +73,16 @@ def mask(text: str) -> str:
 def update(block: str, played: str) -> None:
     """Write the output of a block into the page."""
     PAGE.write_text(PAGE.read_text().replace(f"```console\n{block}```", f"```console\n{played}```"))
+
+
+BLOCKS = blocks()
+
+
+def check_run(sky: Command, name: str, *flags: str) -> None:
+    """Run the commands of an example; `UPDATE_GOLDEN=1` writes their output into the page."""
+    played = play(sky, BLOCKS[name], *flags)
+    if os.environ.get("UPDATE_GOLDEN"):
+        update(BLOCKS[name], played)
+    else:
+        assert played == BLOCKS[name]
+    assert sky.json("status")["status"] == "completed"

@@ -16,9 +16,8 @@ from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.workloads import registry
 from tests.cluster.target import ADMIN, Cluster
 from tests.contract.proxies import FrontProxy
-from tests.e2e.conftest import Command
-from tests.e2e.test_changed_objects import PAIR
-from tests.e2e.test_submit import objects
+from tests.e2e.command import Command
+from tests.e2e.support import PAIR, objects
 from tests.polling import eventually
 
 ID = "killed01"

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 API = "kueue.x-k8s.io/v1beta2"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 _SECONDS = 60.0  # until a test gives up
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])")
@@ -71,3 +71,30 @@ def on_terminal(sky: Command, columns: int, rows: int, expected: int = 0) -> Ite
     written = terminal.written
     assert written.rindex("\x1b[?1049l") > written.index("\x1b[?1049h")
     assert "Traceback" not in written
+
+
+def run_on_terminal(
+    sky: Command, *arguments: str, types: str = "", when: str = "", columns: int = 80
+) -> tuple[int, str]:
+    """Run a command on a terminal; return its exit code and what it wrote.
+
+    The input `types` is typed when the screen matches a regular expression.
+    """
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, columns))
+    running = sky.start(*arguments, terminal=theirs)
+    os.close(theirs)
+    screen = b""
+    typed = False
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if not typed and re.search(when, screen.decode(errors="replace"), re.DOTALL):
+            typed = True
+            os.write(ours, types.encode())
+        if select.select([ours], [], [], 0.2)[0]:
+            try:
+                screen += os.read(ours, 65536)
+            except OSError:  # closed by the other side
+                break
+    os.close(ours)
+    return running.wait(timeout=30), screen.decode()

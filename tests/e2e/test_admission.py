@@ -14,9 +14,8 @@ import pytest
 
 from tests.cluster.shell import run
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command
-from tests.e2e.test_queues import until
-from tests.e2e.test_submit import until_deleted
+from tests.e2e.command import Command
+from tests.e2e.support import until_deleted, wait_for_controller
 
 TASK = "name: refused\nnum_nodes: 2\nsecrets: {T: x}\nrun: sleep 300\n"
 API = "admissionregistration.k8s.io/v1"
@@ -36,7 +35,7 @@ def rule(kubectl: Command, *items: dict[str, Any]) -> Iterator[str]:
     trial = ("create", "job", "trial", "--image=x", "--dry-run=server")
     try:
         assert made.returncode == 0, made.stderr
-        until(lambda: kubectl(*trial).returncode != 0)
+        wait_for_controller(lambda: kubectl(*trial).returncode != 0)
         yield kubectl(*trial).stderr
     finally:
         kubectl("delete", "-f", "-", stdin=text)
@@ -47,10 +46,10 @@ class Refusing(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answer a review."""
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["request"]
-        allowed = asked["name"].endswith("-node-0")
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["request"]
+        allowed = request["name"].endswith("-node-0")
         status = {"message": "one Job a day for each of you"}
-        response = {"uid": asked["uid"], "allowed": allowed, "status": status}
+        response = {"uid": request["uid"], "allowed": allowed, "status": status}
         review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
         body = json.dumps(review | {"response": response}).encode()
         self.send_response(200)
@@ -85,7 +84,7 @@ def refusing(tmp_path: Path) -> Iterator[dict[str, Any]]:
 
 
 def webhook(namespace: str, where: dict[str, Any], seconds: int) -> dict[str, Any]:
-    found = {
+    hook = {
         "name": "jobs.example.com",
         "clientConfig": where,
         "rules": [JOBS],
@@ -96,7 +95,7 @@ def webhook(namespace: str, where: dict[str, Any], seconds: int) -> dict[str, An
         "timeoutSeconds": seconds,
     }
     item = {"apiVersion": API, "kind": "ValidatingWebhookConfiguration"}
-    return item | {"metadata": {"name": namespace}, "webhooks": [found]}
+    return item | {"metadata": {"name": namespace}, "webhooks": [hook]}
 
 
 def check(sky: Command, kubectl: Command, says: str, *hints: str) -> None:
@@ -141,8 +140,8 @@ def test_submit_denied_by_webhook_leaves_no_objects(
     sky: Command, kubectl: Command, cluster: Cluster, namespace: str, refusing: dict[str, Any]
 ) -> None:
     """The webhook denies the second node after the first is created."""
-    with rule(kubectl, webhook(namespace, refusing, 20)) as said:
-        if "failed calling webhook" in said and cluster.driver != "machine":
+    with rule(kubectl, webhook(namespace, refusing, 20)) as message:
+        if "failed calling webhook" in message and cluster.driver != "machine":
             pytest.skip("the cluster's server does not reach what listens on this machine")
         says = (
             "admission webhook jobs.example.com denied the request: one Job a day for each of you"

@@ -11,7 +11,7 @@ import yaml
 
 from tests.cluster.rest_server import RestServer
 from tests.cluster.target import OTHERS, Cluster
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 TASK = """\
 name: training-job
@@ -75,6 +75,7 @@ def users(
     return clients
 
 
+@pytest.mark.practice_only
 def test_workflow_of_the_seed_with_curl_for_two_users(
     users: dict[str, Curl], cluster: Cluster, namespace: str
 ) -> None:

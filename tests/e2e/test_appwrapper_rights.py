@@ -4,9 +4,8 @@ import pytest
 
 from tests.cluster.target import Cluster
 from tests.cluster.webhooks import WATCHED
-from tests.e2e.conftest import Command
-from tests.e2e.test_queues import until
-from tests.e2e.test_submit import until_deleted
+from tests.e2e.command import Command
+from tests.e2e.support import until_deleted, wait_for_controller
 
 TASK = "name: wrapped\nnum_nodes: 2\nresources: {image_id: 'busybox:1.36'}\nrun: echo $NODE_RANK\n"
 FLAGS = ("--backend", "appwrapper", "--id", "wrapped1", "--context", "alice")
@@ -43,7 +42,9 @@ def test_submit_appwrapper_without_right_to_create_jobs_is_refused(
     assert kubectl("apply", "-f", "-", stdin=ROLE).returncode == 0
     kubectl("create", "rolebinding", "alice", "--role=alice", f"--user={user}")
     trial = ("create", "--dry-run=server", "-f", "-")
-    until(lambda: "components contains no podspecs" in kubectl(*trial, stdin=EMPTY).stderr)
+    wait_for_controller(
+        lambda: "components contains no podspecs" in kubectl(*trial, stdin=EMPTY).stderr
+    )
     done = sky("submit", "-", *FLAGS, stdin=TASK)
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.splitlines()[-2] == (
@@ -51,7 +52,7 @@ def test_submit_appwrapper_without_right_to_create_jobs_is_refused(
         f" {namespace} is not allowed; the created objects were deleted again"
     )
     until_deleted(kubectl, "wrapped1")
-    until(lambda: kubectl("get", "appwrappers", "-o", "name").stdout == "")
+    wait_for_controller(lambda: kubectl("get", "appwrappers", "-o", "name").stdout == "")
     listed = sky("list", "--context", "alice")
     assert (listed.returncode, listed.stdout) == (0, ""), listed.stderr
     for command in ("status", "wait", "doctor", "logs"):
@@ -61,8 +62,8 @@ def test_submit_appwrapper_without_right_to_create_jobs_is_refused(
     kubectl("create", "rolebinding", "more", "--clusterrole=edit", f"--user={user}")
     done = sky("submit", "-", *FLAGS, "--detach", stdin=TASK)
     assert done.returncode == 0, done.stderr
-    (found,) = kubectl.json("get", "appwrappers")["items"]
-    assert "workload.codeflare.dev/user" in found["metadata"]["labels"], "set by the webhook"
+    (wrapper,) = kubectl.json("get", "appwrappers")["items"]
+    assert "workload.codeflare.dev/user" in wrapper["metadata"]["labels"], "set by the webhook"
     again = sky("submit", "-", *FLAGS, "--detach", stdin=TASK)
     assert again.stdout.startswith("task/wrapped1 unchanged")
     assert sky("stop", "wrapped1", "--context", "alice").returncode == 0

@@ -1,30 +1,20 @@
 """Every backend: submit, status, logs, wait and stop print the same lines."""
 
-import re
 from datetime import datetime
 
 import pytest
 
-from tests.e2e.conftest import Command, submitted
-from tests.e2e.test_submit import objects, until_deleted
+from tests.e2e.command import Command, submitted
+from tests.e2e.support import FAILING, objects, seconds_between_failures, until_deleted
 from tests.polling import eventually
 
 BACKENDS = ["jobs", "indexed"]
-LONG = "--timeout=100s"
-FAILING = """
-name: three
-num_nodes: 4
-run: |
-  echo rank $NODE_RANK of $NUM_NODES
-  if [ $NODE_RANK = 2 ]; then sleep 3; exit 7; fi
-  sleep 300
-"""
 
 
 @pytest.fixture(params=BACKENDS)
 def backend(request: pytest.FixtureRequest) -> str:
-    found: str = request.param
-    return found
+    name: str = request.param
+    return name
 
 
 @pytest.mark.parametrize(
@@ -58,40 +48,15 @@ run: |
     task_id = submitted(done)
     assert sky("logs", task_id).stdout.splitlines() == expected
     assert sky("wait", task_id).stdout == f"task/{task_id} (ring) completed\n"
-    found = sky.json("status", task_id)["metadata"]
-    assert [node["state"] for node in found["nodes"]] == ["completed"] * 3
-    assert found["backend"] == backend
+    metadata = sky.json("status", task_id)["metadata"]
+    assert [node["state"] for node in metadata["nodes"]] == ["completed"] * 3
+    assert metadata["backend"] == backend
     again = sky("submit", "-", "--id", task_id, "--backend", backend, "--image", image, "-d")
     assert again.returncode == 2, "no file"
     again = sky(
         "submit", "-", "--id", task_id, "--backend", backend, "--image", image, stdin=script
     )
     assert again.stdout.startswith(f"task/{task_id} unchanged: ring, 3 nodes")
-
-
-@pytest.mark.practice_only
-def test_stop_running_task_deletes_all_objects(
-    sky: Command, kubectl: Command, backend: str
-) -> None:
-    script = "num_nodes: 2\nsecrets: {T: x}\nrun: sleep 300\n"
-    done = sky("submit", "-", "--backend", backend, "--detach", "--id", "stopit01", stdin=script)
-    assert done.returncode == 0, done.stderr
-    assert len(objects(kubectl, "stopit01")) >= 4
-    assert sky("list", "-o", "name").stdout == "task/stopit01\n"
-    assert sky("stop", "stopit01").stdout == "task/stopit01 (task-stopit01) stopped\n"
-    until_deleted(kubectl, "stopit01")
-    assert sky("status", "stopit01").returncode == 2
-
-
-def apart(kubectl: Command, task_id: str) -> float:
-    """Return the seconds between the first and the last failure of a task's Jobs."""
-    waited = kubectl("wait", "--for=condition=Failed", "job", "-l", f"task-id={task_id}", LONG)
-    assert waited.returncode == 0, waited.stderr
-    ends = []
-    for job in kubectl.json("get", "jobs", "-l", f"task-id={task_id}")["items"]:
-        (failed,) = (c for c in job["status"]["conditions"] if c["type"] == "Failed")
-        ends.append(datetime.fromisoformat(failed["lastTransitionTime"]))
-    return (max(ends) - min(ends)).total_seconds()
 
 
 def test_submit_jobs_backend_failed_node_stops_remaining_nodes(
@@ -110,7 +75,7 @@ def test_submit_jobs_backend_failed_node_stops_remaining_nodes(
         "stopped", "stopped", "failed", "stopped"
     ]  # fmt: skip
     assert "node-2 | rank 2 of 4" in sky("logs", "failing2").stdout.splitlines()
-    assert apart(kubectl, "failing2") <= 10
+    assert seconds_between_failures(kubectl, "failing2") <= 10
     verdict = sky("doctor", "failing2").stdout
     assert "activeDeadlineSeconds" not in verdict
     again = sky("submit", "-", "--backend", "jobs", "--id", "failing2", stdin=FAILING)
@@ -158,28 +123,6 @@ def test_submit_indexed_backend_failed_node_stops_remaining_nodes(
 
 
 @pytest.mark.practice_only
-def test_submit_existing_id_with_other_backend_is_refused(sky: Command) -> None:
-    script = "name: one\nrun: 'true'\n"
-    assert sky("submit", "-", "--id", "backend1", stdin=script).returncode == 0
-    done = sky("submit", "-", "--id", "backend1", "--backend", "indexed", stdin=script)
-    assert done.returncode == 2
-    assert "--id backend1 belongs to a different task" in done.stderr
-    assert 'spec.completionMode: "NonIndexed" would become "Indexed"' in done.stderr
-
-
-@pytest.mark.practice_only
-def test_backend_auto_prints_chosen_backend(sky: Command) -> None:
-    script = "num_nodes: 2\nrun: 'true'\n"
-    done = sky("submit", "-", "--backend", "auto", "--dry-run=client", stdin=script)
-    assert done.returncode == 0, done.stderr
-    assert re.match("backend (indexed|jobset): ", done.stderr), "depends on the cluster"
-    done = sky("render", "-", "--backend", "auto", stdin=script)
-    assert done.stderr.startswith("backend indexed: one Job for all nodes"), (
-        "render does not contact the cluster"
-    )
-
-
-@pytest.mark.practice_only
 def test_submit_jobset_backend_not_installed_is_cluster_error(
     sky: Command, kubectl: Command
 ) -> None:
@@ -192,21 +135,6 @@ def test_submit_jobset_backend_not_installed_is_cluster_error(
         " (jobset.x-k8s.io/v1alpha2)\nhint: install it, or choose another backend: jobs, indexed\n"
     )
     assert objects(kubectl, "absent01") == []
-
-
-def test_backend_flag_overrides_file_and_file_overrides_settings(sky: Command) -> None:
-    settings = sky.folder / ".config" / "kubectl-sky" / "settings.yaml"
-    settings.write_text("backend: indexed\n")
-    assert "completionMode: Indexed" in sky("render", "-", stdin="run: 'true'\n").stdout
-    script = "config: {kubectl_sky: {backend: jobs}}\nrun: 'true'\n"
-    assert "completionMode" not in sky("render", "-", stdin=script).stdout
-    assert "completionMode" in sky("render", "-", "--backend", "indexed", stdin=script).stdout
-    wrong = sky("render", "-", "--backend", "slurm", stdin=script)
-    assert wrong.returncode == 2
-    assert (
-        "expected one of auto, jobs, indexed, jobset" in wrong.stderr
-        and 'got "slurm"' in wrong.stderr
-    )
 
 
 @pytest.mark.practice_only
@@ -235,7 +163,7 @@ def test_submit_array_with_failed_task_reports_every_index(sky: Command, kubectl
     first, *lines = done.stdout.splitlines()
     assert first.startswith("task/array001 submitted: sweep, 5 tasks of one node, 2 at once")
     numbers = (0, 3, 7, 8, 9)
-    expected = [f"index-{one} | job {one} of 5, rank 0 of 1" for one in numbers]
+    expected = [f"index-{number} | job {number} of 5, rank 0 of 1" for number in numbers]
     assert sorted(lines) == expected
     assert "task array001 (sweep) failed: 1 of 5 failed, first index-3: exit code 1" in (
         done.stderr
@@ -278,20 +206,3 @@ def test_submit_array_with_parallelism_limits_running_tasks(sky: Command, kubect
     )
     assert sky("stop", "array002").returncode == 0
     until_deleted(kubectl, "array002")
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (("--array", "0-3", "--num-nodes", "2"), "each task of an array runs on one node"),
-        (("--array", "0-3", "--backend", "jobset"), "arrays run as one Indexed Job"),
-        (("--array", "3-0"), "write 0-3"),
-        (("--array", "all"), "write it as 0-99, 0,3,7 or 0-99%10"),
-    ],
-)
-def test_submit_invalid_array_is_refused(
-    sky: Command, flags: tuple[str, ...], message: str
-) -> None:
-    done = sky("submit", "-", *flags, stdin="run: 'true'\n")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in done.stderr

@@ -4,7 +4,6 @@ The store is the S3 server of rclone, in a pod; it checks signatures.
 """
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,8 @@ import pytest
 from tests.cluster import rclone
 from tests.cluster.shell import Broken, Unavailable
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.command import Command, submitted
+from tests.e2e.support import until_output
 
 IMAGE = "docker.io/rclone/rclone:1.68.2"
 KEYS = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "s3cr3tk3y"}
@@ -37,16 +37,6 @@ run: |
     test "$(ls ~/sky_workdir/sub | wc -l)" = 300 && cat "$HOME/sky_workdir/sub/file 299"
   echo more > /data/sub/mine && rm /data/blob && echo "written by $(id -u)"
 """
-
-
-def wait(what: str, kubectl: Command, *arguments: str) -> str:
-    """Repeat a kubectl command until it prints something."""
-    for _ in range(120):
-        answer = kubectl(*arguments).stdout
-        if answer:
-            return answer
-        time.sleep(0.5)
-    raise AssertionError(f"no {what}: {kubectl('get', 'pods,events', '-o', 'wide').stdout}")
 
 
 @pytest.fixture
@@ -84,9 +74,9 @@ def store(kubectl: Command, program: str) -> Iterator[str]:
     }
     for body in (secret | {"stringData": KEYS}, pod):
         assert kubectl("create", "-f", "-", stdin=json.dumps(body)).returncode == 0
-    wait("server", kubectl, "logs", "store")
-    found = kubectl("get", "pod", "store", "-o", "jsonpath={.status.podIP}").stdout
-    yield f"http://{found}:8333"
+    until_output(kubectl, "logs", "store")
+    address_of_pod = kubectl("get", "pod", "store", "-o", "jsonpath={.status.podIP}").stdout
+    yield f"http://{address_of_pod}:8333"
     kubectl("delete", "pod", "store", "--wait=false")
 
 
@@ -210,10 +200,10 @@ stores:
     script = f"file_mounts: {{/models: {bucket}}}\nrun: ls /models\n"
     done = sky("submit", "-", "--dry-run=server", "-o", "json", stdin=script)
     assert done.returncode == 0, done.stderr
-    (job,) = (one for one in json.loads(done.stdout)["items"] if one["kind"] == "Job")
+    (job,) = (item for item in json.loads(done.stdout)["items"] if item["kind"] == "Job")
     template = job["spec"]["template"]
     assert template["metadata"]["annotations"]["gke-gcsfuse/volumes"] == "true"
-    (volume,) = (one for one in template["spec"]["volumes"] if "csi" in one)
+    (volume,) = (item for item in template["spec"]["volumes"] if "csi" in item)
     assert volume["csi"] == {
         "driver": "gcsfuse.csi.storage.gke.io",
         "readOnly": True,

@@ -4,36 +4,8 @@ import time
 
 import pytest
 
-from tests.e2e.conftest import Command
-from tests.polling import eventually
-
-PAIR = """
-name: pair
-num_nodes: 2
-resources: {cpus: 100m, memory: 64Mi, image_id: 'busybox:1.36'}
-run: sleep 600
-"""
-
-
-def started(sky: Command, task_id: str, *flags: str, text: str = PAIR) -> None:
-    """Submit PAIR and wait until both nodes run."""
-    done = sky("submit", "-", "--id", task_id, "--detach", *flags, stdin=text)
-    assert done.returncode == 0, done.stderr
-    eventually(lambda: sky.json("status", task_id)["metadata"]["running_nodes"] == 2, 90)
-
-
-def texts(sky: Command, task_id: str, timeout: str = "60s") -> dict[str, str]:
-    """Return what each command says of a task that fails within the timeout."""
-    waited = sky("wait", task_id, "--timeout", timeout, timeout=200)
-    assert waited.returncode == 4, waited.stderr
-    logs = sky("logs", task_id)
-    assert logs.returncode == 4, logs.stderr
-    commands = {"list": ("-o", "wide"), "status": (task_id,), "doctor": (task_id,)}
-    shown = {name: sky(name, *arguments) for name, arguments in commands.items()}
-    for name, done in shown.items():
-        assert done.stdout, (name, done.returncode, done.stderr)
-    printed = {name: done.stdout for name, done in shown.items()}
-    return {"wait": waited.stdout, **printed, "logs": logs.stderr}
+from tests.e2e.command import Command
+from tests.e2e.support import failure_texts, submit_pair
 
 
 @pytest.mark.parametrize(
@@ -54,16 +26,16 @@ def texts(sky: Command, task_id: str, timeout: str = "60s") -> dict[str, str]:
 def test_commands_job_or_pod_deleted_report_same_reason(
     sky: Command, kubectl: Command, change: tuple[str, ...], cause: str
 ) -> None:
-    started(sky, "pair0001")
+    submit_pair(sky, "pair0001")
     assert kubectl(*(word.replace("{id}", "pair0001") for word in change)).returncode == 0
-    said = texts(sky, "pair0001")
+    outputs = failure_texts(sky, "pair0001")
     doctors = {"JobNotFound": "its Job was deleted", "PodNotFound": "its pod is gone"}
-    for command, text in said.items():
-        assert "failed" in text, said
-        assert "node-1" in text, said
-        assert (doctors[cause] if command == "doctor" else cause) in text, said
-        assert "BackoffLimitExceeded" not in text.replace("BackoffLimitExceeded: ", ""), said
-        assert "wait for node-1" not in text, said
+    for command, text in outputs.items():
+        assert "failed" in text, outputs
+        assert "node-1" in text, outputs
+        assert (doctors[cause] if command == "doctor" else cause) in text, outputs
+        assert "BackoffLimitExceeded" not in text.replace("BackoffLimitExceeded: ", ""), outputs
+        assert "wait for node-1" not in text, outputs
     status = sky.json("status", "pair0001")
     listed = sky.json("list")["tasks"][0]
     assert status["status"] == listed["status"] == "failed"
@@ -73,7 +45,7 @@ def test_commands_job_or_pod_deleted_report_same_reason(
 
 @pytest.mark.practice_only
 def test_wait_job_deleted_meanwhile_reports_failure(sky: Command, kubectl: Command) -> None:
-    started(sky, "pair0002")
+    submit_pair(sky, "pair0002")
     waiting = sky.start("wait", "pair0002", "--continue")
     time.sleep(2)
     assert kubectl("delete", "job", "pair-pair0002-node-1").returncode == 0
@@ -81,27 +53,3 @@ def test_wait_job_deleted_meanwhile_reports_failure(sky: Command, kubectl: Comma
     assert waiting.returncode == 4, err
     assert out == "task/pair0002 (pair) failed: node-1: JobNotFound\n"
     assert "the other nodes are being stopped" in err
-
-
-@pytest.mark.practice_only
-def test_list_partially_submitted_task_is_incomplete(sky: Command, kubectl: Command) -> None:
-    started(sky, "pair0003")
-    # As after a killed submit: not all Jobs exist, and no object has an owner.
-    owned = kubectl.json("get", "services,configmaps,secrets", "-l", "task-id=pair0003")["items"]
-    for item in owned:
-        name = f"{item['kind'].lower()}/{item['metadata']['name']}"
-        patch = '{"metadata": {"ownerReferences": null}}'
-        assert kubectl("patch", name, "--type=merge", "-p", patch).returncode == 0
-    assert kubectl("delete", "job", "pair-pair0003-node-1").returncode == 0
-    note = "incomplete: 1 of 2 nodes submitted"
-    listed = sky("list")
-    assert note in listed.stderr and "--id pair0003" in listed.stderr
-    assert note in sky("status", "pair0003").stdout
-    assert note in sky("doctor", "pair0003").stdout
-    waited = sky("wait", "pair0003", "--timeout", "1s")
-    assert waited.returncode == 1
-    assert note in waited.stderr
-    done = sky("submit", "-", "--id", "pair0003", "--detach", stdin=PAIR)
-    assert done.returncode == 0, done.stderr
-    assert sky("list").stderr == ""
-    assert sky("stop", "pair0003").returncode == 0

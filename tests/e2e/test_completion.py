@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 TASK = "name: train\nrun: 'true'\n"
 
@@ -29,6 +29,7 @@ def task(sky: Command) -> str:
     return "tabs0001"
 
 
+@pytest.mark.practice_only
 def test_kubectl_completes_tasks_flags_and_commands(kubectl: Command, task: str) -> None:
     assert complete(kubectl, "logs", "") == [
         "train\tcompleted",
@@ -103,6 +104,7 @@ def until(terminal: int, text: str) -> str:
     return screen.decode()
 
 
+@pytest.mark.practice_only
 def test_completion_install_lets_kubectl_complete(kubectl: Command, tmp_path: Path) -> None:
     path = tmp_path / "bin"
     path.mkdir()

@@ -1,12 +1,12 @@
 """`config.kubernetes` on clusters: accepted, applied, and unchanged on resubmit."""
 
 import textwrap
-from typing import Any
 
 import pytest
 import yaml
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
+from tests.e2e.support import pod_of
 
 POD_CONFIG = """\
 name: configured
@@ -42,11 +42,6 @@ config:
           - name: info
             downwardAPI: {items: [{path: team, fieldRef: {fieldPath: "metadata.labels['team']"}}]}
 """
-
-
-def pod_of(kubectl: Command, task_id: str) -> Any:
-    (pod,) = kubectl.json("get", "pods", "-l", f"task-id={task_id}")["items"]
-    return pod
 
 
 def test_submit_pod_config_is_applied_and_resubmit_is_unchanged(
@@ -143,6 +138,7 @@ def test_submit_token_is_mounted_only_with_service_account(sky: Command, kubectl
     assert done.returncode == 4, "no token without a service account"
 
 
+@pytest.mark.practice_only
 def test_submit_private_registry_creates_pull_secret_deleted_with_task(
     sky: Command, kubectl: Command
 ) -> None:
@@ -157,9 +153,9 @@ def test_submit_private_registry_creates_pull_secret_deleted_with_task(
     assert "s3cr3t" not in done.stdout + done.stderr
     secret = "task-regi2345-regi2345-registry"
     assert pod_of(kubectl, "regi2345")["spec"]["imagePullSecrets"] == [{"name": secret}]
-    found = kubectl.json("get", "secret", secret)
-    assert found["type"] == "kubernetes.io/dockerconfigjson"
-    assert found["metadata"]["ownerReferences"][0]["kind"] == "Job"
+    live = kubectl.json("get", "secret", secret)
+    assert live["type"] == "kubernetes.io/dockerconfigjson"
+    assert live["metadata"]["ownerReferences"][0]["kind"] == "Job"
     again = sky("submit", file, "--id", "regi2345", "-d", *flags)
     assert "task/regi2345 unchanged" in again.stdout, again.stderr
     assert sky("stop", "regi2345", "-y").returncode == 0

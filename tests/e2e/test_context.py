@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 pytestmark = pytest.mark.practice_only
 
@@ -47,8 +47,8 @@ def test_submit_context_of_file_is_used(
 ) -> None:
     done = contexts("submit", "-", stdin=TASK.format(fields))
     assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["done"]), done.stderr
-    told = f"context {chosen} of {place}; other commands find the task with --context {chosen}"
-    assert told in done.stderr.splitlines()
+    note = f"context {chosen} of {place}; other commands find the task with --context {chosen}"
+    assert note in done.stderr.splitlines()
     assert len(contexts.json("list", "--context", chosen)["tasks"]) == 1
 
 

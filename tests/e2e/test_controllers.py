@@ -6,13 +6,12 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
-import yaml
 
-from tests.e2e.conftest import PROGRAM, Command
-from tests.e2e.test_pipelines import chain
+from tests.e2e.command import Command
+from tests.e2e.pipelines import chain
+from tests.e2e.support import as_controller
 from tests.polling import eventually
 
 LEASE = "kubectl-sky-tasks"
@@ -59,26 +58,6 @@ class Controller:
         spec = json.dumps({"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}})
         done = self.kubectl("patch", "lease", LEASE, "--type=merge", "-p", spec)
         assert done.returncode == 0, done.stderr
-
-
-def as_controller(
-    sky: Command, kubectl: Command, environment: dict[str, str], namespace: str, only: str
-) -> Command:
-    """Apply the rights of `controllers install`; return this program with nothing but them."""
-    text = sky("controllers", "install", "-n", namespace, "--only", only).stdout
-    apart = ("CustomResourceDefinition", "Deployment")
-    items = [item for item in yaml.safe_load_all(text) if item["kind"] not in apart]
-    done = kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(items))
-    assert done.returncode == 0, done.stderr
-    config = yaml.safe_load(Path(environment["KUBECONFIG"]).read_text())
-    token = kubectl("create", "token", f"kubectl-sky-controller-{only}").stdout.strip()
-    current = next(c for c in config["contexts"] if c["name"] == config["current-context"])
-    current["context"]["user"] = "controller"
-    config["users"] = [{"name": "controller", "user": {"token": token}}]
-    kubeconfig = sky.folder / "kubeconfig-of-controller"
-    kubeconfig.write_text(json.dumps(config))
-    variables = environment | {"KUBECONFIG": str(kubeconfig)}
-    return Command(PROGRAM, variables, sky.folder)
 
 
 @pytest.fixture
@@ -138,6 +117,7 @@ def test_controller_leads_detached_tasks_without_client(
     assert controller.holder() == ""
 
 
+@pytest.mark.practice_only
 def test_controller_killed_in_the_middle_continues_when_started_again(
     sky: Command, controller: Controller
 ) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Command
-from tests.e2e.test_lifecycle import submit, until_running
+from tests.e2e.command import Command
+from tests.e2e.support import submit, until_running
 
 TASK = "name: files\nnum_nodes: 2\nresources: {image_id: 'busybox:1.36'}\nrun: sleep 300\n"
 
@@ -43,8 +43,8 @@ def test_cp_upload_and_download_preserve_files(sky: Command, task: str, tmp_path
         done = sky("cp", f"{task}:{source}", f"down/{target}", "--rank", "1")
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     for copy in (tmp_path / "down" / "back", tmp_path / "down" / "tree"):
-        found = sorted(str(path.relative_to(copy)) for path in copy.rglob("*"))
-        assert found == sorted(str(path.relative_to(tree)) for path in tree.rglob("*"))
+        paths = sorted(str(path.relative_to(copy)) for path in copy.rglob("*"))
+        assert paths == sorted(str(path.relative_to(tree)) for path in tree.rglob("*"))
         assert (copy / "a folder" / "data").read_bytes() == (
             tree / "a folder" / "data"
         ).read_bytes()
@@ -66,10 +66,10 @@ REFUSED = {
 
 @pytest.mark.practice_only
 def test_cp_invalid_arguments_are_refused(sky: Command, task: str) -> None:
-    for arguments, told in REFUSED.items():
+    for arguments, message in REFUSED.items():
         done = sky("cp", *(word.format(task) for word in arguments))
         assert (done.returncode, done.stdout) == (2, ""), arguments
-        assert told in done.stderr
+        assert message in done.stderr
 
 
 def test_cp_image_without_tar_is_refused(sky: Command) -> None:

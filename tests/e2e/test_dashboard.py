@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect, sync_playwright
 
 from tests.cluster.packages import require
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 pytestmark = pytest.mark.practice_only
 

@@ -2,15 +2,13 @@
 
 import os
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Command
-from tests.e2e.test_files import expected_listing, files, fill
-from tests.e2e.test_recovery import ONCE, volume
-from tests.e2e.test_submit import until_deleted
+from tests.e2e.command import Command
+from tests.e2e.local_files import expected_listing, file_config_maps, fill_folder
+from tests.e2e.support import FAIL_ONCE, create_volume
 from tests.polling import eventually
 
 
@@ -28,33 +26,23 @@ def code(tmp_path: Path) -> Path:
 def test_submit_large_workdir_is_streamed_to_pods(
     sky: Command, kubectl: Command, tmp_path: Path
 ) -> None:
-    fill(tmp_path / "code", files=100, size=60_000)
+    fill_folder(tmp_path / "code", files=100, size=60_000)
     task = "workdir: code\nnum_nodes: 3\nfile_mounts: {~/again: code}\nrun: python3 seen.py\n"
     done = sky("submit", "-", "--id", "large001", stdin=task)
     assert done.returncode == 0, done.stderr
     assert "6.0 MB, sent directly to the pods\n" in done.stderr
     again = sky("submit", "-", "--id", "large001", "--detach", stdin=task)
     assert "6.0 MB, sent directly to the pods that lack them\n" in again.stderr
-    assert files(kubectl) == []
+    assert file_config_maps(kubectl) == []
     expected = expected_listing(tmp_path / "code")
     for rank in range(3):
         prefix = f"node-{rank} | "
         lines = [
-            one.removeprefix(prefix) for one in done.stdout.splitlines() if one.startswith(prefix)
+            printed.removeprefix(prefix)
+            for printed in done.stdout.splitlines()
+            if printed.startswith(prefix)
         ]
         assert [line for line in lines if "kubectl-sky: waiting" not in line] == expected
-
-
-@pytest.mark.usefixtures("code")
-def test_submit_second_file_refused_first_gets_its_large_files(sky: Command) -> None:
-    first = sky.write("a.yaml", "name: a\nworkdir: code\nrun: sh main.sh\n")
-    account = "config: {kubernetes: {remote_identity: nobody}}\n"
-    second = sky.write("b.yaml", f"name: b\nrun: 'true'\n{account}")
-    done = sky("submit", first, second)
-    assert done.returncode == 3, done.stderr
-    assert {"a | 6000000", "a | first"} <= set(done.stdout.splitlines())
-    assert "error: b.yaml was not submitted: " in done.stderr.replace(str(sky.folder) + "/", "")
-    assert [task["name"] for task in sky.json("list")["tasks"]] == ["a"]
 
 
 PIPELINE = """
@@ -78,20 +66,10 @@ def test_submit_pipeline_later_stage_gets_files_from_submit_time(sky: Command, c
         if line == "first\n":
             break
     (code / "version").write_text("second\n")
-    out, said = running.communicate(timeout=120)
-    assert running.returncode == 0, said
-    assert "6.0 MB, sent directly to the pods, while this command runs\n" in said
+    out, err = running.communicate(timeout=120)
+    assert running.returncode == 0, err
+    assert "6.0 MB, sent directly to the pods, while this command runs\n" in err
     assert out.splitlines()[-2:] == ["6000000", "first"]
-
-
-@pytest.mark.practice_only
-def test_submit_detached_pipeline_with_large_files_is_refused(
-    sky: Command, kubectl: Command, code: Path
-) -> None:
-    done = sky("submit", "-", "--detach", stdin=PIPELINE)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"error: {code.name}: too large for a ConfigMap; submit must keep running" in done.stderr
-    assert kubectl.json("get", "jobs")["items"] == []
 
 
 @pytest.mark.practice_only
@@ -121,8 +99,8 @@ def test_submit_array_with_large_files_reaches_every_task(sky: Command, detached
 @pytest.mark.practice_only
 @pytest.mark.usefixtures("code")
 def test_submit_restarted_node_gets_large_files_again(sky: Command) -> None:
-    task = ONCE.replace("run: |\n", "workdir: code\nrun: |\n  wc -c < data\n")
-    done = sky("submit", "-", stdin=task % volume(sky, "marks-d"))
+    task = FAIL_ONCE.replace("run: |\n", "workdir: code\nrun: |\n  wc -c < data\n")
+    done = sky("submit", "-", stdin=task % create_volume(sky, "marks-d"))
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines()[1:] if "kubectl-sky" not in line]
     assert lines == ["6000000", "first attempt", "6000000", "second attempt"]
@@ -145,16 +123,16 @@ def test_submit_pod_deleted_during_upload_is_retried_or_fails(
     running = sky.start("submit", task, "--id", "killed01")
     try:
         kill(kubectl, "killed01")
-        out, said = running.communicate(timeout=120)
+        out, err = running.communicate(timeout=120)
     finally:
         running.kill()
         running.communicate()
     if replaced:
-        assert running.returncode == 0, said
+        assert running.returncode == 0, err
         assert out.splitlines()[-1] == "6000000"
         return
-    assert running.returncode == 4, said
-    assert "task killed01: a node finished without its files\n" in said
+    assert running.returncode == 4, err
+    assert "task killed01: a node finished without its files\n" in err
     assert sky.json("status", "killed01")["status"] == "failed"
 
 
@@ -190,41 +168,6 @@ def test_submit_volume_too_small_for_files_fails_task(sky: Command, image: str) 
     assert "no space left in /small/data" in status["metadata"]["nodes"][0]["message"]
 
 
-def never_started(sky: Command, folder: Path, task_id: str) -> subprocess.Popen[str]:
-    """Submit a task that fits on no node; return once its upload waits."""
-    fill(folder / "code", files=100, size=60_000)
-    task = sky.write("task.yaml", "workdir: code\nresources: {cpus: 900}\nrun: 'true'\n")
-    running = sky.start("submit", task, "--id", task_id)
-    assert running.stderr
-    assert any("uploading files when" in line for line in running.stderr)
-    return running
-
-
-@pytest.mark.practice_only
-def test_submit_interrupted_during_upload_deletes_task(
-    sky: Command, kubectl: Command, tmp_path: Path
-) -> None:
-    running = never_started(sky, tmp_path, "stream01")
-    assert running.stderr
-    running.send_signal(signal.SIGINT)
-    assert running.wait(30) == 130
-    assert "task stream01 was deleted because its nodes lack files" in running.stderr.read()
-    running.communicate()
-    until_deleted(kubectl, "stream01")
-
-
-@pytest.mark.practice_only
-def test_submit_task_deleted_during_upload_exits_with_3(
-    sky: Command, kubectl: Command, tmp_path: Path
-) -> None:
-    running = never_started(sky, tmp_path, "stream02")
-    assert running.stderr
-    assert kubectl("delete", "jobs", "--all").returncode == 0
-    assert running.wait(30) == 3
-    assert "task stream02 was deleted before its files were uploaded" in running.stderr.read()
-    running.communicate()
-
-
 SECRET_NOT_FOUND = (
     "config: {kubernetes: {pod_config: {spec: {containers: [{env:"
     " [{name: X, valueFrom: {secretKeyRef: {name: nope, key: k}}}]}]}}}}"
@@ -256,21 +199,22 @@ def test_submit_pending_node_during_upload_prints_reason(
     assert process.returncode == 130
 
 
+@pytest.mark.practice_only
 @pytest.mark.usefixtures("code")
 def test_node_without_client_waits_for_files_then_fails(sky: Command, kubectl: Command) -> None:
     task = "workdir: code\nnum_nodes: 2\nenvs: {KUBECTL_SKY_FILES_TIMEOUT: '15'}\nrun: sh main.sh\n"
     manifests = sky("render", "-", "--id", "waits001", stdin=task)
     assert kubectl("apply", "-f", "-", stdin=manifests.stdout).returncode == 0
-    said = "waits for files; submit again with --id waits001 if no upload is running"
+    note = "waits for files; submit again with --id waits001 if no upload is running"
 
     def waits() -> bool:
-        return bool(sky.json("status", "waits001")["metadata"]["note"] == f"node-0: {said}")
+        return bool(sky.json("status", "waits001")["metadata"]["note"] == f"node-0: {note}")
 
     assert eventually(waits, 30)
     (row,) = (line for line in sky("list").stdout.splitlines() if line.startswith("waits001"))
-    assert ("pending" in row, "0/2" in row, said in row) == (True, True, True), row
+    assert ("pending" in row, "0/2" in row, note in row) == (True, True, True), row
     waited = sky("wait", "waits001", "--timeout", "1s")
-    assert said in waited.stderr
+    assert note in waited.stderr
     assert "is pending: waits for files" in sky("doctor", "waits001").stdout
     assert sky("wait", "waits001", "--timeout", "60s").returncode == 4
     end = "upload timed out: no client connected (exit code 1)"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import heed
+from tests.e2e.command import default_signals
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
-        preexec_fn=heed,
+        preexec_fn=default_signals,
     )
     try:
         yield process
@@ -83,10 +83,12 @@ def test_demo_install_failed_prints_output_of_pip(tmp_path: Path) -> None:
 
 
 def test_demo_prints_output_of_all_commands(demo: subprocess.Popen[str]) -> None:
-    said, _ = demo.communicate(timeout=120)
-    assert demo.returncode == 0, said
-    assert re.search(r"^node-2 \| rank 2 of 3; turns so far: 0 1 2$", said, re.MULTILINE)
-    commands = {line.split()[3] for line in said.splitlines() if line.startswith("$ kubectl sky ")}
+    output, _ = demo.communicate(timeout=120)
+    assert demo.returncode == 0, output
+    assert re.search(r"^node-2 \| rank 2 of 3; turns so far: 0 1 2$", output, re.MULTILINE)
+    commands = {
+        line.split()[3] for line in output.splitlines() if line.startswith("$ kubectl sky ")
+    }
     assert commands >= {"validate", "render", "submit", "logs", "status", "list", "volumes", "stop"}
 
 
@@ -99,6 +101,6 @@ def test_demo_interrupted_leaves_no_temporary_files(
     while not demo.stdout.readline().startswith("$ kubectl sky volumes create"):
         assert demo.poll() is None
     os.killpg(demo.pid, number)
-    said, _ = demo.communicate(timeout=60)
+    output, _ = demo.communicate(timeout=60)
     assert demo.returncode != 0
-    assert "That took" not in said
+    assert "That took" not in output

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command, Done, submitted
+from tests.e2e.command import Command, Done, submitted
 from tests.polling import eventually
 
 # The image of the real cluster has sshd. The practice cluster runs the programs of this machine.
@@ -32,6 +32,7 @@ def key(tmp_path: Path) -> str:
     return "key.pub"
 
 
+@pytest.mark.practice_only
 def test_dev_runs_setup_and_stays_until_stop(
     sky: Command, cluster: Cluster, key: str, tmp_path: Path
 ) -> None:

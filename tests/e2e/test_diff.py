@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 TASK = """\
 name: train

@@ -6,7 +6,7 @@ import re
 import pytest
 import yaml
 
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.command import Command, submitted
 from tests.polling import eventually
 
 BUSYBOX = "busybox:1.36"
@@ -23,9 +23,9 @@ def without(sky: Command, kubectl: Command, script: str, task_id: str, *ranks: i
     done = sky("render", "-", "--id", task_id, "--user", "tester", stdin=script)
     assert done.returncode == 0, done.stderr
     kept = [
-        one
-        for one in yaml.safe_load_all(done.stdout)
-        if one["metadata"]["labels"].get("node-idx") not in {str(rank) for rank in ranks}
+        item
+        for item in yaml.safe_load_all(done.stdout)
+        if item["metadata"]["labels"].get("node-idx") not in {str(rank) for rank in ranks}
     ]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": kept})
     assert kubectl("apply", "-f", "-", stdin=text).returncode == 0
@@ -57,14 +57,15 @@ def test_barrier_missing_nodes_are_named_after_timeout(
     without(sky, kubectl, script, "lonely01", 1, 3, 4)
     nodes = failed_nodes(sky, "lonely01")
     message = str(nodes[0]["message"])
-    told = r"ranks 1, 3-4 did not connect|no address for rank 1, 3, 4"  # with and without Python
-    pattern = f"gave up waiting for the other nodes after 8 seconds: ({told})"
+    cause = r"ranks 1, 3-4 did not connect|no address for rank 1, 3, 4"  # with and without Python
+    pattern = f"gave up waiting for the other nodes after 8 seconds: ({cause})"
     assert re.fullmatch(pattern, message)
     assert (nodes[0]["reason"], nodes[0]["phase"]) == ("NODES_MISSING", "start")
     logged = sky("logs", "lonely01", "--rank", "0").stdout
     assert logged == f"node-0 | kubectl-sky: {message}\n"
 
 
+@pytest.mark.practice_only
 def test_barrier_missing_node_is_reported_by_all_nodes(sky: Command, kubectl: Command) -> None:
     script = "name: lone\nnum_nodes: 3\nenvs: {KUBECTL_SKY_BARRIER_TIMEOUT: '8'}\nrun: echo never\n"
     without(sky, kubectl, script, "lonely02", 2)

@@ -1,15 +1,13 @@
 """Commands with evicted and terminating pods, other contexts, and killed submits."""
 
 import json
-from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.cluster.target import Cluster
 from tests.e2e import killing
-from tests.e2e.conftest import Command
-from tests.e2e.test_changed_objects import PAIR, started, texts
+from tests.e2e.command import Command
+from tests.e2e.support import PAIR, failure_texts, submit_pair
 from tests.polling import eventually
 
 
@@ -21,13 +19,13 @@ def pod_of(kubectl: Command, task_id: str, rank: int) -> str:
 def test_commands_evicted_pod_name_node_and_reason(
     sky: Command, kubectl: Command, namespace: str
 ) -> None:
-    started(sky, "evict001")
+    submit_pair(sky, "evict001")
     pod = pod_of(kubectl, "evict001", 1)
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
     path = f"/api/v1/namespaces/{namespace}/pods/{pod}/eviction"
     done = kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
     assert done.returncode == 0, done.stderr
-    for command, text in texts(sky, "evict001").items():
+    for command, text in failure_texts(sky, "evict001").items():
         assert "failed" in text and "node-1" in text, (command, text)
     assert sky("stop", "evict001").returncode == 0
 
@@ -38,12 +36,12 @@ def test_commands_node_low_on_memory_report_evicted(
 ) -> None:
     if cluster.driver != "practice":
         pytest.skip("a real kubelet overwrites the status of a pod")
-    started(sky, "evict002")
+    submit_pair(sky, "evict002")
     message = "The node was low on resource: memory."
     status = {"phase": "Failed", "reason": "Evicted", "message": message}
     patch = ("patch", "pod", pod_of(kubectl, "evict002", 1), "--subresource=status", "--type=merge")
     assert kubectl(*patch, "-p", json.dumps({"status": status})).returncode == 0
-    for command, text in texts(sky, "evict002").items():
+    for command, text in failure_texts(sky, "evict002").items():
         assert "failed" in text and "node-1" in text, (command, text)
         reason = "the cluster node was low on memory" if command == "doctor" else "Evicted"
         assert reason in text, (command, text)
@@ -60,17 +58,17 @@ def test_commands_pod_over_ephemeral_storage_report_evicted(sky: Command) -> Non
     text = PAIR.replace("sleep 600", f"|\n  {script}") + limits
     done = sky("submit", "-", "--id", "evict003", "--detach", stdin=text)
     assert done.returncode == 0, done.stderr
-    for command, said in texts(sky, "evict003", "150s").items():
-        assert "failed" in said and "node-1" in said, (command, said)
+    for command, output in failure_texts(sky, "evict003", "150s").items():
+        assert "failed" in output and "node-1" in output, (command, output)
         reason = "it used too much local disk" if command == "doctor" else "Evicted"
-        assert reason in said, (command, said)
+        assert reason in output, (command, output)
     assert sky("stop", "evict003").returncode == 0
 
 
 @pytest.mark.practice_only
 def test_commands_terminating_pod_is_named_until_deleted(sky: Command, kubectl: Command) -> None:
     script = "trap '' TERM; echo trapped; while true; do sleep 1; done"
-    started(sky, "ending01", text=PAIR.replace("sleep 600", script))
+    submit_pair(sky, "ending01", text=PAIR.replace("sleep 600", script))
     eventually(lambda: sky("logs", "ending01").stdout.count("trapped") == 2)
     pod = pod_of(kubectl, "ending01", 1)
     assert kubectl("delete", "pod", pod, "--wait=false", "--grace-period=60").returncode == 0
@@ -84,46 +82,9 @@ def test_commands_terminating_pod_is_named_until_deleted(sky: Command, kubectl: 
     assert waited.returncode == 1
     assert "node-1: Terminating" in waited.stderr
     assert kubectl("delete", "pod", pod, "--grace-period=0", "--force").returncode == 0
-    for command, text in texts(sky, "ending01").items():
+    for command, text in failure_texts(sky, "ending01").items():
         assert ("its pod is gone" if command == "doctor" else "PodNotFound") in text, text
     assert sky("stop", "ending01").returncode == 0
-
-
-@pytest.fixture
-def contexts(sky: Command, namespace: str, cluster: Cluster, tmp_path: Path) -> Command:
-    """Two contexts: `first`, the current one, in the test's namespace, `second` in `default`."""
-    path = tmp_path / "kubeconfig"
-    config = yaml.safe_load(path.read_text())
-    current = next(
-        item["context"] for item in config["contexts"] if item["name"] == config["current-context"]
-    )
-    config["contexts"] = [
-        {"name": "first", "context": {**current, "namespace": namespace}},
-        {"name": "second", "context": {**current, "namespace": "default"}},
-    ]
-    config["current-context"] = "first"
-    path.write_text(json.dumps(config))
-    return sky
-
-
-@pytest.mark.practice_only
-def test_commands_task_of_other_context_is_not_found(contexts: Command) -> None:
-    script = "name: far\nresources: {image_id: 'busybox:1.36'}\nrun: exit 3\n"
-    second = ("--context", "second")
-    try:
-        done = contexts("submit", "-", "--id", "faraway1", *second, stdin=script)
-        assert done.returncode == 4, done.stderr
-        rows = contexts.json("list", "--all-contexts")["tasks"]
-        assert [(row["task_id"], row["context"]) for row in rows] == [("faraway1", "second")]
-        assert contexts("list", "--all-contexts").stdout.startswith("second:\n")
-        for command in ("status", "doctor", "logs", "wait"):
-            here = contexts(command, "faraway1")
-            assert here.returncode == 2, here.stderr
-            assert 'error: task "faraway1" not found in namespace' in here.stderr
-            assert contexts(command, "faraway1", *second).returncode in (0, 4)
-    finally:
-        stopped = contexts("stop", "faraway1", *second)
-    assert stopped.returncode == 0, stopped.stderr
 
 
 @pytest.mark.practice_only

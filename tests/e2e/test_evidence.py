@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Command
-from tests.e2e.test_submit import until_deleted
+from tests.e2e.command import Command
+from tests.e2e.support import until_deleted
 
 DYING = """
 name: dying
@@ -26,6 +26,7 @@ def files(sky: Command) -> list[Path]:
     return sorted((Path(sky.environment["HOME"]) / ".cache/kubectl-sky/evidence").glob("*"))
 
 
+@pytest.mark.practice_only
 def test_status_deleted_pod_shows_saved_last_lines(sky: Command, kubectl: Command) -> None:
     done = sky("submit", "-", "--id", "dying001", "--backend", "indexed", stdin=DYING)
     assert done.returncode == 4, done.stderr
@@ -50,10 +51,10 @@ def test_status_deleted_pod_shows_saved_last_lines(sky: Command, kubectl: Comman
     assert "Job has reached" not in logs
     assert sky("stop", "dying001").returncode == 0
     until_deleted(kubectl, "dying001")
-    told = sky("status", "dying001")
-    assert told.returncode == 2
-    assert "first failed node-1: exit code 7" in told.stderr
-    assert 'error: task "dying001" not found' in told.stderr
+    status = sky("status", "dying001")
+    assert status.returncode == 2
+    assert "first failed node-1: exit code 7" in status.stderr
+    assert 'error: task "dying001" not found' in status.stderr
     for command in (("status", "dying"), ("logs", "dying0"), ("doctor", "dying0")):
         done = sky(*command)
         assert done.returncode == 2

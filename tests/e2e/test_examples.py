@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import gallery
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
+from tests.e2e.gallery import BLOCKS, check_run
 
 ROOT = Path(__file__).parent.parent.parent
 GOLDEN = ROOT / "tests" / "golden"
@@ -23,7 +24,18 @@ INSTALLED = {"14-jobset", "18-appwrapper", "19-volcano", "21-mpijob"}
 # These need something outside the cluster, or large images. Other tests run them, with stand-ins.
 DRY = {"22-bucket", "24-pytorch-ddp", "25-fine-tune", "26-vllm-batch", "27-ray"}
 SERVED = {"23-service"}  # test_serve.py covers it
-BLOCKS = gallery.blocks()
+# These show what only a real cluster can answer: DNS, volumes, GPUs, images, users.
+NEED_CLUSTER = {
+    "05-multi-node",
+    "06-volume",
+    "07-gpu",
+    "08-busybox",
+    "10-scratch-volume",
+    "12-group",
+    "16-rendezvous",
+    "17-without-root",
+    "20-ports",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -95,19 +107,15 @@ def test_submit_example_that_cannot_run_is_accepted_by_server(sky: Command, name
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", sorted(set(BLOCKS) - INSTALLED - DRY - SERVED))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in NEED_CLUSTER else pytest.mark.practice_only)
+        for name in sorted(set(BLOCKS) - INSTALLED - DRY - SERVED)
+    ],
+)
 def test_submit_example_prints_output_of_page(sky: Command, name: str) -> None:
     check_run(sky, name)
-
-
-def check_run(sky: Command, name: str, *flags: str) -> None:
-    """Run the commands of an example; `UPDATE_GOLDEN=1` writes their output into the page."""
-    played = gallery.play(sky, BLOCKS[name], *flags)
-    if os.environ.get("UPDATE_GOLDEN"):
-        gallery.update(BLOCKS[name], played)
-    else:
-        assert played == BLOCKS[name]
-    assert sky.json("status")["status"] == "completed"
 
 
 def stand_ins(folder: Path, *sources: Path) -> list[str]:
@@ -129,10 +137,12 @@ def test_submit_ddp_example_processes_meet_at_rank_0(sky: Command, tmp_path: Pat
     assert lines == [f"node-{n // 2} | process {n} of 4 met 4" for n in range(4)]
 
 
+@pytest.mark.practice_only
 def test_submit_fine_tune_example_resumes_from_checkpoint(sky: Command, tmp_path: Path) -> None:
     check_run(sky, "25-fine-tune", *stand_ins(tmp_path / "work", ROOT / "examples" / "fine-tune"))
 
 
+@pytest.mark.practice_only
 def test_submit_vllm_example_prints_output_of_page(sky: Command, tmp_path: Path) -> None:
     check_run(sky, "26-vllm-batch", *stand_ins(tmp_path / "work"))
 

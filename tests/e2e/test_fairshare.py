@@ -25,7 +25,7 @@ from kubectl_sky.plan.fair_share import class_name
 from kubectl_sky.words import kinds
 from kubectl_sky.words.names import CONTROLLERS_NAMESPACE
 from tests.cluster.target import ADMIN, Cluster
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 from tests.e2e.volcano import alone, volcano
 from tests.polling import eventually
 
@@ -93,10 +93,10 @@ class Groups:
         return item["value"], state.count, len(state.running)
 
     def journal(self) -> list[str]:
-        found = objects.list_all(
+        config_maps = objects.list_all(
             self.session, kinds.CONFIG_MAP, self.session.namespace, label_selector=LABEL
         )
-        return [item["metadata"]["name"] for item in found]
+        return [item["metadata"]["name"] for item in config_maps]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster.faults import Faults
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 from tests.polling import eventually
 
 RANKS, LINES, PIECE = 8, 16_000, 250
@@ -36,9 +36,9 @@ def cluster(breakable: Cluster) -> Cluster:
 @pytest.fixture
 def faults(cluster: Cluster) -> Iterator[Faults]:
     """Inject faults; restart everything afterwards."""
-    found = Faults(cluster)
-    yield found
-    found.mend()
+    control = Faults(cluster)
+    yield control
+    control.mend()
 
 
 class Reader:
@@ -99,6 +99,6 @@ def test_logs_follow_killed_control_plane_and_kubelet_prints_every_line_once(
     faults.kill("kubelet")
     time.sleep(1)
     faults.start("kubelet")
-    told = reader.end()
-    assert process.wait(60) == 0, told
-    assert (reader.wrong, reader.seen) == ([], [LINES] * RANKS), told
+    err = reader.end()
+    assert process.wait(60) == 0, err
+    assert (reader.wrong, reader.seen) == ([], [LINES] * RANKS), err

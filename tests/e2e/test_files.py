@@ -1,66 +1,22 @@
 """Local files reach every node unchanged, are uploaded once, and are deleted with the task."""
 
 import json
-import os
-import random
 import re
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Command, submitted
-from tests.e2e.test_submit import until_deleted
+from tests.e2e.command import Command, submitted
+from tests.e2e.local_files import expected_listing, file_config_maps, fill_folder
+from tests.e2e.support import until_deleted
 from tests.polling import eventually
-
-# Compared per file: name, mode, link target and content.
-SEEN = """
-import hashlib, os, sys
-for path, folders, files in sorted(os.walk(".")):
-    for name in sorted(folders + files):
-        own = os.path.join(path, name)
-        link = os.readlink(own) if os.path.islink(own) else ""
-        data = b"" if link or name in folders else open(own, "rb").read()
-        print(own, oct(os.lstat(own).st_mode), link, hashlib.sha256(data).hexdigest()[:16])
-"""
-
-
-def fill(root: Path, files: int = 30, size: int = 2000) -> None:
-    """Create files of random bytes, links, and special modes."""
-    source = random.Random(1)
-    for number in range(files):
-        folder = root / f"pkg{number % 7}" / "deep"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"file {number}.bin").write_bytes(source.randbytes(size))
-    (root / "run.sh").write_text("#!/bin/sh\necho ran\n")
-    (root / "run.sh").chmod(0o755)
-    (root / "private").write_text("x")
-    (root / "private").chmod(0o600)
-    (root / "empty").mkdir()
-    (root / "link").symlink_to("pkg0/deep")
-    (root / ".skyignore").write_text("*.log\n")
-    (root / "big.log").write_text("stays here")
-    (root / "seen.py").write_text(SEEN)
-
-
-def expected_listing(root: Path) -> list[str]:
-    """Return the expected listing on the nodes."""
-    (root / "big.log").unlink()
-    done = subprocess.run([sys.executable, "seen.py"], cwd=root, capture_output=True, check=True)
-    return done.stdout.decode().splitlines()
-
-
-def files(kubectl: Command) -> list[str]:
-    found = kubectl.json("get", "configmaps", "-l", "kubectl-sky/files=true")
-    return [item["metadata"]["name"] for item in found["items"]]
 
 
 def test_submit_workdir_is_identical_on_every_node_and_shared_by_tasks(
     sky: Command, kubectl: Command, tmp_path: Path
 ) -> None:
-    fill(tmp_path / "code")
+    fill_folder(tmp_path / "code")
     task = "name: code\nworkdir: code\nnum_nodes: 3\nrun: python3 seen.py\n"
     done = sky("submit", "-", stdin=task)
     assert done.returncode == 0, done.stderr
@@ -69,20 +25,22 @@ def test_submit_workdir_is_identical_on_every_node_and_shared_by_tasks(
     for rank in range(3):
         prefix = f"node-{rank} | "
         lines = [
-            one.removeprefix(prefix) for one in done.stdout.splitlines() if one.startswith(prefix)
+            line.removeprefix(prefix)
+            for line in done.stdout.splitlines()
+            if line.startswith(prefix)
         ]
         assert lines == expected
     first = submitted(done)
     again = sky("submit", "-", "--num-nodes", "1", stdin=task)
     assert "sent in 1 ConfigMap (already exists)\n" in again.stderr
-    (name,) = files(kubectl)
+    (name,) = file_config_maps(kubectl)
     owners = kubectl.json("get", "configmap", name)["metadata"]["ownerReferences"]
     assert len(owners) == 2, "an owner per task"
     assert sky("stop", first).returncode == 0
     until_deleted(kubectl, first)
-    assert files(kubectl) == [name]
+    assert file_config_maps(kubectl) == [name]
     assert sky("stop", submitted(again)).returncode == 0
-    eventually(lambda: not files(kubectl))
+    eventually(lambda: not file_config_maps(kubectl))
 
 
 @pytest.mark.practice_only
@@ -99,7 +57,7 @@ def test_submit_existing_id_with_changed_files_is_refused(
     other = sky("submit", "-", "--id", "files001", stdin=task)
     assert other.returncode == 2
     assert "metadata.annotations[kubectl-sky/files]" in other.stderr
-    assert len(files(kubectl)) == 1
+    assert len(file_config_maps(kubectl)) == 1
 
 
 MOUNTS = """
@@ -185,25 +143,6 @@ def test_submit_file_mount_to_unwritable_path_fails_task(sky: Command, tmp_path:
     assert "cannot write to /data" in json.dumps(status)
 
 
-def test_submit_invalid_local_files_are_refused_with_position(sky: Command, tmp_path: Path) -> None:
-    (tmp_path / "code").mkdir()
-    os.mkfifo(tmp_path / "code" / "a\nb")
-    (tmp_path / "code" / "out").symlink_to("/etc")
-    task = sky.write("task.yaml", "run: x\nworkdir: code\nfile_mounts:\n  /a: gone/x\n")
-    done = sky("submit", task)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines() == [
-        r"task.yaml:2:10: workdir: a\nb is a pipe, which cannot be uploaded;"
-        " exclude it with .skyignore",
-        "task.yaml:2:10: workdir: out is a link to /etc, which is not uploaded with it;"
-        " exclude it with .skyignore, or copy its target",
-        "task.yaml:4:7: file_mounts./a: no such file or folder;"
-        f" relative paths start at the current folder, {tmp_path}",
-    ]
-    assert sky("render", task).returncode == 2
-    assert sky("submit", task, "--workdir", task).stderr.startswith("--workdir: workdir: is a file")
-
-
 @pytest.mark.practice_only
 def test_clean_unused_files_are_listed_as_orphans(
     sky: Command, kubectl: Command, tmp_path: Path
@@ -213,10 +152,10 @@ def test_clean_unused_files_are_listed_as_orphans(
     documents = sky("render", "-", "--user", "tester", stdin=task).stdout.split("---\n")
     (rendered,) = (document for document in documents if "\n  name: files-" in document)
     assert kubectl("apply", "--server-side", "-f", "-", stdin=rendered).returncode == 0
-    (name,) = files(kubectl)
+    (name,) = file_config_maps(kubectl)
     time.sleep(1.1)  # the server's timestamps have a resolution of a second
-    told = sky("clean", "--orphans", "--dry-run", "--older-than", "0s")
-    assert f"ConfigMap/{name}" in told.stdout
+    preview = sky("clean", "--orphans", "--dry-run", "--older-than", "0s")
+    assert f"ConfigMap/{name}" in preview.stdout
     assert sky("submit", "-", stdin=task).returncode == 0
     assert sky("clean", "--orphans", "--yes", "--older-than", "0s").stderr == "0 orphans found\n"
-    assert files(kubectl) == [name]
+    assert file_config_maps(kubectl) == [name]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.conftest import ROOT, Command
+from tests.e2e.command import ROOT, Command
 
 EXAMPLE = ROOT / "examples" / "gitops"
 CHANGE = ("report of", "second report of")

@@ -1,11 +1,10 @@
 """Tasks that request GPUs by name, on clusters with and without GPU labels."""
 
 import json
-import re
 
 import pytest
 
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.command import Command, submitted
 
 HEAD = "name: gpus\nrun: echo gpus $SKYPILOT_NUM_GPUS_PER_NODE\n"
 PRODUCT = "nvidia.com/gpu.product"
@@ -48,30 +47,6 @@ def test_submit_named_gpu_is_scheduled_on_matching_nodes(sky: Command, kubectl: 
         assert "cluster nodes have no GPU labels" in done.stderr
 
 
-@pytest.mark.practice_only
-def test_submit_ordered_resources_uses_first_candidate_that_fits(sky: Command) -> None:
-    resources = "resources: {ordered: [{accelerators: A100:1000}, {accelerators: A100:1}]}\n"
-    done = sky("submit", "-", stdin=HEAD + resources)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[1:] == ["gpus 1"]
-    told = "of 2 candidates A100:1 is chosen: the first that fits on a cluster node"
-    assert told in done.stderr
-
-
-@pytest.mark.practice_only
-def test_submit_unavailable_gpu_prints_warning(sky: Command, kubectl: Command) -> None:
-    resources = "resources: {accelerators: K80}\n"
-    done = sky("submit", "-", "--dry-run=client", "-o", "json", stdin=HEAD + resources)
-    assert done.returncode == 0, done.stderr
-    (job,) = [one for one in json.loads(done.stdout)["items"] if one["kind"] == "Job"]
-    named = products(kubectl)
-    assert ("affinity" in job["spec"]["template"]["spec"]) is bool(named)
-    if named:
-        assert re.search(
-            r"no cluster node has a label for K80:1; there are .+; the task waits", done.stderr
-        )
-
-
 def test_render_gpu_resources_are_accepted_by_server(sky: Command, kubectl: Command) -> None:
     for resources in (WRITTEN, SLICE):
         rendered = sky("render", "-", stdin=HEAD + resources)
@@ -87,7 +62,7 @@ def test_submit_gpu_without_right_to_list_nodes_uses_all_known_labels(sky: Comma
     flags = ("--context", "bob", "--dry-run=client", "-o", "json")
     done = sky("submit", "-", *flags, stdin=HEAD + "resources: {accelerators: A100}\n")
     assert done.returncode == 0, done.stderr
-    (job,) = [one for one in json.loads(done.stdout)["items"] if one["kind"] == "Job"]
+    (job,) = [item for item in json.loads(done.stdout)["items"] if item["kind"] == "Job"]
     affinity = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
     assert len(affinity[REQUIRED]["nodeSelectorTerms"]) == 6
 

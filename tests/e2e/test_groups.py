@@ -1,14 +1,13 @@
 """Groups: tasks of a file that run in parallel and reach each other by name."""
 
 import re
-import time
 
 import pytest
 import yaml
 
 from kubectl_sky.words.names import part_id
-from tests.e2e.conftest import Command
-from tests.e2e.test_pipelines import jobs, started, until_no_objects
+from tests.e2e.command import Command
+from tests.e2e.pipelines import suspended_jobs, until_no_objects
 
 SERVER = """
 import http.server, os, threading
@@ -92,7 +91,7 @@ def test_submit_group_stops_auxiliary_tasks_after_termination_delay(
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()[1:]) == ["helper | helping", "main | begun"]
     assert "helper: stopped, because the primary tasks have finished" in done.stderr
-    assert set(jobs(kubectl)) == {"main"}
+    assert set(suspended_jobs(kubectl)) == {"main"}
     assert sky.json("status", "solo0001")["status"] == "completed"
     assert re.search(
         rf"2 +{part_id('solo0001', 2)} +helper +stopped", sky("status", "solo0001").stdout
@@ -100,56 +99,4 @@ def test_submit_group_stops_auxiliary_tasks_after_termination_delay(
     assert sky("wait", "solo0001").returncode == 0
     again = sky("submit", file, "--id", "solo0001", "-d")
     assert again.stdout.startswith("group/solo0001 unchanged")
-    assert set(jobs(kubectl)) == {"main"}
-
-
-@pytest.mark.practice_only
-def test_submit_group_failed_primary_task_stops_auxiliary_tasks_at_once(
-    sky: Command, kubectl: Command
-) -> None:
-    file = sky.write("group.yaml", ALONE.format(delay="1h", length=1, code=5))
-    done = sky("submit", file, "--id", "solo0002")
-    assert done.returncode == 4
-    assert "error: task " in done.stderr
-    assert "(main) of group solo0002 (solo) failed: node-0: exit code 5" in done.stderr
-    assert set(jobs(kubectl)) == {"main"}
-
-
-@pytest.mark.practice_only
-def test_wait_detached_group_continue_stops_auxiliary_tasks(sky: Command, kubectl: Command) -> None:
-    file = sky.write("group.yaml", ALONE.format(delay=0, length=1, code=0))
-    done = sky("submit", file, "--detach", "--id", "solo0003")
-    assert done.returncode == 0
-    assert "helper will keep running" in done.stderr
-    ended = ("--for=condition=Complete", "--timeout=90s", "-l", "task-name=main")
-    assert kubectl("wait", "jobs", *ended).returncode == 0
-    late = sky("wait", "solo0003", "--timeout", "1s")
-    assert late.returncode == 1
-    assert "auxiliary tasks are still running" in late.stderr
-    assert set(jobs(kubectl)) == {"main", "helper"}
-    led = sky("wait", "solo0003", "--continue")
-    assert (led.returncode, led.stdout) == (0, "group/solo0003 (solo) completed\n")
-    assert set(jobs(kubectl)) == {"main"}
-
-
-@pytest.mark.practice_only
-def test_submit_interrupted_group_keeps_running_and_can_be_resumed(
-    sky: Command, kubectl: Command
-) -> None:
-    file = sky.write("group.yaml", ALONE.format(delay=0, length=4, code=0))
-    stopped = started(sky, "submit", file, "--id", "solo0004", until="begun")
-    assert stopped.returncode == 130
-    assert "wait solo0004 --continue" in stopped.stderr
-    assert set(jobs(kubectl)) == {"main", "helper"}
-    time.sleep(1)
-    done = sky("submit", file, "--id", "solo0004")
-    assert done.returncode == 0, done.stderr
-    assert sky.json("status", "solo0004")["status"] == "completed"
-
-
-def test_render_group_with_indexed_backend_is_refused(sky: Command) -> None:
-    file = sky.write("group.yaml", ALONE.format(delay=0, length=1, code=0))
-    refused = sky("render", file, "--backend", "indexed")
-    assert refused.returncode == 2
-    assert "host names" in refused.stderr
-    assert sky("render", file, "--backend", "auto").returncode == 0
+    assert set(suspended_jobs(kubectl)) == {"main"}

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import hub
-from tests.e2e.conftest import Command, submitted
-from tests.e2e.test_buckets import wait
+from tests.e2e.command import Command, submitted
+from tests.e2e.support import until_output
 
 COPY = f"""
 num_nodes: 2
@@ -43,7 +43,7 @@ def address(kubectl: Command) -> Iterator[str]:
         "spec": {"containers": [container], "terminationGracePeriodSeconds": 1},
     }
     assert kubectl("create", "-f", "-", stdin=json.dumps(pod)).returncode == 0
-    yield wait("server", kubectl, "logs", "hub").strip()
+    yield until_output(kubectl, "logs", "hub").strip()
     kubectl("delete", "pod", "hub", "--wait=false")
 
 
@@ -56,7 +56,7 @@ def test_submit_hugging_face_mounts_are_copied_with_token_of_task(
     expected = [hashlib.sha256(hub.LARGE).hexdigest() + "  -", "odd", "6", "in a bucket"]
     for rank in range(2):
         prefix = f"node-{rank} | "
-        lines = [one for one in done.stdout.splitlines() if one.startswith(prefix)]
+        lines = [printed for printed in done.stdout.splitlines() if printed.startswith(prefix)]
         assert [line.removeprefix(prefix) for line in lines] == expected
     task = ("-l", "task-id=hub00001", "-o", "yaml")
     assert hub.TOKEN not in kubectl("get", "jobs,pods,configmaps", *task).stdout

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.command import Command, submitted
 
 
-@pytest.mark.parametrize("nodes", [pytest.param(1, marks=pytest.mark.practice_only), 2])
+@pytest.mark.practice_only
+@pytest.mark.parametrize("nodes", [1, 2])
 def test_submit_without_run_keeps_nodes_running_until_stop(
     sky: Command, kubectl: Command, nodes: int
 ) -> None:
@@ -24,8 +25,8 @@ def test_submit_without_run_keeps_nodes_running_until_stop(
     assert task["status"] == "running"
     assert "kubectl sky exec" in sky("status", task_id).stdout
     rank = str(nodes - 1)
-    found = sky("exec", task_id, "--rank", rank, "--", "cat", "/tmp/made")
-    assert (found.returncode, found.stdout) == (0, "x\n"), found.stderr
+    printed = sky("exec", task_id, "--rank", rank, "--", "cat", "/tmp/made")
+    assert (printed.returncode, printed.stdout) == (0, "x\n"), printed.stderr
 
     again = sky("submit", "-", "--id", task_id, stdin=script)
     assert again.returncode == 0, again.stderr

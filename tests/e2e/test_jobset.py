@@ -7,11 +7,9 @@ import pytest
 
 from tests.cluster.target import Cluster
 from tests.e2e import killing
-from tests.e2e.conftest import Command, submitted
-from tests.e2e.test_backends import FAILING
-from tests.e2e.test_examples import check_run
-from tests.e2e.test_ports import selected_pods
-from tests.e2e.test_submit import objects, until_deleted
+from tests.e2e.command import Command, submitted
+from tests.e2e.gallery import check_run
+from tests.e2e.support import FAILING, objects, selected_pods, until_deleted
 from tests.polling import eventually
 
 pytestmark = pytest.mark.usefixtures("jobset")
@@ -25,8 +23,8 @@ def cluster(real_cluster: Cluster) -> Cluster:
 
 def remaining_objects(kubectl: Command, task_id: str) -> list[str]:
     """List the objects of a task in the cluster, including the JobSet."""
-    found = kubectl("get", "jobsets,pods", "-l", f"task-id={task_id}", "-o", "name").stdout.split()
-    return objects(kubectl, task_id) + found
+    names = kubectl("get", "jobsets,pods", "-l", f"task-id={task_id}", "-o", "name").stdout.split()
+    return objects(kubectl, task_id) + names
 
 
 def test_submit_jobset_nodes_reach_each_other(sky: Command, kubectl: Command) -> None:
@@ -86,8 +84,8 @@ run: |
     lines = sorted(line for line in done.stdout.splitlines() if "rank" in line)
     assert lines == ["node-0 | rank 0"] * 2 + ["node-1 | rank 1"] * 2
     assert "failed: node-1: exit code 5 after 1 restart" in done.stderr
-    found = json.loads(sky("status", "again001", "-o", "json").stdout)["metadata"]
-    assert found["restarts"] == 1
+    metadata = json.loads(sky("status", "again001", "-o", "json").stdout)["metadata"]
+    assert metadata["restarts"] == 1
     assert sky("stop", "again001").returncode == 0
 
 

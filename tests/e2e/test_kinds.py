@@ -10,10 +10,8 @@ import yaml
 from tests.cluster import cache
 from tests.cluster.target import Cluster
 from tests.e2e import killing
-from tests.e2e.conftest import ROOT, Command
-from tests.e2e.test_changed_objects import PAIR, texts
-from tests.e2e.test_submit import until_deleted
-from tests.e2e.test_wrong_backends import defined
+from tests.e2e.command import ROOT, Command
+from tests.e2e.support import PAIR, crd_installed, failure_texts, until_deleted
 
 CRDS = ROOT.parent / "shared" / "crds"
 FILES = {
@@ -40,7 +38,7 @@ def install(kubectl: Command) -> Iterator[Callable[[str], None]]:
             if not path.is_file():
                 pytest.skip(f"the definition of {backend} is not beside the checkout")
             text = path.read_text()
-            stack.enter_context(defined(kubectl, yaml.load(text, Loader=yaml.CSafeLoader)))
+            stack.enter_context(crd_installed(kubectl, yaml.load(text, Loader=yaml.CSafeLoader)))
 
         yield install
 
@@ -90,14 +88,14 @@ def test_appwrapper_failed_commands_agree(
     failed = ("wait", "--for=condition=Failed", "job/pair-wrapped1", "--timeout=60s")
     assert kubectl(*failed).returncode == 0
     set_failed(kubectl, "FoundFailedPods", "Found 1 failed pods")
-    for command, text in texts(sky, "wrapped1").items():
+    for command, text in failure_texts(sky, "wrapped1").items():
         assert "failed" in text and "node-1" in text, (command, text)
         assert "exit code 7" in text, (command, text)
     assert sky("status", "wrapped1").stdout.count("Stopped") == 1
 
     assert kubectl("delete", "job", "pair-wrapped1").returncode == 0
     set_failed(kubectl, "MissingComponent", "Only found 0 deployed components")
-    for command, text in texts(sky, "wrapped1").items():
+    for command, text in failure_texts(sky, "wrapped1").items():
         assert "failed" in text and "MissingComponent" in text, (command, text)
     assert sky("stop", "wrapped1").returncode == 0
     until_deleted(kubectl, "wrapped1")
@@ -136,7 +134,7 @@ def test_rayservice_of_serve_is_accepted(sky: Command, kubectl: Command) -> None
     task += "resources: {ports: 8000, image_id: rayproject/ray}\nsecrets: {T: x}\n"
     file = sky.write("fruit.yaml", task)
     definition = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
-    with cache.lock("kuberay-kinds"), defined(kubectl, definition):
+    with cache.lock("kuberay-kinds"), crd_installed(kubectl, definition):
         rendered = sky("serve", "render", file, "--backend", "rayservice")
         assert rendered.returncode == 0, rendered.stderr
         done = kubectl("apply", "--dry-run=server", "-f", "-", stdin=rendered.stdout)

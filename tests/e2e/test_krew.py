@@ -94,8 +94,8 @@ def install(shell: Shell, dist: Path) -> None:
 
 
 def archive(dist: Path) -> Path:
-    (found,) = dist.glob("kubectl-sky-*.tar.gz")
-    return found
+    (path,) = dist.glob("kubectl-sky-*.tar.gz")
+    return path
 
 
 @pytest.mark.cluster
@@ -240,8 +240,8 @@ def test_installed_plugin_local_up_starts_practice_cluster(shell: Shell) -> None
     example = str(ROOT / "examples" / "01-hello.yaml")
     try:
         kubeconfig = shell.kubectl("sky", "local", "up").strip().partition("=")[2]
-        said = shell.kubectl("sky", "submit", example, "--kubeconfig", kubeconfig)
-        assert "Hello from Python 3." in said
+        done = shell.kubectl("sky", "submit", example, "--kubeconfig", kubeconfig)
+        assert "Hello from Python 3." in done
     finally:
         shell.kubectl("sky", "local", "down", "--purge")
 

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,7 +16,8 @@ import pytest
 import yaml
 
 from kubectl_sky.cluster.session import Connection, Session
-from tests.e2e.conftest import PROGRAM, Command, Done
+from tests.e2e.command import PROGRAM, Command, Done
+from tests.e2e.support import free_port, listening
 from tests.polling import eventually
 
 HELLO = "name: hello\nrun: echo hello from $(hostname)\n"
@@ -66,29 +66,15 @@ def is_dead(pid: int) -> bool:
     return state == "Z"
 
 
-def taken(port: int) -> socket.socket:
-    other = socket.socket()
-    other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    other.bind(("127.0.0.1", port))
-    other.listen()
-    return other
-
-
-def free_port() -> int:
-    with taken(0) as probe:
-        port: int = probe.getsockname()[1]
-    return port
-
-
 def test_local_up_and_down_start_stop_and_purge_cluster(sky: Command) -> None:
     done = up(sky)
-    own = folder(sky) / "kubeconfig"
-    assert done.stdout == f"export KUBECONFIG={own}\n"
+    kubeconfig = folder(sky) / "kubeconfig"
+    assert done.stdout == f"export KUBECONFIG={kubeconfig}\n"
     assert re.match(
         r"The practice cluster is ready: https://127\.0\.0\.1:\d+, 1 node\n", done.stderr
     )
-    assert own.stat().st_mode & 0o777 == 0o600
-    assert yaml.safe_load(own.read_text())["current-context"] == "sky-local"
+    assert kubeconfig.stat().st_mode & 0o777 == 0o600
+    assert yaml.safe_load(kubeconfig.read_text())["current-context"] == "sky-local"
     assert not (sky.folder / ".kube").exists()
     known = status(sky)
     assert (known["state"], known["driver"], known["nodes"]) == ("running", "practice", 1)
@@ -221,7 +207,7 @@ def test_local_down_stale_pid_file_kills_no_other_process(sky: Command) -> None:
 
 
 def test_local_up_port_in_use_is_refused(sky: Command) -> None:
-    with taken(free_port()) as other:
+    with listening(free_port()) as other:
         port = other.getsockname()[1]
         done = sky("local", "up", "--port", str(port))
         assert done.returncode == 2
@@ -236,7 +222,7 @@ def test_local_up_after_down_reuses_port_if_free(sky: Command) -> None:
     up(sky)
     assert status(sky)["server"] == f"https://127.0.0.1:{port}"
     assert sky("local", "down").returncode == 0
-    with taken(port):
+    with listening(port):
         up(sky)
         assert status(sky)["server"] != f"https://127.0.0.1:{port}"
         inside(sky, "list")

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.command import Command, submitted
+from tests.e2e.support import write_settings
 
 OWN = """
 name: own
@@ -26,12 +27,6 @@ SKYPILOT = {
     },
     "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
 }
-
-
-def settings(tmp_path: Path, text: str) -> None:
-    folder = tmp_path / ".config" / "kubectl-sky"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "settings.yaml").write_text(text)
 
 
 def test_submit_ephemeral_volume_is_deleted_with_task(sky: Command, kubectl: Command) -> None:
@@ -64,9 +59,9 @@ def test_submit_skypilot_pvc_is_mounted_by_volume_name(sky: Command, kubectl: Co
         script = f"run: ls -d /d\nvolumes: {{/d: {{name: {name}, mode: ro}}}}\n"
         shown = sky("submit", "-", "--dry-run=server", "-o", "json", stdin=script)
         assert shown.returncode == 0, shown.stderr
-        (job,) = (one for one in json.loads(shown.stdout)["items"] if one["kind"] == "Job")
+        (job,) = (item for item in json.loads(shown.stdout)["items"] if item["kind"] == "Job")
         pod = job["spec"]["template"]["spec"]
-        (mounted,) = (one for one in pod["volumes"] if "persistentVolumeClaim" in one)
+        (mounted,) = (item for item in pod["volumes"] if "persistentVolumeClaim" in item)
         assert mounted["persistentVolumeClaim"]["claimName"] == "data-1a2b-3c4d"
         assert pod["containers"][0]["volumeMounts"][-1]["readOnly"] is True
         assert "no volume and no claim" not in shown.stderr
@@ -88,7 +83,7 @@ def test_submit_host_path_is_refused_unless_allowed_in_settings(
     refused = sky("submit", "-", stdin=script)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "volumes./host.host_path: the settings do not let tasks mount /tmp" in refused.stderr
-    settings(tmp_path, "host_paths: [/tmp]\n")
+    write_settings(tmp_path, "host_paths: [/tmp]\n")
     done = sky("submit", "-", stdin=script)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == ["/host"]
@@ -122,7 +117,7 @@ def test_submit_missing_volume_dry_run_prints_warning(sky: Command) -> None:
 def test_submit_rwo_volume_with_two_nodes_is_warned_or_refused(
     sky: Command, tmp_path: Path, single: str
 ) -> None:
-    settings(tmp_path, f"single_node_volumes: {single}\n")
+    write_settings(tmp_path, f"single_node_volumes: {single}\n")
     assert sky("volumes", "create", "notes", "1Gi").returncode == 0
     script = "num_nodes: 2\nrun: 'true'\nvolumes: {/d: notes}\n"
     done = sky("submit", "-", "--dry-run=client", stdin=script)

@@ -6,11 +6,8 @@ import pytest
 
 from tests.cluster.target import Cluster
 from tests.e2e import gallery, killing
-from tests.e2e.conftest import ROOT, Command, submitted
-from tests.e2e.test_changed_objects import PAIR
-from tests.e2e.test_ports import selected_pods
-from tests.e2e.test_queues import until
-from tests.e2e.test_submit import objects, until_deleted
+from tests.e2e.command import ROOT, Command, submitted
+from tests.e2e.support import PAIR, objects, selected_pods, until_deleted, wait_for_controller
 
 pytestmark = pytest.mark.usefixtures("mpi")
 
@@ -26,11 +23,11 @@ def cluster(real_cluster: Cluster) -> Cluster:
 
 def remaining_objects(kubectl: Command, task_id: str) -> list[str]:
     """List the objects of a task, including those created by the operator."""
-    found = kubectl("get", "mpijobs,pods", "-l", f"task-id={task_id}", "-o", "name").stdout.split()
+    names = kubectl("get", "mpijobs,pods", "-l", f"task-id={task_id}", "-o", "name").stdout.split()
     name = f"{task_id}-{task_id}"
     made = (f"job/{name}-launcher", f"cm/{name}-config", f"secret/{name}-ssh", f"svc/{name}")
-    found += kubectl("get", *made, "-o", "name", "--ignore-not-found").stdout.split()
-    return objects(kubectl, task_id) + found
+    names += kubectl("get", *made, "-o", "name", "--ignore-not-found").stdout.split()
+    return objects(kubectl, task_id) + names
 
 
 def test_submit_mpijob_mpirun_reaches_all_nodes_with_task_variables(
@@ -67,7 +64,7 @@ run: |
     assert again.stdout.startswith("task/mpijob01 unchanged: mpijob01, 3 nodes")
     assert sky("stop", "mpijob01").stdout == "task/mpijob01 (mpijob01) stopped\n"
     until_deleted(kubectl, "mpijob01")
-    until(lambda: remaining_objects(kubectl, "mpijob01") == [])
+    wait_for_controller(lambda: remaining_objects(kubectl, "mpijob01") == [])
 
 
 def test_exec_mpijob_runs_in_launcher_and_workers(sky: Command) -> None:
@@ -75,7 +72,7 @@ def test_exec_mpijob_runs_in_launcher_and_workers(sky: Command) -> None:
     script = f"name: mpijob05\nnum_nodes: 2\n{IMAGE}run: sleep 300\n"
     done = sky("submit", "-", *FLAGS, "--id", "mpijob05", "--detach", stdin=script)
     assert done.returncode == 0, done.stderr
-    until(lambda: sky.json("status", "mpijob05")["metadata"]["running_nodes"] == 2)
+    wait_for_controller(lambda: sky.json("status", "mpijob05")["metadata"]["running_nodes"] == 2)
     done = sky("exec", "mpijob05", "--all-ranks", "--", "sh", "-c", "echo rank $NODE_RANK")
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == ["node-0 | rank 0", "node-1 | rank 1"]
@@ -98,12 +95,12 @@ run: |
     (pod,) = kubectl.json("get", "pods", "-l", "task-id=mpijob02")["items"]
     ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"]
     conditions = kubectl.json("get", "mpijob", "mpijob02-mpijob02")["status"]["conditions"]
-    (failed,) = (found for found in conditions if found["type"] == "Failed")
+    (failed,) = (condition for condition in conditions if condition["type"] == "Failed")
     took = datetime.fromisoformat(failed["lastTransitionTime"]) - datetime.fromisoformat(ended)
     assert took.total_seconds() <= 10
     assert sky("stop", "mpijob02").returncode == 0
     until_deleted(kubectl, "mpijob02")
-    until(lambda: remaining_objects(kubectl, "mpijob02") == [])
+    wait_for_controller(lambda: remaining_objects(kubectl, "mpijob02") == [])
 
 
 def test_submit_mpijob_failed_setup_of_single_node_stops_all_nodes(sky: Command) -> None:
@@ -118,8 +115,8 @@ run: echo never
     assert done.returncode == 4, done.stderr
     assert "node-2 | kubectl-sky: setup failed with exit code 9" in done.stdout.splitlines()
     assert "never" not in done.stdout
-    told = sky.json("status", "mpijob03")["metadata"]
-    assert (told["detailed_status"], told["nodes"][2]["exit_code"]) == ("failed_setup", 9)
+    metadata = sky.json("status", "mpijob03")["metadata"]
+    assert (metadata["detailed_status"], metadata["nodes"][2]["exit_code"]) == ("failed_setup", 9)
     assert sky("stop", "mpijob03").returncode == 0
 
 

@@ -6,11 +6,9 @@ import pytest
 
 from tests.cluster import cache
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import ROOT, Command
-from tests.e2e.test_queues import until
-from tests.e2e.test_submit import objects, until_deleted
+from tests.e2e.command import ROOT, Command
+from tests.e2e.support import MPIJOB_CRD, objects, until_deleted, wait_for_controller
 
-DEFINITION = ROOT.parent / "shared" / "crds" / "kubeflow.org_mpijobs.yaml"
 EXAMPLE = str(ROOT / "examples" / "21-mpijob.yaml")
 
 
@@ -23,17 +21,17 @@ def cluster(practice_cluster: Cluster) -> Cluster:
 @pytest.fixture
 def kind(kubectl: Command) -> Iterator[None]:
     """Define the CRD without the operator, for one test at a time."""
-    if not DEFINITION.is_file():
+    if not MPIJOB_CRD.is_file():
         pytest.skip("the definition of MPIJob is not beside the checkout")
     with cache.lock("mpijob"):
-        made = kubectl("apply", "--server-side", "-f", str(DEFINITION))
+        made = kubectl("apply", "--server-side", "-f", str(MPIJOB_CRD))
         try:
             assert made.returncode == 0, made.stderr
-            wait = ("wait", "--for=condition=Established", "--timeout=60s", "-f", str(DEFINITION))
-            until(lambda: kubectl(*wait).returncode == 0)
+            wait = ("wait", "--for=condition=Established", "--timeout=60s", "-f", str(MPIJOB_CRD))
+            wait_for_controller(lambda: kubectl(*wait).returncode == 0)
             yield
         finally:
-            kubectl("delete", "-f", str(DEFINITION), "--timeout=60s")
+            kubectl("delete", "-f", str(MPIJOB_CRD), "--timeout=60s")
 
 
 @pytest.mark.usefixtures("kind")
@@ -46,13 +44,13 @@ def test_submit_mpijob_without_operator_running_stays_pending(
     assert done.returncode == 0, done.stderr
     again = sky("submit", EXAMPLE, "-d", "--id", "mpikind1")
     assert again.stdout.startswith("task/mpikind1 unchanged: mpi, 3 nodes")
-    found = sky.json("status", "mpikind1")["metadata"]
-    assert (found["backend"], len(found["nodes"])) == ("mpijob", 3)
-    assert {node["state"] for node in found["nodes"]} == {"pending"}
+    metadata = sky.json("status", "mpikind1")["metadata"]
+    assert (metadata["backend"], len(metadata["nodes"])) == ("mpijob", 3)
+    assert {node["state"] for node in metadata["nodes"]} == {"pending"}
     assert len(objects(kubectl, "mpikind1")) == 1, "only the ConfigMap exists"
     assert sky("stop", "mpikind1").stdout == "task/mpikind1 (mpi) stopped\n"
     until_deleted(kubectl, "mpikind1")
-    until(lambda: kubectl("get", "mpijobs", "-o", "name").stdout == "")
+    wait_for_controller(lambda: kubectl("get", "mpijobs", "-o", "name").stdout == "")
 
 
 def test_submit_mpijob_without_crd_is_cluster_error(sky: Command, kubectl: Command) -> None:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 QUICK = "name: mine\nresources: {image_id: 'busybox:1.36'}\nrun: sleep 300\n"
 
@@ -49,18 +49,6 @@ def test_list_users_with_same_label_value_are_distinguished(sky: Command, kubect
     done = sky("stop", "--all", "-y", "--user", "user@example.com")
     assert done.stderr == "Stopped 1 task\n"
     assert ids(sky, "--all-users") == {"dashed01"}
-
-
-@pytest.mark.practice_only
-def test_commands_on_task_of_other_user_require_all_users(sky: Command) -> None:
-    submit(sky, "theirs01", "--user", "other")
-    for command in (("status", "theirs01"), ("stop", "theirs01"), ("logs", "theirs01")):
-        done = sky(*command)
-        assert done.returncode == 2
-        assert "task theirs01 belongs to other\nhint: add --all-users" in done.stderr
-    assert sky("stop", "--all", "-y").stderr == "Stopped 0 tasks\n"
-    assert sky("status", "theirs01", "--all-users").returncode == 0
-    assert sky("stop", "--all", "--all-users", "-y").stderr == "Stopped 1 task\n"
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import home
-from tests.e2e.test_local import free_port
+from tests.e2e.command import home
+from tests.e2e.support import free_port
 from tests.markdown import PAGES, ROOT, Command, File, Transcript, steps
 
 _START = 'eval "$(kubectl sky local up)"'

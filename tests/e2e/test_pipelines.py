@@ -1,43 +1,11 @@
 """Pipelines: followed, failed, detached and interrupted."""
 
-import json
-import signal
-import time
-
 import pytest
 
 from kubectl_sky.words.names import part_id
-from tests.e2e.conftest import Command, Done
+from tests.e2e.command import Command, Done
+from tests.e2e.pipelines import chain, run_until, suspended_jobs, until_no_objects
 from tests.polling import eventually
-
-HEADER = "name: chain\nexecution: serial\n"
-TASK = """---
-name: {name}
-resources: {{image_id: 'busybox:1.36'}}
-run: |
-  {run}
-"""
-
-
-def chain(*runs: str) -> str:
-    """Return a pipeline of tasks a, b, c … with these run commands."""
-    tasks = (TASK.format(name=name, run=run) for name, run in zip("abcdef", runs, strict=False))
-    return HEADER + "".join(tasks)
-
-
-def jobs(kubectl: Command) -> dict[str, bool]:
-    """Return whether each Job is suspended, by task name."""
-    done = kubectl("get", "jobs", "-o", "json")
-    found = json.loads(done.stdout)["items"]
-    return {
-        job["metadata"]["labels"]["task-name"]: bool(job["spec"].get("suspend")) for job in found
-    }
-
-
-def until_no_objects(kubectl: Command) -> None:
-    """Wait until all objects of tasks are deleted."""
-    get = ("get", "jobs,configmaps,secrets,services", "-l", "skypilot-task=true", "-o", "name")
-    eventually(lambda: not kubectl(*get).stdout)
 
 
 def names(sky: Command, pipeline: str) -> list[tuple[str, str]]:
@@ -45,23 +13,8 @@ def names(sky: Command, pipeline: str) -> list[tuple[str, str]]:
     return [(task["name"], task["status"]) for task in status["tasks"]]
 
 
-def started(sky: Command, *arguments: str, until: str) -> Done:
-    """Run a command, interrupt it after a line of stdout, and return its result."""
-    process = sky.start(*arguments)
-    assert process.stdout is not None
-    lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if until in line:
-            break
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
-    return Done(process.args, process.returncode, "".join(lines) + stdout, stderr)
-
-
-@pytest.mark.parametrize(
-    "backend", ["jobs", pytest.param("indexed", marks=pytest.mark.practice_only)]
-)
+@pytest.mark.practice_only
+@pytest.mark.parametrize("backend", ["jobs", "indexed"])
 def test_submit_pipeline_stages_share_volume_and_run_in_order(
     sky: Command, kubectl: Command, backend: str
 ) -> None:
@@ -92,7 +45,7 @@ def test_submit_pipeline_stages_share_volume_and_run_in_order(
     other = sky("submit", file, *same, "--env", "START=21", "--detach")
     assert other.returncode == 2
     assert "belongs to a different task" in other.stderr
-    assert not any(jobs(kubectl).values())
+    assert not any(suspended_jobs(kubectl).values())
 
 
 @pytest.mark.practice_only
@@ -110,9 +63,9 @@ def test_pipeline_is_accepted_by_list_status_logs_wait_and_stop(
     assert sky("logs", "whole001", "-f").stdout == "one\ntwo\n"
     assert sky("logs", first.split()[0]).stdout == "one\n"
     assert sky("wait", "whole").stdout == "pipeline/whole001 (renamed) completed\n"
-    found = sky.json("wait", "whole001")
-    assert [each["status"] for each in found["pipelines"]] == ["completed"]
-    assert len(found["tasks"]) == len(sky.json("list")["tasks"]) == 2
+    document = sky.json("wait", "whole001")
+    assert [pipeline["status"] for pipeline in document["pipelines"]] == ["completed"]
+    assert len(document["tasks"]) == len(sky.json("list")["tasks"]) == 2
     stopped = sky("stop", "renamed")
     assert stopped.returncode == 0
     assert "Stopped 2 tasks" in stopped.stderr
@@ -128,14 +81,14 @@ def test_submit_pipeline_failed_stage_cancels_later_stages(sky: Command, kubectl
     assert "error: pipeline fails001 (chain) failed at stage 2 of 3: b, task/" in done.stderr
     assert "exit code 3" in done.stderr
     assert "(cancelled: stage 3 c): node-0: " in done.stderr
-    assert set(jobs(kubectl)) == {"a", "b"}
+    assert set(suspended_jobs(kubectl)) == {"a", "b"}
     assert names(sky, "fails001") == [("a", "completed"), ("b", "failed")]
     assert f"3 {part_id('fails001', 3)} c cancelled" in " ".join(
         sky("status", "fails001").stdout.split()
     )
     assert sky("wait", "fails001").returncode == 4
     again = sky("submit", file, "--id", "fails001")
-    assert (again.returncode, set(jobs(kubectl))) == (4, {"a", "b"})
+    assert (again.returncode, set(suspended_jobs(kubectl))) == (4, {"a", "b"})
     assert again.stdout.startswith("pipeline/fails001 unchanged")
     failed = sky.json("status", "fails001")["tasks"][1]["task_id"]
     assert sky("stop", failed).returncode == 0
@@ -159,75 +112,23 @@ def test_wait_detached_pipeline_continue_resumes_stages(sky: Command, kubectl: C
     assert "kubectl sky wait detach01 --continue" in done.stderr
     first = sky.json("status", "detach01")["tasks"][0]["task_id"]
     assert sky("wait", first, "--timeout", "60s").returncode == 0
-    assert jobs(kubectl) == {"a": False, "b": True, "c": True}
+    assert suspended_jobs(kubectl) == {"a": False, "b": True, "c": True}
     assert "stage 2, b, is suspended" in sky("status", "detach01").stdout
     late = sky("wait", "detach01", "--timeout", "2s")
     assert late.returncode == 1
     assert "is suspended" in late.stderr
     led = sky("wait", "detach01", "--continue", "--timeout", "90s")
     assert (led.returncode, led.stdout) == (0, "pipeline/detach01 (chain) completed\n")
-    assert not any(jobs(kubectl).values())
+    assert not any(suspended_jobs(kubectl).values())
 
 
 @pytest.mark.practice_only
 def test_submit_interrupted_pipeline_is_resumed_by_resubmit(sky: Command, kubectl: Command) -> None:
     file = sky.write("pipeline.yaml", chain("echo one; sleep 3", "echo two"))
-    stopped = started(sky, "submit", file, "--id", "ctrlc001", until="one")
+    stopped = run_until(sky, "submit", file, "--id", "ctrlc001", until="one")
     assert stopped.returncode == 130
     assert "wait ctrlc001 --continue" in stopped.stderr
-    assert jobs(kubectl) == {"a": False, "b": True}
+    assert suspended_jobs(kubectl) == {"a": False, "b": True}
     done = sky("submit", file, "--id", "ctrlc001")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == ["one", "two"]
-
-
-@pytest.mark.practice_only
-def test_wait_pipeline_with_stopped_stage_fails(sky: Command) -> None:
-    file = sky.write("pipeline.yaml", chain("sleep 60", "echo two"))
-    assert sky("submit", file, "--detach", "--id", "stopped1").returncode == 0
-    first, second = sky.json("status", "stopped1")["tasks"]
-    process = sky.start("wait", "stopped1", "--continue")
-    time.sleep(2)
-    assert sky("stop", first["task_id"]).returncode == 0
-    _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 4
-    assert "was stopped" in stderr
-    led = sky("wait", "stopped1", "--continue")
-    assert led.returncode == 4
-    assert "stage 1 of 2 not found" in led.stderr
-    assert sky.json("status", second["task_id"])["status"] == "pending"
-    assert sky("submit", file, "--detach", "--id", "stopped1").stdout.startswith(
-        "pipeline/stopped1 submitted"
-    )
-    assert sky("stop", "stopped1").returncode == 0
-
-
-@pytest.mark.practice_only
-def test_render_pipeline_matches_submitted_objects(sky: Command, kubectl: Command) -> None:
-    file = sky.write("pipeline.yaml", chain("echo one", "echo two"))
-    rendered = sky("render", file, "--id", "render01").stdout
-    assert rendered == sky("render", file, "--id", "render01").stdout
-    sent = sky("submit", file, "--id", "render01", "--dry-run=server", "-o", "name")
-    assert sent.returncode == 0, sent.stderr
-    assert len(sent.stdout.splitlines()) == rendered.count("\n---\n") + 1 == 4
-    assert rendered.count("suspend: true") == 1
-    until_no_objects(kubectl)
-
-
-@pytest.mark.practice_only
-def test_submit_pipeline_invalid_or_over_quota_leaves_no_objects(
-    sky: Command, kubectl: Command
-) -> None:
-    text = chain("echo one", "echo two") + "---\nname: c\nrun: x\nresources: {labels: {a: '%'}}\n"
-    done = sky("submit", sky.write("pipeline.yaml", text))
-    assert done.returncode == 2
-    assert "document 4" in done.stderr
-    quota = (
-        "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: two-jobs}\n"
-        "spec: {hard: {count/jobs.batch: 2}}\n"
-    )
-    assert kubectl("apply", "-f", "-", stdin=quota).returncode == 0
-    done = sky("submit", sky.write("pipeline.yaml", chain("echo one", "echo two", "echo three")))
-    assert (done.returncode, done.stdout) == (3, "")
-    assert "quota two-jobs is full: count/jobs.batch: requested 3, used 0 of 2" in done.stderr
-    until_no_objects(kubectl)

@@ -3,14 +3,15 @@
 import os
 import re
 import signal
-import time
 import urllib.request
+from contextlib import suppress
 
 import pytest
 
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command
-from tests.e2e.test_lifecycle import submit, until_running
+from tests.e2e.command import Command
+from tests.e2e.support import fetch, submit, until_running
+from tests.polling import eventually
 
 PORT = 30_000 + os.getpid() % 2_000  # pods of the practice cluster share a network
 TASK = f"""
@@ -23,27 +24,17 @@ run: |
 ANY = TASK.replace("--bind $POD_IP ", "")  # in a real pod, forwarding goes to localhost
 
 
-def fetched(url: str) -> str:
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            with urllib.request.urlopen(url, timeout=20) as answer:
-                return str(answer.read().decode())
-        except OSError:
-            assert time.monotonic() < deadline
-            time.sleep(0.5)
-
-
+@pytest.mark.practice_only
 def test_port_forward_reaches_port_of_rank(sky: Command, cluster: Cluster) -> None:
     submit(sky, TASK if cluster.driver == "practice" else ANY, "webweb01")
     until_running(sky, "webweb01")
     running = sky.start("port-forward", "web", f":{PORT}", "--rank", "1", "--address", "127.0.0.1")
     assert running.stderr
     line = running.stderr.readline()
-    found = re.fullmatch(rf"Forwarding from (127\.0\.0\.1:\d+) -> {PORT}\n", line)
-    assert found, line
+    match = re.fullmatch(rf"Forwarding from (127\.0\.0\.1:\d+) -> {PORT}\n", line)
+    assert match, line
     for _ in range(3):
-        assert fetched(f"http://{found[1]}") == "hello from 1\n"
+        assert fetch(f"http://{match[1]}") == "hello from 1\n"
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=20)
     assert running.returncode == 0
@@ -57,26 +48,14 @@ def test_port_forward_stopped_task_exits_with_2(sky: Command) -> None:
     assert running.stderr
     line = running.stderr.readline()
     assert sky("stop", "webweb02").returncode == 0
-    deadline = time.monotonic() + 60
     address = line.split()[2]
-    while running.poll() is None:
-        assert time.monotonic() < deadline
-        try:
+
+    def ended() -> bool:
+        with suppress(OSError):  # a connection makes it look for the pod
             urllib.request.urlopen(f"http://{address}", timeout=5).close()
-        except OSError:
-            time.sleep(0.5)
+        return running.poll() is not None
+
+    eventually(ended)
     _, output = running.communicate()
     assert running.returncode == 2
     assert "error: " in output
-
-
-@pytest.mark.practice_only
-def test_port_forward_invalid_ports_are_refused(sky: Command) -> None:
-    submit(sky, "name: quick\nresources: {image_id: 'busybox:1.36'}\nrun: 'true'\n", "webweb03")
-    for text in ("x", "80:", "0", "70000", "1:2:3", "-1"):
-        done = sky("port-forward", "webweb03", "--", text)
-        assert done.returncode == 2, text
-        assert "port" in done.stderr
-    assert sky("wait", "webweb03", "--timeout", "60s").returncode == 0
-    done = sky("port-forward", "webweb03", "80")
-    assert (done.returncode, "has finished" in done.stderr) == (2, True)

@@ -5,10 +5,8 @@ import os
 import pytest
 
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command
-from tests.e2e.test_lifecycle import submit
-from tests.e2e.test_port_forward import fetched
-from tests.e2e.test_submit import until_deleted
+from tests.e2e.command import Command
+from tests.e2e.support import fetch, submit, until_deleted
 from tests.polling import eventually
 
 PORT = 33_000 + os.getpid() % 2_000  # pods of the practice cluster share a network
@@ -43,14 +41,6 @@ run: |
 
 def ready(sky: Command, task_id: str) -> None:
     eventually(lambda: sky.json("ports", task_id)["ready"])
-
-
-def selected_pods(kubectl: Command, service: str) -> list[str]:
-    """Return the pods that a Service selects, by name without the random suffix."""
-    chosen = kubectl.json("get", "service", service)["spec"]["selector"]
-    labels = ",".join(f"{key}={value}" for key, value in chosen.items())
-    found = kubectl.json("get", "pods", "-l", labels)["items"]
-    return [pod["metadata"]["name"].rpartition("-")[0] for pod in found]
 
 
 @pytest.mark.parametrize(
@@ -146,9 +136,9 @@ def test_port_forward_follows_replaced_pod(
     try:
         assert running.stderr
         url = f"http://{running.stderr.readline().split()[2]}"
-        first = fetched(url)
+        first = fetch(url)
         assert kubectl("delete", "pod", "-l", "task-id=webweb15", "--wait=false").returncode == 0
-        eventually(lambda: fetched(url) != first, 90)
+        eventually(lambda: fetch(url) != first, 90)
     finally:
         running.terminate()
         running.communicate(timeout=20)

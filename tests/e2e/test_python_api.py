@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky import Client, Task
-from tests.e2e.conftest import ROOT, Command
+from tests.e2e.command import ROOT, Command
 
 NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
 
@@ -24,6 +24,7 @@ def in_cluster(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.delenv(f"XDG_{kind}_HOME", raising=False)
 
 
+@pytest.mark.practice_only
 @pytest.mark.usefixtures("in_cluster")
 def test_notebook_cells_print_stored_outputs() -> None:
     """Run the cells as Python: what a kernel adds is not used. UPDATE_GOLDEN=1 stores outputs."""
@@ -43,6 +44,7 @@ def test_notebook_cells_print_stored_outputs() -> None:
         NOTEBOOK.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
+@pytest.mark.practice_only
 @pytest.mark.usefixtures("in_cluster")
 def test_python_and_command_line_show_same_task(sky: Command) -> None:
     """What one submits, the other sees, with the same values."""
@@ -54,6 +56,7 @@ def test_python_and_command_line_show_same_task(sky: Command) -> None:
     assert run.client.list() == ()
 
 
+@pytest.mark.practice_only
 @pytest.mark.usefixtures("in_cluster")
 def test_large_files_are_uploaded_before_submit_returns(tmp_path: Path) -> None:
     """Files that no ConfigMap holds go to the pods."""

@@ -10,9 +10,8 @@ import pytest
 
 from tests.cluster import cache
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command
-from tests.e2e.test_config import pod_of
-from tests.e2e.test_wrong_backends import defined
+from tests.e2e.command import Command
+from tests.e2e.support import crd_installed, pod_of
 from tests.polling import eventually
 
 pytestmark = pytest.mark.practice_only
@@ -56,7 +55,7 @@ def kueue(kubectl: Command, version: str) -> Iterator[None]:
     with cache.lock("localqueues"):
         if kubectl("get", "crd", "localqueues.kueue.x-k8s.io").returncode == 0:
             pytest.skip("the cluster has Kueue")
-        with defined(kubectl, local_queues(version)):
+        with crd_installed(kubectl, local_queues(version)):
             yield
 
 
@@ -140,9 +139,9 @@ def test_submit_queued_task_waits_until_admitted(sky: Command, kubectl: Command)
     eventually(lambda: sky("status", "wait2345").returncode == 0)
     time.sleep(6)  # longer than provision_timeout, which does not count time in a queue
     assert running.poll() is None
-    seen = sky("status", "wait2345")
-    assert "pending (queued) — node-0: Queued" in seen.stdout
-    assert "in the queue team-queue" in seen.stdout
+    status = sky("status", "wait2345")
+    assert "pending (queued) — node-0: Queued" in status.stdout
+    assert "in the queue team-queue" in status.stdout
     (job,) = kubectl.json("get", "jobs", "-l", "kueue.x-k8s.io/queue-name=team-queue")["items"]
     assert job["spec"]["suspend"] is True
     assert kubectl("get", "pods", "-o", "name").stdout == ""

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,20 @@ import pytest
 from kubectl_sky.spec.quantity import quantity
 from tests.cluster.target import Cluster
 from tests.e2e import killing
-from tests.e2e.conftest import ROOT, Command, submitted
+from tests.e2e.command import ROOT, Command, submitted
+from tests.e2e.gallery import check_run
 from tests.e2e.kueue import API, made, queue
-from tests.e2e.test_backends import FAILING
-from tests.e2e.test_changed_objects import started, texts
-from tests.e2e.test_doctor import ID, record
-from tests.e2e.test_examples import check_run
-from tests.e2e.test_ports import selected_pods
-from tests.e2e.test_submit import objects, until_deleted
+from tests.e2e.support import (
+    FAILING,
+    TROUBLE_ID,
+    failure_texts,
+    objects,
+    record_snapshot,
+    selected_pods,
+    submit_pair,
+    until_deleted,
+    wait_for_controller,
+)
 from tests.observe.troubles import REFUSALS, Refusal
 from tests.polling import eventually
 
@@ -64,15 +69,11 @@ def user_queue(kueue: None, kubectl: Command, namespace: str) -> str:
     return "user-queue"
 
 
-def until(told: Callable[[], bool], seconds: float = 120) -> None:
-    eventually(told, seconds, message="too late")
-
-
 def remaining_objects(kubectl: Command, task_id: str) -> list[str]:
-    found = kubectl(
+    listed = kubectl(
         "get", "appwrappers,jobsets,pods,jobs", "-l", f"task-id={task_id}", "-o", "name"
     )
-    return objects(kubectl, task_id) + found.stdout.split()
+    return objects(kubectl, task_id) + listed.stdout.split()
 
 
 def check_queues(sky: Command, kind: str) -> None:
@@ -87,8 +88,8 @@ def check_queues(sky: Command, kind: str) -> None:
     output = sky("queues", "status", "user-queue").stdout
     assert re.search(r"^plain +cpu +3 +3 +4$", output, re.MULTILINE), output
     assert re.search(rf"^1 +{kind}/second02-second02 +0 ", output, re.MULTILINE), output
-    found = sky.json("queues", "list")["queues"][1]
-    assert found["waiting"][0]["position"] == 1
+    queue_status = sky.json("queues", "list")["queues"][1]
+    assert queue_status["waiting"][0]["position"] == 1
 
 
 def times(kubectl: Command, task_id: str) -> tuple[list[str], list[str]]:
@@ -96,7 +97,7 @@ def times(kubectl: Command, task_id: str) -> tuple[list[str], list[str]]:
     pods = kubectl.json("get", "pods", "-l", f"task-id={task_id}")["items"]
     ended = [pod["status"]["containerStatuses"][0]["state"]["terminated"] for pod in pods]
     begins = [pod["metadata"]["creationTimestamp"] for pod in pods]
-    return begins, [one["finishedAt"] for one in ended]
+    return begins, [state["finishedAt"] for state in ended]
 
 
 @pytest.mark.usefixtures("user_queue")
@@ -108,9 +109,9 @@ def test_submit_queued_second_task_waits_until_first_completes(
     for task_id, task in (("first001", FIRST), ("second02", SECOND)):
         done = sky("submit", "-", *flags, "--id", task_id, stdin=f"name: {task_id}{task}")
         assert (done.returncode, "no gang scheduler" in done.stderr) == (0, False), done.stderr
-    until(lambda: sky.json("status", "first001")["status"] == "running")
+    wait_for_controller(lambda: sky.json("status", "first001")["status"] == "running")
     place = "first of 1 in the queue user-queue: couldn't assign flavors to pod set"
-    until(lambda: place in sky("status", "second02").stdout)
+    wait_for_controller(lambda: place in sky("status", "second02").stdout)
     assert "pending (queued) — node-0: Queued" in sky("status", "second02").stdout
     assert kubectl("get", "pods", "-l", "task-id=second02", "-o", "name").stdout == ""
     verdict = sky("doctor", "second02").stdout
@@ -124,20 +125,20 @@ def test_submit_queued_second_task_waits_until_first_completes(
     assert sorted(done.stdout.splitlines()) == [
         f"task/{name} ({name}) completed" for name in ("first001", "second02")
     ]
-    one, other = (sky.json("status", name)["metadata"] for name in ("first001", "second02"))
+    first, other = (sky.json("status", name)["metadata"] for name in ("first001", "second02"))
     _, ends = times(kubectl, "first001")
     begins, _ = times(kubectl, "second02")
     assert max(ends) <= min(begins), "no pod starts before the first task completes"
     if backend == "appwrapper":
         phase = ("appwrapper/first001-first001", "--for=jsonpath={.status.phase}=Succeeded")
         assert kubectl("wait", *phase, "--timeout=60s").returncode == 0
-    assert one["succeeded_nodes"] == other["succeeded_nodes"] == 3
+    assert first["succeeded_nodes"] == other["succeeded_nodes"] == 3
     lines = sky("logs", "second02").stdout.splitlines()
     assert sorted(lines) == [f"node-{rank} | rank {rank}" for rank in range(3)]
     for task_id in ("first001", "second02"):
         assert sky("stop", task_id).returncode == 0
         until_deleted(kubectl, task_id)
-    until(
+    wait_for_controller(
         lambda: (
             remaining_objects(kubectl, "first001") + remaining_objects(kubectl, "second02") == []
         )
@@ -147,7 +148,7 @@ def test_submit_queued_second_task_waits_until_first_completes(
 def test_submit_queued_task_prints_position_and_follows(sky: Command) -> None:
     flags = ("--backend", "appwrapper", "--queue", "gold")
     assert sky("submit", "-", *flags, "-d", "--id", "before01", stdin=HOLDING).returncode == 0
-    until(lambda: sky.json("status", "before01")["status"] == "running")
+    wait_for_controller(lambda: sky.json("status", "before01")["status"] == "running")
     process = sky.start("submit", sky.write("task.yaml", TASK), *flags, "--id", "follow01")
     assert process.stderr
     assert any("queued: first of 1 in the queue gold" in line for line in process.stderr)
@@ -166,24 +167,24 @@ def test_submit_appwrapper_failed_node_stops_remaining_nodes(
     done = sky("submit", "-", *flags, stdin=FAILING)
     assert done.returncode == 4, done.stderr
     assert "logs and its quota for an hour" in done.stderr
-    for command, text in texts(sky, "failing1").items():
+    for command, text in failure_texts(sky, "failing1").items():
         assert "failed" in text and "node-2" in text, (command, text)
         assert "exit code 7" in text, (command, text)
     assert sky("status", "failing1").stdout.count("Stopped") == 3
     assert sky("stop", "failing1").returncode == 0
     until_deleted(kubectl, "failing1")
-    until(lambda: remaining_objects(kubectl, "failing1") == [])
+    wait_for_controller(lambda: remaining_objects(kubectl, "failing1") == [])
 
 
 def test_appwrapper_whose_job_was_deleted_failed_in_every_command(
     sky: Command, kubectl: Command
 ) -> None:
-    started(sky, "missing1", "--backend", "appwrapper")
+    submit_pair(sky, "missing1", "--backend", "appwrapper")
     assert kubectl("delete", "job", "pair-missing1").returncode == 0
-    for command, text in texts(sky, "missing1").items():
+    for command, text in failure_texts(sky, "missing1").items():
         assert "failed" in text and "MissingComponent" in text, (command, text)
     assert sky("stop", "missing1").returncode == 0
-    until(lambda: remaining_objects(kubectl, "missing1") == [])
+    wait_for_controller(lambda: remaining_objects(kubectl, "missing1") == [])
 
 
 def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
@@ -232,21 +233,21 @@ def test_queues_high_priority_task_is_queued_first(
     flags = ("--backend", "indexed", "--queue", "gold", "-d", "--id")
     done = sky("submit", "-", *flags, "inside01", stdin=task.format("inside", ""))
     assert done.returncode == 0, done.stderr
-    until(lambda: sky.json("status", "inside01")["status"] == "running")
+    wait_for_controller(lambda: sky.json("status", "inside01")["status"] == "running")
     high = f", priority_class: {namespace}-urgent"
     for task_id, name, more in (("later002", "later", ""), ("urgent03", "urgent", high)):
         done = sky("submit", "-", *flags, task_id, stdin=task.format(name, more))
         assert done.returncode == 0, done.stderr
-    until(lambda: "second of 2 in the queue gold" in sky("status", "later002").stdout)
+    wait_for_controller(lambda: "second of 2 in the queue gold" in sky("status", "later002").stdout)
     assert "first of 2 in the queue gold" in sky("status", "urgent03").stdout
-    seen = sky("queues", "status", "gold", "--context", "alice")
-    assert re.search(r"^plain +cpu +300m +\? +\?$", seen.stdout, re.MULTILINE), seen.stdout
-    rows = [line.split()[:3] for line in seen.stdout.splitlines()[-2:]]
+    status = sky("queues", "status", "gold", "--context", "alice")
+    assert re.search(r"^plain +cpu +300m +\? +\?$", status.stdout, re.MULTILINE), status.stdout
+    rows = [line.split()[:3] for line in status.stdout.splitlines()[-2:]]
     assert rows == [
         ["1", "Job/urgent-urgent03", "1000"],
         ["2", "Job/later-later002", "0"],
     ]
-    assert "quota and the workloads of other namespaces are hidden" in seen.stderr
+    assert "quota and the workloads of other namespaces are hidden" in status.stderr
     assert sky("stop", "inside01", "later002", "urgent03").returncode == 0
 
 
@@ -261,18 +262,21 @@ def test_doctor_queued_task_reports_reason(
         flags = ("--backend", "indexed", "--queue", "gold", "-d")
         done = sky("submit", "-", *flags, stdin=HOLDING)
         assert done.returncode == 0, done.stderr
-        until(lambda: sky.json("list")["tasks"][0]["status"] == "running")
-    rendered = sky("render", "-", "--id", ID, *refusal.flags, stdin=TASK)
+        wait_for_controller(lambda: sky.json("list")["tasks"][0]["status"] == "running")
+    rendered = sky("render", "-", "--id", TROUBLE_ID, *refusal.flags, stdin=TASK)
     assert kubectl("apply", "-f", "-", stdin=rendered.stdout).returncode == 0
 
-    def told() -> bool:
-        found = sky.json("doctor", ID)["findings"]
-        return any(one["rule"] == refusal.rule and refusal.says in one["what"] for one in found)
+    def reported() -> bool:
+        findings = sky.json("doctor", TROUBLE_ID)["findings"]
+        return any(
+            finding["rule"] == refusal.rule and refusal.says in finding["what"]
+            for finding in findings
+        )
 
-    until(told)
+    wait_for_controller(reported)
     if os.environ.get("RECORD_SNAPSHOTS"):
-        record(sky, refusal.name)
-    assert sky("stop", ID).returncode == 0
+        record_snapshot(sky, refusal.name)
+    assert sky("stop", TROUBLE_ID).returncode == 0
 
 
 @pytest.mark.usefixtures("mpi")
@@ -287,8 +291,8 @@ run: mpirun sh -c 'echo rank $SKYPILOT_NODE_RANK'
 """
     done = sky("submit", "-", "--backend", "mpijob", "--queue", "gold", stdin=script)
     assert done.returncode == 0, done.stderr
-    found = set(done.stdout.splitlines())
-    assert {f"node-0 | rank {rank}" for rank in range(3)} <= found
+    lines = set(done.stdout.splitlines())
+    assert {f"node-0 | rank {rank}" for rank in range(3)} <= lines
     (workload,) = kubectl.json("get", "workloads.kueue.x-k8s.io")["items"]
     assert sum(group["count"] for group in workload["spec"]["podSets"]) == 3
     assert sky("stop", submitted(done)).returncode == 0

@@ -19,8 +19,8 @@ from tests.cluster.controllers import KUBERAY, require
 from tests.cluster.process import defined as defined_kinds
 from tests.cluster.process import running
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import ROOT, Command
-from tests.e2e.test_controllers import as_controller
+from tests.e2e.command import ROOT, Command
+from tests.e2e.support import as_controller
 from tests.polling import eventually
 from tests.ray.graphs import make_bytes
 from tests.ray.source import SECRET, GraphSource, serving

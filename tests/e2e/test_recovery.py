@@ -5,21 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.command import Command, submitted
+from tests.e2e.support import FAIL_ONCE, create_volume
 from tests.polling import eventually
 
-ONCE = """
-name: again
-resources:
-  image_id: busybox:1.36
-  job_recovery: {max_restarts_on_errors: 2}
-volumes: {/marks: %s}
-run: |
-  if [ -e /marks/been ]; then echo second attempt; exit 0; fi
-  touch /marks/been
-  echo first attempt
-  exit 3
-"""
 CODES = """
 name: codes
 resources:
@@ -33,19 +22,14 @@ run: |
 """
 
 
-def volume(sky: Command, name: str) -> str:
-    assert sky("volumes", "create", name, "1Gi").returncode == 0
-    return name
-
-
 def test_submit_retried_node_completes_and_counts_restart(sky: Command) -> None:
-    done = sky("submit", "-", "--id", "again001", stdin=ONCE % volume(sky, "marks-a"))
+    done = sky("submit", "-", "--id", "again001", stdin=FAIL_ONCE % create_volume(sky, "marks-a"))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == ["first attempt", "second attempt"]
     assert "node-0 failed and starts again: exit code 3; restart 1 follows\n" in done.stderr
-    found = sky.json("status", "again001")
-    assert (found["status"], found["metadata"]["restarts"]) == ("completed", 1)
-    (node,) = found["metadata"]["nodes"]
+    task = sky.json("status", "again001")
+    assert (task["status"], task["metadata"]["restarts"]) == ("completed", 1)
+    (node,) = task["metadata"]["nodes"]
     assert (node["exit_code"], node["restarts"]) == (0, 1)
     assert sky("logs", "again001").stdout == "second attempt\n"
     assert sky("logs", "again001", "--previous").stdout == "first attempt\n"
@@ -56,7 +40,7 @@ def test_submit_evicted_pod_is_replaced_and_logs_continue(
     sky: Command, kubectl: Command, namespace: str
 ) -> None:
     """As in a node drain: the logs continue with the next attempt; no retry is used up."""
-    script = ONCE.replace("exit 3", "sleep 600") % volume(sky, "marks-e")
+    script = FAIL_ONCE.replace("exit 3", "sleep 600") % create_volume(sky, "marks-e")
     running = sky.start("submit", sky.write("t.yaml", script), "--id", "evict001")
     assert running.stdout
     output = [running.stdout.readline() for _ in range(2)]
@@ -74,7 +58,7 @@ def test_submit_evicted_pod_is_replaced_and_logs_continue(
 
 @pytest.mark.practice_only
 def test_status_node_between_attempts_is_retrying(sky: Command) -> None:
-    done = sky("submit", "-", "--detach", stdin=ONCE % volume(sky, "marks-b"))
+    done = sky("submit", "-", "--detach", stdin=FAIL_ONCE % create_volume(sky, "marks-b"))
     task = submitted(done)
 
     def retrying() -> Any:
@@ -89,8 +73,8 @@ def test_status_node_between_attempts_is_retrying(sky: Command) -> None:
 
 def test_submit_recover_on_exit_codes_restarts_only_on_listed_code(sky: Command) -> None:
     """Exit code 33 restarts the node although retries are 0; exit code 5 fails the task."""
-    done = sky("submit", "-", "--id", "codes001", stdin=CODES % volume(sky, "marks-c"))
+    done = sky("submit", "-", "--id", "codes001", stdin=CODES % create_volume(sky, "marks-c"))
     assert done.returncode == 4, done.stderr
     assert "node-0: exit code 5 after 1 restart" in done.stderr
-    found = sky.json("status", "codes001")
-    assert (found["status"], found["metadata"]["restarts"]) == ("failed", 1)
+    task = sky.json("status", "codes001")
+    assert (task["status"], task["metadata"]["restarts"]) == ("failed", 1)

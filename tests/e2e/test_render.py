@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 TASK = """\
 name: reviewed
@@ -64,3 +64,22 @@ def test_render_as_submitted_makes_the_task_of_submit_with_kubectl_apply(
     assert sky("stop", "apply001").stdout == "task/apply001 (applied) stopped\n"
     left = kubectl("get", "jobs,configmaps", "-l", "task-id=apply001", "-o", "name").stdout
     assert not [name for name in left.splitlines() if "job" in name]
+
+
+EXPLAINED = """
+name: told
+num_nodes: 2
+resources: {image_id: "busybox:1.36", cpus: 1, labels: {team: research}}
+envs: {TEXT: 'a  # "b"'}
+run: echo done
+"""
+
+
+@pytest.mark.practice_only
+def test_render_explain_is_accepted_by_server(sky: Command, kubectl: Command) -> None:
+    done = sky("render", "-", "--explain", "--id", "told0001", stdin=EXPLAINED)
+    assert done.returncode == 0, done.stderr
+    assert 'cpu: "1"  # <stdin>:4:39 resources.cpus\n' in done.stdout
+    flags = ("--dry-run=server", "--validate=strict", "-f", "-")
+    sent = kubectl("create", *flags, stdin=done.stdout)
+    assert sent.returncode == 0, sent.stderr

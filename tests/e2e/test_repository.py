@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 
 @pytest.fixture

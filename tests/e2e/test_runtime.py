@@ -1,19 +1,19 @@
 """The ConfigMap with the runtime scripts that tasks share: creation, owners and tampering."""
 
-import time
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.command import Command, submitted
+from tests.polling import eventually
 
 SETUP = "name: {}\nsetup: echo ready\nrun: sleep 60\n"
 
 
 def runtimes(kubectl: Command) -> list[dict[str, Any]]:
-    found = kubectl.json("get", "configmaps", "-l", "kubectl-sky/runtime=true")
-    return list(found["items"])
+    config_maps = kubectl.json("get", "configmaps", "-l", "kubectl-sky/runtime=true")
+    return list(config_maps["items"])
 
 
 def test_stop_shared_runtime_is_deleted_with_last_task(sky: Command, kubectl: Command) -> None:
@@ -23,28 +23,29 @@ def test_stop_shared_runtime_is_deleted_with_last_task(sky: Command, kubectl: Co
         assert done.returncode == 0, done.stderr
         ids.append(submitted(done))
     (runtime,) = runtimes(kubectl)
-    owners = {f"{one['kind']}/{one['name']}" for one in runtime["metadata"]["ownerReferences"]}
+    owners = {
+        f"{owner['kind']}/{owner['name']}" for owner in runtime["metadata"]["ownerReferences"]
+    }
     names = zip(("one", "two"), ids, strict=True)
     assert owners == {f"ConfigMap/{name}-{task_id}" for name, task_id in names}
     again = sky("submit", "-", "--detach", "--id", ids[0], stdin=SETUP.format("one"))
     assert again.returncode == 0, again.stderr
     assert sky("stop", ids[0], "--yes").returncode == 0
-    until(kubectl, 1)
+    until_owners(kubectl, 1)
     assert sky("clean", "--yes", "--all-users", "--older-than", "0s", "--orphans").returncode == 0
     assert len(runtimes(kubectl)) == 1
     assert sky("stop", ids[1], "--yes").returncode == 0
-    until(kubectl, 0)
+    until_owners(kubectl, 0)
 
 
-def until(kubectl: Command, owners: int) -> None:
+def until_owners(kubectl: Command, number: int) -> None:
     """Wait until the runtime has this many owners, or is deleted if 0."""
-    deadline = time.monotonic() + 90
-    while True:
-        found = [one for item in runtimes(kubectl) for one in item["metadata"]["ownerReferences"]]
-        if len(found) == owners:
-            return
-        assert time.monotonic() < deadline, found
-        time.sleep(0.5)
+
+    def owners() -> list[str]:
+        items = runtimes(kubectl)
+        return [owner["name"] for item in items for owner in item["metadata"]["ownerReferences"]]
+
+    eventually(lambda: len(owners()) == number, 90, message=owners)
 
 
 @pytest.mark.practice_only
@@ -83,5 +84,5 @@ def test_submit_tasks_with_other_scripts_create_runtimes_of_their_own(
         frozenset({"entry.sh", "nodes.sh", "barrier.py"}),
     }
     assert sky("stop", "--all", "--yes").returncode == 0
-    until(kubectl, 0)
+    until_owners(kubectl, 0)
     assert sky("clean", "--yes", "--older-than", "0s", "--orphans").returncode == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.command import Command, submitted
 
 VALUE = "s3cr3t:\"'$(x)\\#é"
 TASK = """
@@ -79,19 +79,6 @@ def test_submit_secret_values_appear_only_in_secret(
 
 
 @pytest.mark.practice_only
-def test_secret_file_errors_do_not_print_values(sky: Command) -> None:
-    sky.write("open.env", "TOKEN=s3cr3t\nOTHER\n")
-    done = sky("submit", "-", "--secret-file", "open.env", stdin=TASK)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "--secret-file open.env: a line has no value\nhint: write NAME=VALUE" in done.stderr
-    missing = sky("submit", "-", "--secret-file", "nothing.env", stdin=TASK)
-    assert "--secret-file nothing.env: no such file or directory" in missing.stderr
-    sky.write("nul.env", "TOKEN=s3cr3t\0x\nOTHER=y\nmy-name=z\n")
-    wrong = sky("submit", "-", "--secret-file", "nul.env", stdin=TASK)
-    assert wrong.returncode == 2
-    assert "s3cr3t" not in wrong.stderr
-
-
 def test_submit_managed_secrets_are_mounted_and_missing_ones_refused(
     sky: Command, kubectl: Command
 ) -> None:

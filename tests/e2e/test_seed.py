@@ -7,7 +7,7 @@ import pytest
 from tests import seed
 from tests.cluster.images import STANDINS
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.command import Command, submitted
 from tests.polling import eventually
 
 # The Service that MASTER_ADDR of the example names; the user creates it, selecting by task labels.
@@ -63,10 +63,10 @@ def test_task_lifecycle_from_specification_completes(kubectl: Command) -> None:
     )
 
     assert kubectl("sky", "stop", task).returncode == 0
-    until(lambda: kubectl("get", "pods", "-o", "name").stdout == "")
+    eventually(lambda: kubectl("get", "pods", "-o", "name").stdout == "")
     done = kubectl("sky", "volumes", "delete", volume[1], "--force")
     assert done.returncode == 0, done.stderr
-    until(lambda: kubectl("get", "pvc", "-o", "name").stdout == "")
+    eventually(lambda: kubectl("get", "pvc", "-o", "name").stdout == "")
 
 
 @pytest.mark.usefixtures("images")
@@ -80,9 +80,3 @@ def test_multi_node_training_from_specification_completes(kubectl: Command) -> N
         assert f"node-{node} | pip (a stand-in): install transformers datasets" in lines
         for process in (2 * node, 2 * node + 1):
             assert f"node-{node} | process {process} of 8 met 8" in lines, done.stdout
-
-
-def until(fact: object, seconds: float = 60) -> None:
-    """Wait until a condition is true."""
-    assert callable(fact)
-    eventually(fact, seconds)

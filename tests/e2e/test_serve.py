@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command, Done
-from tests.e2e.test_port_forward import fetched
+from tests.e2e.command import Command, Done
+from tests.e2e.support import fetch
 from tests.polling import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +73,7 @@ def test_service_up_update_and_down(sky: Command, kubectl: Command) -> None:
     forward = kubectl.start("port-forward", "service/web", ":8080", "--address", "127.0.0.1")
     assert forward.stdout
     port = re.search(r":(\d+) ->", forward.stdout.readline())
-    assert port and fetched(f"http://127.0.0.1:{port[1]}") == "one"
+    assert port and fetch(f"http://127.0.0.1:{port[1]}") == "one"
     assert sky("list", "-o", "name").stdout == "", "a service is no task"
     unchanged = sky("serve", "update", file, "-o", "json")
     assert "unchanged" in unchanged.stderr and served(unchanged)["version"] == 1

@@ -1,6 +1,6 @@
 """A real API server accepts the server's manifests, and those of the Ingress, as restricted."""
 
-from tests.e2e.conftest import ROOT, Command
+from tests.e2e.command import ROOT, Command
 
 
 def test_server_and_ingress_are_accepted(sky: Command, kubectl: Command, namespace: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cluster.rest_server import RestServer
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 TASKS = 12
 BODY = {"name": "kept", "num_nodes": 3, "resources": {"cpus": 900}, "run": "true"}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.rest_server import RestServer
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 TASK = """\
 name: pair
@@ -31,6 +31,7 @@ def through(sky: Command, rest_server: RestServer) -> Command:
     return replace(sky, environment={**sky.environment, "KUBECTL_SKY_SERVER": rest_server.url})
 
 
+@pytest.mark.practice_only
 def test_task_through_the_server_is_the_same_task(sky: Command, through: Command) -> None:
     folder = Path(sky.folder)
     (folder / "code").mkdir()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.command import Command, submitted
 
 SERVICE = """name: hello
 service: {readiness_probe: /, replicas: 2}

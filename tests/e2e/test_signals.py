@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from tests.e2e.conftest import Command
-from tests.e2e.test_submit import objects
+from tests.e2e.command import Command
+from tests.e2e.support import objects
 
 STOPPABLE = """
 import os, signal, sys, time
@@ -26,8 +26,8 @@ def test_stop_sends_sigterm_and_waits_for_program(sky: Command, nodes: int) -> N
     script += "".join(f"  {line}\n" for line in f"{STOPPABLE}END\n".splitlines())
     running = sky.start("submit", sky.write("t.yaml", script), "--id", "saves001")
     assert running.stdout
-    seen = [running.stdout.readline() for _ in range(nodes + 1)]
-    assert all(line.endswith("ready\n") for line in seen[1:]), seen
+    lines = [running.stdout.readline() for _ in range(nodes + 1)]
+    assert all(line.endswith("ready\n") for line in lines[1:]), lines
     assert sky("stop", "saves001").returncode == 0
     rest, output = running.communicate(timeout=60)
     assert rest.count("saved") == nodes
@@ -56,7 +56,8 @@ def test_clients_killed_while_they_follow_leave_nothing_and_can_be_run_again(
     assert sky("submit", "-", "-d", "--id", "killed09", stdin=script).returncode == 0
     before = objects(kubectl, "killed09")
     clients = [sky.start(*command, "killed09") for command in (("logs", "-f"), ("wait",))]
-    assert clients[0].stdout and "tick 1" in clients[0].stdout.readline()
+    assert clients[0].stdout
+    assert "tick 1" in clients[0].stdout.readline(), clients[0].communicate()
     for client in clients:
         client.kill()
         assert client.wait(10) == -signal.SIGKILL

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.e2e.conftest import Command, submitted
+from tests.e2e.command import Command, submitted
 
 TASK = """
 name: plus

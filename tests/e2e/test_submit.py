@@ -1,23 +1,11 @@
 """Submit: result, idempotence, rollback and messages."""
 
-import json
-import signal
-
 import pytest
 
-from tests.e2e.conftest import Command, submitted
-from tests.polling import eventually
+from tests.e2e.command import Command, submitted
+from tests.e2e.support import objects
 
 HELLO = "name: hello\nrun: echo hello from $NODE_RANK of $NUM_NODES\n"
-
-
-def objects(kubectl: Command, task_id: str) -> list[str]:
-    """List the objects of a task in the cluster, without pods."""
-    kinds = "jobs,configmaps,secrets,services"
-    found = kubectl("get", kinds, "-l", f"task-id={task_id}", "-o", "json")
-    return sorted(
-        f"{item['kind']}/{item['metadata']['name']}" for item in json.loads(found.stdout)["items"]
-    )
 
 
 def test_submit_single_node_prints_id_and_output(sky: Command, kubectl: Command) -> None:
@@ -31,6 +19,7 @@ def test_submit_single_node_prints_id_and_output(sky: Command, kubectl: Command)
     assert objects(kubectl, task_id) == [f"ConfigMap/hello-{task_id}", f"Job/hello-{task_id}"]
 
 
+@pytest.mark.practice_only
 def test_submit_multi_node_prefixes_lines_and_sets_variables(
     sky: Command, kubectl: Command
 ) -> None:
@@ -42,7 +31,7 @@ run: |
   echo "$NODE_RANK/$NUM_NODES $SKYPILOT_NODE_RANK/$SKYPILOT_NUM_NODES ${#TOKEN}"
   test "$(echo "$SKYPILOT_NODE_IPS" | wc -l)" = 3
   test "$(echo "$SKYPILOT_NODE_IPS" | sed -n "$((NODE_RANK + 1))p")" = "$POD_IP"
-  test "$MASTER_ADDR" = "$(echo "$SKYPILOT_NODE_IPS" | head -n 1)" && echo met
+  test "$MASTER_ADDR" = "$(echo "$SKYPILOT_NODE_IPS" | sed -n 1p)" && echo met
 """
     done = sky("submit", "-", stdin=script)
     assert done.returncode == 0, done.stderr
@@ -59,6 +48,7 @@ run: |
     ]
 
 
+@pytest.mark.practice_only
 def test_submit_sets_labels_resources_and_variables(sky: Command, kubectl: Command) -> None:
     script = """
 name: My Task
@@ -94,7 +84,10 @@ run: echo "$A"
     ("script", "message"),
     [
         pytest.param(
-            "run: echo last words; nosuch", ["exit code 127 (command not found)\n"], id="exit 127"
+            "run: echo last words; nosuch",
+            ["exit code 127 (command not found)\n"],
+            id="exit 127",
+            marks=pytest.mark.practice_only,
         ),
         pytest.param(
             "setup: |\n  echo 'ERROR: no such package'; echo '[notice] new release'; exit 9\n"
@@ -139,15 +132,6 @@ def test_submit_several_failed_nodes_names_first(sky: Command) -> None:
     assert "failed: node-0: exit code 10" in done.stderr
 
 
-@pytest.mark.practice_only
-def test_submit_existing_id_with_same_task_is_unchanged(sky: Command) -> None:
-    first = sky("submit", "-", "--id", "twice001", stdin=HELLO)
-    again = sky("submit", "-", "--id", "twice001", stdin=HELLO)
-    assert first.returncode == again.returncode == 0
-    assert again.stdout.startswith("task/twice001 unchanged: hello")
-    assert again.stdout.splitlines()[1:] == ["hello from 0 of 1"]
-
-
 def test_submit_existing_id_with_changed_task_is_refused(sky: Command, kubectl: Command) -> None:
     assert sky("submit", "-", "--id", "other001", "--env", "A=1", stdin=HELLO).returncode == 0
     before = kubectl("get", "jobs,configmaps", "-o", "yaml").stdout
@@ -159,47 +143,6 @@ def test_submit_existing_id_with_changed_task_is_refused(sky: Command, kubectl: 
     assert "containers[main].resources.limits" in done.stderr
     assert "ConfigMap/hello-other001: data[run.sh]" in done.stderr
     assert kubectl("get", "jobs,configmaps", "-o", "yaml").stdout == before
-
-
-@pytest.mark.practice_only
-def test_submit_partially_created_task_is_completed(sky: Command, kubectl: Command) -> None:
-    script = HELLO + "num_nodes: 2\n"
-    rendered = sky("render", "-", "--id", "repair01", "--user", "tester", stdin=script)
-    one = rendered.stdout.split("---\n")[0]  # only the ConfigMap was created
-    assert one.startswith("apiVersion: v1\nkind: ConfigMap")
-    assert (
-        kubectl(
-            "apply", "--server-side", "--field-manager=kubectl-sky", "-f", "-", stdin=one
-        ).returncode
-        == 0
-    )
-    done = sky("submit", "-", "--id", "repair01", stdin=script)
-    assert done.returncode == 0, done.stderr
-    assert len(objects(kubectl, "repair01")) == 5
-    owners = kubectl.json("get", "configmap", "hello-repair01")["metadata"]["ownerReferences"]
-    assert {owner["name"] for owner in owners} == {f"hello-repair01-node-{rank}" for rank in (0, 1)}
-
-
-@pytest.mark.practice_only
-def test_submit_killed_between_objects_can_be_resubmitted(sky: Command, kubectl: Command) -> None:
-    script = "name: many\nnum_nodes: 40\nresources: {cpus: 900}\nrun: 'true'\n"  # never scheduled
-    path = sky.write("many.yaml", script)
-    running = sky.start("submit", path, "--id", "killed01", "--detach")
-    eventually(lambda: objects(kubectl, "killed01"))
-    running.send_signal(signal.SIGKILL)
-    running.communicate()
-    left = objects(kubectl, "killed01")
-    assert left, "killed before the first object was created"
-    done = sky("submit", path, "--id", "killed01", "--detach")
-    assert done.returncode == 0, done.stderr
-    assert len(objects(kubectl, "killed01")) == 43
-    assert sky("stop", "killed01").returncode == 0
-    until_deleted(kubectl, "killed01")
-
-
-def until_deleted(kubectl: Command, task_id: str, seconds: float = 90) -> None:
-    """Wait until all objects of a task are deleted."""
-    eventually(lambda: not objects(kubectl, task_id), seconds)
 
 
 @pytest.mark.practice_only
@@ -248,18 +191,6 @@ def test_submit_over_job_quota_is_refused(sky: Command, kubectl: Command) -> Non
     assert objects(kubectl, "quota001") == []
 
 
-@pytest.mark.practice_only
-def test_submit_exceeded_pod_quota_creates_no_objects(sky: Command, kubectl: Command) -> None:
-    kubectl("create", "quota", "cpu", "--hard=requests.cpu=1,limits.cpu=1")
-    done = sky("submit", "-", "--id", "quota002", "--cpus", "2", stdin=HELLO)
-    assert (done.returncode, done.stdout) == (3, "")
-    assert "quota cpu is full: limits.cpu: requested 2, used 0 of 1" in done.stderr
-    assert objects(kubectl, "quota002") == []
-    silent = sky("submit", "-", "--id", "quota003", stdin=HELLO)
-    assert silent.returncode == 3
-    assert "set cpus and memory under resources" in silent.stderr
-
-
 def test_submit_dry_run_creates_no_objects(sky: Command, kubectl: Command) -> None:
     for form in ("client", "server"):
         done = sky("submit", "-", "--id", "dryrun01", f"--dry-run={form}", stdin=HELLO)
@@ -283,25 +214,3 @@ def test_submit_unschedulable_task_times_out_with_reason(sky: Command) -> None:
     assert len([line for line in done.stderr.splitlines() if "pending: " in line]) == 1
     assert f"{cause}; " in done.stderr and "did not start in time: 1/1 cluster" in done.stderr
     assert "kubectl sky doctor " in done.stderr.splitlines()[-1]
-
-
-@pytest.mark.practice_only
-def test_submit_secret_values_are_only_in_secret(sky: Command, kubectl: Command) -> None:
-    script = """
-secrets: {TOKEN: null}
-run: |
-  test "$TOKEN" = "$(printf 's3cr3t:\\n#x')" && echo same
-"""
-    missing = sky("submit", "-", stdin=script)
-    assert missing.returncode == 2
-    assert "--secret TOKEN=" in missing.stderr
-    done = sky("submit", "-", "--id", "secret01", "--secret", "TOKEN=s3cr3t:\n#x", stdin=script)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("\nsame\n")
-    # The script's literal is not the value of the secret.
-    everything = kubectl("get", "jobs,pods,configmaps,services,events", "-o", "yaml").stdout
-    assert "s3cr3t" not in everything.replace("printf 's3cr3t", "") + done.stdout + done.stderr
-    other = sky("submit", "-", "--id", "secret01", "--secret", "TOKEN=another", stdin=script)
-    assert other.returncode == 2
-    assert "data.TOKEN" in other.stderr
-    assert "another\n" not in other.stderr and "s3cr3t" not in other.stderr

@@ -1,53 +1,22 @@
 """On a terminal: confirmation prompts and progress bars."""
 
-import os
-import pty
 import re
-import select
-import termios
-import time
 
 import pytest
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
+from tests.e2e.terminal import run_on_terminal
 
 pytestmark = pytest.mark.practice_only
 
 TASK = "name: quick\nresources: {cpus: 900}\nrun: 'true'\n"  # never scheduled
 
 
-def on_terminal(
-    sky: Command, *arguments: str, types: str = "", when: str = "", columns: int = 80
-) -> tuple[int, str]:
-    """Run a command on a terminal; return its exit code and what it wrote.
-
-    The input `types` is typed when the screen matches a regular expression.
-    """
-    ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (24, columns))
-    running = sky.start(*arguments, terminal=theirs)
-    os.close(theirs)
-    screen = b""
-    typed = False
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if not typed and re.search(when, screen.decode(errors="replace"), re.DOTALL):
-            typed = True
-            os.write(ours, types.encode())
-        if select.select([ours], [], [], 0.2)[0]:
-            try:
-                screen += os.read(ours, 65536)
-            except OSError:  # closed by the other side
-                break
-    os.close(ours)
-    return running.wait(timeout=30), screen.decode()
-
-
 @pytest.mark.parametrize("columns", [60, 120])
 def test_submit_on_terminal_shows_what_it_waits_for(sky: Command, columns: int) -> None:
     path = sky.write("quick.yaml", TASK)
     arguments = ("submit", path, "--id", "line0001", "--wait-timeout", "4s")
-    code, screen = on_terminal(sky, *arguments, columns=columns)
+    code, screen = run_on_terminal(sky, *arguments, columns=columns)
     assert code == 1, screen
     updates = [part for part in re.split(r"[\r\n]|\x1b\[K", screen) if " of 0:04" in part]
     assert len({part[-12:] for part in updates}) >= 3, "it ticks"
@@ -60,24 +29,10 @@ def test_submit_on_terminal_shows_what_it_waits_for(sky: Command, columns: int) 
     assert last.startswith(f"\r\x1b[K{message}")
 
 
-def test_wait_shows_stage_live_on_terminal_and_once_in_a_pipe(sky: Command) -> None:
-    assert sky("submit", "-", "--id", "line0003", "--detach", stdin=TASK).returncode == 0
-    cause = "quick: pending: 1/1 cluster nodes"
-    code, screen = on_terminal(sky, "wait", "line0003", "--timeout", "5s")
-    assert code == 1, screen
-    updates = [part for part in re.split(r"[\r\n]|\x1b\[K", screen) if " of 0:05" in part]
-    assert len({part[-12:] for part in updates}) >= 3, "it ticks"
-    assert any(part.startswith(cause) for part in updates)
-    done = sky("wait", "line0003", "--timeout", "5s")
-    assert (done.returncode, done.stdout, "\x1b" in done.stderr) == (1, "", False)
-    stages = [line for line in done.stderr.splitlines() if line.startswith("quick: ")]
-    assert len(stages) == 1 and stages[0].startswith(cause)
-
-
 def test_submit_interrupted_on_terminal_begins_new_line(sky: Command) -> None:
     path = sky.write("quick.yaml", TASK)
     arguments = ("submit", path, "--id", "line0002")
-    code, screen = on_terminal(sky, *arguments, types="\x03", when="pending: ")
+    code, screen = run_on_terminal(sky, *arguments, types="\x03", when="pending: ")
     assert code == 130, screen
     erased = r"(\r\x1b\[K)?"  # if something else than the wait was interrupted
     assert re.search(
@@ -88,34 +43,16 @@ def test_submit_interrupted_on_terminal_begins_new_line(sky: Command) -> None:
 
 def test_list_watch_on_terminal_updates_ages(sky: Command) -> None:
     assert sky("submit", "-", "--id", "ages0001", "--detach", stdin=TASK).returncode == 0
-    _, screen = on_terminal(sky, "list", "-w", types="\x03", when=r"ages0001.* \d+s\b.*ages0001")
+    _, screen = run_on_terminal(
+        sky, "list", "-w", types="\x03", when=r"ages0001.* \d+s\b.*ages0001"
+    )
     ages = re.findall(r"ages0001 .*?(\d+)s\b", screen)
     assert len(set(ages)) >= 2, screen
 
 
-def test_stop_all_on_terminal_asks_for_confirmation(sky: Command) -> None:
-    assert sky("submit", "-", "--id", "asked001", "--detach", stdin=TASK).returncode == 0
-    code, screen = on_terminal(sky, "stop", "--all", types="n\n")
-    assert code == 2
-    assert "Stop 1 task of 1 user? [y/N]:" in screen
-    assert "cancelled" in screen
-    assert sky("status", "asked001").returncode == 0
-    code, screen = on_terminal(sky, "stop", "--all", types="y\n")
-    assert code == 0
-    assert "Stopped 1 task" in screen
-
-
-def test_volumes_delete_on_terminal_asks_for_confirmation(sky: Command) -> None:
-    assert sky("volumes", "create", "notes", "1Gi").returncode == 0
-    code, screen = on_terminal(sky, "volumes", "delete", "notes", types="y\n")
-    assert code == 0, screen
-    assert "and its data? [y/N]:" in screen
-    assert sky.json("volumes", "list")["volumes"] == []
-
-
 def test_submit_many_objects_shows_progress_on_terminal_only(sky: Command) -> None:
     path = sky.write("many.yaml", TASK + "num_nodes: 60\n")
-    code, screen = on_terminal(sky, "submit", path, "--id", "bars0001", "--detach")
+    code, screen = run_on_terminal(sky, "submit", path, "--id", "bars0001", "--detach")
     assert code == 0, screen
     assert "Sending" in screen and "100%" in screen
     assert sky("stop", "bars0001").returncode == 0
@@ -132,6 +69,6 @@ def test_output_of_program_with_escape_codes_is_sanitized_on_terminal(sky: Comma
     assert sky("submit", "-", "--id", "rude0001", "--detach", stdin=text).returncode == 0
     assert sky("wait", "rude0001").returncode == 4
     for command in ("status", "doctor", "logs"):
-        _, screen = on_terminal(sky, command, "rude0001")
+        _, screen = run_on_terminal(sky, command, "rude0001")
         assert "red" in screen and "owned" not in screen, command
         assert "\x1b[2J" not in screen and "\x1b]" not in screen, command

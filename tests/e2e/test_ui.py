@@ -5,13 +5,14 @@ import signal
 
 import pytest
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 from tests.e2e.terminal import on_terminal
 
 TALKING = "name: talk\nrun: |\n  echo '[red]data[/red]'\n  sleep 600\n"
 FAILING = "name: crash\nrun: exit 3\n"
 
 
+@pytest.mark.practice_only
 def test_ui_shows_log_and_stops_task(sky: Command) -> None:
     assert sky("submit", "-", "--id", "full0001", "--detach", stdin=TALKING).returncode == 0
     with on_terminal(sky, 120, 40) as terminal:
@@ -28,6 +29,7 @@ def test_ui_shows_log_and_stops_task(sky: Command) -> None:
     assert "not found" in sky("status", "full0001").stderr
 
 
+@pytest.mark.practice_only
 def test_ui_of_narrow_terminal_diagnoses_failed_task(sky: Command) -> None:
     assert sky("submit", "-", "--id", "full0002", "--detach", stdin=FAILING).returncode == 0
     with on_terminal(sky, 60, 20, expected=130) as terminal:

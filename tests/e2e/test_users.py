@@ -5,7 +5,7 @@ import secrets
 import pytest
 
 from tests.cluster.target import Cluster
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 from tests.polling import eventually
 
 TASK = "name: small\nresources: {image_id: 'busybox:1.36'}\nrun: echo done\n"

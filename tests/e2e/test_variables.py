@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.e2e.conftest import Command
+from tests.e2e.command import Command
 
 TASK = """
 name: told

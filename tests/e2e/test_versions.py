@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests import recorded
-from tests.e2e.conftest import ROOT, Command
+from tests.e2e.command import ROOT, Command
 from tests.polling import eventually
 
 TASKS = Path(recorded.FOLDER) / "tasks"

@@ -9,11 +9,15 @@ import yaml
 
 from tests.cluster.target import Cluster
 from tests.e2e import killing
-from tests.e2e.conftest import ROOT, Command
-from tests.e2e.test_backends import FAILING, apart
-from tests.e2e.test_ports import selected_pods
-from tests.e2e.test_queues import until
-from tests.e2e.test_submit import objects, until_deleted
+from tests.e2e.command import ROOT, Command
+from tests.e2e.support import (
+    FAILING,
+    objects,
+    seconds_between_failures,
+    selected_pods,
+    until_deleted,
+    wait_for_controller,
+)
 from tests.e2e.volcano import alone, volcano
 
 __all__ = ["alone", "volcano"]
@@ -54,9 +58,9 @@ def test_submit_volcano_creates_pod_group_and_reports_queue(sky: Command, kubect
     assert "gang scheduler" not in submit(sky, "--ports", "80")
     assert selected_pods(kubectl, "gang-volcano1-ports") == ["gang-volcano1-node-0"]
 
-    found = sky.json("status", "volcano1")["metadata"]
-    assert found["backend"] == "volcano"
-    assert found["note"] == "node-0: Unseen"
+    metadata = sky.json("status", "volcano1")["metadata"]
+    assert metadata["backend"] == "volcano"
+    assert metadata["note"] == "node-0: Unseen"
     full = "queue resource quota insufficient: insufficient cpu"
     set_status(kubectl, "Pending", full)
     assert sky.json("status", "volcano1")["metadata"]["detailed_status"] == "queued"
@@ -74,15 +78,15 @@ def test_submit_volcano_creates_pod_group_and_reports_queue(sky: Command, kubect
 
 
 def pods(kubectl: Command, task_id: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = kubectl.json("get", "pods", "-l", f"task-id={task_id}")["items"]
-    return found
+    items: list[dict[str, Any]] = kubectl.json("get", "pods", "-l", f"task-id={task_id}")["items"]
+    return items
 
 
 def admit(kubectl: Command, namespace: str, task_id: str) -> None:
     """Act as Volcano's scheduler: wait for all pods of the group and bind them at once."""
-    until(lambda: kubectl("get", f"{KIND}/gang-{task_id}").returncode == 0)
+    wait_for_controller(lambda: kubectl("get", f"{KIND}/gang-{task_id}").returncode == 0)
     group = kubectl.json("get", f"{KIND}/gang-{task_id}")
-    until(lambda: len(pods(kubectl, task_id)) == group["spec"]["minMember"])
+    wait_for_controller(lambda: len(pods(kubectl, task_id)) == group["spec"]["minMember"])
     (node, *_) = kubectl.json("get", "nodes")["items"]
     for pod in pods(kubectl, task_id):
         assert pod["spec"]["schedulerName"] == "volcano"
@@ -115,7 +119,7 @@ def test_submit_volcano_bound_gang_runs_to_completion(
     assert rows[1].split()[:4] == ["volcano5", "gang", "completed", "2/2"]
     assert sky("stop", "volcano5").stdout == "task/volcano5 (gang) stopped\n"
     until_deleted(kubectl, "volcano5")
-    until(lambda: kubectl("get", f"{KIND}/gang-volcano5").returncode != 0)
+    wait_for_controller(lambda: kubectl("get", f"{KIND}/gang-volcano5").returncode != 0)
 
 
 @pytest.mark.usefixtures("volcano")
@@ -134,12 +138,12 @@ def test_submit_volcano_failed_node_stops_remaining_nodes(
     output = sky("status", "volcano6").stdout
     assert "failed — node-2: exit code 7" in output
     assert output.count("Stopped") == 3
-    assert apart(kubectl, "volcano6") <= 10
+    assert seconds_between_failures(kubectl, "volcano6") <= 10
     assert sky("wait", "volcano6").stdout == ("task/volcano6 (gang) failed: node-2: exit code 7\n")
     assert sky("stop", "volcano6").returncode == 0
     until_deleted(kubectl, "volcano6")
-    until(lambda: pods(kubectl, "volcano6") == [])
-    until(lambda: kubectl("get", f"{KIND}/gang-volcano6").returncode != 0)
+    wait_for_controller(lambda: pods(kubectl, "volcano6") == [])
+    wait_for_controller(lambda: kubectl("get", f"{KIND}/gang-volcano6").returncode != 0)
 
 
 @pytest.mark.practice_only
@@ -200,8 +204,8 @@ def test_submit_volcano_without_crd_is_cluster_error(sky: Command, kubectl: Comm
 def test_doctor_role_includes_pod_groups(sky: Command) -> None:
     role = yaml.safe_load_all(sky("doctor", "--role").stdout)
     rules = next(item for item in role if item["kind"] == "Role")["rules"]
-    (found,) = (rule for rule in rules if rule["resources"] == ["podgroups"])
-    assert set(found["verbs"]) == {"list", "create", "patch", "delete"}
+    (rule_of_groups,) = (rule for rule in rules if rule["resources"] == ["podgroups"])
+    assert set(rule_of_groups["verbs"]) == {"list", "create", "patch", "delete"}
 
 
 @pytest.mark.practice_only

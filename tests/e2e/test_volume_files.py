@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster import practice
 from tests.cluster.practice import Server
-from tests.e2e.conftest import PROGRAM, Command
+from tests.e2e.command import PROGRAM, Command
 
 VOLUME = """
 name: data
@@ -22,8 +22,8 @@ config: {access_mode: ReadWriteMany, storage_class_name: standard}
 
 
 def claims(kubectl: Command) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = kubectl.json("get", "pvc")["items"]
-    return found
+    items: list[dict[str, object]] = kubectl.json("get", "pvc")["items"]
+    return items
 
 
 @pytest.mark.practice_only
@@ -83,25 +83,6 @@ def test_volumes_apply_use_existing_finds_labeled_pvc(sky: Command, kubectl: Com
     assert claim["metadata"]["labels"] == labels
 
 
-WRONG = {
-    "name: v\ntype: k8s-pvc\n": '<stdin>:1:1: missing field "size"; such as size: 10Gi',
-    "name: v\ntype: k8s-hostpath\nsize: 1Gi\n": "<stdin>:2:7: type: volumes of the type",
-    "name: v\ntype: k8s-pvc\nsize: 1Gi\ninfra: aws\n": "only Kubernetes volumes are supported",
-    "name: '! v'\ntype: k8s-pvc\nsize: 1Gi\n": ':1:7: name: "! v" is not a valid volume name',
-    "name: v\ntype: k8s-pvc\nsize: 1Gi\nconfig: {namespace: A}\n": '"A" is not a valid namespace',
-    "name: v\ntype: k8s-pvc\nsize: 1Gi\nlabels: {a b: c}\n": "is not a valid label",
-    "name: v\ntype: k8s-pvc\nsize: '0'\n": "size: must be more than 0",
-    "run: x\n": "unknown field",
-}
-
-
-@pytest.mark.parametrize("text", WRONG)
-def test_volumes_apply_invalid_file_is_refused_with_position(offline: Command, text: str) -> None:
-    done = offline("volumes", "apply", "-", stdin=text)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert WRONG[text] in done.stderr
-
-
 @pytest.fixture
 def classless() -> Iterator[Server]:
     """A cluster without any StorageClass."""
@@ -118,10 +99,10 @@ def test_volumes_without_default_storage_class_are_refused(
         {"HOME": str(tmp_path), "KUBECONFIG": kubeconfig, "PATH": "/usr/bin:/bin"},
         Path.cwd(),
     )
-    found = practice.kubectl()
-    if not found:
+    program = practice.kubectl()
+    if not program:
         pytest.skip("NO KUBECTL: there is none on PATH, and none can be built")
-    kubectl = [str(found), "--kubeconfig", kubeconfig]
+    kubectl = [str(program), "--kubeconfig", kubeconfig]
     default = "storageclass.kubernetes.io/is-default-class"
     subprocess.run([*kubectl, "annotate", "sc", "standard", f"{default}-"], check=True)
     plain = VOLUME.replace(", storage_class_name: standard", "")

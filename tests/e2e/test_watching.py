@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.actions.test_notify import PATH, Hook, hook  # noqa: F401
-from tests.e2e.conftest import Command, submitted
-from tests.e2e.test_lifecycle import submit
+from tests.e2e.command import Command, submitted
+from tests.e2e.support import submit
 from tests.polling import eventually
 
 IMAGE = "resources: {image_id: 'busybox:1.36'}\n"
@@ -37,6 +37,7 @@ config:
 """
 
 
+@pytest.mark.practice_only
 def test_top_gpu_shows_what_programs_in_pods_print(sky: Command) -> None:
     (sky.folder / sky.write("smi", SMI)).chmod(0o755)
     submit(sky, GPU_TASK, "smismi01")
@@ -61,6 +62,7 @@ def test_top_gpu_shows_what_programs_in_pods_print(sky: Command) -> None:
     assert [failure["rank"] for failure in document["failures"]] == [2, 3]
 
 
+@pytest.mark.practice_only
 def test_wait_notifies_and_logs_show_local_times(
     sky: Command,
     hook: Hook,  # noqa: F811
@@ -89,6 +91,7 @@ def test_wait_notifies_and_logs_show_local_times(
     assert any(re.fullmatch(r"\d\d-\d\d \d\d:\d\d:\d\d \[0\] \{bye\}", line) for line in lines)
 
 
+@pytest.mark.practice_only
 def test_usage_adds_up_finished_tasks_with_prices(sky: Command, kubectl: Command) -> None:
     """Prices make GPU-seconds of GPU-hours."""
     settings = Path(sky.environment["HOME"]) / ".config/kubectl-sky/settings.yaml"

@@ -1,49 +1,28 @@
 """Unavailable backends: the messages, and that no objects are left."""
 
 import copy
-import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import yaml
 
 from tests.cluster import cache
-from tests.e2e.conftest import Command
-from tests.e2e.test_mpijob_kind import DEFINITION
-from tests.e2e.test_queues import until
-from tests.e2e.test_submit import objects
+from tests.e2e.command import Command
+from tests.e2e.support import MPIJOB_CRD, crd_installed, objects
 
 TASK = "num_nodes: 4\nresources: {cpus: 100m, memory: 32Mi}\nrun: sleep 300\n"
-
-
-@contextmanager
-def defined(kubectl: Command, definition: dict[str, Any]) -> Iterator[None]:
-    """Define a CRD for the test and wait until it is served."""
-    text = json.dumps(definition)
-    made = kubectl("apply", "--server-side", "-f", "-", stdin=text)
-    try:
-        assert made.returncode == 0, made.stderr
-        name = f"crd/{definition['metadata']['name']}"
-        wait = ("wait", "--for=condition=Established", name, "--timeout=60s")
-        until(
-            lambda: kubectl(*wait).returncode == 0
-        )  # kubectl fails while the status has no conditions
-        yield
-    finally:
-        kubectl("delete", "-f", "-", "--timeout=60s", stdin=text)
 
 
 @pytest.fixture
 def definition(kubectl: Command) -> Iterator[dict[str, Any]]:
     """The CRD of MPIJob, for one test at a time."""
-    if not DEFINITION.is_file():
+    if not MPIJOB_CRD.is_file():
         pytest.skip("the definition of MPIJob is not beside the checkout")
     with cache.lock("mpijob"):
         if kubectl("get", "mpijobs").returncode == 0:
             pytest.skip("the cluster has the MPI operator")
-        yield yaml.safe_load(DEFINITION.read_text())
+        yield yaml.safe_load(MPIJOB_CRD.read_text())
 
 
 @pytest.mark.practice_only
@@ -52,7 +31,7 @@ def test_backend_crd_with_other_version_is_cluster_error(
 ) -> None:
     old = copy.deepcopy(definition)
     old["spec"]["versions"][0]["name"] = "v1"
-    with defined(kubectl, old):
+    with crd_installed(kubectl, old):
         done = sky("submit", "-", "--backend", "mpijob", "--id", "oldone01", stdin=TASK)
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr == (
@@ -69,27 +48,8 @@ def test_backend_outdated_controller_is_cluster_error(
     old = copy.deepcopy(definition)
     properties = old["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
     del properties["spec"]["properties"]["runLauncherAsWorker"]
-    with defined(kubectl, old):
+    with crd_installed(kubectl, old):
         done = sky("submit", "-", "--backend", "mpijob", "--id", "oldone02", stdin=TASK)
     assert (done.returncode, done.stdout) == (3, "")
     assert "runLauncherAsWorker" in done.stderr, done.stderr
     assert objects(kubectl, "oldone02") == []
-
-
-@pytest.mark.practice_only
-def test_submit_larger_than_quota_limit_is_refused(sky: Command, kubectl: Command) -> None:
-    kubectl("create", "quota", "few", "--hard=requests.cpu=300m")
-    done = sky("submit", "-", "--id", "toomany2", stdin=TASK)
-    assert (done.returncode, done.stdout) == (3, "")
-    assert (
-        "error: quota few is full: requests.cpu: requested 400m, used 0 of 300m\nhint: "
-    ) in done.stderr
-    assert objects(kubectl, "toomany2") == []
-
-
-def test_render_backend_given_twice_is_refused(sky: Command) -> None:
-    done = sky("render", "-", "--backend", "jobs", "--backend", "indexed", stdin=TASK)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "given more than once (jobs, indexed)" in done.stderr
-    done = sky("render", "-", "--backend", "jobs", "--backend", "jobs", stdin=TASK)
-    assert done.returncode == 0, done.stderr

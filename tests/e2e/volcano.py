@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster import cache
-from tests.e2e.conftest import ROOT, Command
+from tests.e2e.command import ROOT, Command
 
 CRDS = ROOT.parent / "shared" / "crds"
 FILES = [CRDS / f"scheduling.volcano.sh_{plural}.yaml" for plural in ("podgroups", "queues")]

@@ -20,8 +20,8 @@ def driver(request: pytest.FixtureRequest, local: Local) -> str:
 
 
 def nodes(local: Local) -> dict[str, str]:
-    found: dict[str, str] = programs.change(local.programs)["nodes"]
-    return found
+    known: dict[str, str] = programs.change(local.programs)["nodes"]
+    return known
 
 
 def create_commands(local: Local) -> list[str]:

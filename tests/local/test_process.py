@@ -29,9 +29,9 @@ time.sleep(60)
 def started() -> Iterator[list[subprocess.Popen[bytes]]]:
     processes: list[subprocess.Popen[bytes]] = []
     yield processes
-    for one in processes:
-        one.kill()
-        one.wait()
+    for child in processes:
+        child.kill()
+        child.wait()
 
 
 @pytest.fixture

@@ -37,30 +37,32 @@ def fill(root: Path) -> Path:
 
 def listed(root: Path, with_parents: bool = False) -> list[str]:
     data = b"".join(chunks(Source(root, with_parents=with_parents)))
-    with tarfile.open(fileobj=io.BytesIO(data)) as found:
-        return found.getnames()
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        return archive.getnames()
 
 
 def test_archive_keeps_modes_links_and_empty_folders(tmp_path: Path) -> None:
     data = pack(Source(fill(tmp_path)), KEEP).data
-    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(data))) as found:
-        seen = {one.name: (oct(one.mode), one.linkname, one.mtime) for one in found}
-        owners = {(one.uid, one.gid, one.uname, one.gname) for one in found}
-    assert list(seen) == ["a", "a/empty", "a/x.py", "gone", "link", "run.sh", "secret"]
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(data))) as archive:
+        members = {
+            member.name: (oct(member.mode), member.linkname, member.mtime) for member in archive
+        }
+        owners = {(member.uid, member.gid, member.uname, member.gname) for member in archive}
+    assert list(members) == ["a", "a/empty", "a/x.py", "gone", "link", "run.sh", "secret"]
     assert owners == {(0, 0, "", "")}
-    assert seen["run.sh"] == ("0o755", "", 946684800)
-    assert seen["secret"][0] == "0o600"
-    assert seen["link"][1] == "a/x.py"
-    assert seen["gone"][1] == "a/later"
+    assert members["run.sh"] == ("0o755", "", 946684800)
+    assert members["secret"][0] == "0o600"
+    assert members["link"][1] == "a/x.py"
+    assert members["gone"][1] == "a/later"
 
 
 def test_archive_of_same_files_is_identical(tmp_path: Path) -> None:
-    one, other = fill(tmp_path / "one"), fill(tmp_path / "other")
-    for path in other.rglob("*"):
+    first, second = fill(tmp_path / "one"), fill(tmp_path / "other")
+    for path in second.rglob("*"):
         os.utime(path, (1, 1), follow_symlinks=False)
-    assert pack(Source(one), KEEP) == pack(Source(other), KEEP)
-    (other / "run.sh").chmod(0o644)
-    assert pack(Source(one), KEEP).digest != pack(Source(other), KEEP).digest
+    assert pack(Source(first), KEEP) == pack(Source(second), KEEP)
+    (second / "run.sh").chmod(0o644)
+    assert pack(Source(first), KEEP).digest != pack(Source(second), KEEP).digest
 
 
 NAMES = st.binary(min_size=1, max_size=120).filter(
@@ -81,16 +83,17 @@ def test_archive_random_names_and_content_are_read_back(
     data = b"".join(chunks(Source(root)))
     subprocess.run(["tar", "-xf", "-", "-C", str(back)], input=data, check=True)
     assert {
-        one.name: Path(os.fsdecode(one.path)).read_bytes() for one in os.scandir(os.fsencode(back))
+        entry.name: Path(os.fsdecode(entry.path)).read_bytes()
+        for entry in os.scandir(os.fsencode(back))
     } == files
 
 
 def test_archive_single_file_has_name_of_destination(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")
-    found = pack(Source(tmp_path / "a.txt", "b.txt"), KEEP)
-    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(found.data))) as opened:
+    packed = pack(Source(tmp_path / "a.txt", "b.txt"), KEEP)
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(packed.data))) as opened:
         assert opened.getnames() == ["b.txt"]
-    assert (found.folder, found.files, found.size) == (False, 1, 1)
+    assert (packed.folder, packed.files, packed.size) == (False, 1, 1)
 
 
 def test_archive_respects_ignore_files(tmp_path: Path) -> None:
@@ -166,11 +169,11 @@ def test_archive_unsupported_file_is_refused_or_ignored(
     tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    make, said = REFUSED[case]
+    make, message = REFUSED[case]
     make(tmp_path)
     with pytest.raises(Unsendable) as refused:
         measure(Source(tmp_path))
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     (tmp_path / ".skyignore").write_text("x\na*\n")
     assert measure(Source(tmp_path)).files == 1
 
@@ -238,26 +241,26 @@ def test_archive_large_file_uses_bounded_memory(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(os.urandom(1 << 20) * 64)
     tracemalloc.start()
     try:
-        found = pack(Source(tmp_path), KEEP)
+        packed = pack(Source(tmp_path), KEEP)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert (found.data, found.size) == (b"", 64 << 20)
+    assert (packed.data, packed.size) == (b"", 64 << 20)
     assert peak < 10 << 20
 
 
 def test_copy_blocks_equal_packed_archive(tmp_path: Path) -> None:
     source = Source(fill(tmp_path))
-    packed, seen = pack(source, KEEP), list[int]()
+    packed, sizes = pack(source, KEEP), list[int]()
     copy = delivery.Copy(source, packed.digest)
-    data = b"".join(copy.blocks(seen.append))
+    data = b"".join(copy.blocks(sizes.append))
     (tmp_path / "late").write_text("x")
     assert data == b"".join(copy.blocks(list[int]().append)), "later changes have no effect"
     assert gzip.decompress(data) == gzip.decompress(packed.data)
-    assert sum(seen) == len(gzip.decompress(data))
+    assert sum(sizes) == len(gzip.decompress(data))
     for _ in range(2):
         with pytest.raises(Unsendable, match="changed since the task was submitted"):
-            list(delivery.Copy(source, packed.digest).blocks(seen.append))
+            list(delivery.Copy(source, packed.digest).blocks(sizes.append))
 
 
 def test_copy_blocks_concurrent_readers_get_all_data(tmp_path: Path) -> None:
@@ -265,8 +268,8 @@ def test_copy_blocks_concurrent_readers_get_all_data(tmp_path: Path) -> None:
     source = Source(tmp_path)
     copy = delivery.Copy(source, pack(source, KEEP).digest)
     with ThreadPoolExecutor(4) as pool:
-        found = set(pool.map(lambda _: b"".join(copy.blocks(list[int]().append)), range(4)))
-    (data,) = found
+        contents = set(pool.map(lambda _: b"".join(copy.blocks(list[int]().append)), range(4)))
+    (data,) = contents
     assert gzip.decompress(data) == b"".join(chunks(source))
 
 
@@ -275,5 +278,8 @@ def test_archive_modes_are_normalized(tmp_path: Path) -> None:
     (tmp_path / "x").chmod(0o4711)
     (tmp_path / "d").mkdir()
     (tmp_path / "d").chmod(0o555)
-    with tarfile.open(fileobj=io.BytesIO(b"".join(chunks(Source(tmp_path))))) as found:
-        assert {one.name: stat.S_IMODE(one.mode) for one in found} == {"x": 0o711, "d": 0o755}
+    with tarfile.open(fileobj=io.BytesIO(b"".join(chunks(Source(tmp_path))))) as archive:
+        assert {member.name: stat.S_IMODE(member.mode) for member in archive} == {
+            "x": 0o711,
+            "d": 0o755,
+        }

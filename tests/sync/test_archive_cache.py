@@ -68,12 +68,12 @@ def fresh(path: Path) -> Archive:
 
 
 def test_archive_cache_unchanged_folder_is_packed_once(tmp_path: Path, code: Path) -> None:
-    asked = CountingPacker(tmp_path / "cache")
-    assert asked(code) == asked(code) == fresh(code)
-    assert asked(code).data == fresh(code).data
-    assert asked.read == 1
-    asked(code, "~/elsewhere")
-    assert asked.read == 2, "parent ignore files apply to the workdir only"
+    counting = CountingPacker(tmp_path / "cache")
+    assert counting(code) == counting(code) == fresh(code)
+    assert counting(code).data == fresh(code).data
+    assert counting.read == 1
+    counting(code, "~/elsewhere")
+    assert counting.read == 2, "parent ignore files apply to the workdir only"
 
 
 def relinked(code: Path) -> None:
@@ -106,74 +106,74 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 def test_archive_cache_changed_folder_is_packed_again(
     tmp_path: Path, code: Path, change: str
 ) -> None:
-    asked = CountingPacker(tmp_path / "cache")
-    before = asked(code)
+    counting = CountingPacker(tmp_path / "cache")
+    before = counting(code)
     CHANGES[change](code)
-    after = asked(code)
+    after = counting(code)
     assert after == fresh(code)
     assert after.digest != before.digest
-    assert asked.read == 2
+    assert counting.read == 2
 
 
 def test_archive_cache_change_with_old_mtime_is_detected(tmp_path: Path, code: Path) -> None:
-    asked = CountingPacker(tmp_path / "cache")
-    asked(code)
+    counting = CountingPacker(tmp_path / "cache")
+    counting(code)
     status = (code / "b.py").stat()
     time.sleep(0.02)  # wait for a clock tick of the file system
     with (code / "b.py").open("r+") as file:
         file.write("TWO")
     os.utime(code / "b.py", ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert asked(code).digest == fresh(code).digest
-    assert asked.read == 2
+    assert counting(code).digest == fresh(code).digest
+    assert counting.read == 2
 
 
 def test_archive_cache_ignored_file_may_change(tmp_path: Path, code: Path) -> None:
-    asked = CountingPacker(tmp_path / "cache")
-    asked(code)
+    counting = CountingPacker(tmp_path / "cache")
+    counting(code)
     (code / "x.log").write_text("more")
-    asked(code)
-    assert asked.read == 1
+    counting(code)
+    assert counting.read == 1
 
 
 def test_archive_cache_recent_change_is_not_cached(
     tmp_path: Path, code: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second change within a clock tick would be missed."""
-    asked = CountingPacker(tmp_path / "cache")
+    counting = CountingPacker(tmp_path / "cache")
     monkeypatch.undo()
-    asked(code)
+    counting(code)
     assert not (tmp_path / "cache").exists()
-    asked(code)
-    assert asked.read == 2
+    counting(code)
+    assert counting.read == 2
 
 
 def test_archive_cache_is_private(tmp_path: Path, code: Path) -> None:
     os.umask(os.umask(0))
-    asked = CountingPacker(tmp_path / "deep" / "cache")
-    asked(code)
+    counting = CountingPacker(tmp_path / "deep" / "cache")
+    counting(code)
     (kept,) = (tmp_path / "deep" / "cache").iterdir()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
 
 
 def test_archive_cache_excludes_credentials(tmp_path: Path, code: Path) -> None:
-    asked = CountingPacker(tmp_path / "cache")
-    asked(code, "~/.ssh")
-    asked(code, "~/.ssh")
-    assert asked.read == 2
+    counting = CountingPacker(tmp_path / "cache")
+    counting(code, "~/.ssh")
+    counting(code, "~/.ssh")
+    assert counting.read == 2
     assert not (tmp_path / "cache").exists()
 
 
 @pytest.mark.parametrize("end", [0, 10, -1])
 def test_archive_cache_truncated_file_is_ignored(tmp_path: Path, code: Path, end: int) -> None:
-    asked = CountingPacker(tmp_path / "cache")
-    asked(code)
+    counting = CountingPacker(tmp_path / "cache")
+    counting(code)
     (kept,) = (tmp_path / "cache").iterdir()
     kept.write_bytes(kept.read_bytes()[:end])
-    assert asked(code) == fresh(code)
-    assert asked.read == 2
-    asked(code)
-    assert asked.read == 2
+    assert counting(code) == fresh(code)
+    assert counting.read == 2
+    counting(code)
+    assert counting.read == 2
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -195,8 +195,8 @@ def test_archive_cache_random_content_is_ignored(tmp_path: Path, text: bytes) ->
 
 def test_archive_cache_unwritable_home_is_ignored(tmp_path: Path, code: Path) -> None:
     (tmp_path / "file").write_text("")
-    asked = CountingPacker(tmp_path / "file" / "cache")
-    assert asked(code) == fresh(code)
+    counting = CountingPacker(tmp_path / "file" / "cache")
+    assert counting(code) == fresh(code)
 
 
 def test_archive_cache_prunes_oldest_first(

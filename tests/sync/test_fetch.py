@@ -76,10 +76,10 @@ def test_fetch_url_with_brackets_is_requested_as_written(
     address: str, tool: str, path: str, tmp_path: Path
 ) -> None:
     program, _, applet = tool.partition(" ")
-    found = sys.executable if program == "python3" else shutil.which(program)
-    if not found:
+    program_path = sys.executable if program == "python3" else shutil.which(program)
+    if not program_path:
         pytest.skip(f"no {program} on this machine")
-    (tmp_path / (applet or program)).symlink_to(Path(found).resolve())
+    (tmp_path / (applet or program)).symlink_to(Path(program_path).resolve())
     environment = {
         "PATH": str(tmp_path),
         "KUBECTL_SKY_SOURCE": address + path,

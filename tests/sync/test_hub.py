@@ -18,7 +18,9 @@ SCRIPT = Path(__file__).parents[2] / "runtime" / "hub.py"
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     servers = hub.serve("127.0.0.1")
-    threads = [Thread(target=one.serve_forever, args=(0.05,)) for one in servers]
+    threads = [
+        Thread(target=running_server.serve_forever, args=(0.05,)) for running_server in servers
+    ]
     for thread in threads:
         thread.start()
     yield servers[0].url
@@ -44,8 +46,8 @@ def copy(address: str, place: str, room: Path, token: str = "") -> tuple[int, st
 
 def inside(room: Path) -> dict[str, bytes]:
     data = room / "data"
-    found = [path for path in data.rglob("*") if path.is_file()]
-    return {str(path.relative_to(data)): path.read_bytes() for path in found}
+    files = [path for path in data.rglob("*") if path.is_file()]
+    return {str(path.relative_to(data)): path.read_bytes() for path in files}
 
 
 def test_hub_model_is_copied_completely(address: str, tmp_path: Path) -> None:
@@ -93,8 +95,8 @@ NEEDS = "; private and gated repositories need a token: secrets: {HF_TOKEN: null
         ("org/damaged", "checksum of model.safetensors does not match\n"),
     ],
 )
-def test_hub_copy_error_has_message(address: str, tmp_path: Path, place: str, said: str) -> None:
-    assert copy(address, place, tmp_path / "room") == (1, said)
+def test_hub_copy_error_has_message(address: str, tmp_path: Path, place: str, message: str) -> None:
+    assert copy(address, place, tmp_path / "room") == (1, message)
     assert not (tmp_path / "out").exists()
 
 
@@ -102,5 +104,5 @@ def test_hub_unreachable_host_is_reported(tmp_path: Path, monkeypatch: pytest.Mo
     text = SCRIPT.read_text().replace("BACKOFF = (1, 2, 4, 8, 16)", "BACKOFF = ()")
     (tmp_path / "hub.py").write_text(text)
     monkeypatch.setattr(sys.modules[__name__], "SCRIPT", tmp_path / "hub.py")
-    code, said = copy("http://127.0.0.1:9", "org/model", tmp_path)
-    assert (code, said[:38]) == (1, "no answer from http://127.0.0.1:9: [Er")
+    code, message = copy("http://127.0.0.1:9", "org/model", tmp_path)
+    assert (code, message[:38]) == (1, "no answer from http://127.0.0.1:9: [Er")

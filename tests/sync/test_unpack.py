@@ -24,9 +24,9 @@ class Pod:
         for folder in (self.room, self.place, self.bin):
             folder.mkdir()
         for tool in (*BASIC, *tools):
-            found = sys.executable if tool == "python3" else shutil.which(tool)
-            assert found
-            (self.bin / tool).symlink_to(os.path.realpath(found))
+            path = sys.executable if tool == "python3" else shutil.which(tool)
+            assert path
+            (self.bin / tool).symlink_to(os.path.realpath(path))
         self.script = root / "unpack.sh"
         self.script.write_text(assets.read("runtime", "unpack.sh"))
 
@@ -72,8 +72,8 @@ def test_unpack_upload_writes_files(tmp_path: Path, tools: tuple[str, ...]) -> N
     pod.want()
     done = pod.unpack(packed())
     assert (done.returncode, done.stdout, done.stderr) == (0, b"send\n", b"")
-    found = pod.place / "x y"
-    assert (found.read_text(), oct(found.stat().st_mode)) == ("hello", "0o100751")
+    target = pod.place / "x y"
+    assert (target.read_text(), oct(target.stat().st_mode)) == ("hello", "0o100751")
     assert (pod.room / "unpacked-000").exists()
     done = pod.unpack(b"")
     assert (done.returncode, done.stdout) == (0, b"unpacked\n")
@@ -128,10 +128,10 @@ def test_unpack_second_upload_waits_for_first(tmp_path: Path, whole: bool) -> No
     pod.want()
     (out,) = select.select([first.stdout, second.stdout], [], [], 30)[0]
     taking, other = (first, second) if out is first.stdout else (second, first)
-    said, _ = taking.communicate(packed() if whole else packed()[:40], timeout=30)
-    assert (said, taking.returncode) == (b"send\n", 0 if whole else 74)
-    said, _ = other.communicate(packed(), timeout=30)
-    assert (said, other.returncode) == (b"unpacked\n" if whole else b"send\n", 0)
+    output, _ = taking.communicate(packed() if whole else packed()[:40], timeout=30)
+    assert (output, taking.returncode) == (b"send\n", 0 if whole else 74)
+    output, _ = other.communicate(packed(), timeout=30)
+    assert (output, other.returncode) == (b"unpacked\n" if whole else b"send\n", 0)
     assert (pod.place / "x y").read_text() == "hello"
 
 

@@ -1,0 +1,153 @@
+"""`list` and `clean`: filters, order and columns, over a cluster in memory."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubectl_sky.cluster.session import Connection, Session
+from tests import fake_cluster
+from tests.actions.conftest import Run, Submitter
+from tests.fake_cluster import FakeCluster
+
+GOOD, BAD, SLOW = "bcdf2345", "bcdg6789", "qwrt2345"
+
+
+@pytest.fixture(autouse=True)
+def tasks(send: Submitter, api: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A completed task of last hour, then a failed one of two nodes, and one that runs."""
+    now = datetime.now(UTC)
+    for name, task_id, minutes, nodes in (
+        ("good", GOOD, 60, 1),
+        ("bad", BAD, 30, 2),
+        ("slow", SLOW, 0, 1),
+    ):
+        stamp = (now - timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        monkeypatch.setattr(fake_cluster, "_now", lambda stamp=stamp: stamp)
+        send(f"name: {name}\nnum_nodes: {nodes}\nrun: 'true'\n", task_id=task_id)
+        for job in [name for name in api.names() if task_id in name and name.startswith("jobs ")]:
+            api.start(job.split()[1])
+            if name != "slow":
+                api.finish(job.split()[1], 3 if name == "bad" else 0)
+
+
+def names(run: Run, *flags: str) -> list[str]:
+    code, out, err = run("list", "-o", "name", *flags)
+    assert code == 0, err
+    return [line.removeprefix("task/") for line in out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("", [SLOW, BAD, GOOD]),  # the newest first
+        ("--status failed", [BAD]),
+        ("--status SUCCEEDED", [GOOD]),
+        ("--status running", [SLOW]),
+        ("--since 45m", [SLOW, BAD]),
+        ("--sort-by name", [BAD, GOOD, SLOW]),
+        ("--sort-by nodes --limit 1", [BAD]),
+        ("--user bob", []),
+        ("--all-users", [SLOW, BAD, GOOD]),
+    ],
+)
+def test_list_filters_sorts_and_limits_tasks(run: Run, flags: str, expected: list[str]) -> None:
+    assert names(run, *flags.split()) == expected
+
+
+def test_list_of_unknown_status_is_refused(run: Run) -> None:
+    code, _, err = run("list", "--status", "odd")
+    assert code == 2
+    assert "succeeded" in err
+
+
+def test_list_columns_of_each_format(run: Run) -> None:
+    header, *rows = run("list")[1].splitlines()
+    assert header.split() == ["ID", "NAME", "STATUS", "NODES", "AGE", "REASON"]
+    assert [row.split()[:4] for row in rows] == [
+        [SLOW, "slow", "running", "1/1"],
+        [BAD, "bad", "failed", "0/2"],
+        [GOOD, "good", "completed", "1/1"],
+    ]
+    assert run("list", "-o", "wide")[1].splitlines()[0].split()[-2:] == ["UPDATED", "NOTE"]
+    header, row = run("list", "--details", "--status", "succeeded")[1].splitlines()
+    assert header.split()[-3:] == ["NAMESPACE", "USER", "JOBS"]
+    assert row.split()[-3:] == ["default", "alice", f"good-{GOOD}"]
+
+
+@pytest.mark.parametrize("arguments", [("list",), ("status", BAD)])
+def test_yaml_is_the_document_of_json(run: Run, arguments: tuple[str, ...]) -> None:
+    document = json.loads(run(*arguments, "-o", "json")[1])
+    assert yaml.safe_load(run(*arguments, "-o", "yaml")[1]) == document
+
+
+def test_status_of_failed_task_shows_exit_codes(run: Run) -> None:
+    template = 'jsonpath={.metadata.detailed_status}{" "}{.metadata.nodes[*].exit_code}'
+    assert run("status", BAD, "-o", template)[1] == "failed 3 3\n"
+    lines = run("status", BAD)[1].splitlines()
+    header = next(number for number, line in enumerate(lines) if line.startswith("NODE"))
+    assert lines[header].split()[:6] == ["NODE", "STATUS", "EXIT", "RESTARTS", "FOR", "REASON"]
+    assert lines[header + 1].split()[:3] == ["0", "failed", "3"]
+
+
+def test_list_of_all_contexts_reports_forbidden_context(
+    run: Run, api: FakeCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    contexts = [{"name": name, "context": dict[str, str]()} for name in ("bob", "test")]
+    config = {"apiVersion": "v1", "kind": "Config", "contexts": contexts}
+    (tmp_path / "config").write_text(json.dumps(config))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    api.tokens = {"of-bob": "bob"}
+    api.forbidden = {"bob: list jobs"}
+
+    def connect(connection: Connection) -> Session:
+        token = "of-bob" if connection.context == "bob" else ""
+        return api.session(replace(connection, token=token))
+
+    monkeypatch.setattr(Session, "connect", connect)
+    code, out, err = run("list", "--all-contexts", "-o", "json")
+    assert code == 3
+    assert "error: context bob: forbidden" in err
+    listed = json.loads(out)["tasks"]
+    assert {(task["task_id"], task["context"]) for task in listed} == {
+        (task_id, "test") for task_id in (GOOD, BAD, SLOW)
+    }
+    assert run("list", "--all-contexts")[1].startswith("test:\nID")
+
+
+def test_clean_older_than_deletes_finished_tasks_only(run: Run) -> None:
+    assert run("clean", "-y")[2] == "0 orphans found\n"
+    code, out, err = run("clean", "--older-than", "45m", "--dry-run")
+    assert (code, err) == (0, "0 orphans and 1 task found\n")
+    assert f"task/{GOOD} (good) completed" in out
+    assert run("clean", "--older-than", "45m", "--orphans", "-y")[2] == "0 orphans found\n"
+    assert run("clean", "--older-than", "1s", "-y")[2] == "Removed 0 orphans and 2 tasks\n"
+    assert names(run) == [SLOW]
+
+
+def test_status_counts_nodes_of_every_state(run: Run, send: Submitter, api: FakeCluster) -> None:
+    send("name: mixed\nnum_nodes: 3\nrun: 'true'\n", task_id="mxdm2345")
+    for rank, exit_code in enumerate((0, 5, None)):
+        job = f"mixed-mxdm2345-node-{rank}"
+        api.start(job)
+        if exit_code is not None:
+            api.finish(job, exit_code)
+    task = json.loads(run("status", "mxdm2345", "-o", "json")[1])
+    states = ("succeeded", "failed", "running", "pending")
+    assert [task["metadata"][f"{state}_nodes"] for state in states] == [1, 1, 1, 0]
+    assert task["status"] == "failed"
+    out = run("status", "mxdm2345")[1]
+    assert "failed — node-1: exit code 5" in out
+    assert "3 (1 running, 1 failed, 1 completed)" in out
+
+
+def test_wait_several_tasks_reports_each_and_its_timeout(run: Run) -> None:
+    code, out, _ = run("wait", GOOD, BAD)
+    assert (code, out.splitlines()[0]) == (4, f"task/{GOOD} (good) completed")
+    assert f"task/{BAD} (bad) failed: node-0: exit code 3" in out
+    code, _, err = run("wait", SLOW, "--timeout", "1s")
+    assert code == 1
+    assert f"gave up waiting for task {SLOW} (slow), which is running" in err
