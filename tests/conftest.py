@@ -6,6 +6,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.cluster import packages
+from tests.cluster.shell import Unavailable
+
 pytest_plugins = ["tests.cluster.fixtures", "tests.cluster.controllers", "tests.cluster.webhooks"]
 
 # A busy machine is no failure, and what CI tests is the same each time.
@@ -23,3 +26,15 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         for name in _OF_THE_USER:
             patch.delenv(name, raising=False)
         yield
+
+
+@pytest.fixture(params=["sh", "bash", "busybox sh"])
+def shell(request: pytest.FixtureRequest) -> str:
+    """The shells of images: Debian's, and that of small ones."""
+    command = str(request.param)
+    if command.startswith("busybox"):
+        try:
+            packages.require("busybox")
+        except Unavailable as error:
+            pytest.skip(str(error))
+    return command

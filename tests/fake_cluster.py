@@ -119,6 +119,9 @@ class _Session(Session):
     def exchange(self, outgoing: Outgoing, attempt: Attempt | None = None) -> Reply:
         return super().exchange(outgoing, attempt or self._cluster.answer)
 
+    def close(self) -> None:
+        """It has no connections."""
+
 
 class FakeCluster:
     """Objects, watches and logs in memory; `requests` has the received requests, in order."""

@@ -71,7 +71,7 @@ def test_secret_in_yaml_or_json_writer_raises() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "kind", "said"),
+    ("expression", "kind", "message"),
     [
         ("plan.secrets.TOKEN", "ConfigMap", "by the filter base64"),
         ("plan.secrets.TOKEN", "Secret", "by the filter base64"),

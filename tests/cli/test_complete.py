@@ -227,11 +227,9 @@ def test_completion_prints_script_of_shell(shell: str) -> None:
 def test_complete_imports_no_kubernetes_client_from_cache(cluster: list[str]) -> None:
     words("logs", "")
     script = (
-        "import os, sys; from kubectl_sky.cli import main; end = os._exit\n"
-        "def report(code):\n"
-        "    print({'kubernetes', 'jsonschema'} & sys.modules.keys(), flush=True)\n"
-        "    end(code)\n"
-        "os._exit = report; main.run_completion()"
+        "import atexit, sys; from kubectl_sky.cli import main\n"
+        "atexit.register(lambda: print({'kubernetes', 'jsonschema'} & sys.modules.keys()))\n"
+        "main.run_completion()"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, "logs", ""], capture_output=True, text=True, check=True

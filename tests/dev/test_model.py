@@ -17,7 +17,6 @@ from kubectl_sky.spec.task import Task
 from kubectl_sky.words import assets, names
 from tests.builders import make_plan
 
-SHELLS = ("sh", "bash", "busybox sh")
 HOUR = 3600
 
 
@@ -134,13 +133,11 @@ def ended(process: "subprocess.Popen[str]") -> str:
     return lines[-1]
 
 
-@pytest.mark.parametrize("shell", SHELLS)
 def test_stay_ends_when_idle(tmp_path: Path, shell: str) -> None:
     last = ended(Container(tmp_path, shell).start(idle=1))
     assert last.startswith("kubectl-sky: no exec session and no CPU use for 1 seconds")
 
 
-@pytest.mark.parametrize("shell", SHELLS)
 def test_stay_ends_when_lifetime_is_over_despite_session(tmp_path: Path, shell: str) -> None:
     container = Container(tmp_path, shell)
     container.add(9, 0)
@@ -148,7 +145,6 @@ def test_stay_ends_when_lifetime_is_over_despite_session(tmp_path: Path, shell: 
     assert last == "kubectl-sky: the time of this development pod is over (1 seconds)"
 
 
-@pytest.mark.parametrize("shell", SHELLS)
 def test_stay_does_not_end_while_exec_session_runs(tmp_path: Path, shell: str) -> None:
     container = Container(tmp_path, shell)
     container.add(9, 0, "a) S 1 (b")  # a name that looks like the fields after it
@@ -192,7 +188,6 @@ def test_stay_reads_cpu_use_of_cgroup_v1(tmp_path: Path) -> None:
     assert ended(container.start(idle=1)).startswith("kubectl-sky: no exec session")
 
 
-@pytest.mark.parametrize("shell", SHELLS)
 def test_stay_stops_on_sigterm(tmp_path: Path, shell: str) -> None:
     with Container(tmp_path, shell).start(idle=60) as process:
         assert process.stdout
@@ -251,7 +246,6 @@ def image(tmp_path: Path) -> Image:
     return Image(tmp_path)
 
 
-@pytest.mark.parametrize("shell", SHELLS)
 def test_sshd_serves_stdin_with_key_and_variables(image: Image, shell: str) -> None:
     variables = {"A": "one two", "PLAIN": "x=y", "COST": "$HOME `id`"}
     odd = {"QUOTED": 'a"b', "SLASH": "a\\b", "LINES": "a\nNOSUCH=b"}
@@ -300,7 +294,6 @@ def test_sshd_parallel_connections_agree_on_host_key(image: Image) -> None:
     assert {path.name for path in (image.files / "ssh").iterdir()} == {"host_key"}
 
 
-@pytest.mark.parametrize("shell", SHELLS)
 def test_sshd_folder_that_is_link_is_refused(image: Image, shell: str, tmp_path: Path) -> None:
     (tmp_path / "planted").mkdir()
     image.files.mkdir()
@@ -311,7 +304,6 @@ def test_sshd_folder_that_is_link_is_refused(image: Image, shell: str, tmp_path:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="requires root, to change an owner")
-@pytest.mark.parametrize("shell", SHELLS)
 def test_sshd_folder_of_other_user_is_refused(image: Image, shell: str) -> None:
     (image.files / "ssh").mkdir(parents=True)
     os.chown(image.files / "ssh", 1234, 1234)

@@ -29,8 +29,8 @@ LABELS = {"kubectl-sky/service": "web", "username": "alice"}
 
 
 def make_item(kind: Kind, labels: Json) -> Json:
-    metadata = {"name": "web", "namespace": "default", "labels": names}
-    spec = {"template": {"metadata": {"labels": names}, "spec": {}}}
+    metadata = {"name": "web", "namespace": "default", "labels": labels}
+    spec = {"template": {"metadata": {"labels": labels}, "spec": {}}}
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
 
 

@@ -85,7 +85,7 @@ NEEDS = "; private and gated repositories need a token: secrets: {HF_TOKEN: null
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
+    ("place", "message"),
     [
         ("org/gone", "Repository not found" + NEEDS),
         ("datasets/org/private@v%201", "Repository not found" + NEEDS),
