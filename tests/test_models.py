@@ -15,7 +15,24 @@ from typing_extensions import is_typeddict
 from kubectl_sky.words import models
 from kubectl_sky.words.names import API_VERSION
 
-PAGE = Path(__file__).parent.parent / "docs" / "json.md"
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "json.md"
+TYPESCRIPT = ROOT / "web" / "src" / "models.ts"
+# What the dashboard reads; the types that they use come along.
+OF_DASHBOARD = (
+    models.Task,
+    models.Problem,
+    models.Diagnosis,
+    models.NodeUsage,
+    models.Volume,
+    models.GpuNode,
+    models.QueueFields,
+    models.ClusterEvent,
+    models.WhoAmI,
+)
+_HEADING = (
+    "// Made of kubectl_sky/words/models.py by UPDATE_GOLDEN=1 pytest tests/test_models.py.\n"
+)
 TABLES = re.compile(
     r"(<!-- made of kubectl_sky/words/models\.py.*? -->\n)(.*?)(<!-- end -->)", re.S
 )
@@ -87,6 +104,42 @@ def _table(kind: Any) -> str:
         f"### {kind.__name__}\n\n{kind.__doc__}\n\n"
         f"| field | always | type | |\n|---|---|---|---|\n{''.join(rows)}\n"
     )
+
+
+def interfaces() -> str:
+    """Return a TypeScript interface for each type of the dashboard."""
+    order: dict[Any, None] = dict.fromkeys(OF_DASHBOARD)
+    for kind in list(order):
+        _add_nested(kind, order)
+    return _HEADING + "".join(_interface(kind) for kind in order)
+
+
+def _interface(kind: Any) -> str:
+    lines = [
+        f"  {name}{'' if name in kind.__required_keys__ else '?'}: {typescript(field)};\n"
+        for name, field in get_type_hints(kind).items()
+        if name not in ("apiVersion", "kind")
+    ]
+    return f"\nexport interface {kind.__name__} {{\n{''.join(lines)}}}\n"
+
+
+def typescript(kind: Any) -> str:
+    if get_origin(kind) in (Union, types.UnionType):
+        return " | ".join(typescript(part) for part in get_args(kind))
+    if get_origin(kind) is list:
+        item = typescript(get_args(kind)[0])
+        return f"({item})[]" if " " in item else f"{item}[]"
+    if get_origin(kind) is dict:
+        return f"Record<string, {typescript(get_args(kind)[1])}>"
+    names = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
+    return names.get(kind) or str(kind.__name__)
+
+
+def test_dashboard_has_types_of_models() -> None:
+    if os.environ.get("UPDATE_GOLDEN"):
+        TYPESCRIPT.write_text(interfaces(), encoding="utf-8")
+        return
+    assert TYPESCRIPT.read_text(encoding="utf-8") == interfaces(), "run it with UPDATE_GOLDEN=1"
 
 
 def test_page_has_fields_of_all_kinds() -> None:

@@ -1,131 +1,14 @@
 // Requests to the server, its types and its errors.
 
+import type * as models from "./models";
+import type { Problem } from "./models";
+
+export type { ClusterEvent, Finding, NodeUsage, Problem, Volume } from "./models";
+export type { Diagnosis as Verdict, GpuNode, QueueFields as Queue, WhoAmI as Whoami } from "./models";
+
 export type State = "pending" | "running" | "completed" | "failed";
-
-export interface Node {
-  index: number;
-  name: string;
-  state: State;
-  job?: string;
-  pod?: string;
-  host?: string;
-  reason?: string;
-  message?: string;
-  restarts: number;
-  exit_code?: number | null;
-  started_at?: string | null;
-  ended_at?: string | null;
-}
-
-export interface Task {
-  task_id: string;
-  name: string;
-  status: State;
-  created_at: string;
-  updated_at: string;
-  username: string;
-  metadata: {
-    namespace: string;
-    backend?: string;
-    num_nodes: number;
-    succeeded_nodes: number;
-    failed_nodes: number;
-    running_nodes: number;
-    pending_nodes: number;
-    restarts?: number;
-    note?: string;
-    pipeline?: string;
-    pipeline_name?: string;
-    stage?: number;
-    nodes?: Node[];
-  };
-}
-
-export interface Problem {
-  file?: string;
-  line: number;
-  column: number;
-  path: string;
-  message: string;
-  hint?: string;
-  severity?: string;
-}
-
-export interface Finding {
-  rule: string;
-  stage: string;
-  what: string;
-  then: string;
-  nodes: number[];
-}
-
-export interface Verdict {
-  summary: string;
-  stages: Record<string, string>;
-  findings: Finding[];
-  not_readable: string[];
-}
-
-export interface NodeUsage {
-  node: number;
-  cpus: number;
-  memory_bytes: number;
-  cpus_asked: number | null;
-  memory_bytes_asked: number | null;
-  gpus_asked: number | null;
-}
-
-export interface Volume {
-  volume_id: string;
-  name: string;
-  size: string;
-  storage_class: string;
-  access_modes: string[];
-  status: string;
-  reason?: string;
-  created_at: string;
-  username: string;
-  metadata: { pvc_name: string; namespace: string };
-}
-
-export interface Machine {
-  node: string;
-  accelerator: string;
-  resource: string;
-  total: number;
-  used: number | null;
-  free: number | null;
-  ready: boolean;
-  users: Record<string, number>;
-}
-
-export interface Queue {
-  name: string;
-  namespace: string;
-  cluster_queue: string;
-  admitted: number;
-  pending: number;
-  stopped: string;
-  pending_in_cluster_queue: number | null;
-  resources: { flavor: string; resource: string; used: string; used_by_all: string | null; quota: string | null }[];
-  waiting: { workload: string; position: number; priority: number; since: string; reason: string }[];
-}
-
-export interface ClusterEvent {
-  time: string;
-  type: string;
-  reason: string;
-  object: string;
-  message: string;
-  count: number;
-}
-
-export interface Whoami {
-  user: string;
-  groups: string[];
-  namespace: string;
-  all_namespaces: boolean;
-}
+export type Node = models.Node & { state: State };
+export type Task = models.Task & { status: State; metadata: { nodes?: Node[] } };
 
 export class ApiError extends Error {
   constructor(

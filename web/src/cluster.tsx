@@ -1,6 +1,6 @@
 // The cluster's GPUs and Kueue's queues, as bars.
 import { useEffect, useState } from "preact/hooks";
-import { get, type Machine, type Queue } from "./api";
+import { get, type GpuNode, type Queue } from "./api";
 import { age, bytes, plural, quantity } from "./format";
 import { Bar, Empty, ErrorNote, Title } from "./parts";
 
@@ -35,9 +35,9 @@ export function ClusterPage() {
 }
 
 function Gpus() {
-  const [result, error] = usePolled<{ machines: Machine[] }>("/gpus");
+  const [result, error] = usePolled<{ machines: GpuNode[] }>("/gpus");
   const machines = result?.machines ?? [];
-  const kinds = new Map<string, Machine[]>();
+  const kinds = new Map<string, GpuNode[]>();
   for (const machine of machines) {
     const kind = machine.accelerator || machine.resource;
     kinds.set(kind, [...(kinds.get(kind) ?? []), machine]);
@@ -54,7 +54,7 @@ function Gpus() {
   );
 }
 
-function Kind({ kind, machines }: { kind: string; machines: Machine[] }) {
+function Kind({ kind, machines }: { kind: string; machines: GpuNode[] }) {
   const total = machines.reduce((sum, machine) => sum + machine.total, 0);
   const known = machines.every(({ used }) => used !== null);
   const used = machines.reduce((sum, machine) => sum + (machine.used ?? 0), 0);

@@ -1,0 +1,181 @@
+// Made of kubectl_sky/words/models.py by UPDATE_GOLDEN=1 pytest tests/test_models.py.
+
+export interface Task {
+  task_id: string;
+  name: string;
+  status: string;
+  created_at: string;
+  updated_at: string;
+  username: string;
+  metadata: TaskMetadata;
+  context?: string;
+}
+
+export interface Problem {
+  file: string;
+  line: number;
+  column: number;
+  path: string;
+  message: string;
+  hint: string;
+  severity: string;
+  document: number;
+  strict: boolean;
+}
+
+export interface Diagnosis {
+  task_id: string;
+  name: string;
+  status: string;
+  summary: string;
+  stages: Record<string, string>;
+  findings: Finding[];
+  not_readable: string[];
+}
+
+export interface NodeUsage {
+  node: number;
+  pod: string;
+  cpus: number;
+  memory_bytes: number;
+  cpus_asked: number | null;
+  memory_bytes_asked: number | null;
+  gpus_asked: number | null;
+}
+
+export interface Volume {
+  volume_id: string;
+  name: string;
+  size: string;
+  storage_class: string;
+  access_modes: string[];
+  status: string;
+  created_at: string;
+  username: string;
+  metadata: VolumeMetadata;
+  reason?: string;
+  used_by?: string[] | null;
+  done?: string;
+}
+
+export interface GpuNode {
+  node: string;
+  accelerator: string;
+  resource: string;
+  total: number;
+  used: number | null;
+  free: number | null;
+  ready: boolean;
+  users: Record<string, number>;
+}
+
+export interface QueueFields {
+  name: string;
+  namespace: string;
+  cluster_queue: string;
+  admitted: number;
+  pending: number;
+  stopped: string;
+  pending_in_cluster_queue: number | null;
+  resources: Share[];
+  waiting: Waiting[];
+}
+
+export interface ClusterEvent {
+  time: string;
+  type: string;
+  reason: string;
+  object: string;
+  message: string;
+  count: number;
+}
+
+export interface WhoAmI {
+  user: string;
+  groups: string[];
+  namespace: string;
+  all_namespaces: boolean;
+}
+
+export interface TaskMetadata {
+  detailed_status: string;
+  job_name: string;
+  namespace: string;
+  backend: string;
+  num_nodes: number;
+  node_jobs: string[];
+  succeeded_nodes: number;
+  failed_nodes: number;
+  running_nodes: number;
+  pending_nodes: number;
+  restarts: number;
+  note: string;
+  nodes: Node[];
+  pipeline?: string;
+  pipeline_name?: string;
+  stage?: number;
+  evidence?: DeletedPod[];
+}
+
+export interface Node {
+  index: number;
+  name: string;
+  job: string;
+  state: string;
+  detailed_status: string;
+  restarts: number;
+  pod?: string;
+  previous?: string;
+  host?: string;
+  reason?: string;
+  message?: string;
+  exit_code?: number;
+  started_at?: string;
+  ended_at?: string;
+  phase?: string;
+}
+
+export interface DeletedPod {
+  rank: number;
+  name: string;
+  pod: string;
+  host?: string;
+  reason?: string;
+  message?: string;
+  started_at?: string;
+  ended_at?: string;
+  exit_code?: number;
+  gpus?: number;
+  gpu?: string;
+  lines: string[];
+}
+
+export interface Finding {
+  rule: string;
+  stage: string;
+  what: string;
+  then: string;
+  nodes: number[];
+  evidence: string;
+}
+
+export interface VolumeMetadata {
+  pvc_name: string;
+  namespace: string;
+}
+
+export interface Share {
+  flavor: string;
+  resource: string;
+  used: string;
+  used_by_all: string | null;
+  quota: string | null;
+}
+
+export interface Waiting {
+  workload: string;
+  position: number;
+  priority: number;
+  since: string;
+  reason: string;
+}
