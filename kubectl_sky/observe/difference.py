@@ -84,14 +84,24 @@ def _is_of_version(item: Difference) -> bool:
 def is_of_other_version(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
     """Return whether they differ in what only another version of this program changes.
 
-    That is how the main container starts, and the name of the ConfigMap with the scripts.
+    That is how the main container starts, and the ConfigMap with the scripts.
     """
-    changes = differences(desired, live)
-    paths = (*(item.path for item in changes), *_additions("", desired, live))
-    values = (value for item in changes for value in (item.live, item.desired))
-    return any(map(_START_FIELD.search, paths)) or any(
-        isinstance(value, str) and value.startswith(names.RUNTIME_PREFIX) for value in values
+    paths = (*(item.path for item in differences(desired, live)), *_additions("", desired, live))
+    return any(map(_START_FIELD.search, paths)) or set(_runtimes(desired)) != set(_runtimes(live))
+
+
+def _runtimes(value: object) -> Iterator[str]:
+    """Yield the names of the ConfigMaps with scripts that an object mounts."""
+    if isinstance(value, Mapping):
+        source = value.get("configMap")
+        name = source.get("name") if isinstance(source, Mapping) else None
+        if isinstance(name, str) and name.startswith(names.RUNTIME_PREFIX):
+            yield name
+    items = (
+        value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
     )
+    for item in items:
+        yield from _runtimes(item)
 
 
 def foreign_fields(desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[str]:

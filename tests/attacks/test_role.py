@@ -129,7 +129,7 @@ STEPS = (
     Step("top longlong --gpu", says="nvidia-smi and rocm-smi not found", codes=(3,)),
     Step("queues list", says="Kueue is not installed", codes=(3,)),
     Step("gpus", says="may not list nodes", codes=(3,)),
-    Step("usage", says="counted: 0 existing pods"),
+    Step("usage", says="counted: 0 tasks with GPUs"),
     Step("users show", says="No quota"),
     Step("stop longlong devdevde -y"),
     Step("clean -y", says="secrets are not cleaned"),

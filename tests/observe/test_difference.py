@@ -146,6 +146,7 @@ def test_is_of_other_version_when_scripts_differ() -> None:
     assert not is_of_other_version(wanted, existing)
     existing["spec"]["volumes"][0]["configMap"] = {"name": "kubectl-sky-runtime-ffffffff"}
     assert is_of_other_version(wanted, existing)
+    assert is_of_other_version({"spec": {"volumes": []}}, existing), "it has needed scripts"
 
 
 def job(**spec: Any) -> dict[str, Any]:
