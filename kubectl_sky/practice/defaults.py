@@ -181,6 +181,8 @@ def _service(service: Json) -> None:
     spec = _part(service, "spec")
     _default(spec, sessionAffinity="None", type="ClusterIP")
     kind, number = spec["type"], zlib.crc32(service["metadata"]["uid"].encode())
+    if spec["sessionAffinity"] == "ClientIP":
+        _default(_part(_part(spec, "sessionAffinityConfig"), "clientIP"), timeoutSeconds=10800)
     open_to_all = kind in ("NodePort", "LoadBalancer")
     for at, port in enumerate(spec.get("ports") or ()):
         _default(port, protocol="TCP", targetPort=port.get("port"))
@@ -188,10 +190,20 @@ def _service(service: Json) -> None:
             _default(port, nodePort=30000 + (number + at) % 2768)
     if open_to_all:
         _default(spec, externalTrafficPolicy="Cluster")
+    if kind == "LoadBalancer":
+        _default(spec, allocateLoadBalancerNodePorts=True)
     if kind != "ExternalName":  # nothing listens there: headless Services are those that work here
         _default(spec, clusterIP=f"10.96.{number % 255}.{number // 255 % 254 + 1}")
         _default(spec, clusterIPs=[spec["clusterIP"]], internalTrafficPolicy="Cluster")
         _default(spec, ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack")
+
+
+def _policy(policy: Json) -> None:
+    spec = _part(policy, "spec")
+    rules = [*(spec.get("ingress") or ()), *(spec.get("egress") or ())]
+    for port in (port for rule in rules for port in rule.get("ports") or ()):
+        _default(port, protocol="TCP")
+    _default(spec, policyTypes=["Ingress"] + ["Egress"] * bool(spec.get("egress")))
 
 
 def _claim(claim: Json) -> None:
@@ -263,6 +275,7 @@ _FILLERS: dict[str, Callable[[Json], None]] = {
     "pods": _pod,
     "jobs.batch": _job,
     "services": _service,
+    "networkpolicies.networking.k8s.io": _policy,
     "persistentvolumeclaims": _claim,
     "persistentvolumes": _volume,
     "namespaces": _namespace,

@@ -5,6 +5,9 @@ import pytest
 from tests.attacks.roles import Json, assert_allowed
 from tests.cluster.target import Cluster
 from tests.e2e.command import Command
+from tests.e2e.volcano import alone, volcano
+
+__all__ = ["alone", "volcano"]  # fixtures
 
 TASK = "name: turn\nnum_nodes: 2\nresources: {image_id: 'busybox:1.36'}\nrun: echo $NODE_RANK\n"
 
