@@ -7,9 +7,12 @@ endif
 BIN := .venv/bin
 # Another pyproject.toml, or another Python, is another environment.
 STATE := $(shell { cat pyproject.toml; $(PYTHON) --version; } | cksum | cut -d' ' -f1)
-INSTALLED := .venv/installed-$(STATE)
-# Enough to use the program: a quarter of the minute that all takes.
+# What the program needs (25 MB), what `make test` needs (85 MB), and all (330 MB).
 LIGHT := .venv/light-$(STATE)
+TESTING := .venv/testing-$(STATE)
+INSTALLED := .venv/installed-$(STATE)
+# Another one that has it, too, serves as well.
+testing = $(or $(wildcard $(INSTALLED)),$(TESTING))
 # Where `dist` and `packages` write.
 DIST := dist
 # Many tests wait most of the time.
@@ -20,7 +23,7 @@ SHARED := SC1091,SC2015,SC2034,SC2088,SC2148,SC2154,SC2329
 HEADING = printf '\n==== %s ====\n'
 
 .DEFAULT_GOAL := help
-.PHONY: lock web help demo test lint unit practice bench bench-cluster site venv cluster-up cluster-env cluster-down dist packages picture clean
+.PHONY: lock web help demo test test-all lint style types layers workflows unit practice tools cluster bench bench-cluster site venv cluster-up cluster-env cluster-down dist packages picture clean
 
 help: ## list targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -30,45 +33,73 @@ demo: export DEMO_STARTED := $(shell date +%s)
 demo: $(or $(wildcard $(INSTALLED)),$(LIGHT)) ## run the demo on a practice cluster: needs only Python, downloads 25 MB the first time
 	@.ci/demo.sh $(BIN)
 
-test: lint unit practice ## run all checks and tests: on the practice cluster, then on a real Kubernetes
-	@$(HEADING) 'tests with a real Kubernetes: get it ready'
-	$(BIN)/python -m tests.cluster prepare
+test: lint ## check style and types, run the unit tests and those on the practice cluster; needs only Python
+	@$(HEADING) 'tests without a Kubernetes, and with the practice cluster'
+	$(BIN)/pytest $(WORKERS) -m 'not cluster and not tools'
+	@echo 'NOT RUN: real Kubernetes and controllers, kubectl, browser, krew, packages, site, workflows: make test-all'
+
+test-all: ## run `make test`, then with a real Kubernetes and its controllers, a browser, krew, packages
+	@$(MAKE) --no-print-directory $(testing)
+	@.ci/beside.sh 'Kubernetes for the tests' 'nice $(BIN)/python -m tests.cluster prepare' \
+	  '$(MAKE) --no-print-directory test' '$(MAKE) --no-print-directory venv workflows tools'
+	@$(MAKE) --no-print-directory cluster
+
+tools: venv
+	@$(HEADING) 'tests with kubectl, a browser, krew, packages'
+	$(BIN)/mypy
+	$(BIN)/pytest $(WORKERS) -m 'tools and not cluster'
+
+cluster: venv
 	@$(HEADING) 'tests with a real Kubernetes'
 	$(BIN)/pytest $(WORKERS) -m cluster
 
-lint: venv ## check style, types and the layers
+lint: style types layers ## check style, types and the layers
+
+style: $(testing)
 	@$(HEADING) 'style'
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/shellcheck --norc --shell sh --exclude $(SHARED) runtime/*.sh
+
+types: $(testing)
 	@$(HEADING) 'types'
 	$(BIN)/mypy
 	$(BIN)/mypy .ci/dist.py .ci/install.py .ci/pages.py .ci/picture.py .ci/release_notes.py
+
+layers: $(testing)
 	@$(HEADING) 'layers'
 	$(BIN)/lint-imports
+
+workflows: venv
 	@$(HEADING) 'GitHub Actions'
 	$(BIN)/zizmor --quiet --offline .
 	$(BIN)/python -m tests.cluster.actionlint
 
-unit: venv ## run the tests that need no Kubernetes
+unit: $(testing) ## run the tests that need no Kubernetes
 	@$(HEADING) 'tests without a Kubernetes'
-	$(BIN)/pytest $(WORKERS) -m 'not cluster and not practice'
+	$(BIN)/pytest $(WORKERS) -m 'not cluster and not practice and not tools'
 
-practice: venv ## run the tests that need a Kubernetes on the practice cluster
+practice: $(testing) ## run the tests that need a Kubernetes on the practice cluster
 	@$(HEADING) 'tests with the practice cluster'
-	$(BIN)/pytest $(WORKERS) -m 'practice and not cluster'
+	$(BIN)/pytest $(WORKERS) -m 'practice and not cluster and not tools'
 
 venv: $(INSTALLED) ## create .venv with the project and its tools
 
 $(INSTALLED):
-	$(new_venv)
-	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable ".[practice]" --group dev
-	touch $@
+	$(if $(wildcard .venv/*-$(STATE)),,$(new_venv))
+	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1' # knows --group
+	@$(BIN)/python .ci/install.py $(BIN)/python 330 '.[practice]' --group dev
+	@touch $@
+
+$(TESTING):
+	$(if $(wildcard .venv/*-$(STATE)),,$(new_venv))
+	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	@$(BIN)/python .ci/install.py $(BIN)/python 85 '.[practice]' --group test
+	@touch $@
 
 $(LIGHT):
 	$(if $(call usable,$(BIN)/python),,$(new_venv))
-	@$(BIN)/python .ci/install.py $(BIN)/python '.[practice]'
+	@$(BIN)/python .ci/install.py $(BIN)/python 25 '.[practice]'
 	@touch $@
 
 define new_venv

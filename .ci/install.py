@@ -1,6 +1,6 @@
 """Install the checkout into a virtual environment, and print what is downloaded and when.
 
-Usage: install.py PYTHON REQUIREMENT
+Usage: install.py PYTHON MEGABYTES REQUIREMENT…, what pip's install takes after --editable
 """
 
 import os
@@ -16,12 +16,12 @@ LARGE = 1e6  # bytes from which a package has its own line
 _DOWNLOAD = re.compile(r"Downloading (\S+?)-(\d\S*?)-\S+\.whl \(([\d.]+) (bytes|[kMG]B)\)")
 
 
-def main(python: str, requirement: str) -> int:
+def main(python: str, megabytes: str, *requirements: str) -> int:
     """Run pip; return its exit code."""
-    say("download the packages with pip: about 25 MB, unless they are in its cache")
+    say(f"download the packages with pip: about {megabytes} MB, unless they are in its cache")
     command = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-compile"]
     pip = subprocess.Popen(
-        [*command, "--progress-bar=off", "--editable", requirement],
+        [*command, "--progress-bar=off", "--editable", *requirements],
         stdout=subprocess.PIPE,
         text=True,
     )

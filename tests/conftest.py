@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 
 from tests.cluster import packages
-from tests.cluster.shell import Unavailable
+from tests.cluster.shell import Unavailable, absent
 
 pytest_plugins = ["tests.cluster.fixtures", "tests.cluster.controllers", "tests.cluster.webhooks"]
 
@@ -28,7 +28,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=["sh", "bash", "busybox sh"])
+@pytest.fixture(params=["sh", "bash", pytest.param("busybox sh", marks=pytest.mark.tools)])
 def shell(request: pytest.FixtureRequest) -> str:
     """The shells of images: Debian's, and that of small ones."""
     command = str(request.param)
@@ -36,5 +36,5 @@ def shell(request: pytest.FixtureRequest) -> str:
         try:
             packages.require("busybox")
         except Unavailable as error:
-            pytest.skip(str(error))
+            absent(str(error))
     return command

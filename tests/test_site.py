@@ -13,6 +13,8 @@ from kubectl_sky.observe.verdict import RULES
 from kubectl_sky.spec import explain
 from kubectl_sky.words import names
 
+pytestmark = pytest.mark.tools  # mkdocs
+
 ROOT = Path(__file__).parent.parent
 
 

@@ -19,7 +19,7 @@ WRONG = "rnu: echo hello\n"
 WARNED = "resources: {infra: aws}\nrun: echo hello\n"
 Done = subprocess.CompletedProcess[str]
 
-pytestmark = pytest.mark.timeout(600)  # pip installs the project
+pytestmark = [pytest.mark.tools, pytest.mark.timeout(600)]  # pip installs the project
 
 
 @pytest.fixture(scope="module")

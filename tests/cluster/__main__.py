@@ -4,7 +4,7 @@ import os
 import shlex
 import sys
 
-from tests.cluster import cache, drivers, hold
+from tests.cluster import cache, controllers, drivers, hold
 from tests.cluster.cache import say
 from tests.cluster.shell import Broken, Unavailable
 from tests.cluster.target import Cluster
@@ -14,6 +14,8 @@ def prepare() -> int:
     """Install and build what takes long. Not to be able to is a failure in CI only."""
     try:
         driver = drivers.prepare()
+        for controller in controllers.ALL:
+            controller.program()
     except Unavailable as error:
         say(f"NO KUBERNETES: tests that need one will not run: {error}")
         return 1 if os.environ.get("CI") else 0

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster.golang import Change
 from tests.cluster.process import Controller, certificate, configured, defined, running
-from tests.cluster.shell import Unavailable, run
+from tests.cluster.shell import Unavailable, absent, run
 from tests.cluster.target import Cluster
 
 _SERVER = "cmd/mpi-operator/app/server.go"
@@ -61,7 +61,7 @@ KUBERAY = Controller(
     ),
     fixtures=("kuberay",),
 )
-_ALL = (JOBSET, KUEUE, APPWRAPPER, MPI, KUBERAY)
+ALL = (JOBSET, KUEUE, APPWRAPPER, MPI, KUBERAY)
 _FRAMEWORKS = (
     "batch/job",
     "jobset.x-k8s.io/jobset",
@@ -84,8 +84,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.option.collectonly:
         return
     capture = session.config.pluginmanager.getplugin("capturemanager")
-    used = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    for controller in _ALL:
+    items = [item for item in session.items if item.get_closest_marker("cluster")]
+    used = {name for item in items for name in getattr(item, "fixturenames", ())}
+    for controller in ALL:
         if used.intersection(controller.fixtures):
             with capture.global_and_fixture_disabled():
                 try:
@@ -141,7 +142,7 @@ def kueue(
     for controller in (KUEUE, APPWRAPPER):
         require(pytestconfig, controller)
     if os.geteuid():
-        pytest.skip("no kueue: only root can give it an /etc of its own, with its certificate")
+        absent("no kueue: only root can give it an /etc of its own, with its certificate")
     folder = tmp_path_factory.mktemp("kueue")
     certificates = folder / "etc/kueue/metrics/certs"
     certificates.mkdir(parents=True)
@@ -160,10 +161,10 @@ def kueue(
 
 
 def require(config: pytest.Config, controller: Controller) -> None:
-    """Skip the test where the program could not be built."""
+    """End the test where the program could not be built."""
     why = config.stash[_missing].get(controller.name)
     if why:
-        pytest.skip(f"no {controller.name}: {why}")
+        absent(f"no {controller.name}: {why}")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -17,16 +18,16 @@ from kubectl_sky.errors import ClusterError
 from tests.cluster import drivers
 from tests.cluster.differences import real_only
 from tests.cluster.hold import Holder
-from tests.cluster.shell import Unavailable
+from tests.cluster.shell import Unavailable, absent
 from tests.cluster.target import ADMIN, Cluster
 
 # As the user has it: the tests change their own.
 ENVIRONMENT = dict(os.environ)
-_FAILING = bool(os.environ.get("CI"))
 _MARKS = {
     "practice_cluster": pytest.mark.practice,
     "real_cluster": pytest.mark.cluster,
     "breakable": pytest.mark.cluster,
+    "kubectl": pytest.mark.tools,  # built by Go where it is not installed
 }
 _absent = pytest.StashKey[str]()
 _ABSENT, _LEFT_OUT = "no Kubernetes: ", "not on the practice cluster: "
@@ -51,6 +52,11 @@ def _superfluous(item: pytest.Item) -> bool:
     return all(item.get_closest_marker(name) for name in ("practice_only", "cluster"))
 
 
+def _uses_kubectl(item: pytest.Item) -> bool:
+    """Check for a test on the practice cluster with kubectl."""
+    return all(item.get_closest_marker(name) for name in ("practice", "tools"))
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Do what takes minutes before the first test, whose time is limited."""
     for item in session.items:
@@ -61,8 +67,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         return
     capture = session.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
-        if any(item.get_closest_marker("practice") for item in session.items):
-            drivers.prepare(drivers.PRACTICE)
+        if any(map(_uses_kubectl, session.items)):
+            with suppress(Unavailable):  # the fixture `kubectl` says so again
+                drivers.prepare(drivers.PRACTICE)
         try:
             if any(item.get_closest_marker("cluster") for item in session.items):
                 drivers.prepare()
@@ -108,7 +115,7 @@ def real_cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     """A cluster that is ready. Without any, its tests are skipped; in CI they fail."""
     reason = pytestconfig.stash.get(_absent, None)
     if reason:
-        (pytest.fail if _FAILING else pytest.skip)(f"{_ABSENT}{reason}")
+        absent(f"{_ABSENT}{reason}")
     holder = Holder.start(ENVIRONMENT)
     try:
         yield holder.cluster()
@@ -132,7 +139,7 @@ def breakable(request: pytest.FixtureRequest) -> Iterator[Cluster]:
             pytest.skip("only programs of the cluster that is built here can be killed")
         yield cluster
     except Unavailable as error:
-        pytest.skip(f"{_ABSENT}{error}")
+        absent(f"{_ABSENT}{error}")
     finally:
         if holder:
             holder.stop()

@@ -16,7 +16,7 @@ from typing import IO, Self
 
 import yaml
 
-from tests.cluster import cache, machine
+from tests.cluster import machine
 from tests.cluster.components import USERS
 from tests.cluster.shell import Broken, Unavailable, find, path
 from tests.cluster.target import ADMIN, OTHERS, Cluster
@@ -72,16 +72,13 @@ class Server:
         return code
 
 
-def kubectl() -> Path | None:
-    """Return a kubectl, the installed one or one built now; None where none can be had."""
+def kubectl() -> Path:
+    """Return a kubectl, the installed one or one built now. Raises Unavailable."""
     program = find("kubectl")
-    if program:
-        return Path(program)
     try:
-        return machine.kubectl()
-    except (Broken, Unavailable, OSError) as error:
-        cache.say(f"NO KUBECTL: tests that need it will not run: {error}")
-        return None
+        return Path(program) if program else machine.kubectl()
+    except (Broken, OSError) as error:
+        raise Unavailable(str(error)) from error
 
 
 @contextmanager
@@ -104,7 +101,7 @@ def cluster() -> Iterator[Cluster]:
     people = {name: USERS[name][0] for name in OTHERS}
     flags = [flag for person in people.values() for flag in ("--user", person)]
     with server("--gpus", _GPUS, *flags) as started:
-        yield Cluster(_kubeconfig(started.folder), kubectl(), "practice", people)
+        yield Cluster(_kubeconfig(started.folder), None, "practice", people)
 
 
 def _kubeconfig(folder: Path) -> Path:

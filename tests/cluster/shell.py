@@ -5,6 +5,9 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
+
+import pytest
 
 Command = Sequence[str | Path]
 
@@ -17,6 +20,11 @@ class Unavailable(Exception):
 
 class Broken(Exception):
     """A Kubernetes could be had here, but it does not work; the text says what went wrong."""
+
+
+def absent(reason: str) -> NoReturn:
+    """End a test whose tool cannot be had: skipped on a developer's machine, failed in CI."""
+    (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
 
 
 def path() -> str:

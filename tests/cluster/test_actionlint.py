@@ -1,4 +1,4 @@
-"""`make lint` checks the workflows by actionlint, where Go is installed."""
+"""`make test-all` checks the workflows by actionlint, where Go is installed."""
 
 import pytest
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.cluster import practice
+from tests.cluster.shell import Unavailable, absent
 from tests.cluster.target import Cluster
 from tests.e2e.command import PROGRAM, Command, InProcess, home
 
@@ -44,6 +46,8 @@ def sky(environment: dict[str, str], tmp_path: Path) -> Iterator[Command]:
 @pytest.fixture
 def kubectl(environment: dict[str, str], cluster: Cluster, tmp_path: Path) -> Command:
     """kubectl, which finds this program as a plugin."""
-    if not cluster.kubectl:
-        pytest.skip("NO KUBECTL: there is none on PATH, and none can be built")
-    return Command((str(cluster.kubectl),), environment, tmp_path)
+    try:
+        program = cluster.kubectl or practice.kubectl()
+    except Unavailable as error:
+        absent(f"NO KUBECTL: {error}")
+    return Command((str(program),), environment, tmp_path)

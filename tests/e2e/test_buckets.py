@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import rclone
-from tests.cluster.shell import Broken, Unavailable
+from tests.cluster.shell import Broken, Unavailable, absent
 from tests.cluster.target import Cluster
 from tests.e2e.command import Command, submitted
 from tests.e2e.support import until_output
@@ -47,7 +47,7 @@ def program(cluster: Cluster) -> str:
     try:
         return str(rclone.program())
     except (Broken, Unavailable, OSError) as error:
-        pytest.skip(f"NO RCLONE: {error}")
+        absent(f"NO RCLONE: {error}")
 
 
 @pytest.fixture

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from importlib.resources import files
 
 import pytest
+
+pytest.importorskip("playwright", reason="make test-all installs it")
+
 from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect, sync_playwright
 
 from tests.cluster.packages import require
 from tests.e2e.command import Command
 
-pytestmark = pytest.mark.practice_only
+pytestmark = [pytest.mark.practice_only, pytest.mark.tools]
 
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
 SERIOUS = ("serious", "critical")

@@ -56,7 +56,7 @@ def install(tmp_path: Path, script: str) -> subprocess.CompletedProcess[str]:
     python.chmod(0o755)
     program = Path(__file__).parent.parent.parent / ".ci" / "install.py"
     return subprocess.run(
-        [sys.executable, str(program), str(python), "."],
+        [sys.executable, str(program), str(python), "25", "."],
         env={"DEMO_STARTED": str(int(time.time()) - 100)},
         capture_output=True,
         text=True,

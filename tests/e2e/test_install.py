@@ -11,7 +11,8 @@ from kubectl_sky import __version__
 from tests import wheel
 from tests.cluster import cache
 
-pytestmark = [pytest.mark.practice, pytest.mark.timeout(600)]  # pip installs all dependencies
+# pip installs all dependencies
+pytestmark = [pytest.mark.practice, pytest.mark.tools, pytest.mark.timeout(600)]
 
 HELLO = wheel.ROOT / "examples" / "01-hello.yaml"
 

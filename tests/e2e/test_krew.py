@@ -59,7 +59,7 @@ class Shell:
         return done.stdout
 
 
-pytestmark = pytest.mark.timeout(900)  # the first one makes the archive
+pytestmark = [pytest.mark.tools, pytest.mark.timeout(900)]  # the first one makes the archive
 
 
 @pytest.fixture(scope="module")

@@ -90,6 +90,7 @@ def classless() -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.tools  # a kubectl
 def test_volumes_without_default_storage_class_are_refused(
     classless: Server, tmp_path: Path
 ) -> None:
@@ -99,10 +100,7 @@ def test_volumes_without_default_storage_class_are_refused(
         {"HOME": str(tmp_path), "KUBECONFIG": kubeconfig, "PATH": "/usr/bin:/bin"},
         Path.cwd(),
     )
-    program = practice.kubectl()
-    if not program:
-        pytest.skip("NO KUBECTL: there is none on PATH, and none can be built")
-    kubectl = [str(program), "--kubeconfig", kubeconfig]
+    kubectl = [str(practice.kubectl()), "--kubeconfig", kubeconfig]
     default = "storageclass.kubernetes.io/is-default-class"
     subprocess.run([*kubectl, "annotate", "sc", "standard", f"{default}-"], check=True)
     plain = VOLUME.replace(", storage_class_name: standard", "")

@@ -118,6 +118,7 @@ def test_simulate_users_without_waiting_jobs_have_no_shares(tmp_path: Path) -> N
     assert "# a, = b c\n" in done.output
 
 
+@pytest.mark.tools  # matplotlib
 def test_simulate_plot_is_png(tmp_path: Path) -> None:
     path = tmp_path / "shares.png"
     assert invoke("simulate", "--jobs", "50", "--plot", str(path)).exit_code == 0

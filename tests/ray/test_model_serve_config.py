@@ -74,12 +74,14 @@ def test_write_any_text_reads_back(text: str) -> None:
     assert f": {text}\n" not in written or not text, "strings are always quoted"
 
 
+@pytest.mark.tools  # ray
 def test_serve_config_passes_schema_of_ray() -> None:
     text = serve_config.write(make_config())
     command = [sys.executable, "-c", _VALIDATE]
     subprocess.run(command, input=text, text=True, check=True, timeout=120)
 
 
+@pytest.mark.tools  # ray
 def test_serve_config_served_by_ray_answers_through_graph(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
