@@ -20,6 +20,7 @@ WORKERS := --numprocesses 3 --dist worksteal
 # shellcheck: parts share variables and functions with entry.sh, some files exist only in pods, messages have ~,
 # and A && B || C is used on purpose.
 SHARED := SC1091,SC2015,SC2034,SC2088,SC2148,SC2154,SC2329
+BEYOND = 'real Kubernetes and controllers, kubectl, browser, krew, packages, site, workflows: make test-all'
 HEADING = printf '\n==== %s ====\n'
 
 .DEFAULT_GOAL := help
@@ -35,8 +36,7 @@ demo: $(or $(wildcard $(INSTALLED)),$(LIGHT)) ## run the demo on a practice clus
 
 test: lint ## check style and types, run the unit tests and those on the practice cluster; needs only Python
 	@$(HEADING) 'tests without a Kubernetes, and with the practice cluster'
-	$(BIN)/pytest $(WORKERS) -m 'not cluster and not tools'
-	@echo 'NOT RUN: real Kubernetes and controllers, kubectl, browser, krew, packages, site, workflows: make test-all'
+	NOT_RUN=$(BEYOND) $(BIN)/pytest $(WORKERS) -m 'not cluster and not tools'
 
 test-all: ## run `make test`, then with a real Kubernetes and its controllers, a browser, krew, packages
 	@$(MAKE) --no-print-directory $(testing)

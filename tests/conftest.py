@@ -16,6 +16,18 @@ settings.register_profile("tests", deadline=None, derandomize=bool(os.environ.ge
 settings.load_profile("tests")
 
 _OF_THE_USER = ("KUBECONFIG", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")
+_OUTCOMES = ("passed", "failed", "error", "skipped")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End `make test` with one line that also says what it did not run."""
+    left_out = os.environ.get("NOT_RUN")
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if not left_out or hasattr(config, "workerinput"):
+        return
+    counts = {name: len(reporter.stats.get(name, ())) for name in _OUTCOMES}
+    numbers = [f"{count:,} {name}" for name, count in counts.items() if count]
+    reporter.write_line(f"{', '.join(numbers) or 'no tests'}; NOT RUN: {left_out}", bold=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

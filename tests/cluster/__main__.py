@@ -33,7 +33,7 @@ def up() -> int:
 
 
 def env() -> int:
-    """Print how a shell, and `make test`, come to use the cluster."""
+    """Print how a shell, and `make test-all`, come to use the cluster."""
     running = hold.by_hand()
     if not running:
         say("none is up")
