@@ -38,7 +38,7 @@ def test_workflows_call_make_with_targets_that_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     listed = [words for file, words in names(r"\bmake ((?:[a-z-]+ ?)+)") if file != "Makefile"]
     called = {target for words in listed for target in words.split()}
-    assert {"packages", "unit", "practice"} <= called <= targets
+    assert {"packages", "test"} <= called <= targets
 
 
 def test_workflows_call_scripts_that_exist() -> None:
