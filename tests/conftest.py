@@ -23,7 +23,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """End `make test` with one line that also says what it did not run."""
     left_out = os.environ.get("NOT_RUN")
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if not left_out or hasattr(config, "workerinput"):
+    if not left_out or not isinstance(reporter, pytest.TerminalReporter):  # in a worker
         return
     counts = {name: len(reporter.stats.get(name, ())) for name in _OUTCOMES}
     numbers = [f"{count:,} {name}" for name, count in counts.items() if count]
