@@ -24,7 +24,7 @@ BEYOND = 'real Kubernetes and controllers, kubectl, browser, krew, packages, sit
 HEADING = printf '\n==== %s ====\n'
 
 .DEFAULT_GOAL := help
-.PHONY: lock web help demo test test-all lint style types layers workflows unit practice tools cluster bench bench-cluster site venv cluster-up cluster-env cluster-down dist packages picture clean
+.PHONY: lock web help demo test test-all lint style types layers workflows unit practice prepare without-cluster tools cluster bench bench-cluster site venv cluster-up cluster-env cluster-down dist packages picture clean
 
 help: ## list targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -40,9 +40,17 @@ test: lint ## check style and types, run the unit tests and those on the practic
 
 test-all: ## run `make test`, then with a real Kubernetes and its controllers, a browser, krew, packages
 	@$(MAKE) --no-print-directory $(testing)
-	@.ci/beside.sh 'Kubernetes for the tests' 'nice $(BIN)/python -m tests.cluster prepare' \
-	  '$(MAKE) --no-print-directory test' '$(MAKE) --no-print-directory venv workflows tools'
+	@$(MAKE) --no-print-directory --jobs=2 prepare without-cluster
 	@$(MAKE) --no-print-directory cluster
+
+# What takes long only the first time is built beside the tests that do not need it.
+prepare: $(testing)
+	@nice $(BIN)/python -m tests.cluster prepare
+
+# One after the other, whatever --jobs says.
+without-cluster:
+	@$(MAKE) --no-print-directory --jobs=1 test
+	@$(MAKE) --no-print-directory --jobs=1 venv workflows tools
 
 tools: venv
 	@$(HEADING) 'tests with kubectl, a browser, krew, packages'
