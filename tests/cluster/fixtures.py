@@ -15,7 +15,7 @@ import pytest
 
 from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.errors import ClusterError
-from tests.cluster import drivers
+from tests.cluster import drivers, practice
 from tests.cluster.differences import real_only
 from tests.cluster.hold import Holder
 from tests.cluster.shell import Unavailable, absent
@@ -69,7 +69,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     with capture.global_and_fixture_disabled():
         if any(map(_uses_kubectl, session.items)):
             with suppress(Unavailable):  # the fixture `kubectl` says so again
-                drivers.prepare(drivers.PRACTICE)
+                practice.kubectl()
         try:
             if any(item.get_closest_marker("cluster") for item in session.items):
                 drivers.prepare()

@@ -102,6 +102,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     )
 
 
+@pytest.mark.tools  # kubectl
 @pytest.mark.practice
 @pytest.mark.parametrize("page", pages(""), ids=lambda page: page.stem)
 def test_page_commands_run_and_print_what_page_says(page: Path, shell: Shell) -> None:
