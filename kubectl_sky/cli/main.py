@@ -280,6 +280,7 @@ def _prepare_streams() -> None:
 def _unexpected(error: Exception) -> SkyError:
     """Return a full disk as an error of its own, and all else as a bug."""
     if isinstance(error, OSError) and error.errno in _DISK_FULL:
+        output.discard(sys.stdout)  # or Python writes its buffer again, and exits with 120
         return SkyError(f"{error.filename or 'cannot write the output'}: {bounded.reason(error)}")
     message = f"internal error: {type(error).__name__}: {error}".splitlines()[0]
     return SkyError(message, "run again with KUBECTL_SKY_DEBUG=1 and report what it prints")
