@@ -208,7 +208,12 @@ def sky() -> None:
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command as a process of its own, and exit with its code."""
-    sys.exit(main(arguments))
+    code = main(arguments)
+    try:
+        sys.stdout.flush()
+    except OSError:  # it was reported; or Python writes it again, and exits with 120
+        output.discard(sys.stdout)
+    sys.exit(code)
 
 
 def run_completion() -> NoReturn:
@@ -280,7 +285,6 @@ def _prepare_streams() -> None:
 def _unexpected(error: Exception) -> SkyError:
     """Return a full disk as an error of its own, and all else as a bug."""
     if isinstance(error, OSError) and error.errno in _DISK_FULL:
-        output.discard(sys.stdout)  # or Python writes its buffer again, and exits with 120
         return SkyError(f"{error.filename or 'cannot write the output'}: {bounded.reason(error)}")
     message = f"internal error: {type(error).__name__}: {error}".splitlines()[0]
     return SkyError(message, "run again with KUBECTL_SKY_DEBUG=1 and report what it prints")

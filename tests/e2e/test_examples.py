@@ -147,6 +147,7 @@ def test_submit_vllm_example_prints_output_of_page(sky: Command, tmp_path: Path)
     check_run(sky, "26-vllm-batch", *stand_ins(tmp_path / "work"))
 
 
+@pytest.mark.tools  # Ray
 @pytest.mark.practice_only  # it has no image with Ray; here it is the Ray of the tests
 def test_submit_ray_example_prints_output_of_page(sky: Command) -> None:
     if ROOT.is_relative_to("/tmp"):
