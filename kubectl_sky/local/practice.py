@@ -84,10 +84,8 @@ class Practice:
     def _started(self, port: int, flags: list[str]) -> bool:
         """Start the process; False if another program has the port. Raises ClusterError."""
         before = self._process.log.stat().st_size if self._process.log.exists() else 0
-        process = self._process.start([*_PROGRAM, *flags])
         with ExitStack() as failure:
-            failure.callback(process.wait)
-            failure.callback(process.kill)
+            process = self._process.start([*_PROGRAM, *flags], failure)
             try:
                 self._wait(process, port, before)
             except ClusterError:

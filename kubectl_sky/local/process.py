@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,8 +62,11 @@ class Background:
             return None
         return pid if self.alive() and _opens(pid, self._lock) else None
 
-    def start(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start the program in a new session, so that Ctrl-C and SIGHUP do not reach it."""
+    def start(self, command: Sequence[str], failure: ExitStack) -> subprocess.Popen[bytes]:
+        """Start the program in a new session, so that Ctrl-C and SIGHUP do not reach it.
+
+        `failure` ends it: a Ctrl-C may come before the caller has the process.
+        """
         private_folder(self.folder)
         with self.log.open("ab") as log:
             process = subprocess.Popen(
@@ -74,6 +77,8 @@ class Background:
                 stderr=log,
                 start_new_session=True,
             )
+        failure.callback(process.wait)
+        failure.callback(process.kill)
         self._pid.write_text(f"{process.pid}\n")
         return process
 

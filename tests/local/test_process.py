@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def holding(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> Backgroun
 
 def start(folder: Path, started: list[subprocess.Popen[bytes]], *words: str) -> Background:
     background = Background(folder)
-    started.append(background.start([sys.executable, "-c", HOLD, *words]))
+    started.append(background.start([sys.executable, "-c", HOLD, *words], ExitStack()))
     while background.last_log_line() != "held":
         assert started[-1].poll() is None
         time.sleep(0.01)
