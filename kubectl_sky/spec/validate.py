@@ -255,7 +255,6 @@ def _commands(document: Document) -> Iterator[Problem]:
 # count. Variables have their own rule, which reports what the task sees.
 _OCTAL = re.compile(r"[-+]?0[0-7_]*[1-9][0-7_]*")
 _SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
-_NAME_WITH_COUNT = re.compile(r"[^:]+:[0-9.]+")
 _VARIABLE_FIELDS = ("envs", "secrets")
 _UNFINISHED = re.compile(r"(&&|\|\|?|;|[({,])$|\b(do|then|else)$")  # the command goes on
 _CONTINUED = re.compile(r"-|&&|\||;|[0-9]?[<>]|[)}]")
@@ -287,30 +286,6 @@ def _yaml_meaning(text: str) -> str:
     if _SEXAGESIMAL.fullmatch(text):
         return "a number in base 60"
     return "an octal number" if len(text) > 1 and _OCTAL.fullmatch(text) else ""
-
-
-def _counts(document: Document) -> Iterator[Problem]:
-    """Warn about `{A100:1}`: YAML reads one key without a value; a count is assumed."""
-    node = document.root.child("resources")
-    for field in ("accelerators", "gpus"):
-        path: Path = ("resources", field)
-        field_node = node.child(field) if node else None
-        if field_node is None or not isinstance(field_node.value, dict):
-            continue
-        if document.get(*path) is not field_node.value:
-            continue  # a flag overrides the value
-        for key, value in entries(field_node.value):
-            if value is None and _NAME_WITH_COUNT.fullmatch(key) and _unquoted(field_node, key):
-                name, _, count = key.partition(":")
-                message = f'YAML reads this as one key "{printable(key)}" without a value'
-                hint = f"it is read as {printable(name)}: {count}; add a space after the colon"
-                yield document.problem((*path, key), message, hint, "warning", key=True)
-
-
-def _unquoted(node: YamlNode, key: str) -> bool:
-    """Whether a key without a value is unquoted: the value starts where the key ends."""
-    (line, column), child = node.keys[key], node.children[key]
-    return child.position == (line, column + len(key))
 
 
 def _folded(document: Document) -> Iterator[Problem]:
@@ -347,7 +322,6 @@ _RULES: Table = (
 _OF_RESOURCES: Table = (
     *resource_fields.RULES,
     *image.RULES,
-    (frozenset({"accelerators", "gpus"}), (_counts,)),
     *lifecycle.RULES,
     *infra.RULES,
 )

@@ -122,11 +122,6 @@ WARNED = {
         "task.yaml:2:19: resources.cpus: warning: YAML reads 1:30 as a number in base 60: 90;"
         " write that number, or put it in quotes"
     ),
-    "resources: {accelerators: {A100:8}}": (
-        'task.yaml:2:28: resources.accelerators."A100:8": warning: YAML reads this as'
-        ' one key "A100:8" without a value; it is read as A100: 8; add a space after'
-        " the colon"
-    ),
 }  # fmt: skip
 
 
@@ -143,6 +138,7 @@ FINE = (
     "envs:",
     "volumes:",
     "resources: {cpus: , memory: }",
+    "resources: {accelerators: {A100:8, V100:4}}",
     "resources: {cpus: 4+, memory: 8+, accelerators: 1}",
     "resources: {accelerators: 1}",
     "resources: {gpus: '1'}",
