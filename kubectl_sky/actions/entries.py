@@ -102,7 +102,10 @@ def as_service(
             f"a service is one task, and the file has {len(entries)}", "put each into its own file"
         )
     (entry,) = entries
-    if not entry.task.name:
-        raise UserError("the service has no name", "set name in the file, or add --name NAME")
+    name = entry.task.name
+    if not name and not flags.new:
+        hint = "add --name NAME, which `kubectl sky serve status` shows"
+        raise UserError("the service has no name", hint)
     spec = service.service_of(entry.document, flags, settings.qps_metric)
-    return (replace(entry, task=as_replica(entry.task, spec)),)
+    task = replace(entry.task, name=name or f"service-{entry.task_id}")
+    return (replace(entry, task=as_replica(task, spec)),)

@@ -41,8 +41,8 @@ class Source:
     `strict` treats warnings as errors. Local files are read if `local_files` is set: a server may
     not read its own files for a caller, and limits the nodes of all tasks together, and the
     bytes of their manifests. With `in_memory`, `stdin` has the content of the file. With
-    `serve`, the file is a service's. `adapt` changes the tasks of the file, such as to a
-    development pod.
+    `serve`, the file is a service's; with `services`, it may be one. `adapt` changes the tasks of
+    the file, such as to a development pod.
     """
 
     path: str
@@ -53,6 +53,7 @@ class Source:
     local_files: bool = True
     in_memory: bool = False
     serve: service.Flags | None = None
+    services: bool = False
     adapt: Callable[[tuple[TaskEntry, ...]], tuple[TaskEntry, ...]] = tuple
     max_nodes: int = sys.maxsize
     max_bytes: int = sys.maxsize
@@ -134,6 +135,9 @@ def prepare(source: Source, ui: UI) -> TaskFile:
     """
     overrides, environ = source.overrides, source.environ
     documents = load(source)
+    serve = source.serve
+    if source.services and not overrides.as_task and documents[0].get("service") is not None:
+        serve = service.Flags()
     settings = _settings(overrides, environ)
     problems = check.problems(documents, settings, overrides.as_task, strict=source.strict)
     remarks: list[str] = []
@@ -141,9 +145,7 @@ def prepare(source: Source, ui: UI) -> TaskFile:
         documents, remarks = entries.as_tasks(documents)
     errors = [problem for problem in problems if problem.severity == "error"]
     if not errors:
-        errors = check.refusals(
-            documents, overrides.as_task, bool(source.serve), source.local_files
-        )
+        errors = check.refusals(documents, overrides.as_task, bool(serve), source.local_files)
     path = source.path if source.local_files else None
     review = check.review(path, documents, settings, environ, overrides)
     if errors or review.refused:
@@ -151,7 +153,7 @@ def prepare(source: Source, ui: UI) -> TaskFile:
 
     file_id = _checked_id(overrides.task_id) or new_id()
     tasks = entries.of_documents(documents, file_id, overrides)
-    tasks = entries.as_service(tasks, source.serve, overrides, settings)
+    tasks = entries.as_service(tasks, serve, overrides, settings)
     check.refuse_unplannable(tasks, settings, source.max_nodes)
     tasks = source.adapt(tasks)
     progress = ui.transfer if source.local_files else None

@@ -170,11 +170,7 @@ def _entries(
     entries = entries_.of_documents(documents, taskfile.new_id(), Overrides())
     if as_task or all(document.get("service") is None for document in documents):
         return entries
-    named = tuple(  # `serve` has a flag for a missing name
-        replace(entry, task=replace(entry.task, name=entry.task.name or "service"))
-        for entry in entries
-    )
-    return entries_.as_service(named, service.Flags(), Overrides(), settings)
+    return entries_.as_service(entries, service.Flags(), Overrides(), settings)
 
 
 def _known_files(entry: TaskEntry) -> tuple[LocalFiles, ...]:

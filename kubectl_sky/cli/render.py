@@ -58,6 +58,8 @@ def command(
 ) -> None:
     """Print the manifests that submit would send for each FILE (`-` is standard input).
 
+    A service is rendered as `serve up` sends it, or with --as-task as a task.
+
     Needs no cluster: without --as-submitted, the owner is that of `auth login` or your OS user
     name, volumes are taken as PVC names, and kubectl chooses the namespace. `--id` makes the output
     reproducible.
@@ -70,7 +72,8 @@ def command(
 
     if len(files) > 1 and overrides.task_id:
         raise UserError("--id names one task", "render one FILE with it")
-    sources = [Source(file, overrides, os.environ, sys.stdin.buffer, strict) for file in files]
+    stdin = sys.stdin.buffer
+    sources = [Source(file, overrides, os.environ, stdin, strict, services=True) for file in files]
     show = bool(flags["show_secrets"]), bool(flags["explain"])
     if flags["as_submitted"]:
         rendered = _as_submitted(sources, cluster, *show)

@@ -54,7 +54,9 @@ _sending = options.combined(  # of up and update
 )
 
 
-def _source(file: str, overrides: Overrides, flags: dict[str, Any]) -> "Source":
+def _source(
+    file: str, overrides: Overrides, flags: dict[str, Any], new: bool = True
+) -> "Source":
     from kubectl_sky.actions.taskfile import Source
     from kubectl_sky.spec.service import Flags
 
@@ -62,7 +64,7 @@ def _source(file: str, overrides: Overrides, flags: dict[str, Any]) -> "Source":
         raise UserError(f"--backend {overrides.backend} is not supported", "use rayservice")
     backend = overrides.backend or "service"
     overrides = replace(overrides, backend=None)
-    serve = Flags(flags["replicas"], flags["qps_metric"], flags["cpu_target"], backend)
+    serve = Flags(flags["replicas"], flags["qps_metric"], flags["cpu_target"], backend, new)
     return Source(file, overrides, os.environ, sys.stdin.buffer, bool(flags["strict"]), serve=serve)
 
 
@@ -83,11 +85,16 @@ def up(
 
     A Deployment runs the replicas, and a Service of the same name is their address. With
     min_replicas and max_replicas, a HorizontalPodAutoscaler scales them. Ctrl-C leaves the service
-    running.
+    running. --dry-run=client needs no cluster.
     """
+    from kubectl_sky.actions import render as action
     from kubectl_sky.serve.action import up as create
 
     source, ui = _source(file, overrides, flags), Preview(form, flags["dry_run"])
+    if flags["dry_run"] == "client":
+        facts = action.offline_facts(cluster.user, cluster.namespace, os.environ)
+        ui.preview(action.render_files([source], facts, ui))
+        return
     _print(create(request(source, cluster, None, flags), ui), form)
 
 
@@ -111,7 +118,7 @@ def update(
     """
     from kubectl_sky.serve.update import update as replace_version
 
-    source, ui = _source(file, overrides, flags), Preview(form, flags["dry_run"])
+    source, ui = _source(file, overrides, flags, new=False), Preview(form, flags["dry_run"])
     _print(replace_version(request(source, cluster, None, flags), ui), form)
 
 

@@ -45,13 +45,15 @@ _PER_GPU = "instance_aware_least_load"
 class Flags:
     """The flags of `serve` that are no fields of SkyPilot's language.
 
-    `cpu_target` is in percent of the requested CPUs. `qps_metric` is a metric of the pods.
+    `cpu_target` is in percent of the requested CPUs. `qps_metric` is a metric of the pods. A `new`
+    service without a name gets one.
     """
 
     replicas: int | None = None
     qps_metric: str | None = None
     cpu_target: int | None = None
     backend: str = "service"
+    new: bool = True
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Names and time limits of services, without a cluster."""
 
+import re
 from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
@@ -292,3 +293,41 @@ def test_logs_of_service_go_on_after_an_outage(
     for number in range(1, 7):  # more than the retries of a request
         services.before("list pods", lost, number)
     assert next(replicas.sources()).pod == "web"
+
+
+NAMELESS = "service: {readiness_probe: /}\nresources: {ports: 8080}\nrun: serve\n"
+
+
+def kinds_of(text: str) -> list[str]:
+    return re.findall(r"^kind: (\w+)", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "command", [("render",), ("serve", "up", "--dry-run=client", "-o", "yaml")]
+)
+def test_service_without_name_and_cluster_is_rendered_with_generated_name(
+    command: tuple[str, ...], run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "web.yaml").write_text(NAMELESS)
+    code, stdout, stderr = run(
+        *command, "web.yaml", "--user=ann", "--id=web00001", "--kubeconfig=/no"
+    )
+    assert (code, stderr) == (0, "")
+    assert kinds_of(stdout) == ["ConfigMap", "Service", "Deployment"]
+    assert "\n  name: service-web00001\n" in stdout
+
+
+def test_render_service_as_task_is_one_job(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "web.yaml").write_text(NAMELESS)
+    _, stdout, _ = run("render", "web.yaml", "--user=ann", "--as-task")
+    assert kinds_of(stdout) == ["ConfigMap", "Service", "Job"]
+
+
+def test_update_service_without_name_asks_for_it(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "web.yaml").write_text(NAMELESS)
+    code, _, stderr = run("serve", "update", "web.yaml")
+    assert (code, stderr) == (
+        2,
+        "error: the service has no name\n"
+        "hint: add --name NAME, which `kubectl sky serve status` shows\n",
+    )
