@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 from kubectl_sky.cluster import backoff, parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, Trim, WatchEvent, watch_forever
-from kubectl_sky.errors import NotServed, SkyError
+from kubectl_sky.errors import NotServed, SkyError, attempt
 from kubectl_sky.words.kinds import Kind
 
 _FIRST_RETRY_SECONDS = 2.0
@@ -221,7 +221,9 @@ class Loop(Generic[Key]):
     def _watch(self, watch: Watch) -> None:
         """Add the keys of changes; a watch that is refused is opened again with backoff."""
         kind, selector, failures, logged = watch.kind, watch.label_selector, 0, ""
-        while not self._stopped.is_set():
+
+        def follow() -> None:
+            nonlocal failures, logged
             try:
                 for event in watch_forever(
                     self._session, kind, self._namespace, selector, self._stopped, watch.trim
@@ -232,7 +234,10 @@ class Loop(Generic[Key]):
                         self.add(*work)
             except NotServed:  # its add-on may be installed later
                 self._stopped.wait(_MAX_RETRY_SECONDS)
-            except Exception as error:  # noqa: BLE001 - a bug must not end the controller
+
+        while not self._stopped.is_set():
+            _, error = attempt(follow)
+            if error:
                 failures, problem = failures + 1, _problem(error)
                 if problem != logged:
                     _log.warning("cannot watch %s: %s; retrying", kind.plural, problem)
@@ -254,11 +259,9 @@ class Loop(Generic[Key]):
                 self._changed.wait(None if wait == inf else wait)
 
     def _run(self, key: Key) -> None:
-        started, seconds, problem = monotonic(), None, ""
-        try:
-            seconds = self._controller.process(key)
-        except Exception as error:  # noqa: BLE001 - one key must not stop the others
-            problem = _problem(error)
+        started = monotonic()
+        seconds, error = attempt(lambda: self._controller.process(key))
+        problem = _problem(error) if error else ""
         with self._changed:
             if self._schedule.is_new(key, problem):
                 _log.warning("%s: %s", key, f"{problem}; retrying" if problem else "works again")
