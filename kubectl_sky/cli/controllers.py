@@ -68,12 +68,12 @@ def run(
     """
     if "ray" in names:
         extras.require("controllers", "google.protobuf")
-    from kubectl_sky.actions import preferences
+    from kubectl_sky.actions import config
     from kubectl_sky.controllers.run import Options
     from kubectl_sky.controllers.run import run as run_controllers
 
     namespace = None if cluster.all_namespaces else cluster.session().namespace
-    settings = preferences.preferences()
+    settings = config.preferences()
     health = (health_host, health_port)
     run_controllers(Options(names, cluster.flags(), namespace, settings, health, retention))
 

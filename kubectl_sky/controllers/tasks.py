@@ -7,7 +7,7 @@ from typing import Any
 
 from kubectl_sky.actions import find, stop
 from kubectl_sky.actions.find import TaskNotFound
-from kubectl_sky.actions.lead import lead, needs_action
+from kubectl_sky.actions.pipeline import lead, needs_action
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, WatchEvent
 from kubectl_sky.controllers.context import Context

@@ -168,12 +168,12 @@ def _jobs(slots: int, users: int, jobs: int, seed: int, trace: str | None) -> "l
 
 def _policy(queue: str | None, flags: Mapping[str, Any]) -> "Policy":
     """Return the policy of a queue with the flags that are set. Raises UserError."""
-    from kubectl_sky.actions import preferences
+    from kubectl_sky.actions import config
     from kubectl_sky.fairshare.model_policy import policy
 
     fields: Mapping[str, Any] = {}
     if queue is not None:
-        queues = preferences.preferences().fair_share
+        queues = config.preferences().fair_share
         if queue not in queues:
             known = ", ".join(queues)
             hint = f"queues: {known}" if known else "the settings have no fair_share"
