@@ -48,12 +48,11 @@ def status(cluster: options.ClusterFlags, form: str | None) -> None:
     from kubectl_sky.words import age
 
     classes = list_classes(cluster.session())
-    if form == "name":
-        output.names(f"priorityclass/{item.name}" for item in classes)
-    elif form:
-        values = {"classes": [item.as_json() for item in classes]}
-        output.out(output.document("FairShareList", values, form))
-    elif not classes:
+    if output.print_list(
+        form, "FairShareList", "classes", classes, lambda item: f"priorityclass/{item.name}"
+    ):
+        return
+    if not classes:
         output.note("No PriorityClasses of fair share found; see `kubectl sky controllers`.")
     else:
         now = datetime.now(UTC)
