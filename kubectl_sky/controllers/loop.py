@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
@@ -23,6 +24,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, Trim, WatchEvent, watch_forever
 from kubectl_sky.errors import NotServed, SkyError, attempt
 from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.settings import Settings
 
 _FIRST_RETRY_SECONDS = 2.0
 _MAX_RETRY_SECONDS = 300.0
@@ -30,6 +32,20 @@ _MAX_RETRY_SECONDS = 300.0
 _log = logging.getLogger(__name__)
 
 Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Context:
+    """The connection and the settings of one process of controllers.
+
+    `namespace` None means all namespaces. Finished tasks are kept for `retention`; None means for
+    ever.
+    """
+
+    session: Session
+    namespace: str | None
+    settings: Settings
+    retention: timedelta | None = None
 
 
 @dataclass(frozen=True)

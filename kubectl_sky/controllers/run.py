@@ -13,10 +13,9 @@ from typing import Any
 from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.controllers.context import Context
-from kubectl_sky.controllers.health import serve_health
+from kubectl_sky.controllers.http_server import serve_health
 from kubectl_sky.controllers.lease import LeaseKeeper, claims_of
-from kubectl_sky.controllers.loop import Controller, Loop
+from kubectl_sky.controllers.loop import Context, Controller, Loop
 from kubectl_sky.observe import escapes
 from kubectl_sky.words.names import CONTROLLERS
 from kubectl_sky.words.settings import Settings
