@@ -19,7 +19,7 @@ from pathlib import Path
 import yaml
 
 from kubectl_sky import __version__
-from kubectl_sky.actions import completion_script
+from kubectl_sky.actions import completion
 
 ROOT = Path(__file__).resolve().parent.parent
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -32,8 +32,8 @@ def main(target: Path) -> None:
     with tempfile.TemporaryDirectory() as work:
         folder = build(Path(work))
         shutil.copy(ROOT / "LICENSE", folder)
-        script = folder / completion_script.NAME
-        script.write_text(completion_script.SCRIPT, encoding="utf-8", newline="\n")
+        script = folder / completion.NAME
+        script.write_text(completion.SCRIPT, encoding="utf-8", newline="\n")
         script.chmod(0o755)
         archive = target / archive_name()
         pack(folder, archive)

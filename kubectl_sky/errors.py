@@ -24,9 +24,9 @@
 Printed as two lines: `error:` what is wrong, `hint:` what to do next.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 if TYPE_CHECKING:
     from kubectl_sky.words import models
@@ -203,3 +203,14 @@ class Interrupted(SkyError):
 
     exit_code = 130
     without_prefix = True
+
+
+R = TypeVar("R")
+
+
+def attempt(action: Callable[[], R]) -> tuple[R | None, Exception | None]:
+    """Return the result of an action or its error, that of a bug too: its thread must not end."""
+    try:
+        return action(), None
+    except Exception as error:  # noqa: BLE001 -- the caller reports it
+        return None, error

@@ -1,4 +1,4 @@
-"""`config`: show and change the settings file."""
+"""Read and check the settings file; `config` shows and changes it."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -10,12 +10,13 @@ from urllib.parse import urlsplit
 import yaml
 
 from kubectl_sky import __version__
-from kubectl_sky.actions import preferences
-from kubectl_sky.errors import InvalidFiles, UnknownName, UserError
+from kubectl_sky.errors import InvalidFiles, Problem, UnknownName, UserError
 from kubectl_sky.spec import edit, explain
-from kubectl_sky.spec.load import load
+from kubectl_sky.spec.load import MAX_BYTES, load
 from kubectl_sky.spec.schema import described
+from kubectl_sky.spec.validate import validate
 from kubectl_sky.words import private, settings
+from kubectl_sky.words.settings import Settings
 
 _SCHEMA = f"https://github.com/kubectl-sky/kubectl-sky/raw/v{__version__}/schemas/settings.json"
 _HEADER = f"# yaml-language-server: $schema={_SCHEMA}\n"
@@ -51,7 +52,7 @@ def view(environ: Mapping[str, str]) -> list[Value]:
 
 
 def _settings(environ: Mapping[str, str]) -> Iterator[Value]:
-    preferences.preferences(environ)  # reports all problems of the file
+    preferences(environ)  # reports all problems of the file
     path = settings.settings_file(environ)
     documents = load(_text(path).encode(), str(path), example="image: …", optional=True)
     data = documents[0].data if documents else {}
@@ -111,7 +112,7 @@ def unset(key: str, environ: Mapping[str, str]) -> Path:
     """Remove a setting from the file, and return its path. Raises UnknownName if it is not set."""
     steps = _steps(key)
     path = settings.settings_file(environ)
-    preferences.preferences(environ)
+    preferences(environ)
     data = yaml.safe_load(_text(path)) or {}
     for step in steps:
         data = data.get(step) if isinstance(data, dict) else None
@@ -135,12 +136,12 @@ def _steps(key: str) -> list[str]:
 
 def _write(path: Path, key: str, change: Any, text: str, *arguments: Any) -> Path:  # noqa: ANN401
     """Change the text and write it, unless the settings are then invalid."""
-    preferences.read(text.encode(), str(path))
+    read(text.encode(), str(path))
     try:
         edited = change(text, *arguments)
     except edit.EditRefused as error:
         raise UserError(f"{path}: {error}", f"edit {key} by hand") from None
-    preferences.read(edited.encode(), str(path))
+    read(edited.encode(), str(path))
     try:
         target = path.resolve()
         if not path.parent.exists():
@@ -160,5 +161,48 @@ def _text(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError):
-        preferences.preferences({**os.environ, "KUBECTL_SKY_CONFIG_HOME": str(path.parent)})
+        preferences({**os.environ, "KUBECTL_SKY_CONFIG_HOME": str(path.parent)})
         raise InvalidFiles([]) from None
+
+
+def preferences(environ: Mapping[str, str] = os.environ) -> Settings:
+    """Read `settings.yaml`; return the defaults if it does not exist.
+
+    Raises InvalidFiles with all problems of the file.
+    """
+    path = settings.settings_file(environ)
+    try:
+        text = private.read(path, MAX_BYTES + 1)
+    except FileNotFoundError:
+        return Settings()
+    except private.Unsafe as error:
+        hint = (
+            f"run: chmod go-w {path}" if error.writable else "remove it, or change its owner to you"
+        )
+        raise InvalidFiles([Problem(str(path), 0, 0, "", error.reason, hint)]) from error
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InvalidFiles([Problem(str(path), 0, 0, "", f"cannot be read: {reason}")]) from error
+    return read(text, str(path))
+
+
+def read(text: bytes, file: str) -> Settings:
+    """Parse the bytes of a settings file. Raises InvalidFiles."""
+    documents = load(text, file, example="image: …", optional=True)
+    problems = [problem for document in documents for problem in validate(document, "settings")]
+    problems += [
+        document.problem((), "settings must be a single document") for document in documents[1:]
+    ]
+    if problems:
+        raise InvalidFiles(problems)
+    fields = documents[0].data if documents else {}
+    return Settings(
+        **{name: _with_text_keys(value) for name, value in fields.items() if value is not None}
+    )
+
+
+def _with_text_keys(value: Any) -> Any:  # noqa: ANN401 -- whatever the field is
+    """Convert the keys of maps to text: YAML may read a priority as a number."""
+    if isinstance(value, dict):
+        return {str(key): item for key, item in value.items()}
+    return value

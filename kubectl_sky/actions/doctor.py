@@ -1,10 +1,12 @@
-"""`doctor`: diagnose a task or check a cluster through the API server."""
+"""`doctor`: diagnose a task or check a cluster; show the objects and events of a task."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kubectl_sky.actions import evidence, listing
+import yaml
+
+from kubectl_sky.actions import evidence, find, stop
 from kubectl_sky.cluster import access, objects, parallel
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
@@ -88,9 +90,9 @@ def _objects_of_task(
     """Return the objects and pods that really belong to a task, and its status by them."""
     workloads = [item for kind in registry.KINDS for item in objects_by_kind.get(kind.kind, ())]
     pods, uids = objects_by_kind.get(kinds.POD.kind, ()), set(task.uids.values())
-    jobs = listing.list_intermediate_jobs(session, task.namespace, workloads, pods)
+    jobs = find.list_intermediate_jobs(session, task.namespace, workloads, pods)
     decided = ownership.decide(workloads, pods, jobs, uids)
-    owned = listing.explain_missing(session, task.namespace, decided)
+    owned = find.explain_missing(session, task.namespace, decided)
     statuses = evidence.folded(session, owned).tasks
     current = next((item for item in statuses if uids & {*item.uids.values()}), None)
     owned_uids = {
@@ -248,3 +250,79 @@ def required_role(session: Session, extras: Collection[str] = ()) -> list[dict[s
     """Return a Role with the required permissions for served kinds, and its binding."""
     rights = served(tuple(access.groups(session)))
     return role(session.namespace, CoreManager(session).whoami(), rights, extras)
+
+
+_REDACTED = "REDACTED"
+_HIDDEN_METADATA = ("managedFields",)
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def as_yaml(session: Session, task: TaskStatus) -> str:
+    """Return the workloads of a task and their other objects; secret values are redacted.
+
+    Objects that the user may not list are left out.
+    """
+    selector = names.selector({names.TASK_ID: task.id})
+    uids = set(task.uids.values())
+    workloads = [
+        item
+        for item in find.list_workloads(session, task.namespace, selector)
+        if item["metadata"]["uid"] in uids
+    ]
+    auxiliary, _ = stop.auxiliary_of_tasks(session, [task])
+    items = [*auxiliary[task.namespace, task.id], *workloads]
+    return "---\n".join(_text(_shown(item)) for item in items)
+
+
+def _shown(item: Json) -> Json:
+    """Return an object without what hides it from a reader, and without secret values."""
+    metadata = {
+        key: value for key, value in item["metadata"].items() if key not in _HIDDEN_METADATA
+    }
+    shown = item | {"metadata": metadata}
+    if item["kind"] != kinds.SECRET.kind:
+        return shown
+    annotations = metadata.get("annotations") or {}
+    metadata["annotations"] = {
+        key: value for key, value in annotations.items() if key != _LAST_APPLIED
+    }
+    return shown | {
+        field: dict.fromkeys(item[field], _REDACTED)
+        for field in ("data", "stringData")
+        if item.get(field)
+    }
+
+
+def _text(item: Json) -> str:
+    text: str = yaml.dump(item, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
+    return text
+
+
+_MAX_EVENTS = 500
+
+
+def list_events(session: Session, task: TaskStatus) -> list["models.ClusterEvent"]:
+    """Return the events of a task's objects as JSON values, newest first."""
+    jobs = {node.job for node in task.nodes}
+    pods = {node.pod for node in task.nodes if node.pod}
+
+    def belongs(name: str) -> bool:
+        # Earlier pods of a node are deleted, and their events remain.
+        return name in jobs or name in pods or name.rpartition("-")[0] in jobs
+
+    events = CoreManager(session).list_events(task.namespace)
+    own = [event for event in events if belongs(event.get("involvedObject", {}).get("name", ""))]
+    return [_as_json(event) for event in reversed(own[-_MAX_EVENTS:])]
+
+
+def _as_json(event: Json) -> "models.ClusterEvent":
+    about = event["involvedObject"]
+    times = (event.get("lastTimestamp"), event.get("eventTime"), event.get("firstTimestamp"))
+    return {
+        "time": next(filter(None, times), ""),
+        "type": event.get("type", ""),
+        "reason": event.get("reason", ""),
+        "object": f"{about.get('kind', '')}/{about.get('name', '')}",
+        "message": event.get("message", ""),
+        "count": event.get("count") or 1,
+    }

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -27,9 +26,9 @@ _MAX_FILE_BYTES = 8_000_000  # maximum bytes read from a file
 class EvidenceRecorder:
     """Save evidence of the failed pods of one task as soon as they are seen."""
 
-    def __init__(self, session: Session, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
-        self._folder = _folder(environ)
+        self._folder = _folder()
         self._failures: dict[str, Death] = {}
         self._deleted: set[str] = set()  # of these pods, the names of those that were deleted
         self._is_saved = True
@@ -93,17 +92,15 @@ class EvidenceRecorder:
             self._folder.prune(_MAX_FILES, seconds=_RETENTION_SECONDS)
 
 
-def of_task(
-    session: Session, task: TaskStatus, environ: Mapping[str, str] = os.environ
-) -> Evidence | None:
+def of_task(session: Session, task: TaskStatus) -> Evidence | None:
     """Return the evidence of the failed pods of a task; None without any."""
     if session.is_for_caller:
         return None
-    stored = _read(_folder(environ), _file(session.server, task.namespace, task.id))
+    stored = _read(_folder(), _file(session.server, task.namespace, task.id))
     return stored if stored and stored.of(task) else None
 
 
-def folded(session: Session, owned: Ownership, environ: Mapping[str, str] = os.environ) -> Folded:
+def folded(session: Session, owned: Ownership) -> Folded:
     """Compute the status of tasks, with the recorded causes of failed nodes without a pod.
 
     Lists the records once, and reads those of such tasks only.
@@ -111,12 +108,12 @@ def folded(session: Session, owned: Ownership, environ: Mapping[str, str] = os.e
     result = status.folded(owned)
     if session.is_for_caller or not any(map(_has_lost_pod, result.tasks)):
         return result
-    files = set(_folder(environ).names())
+    files = set(_folder().names())
 
     def restore(task: TaskStatus) -> TaskStatus:
         if not _has_lost_pod(task) or _file(session.server, task.namespace, task.id) not in files:
             return task
-        record = of_task(session, task, environ)
+        record = of_task(session, task)
         return evidence.restored(task, record) if record else task
 
     return replace(result, tasks=list(map(restore, result.tasks)))
@@ -126,11 +123,9 @@ def _has_lost_pod(task: TaskStatus) -> bool:
     return any(node.state is State.FAILED and not node.pod for node in task.nodes)
 
 
-def of_deleted_pods(
-    session: Session, task: TaskStatus, environ: Mapping[str, str] = os.environ
-) -> Evidence | None:
+def of_deleted_pods(session: Session, task: TaskStatus) -> Evidence | None:
     """Return the evidence of deleted pods of a task; None without any."""
-    stored = of_task(session, task, environ)
+    stored = of_task(session, task)
     lost = stored.gone(task) if stored else None
     return lost if lost and lost.deaths else None
 
@@ -139,14 +134,13 @@ def of_deleted_task(
     session: Session,
     namespace: str | None,
     reference: str,
-    environ: Mapping[str, str] = os.environ,
 ) -> Evidence | None:
     """Return the evidence of a deleted task by its id, name or prefix of the id.
 
     Of several, the newest task counts.
     """
     text = reference.removeprefix("task/")
-    records = of_scope(session, namespace, environ)
+    records = of_scope(session, namespace)
     records.sort(key=lambda record: record.created_at, reverse=True)
     matches = [record for record in records if text in (record.task_id, record.name)] or [
         record for record in records if text and record.task_id.startswith(text)
@@ -154,13 +148,11 @@ def of_deleted_task(
     return next(iter(matches), None)
 
 
-def of_scope(
-    session: Session, namespace: str | None, environ: Mapping[str, str] = os.environ
-) -> list[Evidence]:
+def of_scope(session: Session, namespace: str | None) -> list[Evidence]:
     """Return the evidence of all tasks of a cluster, in one namespace or all."""
     if session.is_for_caller:
         return []
-    folder = _folder(environ)
+    folder = _folder()
     return [
         record
         for record in (_read(folder, name) for name in folder.names())
@@ -168,8 +160,8 @@ def of_scope(
     ]
 
 
-def _folder(environ: Mapping[str, str]) -> Folder:
-    return Folder(settings.cache_folder(environ), "evidence")
+def _folder() -> Folder:
+    return Folder(settings.cache_folder(), "evidence")
 
 
 def _file(server: str, namespace: str, task_id: str) -> str:

@@ -1,18 +1,22 @@
-"""Find tasks and pipelines in the cluster by user, id, prefix of an id, or name."""
+"""List tasks and pipelines in the cluster; find them by user, id, prefix of an id, or name."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kubectl_sky.actions import evidence, listing
+from kubectl_sky.actions import evidence
+from kubectl_sky.cluster import access, objects, parallel, shapes
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import UnknownName, UserError
+from kubectl_sky.errors import Forbidden, NotServed, UnknownName, UserError
 from kubectl_sky.observe import ownership, status
-from kubectl_sky.observe.ownership import Ownership
+from kubectl_sky.observe.nodes import Object
+from kubectl_sky.observe.ownership import Missing, Ownership, TaskObjects
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.words import names
+from kubectl_sky.words import kinds, names
+from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User
+from kubectl_sky.workloads import registry
 
 Target = TaskStatus | PipelineStatus
 Reference = str | None  # an id, a prefix of an id or a name; None: the last task of the user
@@ -84,9 +88,7 @@ def list_tasks(session: Session, scope: Scope) -> list[TaskStatus]:
 def list_owned(session: Session, scope: Scope, *, trimmed: bool = True) -> Ownership:
     """List the objects and pods of the tasks in a scope; `trimmed` to the fields of a status."""
     selector = names.selector({names.TASK: "true"} | scope.labels)
-    items, pods = listing.list_workloads_and_pods(
-        session, scope.namespace, selector, trimmed=trimmed
-    )
+    items, pods = list_workloads_and_pods(session, scope.namespace, selector, trimmed=trimmed)
     owned = _owned(session, scope, scope.filter_owned(items), pods)
     for text in owned.ignored:
         scope.warn(text)
@@ -204,15 +206,15 @@ def _statuses(session: Session, scope: Scope, labels: dict[str, str]) -> list[Ta
 def _owned(
     session: Session, scope: Scope, items: Sequence[Json], pods: Sequence[Json]
 ) -> Ownership:
-    jobs = listing.list_intermediate_jobs(session, scope.namespace, items, pods)
+    jobs = list_intermediate_jobs(session, scope.namespace, items, pods)
     owned = ownership.decide(items, pods, jobs, scope.known_uids)
-    return listing.explain_missing(session, scope.namespace, owned)
+    return explain_missing(session, scope.namespace, owned)
 
 
 def _list_objects(
     session: Session, scope: Scope, labels: dict[str, str]
 ) -> tuple[list[Json], list[Json]]:
-    items, pods = listing.list_workloads_and_pods(session, scope.namespace, names.selector(labels))
+    items, pods = list_workloads_and_pods(session, scope.namespace, names.selector(labels))
     return scope.filter_owned(items), pods  # pods belong to a task by their controllers
 
 
@@ -223,7 +225,7 @@ def _identify(session: Session, scope: Scope, text: Reference) -> list[_Location
     """
     foreign = None
     for label in (names.TASK_ID, names.PIPELINE) if names.ID.fullmatch(text or "") else ():
-        items = listing.list_workloads(session, scope.namespace, f"{label}={text}")
+        items = list_workloads(session, scope.namespace, f"{label}={text}")
         location = _Location(label, str(text), "")
         if scope.filter_owned(items):
             located = _locate_owned(scope, location, items)
@@ -271,7 +273,7 @@ def _refuse_name(session: Session, scope: Scope, location: _Location) -> None:
 
 
 def _list_without_pods(session: Session, scope: Scope, selector: str) -> list[TaskStatus]:
-    items = scope.filter_owned(listing.list_workloads(session, scope.namespace, selector))
+    items = scope.filter_owned(list_workloads(session, scope.namespace, selector))
     return status.folded(ownership.decide(items, (), (), scope.known_uids)).tasks
 
 
@@ -319,3 +321,120 @@ def _not_found(text: Reference, scope: Scope) -> UserError:
     return TaskNotFound(
         f'task "{text}" not found {where}{owner}', "run `kubectl sky list` to see your tasks"
     )
+
+
+MAX_LABEL_VALUES = 100  # maximum number of values in a label selector
+
+
+def list_workloads_and_pods(
+    session: Session, namespace: str | None, selector: str, *, trimmed: bool = True
+) -> tuple[list[Json], list[Json]]:
+    """List workloads and pods in parallel; `trimmed` to the fields of a status."""
+    *workload_lists, pods = _list_kinds(
+        session, (*registry.KINDS, kinds.POD), namespace, selector, trimmed=trimmed
+    )
+    return [item for items in workload_lists for item in items], pods
+
+
+def list_workloads(session: Session, namespace: str | None, selector: str) -> list[Json]:
+    """List the workloads of all backends, with one request per kind."""
+    lists = _list_kinds(session, registry.KINDS, namespace, selector)
+    return [item for items in lists for item in items if registry.is_root_object(item)]
+
+
+def served_kinds(session: Session) -> list[Kind]:
+    """Return the workload kinds that this cluster serves."""
+    return [
+        kind
+        for kind, requires in registry.KINDS.items()
+        if not requires or (access.may_serve(session, kind) and access.serves(session, kind))
+    ]
+
+
+def _list_kinds(
+    session: Session,
+    kinds_to_list: Iterable[Kind],
+    namespace: str | None,
+    selector: str,
+    *,
+    trimmed: bool = False,
+) -> list[list[Json]]:
+    """List several kinds in parallel, and check at the same time which are installed.
+
+    Optional kinds that are not installed, or forbidden to this user, give an empty list.
+    """
+
+    def listed(kind: Kind) -> list[Json]:
+        optional = bool(registry.KINDS.get(kind))
+        if optional and not access.may_serve(session, kind):
+            return []
+        try:
+            shape = shapes.of(kind) if trimmed else None
+            return objects.list_all(session, kind, namespace, label_selector=selector, shape=shape)
+        except (NotServed, Forbidden):
+            if not optional:
+                raise
+            return []
+
+    return parallel.map_parallel(listed, kinds_to_list)
+
+
+def explain_missing(session: Session, namespace: str | None, owned: Ownership) -> Ownership:
+    """Find out why nodes of tasks have no object; reads nothing if no task lacks one.
+
+    Without permission to list Services, it stays unknown.
+    """
+    lacking = [task for task in owned.tasks if task.lacks]
+    if not lacking:
+        return owned
+    pipeline = any(names.PIPELINE in _labels(task.items[0]) for task in lacking)
+    selector = f"{names.TASK}=true" if pipeline else _task_id_selector(lacking)
+    try:
+        services = objects.list_all(
+            session, kinds.SERVICE, namespace, label_selector=selector, shape=shapes.METADATA_ONLY
+        )
+    except Forbidden:
+        return owned
+    decided = ownership.explained(owned, services, session.now())
+    deleted = [task for task in decided.tasks if task.missing is Missing.DELETED]
+    if not deleted:
+        return decided
+    # The submit may have finished between the two requests: read the objects again.
+    current = list_workloads(session, namespace, _task_id_selector(deleted))
+    return ownership.confirmed(decided, current)
+
+
+def _labels(item: Object) -> Object:
+    labels: Object = item["metadata"].get("labels") or {}
+    return labels
+
+
+def _task_id_selector(tasks: Sequence[TaskObjects]) -> str:
+    return with_ids(task.key[1] for task in tasks)
+
+
+def with_ids(task_ids: Iterable[str]) -> str:
+    """Return a selector of these tasks, or of all tasks if there are too many."""
+    ids = sorted(set(task_ids))
+    return (
+        f"{names.TASK_ID} in ({','.join(ids)})"
+        if len(ids) <= MAX_LABEL_VALUES
+        else f"{names.TASK}=true"
+    )
+
+
+def list_intermediate_jobs(
+    session: Session, namespace: str | None, items: Sequence[Json], pods: Sequence[Json]
+) -> list[Json]:
+    """List the Jobs between pods and workloads; empty if no backend creates any."""
+    jobs: list[Json] = []
+    for label, named in ownership.between(items, pods).items():
+        values = f" in ({','.join(sorted(set(named)))})" if len(named) <= MAX_LABEL_VALUES else ""
+        jobs += objects.list_all(
+            session,
+            kinds.JOB,
+            namespace,
+            label_selector=f"{label}{values}",
+            shape=shapes.METADATA_ONLY,
+        )
+    return jobs

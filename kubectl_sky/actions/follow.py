@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kubectl_sky.actions import evidence, lead, logs, pipeline
+from kubectl_sky.actions import evidence, logs, pipeline
 from kubectl_sky.actions.find import Target
 from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.actions.pipeline import PipelineClient, follow_stages
@@ -174,7 +174,7 @@ def note_next_steps(
     stops_nodes = any(map(_needs_stopping, plans))
     if not (later or auxiliary or stops_nodes):
         return
-    if lead.controller_leads(session, decision.namespace):
+    if pipeline.controller_leads(session, decision.namespace):
         tasks = [
             f"resumes {later}" if later else "",
             f"stops {auxiliary} when the primary tasks have finished" if auxiliary else "",

@@ -1,7 +1,5 @@
 """Determine the user that a command acts for."""
 
-import os
-from collections.abc import Mapping
 from dataclasses import replace
 
 from kubectl_sky.cluster import core
@@ -12,16 +10,14 @@ from kubectl_sky.words import owners, settings
 from kubectl_sky.words.owners import User
 
 
-def whoami(
-    session: Session, user_flag: str | None, environ: Mapping[str, str] = os.environ
-) -> tuple[User, str]:
+def whoami(session: Session, user_flag: str | None) -> tuple[User, str]:
     """Return the user and the source of the name.
 
     The sources are, in order: the flag, `auth login`, the cluster, the operating system.
     """
     if user_flag:
         return owners.named(user_flag), "--user"
-    name = settings.logged_in(environ)
+    name = settings.logged_in()
     if name:
         return owners.named(name), "auth login"
     try:
@@ -37,11 +33,9 @@ def user(session: Session, user_flag: str | None) -> User:
     return whoami(session, user_flag)[0]
 
 
-def for_server(
-    connection: Connection, user_flag: str | None, environ: Mapping[str, str] = os.environ
-) -> Connection:
+def for_server(connection: Connection, user_flag: str | None) -> Connection:
     """Return a connection with the user's name for a kubectl-sky server that trusts X-User."""
     if not connection.server_url:
         return connection
-    name = user_flag or settings.logged_in(environ) or settings.system_user()
+    name = user_flag or settings.logged_in() or settings.system_user()
     return replace(connection, server_user=name)

@@ -7,8 +7,8 @@ from queue import Queue
 from threading import Event
 
 from kubectl_sky.actions import stop
-from kubectl_sky.actions.lead import Leadership
 from kubectl_sky.actions.pending import StartReporter
+from kubectl_sky.actions.pipeline import Leadership
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.actions.watch import watch_task
 from kubectl_sky.cluster import parallel

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kubectl_sky.actions import listing
+from kubectl_sky.actions import find
 from kubectl_sky.actions.stop import AUXILIARY
 from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.cluster import access, objects, parallel
@@ -293,7 +293,7 @@ def _existing(session: Session, decision: Decision, manifests: Manifests) -> lis
     unlisted = [item for item in auxiliary_objects if _name(item) not in listed_names]
     same_name = parallel.map_parallel(lambda item: _with_name_of(session, item), unlisted)
     auxiliary += filter(None, same_name)
-    return auxiliary + listing.list_workloads(session, namespace, selector)
+    return auxiliary + find.list_workloads(session, namespace, selector)
 
 
 def _with_name_of(session: Session, item: Json) -> Json | None:
@@ -351,7 +351,7 @@ def _refuse_other_task(
     of_other_version = False
     other_label = names.TASK_ID if decision.together else names.PIPELINE
     selector = f"{other_label}={decision.id}"
-    for live in (*items, *listing.list_workloads(session, decision.namespace, selector)):
+    for live in (*items, *find.list_workloads(session, decision.namespace, selector)):
         name = _name(live)
         if live["metadata"].get("deletionTimestamp"):
             raise NameTaken(

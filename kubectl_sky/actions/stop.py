@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from kubectl_sky.actions import find, listing
+from kubectl_sky.actions import find
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.session import Json, Session
@@ -84,7 +84,7 @@ def auxiliary_of_tasks(
     for namespace in {task.namespace for task in tasks}:
         ids = [task.id for task in tasks if task.namespace == namespace]
         try:
-            items, forbidden_kinds = _auxiliary(session, namespace, listing.with_ids(ids))
+            items, forbidden_kinds = _auxiliary(session, namespace, find.with_ids(ids))
         except Forbidden:
             items, forbidden_kinds = [], AUXILIARY
         if kinds.SECRET in forbidden_kinds:
@@ -142,7 +142,7 @@ def list_orphans(session: Session, scope: Scope) -> tuple[list[Json], tuple[Kind
     Interrupted submits leave such objects, and a submit in progress has some as well.
     """
     labels = names.selector({names.TASK: "true"} | scope.labels)
-    alive = {_task(item) for item in listing.list_workloads(session, scope.namespace, labels)}
+    alive = {_task(item) for item in find.list_workloads(session, scope.namespace, labels)}
     namespaces = {namespace for namespace, _ in alive}
     auxiliary, unread = _auxiliary(session, scope.namespace, labels)
     return [

@@ -5,9 +5,8 @@ not record who created an object. So the newest of several tasks has to be one t
 submitted, and the last task is the newest of these.
 """
 
-import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -74,12 +73,11 @@ def remember(
     session: Session,
     submitted: Submitted,
     note: Callable[[str], object],
-    environ: Mapping[str, str] = os.environ,
 ) -> None:
     """Record one object of each task; note a failure."""
     if session.is_for_caller:
         return
-    folder = _folder(environ)
+    folder = _folder()
     try:
         for task in tasks_of(submitted.target):
             uid = next(iter(task.uids.values()))
@@ -93,9 +91,9 @@ def remember(
         )
 
 
-def uids(environ: Mapping[str, str] = os.environ) -> Collection[str]:
+def uids() -> Collection[str]:
     """Return the uids of the objects that this machine submitted."""
-    return frozenset(_folder(environ).names())
+    return frozenset(_folder().names())
 
 
 def last(matches: Sequence[Target], known_uids: Collection[str]) -> Target:
@@ -150,5 +148,5 @@ def _is_known(target: Target, known_uids: Collection[str]) -> bool:
     return any(uid in known_uids for task in tasks_of(target) for uid in task.uids.values())
 
 
-def _folder(environ: Mapping[str, str]) -> Folder:
-    return Folder(settings.state_folder(environ), "submitted")
+def _folder() -> Folder:
+    return Folder(settings.state_folder(), "submitted")

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from kubectl_sky.actions import check, entries, packing
+from kubectl_sky.actions import check, packing
+from kubectl_sky.actions.config import preferences
 from kubectl_sky.actions.flags import Overrides, apply_flags
-from kubectl_sky.actions.preferences import preferences
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.plan.plan import Plan
@@ -142,7 +142,7 @@ def prepare(source: Source, ui: UI) -> TaskFile:
     problems = check.problems(documents, settings, overrides.as_task, strict=source.strict)
     remarks: list[str] = []
     if overrides.as_task:
-        documents, remarks = entries.as_tasks(documents)
+        documents, remarks = check.as_tasks(documents)
     errors = [problem for problem in problems if problem.severity == "error"]
     if not errors:
         errors = check.refusals(documents, overrides.as_task, bool(serve), source.local_files)
@@ -152,8 +152,8 @@ def prepare(source: Source, ui: UI) -> TaskFile:
         raise InvalidFiles([*errors, *review.refused])
 
     file_id = _checked_id(overrides.task_id) or new_id()
-    tasks = entries.of_documents(documents, file_id, overrides)
-    tasks = entries.as_service(tasks, serve, overrides, settings)
+    tasks = check.of_documents(documents, file_id, overrides)
+    tasks = check.as_service(tasks, serve, overrides, settings)
     check.refuse_unplannable(tasks, settings, source.max_nodes)
     tasks = source.adapt(tasks)
     progress = ui.transfer if source.local_files else None

@@ -5,18 +5,20 @@ from dataclasses import dataclass, replace
 from itertools import compress
 from typing import BinaryIO
 
-from kubectl_sky.actions import entries as entries_
 from kubectl_sky.actions import packing, taskfile
 from kubectl_sky.actions.check import (
     Review,
     apply_settings,
+    as_service,
+    as_tasks,
     document_problems,
     document_refusals,
     local_paths,
+    of_documents,
     review,
 )
+from kubectl_sky.actions.config import preferences
 from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.preferences import preferences
 from kubectl_sky.actions.taskfile import TaskFile, read_documents
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles, Problem, SkyError, UserError
@@ -132,7 +134,7 @@ def _planned(
     if any(document.is_volume for document in documents):
         return replace(report, unplanned="it is a volume")
     if as_task:
-        documents, _ = entries_.as_tasks(documents)
+        documents, _ = as_tasks(documents)
     try:
         entries = _entries(documents, settings, as_task)
     except UserError as error:
@@ -167,10 +169,10 @@ def _entries(
     documents: Sequence[Document], settings: Settings, as_task: bool
 ) -> tuple[TaskEntry, ...]:
     """Return the tasks of documents, and of a service the replica. Raises UserError."""
-    entries = entries_.of_documents(documents, taskfile.new_id(), Overrides())
+    entries = of_documents(documents, taskfile.new_id(), Overrides())
     if as_task or all(document.get("service") is None for document in documents):
         return entries
-    return entries_.as_service(entries, service.Flags(), Overrides(), settings)
+    return as_service(entries, service.Flags(), Overrides(), settings)
 
 
 def _known_files(entry: TaskEntry) -> tuple[LocalFiles, ...]:

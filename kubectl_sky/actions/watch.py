@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from threading import Event
 from time import monotonic
 
-from kubectl_sky.actions import evidence, listing
+from kubectl_sky.actions import evidence, find
 from kubectl_sky.actions.evidence import EvidenceRecorder
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects
@@ -75,7 +75,7 @@ class _OwnershipResolver:
     ) -> Ownership:
         """Decide which objects and pods belong to which task."""
         new_pods = [pod for pod in pods if ownership.controller(pod) not in self._looked_up]
-        for job in listing.list_intermediate_jobs(self._session, namespace, items, new_pods):
+        for job in find.list_intermediate_jobs(self._session, namespace, items, new_pods):
             self._jobs[job["metadata"]["uid"]] = job
         self._looked_up.update(map(ownership.controller, new_pods))
         owned = ownership.decide(items, pods, self._jobs.values(), self._known_uids)
@@ -96,7 +96,7 @@ class _OwnershipResolver:
         ]
         if due and now >= self._looked_up_at + _SETTLE_SECONDS:
             self._looked_up_at = now
-            answer = listing.explain_missing(
+            answer = find.explain_missing(
                 self._session, namespace, replace(owned, tasks=tuple(due))
             )
             self._missing |= {task.key: task.missing for task in answer.tasks}
@@ -120,7 +120,7 @@ class TaskUpdate:
 
 def watch_owned(session: Session, scope: Scope) -> Iterator[TaskUpdate | None]:
     """Yield the tasks of a scope with their pods after changes; None when idle."""
-    watched, resolver = (*listing.served_kinds(session), kinds.POD), _OwnershipResolver(session)
+    watched, resolver = (*find.served_kinds(session), kinds.POD), _OwnershipResolver(session)
     selector = names.selector({names.TASK: "true"} | scope.labels)
     items, yielded_at, changed = _WatchedObjects(watched), 0.0, False
     for change in watch_kinds(session, watched, scope.namespace, selector):

@@ -28,9 +28,9 @@ def command() -> None:
 @click.option("--dir", "folder", metavar="DIR", help="Folder of PATH (default: the plugin's).")
 def install(folder: str | None) -> None:
     """Let kubectl complete `kubectl sky`: write kubectl_complete-sky to a folder of PATH."""
-    from kubectl_sky.actions import completion_script
+    from kubectl_sky.actions import completion
 
-    path, written = completion_script.install(folder, os.environ)
+    path, written = completion.install(folder, os.environ)
     output.out(f"{path} {'created' if written else 'unchanged'}")
     output.note("kubectl's own completion must be loaded; see `kubectl completion --help`")
 
@@ -44,9 +44,9 @@ def install(folder: str | None) -> None:
 )
 def uninstall() -> None:
     """Delete the script that `completion install` wrote."""
-    from kubectl_sky.actions import completion_script
+    from kubectl_sky.actions import completion
 
-    output.out(f"{completion_script.uninstall(os.environ)} deleted")
+    output.out(f"{completion.uninstall(os.environ)} deleted")
 
 
 def _add_shell(shell: str, load: str) -> None:

@@ -5,8 +5,7 @@ from datetime import timedelta
 import click
 
 from kubectl_sky.cli import commands, extras, options, output
-
-_NAMES = ("tasks", "ray", "fairshare")
+from kubectl_sky.words.names import CONTROLLERS
 
 
 @commands.group("controllers")
@@ -18,10 +17,10 @@ def _checked_names(
     context: click.Context, option: click.Parameter, value: str | None
 ) -> tuple[str, ...]:
     """Return the names of controllers of a list separated by commas."""
-    names = tuple(dict.fromkeys(value.split(","))) if value is not None else _NAMES
-    unknown = [name for name in names if name not in _NAMES]
+    names = tuple(dict.fromkeys(value.split(","))) if value is not None else tuple(CONTROLLERS)
+    unknown = [name for name in names if name not in CONTROLLERS]
     if unknown:
-        known = ", ".join(_NAMES)
+        known = ", ".join(CONTROLLERS)
         raise click.BadParameter(f'unknown controller "{unknown[0]}"; use {known}', context, option)
     return names
 
@@ -31,7 +30,7 @@ _only = click.option(
     "names",
     metavar="NAMES",
     callback=_checked_names,
-    help=f"Controllers, separated by commas (default: {','.join(_NAMES)}).",
+    help=f"Controllers, separated by commas (default: {','.join(CONTROLLERS)}).",
 )
 
 
@@ -69,12 +68,12 @@ def run(
     """
     if "ray" in names:
         extras.require("controllers", "google.protobuf")
-    from kubectl_sky.actions import preferences
+    from kubectl_sky.actions import config
     from kubectl_sky.controllers.run import Options
     from kubectl_sky.controllers.run import run as run_controllers
 
     namespace = None if cluster.all_namespaces else cluster.session().namespace
-    settings = preferences.preferences()
+    settings = config.preferences()
     health = (health_host, health_port)
     run_controllers(Options(names, cluster.flags(), namespace, settings, health, retention))
 

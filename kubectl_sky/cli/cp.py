@@ -29,9 +29,9 @@ def command(
     TASK:PATH is a path in the node. A relative path starts at the node's working directory. The
     image needs tar. A copy from a node never writes outside of TARGET, whatever the node sends.
     """  # noqa: D301 -- click reads the \b
-    from kubectl_sky.actions import cp, exec, find  # noqa: A004
+    from kubectl_sky.actions import exec, find  # noqa: A004
 
-    source_path, target_path = cp.parse_path(source), cp.parse_path(target)
+    source_path, target_path = exec.parse_path(source), exec.parse_path(target)
     if source_path.task and target_path.task:
         raise UserError(
             "cannot copy from one node to another", "copy to a local path first, or use a volume"
@@ -41,7 +41,7 @@ def command(
     session = cluster.session()
     task_name = source_path.task or target_path.task
     match = find.get_task(session, options.scope(session, cluster, all_users), task_name)
-    node = cp.Node(
+    node = exec.Node(
         session, exec.task_environment(session, match), exec.node_of_rank(match, rank), output.note
     )
     if source_path.task:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from time import monotonic
-from typing import TextIO
+from typing import Protocol, TextIO, TypeVar
 
 import click
 
@@ -267,6 +267,26 @@ def data(value: object, form: str) -> str:
 def document(kind: str, fields: Mapping[str, object], form: str) -> str:
     """Format the fields of a document, with its API version and kind; see docs/json.md."""
     return data({"apiVersion": API_VERSION, "kind": kind, **fields}, form)
+
+
+class _Item(Protocol):
+    def as_json(self) -> Mapping[str, object]: ...
+
+
+T = TypeVar("T", bound=_Item)
+
+
+def print_list(
+    form: str | None, kind: str, key: str, items: Iterable[T], name: Callable[[T], str]
+) -> bool:
+    """Print a list for programs: names or a document; return False for a table."""
+    if form == "name":
+        names(map(name, items))
+    elif form not in (None, "wide"):
+        out(document(kind, {key: [item.as_json() for item in items]}, form))
+    else:
+        return False
+    return True
 
 
 def count(number: int, noun: str) -> str:

@@ -26,13 +26,11 @@ def list_(cluster: options.ClusterFlags, form: str | None) -> None:
     from kubectl_sky.actions import queues
 
     statuses = queues.list_queues(cluster.session())
-    if form == "name":
-        output.names(f"queue/{queue.name}" for queue in statuses)
-    elif form:
-        output.out(
-            output.document("QueueList", {"queues": [queue.as_json() for queue in statuses]}, form)
-        )
-    elif not statuses:
+    if output.print_list(
+        form, "QueueList", "queues", statuses, lambda queue: f"queue/{queue.name}"
+    ):
+        return
+    if not statuses:
         output.note("No queues found in the namespace; a cluster admin can create a LocalQueue.")
     else:
         rows = [

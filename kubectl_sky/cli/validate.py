@@ -112,8 +112,8 @@ class _Live:
 
 def _check_live(reports: "Sequence[Report]", cluster: options.ClusterFlags) -> _Live:
     from kubectl_sky.actions import submit
+    from kubectl_sky.actions.diff import refusals
     from kubectl_sky.actions.flags import Overrides
-    from kubectl_sky.actions.refusals import refusals
     from kubectl_sky.actions.taskfile import Source
     from kubectl_sky.actions.ui import Collected
 

@@ -125,15 +125,9 @@ def list_volumes(
 
     session = cluster.session()
     statuses = volumes.list_volumes(session, options.scope(session, cluster, all_users))
-    if form == "name":
-        output.names(f"volume/{volume.id}" for volume in statuses)
-    elif form not in (None, "wide"):
-        output.out(
-            output.document(
-                "VolumeList", {"volumes": [volume.as_json() for volume in statuses]}, form
-            )
-        )
-    elif not statuses:
+    if output.print_list(form, "VolumeList", "volumes", statuses, lambda row: f"volume/{row.id}"):
+        return
+    if not statuses:
         output.note("No volumes found.")
     else:
         columns = ["ID", "NAME", "SIZE", "STATUS", "AGE"]

@@ -278,10 +278,6 @@ class Session:
         clone._target = replace(self._target, authorization=f"Bearer {token}")
         return clone
 
-    def fresh_target(self) -> Target:
-        """Resolve server and credentials again, for another HTTP client. Raises ClusterError."""
-        return self._renewed(self._target)
-
     def impersonation_headers(self) -> list[tuple[str, str]]:
         """Return the headers of --as and --as-group."""
         users = [self._connection.as_user] if self._connection.as_user else []

@@ -1,8 +1,12 @@
-"""A small HTTP server: few connections at once, and slow ones give way to new ones."""
+"""A small HTTP server, and with it the probes of the kubelet.
+
+It has few connections at once, and slow ones give way to new ones.
+"""
 
 import socket
 from collections import OrderedDict
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock
 from typing import Any
@@ -10,6 +14,7 @@ from typing import Any
 from kubectl_sky.cluster import parallel
 from kubectl_sky.errors import UserError
 
+PATH = "/healthz"
 _MAX_CONNECTIONS = 64
 _IDLE_SECONDS = 10  # a connection may be silent
 
@@ -93,3 +98,28 @@ class Server(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
         """Log nothing: the sender has gone."""
+
+
+class _Health(Handler):
+    def do_GET(self) -> None:
+        if self.path.partition("?")[0] == PATH:
+            self.reply(200, "ok")
+        else:
+            self.reply(404, "not found")
+
+
+@contextmanager
+def serve_health(host: str, port: int | None) -> Iterator[None]:
+    """Serve PATH on a port of an address; nothing without a port.
+
+    Raises UserError if the port is in use.
+    """
+    if port is None:
+        yield
+        return
+    server = Server(host, port, _Health)
+    server.start()
+    try:
+        yield
+    finally:
+        server.stop()

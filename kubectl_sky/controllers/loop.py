@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
@@ -21,8 +22,9 @@ from typing import Generic, TypeVar
 from kubectl_sky.cluster import backoff, parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, Trim, WatchEvent, watch_forever
-from kubectl_sky.errors import NotServed, SkyError
+from kubectl_sky.errors import NotServed, SkyError, attempt
 from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.settings import Settings
 
 _FIRST_RETRY_SECONDS = 2.0
 _MAX_RETRY_SECONDS = 300.0
@@ -30,6 +32,20 @@ _MAX_RETRY_SECONDS = 300.0
 _log = logging.getLogger(__name__)
 
 Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Context:
+    """The connection and the settings of one process of controllers.
+
+    `namespace` None means all namespaces. Finished tasks are kept for `retention`; None means for
+    ever.
+    """
+
+    session: Session
+    namespace: str | None
+    settings: Settings
+    retention: timedelta | None = None
 
 
 @dataclass(frozen=True)
@@ -221,7 +237,9 @@ class Loop(Generic[Key]):
     def _watch(self, watch: Watch) -> None:
         """Add the keys of changes; a watch that is refused is opened again with backoff."""
         kind, selector, failures, logged = watch.kind, watch.label_selector, 0, ""
-        while not self._stopped.is_set():
+
+        def follow() -> None:
+            nonlocal failures, logged
             try:
                 for event in watch_forever(
                     self._session, kind, self._namespace, selector, self._stopped, watch.trim
@@ -232,7 +250,10 @@ class Loop(Generic[Key]):
                         self.add(*work)
             except NotServed:  # its add-on may be installed later
                 self._stopped.wait(_MAX_RETRY_SECONDS)
-            except Exception as error:  # noqa: BLE001 - a bug must not end the controller
+
+        while not self._stopped.is_set():
+            _, error = attempt(follow)
+            if error:
                 failures, problem = failures + 1, _problem(error)
                 if problem != logged:
                     _log.warning("cannot watch %s: %s; retrying", kind.plural, problem)
@@ -254,11 +275,9 @@ class Loop(Generic[Key]):
                 self._changed.wait(None if wait == inf else wait)
 
     def _run(self, key: Key) -> None:
-        started, seconds, problem = monotonic(), None, ""
-        try:
-            seconds = self._controller.process(key)
-        except Exception as error:  # noqa: BLE001 - one key must not stop the others
-            problem = _problem(error)
+        started = monotonic()
+        seconds, error = attempt(lambda: self._controller.process(key))
+        problem = _problem(error) if error else ""
         with self._changed:
             if self._schedule.is_new(key, problem):
                 _log.warning("%s: %s", key, f"{problem}; retrying" if problem else "works again")

@@ -2,7 +2,7 @@
 
 import logging
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -13,18 +13,13 @@ from typing import Any
 from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.controllers.context import Context
-from kubectl_sky.controllers.health import serve_health
+from kubectl_sky.controllers.http_server import serve_health
 from kubectl_sky.controllers.lease import LeaseKeeper, claims_of
-from kubectl_sky.controllers.loop import Controller, Loop
+from kubectl_sky.controllers.loop import Context, Controller, Loop
 from kubectl_sky.observe import escapes
+from kubectl_sky.words.names import CONTROLLERS
 from kubectl_sky.words.settings import Settings
 
-_MODULES: Mapping[str, str] = {
-    "tasks": "controllers.tasks",
-    "ray": "ray.controller",
-    "fairshare": "fairshare.controller",
-}
 _MAX_LOG_LINE = 1000  # characters
 _LEASE_REQUEST_SECONDS = 10.0  # less than a Lease lasts
 _STOP_SECONDS = 10.0  # for what still runs; a kubelet kills the process after 30
@@ -88,7 +83,8 @@ def _lead(options: Options, session: Session, keeper: LeaseKeeper, stop: Event) 
 def find_controllers(names: Sequence[str], context: Context) -> Iterator[Controller[Any]]:
     """Yield the controllers with these names, each from the slice that has it."""
     for name in names:
-        module = import_module(f"kubectl_sky.{_MODULES[name]}")
+        path = "controllers.tasks" if name == "tasks" else f"{name}.controller"
+        module = import_module(f"kubectl_sky.{path}")
         create: Callable[[Context], Sequence[Controller[Any]]] = module.controllers
         yield from create(context)
 
@@ -116,8 +112,8 @@ def _log_to_stderr() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(handlers=[handler])
-    for module in _MODULES.values():
-        logging.getLogger(f"kubectl_sky.{module.partition('.')[0]}").setLevel(logging.INFO)
+    for folder in ("controllers", *CONTROLLERS):
+        logging.getLogger(f"kubectl_sky.{folder}").setLevel(logging.INFO)
 
 
 class OneLine(logging.Formatter):

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from kubectl_sky.actions.find import Target
-from kubectl_sky.actions.lead import needs_action
+from kubectl_sky.actions.pipeline import needs_action
 from kubectl_sky.cluster.session import Json
 from kubectl_sky.observe import status
 from kubectl_sky.observe.pipelines import pipelines

@@ -7,11 +7,10 @@ from typing import Any
 
 from kubectl_sky.actions import find, stop
 from kubectl_sky.actions.find import TaskNotFound
-from kubectl_sky.actions.lead import lead, needs_action
+from kubectl_sky.actions.pipeline import lead, needs_action
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, WatchEvent
-from kubectl_sky.controllers.context import Context
-from kubectl_sky.controllers.loop import Controller, Watch
+from kubectl_sky.controllers.loop import Context, Controller, Watch
 from kubectl_sky.controllers.task_index import Key, TaskIndex, without_unused_fields
 from kubectl_sky.observe.pipelines import finished_before
 from kubectl_sky.words import names

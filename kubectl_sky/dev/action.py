@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kubectl_sky.actions import exec as execute
-from kubectl_sky.actions.completion_script import PROGRAM
+from kubectl_sky.actions.completion import PROGRAM
 from kubectl_sky.cluster.errors import one_line
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, run
 from kubectl_sky.cluster.session import Session

@@ -122,7 +122,7 @@ def up(
 
 
 def _source(file: str | None, overrides: Overrides, flags: Mapping[str, Any]) -> "Source":
-    from kubectl_sky.actions.preferences import preferences
+    from kubectl_sky.actions.config import preferences
     from kubectl_sky.actions.taskfile import Source
     from kubectl_sky.dev import model
 

@@ -48,12 +48,11 @@ def status(cluster: options.ClusterFlags, form: str | None) -> None:
     from kubectl_sky.words import age
 
     classes = list_classes(cluster.session())
-    if form == "name":
-        output.names(f"priorityclass/{item.name}" for item in classes)
-    elif form:
-        values = {"classes": [item.as_json() for item in classes]}
-        output.out(output.document("FairShareList", values, form))
-    elif not classes:
+    if output.print_list(
+        form, "FairShareList", "classes", classes, lambda item: f"priorityclass/{item.name}"
+    ):
+        return
+    if not classes:
         output.note("No PriorityClasses of fair share found; see `kubectl sky controllers`.")
     else:
         now = datetime.now(UTC)
@@ -168,12 +167,12 @@ def _jobs(slots: int, users: int, jobs: int, seed: int, trace: str | None) -> "l
 
 def _policy(queue: str | None, flags: Mapping[str, Any]) -> "Policy":
     """Return the policy of a queue with the flags that are set. Raises UserError."""
-    from kubectl_sky.actions import preferences
+    from kubectl_sky.actions import config
     from kubectl_sky.fairshare.model_policy import policy
 
     fields: Mapping[str, Any] = {}
     if queue is not None:
-        queues = preferences.preferences().fair_share
+        queues = config.preferences().fair_share
         if queue not in queues:
             known = ", ".join(queues)
             hint = f"queues: {known}" if known else "the settings have no fair_share"

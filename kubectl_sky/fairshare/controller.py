@@ -12,8 +12,7 @@ from typing import Any
 from kubectl_sky.cluster import events, objects, shapes
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, WatchEvent
-from kubectl_sky.controllers.context import Context
-from kubectl_sky.controllers.loop import Controller, Watch
+from kubectl_sky.controllers.loop import Context, Controller, Watch
 from kubectl_sky.errors import ClusterError, Conflict, NotServed
 from kubectl_sky.fairshare.journal import Journal
 from kubectl_sky.fairshare.model_decide import Decision, Remark, decide

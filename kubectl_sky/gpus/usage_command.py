@@ -47,10 +47,10 @@ def command(
     admitted it: then its hours are not exact, and have no cost. Stopped and other deleted tasks are
     not known to the cluster, nor is the time before a queue suspended a task.
     """
-    from kubectl_sky.actions import preferences
+    from kubectl_sky.actions import config
     from kubectl_sky.gpus import action, hours
 
-    prices = preferences.preferences().prices
+    prices = config.preferences().prices
     session = cluster.session()
     start = datetime.now(UTC) - since
     scope = options.scope(session, cluster, all_users)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kubectl_sky.install.model import CRDS, ControllerInstall, ServerInstall
+from kubectl_sky.install.model import RIGHTS, ControllerInstall, ServerInstall
 from kubectl_sky.render.manifests import Manifest, built_in
 
 
@@ -18,7 +18,7 @@ def controllers(installs: Sequence[ControllerInstall]) -> Iterator[Manifest]:
     if not installs[0].served:
         yield built_in("install/controllers-namespace.yaml.j2", controller=installs[0])
     for values in installs:
-        yield from map(built_in, CRDS.get(values.controller, ()))
+        yield from map(built_in, RIGHTS[values.controller].crds)
     for values in installs:
         yield built_in("install/controllers-serviceaccount.yaml.j2", controller=values)
         for role in values.roles:

@@ -9,7 +9,6 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.words import names
 from kubectl_sky.words.names import CONTROLLERS, CONTROLLERS_NAMESPACE, SERVER, standard_labels
 
-NAMES = tuple(CONTROLLERS)
 DEFAULT_IMAGE = f"kubectl-sky:{__version__}"
 
 # A name and a tag, or a digest, which nobody can move to another image.
@@ -186,44 +185,61 @@ class Rule:
 # To resume and to stop is to patch, to cancel is to delete: none of them can create a pod.
 _LEAD = ("delete", "list", "patch", "watch")
 
-# The rights of each controller in the namespaces that it serves.
-RULES: Mapping[str, Sequence[Rule]] = {
-    "tasks": (
-        Rule("batch", ("jobs",), _LEAD),
-        Rule("jobset.x-k8s.io", ("jobsets",), _LEAD),
-        Rule("kubeflow.org", ("mpijobs",), _LEAD),
-        Rule("workload.codeflare.dev", ("appwrappers",), _LEAD),
-        Rule("", ("pods",), ("list",)),
-        # Tells a Job that was deleted from one that submit has not created yet.
-        Rule("", ("services",), ("list",)),
-    ),
-    "ray": (
-        Rule("kubectl-sky.dev", ("rayservegraphs",), ("list", "watch")),
-        Rule("kubectl-sky.dev", ("rayservegraphs/status",), ("patch",)),
-        Rule("ray.io", ("rayservices",), ("create", "get", "list", "patch", "watch")),
-        Rule("", ("configmaps",), ("create", "get", "patch")),  # the builder
-        Rule("", ("secrets",), ("get",)),  # tokens, CAs and signatures, by name
-        Rule("", ("events",), ("create",)),
-    ),
-    "fairshare": (
-        Rule("scheduling.volcano.sh", ("podgroups",), ("list", "watch")),
-        Rule("", ("events",), ("create",)),
-    ),
-}
-# The rights that a controller needs in all namespaces, or on kinds without a namespace.
-CLUSTER_RULES: dict[str, tuple[Rule, ...]] = {
-    # Kinds may be installed later.
-    name: (Rule("apiextensions.k8s.io", ("customresourcedefinitions",), ("list", "watch")),)
-    for name in NAMES
-}
+
+@dataclass(frozen=True)
+class Rights:
+    """What a controller may do, and the templates of the CRDs that it needs.
+
+    `served` are its rights in the namespaces that it serves, `cluster` those in all namespaces or
+    on kinds without a namespace, and `own` those in its own namespace.
+    """
+
+    served: Sequence[Rule]
+    cluster: Sequence[Rule] = ()
+    own: Sequence[Rule] = ()
+    crds: Sequence[str] = ()
+    reaches_sources: bool = False  # whether its pods reach more than DNS and the API server
+
+
+# Kinds may be installed later.
+_CRDS = Rule("apiextensions.k8s.io", ("customresourcedefinitions",), ("list", "watch"))
 _CLASS_VERBS = ("get", "list", "watch", "create", "patch", "delete")  # RBAC knows no labels
-CLUSTER_RULES["fairshare"] += (Rule("scheduling.k8s.io", ("priorityclasses",), _CLASS_VERBS),)
-# The rights that a controller needs in its own namespace.
-OWN_RULES: Mapping[str, Sequence[Rule]] = {
-    "fairshare": (Rule("", ("configmaps",), ("get", "list", "create", "delete")),),  # its journal
+
+RIGHTS: Mapping[str, Rights] = {
+    "tasks": Rights(
+        served=(
+            Rule("batch", ("jobs",), _LEAD),
+            Rule("jobset.x-k8s.io", ("jobsets",), _LEAD),
+            Rule("kubeflow.org", ("mpijobs",), _LEAD),
+            Rule("workload.codeflare.dev", ("appwrappers",), _LEAD),
+            Rule("", ("pods",), ("list",)),
+            # Tells a Job that was deleted from one that submit has not created yet.
+            Rule("", ("services",), ("list",)),
+        ),
+        cluster=(_CRDS,),
+    ),
+    "ray": Rights(
+        served=(
+            Rule("kubectl-sky.dev", ("rayservegraphs",), ("list", "watch")),
+            Rule("kubectl-sky.dev", ("rayservegraphs/status",), ("patch",)),
+            Rule("ray.io", ("rayservices",), ("create", "get", "list", "patch", "watch")),
+            Rule("", ("configmaps",), ("create", "get", "patch")),  # the builder
+            Rule("", ("secrets",), ("get",)),  # tokens, CAs and signatures, by name
+            Rule("", ("events",), ("create",)),
+        ),
+        cluster=(_CRDS,),
+        crds=("ray/rayservegraph-crd.yaml.j2",),
+        reaches_sources=True,
+    ),
+    "fairshare": Rights(
+        served=(
+            Rule("scheduling.volcano.sh", ("podgroups",), ("list", "watch")),
+            Rule("", ("events",), ("create",)),
+        ),
+        cluster=(_CRDS, Rule("scheduling.k8s.io", ("priorityclasses",), _CLASS_VERBS)),
+        own=(Rule("", ("configmaps",), ("get", "list", "create", "delete")),),  # its journal
+    ),
 }
-# Templates of CRDs that a controller needs.
-CRDS: Mapping[str, Sequence[str]] = {"ray": ("ray/rayservegraph-crd.yaml.j2",)}
 
 
 @dataclass(frozen=True)
@@ -273,7 +289,7 @@ class ControllerInstall(Install):
     @property
     def reaches_sources(self) -> bool:
         """Whether the pods reach more than DNS and the API server."""
-        return self.controller == "ray"
+        return RIGHTS[self.controller].reaches_sources
 
     @property
     def arguments(self) -> list[str]:
@@ -289,16 +305,16 @@ class ControllerInstall(Install):
         """The roles of the controller, and the one of those who read its Lease."""
         lease = names.controller_lease(self.controller, not self.served)
         home = self.served or CONTROLLERS_NAMESPACE
-        rules = RULES[self.controller]
+        rights = RIGHTS[self.controller]
         own = (
             Rule(_LEASES, ("leases",), ("create",)),  # RBAC cannot limit this by name
             Rule(_LEASES, ("leases",), ("get", "patch"), (lease,)),
-            *OWN_RULES.get(self.controller, ()),
+            *rights.own,
         )
         if self.served:
-            yield self._role(self.name, home, (*rules, *own))
+            yield self._role(self.name, home, (*rights.served, *own))
         else:
-            yield self._role(self.name, "", (*rules, *CLUSTER_RULES[self.controller]))
+            yield self._role(self.name, "", (*rights.served, *rights.cluster))
             yield self._role(self.name, home, own)
         if self.controller == "tasks":
             read = Rule(_LEASES, ("leases",), ("get",), (lease,))

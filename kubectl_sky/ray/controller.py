@@ -13,8 +13,7 @@ from typing import Any
 
 from kubectl_sky.cluster.session import Json
 from kubectl_sky.cluster.watch import Change, WatchEvent
-from kubectl_sky.controllers.context import Context
-from kubectl_sky.controllers.loop import Controller, Watch
+from kubectl_sky.controllers.loop import Context, Controller, Watch
 from kubectl_sky.errors import NotFound, SkyError
 from kubectl_sky.ray.download import DownloadFailed
 from kubectl_sky.ray.reconcile import Reconciler, State

@@ -171,12 +171,11 @@ def status(
         _print(action.status(session, action.find(session, scope.user, name)), form)
         return
     services = action.statuses(session, scope.namespace, scope.user)
-    if form == "name":
-        output.names(f"service/{item.name}" for item in services)
-    elif form:
-        fields = {"services": [item.as_json() for item in services]}
-        output.out(output.document("ServiceList", fields, form))
-    elif services:
+    if output.print_list(
+        form, "ServiceList", "services", services, lambda row: f"service/{row.name}"
+    ):
+        return
+    if services:
         columns = ["NAME", "STATE", "VERSION", "READY", "ENDPOINT", "AGE"]
         output.out(output.table(columns, map(_row, services)))
     else:

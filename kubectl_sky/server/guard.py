@@ -213,11 +213,9 @@ class Guard:
             await self._authenticate(scope)
             await self._app(scope, exchange.receive, exchange.send)
             await exchange.finish()
-        except SkyError as error:
-            await exchange.finish(error)
         except ConnectionError:  # a stream was lost: end the answer without its last chunk
             return
-        except Exception as error:  # noqa: BLE001 -- the door that reports bugs
+        except Exception as error:  # noqa: BLE001 -- the door that reports all errors
             await exchange.finish(error)
         finally:
             exchange.release()

@@ -29,7 +29,7 @@ from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.loglines import ResumePosition
 from kubectl_sky.cluster.streams import LogOptions
-from kubectl_sky.errors import Interrupted, SkyError, TaskFailed
+from kubectl_sky.errors import Interrupted, SkyError, TaskFailed, attempt
 from kubectl_sky.observe.logs import Form, Origin
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.server import problems
@@ -127,14 +127,13 @@ class Streamed(StreamingResponse):
 
     def _run(self, bridge: Bridge, is_events: bool) -> None:
         try:
-            self._produce(bridge.put, bridge.stop)
-        except Interrupted:
-            pass
-        except SkyError as error:
-            _put_error(bridge, error, is_events)
-        except Exception as error:  # noqa: BLE001 -- the door that reports bugs of streams
-            problems.bug(error)
-            _put_error(bridge, SkyError("internal error", "see the server's log"), is_events)
+            _, error = attempt(lambda: self._produce(bridge.put, bridge.stop))
+            if isinstance(error, SkyError):
+                if not isinstance(error, Interrupted):
+                    _put_error(bridge, error, is_events)
+            elif error:
+                problems.bug(error)
+                _put_error(bridge, SkyError("internal error", "see the server's log"), is_events)
         finally:
             bridge.close()
 

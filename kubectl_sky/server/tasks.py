@@ -11,7 +11,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import BaseModel, Field
 
-from kubectl_sky.actions import describe, doctor, find
+from kubectl_sky.actions import doctor, find
 from kubectl_sky.actions import stop as stopping
 from kubectl_sky.actions import submit as submission
 from kubectl_sky.actions.flags import Overrides
@@ -195,7 +195,7 @@ def diagnose(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.Diag
 def show_manifests(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.Manifests:
     """Return the objects of a task as the cluster has them; secret values are redacted."""
     task = find.get_task(caller.session, scope, task_id)
-    return {"manifests": describe.as_yaml(caller.session, task)}
+    return {"manifests": doctor.as_yaml(caller.session, task)}
 
 
 @router.get("/tasks/{task_id}/usage")
@@ -215,7 +215,7 @@ def show_usage(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.Us
 def show_events(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.ClusterEvents:
     """Show the Kubernetes events of a task's objects, newest first."""
     task = find.get_task(caller.session, scope, task_id)
-    return {"events": describe.list_events(caller.session, task)}
+    return {"events": doctor.list_events(caller.session, task)}
 
 
 def _cursor(task: TaskStatus) -> str:

@@ -136,13 +136,9 @@ def list_(cluster: options.ClusterFlags, form: str | None) -> None:
     from kubectl_sky.users import action
 
     statuses = action.list_accounts(cluster.session(), cluster.namespace)
-    if form == "name":
-        output.names(f"user/{status.user}" for status in statuses)
-    elif form:
-        output.out(
-            output.document("UserList", {"users": [status.as_json() for status in statuses]}, form)
-        )
-    elif not statuses:
+    if output.print_list(form, "UserList", "users", statuses, lambda status: f"user/{status.user}"):
+        return
+    if not statuses:
         output.note("No users found; add one: kubectl sky users add NAME")
     else:
         rows = [[cell(status) for cell in _CELLS.values()] for status in statuses]

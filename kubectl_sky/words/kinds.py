@@ -1,6 +1,7 @@
 """Kubernetes kinds as values: API group, version, kind and plural."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 
 @dataclass(frozen=True)
@@ -24,27 +25,19 @@ class Kind:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
+_cluster_kind = partial(Kind, namespaced=False)
+
 APP_WRAPPER = Kind("workload.codeflare.dev", "v1beta2", "AppWrapper", "appwrappers")
 KUEUE_VERSIONS = ("v1beta2", "v1beta1")  # newest first; a cluster serves one or both
 _KUEUE = ("kueue.x-k8s.io", KUEUE_VERSIONS[0])
 
-CLUSTER_ROLE = Kind(
-    "rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False
-)
-CLUSTER_ROLE_BINDING = Kind(
-    "rbac.authorization.k8s.io",
-    "v1",
-    "ClusterRoleBinding",
-    "clusterrolebindings",
-    namespaced=False,
+CLUSTER_ROLE = _cluster_kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles")
+CLUSTER_ROLE_BINDING = _cluster_kind(
+    "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings"
 )
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
-CUSTOM_RESOURCE_DEFINITION = Kind(
-    "apiextensions.k8s.io",
-    "v1",
-    "CustomResourceDefinition",
-    "customresourcedefinitions",
-    namespaced=False,
+CUSTOM_RESOURCE_DEFINITION = _cluster_kind(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"
 )
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 EVENT = Kind("", "v1", "Event", "events")
@@ -53,20 +46,18 @@ JOB = Kind("batch", "v1", "Job", "jobs")
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 LIMIT_RANGE = Kind("", "v1", "LimitRange", "limitranges")
 JOB_SET = Kind("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets")
-CLUSTER_QUEUE = Kind(*_KUEUE, "ClusterQueue", "clusterqueues", namespaced=False)
+CLUSTER_QUEUE = _cluster_kind(*_KUEUE, "ClusterQueue", "clusterqueues")
 LOCAL_QUEUE = Kind(*_KUEUE, "LocalQueue", "localqueues")
 QUEUED_WORKLOAD = Kind(*_KUEUE, "Workload", "workloads")
-QUEUE_PRIORITY = Kind(*_KUEUE, "WorkloadPriorityClass", "workloadpriorityclasses", namespaced=False)
+QUEUE_PRIORITY = _cluster_kind(*_KUEUE, "WorkloadPriorityClass", "workloadpriorityclasses")
 MPI_JOB = Kind("kubeflow.org", "v2beta1", "MPIJob", "mpijobs")
-NAMESPACE = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
+NAMESPACE = _cluster_kind("", "v1", "Namespace", "namespaces")
 NETWORK_POLICY = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
-NODE = Kind("", "v1", "Node", "nodes", namespaced=False)
+NODE = _cluster_kind("", "v1", "Node", "nodes")
 POD = Kind("", "v1", "Pod", "pods")
 POD_GROUP = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
 POD_METRICS = Kind("metrics.k8s.io", "v1beta1", "PodMetrics", "pods")
-PRIORITY_CLASS = Kind(
-    "scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False
-)
+PRIORITY_CLASS = _cluster_kind("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses")
 PVC = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 RAY_SERVE_GRAPH = Kind("kubectl-sky.dev", "v1alpha1", "RayServeGraph", "rayservegraphs")
 RAY_CLUSTER = Kind("ray.io", "v1", "RayCluster", "rayclusters")
@@ -76,33 +67,23 @@ RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
 ROLE = Kind("rbac.authorization.k8s.io", "v1", "Role", "roles")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
 SECRET = Kind("", "v1", "Secret", "secrets")
-SELF_SUBJECT_ACCESS_REVIEW = Kind(
-    "authorization.k8s.io",
-    "v1",
-    "SelfSubjectAccessReview",
-    "selfsubjectaccessreviews",
-    namespaced=False,
+SELF_SUBJECT_ACCESS_REVIEW = _cluster_kind(
+    "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews"
 )
-SELF_SUBJECT_REVIEW = Kind(
-    "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
+SELF_SUBJECT_REVIEW = _cluster_kind(
+    "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews"
 )
 SERVICE = Kind("", "v1", "Service", "services")
 SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
-STORAGE_CLASS = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
+STORAGE_CLASS = _cluster_kind("storage.k8s.io", "v1", "StorageClass", "storageclasses")
 _ADMISSION = ("admissionregistration.k8s.io", "v1")
-ADMISSION_POLICY = Kind(
-    *_ADMISSION,
-    "ValidatingAdmissionPolicy",
-    "validatingadmissionpolicies",
-    namespaced=False,
+ADMISSION_POLICY = _cluster_kind(
+    *_ADMISSION, "ValidatingAdmissionPolicy", "validatingadmissionpolicies"
 )
-ADMISSION_POLICY_BINDING = Kind(
-    *_ADMISSION,
-    "ValidatingAdmissionPolicyBinding",
-    "validatingadmissionpolicybindings",
-    namespaced=False,
+ADMISSION_POLICY_BINDING = _cluster_kind(
+    *_ADMISSION, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"
 )
-VOLCANO_QUEUE = Kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", namespaced=False)
+VOLCANO_QUEUE = _cluster_kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues")
 
 _BY_NAME = {
     (kind.api_version, kind.kind): kind for kind in list(vars().values()) if isinstance(kind, Kind)

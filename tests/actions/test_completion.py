@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky.actions import completion, completion_script
+from kubectl_sky.actions import completion
 from kubectl_sky.actions.completion import Request
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
@@ -58,29 +58,29 @@ def folder_of_path(tmp_path: Path) -> tuple[Path, dict[str, str]]:
 
 def test_install_writes_script_beside_plugin_once(tmp_path: Path) -> None:
     folder, environ = folder_of_path(tmp_path)
-    path, written = completion_script.install(None, environ)
+    path, written = completion.install(None, environ)
     assert (path, written) == (folder / "kubectl_complete-sky", True)
     assert path.stat().st_mode & 0o111
-    assert path.read_text() == completion_script.SCRIPT
-    assert completion_script.install(None, environ) == (path, False)
-    assert completion_script.uninstall(environ) == path
+    assert path.read_text() == completion.SCRIPT
+    assert completion.install(None, environ) == (path, False)
+    assert completion.uninstall(environ) == path
     assert not path.exists()
     with pytest.raises(UserError, match="not found on PATH"):
-        completion_script.uninstall(environ)
+        completion.uninstall(environ)
 
 
 def test_uninstall_without_right_is_user_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, environ = folder_of_path(tmp_path)
-    completion_script.install(None, environ)
+    completion.install(None, environ)
 
     def unlink(path: Path) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "unlink", unlink)
     with pytest.raises(UserError, match="complete-sky: cannot be deleted: permission denied"):
-        completion_script.uninstall(environ)
+        completion.uninstall(environ)
     assert (folder / "kubectl_complete-sky").exists()
 
 
@@ -89,17 +89,17 @@ def test_install_existing_script_of_package_is_kept(tmp_path: Path) -> None:
     script = folder / "kubectl_complete-sky"
     script.write_text("#!/usr/bin/python\n")
     script.chmod(0o755)
-    assert completion_script.install(None, environ) == (script, False)
+    assert completion.install(None, environ) == (script, False)
     with pytest.raises(UserError, match="already exists"):
-        completion_script.install(str(folder), environ)
+        completion.install(str(folder), environ)
     with pytest.raises(UserError, match="belongs to the Python package"):
-        completion_script.uninstall(environ)
+        completion.uninstall(environ)
     assert script.read_text() == "#!/usr/bin/python\n"
 
 
 def test_install_without_writable_folder_is_refused(tmp_path: Path) -> None:
     environ = {"PATH": "/nonexistent", "HOME": str(tmp_path)}
     with pytest.raises(UserError, match="no folder of PATH is writable; choose one with --dir"):
-        completion_script.install(None, environ)
+        completion.install(None, environ)
     with pytest.raises(UserError, match="cannot be written: no such file"):
-        completion_script.install(str(tmp_path / "none"), environ)
+        completion.install(str(tmp_path / "none"), environ)

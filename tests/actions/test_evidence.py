@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from kubectl_sky.actions import evidence
 from kubectl_sky.actions.evidence import EvidenceRecorder
 from kubectl_sky.observe import status
@@ -9,8 +11,10 @@ from tests.builders import make_job, make_pod, terminated
 from tests.fake_cluster import FakeCluster
 
 
-def test_recorded_pod_of_stopped_node_is_not_the_first_failure(tmp_path: Path) -> None:
-    environ = {"KUBECTL_SKY_CACHE_HOME": str(tmp_path)}
+def test_recorded_pod_of_stopped_node_is_not_the_first_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECTL_SKY_CACHE_HOME", str(tmp_path))
     session = FakeCluster().session()
     pods = first, second = [
         make_pod(node, "Failed", terminated(code, at=f"2026-01-01T00:0{minute}:00Z"))
@@ -21,13 +25,13 @@ def test_recorded_pod_of_stopped_node_is_not_the_first_failure(tmp_path: Path) -
     (before,) = status.tasks(jobs, pods)
     jobs[0]["metadata"]["annotations"]["kubectl-sky/stopped-for"] = "node-1"
     (after,) = status.tasks(jobs, [second])
-    recorder = EvidenceRecorder(session, environ)
+    recorder = EvidenceRecorder(session)
     for task, existing, reasons in (
         (before, pods, ["PodDeleted", "Error"]),
         (after, [second], ["Error", "Stopped"]),
     ):
         recorder.record_failures(task, existing)
-        recorded = evidence.of_task(session, task, environ)
+        recorded = evidence.of_task(session, task)
         assert recorded
         assert [death.reason for death in recorded.deaths] == reasons
-    assert evidence.of_deleted_pods(session, after, environ) is None, "node-1's pod has its log"
+    assert evidence.of_deleted_pods(session, after) is None, "node-1's pod has its log"

@@ -7,10 +7,9 @@ from threading import Event, Thread
 
 import pytest
 
-from kubectl_sky.actions import lead
+from kubectl_sky.actions import pipeline
 from kubectl_sky.actions.find import get_by_label
-from kubectl_sky.actions.lead import controller_leads
-from kubectl_sky.actions.pipeline import wait_for_all
+from kubectl_sky.actions.pipeline import controller_leads, wait_for_all
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import leases
 from kubectl_sky.cluster.connection import Connection
@@ -34,8 +33,8 @@ STAGES = [f"{name}-{names.part_id(ID, stage)}" for stage, name in enumerate("abc
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lead, "_POLL_SECONDS", 0.01)
-    monkeypatch.setattr(lead, "_CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(pipeline, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(pipeline, "_CHECK_SECONDS", 0.01)
 
 
 def put_lease(api: FakeCluster, **spec: object) -> None:
@@ -58,7 +57,9 @@ def suspended(api: FakeCluster) -> list[bool]:
 def step(api: FakeCluster, label: str = names.PIPELINE, token: str | None = None) -> float | None:
     session = api.session(Connection(token=token))
     target = get_by_label(session, "default", label, ID)
-    return lead.lead(session, target, datetime.now(UTC)) if lead.needs_action(target) else -1
+    return (
+        pipeline.lead(session, target, datetime.now(UTC)) if pipeline.needs_action(target) else -1
+    )
 
 
 @pytest.mark.parametrize(
@@ -330,7 +331,7 @@ def test_remaining_delays_are_zero_when_primary_task_failed(
 def test_leadership_asks_cluster_every_few_seconds_only(
     api: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lead, "_CHECK_SECONDS", 60.0)
-    leads = lead.Leadership(api.session(), "default")
+    monkeypatch.setattr(pipeline, "_CHECK_SECONDS", 60.0)
+    leads = pipeline.Leadership(api.session(), "default")
     assert leads() and leads()
     assert api.count("get leases") == 2  # of the namespace and of all namespaces

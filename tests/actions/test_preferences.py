@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubectl_sky.actions.config import preferences, read
 from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.preferences import preferences, read
 from kubectl_sky.actions.render import offline_facts, render
 from kubectl_sky.actions.taskfile import Source, prepare
 from kubectl_sky.actions.ui import UI

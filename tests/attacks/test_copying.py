@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubectl_sky.actions.cp import local_target
+from kubectl_sky.actions.exec import local_target
 from kubectl_sky.errors import UserError
 from kubectl_sky.sync.extract import extract
 from kubectl_sky.sync.tarstream import Limits

@@ -5,7 +5,7 @@ from http.client import HTTPConnection
 
 import pytest
 
-from kubectl_sky.controllers.health import PATH, serve_health
+from kubectl_sky.controllers.http_server import PATH, serve_health
 from kubectl_sky.errors import UserError
 
 

@@ -15,8 +15,7 @@ from kubectl_sky.cli.main import sky
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.controllers import lease, run
-from kubectl_sky.controllers.context import Context
-from kubectl_sky.controllers.loop import Controller
+from kubectl_sky.controllers.loop import Context, Controller
 from kubectl_sky.words import kinds
 from kubectl_sky.words.settings import Settings
 from tests.fake_cluster import FakeCluster

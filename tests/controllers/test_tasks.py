@@ -14,7 +14,7 @@ from kubectl_sky.controllers import loop as loops
 from kubectl_sky.controllers import tasks
 from kubectl_sky.controllers.loop import Loop
 from kubectl_sky.controllers.tasks import Sweeper, TasksController
-from kubectl_sky.install.model import RULES
+from kubectl_sky.install.model import RIGHTS
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter, shorten_waits
 from tests.actions.test_lead import CHAIN, NODES, run, suspended
@@ -107,7 +107,7 @@ def test_controller_rights_are_those_that_it_uses(api: FakeCluster, send: Submit
     run(api, 0)
     granted = {
         (verb, resource)
-        for rule in RULES["tasks"]
+        for rule in RIGHTS["tasks"].served
         for resource in rule.resources
         for verb in rule.verbs
     }

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.actions import preferences
+from kubectl_sky.actions import config
 from kubectl_sky.errors import InvalidFiles, UserError
 from kubectl_sky.fairshare.model_policy import Curve, Policy, policies, policy
 from kubectl_sky.plan.fair_share import class_name, priority_class
@@ -86,11 +86,11 @@ def test_policy_outside_bounds_is_user_error(fields: dict[str, Any]) -> None:
 
 def test_settings_fair_share_is_validated_and_read() -> None:
     text = b"fair_share: {gpu: {policy: half-life, base: 50, floor: 1, classes: [high]}}"
-    read = policies(preferences.read(text, "settings.yaml"))
+    read = policies(config.read(text, "settings.yaml"))
     assert read == {"gpu": Policy(Curve.HALF_LIFE, 50, 1, classes=("high",))}
     for wrong in (b"{policy: square}", b"{base: 1000000001}", b"{classes: [system-x]}", b"{a: 1}"):
         with pytest.raises(InvalidFiles):
-            preferences.read(b"fair_share: {gpu: " + wrong + b"}", "settings.yaml")
+            config.read(b"fair_share: {gpu: " + wrong + b"}", "settings.yaml")
 
 
 def test_class_names_are_valid_and_differ() -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.install import action
-from kubectl_sky.install.model import NAMES, controllers_install
+from kubectl_sky.install.model import controllers_install
+from kubectl_sky.words.names import CONTROLLERS
 from kubectl_sky.workloads import registry
 
 Json = dict[str, Any]
@@ -14,7 +15,7 @@ Json = dict[str, Any]
 
 def rendered(
     namespace: str | None = None,
-    controllers: tuple[str, ...] = NAMES,
+    controllers: tuple[str, ...] = tuple(CONTROLLERS),
     image: str | None = None,
     served: str | None = None,
 ) -> list[Json]:
@@ -95,7 +96,7 @@ def test_controllers_install_each_controller_has_account_with_its_rights_only(
         (subject,) = binding["subjects"]
         for rule in roles[binding["roleRef"]["kind"], binding["roleRef"]["name"]]:
             granted.setdefault(subject["name"], set()).update(rule["resources"])
-    controllers = [name for name in NAMES if not (namespace and name == "fairshare")]
+    controllers = [name for name in CONTROLLERS if not (namespace and name == "fairshare")]
     accounts = [f"kubectl-sky-controller-{name}" for name in controllers]
     assert sorted(granted) == sorted([*accounts, "system:authenticated"])
     assert [item["metadata"]["name"] for item in of_kind(items, "ServiceAccount")] == accounts
@@ -163,7 +164,7 @@ def test_controllers_install_invalid_value_is_refused(
     namespace: str | None, image: str | None
 ) -> None:
     with pytest.raises(UserError, match="is not a valid"):
-        controllers_install(namespace, image, NAMES)
+        controllers_install(namespace, image, tuple(CONTROLLERS))
 
 
 def test_controllers_install_fairshare_has_rights_on_classes_and_journal_only() -> None:

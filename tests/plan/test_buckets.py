@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from kubectl_sky.actions.preferences import read
+from kubectl_sky.actions.config import read
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan import buckets, resolve
 from kubectl_sky.plan.plan import Plan

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.actions.entries import as_array
+from kubectl_sky.actions.check import as_array
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus, tasks
