@@ -168,14 +168,11 @@ STATES: list[tuple[Sequence[tuple[str, int]], str, int, str]] = [
     ([("start", 0), ("start", 1)], "running", 1, ""),
     ([("start", 0), ("start", 1), ("complete", 0), ("complete", 1)], "completed", 0, ""),
     ([("start", 0), ("start", 1), ("delete Job", 1), ("complete", 0)], "failed", 4, "JobNotFound"),
-    *(
-        (
-            [("start", 0), ("start", 1), (f"unlabel Job {label}", 1), ("complete", 0)],
-            "failed",
-            4,
-            "JobNotFound",
-        )
-        for label in LABELS
+    (
+        [("start", 0), ("start", 1), (f"unlabel Job {names.TASK}", 1), ("complete", 0)],
+        "failed",
+        4,
+        "JobNotFound",
     ),
     ([("start", 0), ("start", 1), ("fail", 1)], "failed", 4, "exit code 7"),
     ([("start", 0), ("start", 1), ("fail", 1), ("complete", 0)], "failed", 4, "exit code 7"),
@@ -384,7 +381,7 @@ def test_surfaces_pod_deleted_after_recorded_failure_keep_cause(
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(st.tuples(st.sampled_from(sorted(EVENTS)), st.integers(0, 1)), max_size=8))
 def test_surfaces_after_random_events_agree(
