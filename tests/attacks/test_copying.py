@@ -406,13 +406,13 @@ ENTRIES = st.builds(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 @given(st.lists(ENTRIES, max_size=8), st.booleans())
 def test_extract_random_members_stay_inside(home: Path, entries: list[Entry], rooted: bool) -> None:
     attack(home, lambda: tar(*([folder()] if rooted else []), *entries))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 @given(st.lists(ENTRIES, min_size=1, max_size=4), st.data())
 def test_extract_random_bytes_stay_inside(
     home: Path, entries: list[Entry], data: st.DataObject
