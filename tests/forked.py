@@ -69,5 +69,7 @@ class Forked(Command):
             code = main.main(list(arguments))
             sys.stdout.flush()
             sys.stderr.flush()
+        except SystemExit as exit_:
+            code = int(exit_.code or 0)
         finally:
             os._exit(code)

@@ -268,10 +268,10 @@ def test_small_terminal_covers_question_until_it_is_larger(
         await screen.shows(ID)
         await screen.press("ctrl+k")
         await screen.shows("Stop this task")
-        for size in ((30, 20), (60, 5), (1, 1)):
+        for size in ((30, 20), (1, 1)):
             await screen.pilot.resize_terminal(*size)
             await screen.until(lambda: isinstance(screen.app.screen, TooSmall))
-            await screen.press("y", "enter", "ctrl+k", "colon")
+            await screen.press("y", "ctrl+k")
         await screen.pilot.resize_terminal(40, 12)
         await screen.shows("Stop this task", "y stop   n cancel")
         await screen.press("n")
