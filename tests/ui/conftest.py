@@ -10,6 +10,8 @@ from textual.pilot import Pilot
 
 from kubectl_sky.ui import feeds, logs
 from kubectl_sky.ui.app import SkyApp
+from kubectl_sky.ui.feeds import LogFeed
+from kubectl_sky.ui.logs import LogView
 from kubectl_sky.words import owners
 from tests.actions.conftest import Submitter, shorten_waits
 from tests.fake_cluster import FakeCluster
@@ -35,6 +37,13 @@ class Screen:
     def text(self) -> str:
         """The screen as one text."""
         return "\n".join(self.lines)
+
+    @property
+    def log_view(self) -> tuple[LogView, LogFeed]:
+        """The logs on the screen, and what reads them."""
+        view = self.app.screen
+        assert isinstance(view, LogView) and view._feed
+        return view, view._feed
 
     async def press(self, *keys: str) -> None:
         """Press keys."""

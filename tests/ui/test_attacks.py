@@ -98,8 +98,7 @@ def test_flood_of_long_lines_keeps_memory_bounded_and_quit_works(
         await screen.shows("running")
         await screen.press("l")
         await screen.shows("first")
-        view = screen.app.screen
-        assert isinstance(view, LogView) and (feed := view._feed)
+        view, feed = screen.log_view
         await screen.press(key)
         tracemalloc.start()
         Thread(target=flood, args=(feed,), daemon=True).start()

@@ -7,7 +7,6 @@ from kubectl_sky.actions.find import Scope
 from kubectl_sky.observe.logs import Origin
 from kubectl_sky.ui import feeds
 from kubectl_sky.ui.feeds import LogFeed
-from kubectl_sky.ui.logs import LogView
 from kubectl_sky.ui.text import MAX_LINE_BYTES
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter
@@ -110,8 +109,7 @@ def test_logs_stay_where_user_reads(api: FakeCluster, send: Submitter, play: Pla
         await screen.press("g")
         await screen.shows("line 0.", "scrolling is stopped")
         api.log(pod, b"new\n")
-        view = screen.app.screen
-        assert isinstance(view, LogView)
+        view, _ = screen.log_view
         await screen.until(lambda: len(view._kept) == 101)
         await screen.pilot.pause()
         assert "line 0." in screen.text and "new" not in screen.text
@@ -135,9 +133,7 @@ def test_logs_stay_where_user_reads_while_many_lines_arrive(
         await screen.shows("old 49.")
         await screen.press("g")
         await screen.shows("old 0.")
-        view = screen.app.screen
-        assert isinstance(view, LogView) and view._feed
-        feed = view._feed
+        _, feed = screen.log_view
         api.log(pod, b"".join(b"new %d.\n" % number for number in range(500)))
         await screen.until(lambda: feed._skipped == 450)
         await screen.pilot.pause(0.1)
@@ -233,9 +229,7 @@ def test_logs_view_that_is_closed_stops_reading(
         await screen.shows("running")
         await screen.press("l")
         await screen.shows("first")
-        view = screen.app.screen
-        assert isinstance(view, LogView) and view._feed
-        feed = view._feed
+        _, feed = screen.log_view
         await screen.press("escape")
         await screen.until(feed.stop.is_set)
 
