@@ -93,6 +93,21 @@ class Submitter:
         return self.ui
 
 
+def put_warning(api: FakeCluster, name: str, reason: str = "FailedCreate", **about: Any) -> None:
+    """Create a warning event about an object."""
+    api.put(
+        {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{name}.{reason}", "namespace": "default"},
+            "type": "Warning",
+            "reason": reason,
+            "message": 'pods "x" is forbidden: RuntimeClass "fast" not found',
+            "involvedObject": {"name": name, "namespace": "default"} | about,
+        }
+    )
+
+
 def shorten_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Poll and retry within milliseconds."""
     for module, name in _WAITS:

@@ -26,8 +26,7 @@ from kubectl_sky.server.app import create_app
 from kubectl_sky.server.config import Config, Limits
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.owners import User
-from tests.actions.conftest import Recorder, Submitter, shorten_waits
-from tests.actions.test_pending import put_warning
+from tests.actions.conftest import Recorder, Submitter, put_warning, shorten_waits
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 
