@@ -209,33 +209,6 @@ def test_wait_several_tasks_interrupted_ends_its_threads(api: FakeCluster, send:
             assert not thread.is_alive()
 
 
-def test_wait_several_pipelines_leads_the_second_while_the_first_runs(
-    api: FakeCluster, send: Submitter
-) -> None:
-    other = "cdfg2345"
-    stages = [f"{name}-{names.part_id(other, stage)}" for stage, name in enumerate("abc", 1)]
-
-    def finish(job: str) -> None:
-        api.start(job)
-        api.finish(job)
-
-    def finish_both() -> None:
-        finish(stages[2])
-        finish(STAGES[0])
-
-    send(CHAIN)
-    send(CHAIN, task_id=other)
-    session = api.session()
-    targets = [get_by_label(session, "default", names.PIPELINE, text) for text in (ID, other)]
-    finish(stages[0])
-    api.after(f"patch jobs {stages[1]}", partial(finish, stages[1]))
-    api.after(f"patch jobs {stages[2]}", finish_both)
-    for stage in STAGES[1:]:
-        api.after(f"patch jobs {stage}", partial(finish, stage))
-    finished = wait_for_all(session, targets, 20, UI(), leads=True)
-    assert [target.state for target in finished] == [State.COMPLETED] * 2
-
-
 def test_lead_task_with_failed_node_stops_others_once(api: FakeCluster, send: Submitter) -> None:
     send(NODES)
     for node in range(3):

@@ -90,11 +90,7 @@ def test_upload_detached_submit_waits_for_all_nodes(
 
 
 def test_upload_waiting_for_other_nodes_sends_heartbeats(
-    api: FakeCluster,
-    send: Submitter,
-    channel: Channel,
-    task: str,
-    monkeypatch: pytest.MonkeyPatch,
+    api: FakeCluster, send: Submitter, channel: Channel, task: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = [f"{JOB}-node-0", f"{JOB}-node-1"]
     monkeypatch.setattr(uploader, "_MAX_PARALLEL", 1)

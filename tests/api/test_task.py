@@ -88,11 +88,6 @@ def test_validate_reports_every_problem_with_its_position() -> None:
     assert problems[0].hint == 'did you mean "name"?'
 
 
-def test_validate_reports_scripts_that_are_too_large() -> None:
-    (problem,) = Task(run="x" * 900_001).validate().problems
-    assert (problem.path, problem.severity) == ("run", "error")
-
-
 def test_validate_returns_warnings_and_dangers_of_valid_task() -> None:
     pod = {"kubernetes": {"pod_config": {"spec": {"hostNetwork": True}}}}
     result = Task(run="x", config=pod, resources={"disk_tier": "low"}).validate()

@@ -53,10 +53,7 @@ def stranger(task_id: str, target: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {
-            "name": "stranger",
-            "labels": {"skypilot-task": "true", "task-id": task_id},
-        },
+        "metadata": {"name": "stranger", "labels": {"skypilot-task": "true", "task-id": task_id}},
         "spec": {
             "hostname": "node-0",
             "subdomain": f"ring-{task_id}",

@@ -327,9 +327,7 @@ def configured(sky: Command, text: str) -> Path:
     return folder / "settings.yaml"
 
 
-def test_validate_and_render_danger_is_warning_despite_strict(
-    offline: Command,
-) -> None:
+def test_validate_and_render_danger_is_warning_despite_strict(offline: Command) -> None:
     for command in (["validate"], ["render", "--user", "ann"]):
         done = offline(*command, "-", "--strict", stdin=HOSTILE)
         assert (done.returncode, done.stderr) == (0, SAID)

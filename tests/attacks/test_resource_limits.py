@@ -215,10 +215,7 @@ def test_path_of_non_regular_file_is_refused(
 
 def test_validate_endless_stdin_is_refused(sky: Command) -> None:
     with Path("/dev/zero").open("rb") as zero:
-        refused(
-            sky("validate", "-", stdin=zero.fileno()),
-            "<stdin>: the file is larger than 4 MiB",
-        )
+        refused(sky("validate", "-", stdin=zero.fileno()), "<stdin>: the file is larger than 4 MiB")
 
 
 def test_validate_shell_pipe_is_read(sky: Command, tmp_path: Path) -> None:

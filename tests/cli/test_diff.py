@@ -66,10 +66,7 @@ def test_diff_bug_is_not_caught_and_exits_with_2_below_traceback(
     ("program", "reason"), [("sh -c 'kill -9 $$'", "signal 9"), ("sh -c 'exit 3'", "exit code 3")]
 )
 def test_diff_external_program_that_fails_is_error(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    program: str,
-    reason: str,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], program: str, reason: str
 ) -> None:
     monkeypatch.setenv("KUBECTL_EXTERNAL_DIFF", program)
     pair = difference.pair(None, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}})
