@@ -297,14 +297,7 @@ def test_extract_local_symlink_is_replaced_not_followed(home: Path) -> None:
         entry("real/new", b"x"),
         entry("kept/x", b"x"),
     )
-    assert (
-        notes
-        == [
-            'skipped "keys": it exists here and is not a folder',
-            'skipped "kept": it exists here and is not a folder',
-        ]
-        or len(notes) == 2
-    )
+    assert [note.partition(":")[0] for note in notes] == ['skipped "keys"', 'skipped "kept"']
     assert files == {
         "real": "folder",
         "real/new": b"x",

@@ -53,20 +53,6 @@ def test_main_invalid_arguments_exit_with_code_and_message(
         assert done.stdout == ""
 
 
-def test_render_problems_are_listed_with_positions(sky: Command) -> None:
-    done = sky("render", "-", stdin="name: x\nresources:\n  acelerators: 1\n  cpus: abc\nrunn: 1\n")
-    assert done.returncode == 2
-    positions = [line.split(": ")[0] for line in done.stderr.splitlines() if "warning" not in line]
-    assert positions == ["<stdin>:3:3", "<stdin>:4:9", "<stdin>:5:1"]
-
-
-def test_validate_json_lists_problems(sky: Command) -> None:
-    done = sky("validate", "-", "-o", "json", stdin="runn: 1\n")
-    assert done.returncode == 2
-    assert '"valid": false' in done.stdout
-    assert '"line": 1' in done.stdout
-
-
 def test_render_closed_pipe_is_no_error(tmp_path: Path) -> None:
     task = tmp_path / "task.yaml"
     task.write_text("num_nodes: 500\nrun: a\n")

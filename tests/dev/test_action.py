@@ -57,14 +57,6 @@ def test_dev_prints_how_to_use_and_stop_pod(api: FakeCluster, run: Run) -> None:
     assert "stays up until it is stopped" in err
 
 
-def test_dev_with_limits_sets_deadline_and_notes_end(api: FakeCluster, run: Run) -> None:
-    _, _, err = run("dev", "--for", "8h", "--idle", "1h", *DETACHED)
-    assert job(api)["spec"]["template"]["spec"]["activeDeadlineSeconds"] == 9 * 3600
-    script = api.get(kinds.CONFIG_MAP, f"dev-{ID}")["data"]["run.sh"]
-    assert script.startswith("lifetime=28800 idle=3600\n")
-    assert "ends 8h after setup, or after 1h without exec sessions and CPU use" in err
-
-
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [

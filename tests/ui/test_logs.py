@@ -12,16 +12,13 @@ from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
-from tests.ui.conftest import NARROW, WIDE, Play, Screen
+from tests.ui.conftest import NARROW, Play, Screen
 
 HELLO = "name: hello\nrun: echo hello\n"
 JOB = f"hello-{ID}"
 
 
-@pytest.mark.parametrize("size", [NARROW, WIDE])
-def test_logs_show_lines_as_they_come(
-    api: FakeCluster, send: Submitter, play: Play, size: tuple[int, int]
-) -> None:
+def test_logs_show_lines_as_they_come(api: FakeCluster, send: Submitter, play: Play) -> None:
     send(HELLO)
     pod = api.start(JOB)
     api.log(pod, b"first\n")
@@ -37,7 +34,7 @@ def test_logs_show_lines_as_they_come(
         await screen.press("escape")
         await screen.shows("1 task")
 
-    play(act, size)
+    play(act, NARROW)
 
 
 def test_logs_of_failed_task_end_with_reason(api: FakeCluster, send: Submitter, play: Play) -> None:
