@@ -9,7 +9,7 @@ from kubectl_sky.actions.identity import whoami
 from kubectl_sky.cluster import access
 from kubectl_sky.errors import ClusterError, Interrupted, SkyError, UserError
 from kubectl_sky.words import kinds
-from tests.actions.conftest import Submitter
+from tests.actions.conftest import Submitter, lose
 from tests.builders import ID, Json
 from tests.fake_cluster import FakeCluster, interrupt, lost
 
@@ -111,8 +111,7 @@ def test_create_unreachable_after_effect_leaves_no_objects(
     """Neither the response nor the check arrives; the rollback deletes the object."""
     request = f"create jobs train-{ID}-node-1"
     api.after(request, lost)
-    for nth in range(1, 7):  # with its retries
-        api.before(f"get jobs train-{ID}-node-1", lost, nth)
+    lose(api, f"get jobs train-{ID}-node-1")
     with pytest.raises(ClusterError, match="the created objects were deleted again"):
         send(TWO)
     assert api.names() == []

@@ -13,9 +13,9 @@ from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import Interrupted, SkyError, TaskFailed
 from kubectl_sky.words import kinds
-from tests.actions.conftest import Recorder, Submitter
+from tests.actions.conftest import Recorder, Submitter, lose
 from tests.builders import ID
-from tests.fake_cluster import FakeCluster, interrupt, lost
+from tests.fake_cluster import FakeCluster, interrupt
 
 HELLO = "name: hello\nrun: echo hello\n"
 JOB = f"hello-{ID}"
@@ -202,8 +202,7 @@ def test_follow_outage_when_a_node_fails_stops_remaining_nodes_later(
 ) -> None:
     second = f"{JOB}-node-1"
     send.ui.then = partial(fail_first_node, api)
-    for number in range(1, 7):  # more than the retries of a request
-        api.before(request_, lost, number)
+    lose(api, request_)
     api.after(f"patch jobs {second}", lambda: api.finish(second, 143))
     with pytest.raises(TaskFailed, match="failed: node-0: exit code 1"):
         send(TWO, follow=True)
@@ -275,8 +274,7 @@ def test_follow_pipeline_outage_between_stages_resumes_next_stage_later(
         api.finish(jobs(send)[1])
 
     send.ui.then = run
-    for number in range(1, 7):  # more than the retries of a request
-        api.before(request_, lost, number)
+    lose(api, request_)
     api.after("patch jobs", resumed)
     send(PIPELINE, follow=True)
 
@@ -290,8 +288,7 @@ def test_follow_pipeline_failed_stage_cancels_remaining_stages(
 
     send.ui.then = run
     message = r"failed at stage 1 of 2: one, .*\(cancelled: stage 2 two\): node-0: exit code 1$"
-    for number in range(1, 7):  # more than the retries of a request
-        api.before("delete jobs", lost, number)
+    lose(api, "delete jobs")
     with pytest.raises(TaskFailed, match=message):
         send(PIPELINE, follow=True)
     assert not api.count("patch jobs")

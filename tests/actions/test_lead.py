@@ -18,9 +18,9 @@ from kubectl_sky.cluster.leases import Claim
 from kubectl_sky.errors import TaskFailed
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.words import kinds, names
-from tests.actions.conftest import Submitter
+from tests.actions.conftest import Submitter, lose
 from tests.builders import ID
-from tests.fake_cluster import FakeCluster, interrupt, lost
+from tests.fake_cluster import FakeCluster, interrupt
 
 CHAIN = "name: chain\n" + "".join(f"---\nname: {name}\nrun: 'true'\n" for name in "abc")
 GROUP = (
@@ -143,11 +143,6 @@ def test_lead_group_stops_auxiliary_task_after_delay(
     assert (seconds is None) is (left is None)
     assert seconds is None or 25 <= seconds <= 30
     assert (f"jobs {STAGES[1]}" in api.names()) is (left is not None)
-
-
-def lose(api: FakeCluster, request: str) -> None:
-    for number in range(1, 7):  # more than the retries of a request
-        api.before(request, lost, number)
 
 
 @pytest.mark.parametrize("request_", ["list jobs", "get leases", "delete jobs"])
