@@ -171,7 +171,7 @@ def test_create_name_taken_by_other_user_is_refused(
     api: FakeCluster, send: Submitter, kind: kinds.Kind, meanwhile: bool
 ) -> None:
     name = f"{kind.plural} train-{ID}"
-    foreign = {"apiVersion": kind.api_version, "kind": kind.kind}
+    foreign: Json = {"apiVersion": kind.api_version, "kind": kind.kind}
     foreign |= {"metadata": {"name": f"train-{ID}"}, "data": {"run.sh": "other"}}
     if meanwhile:
         api.before(f"create {name}", lambda: api.put(foreign))

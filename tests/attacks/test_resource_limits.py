@@ -18,7 +18,7 @@ MANY_LINES = 30  # of output: a limited list of problems, or click's usage
 
 
 @pytest.fixture
-def sky(tmp_path: Path) -> Command:
+def sky(tmp_path: Path) -> Forked:
     """The program with limits of memory and time."""
     (tmp_path / "task.yaml").write_text("run: x\n")
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home")}
@@ -213,12 +213,12 @@ def test_path_of_non_regular_file_is_refused(
         refused(sky(*(item.format(path) for item in arguments)), NO_FILES[path])
 
 
-def test_validate_endless_stdin_is_refused(sky: Command) -> None:
+def test_validate_endless_stdin_is_refused(sky: Forked) -> None:
     with Path("/dev/zero").open("rb") as zero:
         refused(sky("validate", "-", stdin=zero.fileno()), "<stdin>: the file is larger than 4 MiB")
 
 
-def test_validate_shell_pipe_is_read(sky: Command, tmp_path: Path) -> None:
+def test_validate_shell_pipe_is_read(sky: Forked) -> None:
     """`<(command)` is the path of a descriptor; so is /dev/stdin."""
     reading, writing = os.pipe()
     os.write(writing, b"run: echo $A\n")

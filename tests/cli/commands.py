@@ -19,3 +19,16 @@ def commands() -> dict[str, Command]:
             assert isinstance(command, Command)
             by_name[name] = command
     return by_name
+
+
+def parse(words: list[str]) -> None:
+    """Parse the words of a command line. Raises click.UsageError."""
+    command: click.Command = sky
+    parent = click.Context(sky, info_name="kubectl sky")
+    while isinstance(command, click.Group):
+        name, *words = words
+        child = command.get_command(parent, name)
+        if child is None:
+            raise click.UsageError(f"unknown command {name}")
+        command = child
+    command.make_context(command.name, words, parent=parent)

@@ -8,20 +8,7 @@ from click.testing import CliRunner
 
 from kubectl_sky.cli.main import COMMANDS, main, sky
 from kubectl_sky.cli.options import ConnectionOption
-from tests.cli.commands import commands
-
-
-def parse(words: list[str]) -> None:
-    """Parse the words of a command line. Raises click.UsageError."""
-    command: click.Command = sky
-    parent = click.Context(sky, info_name="kubectl sky")
-    while isinstance(command, click.Group):
-        name, *words = words
-        child = command.get_command(parent, name)
-        if child is None:
-            raise click.UsageError(f"unknown command {name}")
-        command = child
-    command.make_context(command.name, words, parent=parent)
+from tests.cli.commands import commands, parse
 
 
 def help_of(*arguments: str) -> str:
