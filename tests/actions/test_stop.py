@@ -164,8 +164,8 @@ def test_clean_wrong_client_clock_keeps_objects_of_running_submit(
     disown(api)
     for name in JOBS:
         api.remove(kinds.JOB, name)
-    code, _, told = run("clean", "--yes")
-    assert (code, "younger than 10 minutes kept" in told) == (0, True), told
+    code, _, err = run("clean", "--yes")
+    assert (code, "younger than 10 minutes kept" in err) == (0, True), err
     assert {f"configmaps train-{ID}", f"services train-{ID}"} <= set(api.names())
 
 
@@ -183,7 +183,7 @@ def test_stop_without_right_to_list_secrets_returns_killed_submits(
     if lost_job:
         api.remove(kinds.JOB, JOBS[1])
     api.forbidden.add("list secrets")
-    assert [found.id for found in stop.stop(api.session(), [task(api)])] == remaining
+    assert [killed.id for killed in stop.stop(api.session(), [task(api)])] == remaining
     left = [name for name in api.names() if "-runtime-" not in name]
     assert left == ([f"secrets train-{ID}"] if remaining else [])
 

@@ -199,11 +199,11 @@ def test_submit_dry_run_server_sends_only_dry_runs(api: FakeCluster, send: Submi
 
 def test_submit_pipeline_sends_suspended_jobs_first(api: FakeCluster, send: Submitter) -> None:
     ui = send(PIPELINE)
-    one, two = (plan.id for plan in ui.results[0].decision.plans)
+    first, second = (plan.id for plan in ui.results[0].decision.plans)
     jobs = [request for request in api.requests if request.startswith("create jobs")]
-    assert jobs == [f"create jobs two-{two}", f"create jobs one-{one}"]
-    assert api.get(kinds.JOB, f"two-{two}")["spec"]["suspend"] is True
-    assert "suspend" not in api.get(kinds.JOB, f"one-{one}")["spec"]
+    assert jobs == [f"create jobs two-{second}", f"create jobs one-{first}"]
+    assert api.get(kinds.JOB, f"two-{second}")["spec"]["suspend"] is True
+    assert "suspend" not in api.get(kinds.JOB, f"one-{first}")["spec"]
 
 
 def test_submit_without_right_to_create_pods_skips_admission_check(

@@ -192,15 +192,15 @@ class Gateway:
 
     def answers(self, command: str) -> dict[str, Any]:
         """Run a command; return its requests without names of objects, and their answers."""
-        found: dict[str, Any] = {}
+        bodies: dict[str, Any] = {}
 
         def keep(request: str, body: Any) -> Any:
-            found.setdefault(_kind(request), copy.deepcopy(body))
+            bodies.setdefault(_kind(request), copy.deepcopy(body))
             return body
 
         self._api.alter = keep
         self.code = self.run(command)[0]
-        return found
+        return bodies
 
     def problem(self, command: str, request: str, path: Keys, value: Any) -> str:
         """Run a command with another value in the first answer to a request; return what is bad."""

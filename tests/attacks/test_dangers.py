@@ -316,8 +316,8 @@ def test_credentials_uppercase_paths_are_recognized() -> None:
 HOSTILE = (
     "run: x\nconfig:\n  kubernetes:\n    pod_config:\n      spec:\n        hostNetwork: true\n"
 )
-PLACE = "<stdin>:6:9: warning: config.kubernetes.pod_config.spec.hostNetwork"
-SAID = f"{PLACE}: shares the cluster node's network [host]\n"
+POSITION = "<stdin>:6:9: warning: config.kubernetes.pod_config.spec.hostNetwork"
+WARNING = f"{POSITION}: shares the cluster node's network [host]\n"
 
 
 def configured(sky: Command, text: str) -> Path:
@@ -330,7 +330,7 @@ def configured(sky: Command, text: str) -> Path:
 def test_validate_and_render_danger_is_warning_despite_strict(offline: Command) -> None:
     for command in (["validate"], ["render", "--user", "ann"]):
         done = offline(*command, "-", "--strict", stdin=HOSTILE)
-        assert (done.returncode, done.stderr) == (0, SAID)
+        assert (done.returncode, done.stderr) == (0, WARNING)
 
 
 def test_validate_json_lists_dangers(offline: Command) -> None:
@@ -505,7 +505,7 @@ def test_clone_script_hostile_url_is_refused(url: str, tmp_path: Path) -> None:
 @pytest.mark.practice_only
 def test_submit_prints_dangers_before_sending(sky: Command) -> None:
     done = sky("submit", "-", "--detach", "-o", "json", stdin=HOSTILE)
-    assert done.stderr.startswith(SAID)
+    assert done.stderr.startswith(WARNING)
     if done.returncode == 0:  # a cluster may forbid it
         (danger,) = json.loads(done.stdout)["dangers"]
         assert (danger["class"], danger["line"]) == ("host", 6)

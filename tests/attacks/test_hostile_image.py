@@ -10,13 +10,13 @@ from tests.e2e.command import PROGRAM, Command, Done
 from tests.e2e.support import submit, until_running
 
 MEMORY = 700_000  # KiB of address space; a copy of a small file takes 250,000
-PLACE = "/tmp/evil"
+DIR = "/tmp/evil"
 TASK = f"""
 name: evil
-envs: {{{{PATH: "{PLACE}:/usr/local/bin:/usr/bin:/bin"}}}}
+envs: {{{{PATH: "{DIR}:/usr/local/bin:/usr/bin:/bin"}}}}
 run: |
-  mkdir -p {PLACE}
-  cd {PLACE}
+  mkdir -p {DIR}
+  cd {DIR}
   printf %s '{{data}}' | base64 -d > data
   printf '%s\\n' '#!/bin/sh' '{{program}}' > {{name}}
   chmod +x {{name}}
@@ -40,7 +40,7 @@ def start(sky: Command, name: str, program: str, data: bytes = b"") -> str:
     text = TASK.format(name=name, program=program, data=encoded)
     submit(sky, text, "evil0001")
     until_running(sky, "evil0001")
-    wait = f"until [ -e {PLACE}/ready ]; do sleep 0.2; done"
+    wait = f"until [ -e {DIR}/ready ]; do sleep 0.2; done"
     assert sky("exec", "evil0001", "--", "/bin/sh", "-c", wait).returncode == 0
     return "evil0001"
 
@@ -70,7 +70,7 @@ def test_cp_from_hostile_image_writes_only_to_target(
     work = limited.folder
     (work / ".ssh").mkdir()
     (work / "secret").write_text("secret")
-    task = start(sky, "tar", f"cat {PLACE}/data", tar(*HARMFUL[first:]))
+    task = start(sky, "tar", f"cat {DIR}/data", tar(*HARMFUL[first:]))
     done = limited("cp", f"{task}:/tmp", ".")
     paths = {str(path.relative_to(work)) for path in work.rglob("*")}
     if first == 0:

@@ -145,7 +145,7 @@ def test_field_that_would_show_secret_is_refused_with_position(field: str, secre
 
 
 @pytest.mark.parametrize(
-    ("text", "place"),
+    ("text", "position"),
     [
         ("secrets: {TOKEN: &s %s}\nname: *s\n", "3:1: name"),
         ("secrets: {TOKEN: &s %s}\nenvs: {A: *s}\n", "3:8: envs.A"),
@@ -158,10 +158,12 @@ def test_field_that_would_show_secret_is_refused_with_position(field: str, secre
         ("envs: {SKYPILOT_DOCKER_PASSWORD: &s %s, A: *s}\n", "2:64: envs.A"),
     ],
 )
-def test_secret_alias_in_other_field_is_refused_with_position(text: str, place: str) -> None:
+def test_secret_alias_in_other_field_is_refused_with_position(text: str, position: str) -> None:
     text = f"run: x\n{text % MARKER}"
     (refusal,) = refusals(read(text)[0])
-    assert str(refusal).startswith(f"task.yaml:{place}: not supported: the manifests would show a")
+    assert str(refusal).startswith(
+        f"task.yaml:{position}: not supported: the manifests would show a"
+    )
     assert not leaks(str(refusal))
     assert not leaks("".join(problems(text, "warning")))
 
@@ -290,7 +292,7 @@ tasks = st.builds(
         | st.just({"TOKEN": None})
         | st.just({"TOKEN": MARKER, "SKYPILOT_DOCKER_USERNAME": MARKER,
                    "SKYPILOT_DOCKER_PASSWORD": MARKER, "SKYPILOT_DOCKER_SERVER": "ghcr.io"}),
-    ).map(lambda found: found or {"secrets": {"TOKEN": MARKER}}),
+    ).map(lambda fields: fields or {"secrets": {"TOKEN": MARKER}}),
     some(
         name=text,
         num_nodes=text | st.just(2),
@@ -309,7 +311,7 @@ tasks = st.builds(
         ),
         resources=some(image_id=text, labels=mapping, cpus=text, infra=text, ports=text),
         config=st.builds(
-            lambda found: {"kubernetes": found},
+            lambda fields: {"kubernetes": fields},
             some(
                 custom_metadata=some(labels=mapping, annotations=mapping),
                 pod_config=st.just({"spec": {"containers": [{"args": ["$(TOKEN)"]}]}}),
@@ -491,16 +493,16 @@ class Site:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    place = tmp_path / "repository"
-    place.mkdir()
+    path = tmp_path / "repository"
+    path.mkdir()
     for words in (
         ("init", "-q", "-b", "main"),
         ("commit", "-q", "--allow-empty", "-m", "first"),
         ("update-server-info",),
     ):
         options = ("-c", "user.name=x", "-c", "user.email=x@y")
-        subprocess.run(["git", *options, *words], cwd=place, check=True)
-    return place / ".git"
+        subprocess.run(["git", *options, *words], cwd=path, check=True)
+    return path / ".git"
 
 
 def clone(folder: Path, url: str, authority: Authority, **variables: str) -> tuple[int, str]:

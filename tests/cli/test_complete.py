@@ -20,16 +20,16 @@ TASKS = [("train", "running"), ("test", "failed"), ("bcdf2345", "train, running"
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """A cluster that has tasks; the list of sources that were asked for."""
-    asked: list[str] = []
+    """A cluster that has tasks; the list of requested sources."""
+    sources: list[str] = []
 
     def fetch(source: str, params: object) -> list[tuple[str, str]]:
-        asked.append(source)
+        sources.append(source)
         return TASKS
 
     monkeypatch.setattr(complete, "_fetch", fetch)
     monkeypatch.setenv("KUBECTL_SKY_CACHE_HOME", str(tmp_path / "cache"))
-    return asked
+    return sources
 
 
 def items(*words: str) -> list[CompletionItem[str]]:

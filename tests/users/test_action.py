@@ -468,13 +468,13 @@ def test_policy_covers_every_kind_of_task(api: FakeCluster, run: Run) -> None:
     assert binding["spec"]["policyName"] == policy["metadata"]["name"]
 
 
-@pytest.mark.parametrize("told", ["not enforced", "enforced", "unknown"])
-def test_doctor_tells_whether_policy_is_enforced(api: FakeCluster, run: Run, told: str) -> None:
+@pytest.mark.parametrize("state", ["not enforced", "enforced", "unknown"])
+def test_doctor_tells_whether_policy_is_enforced(api: FakeCluster, run: Run, state: str) -> None:
     kind = kinds.ADMISSION_POLICY_BINDING
     api.kinds.add(kind)
-    if told == "enforced":
+    if state == "enforced":
         put(api, kind, "kubectl-sky-owners")
-    elif told == "unknown":
+    elif state == "unknown":
         api.forbidden.add(f"get {kind.plural}")
     _, out, _ = run("doctor")
-    assert f"Owners:     {told}: " in out
+    assert f"Owners:     {state}: " in out
