@@ -109,12 +109,12 @@ TASKS = {
         "  any_of: [" + ", ".join(f"{{cpus: {i + 1}}}" for i in range(50)) + "]\nrun: x\n",
         "task.yaml:1:1: resources: up to 2,550 combinations of candidates; the limit is 300",
     ),
-    "9,000 candidates": (
-        "resources:\n  any_of:\n" + "".join(f"  - cpus: {i + 1}\n" for i in range(9000)),
+    "1,000 candidates": (
+        "resources:\n  any_of:\n" + "".join(f"  - cpus: {i + 1}\n" for i in range(1000)),
         "combinations of candidates; the limit is 300",
     ),
     "GPUs in one text": (
-        f"resources: {{accelerators: '{{{','.join(['L4:1'] * 9000)}}}'}}\nrun: x\n",
+        f"resources: {{accelerators: '{{{','.join(['L4:1'] * 1000)}}}'}}\nrun: x\n",
         "combinations of candidates; the limit is 300",
     ),
     "3,000 mounts": (
@@ -259,7 +259,7 @@ FLAGS = {
     "array of digits": (["--array", "1" * 5000], "expected numbers"),
     "nodes": (["--num-nodes", "1" * 5000], "--num-nodes: num_nodes: expected a whole number"),
     "ports": (["--ports", "1-65535"], "65,535 ports"),
-    "gpus": (["--gpus", "{" + ",".join(["L4"] * 20_000) + "}"], "the limit is 300"),
+    "gpus": (["--gpus", "{" + ",".join(["L4"] * 2000) + "}"], "the limit is 300"),
     "cpus": (["--cpus", "9" * 5000], "resources.cpus: CPUs are a number"),
 }
 
