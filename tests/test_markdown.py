@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import click
 import pytest
 
-from tests.cli.test_help import parse
+from tests.cli.commands import parse
 from tests.markdown import LANGUAGES, PAGES, ROOT, Command, File, Transcript, blocks, steps
 
 PAGE = """\

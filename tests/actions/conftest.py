@@ -23,8 +23,9 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.transport import Retries
 from kubectl_sky.observe.logs import Origin
 from kubectl_sky.render.manifests import Manifests
+from kubectl_sky.words import kinds
 from tests.builders import ID
-from tests.fake_cluster import FakeCluster
+from tests.fake_cluster import FakeCluster, lost
 
 _SHORT = 0.01
 _WAITS = (
@@ -91,6 +92,35 @@ class Submitter:
         options = submit.Options(source, Connection(), dry_run=dry_run, follow=follow)
         submit.submit(options, self.ui, self.cluster.session)
         return self.ui
+
+
+def put_warning(api: FakeCluster, name: str, reason: str = "FailedCreate", **about: Any) -> None:
+    """Create a warning event about an object."""
+    api.put(
+        {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{name}.{reason}", "namespace": "default"},
+            "type": "Warning",
+            "reason": reason,
+            "message": 'pods "x" is forbidden: RuntimeClass "fast" not found',
+            "involvedObject": {"name": name, "namespace": "default"} | about,
+        }
+    )
+
+
+def disown(api: FakeCluster) -> None:
+    """Leave the objects of task `train` as a submit does that is killed before it sets owners."""
+    for kind in (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE):
+        item = api.get(kind, f"train-{ID}")
+        del item["metadata"]["ownerReferences"]
+        api.put(item)
+
+
+def lose(api: FakeCluster, request: str, times: int = 6) -> None:
+    """Lose the next requests of a name, before an effect; six are more than the retries of one."""
+    for number in range(1, times + 1):
+        api.before(request, lost, number)
 
 
 def shorten_waits(monkeypatch: pytest.MonkeyPatch) -> None:

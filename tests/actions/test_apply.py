@@ -1,5 +1,6 @@
 """Apply on a cluster in memory: failures, lost responses, Ctrl-C and other users, step by step."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from kubectl_sky.actions.identity import whoami
 from kubectl_sky.cluster import access
 from kubectl_sky.errors import ClusterError, Interrupted, SkyError, UserError
 from kubectl_sky.words import kinds
-from tests.actions.conftest import Submitter
+from tests.actions.conftest import Submitter, lose
 from tests.builders import ID, Json
 from tests.fake_cluster import FakeCluster, interrupt, lost
 
@@ -20,7 +21,7 @@ CREATED = [
     f"secrets train-{ID}",
     f"services train-{ID}",
 ]
-PATCHED = ["configmaps", "secrets", "services"]  # their owners are set in the last step
+PATCHES = ["patch configmaps", "patch secrets", "patch services"]  # sets owners, at the end
 
 
 def task_objects(api: FakeCluster) -> list[str]:
@@ -35,24 +36,28 @@ def files(tmp_path: Path) -> str:
     return TWO + f"file_mounts: {{/data.txt: {tmp_path / 'data.txt'}}}\n"
 
 
-@pytest.mark.parametrize("status", [403, 422, 500])
-@pytest.mark.parametrize("request_", CREATED)
-def test_create_failure_leaves_no_objects(
-    api: FakeCluster, send: Submitter, request_: str, status: int
+FAILURES: list[tuple[Callable[[], object], type[SkyError]]] = [
+    (lambda: 403, ClusterError),
+    (lambda: 422, ClusterError),
+    (lambda: 500, ClusterError),
+    (interrupt, Interrupted),
+]
+
+
+@pytest.mark.parametrize(("failure", "error"), FAILURES)
+@pytest.mark.parametrize("request_", [f"create {name}" for name in CREATED] + PATCHES)
+def test_write_that_fails_or_is_interrupted_leaves_no_objects(
+    api: FakeCluster,
+    send: Submitter,
+    request_: str,
+    failure: Callable[[], object],
+    error: type[SkyError],
 ) -> None:
-    api.before(f"create {request_}", lambda: status)
-    with pytest.raises(ClusterError):
+    (api.after if error is Interrupted else api.before)(request_, failure)
+    with pytest.raises(error):
         send(TWO)
     assert api.names() == []
     assert send.ui.results == []
-
-
-@pytest.mark.parametrize("resource", PATCHED)
-def test_adopt_failure_leaves_no_objects(api: FakeCluster, send: Submitter, resource: str) -> None:
-    api.before(f"patch {resource}", lambda: 403)
-    with pytest.raises(ClusterError):
-        send(TWO)
-    assert api.names() == []
 
 
 def test_adopt_failure_without_right_to_delete_names_both(
@@ -77,24 +82,15 @@ def test_create_failure_without_right_to_delete_shared_files_names_the_cause(
         send(files)
 
 
+@pytest.mark.parametrize("effective", [True, False])
 @pytest.mark.parametrize("request_", CREATED)
-def test_create_connection_lost_after_effect_continues(
-    api: FakeCluster, send: Submitter, request_: str
+def test_create_whose_connection_is_lost_is_sent_until_it_has_an_effect(
+    api: FakeCluster, send: Submitter, request_: str, effective: bool
 ) -> None:
-    api.after(f"create {request_}", lost)
+    (api.after if effective else api.before)(f"create {request_}", lost)
     send(TWO)
     assert task_objects(api) == CREATED
-    assert api.count(f"create {request_}") == 1
-
-
-@pytest.mark.parametrize("request_", CREATED)
-def test_create_connection_lost_before_effect_is_retried(
-    api: FakeCluster, send: Submitter, request_: str
-) -> None:
-    api.before(f"create {request_}", lost)
-    send(TWO)
-    assert task_objects(api) == CREATED
-    assert api.count(f"create {request_}") == 2
+    assert api.count(f"create {request_}") == (1 if effective else 2)
 
 
 @pytest.mark.parametrize("request_", CREATED[:3])
@@ -115,8 +111,7 @@ def test_create_unreachable_after_effect_leaves_no_objects(
     """Neither the response nor the check arrives; the rollback deletes the object."""
     request = f"create jobs train-{ID}-node-1"
     api.after(request, lost)
-    for nth in range(1, 7):  # with its retries
-        api.before(f"get jobs train-{ID}-node-1", lost, nth)
+    lose(api, f"get jobs train-{ID}-node-1")
     with pytest.raises(ClusterError, match="the created objects were deleted again"):
         send(TWO)
     assert api.names() == []
@@ -163,26 +158,6 @@ def test_list_expired_is_repeated(api: FakeCluster, send: Submitter) -> None:
     assert task_objects(api) == CREATED
 
 
-@pytest.mark.parametrize("request_", CREATED)
-def test_create_interrupted_leaves_no_objects(
-    api: FakeCluster, send: Submitter, request_: str
-) -> None:
-    api.after(f"create {request_}", interrupt)
-    with pytest.raises(Interrupted):
-        send(TWO)
-    assert api.names() == []
-
-
-@pytest.mark.parametrize("resource", PATCHED)
-def test_adopt_interrupted_leaves_no_objects(
-    api: FakeCluster, send: Submitter, resource: str
-) -> None:
-    api.after(f"patch {resource}", interrupt)
-    with pytest.raises(Interrupted, match="the created objects were deleted again"):
-        send(TWO)
-    assert api.names() == []
-
-
 def test_admission_check_interrupted_sends_no_objects(api: FakeCluster, send: Submitter) -> None:
     api.after("create pods", interrupt)
     with pytest.raises(KeyboardInterrupt):
@@ -190,18 +165,22 @@ def test_admission_check_interrupted_sends_no_objects(api: FakeCluster, send: Su
     assert api.names() == []
 
 
-def test_create_name_taken_meanwhile_is_refused(api: FakeCluster, send: Submitter) -> None:
-    foreign = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": f"train-{ID}"},
-        "data": {"run.sh": "other"},
-    }
-    api.before(f"create configmaps train-{ID}", lambda: api.put(foreign))
+@pytest.mark.parametrize("meanwhile", [True, False])
+@pytest.mark.parametrize("kind", [kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE])
+def test_create_name_taken_by_other_user_is_refused(
+    api: FakeCluster, send: Submitter, kind: kinds.Kind, meanwhile: bool
+) -> None:
+    name = f"{kind.plural} train-{ID}"
+    foreign: Json = {"apiVersion": kind.api_version, "kind": kind.kind}
+    foreign |= {"metadata": {"name": f"train-{ID}"}, "data": {"run.sh": "other"}}
+    if meanwhile:
+        api.before(f"create {name}", lambda: api.put(foreign))
+    else:
+        api.put(foreign)
     with pytest.raises(UserError, match="already exists and was not created by this task"):
         send(TWO)
-    assert api.names() == [f"configmaps train-{ID}"]
-    assert api.get(kinds.CONFIG_MAP, f"train-{ID}")["data"] == {"run.sh": "other"}
+    assert api.names() == [name]
+    assert api.get(kind, f"train-{ID}")["data"] == {"run.sh": "other"}
 
 
 def shared(send: Submitter, text: str) -> Json:

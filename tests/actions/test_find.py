@@ -78,9 +78,9 @@ def test_find_id_of_pipeline_label_without_task_is_not_found(api: FakeCluster) -
 
 @pytest.mark.usefixtures("tasks")
 def test_refetch_deleted_task_is_none(api: FakeCluster) -> None:
-    seen = find.get_task(api.session(), ALICE, ID)
+    task = find.get_task(api.session(), ALICE, ID)
     api.remove(kinds.JOB, f"hello-{ID}")
-    assert find.refetch(api.session(), seen) is None
+    assert find.refetch(api.session(), task) is None
 
 
 def test_find_pipeline_by_id_or_name_returns_tasks(api: FakeCluster, send: Submitter) -> None:

@@ -7,18 +7,19 @@ from threading import Thread
 import pytest
 
 from kubectl_sky.actions import find
+from kubectl_sky.actions.find import Scope
 from kubectl_sky.actions.follow import follow
 from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import Interrupted, SkyError, TaskFailed
 from kubectl_sky.words import kinds
-from tests.actions.conftest import Recorder, Submitter
-from tests.actions.test_find import ALICE
+from tests.actions.conftest import Recorder, Submitter, lose
 from tests.builders import ID
-from tests.fake_cluster import FakeCluster, interrupt, lost
+from tests.fake_cluster import FakeCluster, interrupt
 
 HELLO = "name: hello\nrun: echo hello\n"
 JOB = f"hello-{ID}"
+EVERYBODY = Scope("default", None)
 TWO = HELLO + "num_nodes: 2\n"
 PIPELINE = "name: both\n---\nname: one\nrun: 'true'\n---\nname: two\nrun: 'true'\n"
 
@@ -83,7 +84,7 @@ def test_follow_pending_task_times_out_with_cause(api: FakeCluster, send: Submit
     send(HELLO)
     unschedulable(api)
     session = api.session()
-    task = find.get_task(session, ALICE, ID)
+    task = find.get_task(session, EVERYBODY, ID)
     with pytest.raises(SkyError) as caught:
         follow(session, task, LogRequest(LogOptions(follow=True), start_timeout=0.1), send.ui)
     cause = "2/2 cluster nodes have insufficient cpu: a node requests 0"
@@ -162,7 +163,7 @@ def test_follow_finished_task_on_a_slow_server_prints_its_log(
     api.finish(JOB)
     api.before("watch jobs", lambda: time.sleep(0.3))
     session = api.session()
-    task = find.get_task(session, ALICE, ID)
+    task = find.get_task(session, EVERYBODY, ID)
     follow(session, task, LogRequest(LogOptions(follow=True)), send.ui)
     assert send.ui.lines == ["done"]
 
@@ -201,8 +202,7 @@ def test_follow_outage_when_a_node_fails_stops_remaining_nodes_later(
 ) -> None:
     second = f"{JOB}-node-1"
     send.ui.then = partial(fail_first_node, api)
-    for number in range(1, 7):  # more than the retries of a request
-        api.before(request_, lost, number)
+    lose(api, request_)
     api.after(f"patch jobs {second}", lambda: api.finish(second, 143))
     with pytest.raises(TaskFailed, match="failed: node-0: exit code 1"):
         send(TWO, follow=True)
@@ -274,8 +274,7 @@ def test_follow_pipeline_outage_between_stages_resumes_next_stage_later(
         api.finish(jobs(send)[1])
 
     send.ui.then = run
-    for number in range(1, 7):  # more than the retries of a request
-        api.before(request_, lost, number)
+    lose(api, request_)
     api.after("patch jobs", resumed)
     send(PIPELINE, follow=True)
 
@@ -289,8 +288,7 @@ def test_follow_pipeline_failed_stage_cancels_remaining_stages(
 
     send.ui.then = run
     message = r"failed at stage 1 of 2: one, .*\(cancelled: stage 2 two\): node-0: exit code 1$"
-    for number in range(1, 7):  # more than the retries of a request
-        api.before("delete jobs", lost, number)
+    lose(api, "delete jobs")
     with pytest.raises(TaskFailed, match=message):
         send(PIPELINE, follow=True)
     assert not api.count("patch jobs")

@@ -16,10 +16,7 @@ TASK = "name: train\nrun: echo hello\n"
     ("words", "message"),
     [
         ("list --watch --all-contexts", "--watch cannot be combined with --all-contexts"),
-        (
-            "list --context west --all-contexts",
-            "--context cannot be combined with --all-contexts",
-        ),
+        ("list --context west --all-contexts", "--context cannot be combined with --all-contexts"),
         (f"doctor {ID} --role", "--role cannot be combined with TASK"),
         ("cp a:x b:y", "cannot copy from one node to another"),
         ("cp x y", "source or target must be in a task"),

@@ -17,9 +17,9 @@ from kubectl_sky.cluster.leases import Claim
 from kubectl_sky.errors import TaskFailed
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.words import kinds, names
-from tests.actions.conftest import Submitter
+from tests.actions.conftest import Submitter, lose
 from tests.builders import ID
-from tests.fake_cluster import FakeCluster, interrupt, lost
+from tests.fake_cluster import FakeCluster, interrupt
 
 CHAIN = "name: chain\n" + "".join(f"---\nname: {name}\nrun: 'true'\n" for name in "abc")
 GROUP = (
@@ -146,11 +146,6 @@ def test_lead_group_stops_auxiliary_task_after_delay(
     assert (f"jobs {STAGES[1]}" in api.names()) is (left is not None)
 
 
-def lose(api: FakeCluster, request: str) -> None:
-    for number in range(1, 7):  # more than the retries of a request
-        api.before(request, lost, number)
-
-
 @pytest.mark.parametrize("request_", ["list jobs", "get leases", "delete jobs"])
 def test_wait_group_stops_auxiliary_task_across_an_outage(
     api: FakeCluster, send: Submitter, request_: str
@@ -208,33 +203,6 @@ def test_wait_several_tasks_interrupted_ends_its_threads(api: FakeCluster, send:
         if thread.name == "wait":
             thread.join(10)
             assert not thread.is_alive()
-
-
-def test_wait_several_pipelines_leads_the_second_while_the_first_runs(
-    api: FakeCluster, send: Submitter
-) -> None:
-    other = "cdfg2345"
-    stages = [f"{name}-{names.part_id(other, stage)}" for stage, name in enumerate("abc", 1)]
-
-    def finish(job: str) -> None:
-        api.start(job)
-        api.finish(job)
-
-    def finish_both() -> None:
-        finish(stages[2])
-        finish(STAGES[0])
-
-    send(CHAIN)
-    send(CHAIN, task_id=other)
-    session = api.session()
-    targets = [get_by_label(session, "default", names.PIPELINE, text) for text in (ID, other)]
-    finish(stages[0])
-    api.after(f"patch jobs {stages[1]}", partial(finish, stages[1]))
-    api.after(f"patch jobs {stages[2]}", finish_both)
-    for stage in STAGES[1:]:
-        api.after(f"patch jobs {stage}", partial(finish, stage))
-    finished = wait_for_all(session, targets, 20, UI(), leads=True)
-    assert [target.state for target in finished] == [State.COMPLETED] * 2
 
 
 def test_lead_task_with_failed_node_stops_others_once(api: FakeCluster, send: Submitter) -> None:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kubectl_sky.cluster.session import Connection, Session
 from tests import fake_cluster
@@ -76,12 +75,6 @@ def test_list_columns_of_each_format(run: Run) -> None:
     header, row = run("list", "--details", "--status", "succeeded")[1].splitlines()
     assert header.split()[-3:] == ["NAMESPACE", "USER", "JOBS"]
     assert row.split()[-3:] == ["default", "alice", f"good-{GOOD}"]
-
-
-@pytest.mark.parametrize("arguments", [("list",), ("status", BAD)])
-def test_yaml_is_the_document_of_json(run: Run, arguments: tuple[str, ...]) -> None:
-    document = json.loads(run(*arguments, "-o", "json")[1])
-    assert yaml.safe_load(run(*arguments, "-o", "yaml")[1]) == document
 
 
 def test_status_of_failed_task_shows_exit_codes(run: Run) -> None:

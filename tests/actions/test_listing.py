@@ -31,12 +31,6 @@ def requested(groups: bytes, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return sorted(path.rpartition("/")[2] for path in paths)
 
 
-def test_listing_on_plain_cluster_discovers_groups_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    batch = {"name": "batch", "versions": [{"version": "v1"}]}
-    groups = answer(json.dumps({"groups": [batch]}).encode())
-    assert requested(groups, monkeypatch) == ["apis", "jobs", "jobs", "pods", "pods"]
-
-
 def test_listing_with_jobset_installed_lists_jobsets(monkeypatch: pytest.MonkeyPatch) -> None:
     jobset = {"name": "jobset.x-k8s.io", "versions": [{"version": "v1alpha2"}]}
     groups = answer(json.dumps({"groups": [jobset]}).encode())

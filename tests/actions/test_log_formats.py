@@ -61,10 +61,7 @@ def test_logs_template_replaces_line(run: Run) -> None:
         (("-t", "-o", "json"), "-t cannot be combined with --timestamps or -o json"),
         (("--tail", "-2"), "-2 is not in the range x>=-1"),
         (("--template", "{text}", "-o", "raw"), "--template cannot be combined with -o"),
-        (
-            ("--template", "{secret}"),
-            "column 1: unknown field {secret}; the fields are {task},",
-        ),
+        (("--template", "{secret}"), "column 1: unknown field {secret}; the fields are {task},"),
     ],
 )
 def test_logs_formats_that_exclude_each_other_are_refused(

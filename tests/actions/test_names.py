@@ -114,12 +114,6 @@ def test_id_of_other_user_does_not_hide_name(run: Run, api: FakeCluster, send: S
     assert "task pretrain belongs to bob" in run("status", "pretrain")[2]
 
 
-def test_ambiguous_prefix_is_refused_with_ids(run: Run) -> None:
-    code, _, err = run("status", "bcd")
-    assert code == 2
-    assert f'"bcd" matches 2 tasks: {NEW}, {OLD}' in err
-
-
 def test_library_and_server_refuse_ambiguous_name(api: FakeCluster) -> None:
     with pytest.raises(UserError, match='"train" matches 2 tasks'):
         find.get(api.session(), Scope("default", named("alice")), "train")

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -10,29 +9,13 @@ from kubectl_sky.actions import pending, watch
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import kinds
-from tests.actions.conftest import Run, Submitter
+from tests.actions.conftest import Run, Submitter, put_warning
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 
 TASK = "name: train\nrun: echo hello\n"
 JOB = f"train-{ID}"
 OTHER = "bcdg6789"
-REJECTED = 'Error creating: pods "x" is forbidden: RuntimeClass "fast" not found'
-
-
-def put_warning(api: FakeCluster, name: str, reason: str = "FailedCreate", **about: Any) -> None:
-    """Create a warning event about an object."""
-    api.put(
-        {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": f"{name}.{reason}", "namespace": "default"},
-            "type": "Warning",
-            "reason": reason,
-            "message": REJECTED,
-            "involvedObject": {"name": name, "namespace": "default"} | about,
-        }
-    )
 
 
 def listed(run: Run) -> dict[str, str]:

@@ -38,9 +38,9 @@ def test_settings_empty_file_gives_defaults(text: bytes) -> None:
 
 def test_settings_all_fields_are_read() -> None:
     text = b"image: a:1\ndefaults: skypilot\nbackend: jobs\nqueue: q\n"
-    found = read(text + b"priority_classes: {500: high, -1000..-1: low}\n", "settings.yaml")
+    settings = read(text + b"priority_classes: {500: high, -1000..-1: low}\n", "settings.yaml")
     classes = {"500": "high", "-1000..-1": "low"}
-    assert found == Settings("a:1", "skypilot", "jobs", "q", classes)
+    assert settings == Settings("a:1", "skypilot", "jobs", "q", classes)
 
 
 def test_settings_problems_are_reported_with_positions() -> None:

@@ -7,12 +7,14 @@ import pytest
 from kubectl_sky.errors import Refused
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter
-from tests.actions.test_submit import HELLO, PIPELINE, TWO
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 
 Json = dict[str, Any]
 
+HELLO = "name: hello\nrun: echo hello\n"
+TWO = "name: train\nnum_nodes: 2\nrun: echo hello\n"
+PIPELINE = "name: both\n---\nname: one\nrun: 'true'\n---\nname: two\nrun: 'true'\n"
 SIZED = f"{TWO}resources: {{cpus: 2, memory: 1, accelerators: 'A100:4'}}\n"
 GROUP = PIPELINE.replace("name: both\n", "name: both\nexecution: parallel\n", 1)
 VOLUME = "name: hello\nrun: echo\nvolumes: {/data: {size: 2}}\n"

@@ -9,7 +9,7 @@ from kubectl_sky.actions.find import Scope
 from kubectl_sky.errors import Forbidden
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import kinds, names
-from tests.actions.conftest import Run, Submitter
+from tests.actions.conftest import Run, Submitter, disown
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 
@@ -82,10 +82,7 @@ def test_stop_incomplete_task_deletes_objects_without_owner(
 
 def test_stop_submit_killed_before_owners_deletes_all(api: FakeCluster, send: Submitter) -> None:
     send(TWO)
-    for kind in (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE):
-        item = api.get(kind, f"train-{ID}")
-        del item["metadata"]["ownerReferences"]
-        api.put(item)
+    disown(api)
     existing = task(api)
     assert not existing.incomplete, "all Jobs exist"
     stop.stop(api.session(), [existing])
@@ -133,10 +130,7 @@ def test_stop_without_right_to_delete_is_error(api: FakeCluster, send: Submitter
 def test_clean_orphan_adopted_meanwhile_is_kept(api: FakeCluster, send: Submitter) -> None:
     """A submit in progress makes its Job the owner between the list and the delete."""
     send(TWO)
-    for kind in (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE):
-        item = api.get(kind, f"train-{ID}")
-        del item["metadata"]["ownerReferences"]
-        api.put(item)
+    disown(api)
     for name in JOBS:
         api.remove(kinds.JOB, name)
     orphans, _ = stop.list_orphans(api.session(), SCOPE)
@@ -167,14 +161,11 @@ def test_clean_wrong_client_clock_keeps_objects_of_running_submit(
 ) -> None:
     api.ahead = timedelta(hours=clock)
     send(TWO)
-    for kind in (kinds.CONFIG_MAP, kinds.SERVICE):
-        item = api.get(kind, f"train-{ID}")
-        del item["metadata"]["ownerReferences"]
-        api.put(item)
+    disown(api)
     for name in JOBS:
         api.remove(kinds.JOB, name)
-    code, _, told = run("clean", "--yes")
-    assert (code, "younger than 10 minutes kept" in told) == (0, True), told
+    code, _, err = run("clean", "--yes")
+    assert (code, "younger than 10 minutes kept" in err) == (0, True), err
     assert {f"configmaps train-{ID}", f"services train-{ID}"} <= set(api.names())
 
 
@@ -188,14 +179,11 @@ def test_stop_without_right_to_list_secrets_returns_killed_submits(
 ) -> None:
     send(TWO)
     if unowned or lost_job:
-        for kind in (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE):
-            item = api.get(kind, f"train-{ID}")
-            del item["metadata"]["ownerReferences"]
-            api.put(item)
+        disown(api)
     if lost_job:
         api.remove(kinds.JOB, JOBS[1])
     api.forbidden.add("list secrets")
-    assert [found.id for found in stop.stop(api.session(), [task(api)])] == remaining
+    assert [killed.id for killed in stop.stop(api.session(), [task(api)])] == remaining
     left = [name for name in api.names() if "-runtime-" not in name]
     assert left == ([f"secrets train-{ID}"] if remaining else [])
 

@@ -9,7 +9,7 @@ from kubectl_sky import __version__
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan import task_metadata
 from kubectl_sky.words import kinds, names
-from tests.actions.conftest import Submitter
+from tests.actions.conftest import Submitter, disown
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 
@@ -163,10 +163,7 @@ def test_submit_after_kill_creates_only_missing_objects(api: FakeCluster, send: 
     send(TWO)
     existing = api.get(kinds.JOB, f"train-{ID}-node-0")
     api.remove(kinds.JOB, f"train-{ID}-node-1")
-    for kind in (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE):  # owners are set last
-        item = api.get(kind, f"train-{ID}")
-        del item["metadata"]["ownerReferences"]
-        api.put(item)
+    disown(api)
     api.requests.clear()
     ui = send(TWO)
     assert sorted(text for text in api.writes if "-runtime-" not in text) == [
@@ -202,11 +199,11 @@ def test_submit_dry_run_server_sends_only_dry_runs(api: FakeCluster, send: Submi
 
 def test_submit_pipeline_sends_suspended_jobs_first(api: FakeCluster, send: Submitter) -> None:
     ui = send(PIPELINE)
-    one, two = (plan.id for plan in ui.results[0].decision.plans)
+    first, second = (plan.id for plan in ui.results[0].decision.plans)
     jobs = [request for request in api.requests if request.startswith("create jobs")]
-    assert jobs == [f"create jobs two-{two}", f"create jobs one-{one}"]
-    assert api.get(kinds.JOB, f"two-{two}")["spec"]["suspend"] is True
-    assert "suspend" not in api.get(kinds.JOB, f"one-{one}")["spec"]
+    assert jobs == [f"create jobs two-{second}", f"create jobs one-{first}"]
+    assert api.get(kinds.JOB, f"two-{second}")["spec"]["suspend"] is True
+    assert "suspend" not in api.get(kinds.JOB, f"one-{first}")["spec"]
 
 
 def test_submit_without_right_to_create_pods_skips_admission_check(

@@ -10,25 +10,11 @@ from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source, TaskFile, prepare
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles
-from kubectl_sky.plan.plan import Plan
-from kubectl_sky.words import names, owners
-from kubectl_sky.words.facts import Facts
+from kubectl_sky.words import names
 from kubectl_sky.words.secret import Secret
-from kubectl_sky.workloads.decide import decide
+from tests.actions.drafts import drafted, plans
 
 TWO = "name: one\nenvs: {A: null}\nrun: x\n---\nenvs: {B: null}\nsecrets: {S: null}\nrun: y\n"
-FACTS = Facts(owners.named("alice"), "team")
-
-
-def drafted(text: str, tmp_path: Path, **flags: Any) -> TaskFile:
-    file = tmp_path / "tasks.yaml"
-    file.write_text(text)
-    environ = {"KUBECTL_SKY_CONFIG_HOME": str(tmp_path)}
-    return prepare(Source(str(file), Overrides(**flags), environ, io.BytesIO()), UI())
-
-
-def plans(task_file: TaskFile) -> list[Plan]:
-    return list(decide(task_file.entries, FACTS, task_file.settings).plans)
 
 
 def refused(text: str, tmp_path: Path, **flags: Any) -> list[str]:
@@ -48,15 +34,15 @@ def test_load_unset_values_are_reported_with_document(tmp_path: Path) -> None:
 def test_load_flags_apply_to_every_task(tmp_path: Path) -> None:
     pipe = tmp_path / "variables"
     pipe.write_text("A=1\nS=file\n")
-    found = drafted(
+    task_file = drafted(
         TWO, tmp_path, env_files=(str(pipe),), env=("B=2",), image="busybox", task_id="bcdf2345"
     )
-    first, second = found.tasks
+    first, second = task_file.tasks
     assert (first.envs, first.secrets) == ({"A": "1", "B": "2"}, {"S": Secret("file")})
     assert (second.envs, second.secrets) == ({"B": "2", "A": "1"}, {"S": Secret("file")})
-    assert {task.resources.image for task in found.tasks} == {"busybox"}
-    assert found.id == "bcdf2345"
-    assert [part.task_id for part in found.entries] == [
+    assert {task.resources.image for task in task_file.tasks} == {"busybox"}
+    assert task_file.id == "bcdf2345"
+    assert [part.task_id for part in task_file.entries] == [
         names.part_id("bcdf2345", n) for n in (1, 2)
     ]
 
@@ -80,8 +66,8 @@ def test_load_name_of_task_follows_flag_and_header(
 
 
 def test_render_pipeline_suspends_all_but_first_stage(tmp_path: Path) -> None:
-    found = drafted("run: x\n---\nrun: y\n---\nrun: z\n", tmp_path, task_id="bcdf2345")
-    jobs = found.render(plans(found)).workload
+    task_file = drafted("run: x\n---\nrun: y\n---\nrun: z\n", tmp_path, task_id="bcdf2345")
+    jobs = task_file.render(plans(task_file)).workload
     assert [job.object["spec"].get("suspend", False) for job in jobs] == [False, True, True]
     stages = [job.object["metadata"]["labels"][names.STAGE] for job in jobs]
     assert stages == ["1", "2", "3"]
@@ -89,12 +75,12 @@ def test_render_pipeline_suspends_all_but_first_stage(tmp_path: Path) -> None:
 
 def test_render_group_has_single_service(tmp_path: Path) -> None:
     header = "name: g\nexecution: parallel\n---\n"
-    found = drafted(
+    task_file = drafted(
         f"{header}name: a\nnum_nodes: 2\nrun: x\n---\nname: b\nrun: y\n",
         tmp_path,
         task_id="bcdf2345",
     )
-    rendered = found.render(plans(found))
+    rendered = task_file.render(plans(task_file))
     services = [item.name for item in rendered.auxiliary if item.object["kind"] == "Service"]
     assert services == ["Service/g-bcdf2345"]
     pods = [job.object["spec"]["template"]["spec"] for job in rendered.workload]
@@ -104,8 +90,8 @@ def test_render_group_has_single_service(tmp_path: Path) -> None:
 
 def test_plan_reserved_label_of_user_is_overridden(tmp_path: Path) -> None:
     text = f"resources: {{labels: {{{names.PIPELINE}: other}}}}\nrun: x\n---\nrun: y\n"
-    found = drafted(text, tmp_path, task_id="bcdf2345")
-    assert plans(found)[0].labels[names.PIPELINE] == "bcdf2345"
+    task_file = drafted(text, tmp_path, task_id="bcdf2345")
+    assert plans(task_file)[0].labels[names.PIPELINE] == "bcdf2345"
 
 
 def test_load_max_files_setting_limits_workdir(tmp_path: Path) -> None:
@@ -150,8 +136,8 @@ UNPLANNABLE = {
 @pytest.mark.parametrize("text", UNPLANNABLE, ids=lambda text: text[:60])
 def test_render_refusal_has_position_in_file(text: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidFiles) as caught:
-        found = drafted(text, tmp_path)
-        found.render(plans(found))
+        task_file = drafted(text, tmp_path)
+        task_file.render(plans(task_file))
     (problem,) = caught.value.problems
     assert str(problem).partition("tasks.yaml:")[2].startswith(UNPLANNABLE[text])
     assert problem.line

@@ -23,9 +23,9 @@ from kubectl_sky.errors import (
 from kubectl_sky.plan import local_files
 from kubectl_sky.sync.delivery import Outcome
 from kubectl_sky.words import kinds
-from tests.actions.conftest import Run, Submitter
+from tests.actions.conftest import Run, Submitter, lose
 from tests.builders import ID
-from tests.fake_cluster import FakeCluster, interrupt, lost
+from tests.fake_cluster import FakeCluster, interrupt
 
 JOB = f"train-{ID}"
 NOT_READY, BROKEN_OFF = Outcome(75), Outcome(74)
@@ -90,11 +90,7 @@ def test_upload_detached_submit_waits_for_all_nodes(
 
 
 def test_upload_waiting_for_other_nodes_sends_heartbeats(
-    api: FakeCluster,
-    send: Submitter,
-    channel: Channel,
-    task: str,
-    monkeypatch: pytest.MonkeyPatch,
+    api: FakeCluster, send: Submitter, channel: Channel, task: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = [f"{JOB}-node-0", f"{JOB}-node-1"]
     monkeypatch.setattr(uploader, "_MAX_PARALLEL", 1)
@@ -321,18 +317,12 @@ def test_submit_interrupted_at_second_file_says_how_first_gets_its_files(
 RECOVERY = "resources: {job_recovery: {max_restarts_on_errors: 2}}\n"
 
 
-def lose(api: FakeCluster, request: str, times: int) -> None:
-    """Lose the next requests of a name, before they have an effect."""
-    for number in range(1, times + 1):
-        api.before(request, lost, number)
-
-
 @pytest.mark.parametrize("begins", ["create jobs", "watch jobs"])
 def test_upload_outage_longer_than_retries_keeps_task(
     api: FakeCluster, send: Submitter, channel: Channel, task: str, begins: str
 ) -> None:
     def outage() -> None:
-        lose(api, "list jobs", 6)
+        lose(api, "list jobs")
         api.after("list jobs", lambda: api.finish(JOB), 10)
 
     send.ui.then = lambda: api.start(JOB)

@@ -13,14 +13,7 @@ from kubectl_sky.actions.taskfile import Source, prepare
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.actions.validate import check
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import (
-    ClusterError,
-    InvalidFiles,
-    Problem,
-    Refused,
-    Unreachable,
-    UserError,
-)
+from kubectl_sky.errors import ClusterError, InvalidFiles, Problem, Refused, Unreachable, UserError
 from kubectl_sky.spec import service, unsupported
 from kubectl_sky.words import kinds, owners
 from kubectl_sky.words.facts import Facts
@@ -123,12 +116,7 @@ SECOND = "name: both\n---\nrun: x\n---\nrun: x\nworkdir: nosuch\n"
     ids=["workdir", "file_mount", "file", "script", "backend", "second document"],
 )
 def test_validate_refuses_what_submit_refuses_without_cluster(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    text: str,
-    line: int,
-    field: str,
-    message: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, line: int, field: str, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (problem,) = [item for item in checked(tmp_path, text) if item.severity == "error"]
@@ -229,21 +217,6 @@ def test_validate_without_live_sends_no_request(api: FakeCluster, run: Run) -> N
     Path("task.yaml").write_text(LIVE)
     assert run("validate", "task.yaml", "-n", "team")[0] == 0
     assert api.requests == []
-
-
-def test_validate_live_over_quota_exits_3(api: FakeCluster, run: Run) -> None:
-    api.put(quota("few", pods="0"))
-    code, err = live(run, LIVE)
-    assert code == 3
-    assert err.startswith("task.yaml: ")
-    assert "pods" in err and "few" in err
-    assert api.names() == ["resourcequotas few"]
-
-
-def test_validate_live_without_storage_class_exits_2(run: Run) -> None:
-    code, err = live(run, LIVE + "volumes: {/data: {size: 1}}\n")
-    assert code == 2
-    assert err.startswith("task.yaml: the cluster has no StorageClass")
 
 
 def test_validate_live_pod_refused_by_admission_is_error(api: FakeCluster, run: Run) -> None:

@@ -8,9 +8,9 @@ from kubectl_sky.actions import find, watch
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.words import kinds
-from tests.actions.conftest import Submitter
+from tests.actions.conftest import Submitter, lose
 from tests.builders import ID
-from tests.fake_cluster import FakeCluster, lost
+from tests.fake_cluster import FakeCluster
 
 TWO = "name: train\nnum_nodes: 2\nrun: echo hello\n"
 
@@ -22,8 +22,7 @@ def test_watch_tasks_goes_on_after_an_outage_during_a_lookup(
     monkeypatch.setattr(watch, "_SETTLE_SECONDS", 0)
     send(TWO)
     api.remove(kinds.JOB, f"train-{ID}-node-1")
-    for number in range(1, 7):  # more than the retries of a request
-        api.before("list services", lost, number)
+    lose(api, "list services")
     for tasks in watch.watch_tasks(api.session(), Scope("default", None)):
         if tasks and tasks[0].state is State.FAILED:
             break

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from tests.e2e.command import Command
+from tests.polling import eventually
 
 FOREIGN_POD: dict[str, Any] = {
     "restartPolicy": "Never",
@@ -32,3 +33,54 @@ def copied_metadata(kubectl: Command, kind: str, name: str, **labels: str) -> di
         del kept["labels"][key]
     kept["labels"] |= labels
     return kept
+
+
+def foreign_job(kubectl: Command, name: str, like: str, **labels: str) -> None:
+    metadata = copied_metadata(kubectl, "job", like, **labels)
+    template = {"metadata": {"labels": metadata["labels"]}, "spec": FOREIGN_POD}
+    create(
+        kubectl,
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": name, **metadata},
+            "spec": {"backoffLimit": 0, "template": template},
+        },
+    )
+
+
+def receiving() -> dict[str, Any]:
+    """Return a pod that accepts uploads."""
+    mounts = [
+        {"name": "scripts", "mountPath": "/etc/kubectl-sky"},
+        {"name": "kubectl-sky", "mountPath": "/kubectl-sky"},
+    ]
+    volumes = [
+        {"name": "scripts", "configMap": {"name": "evil-scripts"}},
+        {"name": "kubectl-sky", "emptyDir": {}},
+    ]
+    containers = [{**FOREIGN_POD["containers"][0], "volumeMounts": mounts}]
+    return {**FOREIGN_POD, "containers": containers, "volumes": volumes}
+
+
+def foreign_pod(kubectl: Command, name: str, like: str, spec: dict[str, Any] | None = None) -> None:
+    pod = kubectl.json("get", "pod", "-l", f"job-name={like}")["items"][0]["metadata"]["name"]
+    metadata = copied_metadata(kubectl, "pod", pod)
+    create(
+        kubectl,
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, **metadata},
+            "spec": spec or FOREIGN_POD,
+        },
+    )
+
+
+def until_foreign_run(kubectl: Command, count: int) -> None:
+    def check() -> bool:
+        pods = kubectl.json("get", "pods", "--field-selector", "status.phase=Running")["items"]
+        names = [pod["metadata"]["name"] for pod in pods]
+        return bool(sum(name.startswith("evil") for name in names) >= count)
+
+    eventually(check, 90)

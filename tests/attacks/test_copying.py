@@ -297,14 +297,7 @@ def test_extract_local_symlink_is_replaced_not_followed(home: Path) -> None:
         entry("real/new", b"x"),
         entry("kept/x", b"x"),
     )
-    assert (
-        notes
-        == [
-            'skipped "keys": it exists here and is not a folder',
-            'skipped "kept": it exists here and is not a folder',
-        ]
-        or len(notes) == 2
-    )
+    assert [note.partition(":")[0] for note in notes] == ['skipped "keys"', 'skipped "kept"']
     assert files == {
         "real": "folder",
         "real/new": b"x",
@@ -406,13 +399,13 @@ ENTRIES = st.builds(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 @given(st.lists(ENTRIES, max_size=8), st.booleans())
 def test_extract_random_members_stay_inside(home: Path, entries: list[Entry], rooted: bool) -> None:
     attack(home, lambda: tar(*([folder()] if rooted else []), *entries))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 @given(st.lists(ENTRIES, min_size=1, max_size=4), st.data())
 def test_extract_random_bytes_stay_inside(
     home: Path, entries: list[Entry], data: st.DataObject

@@ -12,14 +12,14 @@ from tests.e2e.support import until_running
 ID = "whole001"
 STAGES = """
 name: whole
-{execution}
+execution: parallel
 ---
 name: one
-resources: {{image_id: 'busybox:1.36'}}
+resources: {image_id: 'busybox:1.36'}
 run: echo from the real task; sleep 300
 ---
 name: two
-resources: {{image_id: 'busybox:1.36'}}
+resources: {image_id: 'busybox:1.36'}
 run: echo from the real task; sleep 300
 """
 
@@ -44,11 +44,8 @@ def join(kubectl: Command, name: str, **annotations: str) -> None:
 
 
 @pytest.mark.practice_only
-@pytest.mark.parametrize("execution", ["", "execution: parallel"])
-def test_foreign_task_with_labels_of_pipeline_is_ignored(
-    sky: Command, kubectl: Command, execution: str
-) -> None:
-    done = sky("submit", "-", "--id", ID, "--detach", stdin=STAGES.format(execution=execution))
+def test_foreign_task_with_labels_of_pipeline_is_ignored(sky: Command, kubectl: Command) -> None:
+    done = sky("submit", "-", "--id", ID, "--detach", stdin=STAGES)
     assert done.returncode == 0, done.stderr
     (first, second) = (task["task_id"] for task in sky.json("status", ID)["tasks"])
     until_running(sky, first)
@@ -60,7 +57,7 @@ def test_foreign_task_with_labels_of_pipeline_is_ignored(
     assert "warning: task b2222222 is ignored" in shown.stderr
     whole = sky.json("status", ID)
     assert [task["task_id"] for task in whole["tasks"]] == [first, second]
-    assert whole["execution"] == ("parallel" if execution else "serial")
+    assert whole["execution"] == "parallel"
     waited = sky("wait", ID, "--continue", "--timeout", "2s")
     assert "because the primary tasks have finished" not in waited.stderr
     assert sorted(task["task_id"] for task in sky.json("list")["tasks"]) == sorted(

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.tars import FOLDER, PAX_HEADER, entry, folder, hard_link, symlink, tar, with_size
+from tests.attacks.tars import FOLDER, entry, folder, hard_link, symlink, tar
 from tests.e2e.command import PROGRAM, Command, Done
 from tests.e2e.support import submit, until_running
 
 MEMORY = 700_000  # KiB of address space; a copy of a small file takes 250,000
-PLACE = "/tmp/evil"
+DIR = "/tmp/evil"
 TASK = f"""
 name: evil
-envs: {{{{PATH: "{PLACE}:/usr/local/bin:/usr/bin:/bin"}}}}
+envs: {{{{PATH: "{DIR}:/usr/local/bin:/usr/bin:/bin"}}}}
 run: |
-  mkdir -p {PLACE}
-  cd {PLACE}
+  mkdir -p {DIR}
+  cd {DIR}
   printf %s '{{data}}' | base64 -d > data
   printf '%s\\n' '#!/bin/sh' '{{program}}' > {{name}}
   chmod +x {{name}}
@@ -40,7 +40,7 @@ def start(sky: Command, name: str, program: str, data: bytes = b"") -> str:
     text = TASK.format(name=name, program=program, data=encoded)
     submit(sky, text, "evil0001")
     until_running(sky, "evil0001")
-    wait = f"until [ -e {PLACE}/ready ]; do sleep 0.2; done"
+    wait = f"until [ -e {DIR}/ready ]; do sleep 0.2; done"
     assert sky("exec", "evil0001", "--", "/bin/sh", "-c", wait).returncode == 0
     return "evil0001"
 
@@ -63,15 +63,14 @@ HARMFUL = [
 
 
 @pytest.mark.practice_only
-@pytest.mark.parametrize("name", ["sh", "tar"])
 @pytest.mark.parametrize("first", [0, 1])
 def test_cp_from_hostile_image_writes_only_to_target(
-    sky: Command, limited: Command, name: str, first: int
+    sky: Command, limited: Command, first: int
 ) -> None:
     work = limited.folder
     (work / ".ssh").mkdir()
     (work / "secret").write_text("secret")
-    task = start(sky, name, f"cat {PLACE}/data", tar(*HARMFUL[first:]))
+    task = start(sky, "tar", f"cat {DIR}/data", tar(*HARMFUL[first:]))
     done = limited("cp", f"{task}:/tmp", ".")
     paths = {str(path.relative_to(work)) for path in work.rglob("*")}
     if first == 0:
@@ -92,25 +91,10 @@ def test_cp_to_hostile_image_with_endless_path_is_refused(sky: Command, limited:
     assert "writes too many messages" in done.stderr
 
 
-FLOODS = {
-    "pax header of 2 GB": (f"cat {PLACE}/data; exec yes", "header of more than"),
-    "stderr": ("exec yes >&2", "writes too many messages"),
-    "stdout": ("exec yes", "not a complete tar stream"),
-    "data behind the end": (f"cat {PLACE}/data; exec cat /dev/zero", "data follows its end"),
-}
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=[] if case == "stderr" else pytest.mark.practice_only)
-        for case in FLOODS
-    ],
-)
-def test_cp_endless_output_uses_bounded_memory(sky: Command, limited: Command, case: str) -> None:
-    program, message = FLOODS[case]
-    data = FOLDER + with_size(PAX_HEADER, 2 << 30) if "pax" in case else FOLDER * 100
-    done = limited("cp", f"{start(sky, 'tar', program, data)}:/tmp", ".", timeout=280)
+def test_cp_endless_stderr_uses_bounded_memory(sky: Command, limited: Command) -> None:
+    """The same of stdout is shown by the tests of `extract`."""
+    task = start(sky, "tar", "exec yes >&2", FOLDER * 100)
+    done = limited("cp", f"{task}:/tmp", ".", timeout=280)
     assert_refused(done)
-    assert message in done.stderr
+    assert "writes too many messages" in done.stderr
     assert list(limited.folder.iterdir()) == []

@@ -5,10 +5,9 @@ import gzip
 import hashlib
 import json
 import os
-import resource
-import subprocess
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,9 +26,9 @@ from kubectl_sky.words import kinds
 from tests.attacks.hostile import Attack, HostileServer, answer, forever
 from tests.contract.configs import make_config
 from tests.e2e.command import PROGRAM
+from tests.forked import Forked, limit_memory
 
-ROOT = Path(__file__).parents[2]
-MEMORY = 1500 * 2**20  # of address space: Python and its libraries take 300 MB
+MEMORY = 1200 << 20  # of address space
 SECONDS = 60.0
 TOKEN = "t0p-s3cret"
 LIST = b'{"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}'
@@ -58,64 +57,32 @@ def head(*lines: str) -> bytes:
     return "\r\n".join(("HTTP/1.1 200 OK", "Content-Type: application/json", *lines)).encode()
 
 
-def endless_headers(_head: str) -> Iterator[bytes]:
-    yield head() + b"\r\n"
-    yield from forever(b"X-More: " + b"y" * 60_000 + b"\r\n")
+def endless(start: bytes, piece: bytes, seconds: float = 0.0) -> Attack:
+    """Send a piece again and again."""
+
+    def attack(_head: str) -> Iterator[bytes]:
+        yield start
+        yield from forever(piece, seconds)
+
+    return attack
 
 
-def endless_header_line(_head: str) -> Iterator[bytes]:
-    yield head() + b"\r\nX-Long: "
-    yield from forever(b"y" * 65536)
-
-
-def dripped_header(_head: str) -> Iterator[bytes]:
-    yield head() + b"\r\nX-Slow: "
-    yield from forever(b"y", 0.2)
-
-
-def endless_continue(_head: str) -> Iterator[bytes]:
-    yield from forever(b"HTTP/1.1 100 Continue\r\n\r\n")
-
-
-def dripped_body(_head: str) -> Iterator[bytes]:
-    yield head("Content-Length: 1000000") + b"\r\n\r\n"
-    yield from forever(b" ", 0.2)
-
-
-def silence(_head: str) -> Iterator[bytes]:
-    yield from forever(b"", 0.2)
-
-
-def endless_body(_head: str) -> Iterator[bytes]:
-    yield head("Content-Length: 1000000000000") + b'\r\n\r\n{"items": ["'
-    yield from forever(b"x" * 65536)
-
-
-def endless_chunks(_head: str) -> Iterator[bytes]:
-    yield head("Transfer-Encoding: chunked") + b"\r\n\r\n"
-    yield from forever(b"10000\r\n" + b" " * 65536 + b"\r\n")
-
-
-def endless_chunk_size(_head: str) -> Iterator[bytes]:
-    yield head("Transfer-Encoding: chunked") + b"\r\n\r\n"
-    yield from forever(b"0" * 65536)
-
-
-def endless_trailer(_head: str) -> Iterator[bytes]:
-    yield head("Transfer-Encoding: chunked") + b"\r\n\r\n0\r\n"
-    yield from forever(b"X-More: y\r\n", 0.01)
+CHUNKED = head("Transfer-Encoding: chunked") + b"\r\n\r\n"
+HUGE = "Content-Length: 1000000000000"
+HEADERS: dict[str, Attack] = {
+    "silence": endless(b"", b"", 0.2),
+    "headers-without-end": endless(head() + b"\r\n", b"X-More: " + b"y" * 60_000 + b"\r\n"),
+    "header-line-without-end": endless(head() + b"\r\nX-Long: ", b"y" * 65536),
+    "header-drip": endless(head() + b"\r\nX-Slow: ", b"y", 0.2),
+    "refusal-without-end": endless(f"HTTP/1.1 503 x\r\n{HUGE}\r\n\r\n".encode(), b"x" * 65536),
+}
 
 
 def gzip_bomb(layers: int) -> bytes:
-    data = gzip.compress(b" " * 2**30, 1)
+    data = gzip.compress(b" " * 2**20) * 1024
     for _ in range(layers - 1):
         data = gzip.compress(data)
     return answer(data, Content_Encoding=", ".join(["gzip"] * layers))
-
-
-def endless_refusal(_head: str) -> Iterator[bytes]:
-    yield b"HTTP/1.1 503 Busy\r\nContent-Length: 1000000000000\r\n\r\n"
-    yield from forever(b"x" * 65536)
 
 
 def refusal(message: object, status: str = "403 Forbidden", **fields: Any) -> bytes:
@@ -123,21 +90,16 @@ def refusal(message: object, status: str = "403 Forbidden", **fields: Any) -> by
     return answer(json.dumps(body).encode(), status)
 
 
-ATTACKS: dict[str, Attack] = {
+ATTACKS: dict[str, Attack] = HEADERS | {
     "not-http": constant(b"SSH-2.0-OpenSSH_9.9\r\n"),
-    "zeros": lambda _head: forever(b"\0" * 65536),
-    "status-line-without-end": lambda _head: forever(b"H" * 65536),
-    "continue-without-end": endless_continue,
-    "headers-without-end": endless_headers,
-    "header-line-without-end": endless_header_line,
-    "header-drip": dripped_header,
-    "body-drip": dripped_body,
-    "silence": silence,
-    "body-without-end": endless_body,
-    "chunks-without-end": endless_chunks,
-    "chunk-size-without-end": endless_chunk_size,
-    "trailer-without-end": endless_trailer,
-    "refusal-without-end": endless_refusal,
+    "zeros": endless(b"", b"\0" * 65536),
+    "status-line-without-end": endless(b"", b"H" * 65536),
+    "continue-without-end": endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "body-drip": endless(head("Content-Length: 1000000") + b"\r\n\r\n", b" ", 0.2),
+    "body-without-end": endless(head(HUGE) + b'\r\n\r\n{"items": ["', b"x" * 65536),
+    "chunks-without-end": endless(CHUNKED, b"10000\r\n" + b" " * 65536 + b"\r\n"),
+    "chunk-size-without-end": endless(CHUNKED, b"0" * 65536),
+    "trailer-without-end": endless(CHUNKED + b"0\r\n", b"X-More: y\r\n", 0.01),
     "length-of-10^5000": constant(head(f"Content-Length: {'9' * 5000}") + b"\r\n\r\n{}"),
     "negative-length": constant(head("Content-Length: -5") + b"\r\n\r\n{}"),
     "cut-body": constant(head("Content-Length: 100", "Connection: close") + b"\r\n\r\n{}"),
@@ -177,29 +139,17 @@ ATTACKS: dict[str, Attack] = {
 }
 
 
-def bounded() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-
-
 @pytest.mark.parametrize("name", list(ATTACKS))
 def test_list_from_hostile_server_prints_short_error(
     serve: Serve, tmp_path: Path, name: str
 ) -> None:
     server = serve(ATTACKS[name])
     config = make_config(tmp_path / "config", user={"token": TOKEN}, cluster={"server": server.url})
-    begun = time.monotonic()
-    done = subprocess.run(
-        [*PROGRAM, "list", "--kubeconfig", str(config), "--user", "u", "--request-timeout", "2"],
-        env={"HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-        preexec_fn=bounded,
-    )
-    assert done.returncode == 3, done.stderr
-    assert time.monotonic() - begun < SECONDS
-    assert done.stdout == ""
+    environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
+    sky = Forked(PROGRAM, environment, tmp_path, prepare=partial(limit_memory, MEMORY))
+    flags = ("--kubeconfig", str(config), "--user", "u", "--request-timeout", "1")
+    done = sky("list", *flags, timeout=SECONDS)
+    assert (done.returncode, done.stdout) == (3, ""), done.stderr
     assert done.stderr.count("\n") <= 2, done.stderr  # error and hint
     assert done.stderr.startswith("error: ")
     assert len(done.stderr) < 5000
@@ -252,7 +202,7 @@ def test_request_without_timeout_flag_uses_default_timeout(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_module, "_REQUEST_SECONDS", 1.0)
-    connection = Connection(server=serve(dripped_header).url)
+    connection = Connection(server=serve(HEADERS["header-drip"]).url)
     with pytest.raises(ClusterError, match="did not answer GET pods in time"):
         objects.list_all(Session.connect(connection), kinds.POD, "default")
 
@@ -273,7 +223,7 @@ def test_response_of_maximum_size_is_read(serve: Serve, monkeypatch: pytest.Monk
         objects.list_all(session_with(server), kinds.POD, "default")
 
 
-HANDSHAKES: dict[str, Attack] = {
+HANDSHAKES: dict[str, Attack] = HEADERS | {
     "no-accept": constant(
         b"HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         b"Sec-WebSocket-Protocol: v4\r\n\r\n"
@@ -286,11 +236,6 @@ HANDSHAKES: dict[str, Attack] = {
     "html": constant(answer(b"<html>", "200 OK", "text/html")),
     "redirect": constant(answer(b"", "302 Found", Location="ws://evil.invalid/")),
     "garbage": constant(b"\0" * 4096),
-    "headers-without-end": endless_headers,
-    "header-line-without-end": endless_header_line,
-    "header-drip": dripped_header,
-    "refusal-without-end": endless_refusal,
-    "silence": silence,
     "closed": constant(b""),
 }
 

@@ -71,8 +71,8 @@ def test_pod_config_overrides_security_defaults(
     offline: Command, pod: Mapping[str, Any], main: Mapping[str, Any] | None, expected: bool | None
 ) -> None:
     of_pod, of_main = contexts(offline, make_text(pod, main))
-    wanted = pod.get("seccompProfile", {"type": "RuntimeDefault"})
-    assert of_pod["seccompProfile"] == wanted
+    profile = pod.get("seccompProfile", {"type": "RuntimeDefault"})
+    assert of_pod["seccompProfile"] == profile
     assert (of_main or {}).get("allowPrivilegeEscalation") is expected
     assert all(of_main[key] == value for key, value in (main or {}).items() if key == "privileged")
 

@@ -405,9 +405,7 @@ def test_role_without_any_right_makes_command_fail(trial: Trial, part: int) -> N
 @pytest.mark.parametrize(
     "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
 )
-def test_role_without_version_dependent_right_makes_command_fail(
-    trial: Trial,
-) -> None:
+def test_role_without_version_dependent_right_makes_command_fail(trial: Trial) -> None:
     """Streams, and objects that server-side apply makes and changes."""
     assert [name for name in (*NEWER, *APPLIED) if not trial.needed(name)] == []
 

@@ -24,10 +24,7 @@ def granted(role: list[Json], resource: str) -> set[str]:
 
 
 @pytest.mark.usefixtures("jobset")
-def test_role_is_enough_for_jobset_task(
-    alice: Command,
-    role: list[Json],
-) -> None:
+def test_role_is_enough_for_jobset_task(alice: Command, role: list[Json]) -> None:
     assert granted(role, "jobsets") == {"create", "delete", "list", "patch", "watch"}
     done = assert_allowed(
         alice("submit", "-", "--backend", "jobset", "--id", "jobset01", stdin=TASK)
@@ -44,10 +41,7 @@ def test_role_is_enough_for_jobset_task(
 
 
 @pytest.mark.usefixtures("volcano")
-def test_role_is_enough_for_volcano_task(
-    alice: Command,
-    role: list[Json],
-) -> None:
+def test_role_is_enough_for_volcano_task(alice: Command, role: list[Json]) -> None:
     assert granted(role, "podgroups") == {"create", "delete", "list", "patch"}
     flags = ("--backend", "volcano", "--detach", "--id", "volcano1")
     assert_allowed(alice("submit", "-", *flags, stdin=TASK))

@@ -1,32 +1,16 @@
 """Exit codes of commands whose output nobody reads any more, as below `| head`."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from kubectl_sky.cli.main import main, sky
+from tests.e2e.command import PROGRAM
+from tests.forked import Forked
 
-
-def exit_code(folder: Path, *arguments: str, closed: str) -> int:
-    """Run a command with a stream that is a pipe without reader, and return its exit code."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    streams = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
-    streams |= dict.fromkeys(closed.split(), writer)
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-    done = subprocess.run(
-        [sys.executable, "-m", "kubectl_sky", *arguments],
-        cwd=folder,
-        env=environment,
-        stdout=streams["stdout"],
-        stderr=streams["stderr"],
-        check=False,
-    )
-    os.close(writer)
-    return done.returncode
+STREAMS = {"stdout": 1, "stderr": 2}
 
 
 def test_exit_of_a_library_keeps_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,4 +39,13 @@ def test_exit_code_of_command_whose_stream_has_no_reader(
 ) -> None:
     (tmp_path / "good.yaml").write_text("run: a\n")
     (tmp_path / "wrong.yaml").write_text("runn: a\n")
-    assert exit_code(tmp_path, *arguments.split(), closed=closed) == code
+
+    def close_readers() -> None:
+        reader, writer = os.pipe()
+        os.close(reader)
+        for name in closed.split():
+            os.dup2(writer, STREAMS[name])
+
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    command = Forked(PROGRAM, environment, tmp_path, prepare=close_readers)
+    assert command(*arguments.split()).returncode == code

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -34,23 +34,29 @@ def style(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
-def screen(monkeypatch: pytest.MonkeyPatch, columns: int) -> Terminal:
-    """Replace stdout by a terminal of this width."""
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stdout", terminal)
-    size = os.terminal_size((columns, 20))
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda *args, **options: size)
-    return terminal
+NewScreen = Callable[[int], Terminal]
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> NewScreen:
+    """Replace stdout by a terminal in a test; pytest replaces it after fixtures."""
+
+    def screen(columns: int) -> Terminal:
+        terminal = Terminal()
+        monkeypatch.setattr(sys, "stdout", terminal)
+        size = os.terminal_size((columns, 20))
+        monkeypatch.setattr(shutil, "get_terminal_size", lambda *args, **options: size)
+        return terminal
+
+    return screen
 
 
 def table(**options: object) -> str:
     return output.table(HEADER, ROWS, cut=("HOST",), **options)  # type: ignore[arg-type]
 
 
-def test_table_on_wide_terminal_has_all_columns_and_colored_state(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    terminal = screen(monkeypatch, 120)
+def test_table_on_wide_terminal_has_all_columns_and_colored_state(screen: NewScreen) -> None:
+    terminal = screen(120)
     output.out(table())
     header, first, second = terminal.getvalue().splitlines()
     assert header.split() == HEADER
@@ -59,18 +65,16 @@ def test_table_on_wide_terminal_has_all_columns_and_colored_state(
 
 
 @pytest.mark.parametrize("columns", [200, 80, 60, 40, 20, 10, 3])
-def test_table_has_no_wrapped_row_on_narrow_terminal(
-    monkeypatch: pytest.MonkeyPatch, columns: int
-) -> None:
-    terminal = screen(monkeypatch, columns)
+def test_table_has_no_wrapped_row_on_narrow_terminal(screen: NewScreen, columns: int) -> None:
+    terminal = screen(columns)
     output.out(table())
     lines = re.sub(r"\x1b\[[0-9]+m", "", terminal.getvalue()).splitlines()
     assert len(lines) == 3
     assert all(len(line) <= columns for line in lines)
 
 
-def test_narrow_table_leaves_out_least_important_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = screen(monkeypatch, 60)
+def test_narrow_table_leaves_out_least_important_column(screen: NewScreen) -> None:
+    terminal = screen(60)
     output.out(table())
     header, first, _ = terminal.getvalue().splitlines()
     assert header.split() == ["ID", "STATUS", "REASON"]
@@ -84,33 +88,30 @@ def test_piped_table_is_whole_and_without_color(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize(("choice", "colored"), [("always", True), ("never", False)])
 def test_color_flag_decides_for_pipes_and_terminals(
-    choice: str,
-    colored: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    choice: str, colored: bool, screen: NewScreen, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output.style.color = choice
     output.out(table())
     output.error("error: something failed")
     captured = capsys.readouterr()
     assert (RED in captured.out, RED in captured.err) == (colored, colored)
-    terminal = screen(monkeypatch, 120)
+    terminal = screen(120)
     output.out(table())
     assert (RED in terminal.getvalue()) == colored
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
 def test_no_color_and_dumb_terminal_have_no_color(
-    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+    name: str, value: str, screen: NewScreen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, value)
-    terminal = screen(monkeypatch, 120)
+    terminal = screen(120)
     output.out(table())
     assert "\x1b" not in terminal.getvalue()
 
 
-def test_color_of_untrusted_text_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = screen(monkeypatch, 120)
+def test_color_of_untrusted_text_is_removed(screen: NewScreen) -> None:
+    terminal = screen(120)
     output.out(output.table(["NAME", "STATUS"], [["\x1b[32mrunning\x1b[0m", "failed"]]))
     output.out("a message with \x1b[31mcolour\x1b[0m")
     text = terminal.getvalue()

@@ -10,24 +10,26 @@ import pytest
 from click.shell_completion import CompletionItem, ShellComplete
 
 from kubectl_sky.cli import complete
-from kubectl_sky.cli.main import COMMANDS, sky
-from tests.cli.test_help import commands
+from kubectl_sky.cli.main import COMMANDS, main, sky
+from tests.cli.commands import commands
+from tests.e2e.command import PROGRAM
+from tests.forked import Forked
 
 TASKS = [("train", "running"), ("test", "failed"), ("bcdf2345", "train, running")]
 
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """A cluster that has tasks; the list of sources that were asked for."""
-    asked: list[str] = []
+    """A cluster that has tasks; the list of requested sources."""
+    sources: list[str] = []
 
     def fetch(source: str, params: object) -> list[tuple[str, str]]:
-        asked.append(source)
+        sources.append(source)
         return TASKS
 
     monkeypatch.setattr(complete, "_fetch", fetch)
     monkeypatch.setenv("KUBECTL_SKY_CACHE_HOME", str(tmp_path / "cache"))
-    return asked
+    return sources
 
 
 def items(*words: str) -> list[CompletionItem[str]]:
@@ -158,37 +160,22 @@ def test_complete_without_usable_cluster_prints_nothing(tmp_path: Path, kubeconf
     file = tmp_path / "kubeconfig"
     file.write_text(kubeconfig)
     environment = {"HOME": str(tmp_path), "KUBECONFIG": str(file), "PATH": os.environ["PATH"]}
-    done = subprocess.run(
-        [sys.executable, "-m", "kubectl_sky", "__complete", "logs", ""],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = Forked(PROGRAM, environment, tmp_path)("__complete", "logs", "")
     assert (done.returncode, done.stdout, done.stderr) == (0, ":4\n", "")
-    command = [sys.executable, "-m", "kubectl_sky"]
-    shell = {
-        complete.VARIABLE: "bash_complete",
-        "COMP_WORDS": "kubectl-sky logs ",
-        "COMP_CWORD": "2",
-    }
-    done = subprocess.run(
-        command, env=environment | shell, capture_output=True, text=True, check=False
-    )
+    environment |= {complete.VARIABLE: "bash_complete"}
+    environment |= {"COMP_WORDS": "kubectl-sky logs ", "COMP_CWORD": "2"}
+    done = Forked(PROGRAM, environment, tmp_path)()
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize(
     "arguments", [[], ["nonsense", ""], ["logs", "--nonsense", ""], ["\udcff"]]
 )
-def test_complete_wrong_words_give_directive_only_or_commands(arguments: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "kubectl_sky", "__complete", *arguments],
-        env={"HOME": "/nonexistent", "KUBECONFIG": "/nonexistent", "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_complete_wrong_words_give_directive_only_or_commands(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    environment = {"HOME": "/nonexistent", "KUBECONFIG": "/nonexistent", "PATH": "/usr/bin:/bin"}
+    done = Forked(PROGRAM, environment, tmp_path)("__complete", *arguments)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith(":4\n")
 
@@ -212,16 +199,12 @@ def test_complete_ends_without_waiting_for_requests(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
-def test_completion_prints_script_of_shell(shell: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "kubectl_sky", "completion", shell],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert f"{complete.VARIABLE}" in done.stdout and "kubectl-sky" in done.stdout
+def test_completion_prints_script_of_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert complete.VARIABLE in script and "kubectl-sky" in script
     if shell == "bash":
-        subprocess.run(["bash", "-n"], input=done.stdout, text=True, check=True)
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
 
 
 def test_complete_imports_no_kubernetes_client_from_cache(cluster: list[str]) -> None:

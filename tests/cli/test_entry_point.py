@@ -6,23 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.command import PROGRAM, Command, InProcess
 
-def sky(
-    *arguments: str, stdin: str = "", home: Path | None = None
-) -> subprocess.CompletedProcess[str]:
-    environment = {
-        "PATH": "/usr/bin:/bin",
-        "HOME": str(home or "/nonexistent"),
-        "LC_ALL": "C.UTF-8",
-    }
-    return subprocess.run(
-        [sys.executable, "-m", "kubectl_sky", *arguments],
-        input=stdin,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+
+@pytest.fixture
+def sky(tmp_path: Path) -> Command:
+    """This program in the process of the test, at a home without a kubeconfig."""
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+    return InProcess(PROGRAM, environment, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -52,28 +43,14 @@ def sky(
     ],
 )  # fmt: skip
 def test_main_invalid_arguments_exit_with_code_and_message(
-    arguments: tuple[str, ...], stdin: str, code: int, message: str, tmp_path: Path
+    sky: Command, arguments: tuple[str, ...], stdin: str, code: int, message: str
 ) -> None:
-    done = sky(*arguments, stdin=stdin, home=tmp_path)
+    done = sky(*arguments, stdin=stdin)
     assert done.returncode == code, done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     if code:
         assert done.stdout == ""
-
-
-def test_render_problems_are_listed_with_positions() -> None:
-    done = sky("render", "-", stdin="name: x\nresources:\n  acelerators: 1\n  cpus: abc\nrunn: 1\n")
-    assert done.returncode == 2
-    positions = [line.split(": ")[0] for line in done.stderr.splitlines() if "warning" not in line]
-    assert positions == ["<stdin>:3:3", "<stdin>:4:9", "<stdin>:5:1"]
-
-
-def test_validate_json_lists_problems() -> None:
-    done = sky("validate", "-", "-o", "json", stdin="runn: 1\n")
-    assert done.returncode == 2
-    assert '"valid": false' in done.stdout
-    assert '"line": 1' in done.stdout
 
 
 def test_render_closed_pipe_is_no_error(tmp_path: Path) -> None:
@@ -112,17 +89,17 @@ def test_main_closed_stream_or_full_disk_is_no_internal_error(
     assert (done.returncode, done.stderr) == (code, message)
 
 
-def test_auth_login_and_logout_change_whoami(tmp_path: Path) -> None:
-    assert sky("auth", "login", "alice@example.com", home=tmp_path).stdout == (
+def test_auth_login_and_logout_change_whoami(sky: Command) -> None:
+    assert sky("auth", "login", "alice@example.com").stdout == (
         "Logged in as alice@example.com (as a label: alice-example.com)\n"
     )
-    assert sky("auth", "whoami", home=tmp_path).stdout == "alice@example.com\n"
-    assert sky("auth", "logout", home=tmp_path).stdout == "Logged out alice@example.com\n"
-    assert sky("auth", "whoami", home=tmp_path).returncode == 3
-    assert sky("auth", "login", "…", home=tmp_path).returncode == 2
+    assert sky("auth", "whoami").stdout == "alice@example.com\n"
+    assert sky("auth", "logout").stdout == "Logged out alice@example.com\n"
+    assert sky("auth", "whoami").returncode == 3
+    assert sky("auth", "login", "…").returncode == 2
 
 
-def test_validate_compat_reports_files_that_skypilot_rejects() -> None:
+def test_validate_compat_reports_files_that_skypilot_rejects(sky: Command) -> None:
     done = sky("validate", "-", "--compat", stdin="run: a\nresources: {cpus: 500m}")
     assert done.returncode == 0
     assert done.stdout.startswith("-: SkyPilot 0.14 rejects it:\n  <stdin>:2:19: resources.cpus: ")

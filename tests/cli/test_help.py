@@ -6,37 +6,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from kubectl_sky.cli.commands import Command
 from kubectl_sky.cli.main import COMMANDS, main, sky
 from kubectl_sky.cli.options import ConnectionOption
-
-
-def commands() -> dict[str, Command]:
-    """Return all commands by name, including subcommands."""
-    found: dict[str, Command] = {}
-    for name in COMMANDS:
-        command = sky.get_command(click.Context(sky), name)
-        if isinstance(command, click.Group):
-            for inner, one in command.commands.items():
-                assert isinstance(one, Command)
-                found[f"{name} {inner}"] = one
-        else:
-            assert isinstance(command, Command)
-            found[name] = command
-    return found
-
-
-def parse(words: list[str]) -> None:
-    """Parse the words of a command line. Raises click.UsageError."""
-    command: click.Command = sky
-    parent = click.Context(sky, info_name="kubectl sky")
-    while isinstance(command, click.Group):
-        name, *words = words
-        child = command.get_command(parent, name)
-        if child is None:
-            raise click.UsageError(f"unknown command {name}")
-        command = child
-    command.make_context(command.name, words, parent=parent)
+from tests.cli.commands import commands, parse
 
 
 def help_of(*arguments: str) -> str:
@@ -84,28 +56,24 @@ def test_help_of_options_for_sending_is_the_same_in_every_command() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("launch", "submit"), ("statu", "status"), ("show-gpus", "gpus")]
+    ("words", "advice"),
+    [
+        ("launch", "; did you mean `kubectl sky submit`?"),
+        ("statu", "; did you mean `kubectl sky status`?"),
+        ("show-gpus", "; did you mean `kubectl sky gpus`?"),
+        (
+            "ssh train",
+            "; did you mean `kubectl sky exec` or `kubectl sky dev`"
+            " or `kubectl sky dev ssh-config`?",
+        ),
+        ("help", "; use `kubectl sky --help`"),
+        ("help submit", "; use `kubectl sky submit --help`"),
+    ],
 )
-def test_unknown_command_suggests_similar_command(typed: str, meant: str) -> None:
-    done = CliRunner().invoke(sky, [typed], prog_name="kubectl sky")
-    assert done.exit_code == 2
-    assert f'unknown command "{typed}"; did you mean `kubectl sky {meant}`?' in done.output
-
-
-def test_unknown_command_ssh_suggests_exec_and_development_pods() -> None:
-    done = CliRunner().invoke(sky, ["ssh", "train"], prog_name="kubectl sky")
-    names = ("`kubectl sky exec`", "`kubectl sky dev`", "`kubectl sky dev ssh-config`")
-    assert f'unknown command "ssh"; did you mean {" or ".join(names)}?' in done.output
-
-
-@pytest.mark.parametrize(
-    ("words", "command"),
-    [("help", "kubectl sky --help"), ("help submit", "kubectl sky submit --help")],
-)
-def test_unknown_command_help_suggests_option(words: str, command: str) -> None:
+def test_unknown_command_suggests_similar_command(words: str, advice: str) -> None:
     done = CliRunner().invoke(sky, words.split(), prog_name="kubectl sky")
     assert done.exit_code == 2
-    assert f'unknown command "help"; use `{command}`' in done.output
+    assert f'unknown command "{words.split()[0]}"{advice}' in done.output
 
 
 def test_unknown_command_with_escape_codes_is_shown_without_them(

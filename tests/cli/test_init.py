@@ -9,7 +9,7 @@ from kubectl_sky.actions import init
 from kubectl_sky.actions.init import KINDS, Draft
 from kubectl_sky.cli.main import sky
 from kubectl_sky.errors import SkyError
-from tests.actions.test_taskfile import drafted, plans
+from tests.actions.drafts import drafted, plans
 
 TORCH = "import os\nimport torch.distributed as dist\n"
 

@@ -136,9 +136,7 @@ def test_waiting_without_live_terminal_is_a_line(
     assert capsys.readouterr().err == f"{PULLING}\n"
 
 
-def test_live_text_is_outdated_after_a_second_on_terminal(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_live_text_is_outdated_after_a_second_on_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(output, "monotonic", lambda: now[0])
     monkeypatch.setattr(sys, "stdout", Screen())

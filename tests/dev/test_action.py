@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +55,6 @@ def test_dev_prints_how_to_use_and_stop_pod(api: FakeCluster, run: Run) -> None:
     ):
         assert f'"{command}"' in err
     assert "stays up until it is stopped" in err
-
-
-def test_dev_with_limits_sets_deadline_and_notes_end(api: FakeCluster, run: Run) -> None:
-    _, _, err = run("dev", "--for", "8h", "--idle", "1h", *DETACHED)
-    assert job(api)["spec"]["template"]["spec"]["activeDeadlineSeconds"] == 9 * 3600
-    script = api.get(kinds.CONFIG_MAP, f"dev-{ID}")["data"]["run.sh"]
-    assert script.startswith("lifetime=28800 idle=3600\n")
-    assert "ends 8h after setup, or after 1h without exec sessions and CPU use" in err
 
 
 @pytest.mark.parametrize(
@@ -168,21 +161,27 @@ def pod(api: FakeCluster, run: Run, home: Path) -> FakeCluster:
     return api
 
 
-def answer(
-    monkeypatch: pytest.MonkeyPatch, code: int, out: bytes = b"", err: bytes = b""
-) -> list[executing.Program]:
+Answer = Callable[..., list[executing.Program]]
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> Answer:
     """Let programs in the pod end so; return the list of them."""
-    programs: list[executing.Program] = []
 
-    def fake(session: object, program: executing.Program, pipes: executing.Pipes) -> int:
-        programs.append(program)
-        pipes.stdout(out)
-        pipes.stderr(err)
-        return code
+    def answer(code: int, out: bytes = b"", err: bytes = b"") -> list[executing.Program]:
+        programs: list[executing.Program] = []
 
-    monkeypatch.setattr(executing, "run", fake)  # of `exec`
-    monkeypatch.setattr(action, "run", fake)
-    return programs
+        def fake(session: object, program: executing.Program, pipes: executing.Pipes) -> int:
+            programs.append(program)
+            pipes.stdout(out)
+            pipes.stderr(err)
+            return code
+
+        monkeypatch.setattr(executing, "run", fake)  # of `exec`
+        monkeypatch.setattr(action, "run", fake)
+        return programs
+
+    return answer
 
 
 def words_of(line: str) -> list[str]:
@@ -192,9 +191,9 @@ def words_of(line: str) -> list[str]:
 
 
 def test_ssh_config_goes_through_exec_with_key_and_pins_host_key(
-    pod: FakeCluster, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+    pod: FakeCluster, run: Run, home: Path, answer: Answer
 ) -> None:
-    programs = answer(monkeypatch, 0, ANSWER)
+    programs = answer(0, ANSWER)
     code, out, _ = run("dev", "ssh-config", "dev", "--context", "50%")
     assert code == 0
     lines = [line.strip() for line in out.splitlines()]
@@ -208,7 +207,7 @@ def test_ssh_config_goes_through_exec_with_key_and_pins_host_key(
     assert words[:4] == ["exec", ID, "--namespace", "default"]
     assert words[words.index("--context") + 1] == "50%"
     assert words[words.index("-i") :] == [
-        *("-i", "-q", "--", "/bin/sh", "/etc/kubectl-sky/sshd.sh", *KEY.split()),
+        *("-i", "-q", "--", "/bin/sh", "/etc/kubectl-sky/sshd.sh", *KEY.split())
     ]
     assert programs[0].command[-1] == "/etc/kubectl-sky/sshd.sh"
     assert programs[0].pod == f"dev-{ID}-0"
@@ -220,9 +219,9 @@ def test_ssh_config_goes_through_exec_with_key_and_pins_host_key(
 
 
 def test_ssh_config_fixes_current_context_and_kubeconfig(
-    pod: FakeCluster, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+    pod: FakeCluster, run: Run, home: Path, answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer(monkeypatch, 0, ANSWER)
+    answer(0, ANSWER)
     monkeypatch.setenv("KUBECONFIG", "some/config")
     _, out, _ = run("dev", "ssh-config", "dev")
     words = words_of(out)
@@ -233,9 +232,9 @@ def test_ssh_config_fixes_current_context_and_kubeconfig(
 
 
 def test_ssh_config_install_includes_entry_once_and_keeps_config(
-    pod: FakeCluster, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+    pod: FakeCluster, run: Run, home: Path, answer: Answer
 ) -> None:
-    answer(monkeypatch, 0, ANSWER)
+    answer(0, ANSWER)
     config, dotfiles = home / ".ssh" / "config", home / "dotfiles"
     assert run("dev", "ssh-config", "dev", "--install")[0] == 0
     assert config.read_text() == "Include kubectl-sky/*.config\n\n", "it is created"
@@ -255,9 +254,9 @@ def test_ssh_config_install_includes_entry_once_and_keeps_config(
 
 
 def test_ssh_config_folder_of_other_user_is_error(
-    pod: FakeCluster, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+    pod: FakeCluster, run: Run, home: Path, answer: Answer
 ) -> None:
-    answer(monkeypatch, 0, ANSWER)
+    answer(0, ANSWER)
     (home / ".ssh" / "kubectl-sky").symlink_to(home)
     code, out, err = run("dev", "ssh-config", "dev", "--install")
     assert (code, out) == (2, "")
@@ -273,9 +272,9 @@ def test_entry_path_that_ssh_would_expand_is_refused(tmp_path: Path, path: str) 
 
 
 def test_ssh_config_proxy_command_is_accepted_by_exec(
-    pod: FakeCluster, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+    pod: FakeCluster, run: Run, home: Path, answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    programs = answer(monkeypatch, 0, ANSWER)
+    programs = answer(0, ANSWER)
     _, out, _ = run("dev", "ssh-config")
     (proxy,) = [line for line in out.splitlines() if "ProxyCommand" in line]
     monkeypatch.setattr("kubectl_sky.cli.exec._read_stdin", lambda: iter(()))
@@ -284,10 +283,8 @@ def test_ssh_config_proxy_command_is_accepted_by_exec(
     assert programs[-1].command[-4:] == ["/bin/sh", "/etc/kubectl-sky/sshd.sh", *KEY.split()]
 
 
-def test_ssh_config_never_writes_token(
-    pod: FakeCluster, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer(monkeypatch, 0, ANSWER)
+def test_ssh_config_never_writes_token(pod: FakeCluster, run: Run, answer: Answer) -> None:
+    answer(0, ANSWER)
     pod.tokens["hunter2"] = "alice"
     code, out, _ = run("dev", "ssh-config", "dev", "--token", "hunter2")
     assert code == 0
@@ -295,9 +292,9 @@ def test_ssh_config_never_writes_token(
 
 
 def test_ssh_config_keeps_rights_and_tls_of_connection_options(
-    pod: FakeCluster, run: Run, monkeypatch: pytest.MonkeyPatch
+    pod: FakeCluster, run: Run, answer: Answer
 ) -> None:
-    answer(monkeypatch, 0, ANSWER)
+    answer(0, ANSWER)
     flags = ["--as", "system:admin", "--as-group", "a b", "--as-group", "c"]
     _, out, err = run("dev", "ssh-config", ID, *flags, "--insecure-skip-tls-verify")
     words = words_of(out)
@@ -326,13 +323,9 @@ def test_ssh_config_keeps_rights_and_tls_of_connection_options(
     ],
 )
 def test_ssh_config_of_pod_without_ssh_is_error(
-    pod: FakeCluster,
-    run: Run,
-    monkeypatch: pytest.MonkeyPatch,
-    result: tuple[int, bytes, bytes],
-    message: str,
+    pod: FakeCluster, run: Run, answer: Answer, result: tuple[int, bytes, bytes], message: str
 ) -> None:
-    answer(monkeypatch, *result)
+    answer(*result)
     code, out, err = run("dev", "ssh-config", "dev")
     assert (code, out) == (2, "")
     assert message in err

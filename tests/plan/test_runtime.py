@@ -22,7 +22,7 @@ from kubectl_sky.words import assets, names
 from kubectl_sky.words.facts import Archive
 from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads.decide import decide
-from tests.actions.test_taskfile import drafted, plans
+from tests.actions.drafts import drafted, plans
 from tests.builders import FACTS, make_plan, make_task
 
 HELLO = Task(name="hello", run="echo hi\n")

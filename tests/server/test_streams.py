@@ -219,16 +219,20 @@ def test_slow_bodies_of_many_requests_are_bounded_together(config: Config) -> No
     request = head.encode() + b"x" * 999
     with serving(replace(config, limits=limits)) as (port, _):
         address = ("127.0.0.1", port)
-        with socket.create_connection(address, 20) as slow:
-            slow.sendall(request)
-            eventually(lambda: b" 503 " in _first_line(address, request))
+
+        def is_refused_beside_another() -> bool:
+            with socket.create_connection(address, 20) as slow:
+                slow.sendall(request)
+                return b" 503 " in _first_line(address, request)
+
+        eventually(is_refused_beside_another)  # the other one may be read later than this one
         eventually(lambda: b" 200 " in _first_line(address, request + b"x"))
 
 
 def _first_line(address: tuple[str, int], request: bytes) -> bytes:
     with socket.create_connection(address, 1) as client:
         client.sendall(request)
-        with suppress(TimeoutError):
+        with suppress(OSError):  # also a reset, by a server that has not read the whole request
             return client.recv(100).partition(b"\r\n")[0]
     return b""
 

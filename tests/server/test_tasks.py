@@ -18,7 +18,7 @@ from kubectl_sky.server import files
 from kubectl_sky.server.app import create_app
 from kubectl_sky.server.config import Config, Limits, shared_secret
 from kubectl_sky.words import kinds
-from tests.actions.test_pending import put_warning
+from tests.actions.conftest import put_warning
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 from tests.server.conftest import ALICE, BOB, Client, bearer

@@ -8,8 +8,10 @@ from time import monotonic
 import pytest
 from textual.pilot import Pilot
 
-from kubectl_sky.ui import feeds
+from kubectl_sky.ui import feeds, logs
 from kubectl_sky.ui.app import SkyApp
+from kubectl_sky.ui.feeds import LogFeed
+from kubectl_sky.ui.logs import LogView
 from kubectl_sky.words import owners
 from tests.actions.conftest import Submitter, shorten_waits
 from tests.fake_cluster import FakeCluster
@@ -36,6 +38,13 @@ class Screen:
         """The screen as one text."""
         return "\n".join(self.lines)
 
+    @property
+    def log_view(self) -> tuple[LogView, LogFeed]:
+        """The logs on the screen, and what reads them."""
+        view = self.app.screen
+        assert isinstance(view, LogView) and view._feed
+        return view, view._feed
+
     async def press(self, *keys: str) -> None:
         """Press keys."""
         await self.pilot.press(*keys)
@@ -45,18 +54,25 @@ class Screen:
         deadline = monotonic() + _SECONDS
         while not check():
             assert monotonic() < deadline, self.text
-            await self.pilot.pause(0.02)
+            await self.pilot.pause(0.03)
 
     async def shows(self, *texts: str) -> None:
         """Wait until the screen has all texts."""
-        await self.until(lambda: all(text in self.text for text in texts))
+        await self.until(lambda: (shown := self.text) and all(text in shown for text in texts))
 
     async def lacks(self, *texts: str) -> None:
         """Wait until the screen has none of the texts."""
-        await self.until(lambda: not any(text in self.text for text in texts))
+        await self.until(lambda: (shown := self.text) and not any(map(shown.count, texts)))
 
 
 Play = Callable[..., SkyApp]
+
+
+@pytest.fixture
+def few_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep 50 lines of logs instead of thousands."""
+    for module in (feeds, logs):
+        monkeypatch.setattr(module, "MAX_LINES", 50)
 
 
 @pytest.fixture

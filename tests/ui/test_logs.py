@@ -3,26 +3,22 @@
 import pytest
 
 from kubectl_sky.actions import find
+from kubectl_sky.actions.find import Scope
 from kubectl_sky.observe.logs import Origin
-from kubectl_sky.ui import feeds, logs
+from kubectl_sky.ui import feeds
 from kubectl_sky.ui.feeds import LogFeed
-from kubectl_sky.ui.logs import LogView
 from kubectl_sky.ui.text import MAX_LINE_BYTES
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter
-from tests.actions.test_find import ALICE
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
-from tests.ui.conftest import NARROW, WIDE, Play, Screen
+from tests.ui.conftest import NARROW, Play, Screen
 
 HELLO = "name: hello\nrun: echo hello\n"
 JOB = f"hello-{ID}"
 
 
-@pytest.mark.parametrize("size", [NARROW, WIDE])
-def test_logs_show_lines_as_they_come(
-    api: FakeCluster, send: Submitter, play: Play, size: tuple[int, int]
-) -> None:
+def test_logs_show_lines_as_they_come(api: FakeCluster, send: Submitter, play: Play) -> None:
     send(HELLO)
     pod = api.start(JOB)
     api.log(pod, b"first\n")
@@ -38,7 +34,7 @@ def test_logs_show_lines_as_they_come(
         await screen.press("escape")
         await screen.shows("1 task")
 
-    play(act, size)
+    play(act, NARROW)
 
 
 def test_logs_of_failed_task_end_with_reason(api: FakeCluster, send: Submitter, play: Play) -> None:
@@ -50,25 +46,6 @@ def test_logs_of_failed_task_end_with_reason(api: FakeCluster, send: Submitter, 
         await screen.shows("failed")
         await screen.press("l")
         await screen.shows("last words", "failed: node-0: exit code 3")
-
-    play(act)
-
-
-def test_logs_remove_escapes_and_show_markup_as_text(
-    api: FakeCluster, send: Submitter, play: Play
-) -> None:
-    send(HELLO)
-    line = (
-        b"\x1b]0;title\x07\x1b[2J[red]no[/red] \x1b[32mgreen\x1b[0m \x9b5m pay\xe2\x80\xaevil\r\n"
-    )
-    api.log(api.start(JOB), line)
-
-    async def act(screen: Screen) -> None:
-        await screen.shows("running")
-        await screen.press("l")
-        await screen.shows("[red]no[/red] green", "pay<U+202E>vil")
-        assert "title" not in screen.text
-        assert not any(ord(character) < 32 for line in screen.lines for character in line)
 
     play(act)
 
@@ -129,8 +106,7 @@ def test_logs_stay_where_user_reads(api: FakeCluster, send: Submitter, play: Pla
         await screen.press("g")
         await screen.shows("line 0.", "scrolling is stopped")
         api.log(pod, b"new\n")
-        view = screen.app.screen
-        assert isinstance(view, LogView)
+        view, _ = screen.log_view
         await screen.until(lambda: len(view._kept) == 101)
         await screen.pilot.pause()
         assert "line 0." in screen.text and "new" not in screen.text
@@ -140,11 +116,10 @@ def test_logs_stay_where_user_reads(api: FakeCluster, send: Submitter, play: Pla
     play(act, NARROW)
 
 
+@pytest.mark.usefixtures("few_lines")
 def test_logs_stay_where_user_reads_while_many_lines_arrive(
-    api: FakeCluster, send: Submitter, play: Play, monkeypatch: pytest.MonkeyPatch
+    api: FakeCluster, send: Submitter, play: Play
 ) -> None:
-    for module in (feeds, logs):
-        monkeypatch.setattr(module, "MAX_LINES", 50)
     send(HELLO)
     pod = api.start(JOB)
     api.log(pod, b"".join(b"old %d.\n" % number for number in range(50)))
@@ -155,9 +130,7 @@ def test_logs_stay_where_user_reads_while_many_lines_arrive(
         await screen.shows("old 49.")
         await screen.press("g")
         await screen.shows("old 0.")
-        view = screen.app.screen
-        assert isinstance(view, LogView) and view._feed
-        feed = view._feed
+        _, feed = screen.log_view
         api.log(pod, b"".join(b"new %d.\n" % number for number in range(500)))
         await screen.until(lambda: feed._skipped == 450)
         await screen.pilot.pause(0.1)
@@ -253,9 +226,7 @@ def test_logs_view_that_is_closed_stops_reading(
         await screen.shows("running")
         await screen.press("l")
         await screen.shows("first")
-        view = screen.app.screen
-        assert isinstance(view, LogView) and view._feed
-        feed = view._feed
+        _, feed = screen.log_view
         await screen.press("escape")
         await screen.until(feed.stop.is_set)
 
@@ -266,7 +237,7 @@ def test_log_feed_keeps_newest_lines_and_counts_skipped(
     api: FakeCluster, send: Submitter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send(HELLO)
-    task = find.get_task(api.session(), ALICE, ID)
+    task = find.get_task(api.session(), Scope("default", None), ID)
     feed = LogFeed(api.session(), task, ())
     origin = Origin(ID, 0, "node-0", "pod")
     count = feeds.MAX_LINES + 10
@@ -284,7 +255,7 @@ def test_log_feed_keeps_newest_lines_and_counts_skipped(
 
 def test_log_feed_cuts_long_lines(api: FakeCluster, send: Submitter) -> None:
     send(HELLO)
-    feed = LogFeed(api.session(), find.get_task(api.session(), ALICE, ID), ())
+    feed = LogFeed(api.session(), find.get_task(api.session(), Scope("default", None), ID), ())
     feed.logs(Origin(ID, 0, "node-0", "pod"), [b"2026-01-01T00:00:00Z " + b"x" * 1_000_000], True)
     assert all(len(item[1]) < 3000 for item in feed._lines if isinstance(item, tuple))
     (line,), _ = feed.take(1)

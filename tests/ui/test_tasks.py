@@ -85,10 +85,7 @@ def test_filter_shows_matching_tasks_until_escape(send: Submitter, play: Play) -
 
 def test_users_key_shows_tasks_of_all_users(api: FakeCluster, send: Submitter, play: Play) -> None:
     send(HELLO)
-    send(
-        "name: theirs\nrun: 'true'\n",
-        task_id=OTHER,
-    )
+    send("name: theirs\nrun: 'true'\n", task_id=OTHER)
     labels = api.get(kinds.JOB, f"theirs-{OTHER}")
     labels["metadata"]["labels"]["username"] = "bob"
     labels["metadata"]["annotations"]["kubectl-sky/user"] = "bob"

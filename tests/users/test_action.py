@@ -27,13 +27,8 @@ ALICE = owners.named("alice@example.com")
 NAME = "kubectl-sky-alice-example-com"
 NAMESPACE = "sky-alice-example-com"
 QUOTA = QuotaFlags(cpus="8", memory="16", gpus="A100:2", tasks="4")
-KINDS = {
-    kinds.NAMESPACE,
-    kinds.ROLE,
-    kinds.ROLE_BINDING,
-    kinds.LIMIT_RANGE,
-    kinds.SERVICE_ACCOUNT,
-}
+KINDS = {kinds.NAMESPACE, kinds.ROLE, kinds.ROLE_BINDING, kinds.LIMIT_RANGE, kinds.SERVICE_ACCOUNT}
+Add = Callable[..., Added]
 KUEUE = {kinds.LOCAL_QUEUE, kinds.CLUSTER_QUEUE}
 
 
@@ -46,7 +41,7 @@ def api(api: FakeCluster) -> FakeCluster:
 
 
 @pytest.fixture
-def add(api: FakeCluster) -> Callable[..., Added]:
+def add(api: FakeCluster) -> Add:
     def run(flags: QuotaFlags = QUOTA, dry_run: str = "none", **changes: Any) -> Added:
         request = replace(Request(ALICE, USER, None, flags), **changes)
         return actions.add(api.session(), request, dry_run)
@@ -65,9 +60,7 @@ def put(api: FakeCluster, kind: kinds.Kind, name: str, user: str = "", **more: A
     return api.put(item | more)
 
 
-def test_add_creates_namespace_first_and_binding_last(
-    api: FakeCluster, add: Callable[..., Added]
-) -> None:
+def test_add_creates_namespace_first_and_binding_last(api: FakeCluster, add: Add) -> None:
     added = add()
     assert api.writes[0] == f"create namespaces {NAMESPACE}"
     assert api.writes[-1] == f"create rolebindings {NAME}"
@@ -93,14 +86,14 @@ def test_add_creates_namespace_first_and_binding_last(
     assert binding["metadata"]["annotations"] == {"kubectl-sky/user": "alice@example.com"}
 
 
-def test_add_role_equals_role_of_doctor(api: FakeCluster, add: Callable[..., Added]) -> None:
+def test_add_role_equals_role_of_doctor(api: FakeCluster, add: Add) -> None:
     add()
     groups = {kind.group for kind in api.kinds if kind.group}
     (role, _) = rights.role(NAMESPACE, "alice@example.com", rights.served(groups))
     assert api.get(kinds.ROLE, NAME)["rules"] == role["rules"]
 
 
-def test_namespace_enforces_pod_security(api: FakeCluster, add: Callable[..., Added]) -> None:
+def test_namespace_enforces_pod_security(api: FakeCluster, add: Add) -> None:
     add(pod_security="restricted")
     add()  # keeps the level
     labels = api.get(kinds.NAMESPACE, NAMESPACE)["metadata"]["labels"]
@@ -110,14 +103,14 @@ def test_namespace_enforces_pod_security(api: FakeCluster, add: Callable[..., Ad
     assert labels["pod-security.kubernetes.io/enforce"] == "privileged"
 
 
-def test_add_again_changes_nothing(api: FakeCluster, add: Callable[..., Added]) -> None:
+def test_add_again_changes_nothing(api: FakeCluster, add: Add) -> None:
     add()
     api.requests.clear()
     assert set(done(add()).values()) == {"unchanged"}
     assert api.writes == []
 
 
-def test_add_again_updates_only_given_limits(api: FakeCluster, add: Callable[..., Added]) -> None:
+def test_add_again_updates_only_given_limits(api: FakeCluster, add: Add) -> None:
     add()
     api.requests.clear()
     added = add(QuotaFlags(cpus="200m", gpus="none"))
@@ -144,7 +137,7 @@ def test_add_again_updates_only_given_limits(api: FakeCluster, add: Callable[...
     ],
 )
 def test_add_again_takes_back_rights_that_were_added(
-    api: FakeCluster, add: Callable[..., Added], kind: kinds.Kind, field: str, extra: Json
+    api: FakeCluster, add: Add, kind: kinds.Kind, field: str, extra: Json
 ) -> None:
     add()
     planned = api.get(kind, NAME)
@@ -153,9 +146,7 @@ def test_add_again_takes_back_rights_that_were_added(
     assert api.get(kind, NAME)[field] == planned[field]
 
 
-def test_default_requests_are_those_of_the_limits_that_are_left(
-    api: FakeCluster, add: Callable[..., Added]
-) -> None:
+def test_default_requests_are_those_of_the_limits_that_are_left(api: FakeCluster, add: Add) -> None:
     add()
     add(QuotaFlags(memory="none"))
     (limit,) = api.get(kinds.LIMIT_RANGE, NAME)["spec"]["limits"]
@@ -166,7 +157,7 @@ NO_LIMITS = QuotaFlags(cpus="none", memory="none", gpus="none", tasks="none")
 
 
 def test_add_without_limits_allows_no_ports_of_cluster_nodes_in_own_namespace(
-    api: FakeCluster, add: Callable[..., Added]
+    api: FakeCluster, add: Add
 ) -> None:
     add(NO_LIMITS)
     quota = api.get(kinds.RESOURCE_QUOTA, NAME)
@@ -178,7 +169,7 @@ def test_add_without_limits_allows_no_ports_of_cluster_nodes_in_own_namespace(
 
 
 def test_add_without_limits_deletes_quota_and_limit_range_of_other_namespace(
-    api: FakeCluster, add: Callable[..., Added]
+    api: FakeCluster, add: Add
 ) -> None:
     put(api, kinds.NAMESPACE, NAMESPACE)
     add(namespace=NAMESPACE)
@@ -189,34 +180,28 @@ def test_add_without_limits_deletes_quota_and_limit_range_of_other_namespace(
 
 
 @pytest.mark.parametrize(("dry_run", "writes"), [("client", 0), ("server", 1)])
-def test_add_dry_run_changes_nothing(
-    api: FakeCluster, add: Callable[..., Added], dry_run: str, writes: int
-) -> None:
+def test_add_dry_run_changes_nothing(api: FakeCluster, add: Add, dry_run: str, writes: int) -> None:
     added = add(dry_run=dry_run)
     assert len(api.writes) == writes  # a server checks no object of a namespace that does not exist
     assert api.names() == []
     assert bool(added.notes) == (dry_run == "server")
 
 
-def test_add_again_dry_run_server_sends_only_dry_runs(
-    api: FakeCluster, add: Callable[..., Added]
-) -> None:
+def test_add_again_dry_run_server_sends_only_dry_runs(api: FakeCluster, add: Add) -> None:
     add()
     api.requests.clear()
     add(QuotaFlags(cpus="1"), "server")
     assert api.writes and all("(dry run)" in text for text in api.writes)
 
 
-def test_add_failure_deletes_created_objects(api: FakeCluster, add: Callable[..., Added]) -> None:
+def test_add_failure_deletes_created_objects(api: FakeCluster, add: Add) -> None:
     api.forbidden.add("create rolebindings")
     with pytest.raises(ClusterError, match="the created objects were deleted again"):
         add()
     assert api.names() == []
 
 
-def test_add_namespace_of_other_owner_is_refused_unless_chosen(
-    api: FakeCluster, add: Callable[..., Added]
-) -> None:
+def test_add_namespace_of_other_owner_is_refused_unless_chosen(api: FakeCluster, add: Add) -> None:
     foreign = put(api, kinds.NAMESPACE, NAMESPACE, "bob")
     with pytest.raises(UserError, match="was not created for user"):
         add()
@@ -226,12 +211,11 @@ def test_add_namespace_of_other_owner_is_refused_unless_chosen(
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"),
-    [(kinds.ROLE, NAME), (kinds.RESOURCE_QUOTA, NAME), (kinds.ROLE_BINDING, NAME)],
+    ("kind", "name"), [(kinds.ROLE, NAME), (kinds.RESOURCE_QUOTA, NAME), (kinds.ROLE_BINDING, NAME)]
 )
 @pytest.mark.parametrize("user", ["", "alice.example.com"])
 def test_add_never_changes_objects_of_other_owner(
-    api: FakeCluster, add: Callable[..., Added], kind: kinds.Kind, name: str, user: str
+    api: FakeCluster, add: Add, kind: kinds.Kind, name: str, user: str
 ) -> None:
     put(api, kinds.NAMESPACE, NAMESPACE, "alice-example.com")
     foreign = put(api, kind, name, user)
@@ -241,9 +225,7 @@ def test_add_never_changes_objects_of_other_owner(
     assert api.writes == []
 
 
-def test_add_namespace_being_deleted_is_refused(
-    api: FakeCluster, add: Callable[..., Added]
-) -> None:
+def test_add_namespace_being_deleted_is_refused(api: FakeCluster, add: Add) -> None:
     add()
     item = api.get(kinds.NAMESPACE, NAMESPACE)
     item["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -252,16 +234,14 @@ def test_add_namespace_being_deleted_is_refused(
         add()
 
 
-def test_namespace_of_kubernetes_is_refused(api: FakeCluster, add: Callable[..., Added]) -> None:
+def test_namespace_of_kubernetes_is_refused(api: FakeCluster, add: Add) -> None:
     with pytest.raises(UserError, match="can take over the cluster"):
         add(namespace="kube-system")
     assert api.writes == []
 
 
 @pytest.mark.parametrize("program", ["kubectl-sky-api", "kubectl-sky-controller-ray"])
-def test_namespace_of_our_program_is_refused(
-    api: FakeCluster, add: Callable[..., Added], program: str
-) -> None:
+def test_namespace_of_our_program_is_refused(api: FakeCluster, add: Add, program: str) -> None:
     put(api, kinds.NAMESPACE, NAMESPACE)
     put(api, kinds.SERVICE_ACCOUNT, program)
     with pytest.raises(UserError, match=f'namespace "{NAMESPACE}" is that of {program}'):
@@ -270,16 +250,14 @@ def test_namespace_of_our_program_is_refused(
 
 
 def test_namespace_kubectl_sky_is_refused_before_anything_is_installed(
-    api: FakeCluster, add: Callable[..., Added]
+    api: FakeCluster, add: Add
 ) -> None:
     with pytest.raises(UserError, match="is that of the controllers"):
         add(namespace="kubectl-sky")
     assert api.writes == []
 
 
-def test_add_second_quota_in_namespace_is_refused(
-    api: FakeCluster, add: Callable[..., Added]
-) -> None:
+def test_add_second_quota_in_namespace_is_refused(api: FakeCluster, add: Add) -> None:
     add()
     bob = owners.named("bob")
     with pytest.raises(UserError, match=r'has the quota of user "alice@example\.com"'):
@@ -288,9 +266,7 @@ def test_add_second_quota_in_namespace_is_refused(
     assert "rolebindings kubectl-sky-bob" in api.names()
 
 
-def test_add_service_account_is_created_and_bound(
-    api: FakeCluster, add: Callable[..., Added]
-) -> None:
+def test_add_service_account_is_created_and_bound(api: FakeCluster, add: Add) -> None:
     add(user=owners.named("robot"), kind=SERVICE_ACCOUNT, namespace=NAMESPACE)
     assert "serviceaccounts robot" in api.names()
     (subject,) = api.get(kinds.ROLE_BINDING, "kubectl-sky-robot")["subjects"]
@@ -299,14 +275,12 @@ def test_add_service_account_is_created_and_bound(
         add(user=owners.named("Robot/1"), kind=SERVICE_ACCOUNT)
 
 
-def test_add_group_is_bound_as_group(api: FakeCluster, add: Callable[..., Added]) -> None:
+def test_add_group_is_bound_as_group(api: FakeCluster, add: Add) -> None:
     add(kind=GROUP)
     assert api.get(kinds.ROLE_BINDING, NAME)["subjects"][0]["kind"] == "Group"
 
 
-def test_add_user_gets_queue_of_only_cluster_queue(
-    api: FakeCluster, add: Callable[..., Added]
-) -> None:
+def test_add_user_gets_queue_of_only_cluster_queue(api: FakeCluster, add: Add) -> None:
     api.kinds |= KUEUE
     put_cluster_queue(api, "gold")
     add()
@@ -325,15 +299,13 @@ def put_cluster_queue(api: FakeCluster, name: str) -> None:
     api.put({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}})
 
 
-def test_add_cluster_queue_without_kueue_is_refused(
-    api: FakeCluster, add: Callable[..., Added]
-) -> None:
+def test_add_cluster_queue_without_kueue_is_refused(api: FakeCluster, add: Add) -> None:
     with pytest.raises(ClusterError, match="Kueue is not installed"):
         add(cluster_queue="gold")
     assert api.writes == []
 
 
-def test_list_and_show_have_used_and_limit(api: FakeCluster, add: Callable[..., Added]) -> None:
+def test_list_and_show_have_used_and_limit(api: FakeCluster, add: Add) -> None:
     add()
     quota = api.get(kinds.RESOURCE_QUOTA, NAME)
     used = {"requests.cpu": "1500m", "pods": "2", "requests.memory": "214748364800m"}
@@ -352,9 +324,7 @@ def test_list_and_show_have_used_and_limit(api: FakeCluster, add: Callable[..., 
         actions.get_account(api.session(), "bob", None)
 
 
-def test_remove_deletes_binding_first_and_role_last(
-    api: FakeCluster, add: Callable[..., Added]
-) -> None:
+def test_remove_deletes_binding_first_and_role_last(api: FakeCluster, add: Add) -> None:
     api.kinds |= KUEUE
     put_cluster_queue(api, "gold")
     add()
@@ -369,9 +339,7 @@ def test_remove_deletes_binding_first_and_role_last(
     assert api.names() == ["clusterqueues gold"]
 
 
-def test_remove_keeps_namespace_not_created_by_add(
-    api: FakeCluster, add: Callable[..., Added]
-) -> None:
+def test_remove_keeps_namespace_not_created_by_add(api: FakeCluster, add: Add) -> None:
     put(api, kinds.NAMESPACE, NAMESPACE)
     foreign = put(api, kinds.RESOURCE_QUOTA, "admins-own")
     add(namespace=NAMESPACE)
@@ -380,9 +348,7 @@ def test_remove_keeps_namespace_not_created_by_add(
     assert api.get(kinds.RESOURCE_QUOTA, "admins-own") == foreign
 
 
-def test_remove_keeps_namespace_used_by_other_user(
-    api: FakeCluster, add: Callable[..., Added]
-) -> None:
+def test_remove_keeps_namespace_used_by_other_user(api: FakeCluster, add: Add) -> None:
     add()
     add(QuotaFlags(), user=owners.named("bob"), namespace=NAMESPACE)
     removal = actions.removal(api.session(), ALICE.name, None)
@@ -392,7 +358,7 @@ def test_remove_keeps_namespace_used_by_other_user(
     assert "rolebindings kubectl-sky-bob" in api.names()
 
 
-def test_remove_names_running_tasks(api: FakeCluster, add: Callable[..., Added]) -> None:
+def test_remove_names_running_tasks(api: FakeCluster, add: Add) -> None:
     add()
     api.put(make_job())
     (task,) = actions.removal(api.session(), ALICE.name, None).running
@@ -401,9 +367,7 @@ def test_remove_names_running_tasks(api: FakeCluster, add: Callable[..., Added])
     assert kept.running == ()  # another user's
 
 
-def test_user_with_several_namespaces_is_ambiguous(
-    api: FakeCluster, add: Callable[..., Added]
-) -> None:
+def test_user_with_several_namespaces_is_ambiguous(api: FakeCluster, add: Add) -> None:
     add()
     put(api, kinds.ROLE, "second", "alice-example.com")
     item = api.get(kinds.ROLE, "second")
@@ -414,9 +378,7 @@ def test_user_with_several_namespaces_is_ambiguous(
 
 
 @pytest.mark.parametrize("kind", [GROUP, SERVICE_ACCOUNT])
-def test_add_again_with_other_kind_is_refused(
-    api: FakeCluster, add: Callable[..., Added], kind: str
-) -> None:
+def test_add_again_with_other_kind_is_refused(api: FakeCluster, add: Add, kind: str) -> None:
     ml = owners.named("ml")
     add(user=ml, kind=kind)
     api.requests.clear()
@@ -425,18 +387,14 @@ def test_add_again_with_other_kind_is_refused(
     assert api.writes == []
 
 
-def test_add_pod_security_of_foreign_namespace_is_refused(
-    api: FakeCluster, add: Callable[..., Added]
-) -> None:
+def test_add_pod_security_of_foreign_namespace_is_refused(api: FakeCluster, add: Add) -> None:
     put(api, kinds.NAMESPACE, NAMESPACE)
     with pytest.raises(UserError, match="omit --pod-security"):
         add(namespace=NAMESPACE, pod_security="restricted")
     assert api.writes == []
 
 
-def test_add_other_cluster_queue_is_refused_before_writes(
-    api: FakeCluster, add: Callable[..., Added]
-) -> None:
+def test_add_other_cluster_queue_is_refused_before_writes(api: FakeCluster, add: Add) -> None:
     api.kinds |= KUEUE
     put_cluster_queue(api, "gold")
     add()
@@ -450,10 +408,7 @@ def test_add_other_cluster_queue_is_refused_before_writes(
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_add_manifests_without_limits_omit_deleted_objects(
-    api: FakeCluster,
-    add: Callable[..., Added],
-    monkeypatch: pytest.MonkeyPatch,
-    form: str,
+    api: FakeCluster, add: Add, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     add(QuotaFlags(cpus="1"))
     monkeypatch.setattr(Session, "connect", api.session)
@@ -471,9 +426,7 @@ def test_add_manifests_without_limits_omit_deleted_objects(
 @pytest.mark.parametrize(
     "denied", ["delete resourcequotas", "delete namespaces", "delete rolebindings"]
 )
-def test_remove_after_failure_deletes_the_rest(
-    api: FakeCluster, add: Callable[..., Added], denied: str
-) -> None:
+def test_remove_after_failure_deletes_the_rest(api: FakeCluster, add: Add, denied: str) -> None:
     add()
     api.forbidden.add(denied)
     with pytest.raises(Forbidden):
@@ -493,7 +446,7 @@ def test_remove_after_failure_deletes_the_rest(
     ],
 )
 def test_remove_of_kind_names_its_running_tasks(
-    api: FakeCluster, add: Callable[..., Added], kind: str, owner: str
+    api: FakeCluster, add: Add, kind: str, owner: str
 ) -> None:
     put(api, kinds.NAMESPACE, NAMESPACE)
     add(user=owners.named("trainer"), kind=kind, namespace=NAMESPACE)
@@ -515,13 +468,13 @@ def test_policy_covers_every_kind_of_task(api: FakeCluster, run: Run) -> None:
     assert binding["spec"]["policyName"] == policy["metadata"]["name"]
 
 
-@pytest.mark.parametrize("told", ["not enforced", "enforced", "unknown"])
-def test_doctor_tells_whether_policy_is_enforced(api: FakeCluster, run: Run, told: str) -> None:
+@pytest.mark.parametrize("state", ["not enforced", "enforced", "unknown"])
+def test_doctor_tells_whether_policy_is_enforced(api: FakeCluster, run: Run, state: str) -> None:
     kind = kinds.ADMISSION_POLICY_BINDING
     api.kinds.add(kind)
-    if told == "enforced":
+    if state == "enforced":
         put(api, kind, "kubectl-sky-owners")
-    elif told == "unknown":
+    elif state == "unknown":
         api.forbidden.add(f"get {kind.plural}")
     _, out, _ = run("doctor")
-    assert f"Owners:     {told}: " in out
+    assert f"Owners:     {state}: " in out
