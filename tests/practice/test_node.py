@@ -7,9 +7,8 @@ import pytest
 
 from tests.cluster import practice
 from tests.polling import eventually
-from tests.practice.machine import Machine, container, play
-from tests.practice.test_leaks import Client
-from tests.practice.test_pods import conditions
+from tests.practice.client import Client
+from tests.practice.machine import Machine, conditions, container, play
 from tests.practice.world import Json, until
 
 pytestmark = pytest.mark.anyio

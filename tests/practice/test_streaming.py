@@ -15,8 +15,8 @@ from websockets.typing import Subprotocol
 from tests.cluster import practice
 from tests.cluster.practice import Server
 from tests.polling import eventually
+from tests.practice.client import Client, until_released, usage_of
 from tests.practice.machine import container
-from tests.practice.test_leaks import Client, until_released, usage_of
 from tests.practice.world import Json
 
 pytestmark = pytest.mark.practice

@@ -12,9 +12,8 @@ from kubectl_sky.errors import NotFound, NotServed, Refused
 from kubectl_sky.ray import reconcile
 from kubectl_sky.ray.download import Answer, Source, download
 from kubectl_sky.ray.reconcile import Reconciler, State
-from tests.ray.graphs import make_bytes
+from tests.ray.graphs import make_bytes, make_spec
 from tests.ray.source import GraphSource, serving
-from tests.ray.test_model_service import make_spec
 
 Json = dict[str, Any]
 
