@@ -27,7 +27,7 @@ from kubectl_sky.cluster.client import Client
 from kubectl_sky.cluster.connection import Connection, Target
 from kubectl_sky.cluster.session import Outgoing, Session
 from kubectl_sky.cluster.transport import Attempt, Reply, Request
-from kubectl_sky.practice import problems, selection
+from kubectl_sky.practice import patches, problems, selection
 from kubectl_sky.practice.problems import Problem
 from kubectl_sky.words import kinds
 from kubectl_sky.words.kinds import Kind, kind_of
@@ -411,7 +411,7 @@ class FakeCluster:
                 != live["metadata"][field]
             ):
                 raise problems.conflict(call.kind.resource, call.name, f"{field} in precondition")
-        patched = _merged(live, body)
+        patched = patches.merge(live, body)
         references = live["metadata"].get("ownerReferences", ())
         if "ownerReferences" in body.get("metadata", {}):
             by_uid = {
@@ -585,18 +585,6 @@ def _selects(call: _Call, path: str, item: Json) -> bool:
     if parent != objects.path(call.kind, namespace):
         return False
     return selection.labels(call.query.get("labelSelector", ""))(item)
-
-
-def _merged(live: Any, patch: Any) -> Any:
-    """Apply a JSON merge patch."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(live) if isinstance(live, dict) else {}
-    for key, value in patch.items():
-        result[key] = _merged(result.get(key), value)
-        if value is None:
-            del result[key]
-    return result
 
 
 def _copy(item: Json) -> Json:

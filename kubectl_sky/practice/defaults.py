@@ -181,8 +181,6 @@ def _service(service: Json) -> None:
     spec = _part(service, "spec")
     _default(spec, sessionAffinity="None", type="ClusterIP")
     kind, number = spec["type"], zlib.crc32(service["metadata"]["uid"].encode())
-    if spec["sessionAffinity"] == "ClientIP":
-        _default(_part(_part(spec, "sessionAffinityConfig"), "clientIP"), timeoutSeconds=10800)
     open_to_all = kind in ("NodePort", "LoadBalancer")
     for at, port in enumerate(spec.get("ports") or ()):
         _default(port, protocol="TCP", targetPort=port.get("port"))

@@ -77,7 +77,8 @@ def _remove(document: Any, path: list[str]) -> Any:
     return parent.pop(int(key) if isinstance(parent, list) else key)
 
 
-def _merge_patch(value: Any, patch: Any, _: Json) -> Any:
+def merge(value: Any, patch: Any, _: Json | None = None) -> Any:
+    """Apply a merge patch."""
     if not isinstance(patch, dict):
         return patch
     result = dict(value) if isinstance(value, dict) else {}
@@ -85,7 +86,7 @@ def _merge_patch(value: Any, patch: Any, _: Json) -> Any:
         if change is None:
             result.pop(key, None)
         else:
-            result[key] = _merge_patch(result.get(key), change, _)
+            result[key] = merge(result.get(key), change)
     return result
 
 
@@ -136,6 +137,6 @@ def _merged_list(live: list[Any] | None, patch: list[Any], schema: Json) -> list
 
 _TYPES: dict[str, Callable[[Any, Any, Json], Any]] = {
     "application/json-patch+json": _json_patch,
-    "application/merge-patch+json": _merge_patch,
+    "application/merge-patch+json": merge,
     "application/strategic-merge-patch+json": _strategic_merge,
 }

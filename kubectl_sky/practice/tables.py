@@ -120,11 +120,6 @@ def _node_status(node: Json) -> str:
     return ("Ready" if _is_true(node, "Ready") else "NotReady") + cordoned
 
 
-def _service_ports(service: Json) -> str:
-    ports = get(service, ".spec.ports") or ()
-    return ",".join(f"{port['port']}/{port.get('protocol', 'TCP')}" for port in ports) or "<none>"
-
-
 def _involved_object(event: Json) -> str:
     return f"{event['involvedObject']['kind'].lower()}/{event['involvedObject']['name']}"
 
@@ -142,11 +137,6 @@ _COLUMNS: dict[str, dict[str, Cell]] = {
         "Duration": _job_duration, **_AGE,
     },
     "nodes": {**_NAME, "Status": _node_status, **_AGE},
-    "namespaces": {**_NAME, "Status": _text(".status.phase"), **_AGE},
-    "services": {
-        **_NAME, "Type": _text(".spec.type"), "Cluster-IP": _or_none(".spec.clusterIP"),
-        "Port(s)": _service_ports, **_AGE,
-    },
     "events": {
         "Last Seen": _since(".lastTimestamp"), "Type": _text(".type"),
         "Reason": _text(".reason"), "Object": _involved_object, "Message": _text(".message"),

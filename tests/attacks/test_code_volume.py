@@ -12,8 +12,7 @@ import pytest
 
 from tests.e2e.code_volume import TASK, code, create_shared_volume, printed_hashes
 from tests.e2e.command import Command
-from tests.sync.test_code_volume import HASH, KEPT, TOOLS, names, pods
-from tests.sync.test_unpack import Pod, packed
+from tests.sync.pods import HASH, KEPT, TOOLS, Pod, names, packed, pods
 
 __all__ = ["code"]
 ARCHIVE = f"{HASH}.tar.gz"

@@ -63,8 +63,8 @@ def table(title: str, runs: Mapping[str, Sequence[Run]]) -> None:
         seconds = [run.seconds for run in durations]
         median = statistics.median(seconds)
         processor = statistics.median(run.processor for run in durations)
-        spread = f"{min(seconds):.1f} to {max(seconds):.1f}"
+        spread = f"{min(seconds):.2f} to {max(seconds):.2f}"
         row = (
-            f"{median:.1f} | {spread} | {processor:.1f} | {max(r.megabytes for r in durations):.0f}"
+            f"{median:.2f} | {spread} | {processor:.2f} | {max(r.megabytes for r in durations):.0f}"
         )
         print(f"| {name} | {row} | {durations[0].lines:,} | {median / base:.2f} |", flush=True)

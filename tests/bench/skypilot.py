@@ -1,13 +1,11 @@
-"""Ask SkyPilot itself: `python -m tests.bench.skypilot freeze|fuzz [NUMBER [SEED [FILE…]]]`.
+"""Ask SkyPilot itself again for every text of tests/spec/verdicts.tsv.
 
-`freeze` asks it again for every text of tests/spec/verdicts.tsv, and for texts on standard input,
-one a line with `\\n` for a new line. `fuzz` changes those texts, or files, at random and prints
-where our verdict differs from SkyPilot's.
+`python -m tests.bench.skypilot` also takes new texts on standard input, one a line with `\\n` for a
+new line, and writes the table.
 """
 
 import json
 import os
-import random
 import subprocess
 import sys
 import venv
@@ -15,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.bench.mutations import mutated
 from tests.cluster import cache
 from tests.spec import verdicts
 
@@ -59,25 +56,6 @@ def freeze(more: Sequence[str]) -> None:
     verdicts.write(dict(zip(texts, ask(texts), strict=True)))
 
 
-def fuzz(count: int, seed: int, files: Sequence[str]) -> None:
-    """Print where we and SkyPilot differ on changed texts, one a line."""
-    chance = random.Random(seed)
-    known = [Path(file).read_text(encoding="utf-8") for file in files] or list(verdicts.table())
-    texts = list(dict.fromkeys(mutated(chance.choice(known), chance) for _ in range(count)))
-    for text, result in zip(texts, ask(texts), strict=True):
-        wrong = verdicts.disagreement(text, result)
-        if wrong:
-            print(f"{verdicts.escaped(text)}\t{wrong}\t{result or ''}")
-
-
-def main(command: str, number: str = "2000", seed: str = "0", *files: str) -> None:
-    """Do what the command line asks for."""
-    if command == "freeze":
-        lines = [] if sys.stdin.isatty() else sys.stdin.read().splitlines()
-        freeze([verdicts.unescaped(line) for line in lines if line])
-    else:
-        fuzz(int(number), int(seed), files)
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    lines = [] if sys.stdin.isatty() else sys.stdin.read().splitlines()
+    freeze([verdicts.unescaped(line) for line in lines if line])

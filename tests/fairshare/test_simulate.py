@@ -20,6 +20,7 @@ from kubectl_sky.fairshare.simulate import (
     read_trace,
     simulate,
 )
+from tests.cluster import cache
 from tests.fairshare.fair_share import ALICE, World
 
 
@@ -119,7 +120,8 @@ def test_simulate_users_without_waiting_jobs_have_no_shares(tmp_path: Path) -> N
 
 
 @pytest.mark.tools  # matplotlib
-def test_simulate_plot_is_png(tmp_path: Path) -> None:
+def test_simulate_plot_is_png(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MPLCONFIGDIR", str(cache.ROOT / "matplotlib"))  # its fonts, 4 s
     path = tmp_path / "shares.png"
     assert invoke("simulate", "--jobs", "50", "--plot", str(path)).exit_code == 0
     assert path.read_bytes().startswith(b"\x89PNG")

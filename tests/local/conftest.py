@@ -1,11 +1,14 @@
 """The command with a home and programs of its own."""
 
+import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import pytest
+
+from kubectl_sky.cli import main
 
 Done = subprocess.CompletedProcess[str]
 
@@ -16,6 +19,7 @@ class Local:
 
     home: Path
     programs: Path
+    capture: pytest.CaptureFixture[str]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -33,20 +37,14 @@ class Local:
         return self.home / ".kube" / "config"
 
     def __call__(self, *arguments: str, **environment: str) -> Done:
-        """Run it to its end."""
-        return subprocess.run(
-            [sys.executable, "-m", "kubectl_sky", "local", *arguments],
-            env=self.environment | environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=90,
-            check=False,
-        )
+        """Run it to its end, in the process of the test."""
+        with mock.patch.dict(os.environ, self.environment | environment, clear=True):
+            code = main.main(["local", *arguments])
+        return Done(arguments, code, *self.capture.readouterr())
 
 
 @pytest.fixture
-def local(tmp_path: Path) -> Local:
+def local(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Local:
     programs = tmp_path / "programs"
     programs.mkdir()
-    return Local(tmp_path, programs)
+    return Local(tmp_path, programs, capfd)

@@ -25,7 +25,7 @@ def install(folder: Path, *names: str) -> None:
     """Make the programs of these names in a folder."""
     for name in names:
         program = folder / name
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{__file__}" {name} "$@"\n')
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -IS "{__file__}" {name} "$@"\n')
         program.chmod(0o755)
     (folder / FILE).write_text(json.dumps({"nodes": {}, "engine": True, "images": True}))
 

@@ -76,6 +76,12 @@ def container(name: str, command: str) -> Json:
     return {"name": name, "image": "busybox:1.36", "command": ["/bin/sh", "-c", command]}
 
 
+def conditions(status: Json) -> dict[str, tuple[str, str]]:
+    return {
+        entry["type"]: (entry["status"], entry.get("reason", "")) for entry in status["conditions"]
+    }
+
+
 @contextlib.asynccontextmanager
 async def machine(folder: Path, **options: Any) -> AsyncIterator[Machine]:
     """Start a machine, and end all of its processes."""

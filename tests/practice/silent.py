@@ -110,7 +110,7 @@ spec: {type: ExternalName, externalName: x.y}
 apiVersion: v1
 kind: Service
 metadata: {name: s}
-spec: {type: LoadBalancer, sessionAffinity: ClientIP, ports: [{port: 80}], selector: {a: b}}
+spec: {type: LoadBalancer, ports: [{port: 80}], selector: {a: b}}
 ---
 apiVersion: v1
 kind: PersistentVolumeClaim

@@ -2,16 +2,10 @@
 
 import pytest
 
-from tests.practice.machine import Machine, container
+from tests.practice.machine import Machine, conditions, container
 from tests.practice.world import NS, Json, until
 
 pytestmark = pytest.mark.anyio
-
-
-def conditions(status: Json) -> dict[str, tuple[str, str]]:
-    return {
-        entry["type"]: (entry["status"], entry.get("reason", "")) for entry in status["conditions"]
-    }
 
 
 async def test_pod_succeeded_has_status_and_events(m: Machine) -> None:

@@ -1,6 +1,10 @@
 """Builders of ray graphs, valid by default: a market that calls two stands, which call a price."""
 
+from typing import Any
+
 from kubectl_sky.ray import ray_graph_pb2 as proto
+
+Json = dict[str, Any]
 
 FRUIT = "tests.ray.fruit"
 
@@ -51,3 +55,19 @@ def make_graph(revision: str = "7", base: int = 2) -> proto.RayGraph:
 
 def make_bytes(revision: str = "7", base: int = 2) -> bytes:
     return make_graph(revision, base).SerializeToString()
+
+
+def make_pod(**container: object) -> Json:
+    return {"spec": {"containers": [{"name": "ray", "image": "ray:1", **container}]}}
+
+
+def make_spec() -> Json:
+    """Return the spec of a RayService."""
+    group = {"groupName": "cpu", "replicas": 1, "minReplicas": 1, "maxReplicas": 2}
+    return {
+        "rayClusterConfig": {
+            "rayVersion": "2.50.0",
+            "headGroupSpec": {"rayStartParams": {}, "template": make_pod()},
+            "workerGroupSpecs": [{**group, "rayStartParams": {}, "template": make_pod()}],
+        }
+    }

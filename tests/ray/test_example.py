@@ -1,5 +1,7 @@
 """The example of the documentation is a valid graph of a valid RayServeGraph."""
 
+from pathlib import Path
+
 import yaml
 from google.protobuf import text_format
 
@@ -8,9 +10,8 @@ from kubectl_sky.ray import model_serve_config as serve_config
 from kubectl_sky.ray import model_service as service
 from kubectl_sky.ray import ray_graph_pb2
 from kubectl_sky.words import assets
-from tests.ray.test_model_serve_config import ROOT
 
-EXAMPLE = ROOT / "examples" / "ray"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "ray"
 
 
 def test_example_graph_becomes_service() -> None:

@@ -8,23 +8,9 @@ import pytest
 from kubectl_sky.ray import model_service as service
 from kubectl_sky.ray.model_service import Effect, InvalidTemplate
 from kubectl_sky.words import names
+from tests.ray.graphs import make_pod, make_spec
 
 Json = dict[str, Any]
-
-
-def make_pod(**container: object) -> Json:
-    return {"spec": {"containers": [{"name": "ray", "image": "ray:1", **container}]}}
-
-
-def make_spec() -> Json:
-    group = {"groupName": "cpu", "replicas": 1, "minReplicas": 1, "maxReplicas": 2}
-    return {
-        "rayClusterConfig": {
-            "rayVersion": "2.50.0",
-            "headGroupSpec": {"rayStartParams": {}, "template": make_pod()},
-            "workerGroupSpecs": [{**group, "rayStartParams": {}, "template": make_pod()}],
-        }
-    }
 
 
 def make_graph(spec: Json | None = None, name: str = "fruit") -> Json:

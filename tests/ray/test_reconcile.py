@@ -9,12 +9,12 @@ import pytest
 
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import NotFound, NotServed, Refused
+from kubectl_sky.practice import patches
 from kubectl_sky.ray import reconcile
 from kubectl_sky.ray.download import Answer, Source, download
 from kubectl_sky.ray.reconcile import Reconciler, State
-from tests.ray.graphs import make_bytes
+from tests.ray.graphs import make_bytes, make_spec
 from tests.ray.source import GraphSource, serving
-from tests.ray.test_model_service import make_spec
 
 Json = dict[str, Any]
 
@@ -23,12 +23,6 @@ SERVICE = f"/apis/ray.io/v1{NAMESPACED}rayservices/fruit"
 SECRET = f"/api/v1{NAMESPACED}secrets/source"
 CONFIG_MAP = f"/api/v1{NAMESPACED}configmaps/fruit-graph-builder"
 STATUS = f"/apis/kubectl-sky.dev/v1alpha1{NAMESPACED}rayservegraphs/fruit/status"
-
-
-def merged(live: Any, applied: Any) -> Any:
-    if not isinstance(live, dict) or not isinstance(applied, dict):
-        return applied
-    return {**live, **{key: merged(live.get(key), value) for key, value in applied.items()}}
 
 
 class Api:
@@ -64,7 +58,7 @@ class Api:
         if path in self.absent:
             raise NotFound("not found")
         body = copy.deepcopy(body)
-        item: Json = body if path == STATUS else merged(self.objects.get(path, {}), body)
+        item: Json = body if path == STATUS else patches.merge(self.objects.get(path, {}), body)
         if path == SERVICE:
             self.mutate(item)
         if not (query or {}).get("dryRun"):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvicorn
@@ -24,12 +25,21 @@ from tests.polling import eventually
 SECRET = "the-servers-own-token"
 ALICE, BOB = "alice-token", "bob-token"
 
+HELLO = {"name": "hello", "run": "echo hello"}
+
 Client = Callable[..., TestClient]
 
 
 def bearer(token: str) -> dict[str, str]:
     """Return the header of a token."""
     return {"Authorization": f"Bearer {token}"}
+
+
+def submitted(client: TestClient, task: dict[str, Any] | None = None, **query: str) -> str:
+    """Submit a task and return its id."""
+    answer = client.post("/tasks/submit", json=task or HELLO, params=query)
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["task_id"])
 
 
 @contextmanager

@@ -27,8 +27,7 @@ from kubectl_sky.server import audit, metrics
 from kubectl_sky.server.app import create_app
 from kubectl_sky.server.config import Config
 from tests.fake_cluster import FakeCluster
-from tests.server.conftest import ALICE, BOB, Client, bearer
-from tests.server.test_tasks import submitted
+from tests.server.conftest import ALICE, BOB, Client, bearer, submitted
 
 CHECKS = [
     not_a_server_error,

@@ -16,8 +16,7 @@ from kubectl_sky.server.config import Config, Limits
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 from tests.polling import eventually
-from tests.server.conftest import ALICE, Client, bearer, serving
-from tests.server.test_tasks import HELLO, submitted
+from tests.server.conftest import ALICE, HELLO, Client, bearer, serving, submitted
 
 SSE = {"Accept": "text/event-stream"}
 

@@ -21,26 +21,14 @@ from kubectl_sky.words import kinds
 from tests.actions.conftest import put_warning
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
-from tests.server.conftest import ALICE, BOB, Client, bearer
+from tests.server.conftest import ALICE, BOB, HELLO, Client, bearer, submitted
 
-HELLO = {"name": "hello", "run": "echo hello"}
 YAML = {"Content-Type": "application/yaml"}
 TWO_TASKS = "name: both\n---\nname: one\nrun: 'true'\n---\nname: two\nrun: 'true'\n"
 
 
-def submitted(client: TestClient, task: dict[str, Any] | None = None, **query: str) -> str:
-    answer = client.post("/tasks/submit", json=task or HELLO, params=query)
-    assert answer.status_code == 200, answer.text
-    return str(answer.json()["task_id"])
-
-
 def test_root_returns_health_as_specified(client: Client) -> None:
     assert client().get("/").json() == {"status": "ok", "service": "k8s-cli-api"}
-
-
-def test_root_in_browser_redirects_to_dashboard(client: Client) -> None:
-    answer = client().get("/", headers={"Accept": "text/html,*/*"})
-    assert (answer.status_code, answer.headers["Location"]) == (303, "/ui/")
 
 
 def test_submit_json_creates_task(alice: TestClient, cluster: FakeCluster) -> None:

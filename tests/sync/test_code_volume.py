@@ -1,41 +1,13 @@
 """unpack.sh with a code cache volume."""
 
 import gzip
-import hashlib
 import os
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.sync.test_unpack import Pod, packed
-
-TOOLS = [
-    ("tar", "gzip", "sha256sum", "tee", "chmod", "touch", "find"),
-    ("python3", "tee", "chmod", "touch", "find"),
-]
-KEPT = ".kubectl-sky"
-HASH = hashlib.sha256(gzip.decompress(packed())).hexdigest()
-
-
-def pods(root: Path, *tools: str) -> tuple[Pod, Pod]:
-    """Return two pods with the same files and a shared code cache volume."""
-    (root / "code-cache").mkdir()
-    made = []
-    for name in ("a", "b"):
-        (root / name).mkdir()
-        pod = Pod(root / name, *tools)
-        pod.want()
-        (pod.room / "code-cache").symlink_to(root / "code-cache")
-        (pod.script.parent / "code-cache.txt").write_text(
-            f"004 {HASH[::-1]} 9\n000 {HASH} 1000000\n"
-        )
-        made.append(pod)
-    return made[0], made[1]
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+from tests.sync.pods import HASH, KEPT, TOOLS, names, packed, pods
 
 
 @pytest.mark.parametrize("tools", TOOLS)

@@ -1,0 +1,93 @@
+"""Folders that stand for pods: unpack.sh runs in them, with few programs."""
+
+import gzip
+import hashlib
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+from kubectl_sky.words import assets
+
+BASIC = ("mkdir", "rmdir", "mv", "cat", "rm", "head", "sleep")
+
+
+class Pod:
+    """A folder that simulates a pod with some programs."""
+
+    def __init__(self, root: Path, *tools: str) -> None:
+        self.room, self.place, self.bin = root / "room", root / "a place", root / "bin"
+        for folder in (self.room, self.place, self.bin):
+            folder.mkdir()
+        for tool in (*BASIC, *tools):
+            path = sys.executable if tool == "python3" else shutil.which(tool)
+            assert path
+            (self.bin / tool).symlink_to(os.path.realpath(path))
+        self.script = root / "unpack.sh"
+        self.script.write_text(assets.read("runtime", "unpack.sh"))
+
+    def want(self) -> None:
+        (self.room / "requested-000").write_text(f"{self.place}\n")
+
+    def start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            ["/bin/sh", str(self.script), "000"],
+            env=self.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    @property
+    def environment(self) -> dict[str, str]:
+        path, room = str(self.bin), str(self.room)
+        return {"PATH": path, "KUBECTL_SKY_FILES": room, "POD_IP": "10.0.0.1"}
+
+    def unpack(self, data: bytes, *how: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            ["/bin/sh", str(self.script), "000", *how],
+            env=self.environment,
+            input=data,
+            capture_output=True,
+            check=False,
+        )
+
+
+def packed() -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as made:
+        info = tarfile.TarInfo("x y")
+        info.size, info.mode = 5, 0o751
+        made.addfile(info, io.BytesIO(b"hello"))
+    return out.getvalue()
+
+
+TOOLS = [
+    ("tar", "gzip", "sha256sum", "tee", "chmod", "touch", "find"),
+    ("python3", "tee", "chmod", "touch", "find"),
+]
+KEPT = ".kubectl-sky"
+HASH = hashlib.sha256(gzip.decompress(packed())).hexdigest()
+
+
+def pods(root: Path, *tools: str) -> tuple[Pod, Pod]:
+    """Return two pods with the same files and a shared code cache volume."""
+    (root / "code-cache").mkdir()
+    made = []
+    for name in ("a", "b"):
+        (root / name).mkdir()
+        pod = Pod(root / name, *tools)
+        pod.want()
+        (pod.room / "code-cache").symlink_to(root / "code-cache")
+        (pod.script.parent / "code-cache.txt").write_text(
+            f"004 {HASH[::-1]} 9\n000 {HASH} 1000000\n"
+        )
+        made.append(pod)
+    return made[0], made[1]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
