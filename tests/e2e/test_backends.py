@@ -84,23 +84,6 @@ def test_submit_jobs_backend_failed_node_stops_remaining_nodes(
     until_deleted(kubectl, "failing2")
 
 
-@pytest.mark.practice_only
-def test_wait_jobs_backend_failed_node_stops_remaining_nodes(sky: Command) -> None:
-    script = "num_nodes: 2\nrun: test $NODE_RANK = 0 || exit 3; sleep 300\n"
-    assert sky("submit", "-", "-d", "--id", "failing3", stdin=script).returncode == 0
-    done = sky("wait", "failing3", "--continue")
-    assert done.returncode == 4, done.stderr
-    assert done.stdout == "task/failing3 (task-failing3) failed: node-1: exit code 3\n"
-    assert done.stderr == (
-        "task-failing3: node-1: exit code 3; the other nodes are being stopped\n"
-    )
-    done = sky("logs", "-f", "failing3")
-    assert done.returncode == 4, done.stderr
-    assert sky("status", "failing3").stdout.count("Stopped") == 1
-    assert sky("wait", "failing3").stderr == ""
-    assert sky("stop", "failing3").returncode == 0
-
-
 def test_submit_indexed_backend_failed_node_stops_remaining_nodes(
     sky: Command, kubectl: Command
 ) -> None:
