@@ -106,21 +106,6 @@ def test_submit_indexed_backend_failed_node_stops_remaining_nodes(
 
 
 @pytest.mark.practice_only
-def test_submit_jobset_backend_not_installed_is_cluster_error(
-    sky: Command, kubectl: Command
-) -> None:
-    if kubectl("get", "jobsets").returncode == 0:
-        pytest.skip("the cluster has JobSet")
-    done = sky("submit", "-", "--backend", "jobset", "--id", "absent01", stdin="run: 'true'\n")
-    assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == (
-        "error: backend jobset needs JobSet, and the cluster does not serve jobsets"
-        " (jobset.x-k8s.io/v1alpha2)\nhint: install it, or choose another backend: jobs, indexed\n"
-    )
-    assert objects(kubectl, "absent01") == []
-
-
-@pytest.mark.practice_only
 def test_submit_indexed_backend_thousand_nodes_creates_four_objects(
     sky: Command, kubectl: Command
 ) -> None:
