@@ -1,11 +1,9 @@
 """Volcano with its real CRDs; the tests act as its scheduler."""
 
 import json
-import time
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.e2e.command import ROOT, Command
 from tests.e2e.support import (
@@ -141,27 +139,6 @@ def test_submit_volcano_failed_node_stops_remaining_nodes(
     until_deleted(kubectl, "volcano6")
     wait_for_controller(lambda: pods(kubectl, "volcano6") == [])
     wait_for_controller(lambda: kubectl("get", f"{KIND}/gang-volcano6").returncode != 0)
-
-
-@pytest.mark.practice_only
-@pytest.mark.usefixtures("volcano")
-def test_clean_orphaned_pod_group_is_deleted(sky: Command, kubectl: Command) -> None:
-    flags = ("--backend", "volcano", "--id", "volcano3", "--user", "tester")
-    rendered = sky("render", "-", *flags, stdin=TASK).stdout.split("---\n")
-    (group,) = (text for text in rendered if "kind: PodGroup\n" in text)
-    assert kubectl("apply", "-f", "-", stdin=group).returncode == 0
-    time.sleep(2.1)  # the server's timestamps have a resolution of a second
-    done = sky("clean", "--yes", "--older-than", "1s")
-    assert (done.returncode, done.stderr) == (0, "Removed 1 orphan\n")
-
-
-@pytest.mark.practice_only
-@pytest.mark.usefixtures("volcano")
-def test_doctor_role_includes_pod_groups(sky: Command) -> None:
-    role = yaml.safe_load_all(sky("doctor", "--role").stdout)
-    rules = next(item for item in role if item["kind"] == "Role")["rules"]
-    (rule_of_groups,) = (rule for rule in rules if rule["resources"] == ["podgroups"])
-    assert set(rule_of_groups["verbs"]) == {"list", "create", "patch", "delete"}
 
 
 @pytest.mark.practice_only
