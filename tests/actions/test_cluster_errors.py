@@ -58,3 +58,8 @@ def test_command_with_expired_token_prints_one_error_without_it(
     assert "unauthorized" in err
     assert "expired" in err
     assert "expired-secret-token" not in err
+
+
+def test_server_url_of_another_machine_needs_https(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["list", "--server-url", "http://sky.example.com"]) == 2
+    assert "use https://HOST, or http:// on this machine" in capsys.readouterr().err

@@ -2,8 +2,6 @@
 
 import textwrap
 
-import pytest
-
 from tests.e2e.command import Command
 from tests.e2e.support import pod_of
 
@@ -96,15 +94,6 @@ def test_submit_pod_config_with_all_valid_fields_is_accepted_by_server(sky: Comm
     file = sky.write("task.yaml", textwrap.dedent(EVERYTHING))
     done = sky("submit", file, "--dry-run=server", "-o", "json")
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.practice_only
-def test_submit_provision_timeout_exceeded_exits_with_1(sky: Command) -> None:
-    never = "{kubernetes: {provision_timeout: 1, pod_config: {spec: {nodeSelector: {a: b}}}}}"
-    file = sky.write("task.yaml", f"run: hostname\nconfig: {never}\n")
-    done = sky("submit", file, timeout=60)
-    assert done.returncode == 1
-    assert "did not start in time" in done.stderr
 
 
 def test_submit_token_is_mounted_only_with_service_account(sky: Command, kubectl: Command) -> None:
