@@ -206,7 +206,7 @@ def watch_task(
         if not items.complete:
             continue
         snapshot = take_snapshot()
-        if snapshot.task.over and not _has_all_pods(snapshot):
+        if snapshot.task.state.ended and not _has_all_pods(snapshot):
             # Kinds are watched separately: a Job may arrive before the failed pod that ended it.
             pods = _pods(patient, task.namespace, selector)
             items.by_uid |= {pod["metadata"]["uid"]: pod for pod in pods}
@@ -243,9 +243,12 @@ def _pods(session: Session, namespace: str, selector: str) -> list[Json]:
 
 
 def _has_all_pods(snapshot: TaskSnapshot) -> bool:
+    """Return whether the pods of all finished nodes have finished, too."""
+    task = snapshot.task
+    finished = task.num_nodes if task.over else sum(node.state.ended for node in task.nodes)
     phases = [pod.get("status", {}).get("phase") for pod in snapshot.pods]
     ended = [phase for phase in phases if phase in ("Succeeded", "Failed")]
-    return len(ended) >= snapshot.task.num_nodes + snapshot.task.restarts
+    return len(ended) >= finished + task.restarts
 
 
 def _snapshot(session: Session, task: TaskStatus, owned: Ownership) -> TaskSnapshot:

@@ -13,7 +13,7 @@ import yaml
 
 from kubectl_sky.actions import doctor, find
 from kubectl_sky.cluster.session import Connection, Session
-from tests.e2e.command import PROGRAM, ROOT, Command, submitted
+from tests.e2e.command import PROGRAM, Command, submitted
 from tests.observe.test_doctor import SNAPSHOTS, dump
 from tests.polling import eventually
 
@@ -210,9 +210,6 @@ def as_controller(
     kubeconfig.write_text(json.dumps(config))
     variables = environment | {"KUBECONFIG": str(kubeconfig)}
     return Command(PROGRAM, variables, sky.folder)
-
-
-MPIJOB_CRD = ROOT.parent / "shared" / "crds" / "kubeflow.org_mpijobs.yaml"
 
 
 def until_output(kubectl: Command, *arguments: str) -> str:

@@ -84,23 +84,6 @@ def test_submit_jobs_backend_failed_node_stops_remaining_nodes(
     until_deleted(kubectl, "failing2")
 
 
-@pytest.mark.practice_only
-def test_wait_jobs_backend_failed_node_stops_remaining_nodes(sky: Command) -> None:
-    script = "num_nodes: 2\nrun: test $NODE_RANK = 0 || exit 3; sleep 300\n"
-    assert sky("submit", "-", "-d", "--id", "failing3", stdin=script).returncode == 0
-    done = sky("wait", "failing3", "--continue")
-    assert done.returncode == 4, done.stderr
-    assert done.stdout == "task/failing3 (task-failing3) failed: node-1: exit code 3\n"
-    assert done.stderr == (
-        "task-failing3: node-1: exit code 3; the other nodes are being stopped\n"
-    )
-    done = sky("logs", "-f", "failing3")
-    assert done.returncode == 4, done.stderr
-    assert sky("status", "failing3").stdout.count("Stopped") == 1
-    assert sky("wait", "failing3").stderr == ""
-    assert sky("stop", "failing3").returncode == 0
-
-
 def test_submit_indexed_backend_failed_node_stops_remaining_nodes(
     sky: Command, kubectl: Command
 ) -> None:
@@ -120,21 +103,6 @@ def test_submit_indexed_backend_failed_node_stops_remaining_nodes(
     assert "failed — node-2: exit code 7" in output
     assert output.count("Stopped") == 3
     assert sky("wait", "failing1").stdout == ("task/failing1 (three) failed: node-2: exit code 7\n")
-
-
-@pytest.mark.practice_only
-def test_submit_jobset_backend_not_installed_is_cluster_error(
-    sky: Command, kubectl: Command
-) -> None:
-    if kubectl("get", "jobsets").returncode == 0:
-        pytest.skip("the cluster has JobSet")
-    done = sky("submit", "-", "--backend", "jobset", "--id", "absent01", stdin="run: 'true'\n")
-    assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == (
-        "error: backend jobset needs JobSet, and the cluster does not serve jobsets"
-        " (jobset.x-k8s.io/v1alpha2)\nhint: install it, or choose another backend: jobs, indexed\n"
-    )
-    assert objects(kubectl, "absent01") == []
 
 
 @pytest.mark.practice_only

@@ -150,26 +150,6 @@ def test_submit_bucket_with_wrong_key_fails_task(
 
 
 @pytest.mark.practice_only
-def test_submit_mounted_bucket_without_driver_is_refused_but_can_be_copied(
-    sky: Command, settings: Path
-) -> None:
-    script = """
-file_mounts:
-  /data: {name: data, store: s3, mode: MOUNT}
-  /scratch: {source: s3://empty}
-run: ls /data | wc -l; echo x > /scratch/x
-"""
-    refused = sky("submit", "-", stdin=script)
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert "no CSI driver or PVC is configured to mount s3://data (mode: MOUNT)" in refused.stderr
-    done = sky("submit", "-", "--bucket-mode", "copy", stdin=script)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[1:] == ["3"]
-    assert "file_mounts./data: s3://data is copied, not mounted" in done.stderr
-    assert settings.is_file()
-
-
-@pytest.mark.practice_only
 def test_submit_bucket_with_pvc_in_settings_is_mounted(sky: Command, tmp_path: Path) -> None:
     folder = tmp_path / ".config" / "kubectl-sky"
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,5 @@
 """List, status, wait, doctor and logs after a user has changed the objects of a task."""
 
-import time
-
 import pytest
 
 from tests.e2e.command import Command
@@ -41,15 +39,3 @@ def test_commands_job_or_pod_deleted_report_same_reason(
     assert status["status"] == listed["status"] == "failed"
     assert sky.json("doctor", "pair0001")["status"] == "failed"
     assert sky("stop", "pair0001").returncode == 0
-
-
-@pytest.mark.practice_only
-def test_wait_job_deleted_meanwhile_reports_failure(sky: Command, kubectl: Command) -> None:
-    submit_pair(sky, "pair0002")
-    waiting = sky.start("wait", "pair0002", "--continue")
-    time.sleep(2)
-    assert kubectl("delete", "job", "pair-pair0002-node-1").returncode == 0
-    out, err = waiting.communicate(timeout=60)
-    assert waiting.returncode == 4, err
-    assert out == "task/pair0002 (pair) failed: node-1: JobNotFound\n"
-    assert "the other nodes are being stopped" in err

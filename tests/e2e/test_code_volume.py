@@ -8,7 +8,6 @@ import pytest
 
 from tests.e2e.code_volume import TASK, code, create_shared_volume, printed_hashes
 from tests.e2e.command import Command
-from tests.e2e.support import create_volume, write_settings
 
 __all__ = ["code"]
 
@@ -38,33 +37,6 @@ def test_code_volume_files_are_uploaded_once_and_reused_by_later_task(
     claims = kubectl.json("get", "pods", "-l", "task-id=shelf002")["items"]
     mounts = claims[0]["spec"]["containers"][0]["volumeMounts"]
     assert [mount["name"] for mount in mounts if mount["mountPath"] == "/kubectl-sky/code-cache"]
-
-
-@pytest.mark.practice_only
-@pytest.mark.usefixtures("code")
-def test_render_small_workdir_mounts_no_code_volume(sky: Command, tmp_path: Path) -> None:
-    write_settings(tmp_path, "code_volume: code\n")
-    (tmp_path / "code" / "data").write_text("small\n")
-    assert "/kubectl-sky/code-cache" not in sky("render", "-", stdin=TASK).stdout
-
-
-@pytest.mark.practice_only
-@pytest.mark.usefixtures("code")
-def test_submit_unsuitable_code_volume_is_warned_and_files_are_streamed(
-    sky: Command, kubectl: Command, tmp_path: Path
-) -> None:
-    write_settings(tmp_path, f"code_volume: {create_volume(sky, 'single')}\n")
-    done = sky("submit", "-", "--id", "shelf003", stdin=TASK)
-    assert done.returncode == 0, done.stderr
-    assert 'settings: code_volume "single" is not used: it is ReadWriteOnce' in done.stderr
-    assert "sent directly to the pods" in done.stderr
-    (pod, *_) = kubectl.json("get", "pods", "-l", "task-id=shelf003")["items"]
-    assert not [item for item in pod["spec"]["volumes"] if "persistentVolumeClaim" in item]
-    write_settings(tmp_path, "code_volume: nowhere\n")
-    output = sky("submit", "-", "--dry-run=server", stdin=TASK).stderr
-    assert '"nowhere" is not used: not found' in output
-    shown = sky("render", "-", stdin=TASK).stdout
-    assert "mountPath: /kubectl-sky/code-cache" in shown and "claimName: nowhere" in shown
 
 
 @pytest.mark.usefixtures("code")

@@ -2,9 +2,6 @@
 
 import textwrap
 
-import pytest
-import yaml
-
 from tests.e2e.command import Command
 from tests.e2e.support import pod_of
 
@@ -99,35 +96,6 @@ def test_submit_pod_config_with_all_valid_fields_is_accepted_by_server(sky: Comm
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.practice_only
-def test_submit_provision_timeout_exceeded_exits_with_1(sky: Command) -> None:
-    never = "{kubernetes: {provision_timeout: 1, pod_config: {spec: {nodeSelector: {a: b}}}}}"
-    file = sky.write("task.yaml", f"run: hostname\nconfig: {never}\n")
-    done = sky("submit", file, timeout=60)
-    assert done.returncode == 1
-    assert "did not start in time" in done.stderr
-
-
-@pytest.mark.practice_only
-def test_submit_remote_identity_selects_service_account_by_context(
-    sky: Command, kubectl: Command
-) -> None:
-    kubectl("create", "serviceaccount", "robot")
-    context = kubectl("config", "current-context").stdout.strip()
-    config = {"kubernetes": {"remote_identity": {"other": "nobody", context[:2] + "*": "robot"}}}
-    file = sky.write("task.yaml", yaml.safe_dump({"run": "hostname", "config": config}))
-    done = sky("submit", file, "--id", "acco2345")
-    assert done.returncode == 0, done.stderr
-    spec = pod_of(kubectl, "acco2345")["spec"]
-    assert spec["serviceAccountName"] == "robot"
-    assert spec["automountServiceAccountToken"] is True
-    config = {"kubernetes": {"remote_identity": {"other": "nobody"}}}
-    file = sky.write("task.yaml", yaml.safe_dump({"run": "hostname", "config": config}))
-    done = sky("submit", file)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f'no service account is set for the context "{context}"' in done.stderr
-
-
 def test_submit_token_is_mounted_only_with_service_account(sky: Command, kubectl: Command) -> None:
     kubectl("create", "serviceaccount", "robot")
     run = "test -s /var/run/secrets/kubernetes.io/serviceaccount/token && echo has a token"
@@ -136,28 +104,3 @@ def test_submit_token_is_mounted_only_with_service_account(sky: Command, kubectl
     assert "has a token" in done.stdout, done.stderr
     done = sky("submit", sky.write("other.yaml", f"run: {run}\n"))
     assert done.returncode == 4, "no token without a service account"
-
-
-@pytest.mark.practice_only
-def test_submit_private_registry_creates_pull_secret_deleted_with_task(
-    sky: Command, kubectl: Command
-) -> None:
-    """The image is already pulled, so this does not test that the kubelet uses the login."""
-    login = {"USERNAME": "alice", "PASSWORD": "s3cr3t", "SERVER": "registry.example.com"}
-    flags = [f"--secret=SKYPILOT_DOCKER_{name}={value}" for name, value in login.items()]
-    run = "echo $SKYPILOT_DOCKER_USERNAME"
-    image = "docker.io/library/python:3.13-slim"
-    file = sky.write("task.yaml", f"run: {run}\nresources: {{image_id: {image}}}\n")
-    done = sky("submit", file, "--id", "regi2345", *flags)
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "alice"), done.stderr
-    assert "s3cr3t" not in done.stdout + done.stderr
-    secret = "task-regi2345-regi2345-registry"
-    assert pod_of(kubectl, "regi2345")["spec"]["imagePullSecrets"] == [{"name": secret}]
-    live = kubectl.json("get", "secret", secret)
-    assert live["type"] == "kubernetes.io/dockerconfigjson"
-    assert live["metadata"]["ownerReferences"][0]["kind"] == "Job"
-    again = sky("submit", file, "--id", "regi2345", "-d", *flags)
-    assert "task/regi2345 unchanged" in again.stdout, again.stderr
-    assert sky("stop", "regi2345", "-y").returncode == 0
-    gone = kubectl("wait", "--for=delete", f"secret/{secret}", "--timeout=60s")
-    assert gone.returncode == 0, "the Secret is deleted with the task"

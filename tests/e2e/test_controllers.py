@@ -117,45 +117,6 @@ def test_controller_leads_detached_tasks_without_client(
     assert controller.holder() == ""
 
 
-@pytest.mark.practice_only
-def test_controller_killed_in_the_middle_continues_when_started_again(
-    sky: Command, controller: Controller
-) -> None:
-    controller.start()
-    file = sky.write("task.yaml", chain("echo one", "sleep 4", "echo three"))
-    assert sky("submit", file, "--detach", "--id", "chain001").returncode == 0
-    eventually(lambda: statuses(sky, "chain001").get("b") == "running")
-    controller.stop(signal.SIGKILL)
-    eventually(lambda: statuses(sky, "chain001").get("b") == "completed")
-    assert statuses(sky, "chain001")["c"] == "pending"
-    controller.expire()
-    controller.start()
-    eventually(lambda: statuses(sky, "chain001") == dict.fromkeys("abc", "completed"))
-
-
-@pytest.mark.practice_only
-def test_controller_second_replica_leads_when_first_one_stops(controller: Controller) -> None:
-    controller.start()
-    first = controller.holder()
-    run = ("controllers", "run", "--only", "tasks", "-n", controller.namespace)
-    second = controller.command.start(*run)
-    assert second.stderr
-    line = second.stderr.readline()
-    assert f"waiting for the Lease {controller.namespace}/{LEASE}: another process" in line
-    assert controller.holder() == first
-    controller.stop(signal.SIGTERM)
-    eventually(lambda: controller.holder() not in ("", first))
-
-
-@pytest.mark.practice_only
-def test_controller_without_rights_names_install(sky: Command, controller: Controller) -> None:
-    controller.kubectl("delete", "rolebinding", "kubectl-sky-controller-tasks")
-    done = controller.command("controllers", "run", "--only", "tasks", "-n", controller.namespace)
-    assert done.returncode == 3
-    assert "error: cannot hold the Lease" in done.stderr
-    assert "hint: `kubectl sky controllers install` prints" in done.stderr
-
-
 def test_controllers_install_is_accepted_by_cluster(
     sky: Command, kubectl: Command, namespace: str
 ) -> None:

@@ -1,14 +1,12 @@
 """Files too large for a ConfigMap are streamed to every pod when it starts."""
 
 import os
-import signal
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.command import Command
 from tests.e2e.local_files import expected_listing, file_config_maps, fill_folder
-from tests.e2e.support import FAIL_ONCE, create_volume
 from tests.polling import eventually
 
 
@@ -96,16 +94,6 @@ def test_submit_array_with_large_files_reaches_every_task(sky: Command, detached
         assert f"index-{number} | 6000000\n" in done.stdout
 
 
-@pytest.mark.practice_only
-@pytest.mark.usefixtures("code")
-def test_submit_restarted_node_gets_large_files_again(sky: Command) -> None:
-    task = FAIL_ONCE.replace("run: |\n", "workdir: code\nrun: |\n  wc -c < data\n")
-    done = sky("submit", "-", stdin=task % create_volume(sky, "marks-d"))
-    assert done.returncode == 0, done.stderr
-    lines = [line for line in done.stdout.splitlines()[1:] if "kubectl-sky" not in line]
-    assert lines == ["6000000", "first attempt", "6000000", "second attempt"]
-
-
 # GNU tar sleeps for a second after each megabyte.
 SLOW = """
 workdir: code
@@ -172,31 +160,6 @@ SECRET_NOT_FOUND = (
     "config: {kubernetes: {pod_config: {spec: {containers: [{env:"
     " [{name: X, valueFrom: {secretKeyRef: {name: nope, key: k}}}]}]}}}}"
 )
-
-
-@pytest.mark.practice_only
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        (
-            SECRET_NOT_FOUND,
-            'secret "nope" of an environment variable not found; its files',
-        ),
-        ("resources: {cpus: 5000}", "insufficient cpu: a node requests 5000"),
-    ],
-    ids=["secret not found", "unschedulable"],
-)
-def test_submit_pending_node_during_upload_prints_reason(
-    sky: Command, code: Path, fields: str, reason: str
-) -> None:
-    task = sky.write("task.yaml", f"workdir: code\n{fields}\nrun: sh main.sh\n")
-    process = sky.start("submit", task, "--id", "awaits01")
-    assert process.stderr
-    lines = (line for line in process.stderr if reason in line)
-    assert next(lines, ""), process.communicate()
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    assert process.returncode == 130
 
 
 @pytest.mark.practice_only

@@ -36,26 +36,3 @@ def test_diff_of_same_file_is_empty_and_of_changes_is_exit_code_1(sky: Command, 
         "+          value: '2'",
     ]
     assert "hunter" not in done.stdout + done.stderr
-
-
-@pytest.mark.usefixtures("file")
-@pytest.mark.practice_only
-def test_diff_runs_external_program_and_reports_unknown_tasks(sky: Command) -> None:
-    program = "diff -r -q"
-    external = Command(
-        sky.program, {**sky.environment, "KUBECTL_EXTERNAL_DIFF": program}, sky.folder
-    )
-    done = external("diff", "-", stdin=TASK.replace("echo", "printf"))
-    assert done.returncode == 1, done.stderr
-    assert "/LIVE/v1.ConfigMap." in done.stdout and " differ\n" in done.stdout
-    broken = Command(sky.program, {**sky.environment, "KUBECTL_EXTERNAL_DIFF": "/none"}, sky.folder)
-    done = broken("diff", "-", stdin=TASK.replace("echo", "printf"))
-    assert (done.returncode, done.stderr) == (
-        2,
-        "error: KUBECTL_EXTERNAL_DIFF=/none: no such file or directory\n",
-    )
-    done = sky("diff", "-", stdin=TASK.replace("train", "other"))
-    assert done.returncode == 2
-    assert 'error: task "other" not found in namespace' in done.stderr
-    done = sky("diff", "-", "--id", "none0001", stdin=TASK)
-    assert done.returncode == 2 and 'task "none0001" not found' in done.stderr

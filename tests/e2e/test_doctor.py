@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.command import Command, submitted
+from tests.e2e.command import Command
 from tests.e2e.support import TROUBLE_ID, record_snapshot
 from tests.observe.troubles import TROUBLES, Trouble
 from tests.polling import eventually
@@ -107,31 +107,6 @@ def test_doctor_failing_task_reports_matching_finding(
     finally:
         if any(item["kind"] == "PersistentVolume" for item in trouble.objects):
             kubectl("delete", "pv", f"far-{namespace}", "--wait=false")
-
-
-@pytest.mark.practice_only
-def test_doctor_completed_task_reports_no_problem(sky: Command) -> None:
-    done = sky("submit", "-", stdin="run: echo well\n")
-    verdict = sky.json("doctor", submitted(done))
-    assert verdict["findings"] == []
-    assert set(verdict["stages"].values()) == {"ok"}
-    assert verdict["summary"] == "no problem found"
-
-
-@pytest.mark.practice_only
-def test_why_failed_task_prints_exit_code(sky: Command) -> None:
-    done = sky("submit", "-", stdin="run: exit 3\n")
-    why = sky("why", submitted(done))
-    assert "failed: exit code 3" in why.stdout, why.stderr
-
-
-@pytest.mark.practice_only
-def test_doctor_nodes_with_same_finding_are_grouped(sky: Command) -> None:
-    text = "num_nodes: 3\nrun: exit $((3 + NODE_RANK / 2))\n"
-    done = sky("submit", "-", stdin=text)
-    output = sky("doctor", submitted(done)).stdout
-    assert "node-0 to node-1: exit code 3" in output
-    assert "node-2: exit code 4" in output
 
 
 def test_doctor_cluster_reports_no_missing_rights(sky: Command) -> None:

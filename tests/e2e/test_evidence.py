@@ -1,7 +1,6 @@
 """Evidence of failed nodes, saved locally for when the cluster has deleted it."""
 
 import json
-import os
 import stat
 from pathlib import Path
 
@@ -59,37 +58,3 @@ def test_status_deleted_pod_shows_saved_last_lines(sky: Command, kubectl: Comman
         done = sky(*command)
         assert done.returncode == 2
         assert "first failed node-1: exit code 7" in done.stderr
-
-
-@pytest.mark.practice_only
-@pytest.mark.parametrize("before", [True, False])
-def test_wait_failed_task_saves_evidence_and_prunes_old_files(
-    sky: Command, kubectl: Command, before: bool
-) -> None:
-    folder = Path(sky.environment["HOME"]) / ".cache/kubectl-sky/evidence"
-    folder.mkdir(parents=True)
-    for number in range(120):
-        old = folder / f"older{number:03}-0123456789ab.json"
-        old.write_text("[" * 9999)
-        os.utime(old, (number, number) if number < 10 else None)
-    text = "name: dying\nresources: {image_id: 'busybox:1.36'}\nrun: sleep 2; echo why; exit 9\n"
-    assert sky("submit", "-", "--id", "dying002", "--detach", stdin=text).returncode == 0
-    if not before:
-        ready = ("--for=condition=Failed", "--timeout=60s")
-        assert kubectl("wait", "job/dying-dying002", *ready).returncode == 0
-    assert sky("wait", "dying002").returncode == 4
-    assert len(files(sky)) == 100
-    assert not list(folder.glob("older00*"))
-    (file,) = folder.glob("dying002-*.json")
-    (death,) = json.loads(file.read_text())["deaths"]
-    assert (death["exit_code"], death["lines"]) == (9, ["why"])
-    assert sky("status", "older100").returncode == 2
-
-
-@pytest.mark.practice_only
-def test_submit_failed_task_with_unwritable_cache_exits_with_4(sky: Command) -> None:
-    (Path(sky.environment["HOME"]) / ".cache").write_text("a file in the way")
-    done = sky("submit", "-", stdin="name: dying\nrun: exit 5\n")
-    assert done.returncode == 4
-    assert "exit code 5" in done.stderr
-    assert "Traceback" not in done.stderr

@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -41,23 +40,6 @@ def test_submit_workdir_is_identical_on_every_node_and_shared_by_tasks(
     assert file_config_maps(kubectl) == [name]
     assert sky("stop", submitted(again)).returncode == 0
     eventually(lambda: not file_config_maps(kubectl))
-
-
-@pytest.mark.practice_only
-def test_submit_existing_id_with_changed_files_is_refused(
-    sky: Command, kubectl: Command, tmp_path: Path
-) -> None:
-    (tmp_path / "code").mkdir()
-    (tmp_path / "code" / "a").write_text("1")
-    task = "workdir: code\nrun: cat a\n"
-    assert sky("submit", "-", "--id", "files001", stdin=task).stdout.endswith("\n1")
-    again = sky("submit", "-", "--id", "files001", stdin=task)
-    assert (again.returncode, again.stdout.split()[1]) == (0, "unchanged:")
-    (tmp_path / "code" / "a").write_text("2")
-    other = sky("submit", "-", "--id", "files001", stdin=task)
-    assert other.returncode == 2
-    assert "metadata.annotations[kubectl-sky/files]" in other.stderr
-    assert len(file_config_maps(kubectl)) == 1
 
 
 MOUNTS = """
@@ -141,21 +123,3 @@ def test_submit_file_mount_to_unwritable_path_fails_task(sky: Command, tmp_path:
     assert "the image's user cannot write to /data; use a path below ~/" in done.stdout
     status = sky.json("status", submitted(done))
     assert "cannot write to /data" in json.dumps(status)
-
-
-@pytest.mark.practice_only
-def test_clean_unused_files_are_listed_as_orphans(
-    sky: Command, kubectl: Command, tmp_path: Path
-) -> None:
-    (tmp_path / "code").mkdir()
-    task = "workdir: code\nrun: 'true'\n"
-    documents = sky("render", "-", "--user", "tester", stdin=task).stdout.split("---\n")
-    (rendered,) = (document for document in documents if "\n  name: files-" in document)
-    assert kubectl("apply", "--server-side", "-f", "-", stdin=rendered).returncode == 0
-    (name,) = file_config_maps(kubectl)
-    time.sleep(1.1)  # the server's timestamps have a resolution of a second
-    preview = sky("clean", "--orphans", "--dry-run", "--older-than", "0s")
-    assert f"ConfigMap/{name}" in preview.stdout
-    assert sky("submit", "-", stdin=task).returncode == 0
-    assert sky("clean", "--orphans", "--yes", "--older-than", "0s").stderr == "0 orphans found\n"
-    assert file_config_maps(kubectl) == [name]

@@ -1,13 +1,9 @@
 """Groups: tasks of a file that run in parallel and reach each other by name."""
 
-import re
-
-import pytest
 import yaml
 
-from kubectl_sky.words.names import part_id
 from tests.e2e.command import Command
-from tests.e2e.pipelines import suspended_jobs, until_no_objects
+from tests.e2e.pipelines import until_no_objects
 
 SERVER = """
 import http.server, os, threading
@@ -80,23 +76,3 @@ def test_submit_group_tasks_reach_each_other_by_name(sky: Command, kubectl: Comm
     )
     assert sky("stop", "duet0001").returncode == 0
     until_no_objects(kubectl)
-
-
-@pytest.mark.practice_only
-def test_submit_group_stops_auxiliary_tasks_after_termination_delay(
-    sky: Command, kubectl: Command
-) -> None:
-    file = sky.write("group.yaml", ALONE.format(delay="3s", length=1, code=0))
-    done = sky("submit", file, "--id", "solo0001")
-    assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()[1:]) == ["helper | helping", "main | begun"]
-    assert "helper: stopped, because the primary tasks have finished" in done.stderr
-    assert set(suspended_jobs(kubectl)) == {"main"}
-    assert sky.json("status", "solo0001")["status"] == "completed"
-    assert re.search(
-        rf"2 +{part_id('solo0001', 2)} +helper +stopped", sky("status", "solo0001").stdout
-    )
-    assert sky("wait", "solo0001").returncode == 0
-    again = sky("submit", file, "--id", "solo0001", "-d")
-    assert again.stdout.startswith("group/solo0001 unchanged")
-    assert set(suspended_jobs(kubectl)) == {"main"}

@@ -94,10 +94,3 @@ def test_logs_client_clock_skew_prints_all_lines(sky: Command, tmp_path: Path, s
     assert skewed("logs", "skewed01", "--since", "1s").stdout == ""
     assert skewed("status", "skewed01").returncode == 0
     assert re.search(r"\b6\dm\n" if shift > 0 else r"\b0s\n", skewed("list").stdout)
-
-
-@pytest.mark.practice_only
-def test_logs_unknown_container_is_refused(sky: Command) -> None:
-    assert sky("submit", "-", "--id", "other001", stdin="run: echo hi\n").returncode == 0
-    wrong = sky("logs", "other001", "-c", "sidecar")
-    assert wrong.returncode not in (0, 4) and "sidecar" in wrong.stderr

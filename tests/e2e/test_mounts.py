@@ -1,12 +1,8 @@
 """Mounts of tasks: ephemeral volumes, SkyPilot PVCs and host paths, also in the home directory."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from tests.e2e.command import Command, submitted
-from tests.e2e.support import write_settings
 
 OWN = """
 name: own
@@ -18,15 +14,6 @@ run: |
   echo home > ~/my\\ data/x/$NODE_RANK
   cd ~ && cat "my data/x/$NODE_RANK"
 """
-SKYPILOT = {
-    "apiVersion": "v1",
-    "kind": "PersistentVolumeClaim",
-    "metadata": {
-        "name": "data-1a2b-3c4d",
-        "labels": {"parent": "skypilot", "skypilot-name": "data"},
-    },
-    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-}
 
 
 def test_submit_ephemeral_volume_is_deleted_with_task(sky: Command, kubectl: Command) -> None:
@@ -52,41 +39,12 @@ def test_submit_ephemeral_volume_is_deleted_with_task(sky: Command, kubectl: Com
     assert kubectl.json("get", "pvc")["items"] == []
 
 
-@pytest.mark.practice_only
-def test_submit_skypilot_pvc_is_mounted_by_volume_name(sky: Command, kubectl: Command) -> None:
-    assert kubectl("create", "-f", "-", stdin=json.dumps(SKYPILOT)).returncode == 0
-    for name in ("data", "data-1a2b-3c4d"):
-        script = f"run: ls -d /d\nvolumes: {{/d: {{name: {name}, mode: ro}}}}\n"
-        shown = sky("submit", "-", "--dry-run=server", "-o", "json", stdin=script)
-        assert shown.returncode == 0, shown.stderr
-        (job,) = (item for item in json.loads(shown.stdout)["items"] if item["kind"] == "Job")
-        pod = job["spec"]["template"]["spec"]
-        (mounted,) = (item for item in pod["volumes"] if "persistentVolumeClaim" in item)
-        assert mounted["persistentVolumeClaim"]["claimName"] == "data-1a2b-3c4d"
-        assert pod["containers"][0]["volumeMounts"][-1]["readOnly"] is True
-        assert "no volume and no claim" not in shown.stderr
-
-
 def test_submit_read_only_volume_is_not_writable(sky: Command) -> None:
     assert sky("volumes", "create", "notes", "1Gi").returncode == 0
     script = "run: touch /d/x\nvolumes: {/d: {name: notes, mode: ro}}\n"
     done = sky("submit", "-", stdin=script)
     assert done.returncode == 4
     assert "Read-only file system" in done.stdout
-
-
-@pytest.mark.practice_only
-def test_submit_host_path_is_refused_unless_allowed_in_settings(
-    sky: Command, tmp_path: Path
-) -> None:
-    script = "run: ls -d /host\nvolumes: {/host: {host_path: /tmp, mode: ro}}\n"
-    refused = sky("submit", "-", stdin=script)
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert "volumes./host.host_path: the settings do not let tasks mount /tmp" in refused.stderr
-    write_settings(tmp_path, "host_paths: [/tmp]\n")
-    done = sky("submit", "-", stdin=script)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[1:] == ["/host"]
 
 
 @pytest.mark.practice_only
@@ -103,23 +61,3 @@ run: cat ~/a/kept
     done = sky("submit", "-", stdin=script)
     assert done.returncode == 0, "an unwritable home is replaced by a writable one"
     assert done.stdout.splitlines()[-1].endswith("/a/kept")
-
-
-@pytest.mark.practice_only
-def test_submit_missing_volume_dry_run_prints_warning(sky: Command) -> None:
-    done = sky("submit", "-", "--dry-run=client", stdin="run: x\nvolumes: {/d: nothing}\n")
-    assert done.returncode == 0
-    assert 'volume or PVC "nothing" not found in namespace' in done.stderr
-
-
-@pytest.mark.practice_only
-@pytest.mark.parametrize("single", ["together", "refuse"])
-def test_submit_rwo_volume_with_two_nodes_is_warned_or_refused(
-    sky: Command, tmp_path: Path, single: str
-) -> None:
-    write_settings(tmp_path, f"single_node_volumes: {single}\n")
-    assert sky("volumes", "create", "notes", "1Gi").returncode == 0
-    script = "num_nodes: 2\nrun: 'true'\nvolumes: {/d: notes}\n"
-    done = sky("submit", "-", "--dry-run=client", stdin=script)
-    assert done.returncode == (0 if single == "together" else 2)
-    assert "volumes./d: the PVC is ReadWriteOnce" in done.stderr

@@ -5,9 +5,9 @@ from datetime import datetime
 import pytest
 
 from tests.cluster.target import Cluster
-from tests.e2e import gallery, killing
+from tests.e2e import gallery
 from tests.e2e.command import ROOT, Command, submitted
-from tests.e2e.support import PAIR, objects, selected_pods, until_deleted, wait_for_controller
+from tests.e2e.support import objects, selected_pods, until_deleted, wait_for_controller
 
 pytestmark = pytest.mark.usefixtures("mpi")
 
@@ -142,13 +142,6 @@ def test_submit_mpijob_image_without_ssh_fails_task_with_message(sky: Command) -
     assert done.returncode == 4, done.stderr
     assert "the image has no ssh: an MPIJob needs openssh-server, openssh-client" in done.stderr
     assert sky("stop", submitted(done)).returncode == 0
-
-
-def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
-    sky: Command, kubectl: Command, cluster: Cluster
-) -> None:
-    text = PAIR.replace("busybox:1.36", "mpioperator/openmpi:v0.8.0")
-    killing.check(sky, kubectl, cluster, "mpijob", text=text)
 
 
 def test_submit_mpijob_example_prints_expected_output(sky: Command) -> None:

@@ -19,38 +19,6 @@ def ids(sky: Command, *flags: str) -> set[str]:
     return {task["task_id"] for task in sky.json("list", *flags)["tasks"]}
 
 
-@pytest.mark.practice_only
-def test_auth_whoami_prints_user_and_source(sky: Command, cluster: Cluster) -> None:
-    assert sky.json("auth", "whoami") == {
-        "apiVersion": "kubectl-sky/v1",
-        "kind": "Identity",
-        "username": "tester",
-        "label": "tester",
-        "source": "auth login",
-    }
-    assert sky("auth", "whoami", "--user", "other").stdout == "other\n"
-    assert sky("auth", "logout").stdout == "Logged out tester\n"
-    done = sky("auth", "whoami", "--context", "alice")
-    assert done.stdout == f"{cluster.users['alice']}\n"
-    assert done.stderr == "source: the cluster of context alice\n"
-
-
-@pytest.mark.practice_only
-def test_list_users_with_same_label_value_are_distinguished(sky: Command, kubectl: Command) -> None:
-    submit(sky, "athome01", "--user", "user@example.com")
-    submit(sky, "dashed01", "--user", "user-example.com")
-    for task_id in ("athome01", "dashed01"):
-        labels = kubectl.json("get", "job", f"mine-{task_id}")["metadata"]["labels"]
-        assert labels["username"] == "user-example.com"
-    assert ids(sky, "--user", "user@example.com") == {"athome01"}
-    assert ids(sky, "--user", "user-example.com") == {"dashed01"}
-    assert ids(sky) == set()
-    assert ids(sky, "--all-users") == {"athome01", "dashed01"}
-    done = sky("stop", "--all", "-y", "--user", "user@example.com")
-    assert done.stderr == "Stopped 1 task\n"
-    assert ids(sky, "--all-users") == {"dashed01"}
-
-
 @pytest.fixture
 def allowed(kubectl: Command, cluster: Cluster) -> Command:
     """Grant bob the rights to use this program in the namespace of the test; alice has none."""

@@ -3,15 +3,12 @@
 import os
 import re
 import signal
-import urllib.request
-from contextlib import suppress
 
 import pytest
 
 from tests.cluster.target import Cluster
 from tests.e2e.command import Command
 from tests.e2e.support import fetch, submit, until_running
-from tests.polling import eventually
 
 PORT = 30_000 + os.getpid() % 2_000  # pods of the practice cluster share a network
 TASK = f"""
@@ -38,24 +35,3 @@ def test_port_forward_reaches_port_of_rank(sky: Command, cluster: Cluster) -> No
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=20)
     assert running.returncode == 0
-
-
-@pytest.mark.practice_only
-def test_port_forward_stopped_task_exits_with_2(sky: Command) -> None:
-    submit(sky, TASK, "webweb02")
-    until_running(sky, "webweb02")
-    running = sky.start("port-forward", "web", f":{PORT}", "--address", "127.0.0.1")
-    assert running.stderr
-    line = running.stderr.readline()
-    assert sky("stop", "webweb02").returncode == 0
-    address = line.split()[2]
-
-    def ended() -> bool:
-        with suppress(OSError):  # a connection makes it look for the pod
-            urllib.request.urlopen(f"http://{address}", timeout=5).close()
-        return running.poll() is not None
-
-    eventually(ended)
-    _, output = running.communicate()
-    assert running.returncode == 2
-    assert "error: " in output

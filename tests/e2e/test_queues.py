@@ -10,7 +10,6 @@ import pytest
 
 from kubectl_sky.spec.quantity import quantity
 from tests.cluster.target import Cluster
-from tests.e2e import killing
 from tests.e2e.command import ROOT, Command, submitted
 from tests.e2e.gallery import check_run
 from tests.e2e.kueue import API, made, queue
@@ -187,12 +186,6 @@ def test_appwrapper_whose_job_was_deleted_failed_in_every_command(
     wait_for_controller(lambda: remaining_objects(kubectl, "missing1") == [])
 
 
-def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
-    sky: Command, kubectl: Command, cluster: Cluster
-) -> None:
-    killing.check(sky, kubectl, cluster, "appwrapper")
-
-
 def test_submit_appwrapper_restart_restarts_all_nodes(sky: Command) -> None:
     script = """
 name: again
@@ -317,14 +310,6 @@ def test_submit_pipeline_in_queue_admits_stages_in_order(sky: Command, kubectl: 
     first, second = sorted(jobs, key=lambda job: str(job["metadata"]["labels"]["task-name"]))
     assert first["status"]["completionTime"] <= second["status"]["startTime"]
     assert sky("stop", "chain001").returncode == 0
-
-
-def test_submit_unknown_queue_is_refused(sky: Command, kubectl: Command) -> None:
-    done = sky("submit", "-", "--queue", "silver", "--id", "silver01", stdin=TASK)
-    assert done.returncode == 2
-    assert 'queue "silver" not found in namespace' in done.stderr
-    assert "existing queues: gold" in done.stderr
-    assert remaining_objects(kubectl, "silver01") == []
 
 
 def test_kustomize_overlay_with_queue_is_admitted_and_applied_again_unchanged(

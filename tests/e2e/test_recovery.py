@@ -1,13 +1,9 @@
 """Retried nodes: status, logs and result."""
 
 import json
-from typing import Any
 
-import pytest
-
-from tests.e2e.command import Command, submitted
+from tests.e2e.command import Command
 from tests.e2e.support import FAIL_ONCE, create_volume
-from tests.polling import eventually
 
 CODES = """
 name: codes
@@ -54,21 +50,6 @@ def test_submit_evicted_pod_is_replaced_and_logs_continue(
     out, err = running.communicate(timeout=120)
     assert (running.returncode, out) == (0, "second attempt\n"), err
     assert sky.json("status", "evict001")["status"] == "completed"
-
-
-@pytest.mark.practice_only
-def test_status_node_between_attempts_is_retrying(sky: Command) -> None:
-    done = sky("submit", "-", "--detach", stdin=FAIL_ONCE % create_volume(sky, "marks-b"))
-    task = submitted(done)
-
-    def retrying() -> Any:
-        node = sky.json("status", task)["metadata"]["nodes"][0]
-        assert node.get("reason") == "Retrying", node
-        return node
-
-    node = eventually(retrying)
-    assert (node["state"], node["exit_code"], node["restarts"]) == ("pending", 3, 0)
-    assert sky("wait", task, "--timeout", "60s").returncode == 0
 
 
 def test_submit_recover_on_exit_codes_restarts_only_on_listed_code(sky: Command) -> None:

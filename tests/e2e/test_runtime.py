@@ -2,9 +2,6 @@
 
 from typing import Any
 
-import pytest
-import yaml
-
 from tests.e2e.command import Command, submitted
 from tests.polling import eventually
 
@@ -46,43 +43,3 @@ def until_owners(kubectl: Command, number: int) -> None:
         return [owner["name"] for item in items for owner in item["metadata"]["ownerReferences"]]
 
     eventually(lambda: len(owners()) == number, 90, message=owners)
-
-
-@pytest.mark.practice_only
-@pytest.mark.parametrize("key", ["entry.sh", "planted.sh"])
-def test_submit_runtime_modified_by_other_user_is_refused(
-    sky: Command, kubectl: Command, key: str
-) -> None:
-    rendered = sky("render", "-", stdin=SETUP.format("mine"))
-    planted = next(yaml.safe_load_all(rendered.stdout))
-    planted["data"][key] = "echo pwned"
-    assert kubectl("create", "-f", "-", stdin=yaml.safe_dump(planted)).returncode == 0
-    done = sky("submit", "-", "--detach", stdin=SETUP.format("mine"))
-    assert done.returncode == 2
-    name = planted["metadata"]["name"]
-    assert f"ConfigMap/{name} already exists and was not created by this task" in done.stderr
-    assert not kubectl.json("get", "jobs")["items"]
-
-
-@pytest.mark.practice_only
-def test_submit_run_only_creates_no_runtime(sky: Command, kubectl: Command) -> None:
-    done = sky("submit", "-", stdin="name: hello\nrun: echo hi\n")
-    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["hi"])
-    assert runtimes(kubectl) == []
-
-
-@pytest.mark.practice_only
-def test_submit_tasks_with_other_scripts_create_runtimes_of_their_own(
-    sky: Command, kubectl: Command
-) -> None:
-    pipeline = "name: p\n---\nname: a\nsetup: echo a\n---\nname: b\nnum_nodes: 2\nrun: echo b\n"
-    done = sky("submit", "-", stdin=pipeline)
-    assert done.returncode == 0, done.stderr
-    scripts = {frozenset(item["data"]) for item in runtimes(kubectl)}
-    assert scripts == {
-        frozenset({"entry.sh", "profile.sh"}),
-        frozenset({"entry.sh", "nodes.sh", "barrier.py"}),
-    }
-    assert sky("stop", "--all", "--yes").returncode == 0
-    until_owners(kubectl, 0)
-    assert sky("clean", "--yes", "--older-than", "0s", "--orphans").returncode == 0

@@ -51,18 +51,3 @@ def test_task_through_the_server_is_the_same_task(sky: Command, through: Command
     assert statuses[0] == statuses[1]
     assert through("stop", "through1").returncode == 0
     assert "through1" not in sky("list").stdout
-
-
-@pytest.mark.practice_only
-def test_server_refuses_a_caller_without_a_token(through: Command, tmp_path: Path) -> None:
-    (tmp_path / "empty").write_text("apiVersion: v1\nkind: Config\n")
-    listed = through("list", "--kubeconfig", str(tmp_path / "empty"))
-    assert listed.returncode == 3
-    assert "this server answers only with credentials" in listed.stderr
-
-
-@pytest.mark.practice_only
-def test_server_url_of_another_machine_needs_https(sky: Command) -> None:
-    listed = sky("list", "--server-url", "http://sky.example.com")
-    assert listed.returncode == 2
-    assert "use https://HOST, or http:// on this machine" in listed.stderr

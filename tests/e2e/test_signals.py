@@ -1,7 +1,6 @@
 """Ctrl-C in the client, and SIGTERM in the pods."""
 
 import signal
-import time
 
 import pytest
 
@@ -33,19 +32,6 @@ def test_stop_sends_sigterm_and_waits_for_program(sky: Command, nodes: int) -> N
     assert rest.count("saved") == nodes
     assert running.returncode == 4
     assert "task saves001 (task-saves001) was stopped" in output
-
-
-@pytest.mark.practice_only
-def test_submit_interrupted_leaves_task_running(sky: Command) -> None:
-    running = sky.start("submit", sky.write("t.yaml", "run: sleep 60\n"), "--id", "ctrlc001")
-    assert running.stdout and running.stdout.readline().startswith("task/ctrlc001 submitted")
-    time.sleep(1.5)
-    running.send_signal(signal.SIGINT)
-    _, output = running.communicate(timeout=60)
-    assert running.returncode == 130
-    assert "task ctrlc001 is still running" in output
-    assert sky.json("status", "ctrlc001")["status"] in ("pending", "running")
-    assert sky("stop", "ctrlc001").returncode == 0
 
 
 @pytest.mark.practice_only

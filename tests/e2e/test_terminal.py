@@ -61,14 +61,3 @@ def test_submit_many_objects_shows_progress_on_terminal_only(sky: Command) -> No
     assert "Sending" not in done.stderr and "%" not in done.stderr
     assert done.stderr.count("\n") == 2, "only the gang scheduler warning and the next step"
     assert sky("stop", "bars0002").returncode == 0
-
-
-def test_output_of_program_with_escape_codes_is_sanitized_on_terminal(sky: Command) -> None:
-    script = r"printf '\033]0;owned\007\033[31mred\033[2J\n' >&2; exit 1"
-    text = f"resources: {{image_id: 'busybox:1.36'}}\nrun: |\n  {script}\n"
-    assert sky("submit", "-", "--id", "rude0001", "--detach", stdin=text).returncode == 0
-    assert sky("wait", "rude0001").returncode == 4
-    for command in ("status", "doctor", "logs"):
-        _, screen = run_on_terminal(sky, command, "rude0001")
-        assert "red" in screen and "owned" not in screen, command
-        assert "\x1b[2J" not in screen and "\x1b]" not in screen, command

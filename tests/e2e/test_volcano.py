@@ -1,18 +1,13 @@
 """Volcano with its real CRDs; the tests act as its scheduler."""
 
 import json
-import time
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.cluster.target import Cluster
-from tests.e2e import killing
 from tests.e2e.command import ROOT, Command
 from tests.e2e.support import (
     FAILING,
-    objects,
     seconds_between_failures,
     selected_pods,
     until_deleted,
@@ -144,68 +139,6 @@ def test_submit_volcano_failed_node_stops_remaining_nodes(
     until_deleted(kubectl, "volcano6")
     wait_for_controller(lambda: pods(kubectl, "volcano6") == [])
     wait_for_controller(lambda: kubectl("get", f"{KIND}/gang-volcano6").returncode != 0)
-
-
-@pytest.mark.practice_only
-@pytest.mark.usefixtures("volcano")
-def test_submit_volcano_unknown_queue_is_refused(sky: Command, kubectl: Command) -> None:
-    arguments = ("submit", "-", "--backend", "volcano", "--queue", "gold", "--id", "volcano2")
-    done = sky(*arguments, stdin=TASK)
-    assert (done.returncode, done.stderr) == (
-        2,
-        'error: Volcano queue "gold" not found\nhint: no Volcano queue is open\n',
-    )
-    assert objects(kubectl, "volcano2") == []
-    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
-    body = queue | {"metadata": {"name": "gold"}, "spec": {"weight": 1}}
-    assert kubectl("apply", "-f", "-", stdin=json.dumps(body)).returncode == 0
-    submit(sky, "--queue", "gold", task_id="volcano2")
-    group = kubectl.json("get", KIND, "gang-volcano2")
-    assert group["spec"]["queue"] == "gold"
-    assert sky("stop", "volcano2").returncode == 0
-
-
-@pytest.mark.practice_only
-@pytest.mark.usefixtures("volcano")
-def test_clean_orphaned_pod_group_is_deleted(sky: Command, kubectl: Command) -> None:
-    flags = ("--backend", "volcano", "--id", "volcano3", "--user", "tester")
-    rendered = sky("render", "-", *flags, stdin=TASK).stdout.split("---\n")
-    (group,) = (text for text in rendered if "kind: PodGroup\n" in text)
-    assert kubectl("apply", "-f", "-", stdin=group).returncode == 0
-    time.sleep(2.1)  # the server's timestamps have a resolution of a second
-    done = sky("clean", "--yes", "--older-than", "1s")
-    assert (done.returncode, done.stderr) == (0, "Removed 1 orphan\n")
-
-
-@pytest.mark.practice_only
-@pytest.mark.usefixtures("volcano")
-def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
-    sky: Command, kubectl: Command, cluster: Cluster
-) -> None:
-    killing.check(sky, kubectl, cluster, "volcano")
-
-
-@pytest.mark.practice_only
-def test_submit_volcano_without_crd_is_cluster_error(sky: Command, kubectl: Command) -> None:
-    if kubectl("get", "podgroups.scheduling.volcano.sh").returncode == 0:
-        pytest.skip("the cluster has Volcano")
-    done = sky("submit", "-", "--backend", "volcano", "--id", "volcano4", stdin=TASK)
-    assert (done.returncode, done.stderr) == (
-        3,
-        "error: backend volcano needs Volcano, and the cluster does not serve podgroups"
-        " (scheduling.volcano.sh/v1beta1)\n"
-        "hint: install it, or choose another backend: jobs, indexed\n",
-    )
-    assert objects(kubectl, "volcano4") == []
-
-
-@pytest.mark.practice_only
-@pytest.mark.usefixtures("volcano")
-def test_doctor_role_includes_pod_groups(sky: Command) -> None:
-    role = yaml.safe_load_all(sky("doctor", "--role").stdout)
-    rules = next(item for item in role if item["kind"] == "Role")["rules"]
-    (rule_of_groups,) = (rule for rule in rules if rule["resources"] == ["podgroups"])
-    assert set(rule_of_groups["verbs"]) == {"list", "create", "patch", "delete"}
 
 
 @pytest.mark.practice_only

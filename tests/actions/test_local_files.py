@@ -1,0 +1,53 @@
+"""Local files that fit into ConfigMaps, over a cluster in memory."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.actions.conftest import Run
+from tests.builders import ID
+from tests.fake_cluster import FakeCluster
+
+TASK = "name: code\nworkdir: code\nrun: cat a\n"
+SUBMIT = ("submit", "task.yaml", "--detach", "--id")
+
+
+@pytest.fixture(autouse=True)
+def code(run: Run) -> Path:
+    Path("task.yaml").write_text(TASK)
+    Path("code").mkdir()
+    file = Path("code/a")
+    file.write_text("1")
+    return file
+
+
+def config_maps(api: FakeCluster) -> list[str]:
+    return [name.split()[1] for name in api.names() if name.startswith("configmaps files-")]
+
+
+def test_submit_existing_id_with_changed_files_is_refused(
+    run: Run, api: FakeCluster, code: Path
+) -> None:
+    assert "sent in 1 ConfigMap\n" in run(*SUBMIT, ID)[2]
+    assert run(*SUBMIT, ID)[1].split()[1] == "unchanged:"
+    assert "sent in 1 ConfigMap (already exists)\n" in run(*SUBMIT, "other001")[2]
+    code.write_text("2")
+    status, _, err = run(*SUBMIT, ID)
+    assert (status, "metadata.annotations[kubectl-sky/files]" in err) == (2, True), err
+    assert len(config_maps(api)) == 1
+    assert run("stop", "code", "--yes")[0] == 0
+    assert config_maps(api) == []
+
+
+def test_clean_unused_files_are_orphans_until_a_task_uses_them(run: Run, api: FakeCluster) -> None:
+    assert run(*SUBMIT, ID)[0] == 0
+    (files,) = [item for path, item in api.saved().items() if "/configmaps/files-" in path]
+    (name,) = config_maps(api)
+    assert run("stop", ID)[0] == 0
+    del files["metadata"]["ownerReferences"]
+    api.put(files)
+    preview = run("clean", "--orphans", "--dry-run", "--older-than", "0s")[1]
+    assert f"ConfigMap/{name}" in preview
+    assert run(*SUBMIT, ID)[0] == 0
+    assert run("clean", "--orphans", "--yes", "--older-than", "0s")[2] == "0 orphans found\n"
+    assert config_maps(api) == [name]

@@ -1,0 +1,85 @@
+"""Evidence of failed nodes, saved locally for when the cluster has deleted them."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from kubectl_sky.words import kinds
+from tests.actions.conftest import Run, Submitter
+from tests.builders import ID
+from tests.fake_cluster import FakeCluster
+
+JOB = f"dying-{ID}"
+FIRST = "first failed node-0: exit code 9"
+
+
+@pytest.fixture(autouse=True)
+def dying(api: FakeCluster, send: Submitter) -> None:
+    """A task with a secret that runs, and has written more lines than are kept."""
+    send("name: dying\nsecrets: {TOKEN: hidden-value}\nrun: x\n")
+    lines = b"".join(b"%d\n" % number for number in range(60))
+    api.log(api.start(JOB), lines + b"the cause \033[2J\n")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "cache" / "evidence"
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_wait_failed_task_saves_evidence_and_deletes_old_files(
+    run: Run, api: FakeCluster, folder: Path, before: bool
+) -> None:
+    folder.mkdir(parents=True)
+    for number in range(120):
+        old = folder / f"older{number:03}-0123456789ab.json"
+        old.write_text("[" * 9999)
+        os.utime(old, (number, number) if number < 10 else None)
+    if before:
+        api.finish(JOB, 9)
+    else:
+        api.after("watch jobs", lambda: api.finish(JOB, 9))
+    assert run("wait", ID)[0] == 4
+    assert len(list(folder.iterdir())) == 100
+    assert not list(folder.glob("older00*"))
+    (file,) = folder.glob(f"{ID}-*.json")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert "hidden-value" not in file.read_text()
+    (death,) = json.loads(file.read_text())["deaths"]
+    assert (death["rank"], death["exit_code"], len(death["lines"])) == (0, 9, 50)
+    assert run("status", "older100")[0] == 2
+
+
+def test_commands_on_deleted_pod_or_task_show_saved_evidence(run: Run, api: FakeCluster) -> None:
+    api.finish(JOB, 9)
+    assert run("wait", ID)[0] == 4
+    assert "evidence" not in json.loads(run("status", ID, "-o", "json")[1])["metadata"]
+    api.remove(kinds.POD, f"{JOB}-0")
+    status = run("status", ID)[1]
+    assert FIRST in status
+    assert "\n  the cause \n" in status
+    assert "\x1b" not in status
+    (death,) = json.loads(run("status", ID, "-o", "json")[1])["metadata"]["evidence"]
+    assert death["lines"][-2:] == ["59", "the cause \x1b[2J"]
+    logs = run("logs", ID)[2]
+    assert "last lines of its deleted pod" in logs
+    assert "\n  the cause " in logs
+    assert run("stop", ID)[0] == 0
+    for command in (("status", ID), ("status", "dying"), ("logs", ID[:6]), ("doctor", ID[:6])):
+        code, _, err = run(*command)
+        assert (code, FIRST in err) == (2, True), err
+        assert "not found" in err
+
+
+def test_failed_task_with_unwritable_cache_exits_with_4(
+    run: Run, api: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("a file in the way")
+    monkeypatch.setenv("KUBECTL_SKY_CACHE_HOME", str(tmp_path / "file"))
+    api.finish(JOB, 9)
+    code, out, err = run("wait", ID)
+    assert (code, out) == (4, f"task/{ID} (dying) failed: node-0: exit code 9\n")
+    assert "Traceback" not in err
