@@ -54,9 +54,7 @@ _sending = options.combined(  # of up and update
 )
 
 
-def _source(
-    file: str, overrides: Overrides, flags: dict[str, Any], new: bool = True
-) -> "Source":
+def _source(file: str, overrides: Overrides, flags: dict[str, Any], new: bool = True) -> "Source":
     from kubectl_sky.actions.taskfile import Source
     from kubectl_sky.spec.service import Flags
 
