@@ -25,8 +25,10 @@ Printed as two lines: `error:` what is wrong, `hint:` what to do next.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 if TYPE_CHECKING:
     from kubectl_sky.words import models
@@ -53,8 +55,7 @@ class SkyError(Exception):
         return self.what
 
 
-@dataclass(frozen=True, order=True)
-class Problem:
+class Problem(Struct, frozen=True, order=True):
     """A problem in a file. Lines and columns count from 1; 0 means the whole file."""
 
     file: str
@@ -66,7 +67,7 @@ class Problem:
     severity: str = "error"
     document: int = 0  # number of the document in the file, from 1; 0 if there is only one
     strict: bool = False  # whether it is an error only because warnings are treated as errors
-    whole_field: bool = field(default=False, compare=False, repr=False)  # nothing below it matters
+    whole_field: bool = False  # nothing below it matters
 
     @property
     def location(self) -> str:

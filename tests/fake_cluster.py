@@ -5,12 +5,13 @@ and finishes Jobs, and runs something before or after the n-th request of a kind
 as in RBAC: `create jobs`, `get pods/log`, or with the object: `create jobs hello-x1`.
 """
 
+import dataclasses
 import json
 import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
 from http import HTTPStatus
@@ -20,6 +21,7 @@ from typing import Any, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import urllib3
+from msgspec.structs import replace
 from urllib3.exceptions import ProtocolError
 
 from kubectl_sky.cluster import objects
@@ -305,7 +307,7 @@ class FakeCluster:
             return self.requests[-1], self._discovery(url.path)
         try:
             call = self._parsed(url.path, dict(parse_qsl(url.query)), request, match)
-            call = replace(call, user=self._authenticated(request))
+            call = dataclasses.replace(call, user=self._authenticated(request))
             self.requests.append(str(call))
             status = self._run(str(call), late=False)
             if status:
@@ -485,7 +487,7 @@ class FakeCluster:
     def _log_reply(self, call: _Call) -> Reply:
         pod = call.path.removesuffix("/log")
         with self._changed:
-            self._existing(replace(call, path=pod))
+            self._existing(dataclasses.replace(call, path=pod))
         return self._streamed(lambda stream: self._lines(call, pod, stream))
 
     def _lines(self, call: _Call, path: str, stream: "_Stream") -> Iterator[bytes]:

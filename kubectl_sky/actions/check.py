@@ -4,8 +4,10 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
@@ -119,8 +121,7 @@ def _unplannable(document: Document, task: Task, settings: Settings) -> list[Pro
     return [document.locate(error) for error in find_refusals(task, settings)]
 
 
-@dataclass(frozen=True)
-class Review:
+class Review(Struct, frozen=True):
     """The dangers of a file; settings turn some of them into errors (`refused`)."""
 
     dangers: tuple[Danger, ...] = ()

@@ -7,8 +7,9 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from kubectl_sky.actions import find, identity, queues, volumes
 from kubectl_sky.actions.find import Scope
@@ -21,8 +22,7 @@ from kubectl_sky.words import kinds, private
 Candidate = tuple[str, str]  # a word and its description
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     """The flags of the command line that is completed."""
 
     connection: Connection

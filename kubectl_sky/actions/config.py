@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
+from msgspec import Struct
 
 from kubectl_sky import __version__
 from kubectl_sky.errors import InvalidFiles, Problem, UnknownName, UserError
@@ -31,8 +31,7 @@ _VARIABLES = (
 )
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(Struct, frozen=True):
     """A setting or environment variable with its value, and where it comes from.
 
     `source` is `FILE:LINE`, `default` or `environment`.

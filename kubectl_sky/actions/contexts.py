@@ -1,7 +1,9 @@
 """Choose the kubeconfig context of a task, and list the tasks of all contexts."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.actions import evidence, find, identity, pending
 from kubectl_sky.actions.taskfile import TaskFile
@@ -16,8 +18,7 @@ from kubectl_sky.spec import infra
 from kubectl_sky.spec.document import Document, Path
 
 
-@dataclass(frozen=True)
-class ContextTasks:
+class ContextTasks(Struct, frozen=True):
     """The response of a context: its tasks and their objects, or an error."""
 
     context: str
@@ -26,8 +27,7 @@ class ContextTasks:
     error: str = ""
 
 
-@dataclass(frozen=True)
-class TaskQuery:
+class TaskQuery(Struct, frozen=True):
     """The tasks to list; `user` None means the user's identity in each cluster."""
 
     user: str | None
@@ -64,8 +64,7 @@ def _list_context(connection: Connection, query: TaskQuery) -> ContextTasks:
     return ContextTasks(context, tuple(statuses), owned.tasks)
 
 
-@dataclass(frozen=True)
-class _ContextField:
+class _ContextField(Struct, frozen=True):
     """A context that a document names, and the path of the field."""
 
     context: str

@@ -6,8 +6,9 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from kubectl_sky.actions import contexts, find, gather, preflight, submit, taskfile
 from kubectl_sky.actions.apply import apply

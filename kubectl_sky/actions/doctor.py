@@ -1,10 +1,10 @@
 """`doctor`: diagnose a task or check a cluster; show the objects and events of a task."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import yaml
+from msgspec import Struct
 
 from kubectl_sky.actions import evidence, find, stop
 from kubectl_sky.cluster import access, objects, parallel
@@ -163,8 +163,7 @@ def _logs(session: Session, task: TaskStatus) -> dict[int, tuple[str, ...]]:
     return logs
 
 
-@dataclass(frozen=True)
-class ClusterCheck:
+class ClusterCheck(Struct, frozen=True):
     """The missing permissions of a user, and what the cluster offers to tasks."""
 
     context: str

@@ -4,8 +4,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session

@@ -4,11 +4,12 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from posixpath import basename, dirname, normpath
 from threading import Event, Lock, Thread
 from typing import Any, BinaryIO
+
+from msgspec import Struct
 
 from kubectl_sky.actions.apply import require_same_program
 from kubectl_sky.cluster import exec as executing
@@ -44,8 +45,7 @@ exec "$@"
 """
 
 
-@dataclass(frozen=True)
-class TaskEnvironment:
+class TaskEnvironment(Struct, frozen=True):
     """A task with its pods and the objects that create them, by name."""
 
     session: Session
@@ -93,16 +93,14 @@ class TaskEnvironment:
         require_same_program(self.session, workload, pod)
 
 
-@dataclass(frozen=True)
-class Stream:
+class Stream(Struct, frozen=True):
     """A byte sink; control sequences are neutralized on a terminal."""
 
     write: Callable[[bytes], object]
     terminal: bool = False
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(Struct, frozen=True):
     """The sinks for stdout, stderr and notes."""
 
     out: Stream
@@ -242,8 +240,7 @@ exec tar -chf - -C "${{path%/*}}/" "./${{path##*/}}"
 """
 
 
-@dataclass(frozen=True)
-class CopyPath:
+class CopyPath(Struct, frozen=True):
     """A path in a task, or a local path if `task` is empty."""
 
     task: str
@@ -256,8 +253,7 @@ def parse_path(text: str) -> CopyPath:
     return CopyPath(match["task"], match["path"]) if match else CopyPath("", text)
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(Struct, frozen=True):
     """A node to copy to and from; `note` reports what is skipped."""
 
     session: Session

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.actions import evidence
 from kubectl_sky.cluster import access, objects, parallel, shapes
@@ -44,8 +46,7 @@ def refuse_several(text: Reference, matches: Sequence[Target]) -> Sequence[Targe
     return matches
 
 
-@dataclass(frozen=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """Limit a search to a namespace (None: all) and a user (None: all users).
 
     `warn` is called for objects that only claim to belong to a task. `known_uids` holds the uids of
@@ -71,8 +72,7 @@ class Scope:
         return [item for item in items if self.user is None or self.user.owns(item["metadata"])]
 
 
-@dataclass(frozen=True)
-class _Location:
+class _Location(Struct, frozen=True):
     """The label and namespace that locate an id."""
 
     label: str

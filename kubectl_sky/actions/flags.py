@@ -5,7 +5,8 @@ import os
 import re
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.spec.document import Document
@@ -16,8 +17,7 @@ _MAX_VALUE_CHARACTERS = 128 * 1024  # the longest variable that Linux passes to 
 _MAX_REFERENCES = 1000  # to other variables in one value
 
 
-@dataclass(frozen=True)
-class Overrides:
+class Overrides(Struct, frozen=True):
     """The values of the flags; None and empty values keep those of the file."""
 
     task_id: str | None = None
@@ -42,8 +42,7 @@ class Overrides:
     as_task: bool = False
 
 
-@dataclass(frozen=True)
-class _Values:
+class _Values(Struct, frozen=True):
     """Variables and secrets from flags, read once: a file may be a pipe."""
 
     files: tuple[tuple[str, str], ...]

@@ -1,6 +1,6 @@
 """Determine the user that a command acts for."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kubectl_sky.cluster import core
 from kubectl_sky.cluster.connection import Connection

@@ -3,8 +3,9 @@
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from kubectl_sky import __version__
 from kubectl_sky.errors import InvalidFiles, UserError
@@ -23,8 +24,7 @@ _PROGRAMS = {".py": "python ", ".sh": "bash ", ".bash": "bash "}
 _MAX_SCRIPT_BYTES = 1_000_000
 
 
-@dataclass(frozen=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """What the task file is for; `kind` is one of `KINDS`, or "" to choose one."""
 
     name: str = "task"

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.local import kubeconfig
@@ -36,8 +37,7 @@ _DRIVERS: Mapping[str, Callable[[StateDir], Driver]] = {
 }
 
 
-@dataclass(frozen=True)
-class ClusterOptions:
+class ClusterOptions(Struct, frozen=True):
     """The values of the flags; None keeps the previous value."""
 
     driver: str | None = None
@@ -46,8 +46,7 @@ class ClusterOptions:
     port: int | None = None
 
 
-@dataclass(frozen=True)
-class Status:
+class Status(Struct, frozen=True):
     """The status of the cluster. `note` is a hint for the user."""
 
     state: ClusterState

@@ -2,9 +2,11 @@
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from queue import Queue
 from threading import Event
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_sky.actions import stop
 from kubectl_sky.actions.pending import StartReporter
@@ -35,8 +37,7 @@ Note = Callable[[str], None]
 OnUpdate = Callable[[Sequence[TaskStatus]], Collection[str]]
 
 
-@dataclass(frozen=True)
-class LogRequest:
+class LogRequest(Struct, frozen=True):
     """The nodes and log lines to read, and whether this client leads the task.
 
     A client that `leads` stops the remaining nodes of a task when one fails, resumes the stages of
@@ -55,7 +56,7 @@ class LogRequest:
     max_streams: int = MAX_STREAMS
     until_ready: bool = False
     stop: Event = field(default_factory=Event)
-    shown: dict[str, str] = field(default_factory=dict)
+    shown: dict[str, str] = {}
     leads: bool = False
 
     def wants(self, node: NodeStatus) -> bool:

@@ -3,8 +3,9 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
+
+from msgspec.structs import replace
 
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.plan.local_files import MAX_TOTAL_BYTES, may_hold_credentials

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from time import monotonic
+
+from msgspec.structs import replace
 
 from kubectl_sky.actions import watch
 from kubectl_sky.actions.find import Scope

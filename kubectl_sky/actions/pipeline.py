@@ -9,12 +9,14 @@ finished.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from threading import Event
 from time import monotonic, sleep
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.actions import find, stop, watch
 from kubectl_sky.actions.find import Target, tasks_of
@@ -36,8 +38,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True)
-class PipelineClient:
+class PipelineClient(Struct, frozen=True):
     """How a client follows a pipeline, and whether it resumes and cancels tasks."""
 
     follow: Follow

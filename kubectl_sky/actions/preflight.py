@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, replace
 from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.actions import find
 from kubectl_sky.actions.stop import AUXILIARY
@@ -31,8 +33,7 @@ _MAX_NAMES = 12  # maximum number of names in a message
 _NOT_LISTED = (kinds.SECRET, kinds.PVC)
 
 
-@dataclass(frozen=True)
-class Existing:
+class Existing(Struct, frozen=True, dict=True):
     """What the cluster has of the tasks already, and what remains to be sent.
 
     `objects` are those of the tasks. `shared` has the metadata of the objects that other tasks may

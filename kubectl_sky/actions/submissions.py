@@ -7,8 +7,9 @@ submitted, and the last task is the newest of these.
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kubectl_sky.actions.find import Choose, Reference, Target, tasks_of
 from kubectl_sky.cluster.session import Json, Session
@@ -26,8 +27,7 @@ _MAX_TASKS = 5_000
 _UID = re.compile(r"[A-Za-z0-9-]{1,100}")  # it comes from the server, and becomes a file name
 
 
-@dataclass(frozen=True)
-class Submitted:
+class Submitted(Struct, frozen=True):
     """Tasks in the cluster: the decision, and the workloads as the API server returned them.
 
     `unchanged` is whether an earlier submit had sent everything. `file` is the path of the file.

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.actions import contexts, gather, preflight, submissions, taskfile, upload
 from kubectl_sky.actions.apply import apply
@@ -32,8 +34,7 @@ Connect = Callable[[Connection], Session]
 DryRun = Literal["none", "client", "server"]
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Struct, frozen=True):
     """What to submit, where, and what to do then.
 
     `start_timeout` is that of the first node in seconds; None means the file's, or the default.
@@ -48,8 +49,7 @@ class Options:
     start_timeout: float | None = None
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A file, and what submit will send and upload for it.
 
     Nothing exists in `existing` until `check` has compared the tasks with the cluster.
@@ -183,8 +183,7 @@ def submit_all(files: Sequence[Options], ui: UI) -> None:
         raise _joined(errors)
 
 
-@dataclass(frozen=True)
-class _Sent:
+class _Sent(Struct, frozen=True):
     """One of several files, whose objects are in the cluster, and what remains to be uploaded."""
 
     file: Prepared

@@ -4,9 +4,11 @@ import errno
 import secrets
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.actions import check, packing
 from kubectl_sky.actions.config import preferences
@@ -34,8 +36,7 @@ _STREAMS = {STDIN: "<stdin>", REQUEST: REQUEST}  # their names in messages
 _HINTS = {errno.EISDIR: "use a task file in this folder", errno.EFBIG: "is it a task file?"}
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Struct, frozen=True):
     """A task file and the flags that change it.
 
     `strict` treats warnings as errors. Local files are read if `local_files` is set: a server may
@@ -59,8 +60,7 @@ class Source:
     max_bytes: int = sys.maxsize
 
 
-@dataclass(frozen=True)
-class TaskFile:
+class TaskFile(Struct, frozen=True):
     """A checked file: its tasks in order, with warnings and notes for the user.
 
     `id` is the id of the task, or of the pipeline or group.

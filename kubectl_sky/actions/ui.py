@@ -5,6 +5,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from kubectl_sky.errors import Problem
 from kubectl_sky.observe.logs import Origin
 
@@ -17,8 +19,7 @@ if TYPE_CHECKING:
 Advance = Callable[[int], object]  # takes the number of objects or bytes that were processed
 
 
-@dataclass(frozen=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """What a task waits for, since when (on the monotonic clock), and its limit in seconds."""
 
     text: str

@@ -4,10 +4,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from dataclasses import dataclass
 from math import inf
 from threading import Event, Lock
 from time import monotonic
+
+from msgspec import Struct
 
 from kubectl_sky.actions import find, packing
 from kubectl_sky.actions.apply import require_same_program
@@ -49,8 +50,7 @@ _KILLED = 128
 _Key = tuple[str, str, int]
 
 
-@dataclass(frozen=True)
-class Upload:
+class Upload(Struct, frozen=True):
     """Local files for all nodes of a task; `number` identifies them in entry.sh.
 
     `in_volume` is whether they go to the code cache volume, from which all nodes then read them.
@@ -63,8 +63,7 @@ class Upload:
     in_volume: bool = False
 
 
-@dataclass(frozen=True)
-class Uploads:
+class Uploads(Struct, frozen=True):
     """The uploads of a submit, with a snapshot of their files.
 
     `following` is whether the command keeps running after all nodes have their files.
@@ -75,8 +74,7 @@ class Uploads:
     following: bool
 
 
-@dataclass(frozen=True)
-class _Pending:
+class _Pending(Struct, frozen=True):
     """A node that still needs an upload."""
 
     upload: Upload

@@ -1,9 +1,11 @@
 """`validate`: report everything that submit would refuse, without a cluster."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import compress
 from typing import BinaryIO
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.actions import packing, taskfile
 from kubectl_sky.actions.check import (
@@ -32,8 +34,7 @@ from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads.decide import TaskEntry, decide
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(Struct, frozen=True):
     """The problems of one file; if it has no errors, the differences to SkyPilot.
 
     `task_file` has the tasks of a file without errors. It is None if they cannot be planned yet,

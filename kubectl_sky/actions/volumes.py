@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import BinaryIO
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.actions.find import MIN_PREFIX, Scope
 from kubectl_sky.actions.taskfile import read_documents
@@ -83,8 +85,7 @@ def _refuse_terminating(volume: VolumeStatus) -> None:
         )
 
 
-@dataclass(frozen=True)
-class AppliedVolume:
+class AppliedVolume(Struct, frozen=True):
     """A volume after apply; `done` is created, configured or unchanged."""
 
     volume: VolumeStatus

@@ -1,9 +1,11 @@
 """Watch tasks: yield their status after each change."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from threading import Event
 from time import monotonic
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.actions import evidence, find
 from kubectl_sky.actions.evidence import EvidenceRecorder
@@ -110,8 +112,7 @@ class _OwnershipResolver:
         )
 
 
-@dataclass(frozen=True)
-class TaskUpdate:
+class TaskUpdate(Struct, frozen=True):
     """The tasks of a scope, newest first, and their objects and pods."""
 
     tasks: list[TaskStatus]
@@ -170,8 +171,7 @@ def watch_pipeline(
         yield matches[0]
 
 
-@dataclass(frozen=True)
-class TaskSnapshot:
+class TaskSnapshot(Struct, frozen=True):
     """A snapshot of a task and its pods."""
 
     task: TaskStatus

@@ -200,9 +200,7 @@ class Client:
 
 
 # The fields of a client that are also those of a connection.
-_CONNECTION = sorted(
-    {item.name for item in fields(Client)} & {item.name for item in fields(Connection)}
-)
+_CONNECTION = sorted({item.name for item in fields(Client)} & set(Connection.__struct_fields__))
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,12 @@
 import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 import yaml
+from msgspec.structs import replace
 
 from kubectl_sky.actions import render, taskfile
 from kubectl_sky.actions.flags import Overrides

@@ -6,10 +6,10 @@ Examples: `{.tasks[*].task_id}`, `{range .tasks[*]}{.name} {end}`, `ID:.task_id,
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jsonpath
+from msgspec import Struct
 
 from kubectl_sky.errors import UserError
 
@@ -20,8 +20,7 @@ _MAX_TEMPLATE = 4096  # characters; the parser of a much longer path overflows t
 _HINT = "such as {.nodes[0].pod}"
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """A part of a template: text, a path, or a range with its repeated parts."""
 
     text: str = ""

@@ -1,11 +1,11 @@
 """`kubectl sky list`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
 import click
+from msgspec import Struct
 
 from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.errors import UserError
@@ -30,8 +30,7 @@ def _parse_selector(
         raise click.BadParameter(str(error), context, option) from None
 
 
-@dataclass(frozen=True)
-class _ListRequest:
+class _ListRequest(Struct, frozen=True):
     """What to show: the selection of tasks, the format and the extra columns."""
 
     selection: Selection

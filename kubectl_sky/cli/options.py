@@ -4,12 +4,13 @@ import functools
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
+from msgspec.structs import fields, replace
 
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import output as output_of
@@ -25,8 +26,7 @@ Command = Callable[..., Any]
 Option = Callable[[Command], Command]
 
 
-@dataclass(frozen=True)
-class ClusterFlags:
+class ClusterFlags(Struct, frozen=True):
     """The cluster, namespaces and user of a command: kubectl's flags and `--user`."""
 
     connection: Mapping[str, Any]

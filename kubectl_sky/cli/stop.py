@@ -2,11 +2,11 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli import tasks as tasks_of

@@ -1,11 +1,12 @@
 """Format tasks, pipelines and the evidence of deleted ones: for people, and JSON for programs."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from kubectl_sky.cli import output
 from kubectl_sky.observe.failure import program_lines

@@ -4,9 +4,10 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from kubectl_sky.actions.ui import UI, Waiting
 from kubectl_sky.cli import output

@@ -3,10 +3,10 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.errors import ClusterError, Problem, SkyError, UserError
@@ -97,8 +97,7 @@ def _details(
     return details | ({"notes": live.notes} if flags["live"] else {})
 
 
-@dataclass(frozen=True)
-class _Live:
+class _Live(Struct, frozen=True):
     """What the cluster refuses, notes on the remaining files, and the exit code of submit.
 
     `error` is why the cluster did not answer.

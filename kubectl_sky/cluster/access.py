@@ -1,6 +1,6 @@
 """Discover which APIs the cluster serves and what the user may do."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kubectl_sky.cluster import objects, shapes
 from kubectl_sky.cluster.session import Json, Session

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import as_completed
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from threading import Condition
 from time import monotonic
+
+from msgspec import Struct
 
 from kubectl_sky.cluster import objects, parallel, shapes
 from kubectl_sky.cluster.objects import Accept
@@ -24,8 +25,7 @@ from kubectl_sky.errors import (
 _CLOCK_SLACK = timedelta(seconds=2)  # the server's dates are whole seconds
 
 
-@dataclass(frozen=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """An object as returned by the server, and whether this call created it."""
 
     object: Json

@@ -1,7 +1,8 @@
 """Connection flags, and the server and credentials they resolve to."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.client import Client
@@ -9,8 +10,7 @@ if TYPE_CHECKING:
 KUBERNETES_PATH = "/kubernetes"  # of the API server's paths, at a server of `kubectl sky api`
 
 
-@dataclass(frozen=True)
-class Connection:
+class Connection(Struct, frozen=True):
     """Connection flags; None means that the kubeconfig decides.
 
     `request_timeout` is in seconds and limits each request that is not a stream. `anonymous` leaves
@@ -35,8 +35,7 @@ class Connection:
     certificate_authority: str | None = None
 
 
-@dataclass(frozen=True)
-class Tls:
+class Tls(Struct, frozen=True):
     """Paths of certificates ("" for none), and the proxy's URL, for another HTTP client."""
 
     authority: str = ""
@@ -46,8 +45,7 @@ class Tls:
     proxy: str = ""
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(Struct, frozen=True):
     """A server, its credentials and the defaults of the context.
 
     `authorization` is a header value, "" for none. `client` has the certificates and the proxy.
@@ -65,8 +63,7 @@ class Target:
     user: str = ""
 
 
-@dataclass(frozen=True)
-class Contexts:
+class Contexts(Struct, frozen=True):
     """The contexts of the kubeconfig, and the current one ("" for none)."""
 
     names: tuple[str, ...] = ()

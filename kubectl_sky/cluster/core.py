@@ -1,7 +1,8 @@
 """The core API: pods and their logs, nodes, events and the current user."""
 
-from dataclasses import dataclass
 from time import monotonic
+
+from msgspec import Struct
 
 from kubectl_sky.cluster import objects, shapes
 from kubectl_sky.cluster.session import Json, Session
@@ -12,8 +13,7 @@ _LOG_SECONDS = 30.0  # seconds to read the end of a log
 _SILENCE_SECONDS = 10.0  # seconds without data before the read fails
 
 
-@dataclass(frozen=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """A user and the groups, as the API server authenticated them."""
 
     name: str

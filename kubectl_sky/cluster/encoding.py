@@ -2,11 +2,11 @@
 
 import json
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import msgspec.json
+from msgspec import Struct
 
 Json = dict[str, Any]
 
@@ -30,8 +30,7 @@ def _character(match: re.Match[str]) -> str:
     return bytes.fromhex(match[1] + match[2]).decode("utf-16-be")
 
 
-@dataclass(frozen=True)
-class Trimmed:
+class Trimmed(Struct, frozen=True):
     """A type of answers of which only the fields of the type are read."""
 
     shape: type

@@ -6,9 +6,10 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
 
 from kubectl_sky.cluster.admission import explain, without_values
 from kubectl_sky.errors import (
@@ -33,8 +34,7 @@ _MAX_MESSAGE_CHARACTERS = 4000  # characters of a message
 CHECK_ADDRESS = "check the server's address in the kubeconfig"
 
 
-@dataclass(frozen=True)
-class RequestInfo:
+class RequestInfo(Struct, frozen=True):
     """The parts of a request that error messages need."""
 
     method: str
@@ -63,8 +63,7 @@ class RequestInfo:
         return urlsplit(self.server).netloc or self.server
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """A Status object from the server. `causes` are pairs of field and message."""
 
     info: RequestInfo

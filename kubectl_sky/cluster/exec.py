@@ -3,11 +3,12 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from math import inf
 from threading import Event, Thread
 from time import monotonic
 from typing import Any, BinaryIO, TypeGuard
+
+from msgspec import Struct
 
 from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.session import Json, Session
@@ -55,8 +56,7 @@ class FirstBytes:
         return lines[0].strip()[:_MAX_MESSAGE_CHARACTERS] if lines else ""
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(Struct, frozen=True):
     """A command and the container to run it in."""
 
     namespace: str
@@ -65,8 +65,7 @@ class Program:
     command: Sequence[str]
 
 
-@dataclass(frozen=True)
-class Pipes:
+class Pipes(Struct, frozen=True):
     """The input and output of a program.
 
     `stdin` is a file or blocks of bytes. A separate thread reads it, no faster than the program

@@ -7,9 +7,10 @@ import selectors
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from threading import Event, Lock
 from time import monotonic
+
+from msgspec import Struct
 
 from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.backoff import Backoff
@@ -30,16 +31,14 @@ _POD_TIMEOUT_SECONDS = 60.0  # seconds that a connection waits for a pod to rest
 _LOCALHOST = ("127.0.0.1", "::1")
 
 
-@dataclass(frozen=True)
-class PortPair:
+class PortPair(Struct, frozen=True):
     """A local port (0 for any free port) and a port in the pod."""
 
     local: int
     remote: int
 
 
-@dataclass(frozen=True)
-class PodTarget:
+class PodTarget(Struct, frozen=True):
     """Return namespace and pod for each new connection; a SkyError stops forwarding."""
 
     pod: Callable[[], tuple[str, str] | None]  # None while no pod exists

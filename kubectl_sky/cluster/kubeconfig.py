@@ -7,7 +7,6 @@ module adds kubectl's flags and precedence rules, and reports each error in one 
 import os
 import re
 from base64 import b64encode
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +17,8 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.config import ConfigException, load_incluster_config
 from kubernetes.config.exec_provider import ExecProvider
 from kubernetes.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.cluster.client import Client
 from kubectl_sky.cluster.connection import KUBERNETES_PATH, Connection, Contexts, Target, Tls
@@ -102,8 +103,7 @@ def _no_kubeconfig(connection: Connection) -> str:
     return f"no kubeconfig: none at {_DEFAULT_PATH} and KUBECONFIG is not set"
 
 
-@dataclass(frozen=True)
-class _Context:
+class _Context(Struct, frozen=True):
     """A context with its entries and flags applied, and the files of the entries."""
 
     name: str

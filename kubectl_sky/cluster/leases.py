@@ -4,8 +4,10 @@ Times are the API server's, from the Date of its answers: clocks of clients may 
 """
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
@@ -17,8 +19,7 @@ _MAX_AHEAD = timedelta(seconds=15)  # of a renewal; one that is later comes from
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A Lease that a process wants to hold, for `seconds` after each renewal."""
 
     namespace: str
@@ -27,8 +28,7 @@ class Claim:
     seconds: int
 
 
-@dataclass(frozen=True)
-class Lease:
+class Lease(Struct, frozen=True):
     """A Lease as the API server returned it."""
 
     holder: str

@@ -2,9 +2,10 @@
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Literal
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from kubectl_sky.cluster import shapes
 from kubectl_sky.cluster.encoding import Trimmed

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -19,6 +18,8 @@ from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
 
 import urllib3
+from msgspec import Struct
+from msgspec.structs import replace
 from urllib3.exceptions import HTTPError
 
 from kubectl_sky import __version__
@@ -48,8 +49,7 @@ _DATE_RESOLUTION = timedelta(seconds=3)  # a Date has whole seconds, and some se
 _RESTART_SECONDS = 30.0  # seconds in which a restarted server may not have loaded RBAC yet
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The answer to an accepted request; `retried` if it was sent more than once.
 
     `size` is in bytes of JSON.
@@ -61,8 +61,7 @@ class Answer:
     size: int = 0
 
 
-@dataclass(frozen=True)
-class Outgoing:
+class Outgoing(Struct, frozen=True):
     """A request, before the session adds credentials and timeouts.
 
     A `repeatable` one is sent again if the connection is lost.

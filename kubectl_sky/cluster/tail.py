@@ -9,6 +9,8 @@ from random import SystemRandom
 from threading import Event
 from time import monotonic
 
+from msgspec import Struct
+
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.backoff import Backoff
 from kubectl_sky.cluster.loglines import (
@@ -50,8 +52,7 @@ class LogSource:
     terminated: Event | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True)
-class LogOptions:
+class LogOptions(Struct, frozen=True):
     """Which lines to read: the same as the `kubectl logs` flags of these names.
 
     `positions` has the positions, by pod, of logs that were read before. Raises UserError.
@@ -62,7 +63,7 @@ class LogOptions:
     since_seconds: int | None = None
     timestamps: bool = False
     previous: bool = False
-    positions: Mapping[str, str] = field(default_factory=dict)
+    positions: Mapping[str, str] = {}
 
     def __post_init__(self) -> None:
         if (self.since_seconds or 0) > _MAX_SINCE_SECONDS:
@@ -74,8 +75,7 @@ class LogOptions:
         return self.tail is not None or self.since_seconds is not None
 
 
-@dataclass(frozen=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Lines that arrived together, without newlines; or only a note for the user.
 
     `final_newline` is False if the last line ends the log without a newline.

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import urllib3
+from msgspec import Struct
+from msgspec.structs import replace
 from urllib3 import exceptions
 from urllib3.exceptions import HTTPError, InvalidHeader, ReadTimeoutError
 from urllib3.util.retry import Retry
@@ -83,8 +84,7 @@ class Retries(Retry):
         time.sleep(max(0, min(seconds, deadline - time.monotonic())))
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     """A request as sent. `seconds` limits all retries, or the start of a stream.
 
     `connect` and `read` are socket timeouts in seconds; `read` may be None for a stream.
@@ -101,8 +101,7 @@ class Request:
     streamed: bool = False
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """A response: its content in `data`, or an open `stream` if requested."""
 
     status: int

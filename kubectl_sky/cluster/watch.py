@@ -3,11 +3,12 @@
 import queue
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 from threading import Event
 from time import monotonic
+
+from msgspec import Struct
 
 from kubectl_sky.cluster import errors, objects, parallel, shapes
 from kubectl_sky.cluster.backoff import Backoff
@@ -39,8 +40,7 @@ class Change(StrEnum):
     SYNCED = "SYNCED"
 
 
-@dataclass(frozen=True)
-class WatchEvent:
+class WatchEvent(Struct, frozen=True):
     """A change with the current object, or the last known one if it was deleted."""
 
     type: Change

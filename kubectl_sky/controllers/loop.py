@@ -19,6 +19,8 @@ from threading import Condition, Event, Thread, current_thread
 from time import monotonic
 from typing import Generic, TypeVar
 
+from msgspec import Struct
+
 from kubectl_sky.cluster import backoff, parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, Trim, WatchEvent, watch_forever
@@ -34,8 +36,7 @@ _log = logging.getLogger(__name__)
 Key = TypeVar("Key", bound=Hashable)
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(Struct, frozen=True):
     """The connection and the settings of one process of controllers.
 
     `namespace` None means all namespaces. Finished tasks are kept for `retention`; None means for
@@ -48,8 +49,7 @@ class Context:
     retention: timedelta | None = None
 
 
-@dataclass(frozen=True)
-class Watch:
+class Watch(Struct, frozen=True):
     """Objects that a controller watches, selected on the server; `trim` is what it keeps."""
 
     kind: Kind

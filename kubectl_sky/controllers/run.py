@@ -4,11 +4,13 @@ import logging
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from importlib import import_module
 from threading import Event
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.connection import Connection
@@ -27,8 +29,7 @@ _STOP_SECONDS = 10.0  # for what still runs; a kubelet kills the process after 3
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Struct, frozen=True):
     """Which controllers to run; `namespace` None means all namespaces.
 
     The probes of the kubelet are answered on `health`, an address and a port. `retention` is how

@@ -3,8 +3,10 @@
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.spec.task import Task
@@ -22,8 +24,7 @@ _UNITS = ((3600, "h"), (60, "m"), (1, "s"))
 _ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
 
 
-@dataclass(frozen=True)
-class Expiry:
+class Expiry(Struct, frozen=True):
     """When a development pod ends by itself; None for no limit.
 
     `lifetime` is in seconds after setup, `idle` in seconds without use.
@@ -102,24 +103,21 @@ def _span(seconds: int) -> str:
     return text
 
 
-@dataclass(frozen=True)
-class PublicKey:
+class PublicKey(Struct, frozen=True):
     """A public key without its comment, and the path of the private key beside it."""
 
     text: str
     identity: str
 
 
-@dataclass(frozen=True)
-class SshLogin:
+class SshLogin(Struct, frozen=True):
     """The user to log in as, and the host key of a development pod."""
 
     user: str
     host_key: str
 
 
-@dataclass(frozen=True)
-class SshHost:
+class SshHost(Struct, frozen=True):
     """The Host entry of a development pod: the alias to connect to, and what it stands for."""
 
     alias: str

@@ -1,8 +1,10 @@
 """`fairshare status`: the PriorityClasses of fair share, as a user may see them."""
 
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
@@ -15,8 +17,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class ClassStatus:
+class ClassStatus(Struct, frozen=True):
     """A PriorityClass; `owner` is empty if it is only listed in the settings.
 
     `count` are finished PodGroups that still lower the value. `recovers` is the time of the next

@@ -8,10 +8,11 @@ can be repeated, and several controllers may do the same one.
 import json
 import logging
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum
 from hashlib import sha256
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
@@ -62,8 +63,7 @@ def next_step(uid: str, existing: Json | None) -> Step:
     return Step.CLEAR if annotations.get(REPLACES) == uid else Step.DELETE
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A change of the journal: the class to create, in place of the one with a uid."""
 
     metadata: Json  # of the ConfigMap

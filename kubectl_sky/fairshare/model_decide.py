@@ -2,9 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.fairshare.model_policy import Policy
 from kubectl_sky.fairshare.model_state import (
@@ -28,8 +31,7 @@ _SERVER_FIELDS = ("uid", "resourceVersion", "creationTimestamp", "generation", "
 _DELETION_FIELDS = ("deletionTimestamp", "deletionGracePeriodSeconds", "finalizers")
 
 
-@dataclass(frozen=True)
-class Remark:
+class Remark(Struct, frozen=True):
     """An Event for an object: `about` is its kind, and its metadata."""
 
     about: Json
@@ -37,8 +39,7 @@ class Remark:
     message: str
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """A PriorityClass as it is to be; `existing` None creates it."""
 
     manifest: Json
@@ -106,8 +107,7 @@ class _Created:
         return True
 
 
-@dataclass(frozen=True)
-class _Managed:
+class _Managed(Struct, frozen=True):
     """Why a class is managed: for the PodGroups of a queue, and of an owner if it is ours."""
 
     queue: str

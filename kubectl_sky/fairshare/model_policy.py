@@ -1,9 +1,10 @@
 """What a policy of fair share is worth: from the PodGroups of a class to its value. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.fair_share import PER_USER
@@ -21,8 +22,7 @@ class Curve(StrEnum):
     HALF_LIFE = "half-life"
 
 
-@dataclass(frozen=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """The settings of a queue: the fields of `fair_share` in schemas/settings.json.
 
     The value of a class is a function of its weight: the PodGroups that run, and those counted as

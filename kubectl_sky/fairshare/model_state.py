@@ -1,9 +1,11 @@
 """The state of a PriorityClass, which its annotations keep. Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.fairshare.model_policy import Policy
 from kubectl_sky.plan.fair_share import DEFAULT_QUEUE
@@ -31,8 +33,7 @@ _ACTIVE = frozenset({"Running", "Unknown"})  # Unknown: only some of the pods ru
 _COMPLETED = "Completed"
 
 
-@dataclass(frozen=True)
-class PodGroup:
+class PodGroup(Struct, frozen=True):
     """A PodGroup of Volcano, as far as fair share reads it."""
 
     uid: str
@@ -66,8 +67,7 @@ class PodGroup:
         return self.uid.replace("-", "")[:_ID_LENGTH]
 
 
-@dataclass(frozen=True)
-class State:
+class State(Struct, frozen=True):
     """What the value of a class follows from.
 
     Each PodGroup that starts is counted once: it is in `running`, then in `count` and, as long as

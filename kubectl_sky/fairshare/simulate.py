@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from msgspec import Struct
+
 from kubectl_sky.errors import UserError
 from kubectl_sky.fairshare.model_policy import Policy
 
@@ -21,8 +23,7 @@ _MAX_JOBS = 100_000
 _FIELDS = ("user", "submitted", "seconds")
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(Struct, frozen=True):
     """A job that takes one slot; times are in seconds."""
 
     user: str
@@ -30,8 +31,7 @@ class Job:
     seconds: int
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """How the users shared the slots: fractions of what was used, by user.
 
     `over_time` has PERIODS periods of equal length up to `end`. `contended` is the share while

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Event
+
+from msgspec import Struct
 
 from kubectl_sky.actions import find
 from kubectl_sky.actions.find import Scope
@@ -100,8 +101,7 @@ def _labels(session: Session) -> hours.Labels:
     return {}
 
 
-@dataclass(frozen=True)
-class GpuReport:
+class GpuReport(Struct, frozen=True):
     """The GPUs of a task's running nodes, and the nodes whose GPUs cannot be read."""
 
     gpus: tuple[Gpu, ...]

@@ -8,10 +8,11 @@ cluster nodes, unless a queue admitted the object. Deleted objects are not known
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isfinite
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kubectl_sky.observe import status
 from kubectl_sky.observe.ownership import TaskObjects
@@ -31,8 +32,7 @@ _HOUR = timedelta(hours=1)
 _MAX_GPUS = 1_000_000  # of an object
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(Struct, frozen=True):
     """The time in which a pod of a task, or an object with deleted pods, held GPUs.
 
     It is not exact if pods may have waited for a cluster node for a part of it, or if the start is
@@ -151,8 +151,7 @@ def _time(text: object) -> datetime | None:
         return None
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """The GPU-hours of a user, a task name or a GPU.
 
     `cost` is None without all prices, or if the hours are not exact.

@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.plan.accelerators import from_labels
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 _OVER = ("Succeeded", "Failed")
 
 
-@dataclass(frozen=True)
-class AcceleratorNode:
+class AcceleratorNode(Struct, frozen=True):
     """A cluster node with accelerators of one resource name.
 
     `used` is the sum of the requests of its pods; None if the user may not list pods. `users` has
@@ -117,8 +117,7 @@ def _ready(node: Object) -> bool:
     return ready and not node.get("spec", {}).get("unschedulable")
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(Struct, frozen=True):
     """CPUs and bytes of memory that a node uses, and that it requested (0: not set)."""
 
     node: NodeStatus
@@ -126,7 +125,7 @@ class Use:
     memory: Fraction
     cpus_asked: Fraction
     memory_asked: Fraction
-    accelerators_asked: int = field(default=0, kw_only=True)
+    accelerators_asked: int = 0
 
     def as_json(self) -> "models.NodeUsage":
         """Return the use as JSON values; null if nothing was requested."""
@@ -148,20 +147,21 @@ def uses(
     pods_by_name = {pod["metadata"]["name"]: pod for pod in pods}
     metrics_by_name = {item["metadata"]["name"]: item for item in metrics}
     return [
-        Use(
-            node,
-            *(_used(metrics_by_name[node.pod], resource) for resource in ("cpu", "memory")),
-            *(
-                requested(pods_by_name.get(node.pod, {}), resource)
-                for resource in ("cpu", "memory")
-            ),
-            accelerators_asked=sum(
-                int(requested(pods_by_name.get(node.pod, {}), name)) for name in ACCELERATORS
-            ),
-        )
+        _use(node, pods_by_name.get(node.pod, {}), metrics_by_name[node.pod])
         for node in nodes
         if node.pod in metrics_by_name
     ]
+
+
+def _use(node: NodeStatus, pod: Object, metrics: Object) -> Use:
+    return Use(
+        node,
+        cpus=_used(metrics, "cpu"),
+        memory=_used(metrics, "memory"),
+        cpus_asked=requested(pod, "cpu"),
+        memory_asked=requested(pod, "memory"),
+        accelerators_asked=sum(int(requested(pod, name)) for name in ACCELERATORS),
+    )
 
 
 def _used(metrics: Object, resource: str) -> Fraction:

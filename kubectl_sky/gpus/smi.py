@@ -7,9 +7,10 @@ a number, such as `[N/A]`, is unknown.
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.nodes import NodeStatus
@@ -40,8 +41,7 @@ _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?")
 _MIB = 2**20
 
 
-@dataclass(frozen=True)
-class Gpu:
+class Gpu(Struct, frozen=True):
     """The use of a GPU of a node. None: unknown. Memory in bytes, temperature in Celsius."""
 
     rank: int

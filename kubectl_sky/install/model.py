@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kubectl_sky import __version__
 from kubectl_sky.errors import UserError
@@ -23,8 +24,7 @@ def _checked_namespace(name: str) -> str:
     return name
 
 
-@dataclass(frozen=True)
-class Install:
+class Install(Struct, frozen=True):
     """The values that the objects of a program share."""
 
     name: str
@@ -86,8 +86,7 @@ class Install:
         }
 
 
-@dataclass(frozen=True)
-class ServerInstall(Install):
+class ServerInstall(Install, frozen=True):
     """The values of the server's objects; `host_name` is that of the Ingress, or empty."""
 
     name: str = SERVER
@@ -162,8 +161,7 @@ _LEASES = "coordination.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One RBAC rule; `objects` are names of objects, for all of them if it is empty."""
 
     group: str
@@ -186,8 +184,7 @@ class Rule:
 _LEAD = ("delete", "list", "patch", "watch")
 
 
-@dataclass(frozen=True)
-class Rights:
+class Rights(Struct, frozen=True):
     """What a controller may do, and the templates of the CRDs that it needs.
 
     `served` are its rights in the namespaces that it serves, `cluster` those in all namespaces or
@@ -242,8 +239,7 @@ RIGHTS: Mapping[str, Rights] = {
 }
 
 
-@dataclass(frozen=True)
-class Role:
+class Role(Struct, frozen=True):
     """A Role or ClusterRole and its binding; `namespace` "" for a ClusterRole."""
 
     name: str
@@ -264,8 +260,7 @@ class Role:
         return f"{self.kind}Binding"
 
 
-@dataclass(frozen=True)
-class ControllerInstall(Install):
+class ControllerInstall(Install, frozen=True):
     """The values of the objects of one controller, which has an account of its own.
 
     It acts on the namespace `served`; on all if that is empty.

@@ -7,11 +7,11 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import sh
+from msgspec import Struct
 
 from kubectl_sky.errors import ClusterError, UserError
 from kubectl_sky.local.driver import ClusterSpec, ClusterState, Gpus
@@ -42,8 +42,7 @@ def require_docker() -> None:
         ) from None
 
 
-@dataclass(frozen=True)
-class Shell:
+class Shell(Struct, frozen=True):
     """Run programs with `kubeconfig` instead of the user's kubeconfig."""
 
     kubeconfig: Path

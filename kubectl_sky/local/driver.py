@@ -1,9 +1,10 @@
 """The interface of local cluster drivers, and the settings of a cluster."""
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, Self
+
+from msgspec import Struct
 
 from kubectl_sky.errors import UserError
 
@@ -21,8 +22,7 @@ class ClusterState(StrEnum):
     UNKNOWN = "unknown"  # the driver's program does not report it
 
 
-@dataclass(frozen=True)
-class Gpus:
+class Gpus(Struct, frozen=True):
     """Simulated GPUs of each node."""
 
     name: str
@@ -41,8 +41,7 @@ class Gpus:
         return f"{self.name}:{self.count}"
 
 
-@dataclass(frozen=True)
-class ClusterSpec:
+class ClusterSpec(Struct, frozen=True):
     """Requested settings of a cluster. Without a port, any free one is used."""
 
     nodes: int = 1

@@ -12,8 +12,9 @@ import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from kubectl_sky.errors import SkyError
 from kubectl_sky.local.state_dir import private_folder
@@ -24,8 +25,7 @@ _KILL_TIMEOUT_SECONDS = 5.0
 _POLL_SECONDS = 0.02
 
 
-@dataclass(frozen=True)
-class Background:
+class Background(Struct, frozen=True):
     """A program in a folder. It takes the lock itself; pid and log are written here."""
 
     folder: Path

@@ -7,17 +7,18 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.words import private, settings
 from kubectl_sky.words.private import Folder
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(Struct, frozen=True):
     """The record of the local cluster, running or stopped.
 
     `used_in` is the user's kubeconfig that has its context, and `before` is the context that was
@@ -32,8 +33,7 @@ class Record:
     before: str | None = None
 
 
-@dataclass(frozen=True)
-class StateDir:
+class StateDir(Struct, frozen=True):
     """The state folder and the files in it."""
 
     folder: Path

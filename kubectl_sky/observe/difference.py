@@ -9,10 +9,10 @@ import difflib
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
+from msgspec import Struct
 
 from kubectl_sky.observe.nodes import Object
 from kubectl_sky.spec import quantity
@@ -40,8 +40,7 @@ _EMPTY: tuple[object, ...] = ({}, [], "", None, False)
 _FIXED_KEYS = (("data",), ("binaryData",), _SELECTOR)  # any additional key takes effect
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """One field: its path, the live value and the value to send (None: not set)."""
 
     path: str
@@ -321,8 +320,7 @@ _SECRET_FIELDS = ("data", "stringData")
 _MASKED = "***"
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """An object as the cluster has it, and as a submit would make it; "" if it does not exist."""
 
     name: str  # such as batch.v1.Job.default.train-x1

@@ -1,8 +1,9 @@
 """Find the addresses of the ports of a task, inside and outside the cluster."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kubectl_sky.observe.nodes import Object
 from kubectl_sky.observe.status import TaskStatus
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
 _OUTSIDE = ("ExternalIP", "InternalIP")  # address types of a cluster node, the preferred first
 
 
-@dataclass(frozen=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """One port: its addresses in the cluster and outside, both as `HOST:PORT`."""
 
     port: int
@@ -22,8 +22,7 @@ class Endpoint:
     outside: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Exposed:
+class Exposed(Struct, frozen=True):
     """A task's Service, the pod behind it, and whether that pod is ready.
 
     `pending` means that the Service waits for its load balancer address.

@@ -1,8 +1,10 @@
 """Record how failed nodes of a task ended, with the last lines of their logs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from kubectl_sky.observe.nodes import (
     JOB_NOT_FOUND,
@@ -28,8 +30,7 @@ LOGS = 16  # nodes whose log lines are kept: the first to fail
 _TEXTS = ("name", "pod", "host", "reason", "message", "started_at", "ended_at", "gpu")
 
 
-@dataclass(frozen=True)
-class Death:
+class Death(Struct, frozen=True):
     """A failed pod of a node, and its last log lines.
 
     `exit_code` is None if the container never ran. `gpus` is how many GPUs of the model `gpu` it
@@ -65,8 +66,7 @@ class Death:
         return cast("models.DeletedPod", fields)
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """The deaths of one task, oldest first, and the identity of the task and server.
 
     `user` is the owner, empty in records of earlier versions.

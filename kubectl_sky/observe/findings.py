@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kubectl_sky.observe.nodes import end_text
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot, find_signals
@@ -33,8 +34,7 @@ class Stage(StrEnum):
 Detail = Callable[[TaskSnapshot, Signal, Mapping[str, str]], Mapping[str, str]]
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One known failure: the symptom that shows it, what it means and what to do.
 
     `reason` and `message` are regular expressions; `reason` must match in full. `what` and `then`
@@ -53,8 +53,7 @@ class Rule:
     mere: bool = False  # dropped if another finding explains the same nodes
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A cause: what is wrong, on which ranks (none: the whole task), and what to do."""
 
     rule: str
@@ -63,7 +62,7 @@ class Finding:
     then: str
     ranks: tuple[int, ...] = ()
     evidence: str = ""  # the message of the cluster
-    mere: bool = field(default=False, compare=False)
+    mere: bool = False  # dropped if another finding explains the same nodes
 
     @property
     def headline(self) -> str:

@@ -3,11 +3,12 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
+
+from msgspec import Struct
 
 from kubectl_sky.observe.escapes import harmless, plain
 from kubectl_sky.words.regex import Regex
@@ -30,8 +31,7 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-@dataclass(frozen=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """The source of log lines.
 
     `prefix` distinguishes them from the lines of other sources; it is empty if there are none.
@@ -84,8 +84,7 @@ def _invalid(column: int, text: str, name: str | None) -> str:
     return f"column {column}: unknown field {text}; {hint}"
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(Struct, frozen=True):
     """How log lines are printed, and which ones.
 
     `terminal` means that the output is a terminal, where lines must not have side effects.

@@ -1,10 +1,12 @@
 """Compute a node's status from its object's verdict and its newest pod."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.words import age, bounded, names
 from kubectl_sky.workloads.workload import QUEUED, STOPPED, Phase, PhaseDetails, condition
@@ -40,8 +42,7 @@ class State(StrEnum):
         return self in (State.FAILED, State.COMPLETED)
 
 
-@dataclass(frozen=True)
-class NodeStatus:
+class NodeStatus(Struct, frozen=True):
     """One node of a task: rank, object, pod, and why it is pending or how it finished.
 
     `restarts` is the number of earlier pods of the node; `previous` is the newest of them.
@@ -81,7 +82,7 @@ class NodeStatus:
 
     def as_json(self) -> "models.Node":
         """Return the node as JSON values; fields that are not set are left out."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
         fields = {name: value for name, value in values.items() if value not in ("", None)}
         return cast("models.Node", fields)
 

@@ -8,9 +8,11 @@ and the names that submit gives. If there are several such sets, the oldest one 
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.words import age, bounded, names
 from kubectl_sky.words.kinds import JOB
@@ -34,8 +36,7 @@ class Missing(StrEnum):
     UNKNOWN = "unknown"  # the objects that would tell are deleted, or not allowed to be read
 
 
-@dataclass(frozen=True)
-class TaskObjects:
+class TaskObjects(Struct, frozen=True):
     """The objects that run one task, and their pods by the uid of the object.
 
     `rivals` are objects that claim to be the task and were created in the same second, so nothing
@@ -43,7 +44,7 @@ class TaskObjects:
     """
 
     items: tuple[Object, ...]
-    pods: Mapping[str, Sequence[Object]] = field(default_factory=dict)
+    pods: Mapping[str, Sequence[Object]] = {}
     rivals: tuple[str, ...] = ()
     missing: Missing = Missing.UNKNOWN
 
@@ -79,8 +80,7 @@ class TaskObjects:
         return [pod for pods in self.pods.values() for pod in pods]
 
 
-@dataclass(frozen=True)
-class Ownership:
+class Ownership(Struct, frozen=True):
     """The objects of each task, and a message for each object that is ignored."""
 
     tasks: tuple[TaskObjects, ...]

@@ -7,8 +7,9 @@ oldest one counts.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kubectl_sky.observe.nodes import DetailedStatus, State
 from kubectl_sky.observe.status import TaskStatus
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from kubectl_sky.words import models
 
 
-@dataclass(frozen=True)
-class PipelineStatus:
+class PipelineStatus(Struct, frozen=True):
     """The existing tasks of a pipeline or group by stage, and their common fields."""
 
     first_member: PipelineMember

@@ -1,8 +1,10 @@
 """Show Kueue queues: quota, and pending Workloads with position and reason."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from kubectl_sky.plan.resources import readable
 from kubectl_sky.workloads.workload import QUEUED
@@ -16,8 +18,7 @@ _WHY = "QuotaReserved"
 _ORDINALS = {1: "first", 2: "second", 3: "third"}
 
 
-@dataclass(frozen=True)
-class PendingWorkload:
+class PendingWorkload(Struct, frozen=True):
     """One pending Workload: its owner (`Job/train-abc`), position and reason."""
 
     queue: str
@@ -45,8 +46,7 @@ class PendingWorkload:
         }
 
 
-@dataclass(frozen=True)
-class QuotaUse:
+class QuotaUse(Struct, frozen=True):
     """The use of one resource: by the namespace, by all namespaces, and the quota.
 
     None means not known.
@@ -67,8 +67,7 @@ class QuotaUse:
         return cast("models.Share", asdict(self))
 
 
-@dataclass(frozen=True)
-class QueueStatus:
+class QueueStatus(Struct, frozen=True):
     """A LocalQueue: admitted and pending counts, resource use, and pending Workloads.
 
     `stopped` is why it admits nothing; empty if it is active. `others` counts the pending Workloads
@@ -232,8 +231,7 @@ _GROUP_REASONS = {
 }
 
 
-@dataclass(frozen=True)
-class WaitingGroup:
+class WaitingGroup(Struct, frozen=True):
     """Why a group is pending.
 
     `phase` is Volcano's; it is empty if no scheduler has handled the group.

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kubectl_sky.words import kinds
 from kubectl_sky.words.kinds import Kind
@@ -17,8 +18,7 @@ EXTRAS = {
 }
 
 
-@dataclass(frozen=True)
-class Right:
+class Right(Struct, frozen=True):
     """One verb on one kind or subresource, and the commands that need it.
 
     Without an `optional` right, a command shows less or is slower. `extra` is the key in EXTRAS

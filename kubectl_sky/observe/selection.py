@@ -1,7 +1,8 @@
 """Filter, sort and limit lists of tasks."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kubectl_sky.observe.nodes import DetailedStatus, State
 from kubectl_sky.observe.status import TaskStatus
@@ -25,8 +26,7 @@ def states() -> tuple[str, ...]:
     return tuple(dict.fromkeys([*map(str, State), *map(str, DetailedStatus), *_SKYPILOT]))
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """A filter by state, time and labels, with a sort order and a limit.
 
     `states` are names from `states()`; empty for all. `since` is RFC 3339 in UTC. `labels` is

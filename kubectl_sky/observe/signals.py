@@ -3,10 +3,12 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.observe import queues
 from kubectl_sky.observe.nodes import (
@@ -61,8 +63,7 @@ class SignalSource(StrEnum):
     GANG = "gang"  # Volcano's PodGroup
 
 
-@dataclass(frozen=True)
-class Signal:
+class Signal(Struct, frozen=True):
     """One symptom from one source, and the ranks of the nodes it affects."""
 
     source: SignalSource
@@ -72,8 +73,7 @@ class Signal:
     about: str = ""  # the affected object, or how many cluster nodes: `2/3`
 
 
-@dataclass(frozen=True)
-class TaskSnapshot:
+class TaskSnapshot(Struct, frozen=True, dict=True):
     """A task's objects at one moment, by kind.
 
     A kind that the user may not read is absent. `logs` holds the last log lines of nodes, by rank,
@@ -84,9 +84,9 @@ class TaskSnapshot:
     task_id: str
     namespace: str
     objects: Mapping[str, tuple[Object, ...]]
-    logs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    logs: Mapping[int, tuple[str, ...]] = {}
     task: TaskStatus | None = None
-    deletions: Mapping[str, str] = field(default_factory=dict)
+    deletions: Mapping[str, str] = {}
 
     @cached_property
     def status(self) -> TaskStatus | None:

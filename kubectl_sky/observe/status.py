@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kubectl_sky.observe import ownership
 from kubectl_sky.observe.nodes import (
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
     from kubectl_sky.words import models
 
 
-@dataclass(frozen=True)
-class TaskStatus:
+class TaskStatus(Struct, frozen=True, dict=True):
     """A task as the cluster shows it. Times are RFC 3339 in UTC, as in Kubernetes."""
 
     id: str
@@ -45,10 +45,10 @@ class TaskStatus:
     updated_at: str
     nodes: tuple[NodeStatus, ...]
     num_nodes: int  # requested; more than `nodes` if the task is incomplete or nodes have expired
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = {}
     backend: str = names.DEFAULT_BACKEND
     member: PipelineMember | None = None  # its stage, if the file has several tasks
-    uids: Mapping[str, str] = field(default_factory=dict)  # uids of its objects, by name
+    uids: Mapping[str, str] = {}  # uids of its objects, by name
     rivals: tuple[str, ...] = ()  # objects that may also be the task
     missing: Missing = Missing.UNKNOWN  # why it has fewer `nodes` than requested, if it does
     interactive: bool = False  # whether its nodes stay up until it is stopped
@@ -255,8 +255,7 @@ class TaskStatus:
         return f"{before}{self.restarts} restart{plural}" if self.restarts else ""
 
 
-@dataclass(frozen=True)
-class Folded:
+class Folded(Struct, frozen=True):
     """Tasks, newest first, and messages about ignored objects."""
 
     tasks: list[TaskStatus]

@@ -1,9 +1,10 @@
 """Diagnose a task: how far it has come, and what stops it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kubectl_sky.observe.findings import Finding, Rule, Stage, diagnose
 from kubectl_sky.observe.nodes import NodeStatus, State
@@ -29,8 +30,7 @@ class StageResult(StrEnum):
     AHEAD = "not reached"
 
 
-@dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True):
     """The result of each stage, and the findings in stage order.
 
     `unread` lists the kinds that the user may not read, so their problems are not detected.

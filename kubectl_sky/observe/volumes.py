@@ -1,8 +1,9 @@
 """Show volumes: PVCs with the labels of this program."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from kubectl_sky.words import names
 from kubectl_sky.words.facts import ExistingPvc
@@ -28,8 +29,7 @@ def default_class(classes: Iterable[Object]) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class VolumeStatus:
+class VolumeStatus(Struct, frozen=True):
     """A volume: PVC name, size as a Kubernetes quantity, and phase as in Kubernetes."""
 
     id: str

@@ -2,7 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kubectl_sky.observe.nodes import NOT_SCHEDULED, RETRYING, TERMINATING, NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
@@ -18,8 +19,7 @@ _TEXTS = {
 _MAX_LISTED = 4
 
 
-@dataclass(frozen=True)
-class WaitingStage:
+class WaitingStage(Struct, frozen=True):
     """What a task waits for; `normal` is whether every start has this stage."""
 
     text: str

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kubectl_sky.spec.accelerator import AMD_MODELS, NEURON_MODELS, NVIDIA_MODELS, Model
 from kubectl_sky.spec.document import FieldError
@@ -14,8 +15,7 @@ GKE = "cloud.google.com/gke-accelerator"
 SKYPILOT = "skypilot.co/accelerator"
 
 
-@dataclass(frozen=True)
-class RequiredLabel:
+class RequiredLabel(Struct, frozen=True):
     """A label that a cluster node must have, with one of these values."""
 
     key: str
@@ -25,8 +25,7 @@ class RequiredLabel:
 Term = tuple[RequiredLabel, ...]  # all rules must match
 
 
-@dataclass(frozen=True)
-class Family:
+class Family(Struct, frozen=True):
     """Accelerators with one resource name, and the values of each label per model."""
 
     resource: str

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from kubectl_sky.plan import environment
 from kubectl_sky.plan.environment import SecretEnvVar
@@ -39,8 +41,7 @@ _HUB_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")  # as read by the Hub's own
 _HUB_VARIABLES = ("HF_ENDPOINT", *_HUB_TOKENS)
 
 
-@dataclass(frozen=True)
-class Download:
+class Download(Struct, frozen=True):
     """An init container that copies data into a volume of the pod.
 
     Its variables come from `secret` and, for `tokens`, from secrets of the task.
@@ -54,8 +55,7 @@ class Download:
     tokens: tuple[SecretEnvVar, ...] = ()
 
 
-@dataclass(frozen=True)
-class CsiVolume:
+class CsiVolume(Struct, frozen=True):
     """An inline CSI volume with the pod's lifetime; `secret` is the driver's."""
 
     name: str
@@ -65,8 +65,7 @@ class CsiVolume:
     read_only: bool
 
 
-@dataclass(frozen=True)
-class BucketVolume:
+class BucketVolume(Struct, frozen=True):
     """A bucket in a volume of the pod: copied, an inline CSI volume, or a PVC."""
 
     bucket: Bucket
@@ -75,7 +74,7 @@ class BucketVolume:
     download: Download | None = None
     csi_volume: CsiVolume | None = None
     pvc: str | None = None
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = {}
 
 
 def bucket_volumes(

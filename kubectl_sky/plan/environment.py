@@ -4,8 +4,10 @@ import base64
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.plan.local_files import FileTransfer
 from kubectl_sky.plan.placement import Placement
@@ -97,8 +99,7 @@ def literal(value: str) -> str:
 TOKEN = "KUBECTL_SKY_TOKEN"  # authenticates the nodes of a task to each other; see barrier.py
 
 
-@dataclass(frozen=True)
-class SecretEnvVar:
+class SecretEnvVar(Struct, frozen=True):
     """A variable whose value is a key of a Secret."""
 
     name: str
@@ -160,8 +161,7 @@ _HUB = ("docker.io", "index.docker.io", "registry-1.docker.io", "registry.hub.do
 _HUB_KEY = "https://index.docker.io/v1/"  # key of Docker Hub's login in a Docker config
 
 
-@dataclass(frozen=True)
-class RegistryLogin:
+class RegistryLogin(Struct, frozen=True):
     """The credentials for an image registry, and the name of their Secret."""
 
     secret: str

@@ -1,9 +1,10 @@
 """The high-speed network between GPU nodes: the settings of each provider."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from kubectl_sky.plan.placement import Device, Placement, meets
 from kubectl_sky.spec import quantity
@@ -21,8 +22,7 @@ _COREWEAVE = {
 }
 
 
-@dataclass(frozen=True)
-class HighSpeedNetwork:
+class HighSpeedNetwork(Struct, frozen=True):
     """Settings of a provider's high-speed network: variables, devices, zone rule.
 
     `one_zone` means that all nodes must run in one zone. Users of the network need permission to
@@ -30,13 +30,12 @@ class HighSpeedNetwork:
     """
 
     name: str = ""
-    env: Mapping[str, str] = field(default_factory=dict)
-    resources: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = {}
+    resources: Mapping[str, str] = {}
     one_zone: bool = False
 
 
-@dataclass(frozen=True)
-class _Provider:
+class _Provider(Struct, frozen=True):
     """A provider, recognized by the prefixes of its node labels.
 
     `share` computes a node's share of the devices of a cluster node.

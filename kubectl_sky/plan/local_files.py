@@ -2,7 +2,8 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kubectl_sky.spec import files
 from kubectl_sky.spec.document import FieldError
@@ -17,8 +18,7 @@ _EXTRA_TAR_BYTES = 256 << 20  # bytes for tar headers of folders and links; few 
 MAX_TOTAL_BYTES = 4 * MAX_BYTES  # bytes in all ConfigMaps of a task, to keep etcd small
 
 
-@dataclass(frozen=True)
-class FilesConfigMap:
+class FilesConfigMap(Struct, frozen=True):
     """A ConfigMap with local files: `parts` maps keys to pieces of gzipped tars."""
 
     name: str
@@ -28,8 +28,7 @@ class FilesConfigMap:
     parts: Mapping[str, bytes]
 
 
-@dataclass(frozen=True)
-class FileTransfer:
+class FileTransfer(Struct, frozen=True):
     """The local files of a task.
 
     `annotations` describe the files. `config_maps` are named by their content; tasks of a user with

@@ -1,8 +1,10 @@
 """A task's position in a pipeline or group: names, labels and variables."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.plan import runtime
 from kubectl_sky.plan.plan import Plan, TaskGroup
@@ -17,8 +19,7 @@ _MAX_DELAY_SECONDS = 366 * 86_400  # seconds
 _DEFERRED_QUEUE_ANNOTATIONS = {names.QUEUE: names.LATER_QUEUE, names.QUEUE_CLASS: names.LATER_CLASS}
 
 
-@dataclass(frozen=True)
-class PipelineMember:
+class PipelineMember(Struct, frozen=True):
     """The position of a task: `stage` counts from 1 to `stages`.
 
     `id` and `title` are those of the pipeline or group. `auxiliary` are the stages of a group that
@@ -37,7 +38,7 @@ class PipelineMember:
     task_names: tuple[str, ...] = ()
     all_tasks: tuple[str, ...] = ()
     service: str | None = None
-    queueing: Mapping[str, str] = field(default_factory=dict)
+    queueing: Mapping[str, str] = {}
 
     @property
     def suspended(self) -> bool:

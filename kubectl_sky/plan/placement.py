@@ -1,8 +1,10 @@
 """Choose a task's candidate resources and the cluster nodes that it may run on."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from fractions import Fraction
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.accelerators import AMD, NVIDIA, Family, RequiredLabel, Term
@@ -15,16 +17,14 @@ _NO_SPOT_NODES = (
 )
 
 
-@dataclass(frozen=True)
-class Preference:
+class Preference(Struct, frozen=True):
     """Preferred node labels for the scheduler; the weight is from 1 to 100."""
 
     weight: int
     rule: RequiredLabel
 
 
-@dataclass(frozen=True)
-class Device:
+class Device(Struct, frozen=True):
     """A node's device request, with alternative terms of node labels."""
 
     resource: str
@@ -32,8 +32,7 @@ class Device:
     terms: tuple[Term, ...] = ()
 
 
-@dataclass(frozen=True)
-class Placement:
+class Placement(Struct, frozen=True):
     """The chosen candidate, its device, node label terms, and notes for the user.
 
     The terms cover all candidates that differ from the chosen one only by GPU model. They are

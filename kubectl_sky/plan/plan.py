@@ -1,7 +1,8 @@
 """The plan of a task: every value that a manifest template may use."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kubectl_sky.plan.accelerators import Term
 from kubectl_sky.plan.environment import RegistryLogin, SecretEnvVar
@@ -19,8 +20,7 @@ from kubectl_sky.words.settings import DEFAULT_IMAGE
 _SIZES = ("cpu", "memory", "ephemeral-storage")  # all other resources are devices
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(Struct, frozen=True):
     """The values for one node's object; a backend may use one entry for all nodes.
 
     `job` names the object, `hostname` is the pod's within the task, and `rank` is the node's. If
@@ -34,13 +34,12 @@ class Node:
     labels: Mapping[str, str]
     hostname: str | None = None
     rank: str | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
-    env_from_fields: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = {}
+    env_from_fields: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
-class Toleration:
+class Toleration(Struct, frozen=True):
     """A toleration of a node taint; no value matches any value."""
 
     key: str
@@ -48,8 +47,7 @@ class Toleration:
     value: str | None = None
 
 
-@dataclass(frozen=True)
-class TaskGroup:
+class TaskGroup(Struct, frozen=True):
     """Metadata shared by all tasks of a group; `selector` matches all their pods."""
 
     namespace: str
@@ -58,16 +56,14 @@ class TaskGroup:
     selector: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class PodPort:
+class PodPort(Struct, frozen=True):
     """A named port of the pods."""
 
     name: str
     number: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Extras:
+class Extras(Struct, frozen=True, kw_only=True):
     """What only some backends need; a backend's own extras have more for its own template.
 
     `scripts` of the runtime run in addition; with any of them, the nodes need more than a command.
@@ -85,8 +81,7 @@ class Extras:
     may_drop_capabilities: bool = True
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """All decisions about one task.
 
     `name` is the name of the objects that exist once per task. `namespace` is empty for the current

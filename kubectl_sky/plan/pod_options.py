@@ -1,9 +1,10 @@
 """The settings of `config.kubernetes` that apply to a task's objects."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_sky.plan import queueing
 from kubectl_sky.spec import resource_fields
@@ -15,8 +16,7 @@ from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.settings import Settings
 
 
-@dataclass(frozen=True)
-class PodOptions:
+class PodOptions(Struct, frozen=True):
     """The user's settings for pods and queues.
 
     The pods use the service account `account` and run on cluster nodes with the labels

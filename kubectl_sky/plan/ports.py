@@ -1,8 +1,9 @@
 """The Service that exposes a task: its ports and its type."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from kubectl_sky.spec import resource_fields
 from kubectl_sky.spec.task import Resources, Task
@@ -27,8 +28,7 @@ _OUTSIDE: Mapping[str, str] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True)
-class Ports:
+class Ports(Struct, frozen=True):
     """A Service for rank 0: its name, its Kubernetes type, and its ports.
 
     Port and target port are the same. A `headless` Service has no cluster IP; its name resolves to

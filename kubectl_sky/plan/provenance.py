@@ -1,8 +1,9 @@
 """Strings and numbers with their origin: the field of the user's file that set them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Self
+
+from msgspec.structs import replace
 
 from kubectl_sky.plan import accelerators, fair_share
 from kubectl_sky.plan.accelerators import Term

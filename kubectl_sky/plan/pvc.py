@@ -1,7 +1,8 @@
 """Build and check the PVC of a new volume before anything is sent."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.spec import quantity
@@ -19,8 +20,7 @@ ACCESS_MODES = {
 }
 
 
-@dataclass(frozen=True)
-class Pvc:
+class Pvc(Struct, frozen=True):
     """The values of a PersistentVolumeClaim."""
 
     name: str

@@ -1,9 +1,10 @@
 """Check a submit against the ResourceQuotas, LimitRanges and Kueue quotas of its namespace."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_sky.errors import Refused
 from kubectl_sky.plan.resources import Amounts, Object, PodResources, amounts, shown
@@ -14,16 +15,14 @@ _HINT = (
 )
 
 
-@dataclass(frozen=True)
-class Pods:
+class Pods(Struct, frozen=True):
     """Pods with the same spec that run at the same time."""
 
     spec: Object
     count: int
 
 
-@dataclass(frozen=True)
-class PodStep:
+class PodStep(Struct, frozen=True):
     """The pods that run at the same time; those of a later step start when it has finished.
 
     `starts_now` is whether nothing else has to happen before: no queue admits them, and they follow
@@ -34,15 +33,14 @@ class PodStep:
     starts_now: bool = True
 
 
-@dataclass(frozen=True)
-class Demand:
+class Demand(Struct, frozen=True):
     """What a submit creates: the steps of its pods, and counts and sizes of other objects.
 
     `objects` are amounts by the names in ResourceQuotas. `claims` are the requests of new PVCs.
     """
 
     steps: tuple[PodStep, ...]
-    objects: Amounts = field(default_factory=dict)
+    objects: Amounts = {}
     claims: tuple[Amounts, ...] = ()
 
 

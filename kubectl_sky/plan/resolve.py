@@ -1,7 +1,8 @@
 """Build the plan of a task and its notes from facts and settings, without any I/O."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kubectl_sky.plan import (
     accelerators,

@@ -1,9 +1,10 @@
 """The resources of a task's nodes, and of the pods of any workload."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.placement import Placement
@@ -295,8 +296,7 @@ def too_large(pod: Object, cluster_nodes: Sequence[Object]) -> list[str]:
     ]
 
 
-@dataclass(frozen=True)
-class Gpus:
+class Gpus(Struct, frozen=True):
     """The GPUs that a pod requests: their number, and their model or resource name."""
 
     count: int

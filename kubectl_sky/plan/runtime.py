@@ -6,8 +6,10 @@ the scripts that the task runs, which tasks with the same scripts in a namespace
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.spec.task import Task
 from kubectl_sky.words import assets, names
@@ -15,8 +17,7 @@ from kubectl_sky.words.names import standard_labels
 from kubectl_sky.words.settings import DEFAULT_IMAGE
 
 
-@dataclass(frozen=True)
-class Http:
+class Http(Struct, frozen=True):
     """A GET request of the kubelet."""
 
     path: str
@@ -24,8 +25,7 @@ class Http:
     headers: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(Struct, frozen=True):
     """A probe of the container: an HTTP request, or the script if `http` is None.
 
     Times are in seconds.
@@ -51,8 +51,7 @@ _USES_PROFILE = ' BASH_ENV="${BASH_ENV-/etc/kubectl-sky/profile.sh}"'
 _START = "start.sh"
 
 
-@dataclass(frozen=True)
-class Runtime:
+class Runtime(Struct, frozen=True):
     """The ConfigMap with the scripts; its name is a hash of its content."""
 
     name: str

@@ -1,7 +1,9 @@
 """Resolve a task's volumes to PVCs, new PVCs or host paths, and their mounts."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.plan import buckets, environment, local_files
 from kubectl_sky.plan.buckets import CsiVolume, Download
@@ -19,8 +21,7 @@ CODE_VOLUME_PATH = f"{names.SCRATCH_FOLDER}/code-cache"  # mount path of the cod
 _RWX, _ROX, _RWOP = ("ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod")
 
 
-@dataclass(frozen=True)
-class Mount:
+class Mount(Struct, frozen=True):
     """A volume of the pod, mounted at a path."""
 
     volume: str
@@ -29,8 +30,7 @@ class Mount:
     read_only: bool = False
 
 
-@dataclass(frozen=True)
-class ObjectNames:
+class ObjectNames(Struct, frozen=True):
     """The parts of a plan known before its volumes: object name, labels and image."""
 
     name: str
@@ -38,8 +38,7 @@ class ObjectNames:
     image: str
 
 
-@dataclass(frozen=True)
-class PodStorage:
+class PodStorage(Struct, frozen=True):
     """The volumes of a pod.
 
     `pvcs`, `host_paths` and `secrets` map a pod volume to its PVC, to a directory of the cluster
@@ -51,15 +50,15 @@ class PodStorage:
     """
 
     mounts: tuple[Mount, ...] = ()
-    pvcs: Mapping[str, str] = field(default_factory=dict)
-    host_paths: Mapping[str, str] = field(default_factory=dict)
-    secrets: Mapping[str, str] = field(default_factory=dict)
+    pvcs: Mapping[str, str] = {}
+    host_paths: Mapping[str, str] = {}
+    secrets: Mapping[str, str] = {}
     new_pvcs: tuple[Pvc, ...] = ()
     download_volumes: tuple[str, ...] = ()
     csi_volumes: tuple[CsiVolume, ...] = ()
     downloads: tuple[Download, ...] = ()
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    links: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = {}
+    links: Mapping[str, str] = {}
     one_cluster_node: bool = False
     group: int | None = None
 

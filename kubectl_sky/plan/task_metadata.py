@@ -1,7 +1,8 @@
 """The names, labels, annotations and selector of a task's objects."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kubectl_sky.plan import queueing, runtime
 from kubectl_sky.plan.plan import Node
@@ -12,8 +13,7 @@ from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.names import standard_labels
 
 
-@dataclass(frozen=True)
-class TaskMetadata:
+class TaskMetadata(Struct, frozen=True):
     """The task ID, the name prefix, and the labels and annotations of all objects."""
 
     id: str

@@ -8,13 +8,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from keyword import iskeyword
 from typing import Any
 
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
+from msgspec import Struct
 
 from kubectl_sky.ray import ray_graph_pb2 as proto
 
@@ -60,8 +60,7 @@ class InvalidGraph(Exception):
         self.problems = tuple(problems)
 
 
-@dataclass(frozen=True)
-class Autoscaling:
+class Autoscaling(Struct, frozen=True):
     """Bounds and targets of a deployment's autoscaler; None means Ray's default."""
 
     min_replicas: int
@@ -72,8 +71,7 @@ class Autoscaling:
     downscale_delay_seconds: float | None = None
 
 
-@dataclass(frozen=True)
-class Resources:
+class Resources(Struct, frozen=True):
     """Resources of each replica; None means Ray's default. Memory is in bytes."""
 
     cpu: float | None = None
@@ -83,8 +81,7 @@ class Resources:
     custom: tuple[tuple[str, float], ...] = ()
 
 
-@dataclass(frozen=True)
-class Deployment:
+class Deployment(Struct, frozen=True):
     """A node of the graph. `handles` maps keyword arguments to the names of the callees."""
 
     name: str
@@ -99,8 +96,7 @@ class Deployment:
     handles: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class Application:
+class Application(Struct, frozen=True):
     """An ingress with the deployments that it reaches, callees before their callers."""
 
     name: str
@@ -110,8 +106,7 @@ class Application:
     deployments: tuple[Deployment, ...]
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(Struct, frozen=True):
     """A valid graph: acyclic, and each deployment belongs to one application."""
 
     revision: str

@@ -9,9 +9,10 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_sky.ray.model_serve_config import BUILDER
 from kubectl_sky.spec.quantity import quantity
@@ -49,8 +50,7 @@ class Effect(StrEnum):
     IGNORED = "ignored"
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """Changed fields and what KubeRay does with them; `note` is for users."""
 
     effect: Effect

@@ -1,9 +1,10 @@
 """The status of a RayServeGraph: conditions, and a summary of its RayService."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 Json = dict[str, Any]
 
@@ -12,8 +13,7 @@ _STEPS = ("Downloaded", "Parsed", "Applied")  # in order; Ready follows
 TYPES = (*_STEPS, "Ready")
 
 
-@dataclass(frozen=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """The result of a step. `status` None means Unknown."""
 
     type: str

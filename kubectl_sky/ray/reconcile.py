@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import monotonic
 
+from msgspec import Struct
+
 from kubectl_sky.cluster import backoff, events, objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed, Refused, SkyError, UserError
@@ -58,8 +60,7 @@ class State:
         self.is_triggered, self.event_time = True, now
 
 
-@dataclass(frozen=True)
-class Reconciler:
+class Reconciler(Struct, frozen=True):
     """The edges of a round: the API server and the sources of graphs."""
 
     session: Session
@@ -243,8 +244,7 @@ class Reconciler:
             return  # the conditions say the same
 
 
-@dataclass(frozen=True)
-class Results:
+class Results(Struct, frozen=True):
     """The condition of the step `apply`, if any, and the RayService as it is now."""
 
     applied: list[Condition]

@@ -13,9 +13,10 @@ import re
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from threading import BoundedSemaphore, Lock
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from kubectl_sky.controllers.http_server import Handler, Server
 
@@ -44,8 +45,7 @@ class Key(NamedTuple):
         return f"rayservegraph {self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True)
-class Hooks:
+class Hooks(Struct, frozen=True):
     """What the server calls: the secret of a graph (empty if there is none), and the trigger."""
 
     secret: Callable[[Key], bytes]
@@ -58,8 +58,7 @@ def sign(secret: bytes, timestamp: str, key: Key, body: bytes) -> str:
     return f"sha256={hmac.new(secret, text, hashlib.sha256).hexdigest()}"
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """The headers of an event."""
 
     timestamp: str

@@ -3,13 +3,14 @@
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import yaml
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.plan import Plan
@@ -62,8 +63,7 @@ def _source(name: str) -> tuple[str, str | None, Callable[[], bool]] | None:
         return None
 
 
-@dataclass(frozen=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """One Kubernetes object: as text for people, and as a value for the API."""
 
     text: str
@@ -80,8 +80,7 @@ class Manifest:
         return kind_of(self.object) == SECRET
 
 
-@dataclass(frozen=True)
-class Manifests:
+class Manifests(Struct, frozen=True):
     """The objects of a task: its workload, and the objects that the workload needs.
 
     `shared` holds files that other tasks may use too.

@@ -1,9 +1,10 @@
 """`serve`: run a service, show it and delete it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from time import monotonic, sleep
 from typing import Any
+
+from msgspec.structs import replace
 
 from kubectl_sky.actions import submit, taskfile
 from kubectl_sky.actions.apply import apply

@@ -2,10 +2,10 @@
 
 import os
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import commands, options, output, tasks

@@ -1,9 +1,11 @@
 """Compute the status of a service from its Deployment, its pods and their events."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.observe import nodes
 from kubectl_sky.observe.endpoints import exposed
@@ -34,8 +36,7 @@ class ServiceState(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True)
-class Replica:
+class Replica(Struct, frozen=True):
     """A replica: its number, its pod, its version, and why it is not ready."""
 
     number: int
@@ -48,8 +49,7 @@ class Replica:
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class ServiceStatus:
+class ServiceStatus(Struct, frozen=True):
     """A service as the cluster shows it.
 
     `version` is the revision of the Deployment, `version_id` the id of that version's objects.
@@ -102,8 +102,7 @@ class ServiceStatus:
         }
 
 
-@dataclass(frozen=True)
-class ServiceObjects:
+class ServiceObjects(Struct, frozen=True):
     """The objects of a service, those of others excluded, and the events of the namespace.
 
     `service` and `autoscaler` are None if not found. `cluster_nodes` is empty if they are not

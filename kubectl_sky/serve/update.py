@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kubectl_sky.actions import submit
 from kubectl_sky.actions.apply import add_owners, admit, owner_reference, shared_objects

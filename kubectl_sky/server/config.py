@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from msgspec import Struct
+
 from kubectl_sky.cluster.connection import KUBERNETES_PATH, Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.words import private, settings
@@ -19,8 +21,7 @@ _SECRET_FILE = "api-secret"
 _SETTINGS_VARIABLES = ("KUBECTL_SKY_CONFIG_HOME", "XDG_CONFIG_HOME")
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What one caller may use.
 
     Rates are per second, with bursts of ten seconds. `stream_seconds` is the time limit of a log or

@@ -9,11 +9,13 @@ import re
 import secrets
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Annotated
 
 from fastapi import Depends, Query, Request
+from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import HTTPConnection
 
 from kubectl_sky.actions.find import Scope
@@ -50,8 +52,7 @@ _LOG_IN = "send the header: Authorization: Bearer TOKEN"
 NAMESPACE_PATTERN = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
 
 
-@dataclass(frozen=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """An authenticated user, and a session with this user's credentials only."""
 
     user: User
@@ -77,8 +78,7 @@ class _Review:
     caller: Caller | None = None
 
 
-@dataclass(frozen=True)
-class _Session:
+class _Session(Struct, frozen=True):
     """What a session stands for, and until when; the user's name only limits their number."""
 
     token: str | None

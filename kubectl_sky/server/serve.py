@@ -5,11 +5,11 @@ import contextlib
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
+from msgspec import Struct
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.server.app import create_app
@@ -21,8 +21,7 @@ _SHUTDOWN_SECONDS = 5
 _MAX_HEADER_BYTES = 128 * 1024  # a Last-Event-ID of many pods is long
 
 
-@dataclass(frozen=True)
-class Listener:
+class Listener(Struct, frozen=True):
     """An address, and the files of a certificate and its key ("" for no TLS)."""
 
     host: str

@@ -10,13 +10,13 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from threading import Event, Semaphore
 from time import monotonic
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
+from msgspec import Struct
 from pydantic import BaseModel, Field
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
@@ -150,8 +150,7 @@ def _event(name: str, data: object, event_id: str = "") -> bytes:
     return f"event: {name}\n{identity}data: {json.dumps(data)}\n\n".encode()
 
 
-@dataclass(frozen=True)
-class Cursor:
+class Cursor(Struct, frozen=True):
     """The positions in the logs of pods, by a hash of the pod's name."""
 
     positions: Mapping[str, str]

@@ -3,9 +3,10 @@
 import difflib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isfinite
+
+from msgspec import Struct
 
 from kubectl_sky.spec import quantity
 from kubectl_sky.spec.document import Data, Path
@@ -17,8 +18,7 @@ _NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.+ ]{0,61}[A-Za-z0-9+]?")
 _EXPECTED = 'expected a count such as 1, a name such as V100, or both: "V100:2"'
 
 
-@dataclass(frozen=True)
-class Model:
+class Model(Struct, frozen=True):
     """An accelerator by SkyPilot's name, its memory in GB, and its names in labels.
 
     `products` are NVIDIA's names as written by GPU feature discovery, `gke` is Google's name, and
@@ -116,16 +116,14 @@ MODEL_NAMES = (
 )
 
 
-@dataclass(frozen=True)
-class Accelerator:
+class Accelerator(Struct, frozen=True):
     """GPUs of one node; `name` is None for any GPU of the cluster."""
 
     name: str | None
     count: int
 
 
-@dataclass(frozen=True)
-class RequestedAccelerator:
+class RequestedAccelerator(Struct, frozen=True):
     """A requested candidate, as the user wrote it: the count may be a fraction."""
 
     name: str | None

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
 
+from msgspec import Struct
+
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 from kubectl_sky.spec.files import copied_sources, is_url, target_path
@@ -24,8 +26,7 @@ _HUB_PATH = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class HubPath:
+class HubPath(Struct, frozen=True):
     """A repository or bucket by OWNER/NAME, its revision, and a folder or file in it.
 
     `kind` is models, datasets, spaces or buckets, as in the Hub's own URLs.

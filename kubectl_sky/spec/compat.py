@@ -6,8 +6,9 @@ The tables have only known differences. `validate` reports what both refuse.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
+
+from msgspec import Struct
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path
@@ -146,8 +147,7 @@ def differences(document: Document) -> list[Problem]:
     return sorted(dict.fromkeys(problem for rule in rules for problem in rule(document)))
 
 
-@dataclass(frozen=True)
-class _Field:
+class _Field(Struct, frozen=True):
     """A field of resources: SkyPilot's check, a message, and a hint for both tools."""
 
     takes: Callable[[Data], bool]

@@ -7,8 +7,9 @@ untrusted URL or the user's own files. The table mirrors the Pod Security Standa
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from kubectl_sky.spec.document import Data, printable
 from kubectl_sky.spec.files import is_url, login
@@ -40,8 +41,7 @@ MEANINGS = {
 Detect = Callable[[Data], str | None]
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """A row of the table: fields of one class with one message.
 
     `names` are paths in a task; for fields of pods the name alone, or with the field around it

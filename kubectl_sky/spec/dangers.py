@@ -5,10 +5,12 @@ Fields of pods are looked up by name at any depth, so a field cannot hide at an 
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import files, variables
@@ -41,8 +43,7 @@ _MAX_LISTED = 5
 _NOT_SHOWN = "a hidden value"  # it contains a secret
 
 
-@dataclass(frozen=True, order=True)
-class Danger:
+class Danger(Struct, frozen=True, order=True):
     """A field that reaches beyond the task; `problem` has position and message."""
 
     problem: Problem

@@ -1,9 +1,11 @@
 """A loaded YAML document: its data, and the position of each part in the file."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.errors import Problem, UserError
 
@@ -83,8 +85,7 @@ class Candidates:
         self.fields = frozenset().union(*(values for _, values in self.maps))
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(Struct, frozen=True, dict=True):
     """One document of a file.
 
     `index` is its number among the file's `count` documents, from 0. `tasks` is the number of
@@ -95,14 +96,14 @@ class Document:
 
     file: str
     data: Data
-    root: YamlNode = field(repr=False, compare=False)
+    root: YamlNode
     index: int = 0
     count: int = 1
     tasks: int = 1
     names: tuple[Data, ...] = ()
     parallel: bool = False
     title: Data = None
-    sources: Mapping[Path, str] = field(default_factory=dict)
+    sources: Mapping[Path, str] = {}
 
     @property
     def is_header(self) -> bool:

@@ -2,10 +2,11 @@
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.errors import UnknownName
 from kubectl_sky.spec import schema, unsupported
@@ -17,8 +18,7 @@ _CANDIDATES = ("resources.any_of", "resources.ordered")  # their fields are thos
 _INTERNAL = "Internal."
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(Struct, frozen=True):
     """A field of a file: its path in the file, and its schema with references resolved.
 
     References without a file name are within `file`. `root` is the kind of file, of `ROOTS`.

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
+
+from msgspec import Struct, field
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import variables
@@ -33,8 +34,7 @@ _PASSWORD = re.compile(r"https?://[^/?#]*@|[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#@:]*:[
 _REF = re.compile(r"(?!-)[^\s~^:?*\[\\]+")
 
 
-@dataclass(frozen=True)
-class RepositoryLogin:
+class RepositoryLogin(Struct, frozen=True):
     """The login of a repository: a user name, and the password's variable.
 
     The user name can be a variable too: `$NAME`. Values are read in the pod, from the task's
@@ -50,8 +50,7 @@ class RepositoryLogin:
         return (*re.findall(r"^\$(.*)", self.username), self.password)
 
 
-@dataclass(frozen=True)
-class Repository:
+class Repository(Struct, frozen=True):
     """A git repository at a branch, tag or commit; the URL contains no login."""
 
     url: str
@@ -59,8 +58,7 @@ class Repository:
     login: RepositoryLogin = field(default_factory=RepositoryLogin)
 
 
-@dataclass(frozen=True)
-class LocalFiles:
+class LocalFiles(Struct, frozen=True):
     """A local file or folder, and its destination `path`: absolute, or below `~/`.
 
     `field` is the path in the document that names it.

@@ -6,9 +6,10 @@ schemas/pod.json has the fields of a pod and their types.
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import resource_fields
@@ -41,8 +42,7 @@ _FOUND_BY = ("hostname", "subdomain")  # the nodes of a task find each other by 
 _FOLDERS = (f"{names.SCRIPTS_FOLDER}/", f"{names.SCRATCH_FOLDER}/")
 
 
-@dataclass(frozen=True)
-class Kubernetes:
+class Kubernetes(Struct, frozen=True):
     """A task's settings for Kubernetes, besides its resources.
 
     `pod` is merged into every pod; `labels` and `annotations` are set on every object. `accounts`
@@ -54,10 +54,10 @@ class Kubernetes:
     how ports are exposed.
     """
 
-    pod: Mapping[str, Data] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    accounts: Mapping[str, str] = field(default_factory=dict)
+    pod: Mapping[str, Data] = {}
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    accounts: Mapping[str, str] = {}
     queue: str | None = None
     flex_start: bool = False
     run_seconds: int | None = None
@@ -177,8 +177,7 @@ def _ports(document: Document) -> Iterator[Problem]:
         yield document.unused(path, message, hint)
 
 
-@dataclass(frozen=True)
-class _Item:
+class _Item(Struct, frozen=True):
     """A list item and its path."""
 
     path: Path

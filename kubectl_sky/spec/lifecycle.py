@@ -1,7 +1,8 @@
 """When nodes restart, and when a finished task is deleted: `job_recovery` and `autostop`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import schema
@@ -12,8 +13,7 @@ _NONE = "NONE"
 _MAX_RESTARTS = 2**31 - 1  # Kubernetes counts them in 32 bits
 
 
-@dataclass(frozen=True)
-class Recovery:
+class Recovery(Struct, frozen=True):
     """Restart a node that the cluster evicts or deletes, and a node that fails.
 
     `restarts` is the limit of restarts after a failure; failures with one of `exit_codes` do not

@@ -8,9 +8,9 @@ they can be fixed.
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import yaml
+from msgspec.structs import replace
 
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.spec import schema

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
+
+from msgspec import Struct
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path, entries
@@ -13,8 +14,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _DEFAULT = "default"  # in termination_delay: all tasks that it does not name
 
 
-@dataclass(frozen=True)
-class Pipeline:
+class Pipeline(Struct, frozen=True):
     """Settings of all tasks of a file; with `parallel` they are a group.
 
     A group runs all at once. It finishes when its `primary` tasks finish; empty means all
@@ -25,7 +25,7 @@ class Pipeline:
     name: str | None = None
     parallel: bool = False
     primary: tuple[str, ...] = ()
-    delays: Mapping[str, int] = field(default_factory=dict)
+    delays: Mapping[str, int] = {}
     connected: bool = True
 
     def delay(self, task: str) -> int | None:
@@ -122,8 +122,7 @@ _ARRAY_FORM = re.compile(
 _ARRAY_EXAMPLE = "write it as 0-99, 0,3,7 or 0-99%10"
 
 
-@dataclass(frozen=True)
-class Array:
+class Array(Struct, frozen=True):
     """The indexes of an array of tasks.
 
     `numbers` has the shortest form, such as `0-4,7`; `at_once` is at most `count`.

@@ -6,12 +6,13 @@ The result is a warning: a script may install programs in a way that is not reco
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import cache
 from itertools import dropwhile
 from typing import TYPE_CHECKING
 
 import yaml
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import image
@@ -36,8 +37,7 @@ _SILENT = {":", "true", "echo"}
 _STATEMENTS = {"list", "pipeline", "redirected_statement", "negated_command"}
 
 
-@dataclass(frozen=True)
-class _Table:
+class _Table(Struct, frozen=True):
     """The data of schemas/programs.yaml; `pattern` matches any missing program."""
 
     missing: frozenset[str]
@@ -60,8 +60,7 @@ def _table() -> _Table:
     )
 
 
-@dataclass(frozen=True)
-class _Call:
+class _Call(Struct, frozen=True):
     """The first call of a program: its field, and its line in the script from 0."""
 
     program: str

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import accelerator, quantity
@@ -56,8 +57,7 @@ DEFAULT_DISK = "256Gi"  # SkyPilot's default; treated as not set
 _SHAPE = re.compile(r"([0-9.]{1,9})CPU--([0-9.]{1,9})GB(?:--([A-Za-z0-9-]{1,40}:[0-9]{1,4}))?")
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """A pod's size in SkyPilot's notation: `4CPU--16GB--H100:8`."""
 
     cpus: str

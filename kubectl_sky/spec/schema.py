@@ -8,9 +8,10 @@ and `x-unknown: warning` reports unknown fields of an open mapping.
 import difflib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_sky.spec.document import Data, Path, printable
 from kubectl_sky.words import assets
@@ -19,8 +20,7 @@ BASE = "https://raw.githubusercontent.com/kubectl-sky/kubectl-sky/main/schemas/"
 NAMES = ("config", "header", "resources", "service", "settings", "storage", "task", "volume")
 
 
-@dataclass(frozen=True)
-class SchemaError:
+class SchemaError(Struct, frozen=True):
     """An error at a path; `key` is set if the field itself is wrong, not its value.
 
     `needs_quotes` is set if YAML read a text as something else.

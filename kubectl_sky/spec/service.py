@@ -3,7 +3,8 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import resource_fields, variables
@@ -41,8 +42,7 @@ _SCALING = (  # fields of a pool that only apply if it scales
 _PER_GPU = "instance_aware_least_load"
 
 
-@dataclass(frozen=True)
-class Flags:
+class Flags(Struct, frozen=True):
     """The flags of `serve` that are no fields of SkyPilot's language.
 
     `cpu_target` is in percent of the requested CPUs. `qps_metric` is a metric of the pods. A `new`
@@ -56,8 +56,7 @@ class Flags:
     new: bool = True
 
 
-@dataclass(frozen=True)
-class Probe:
+class Probe(Struct, frozen=True):
     """The request that tells whether a replica is ready; times are in seconds.
 
     `data` is posted if it is set. `secrets` are the variables with secret values in the headers and
@@ -66,7 +65,7 @@ class Probe:
     """
 
     path: str = "/"
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     data: str | None = None
     secrets: frozenset[str] = frozenset()
     start: float | None = None
@@ -75,8 +74,7 @@ class Probe:
     failing: float | None = None
 
 
-@dataclass(frozen=True)
-class ServiceSpec:
+class ServiceSpec(Struct, frozen=True):
     """A service: its port, its probe and its number of replicas.
 
     The replicas are scaled if `most` is more than `fewest`, by the CPU usage of the flags, or by

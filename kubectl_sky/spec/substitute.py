@@ -9,7 +9,8 @@ variables as the shell does; in other fields, variables are not substituted.
 
 import re
 from collections import Counter
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import files, variables

@@ -4,8 +4,10 @@ schemas/unsupported.yaml lists the fields that are not read.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kubectl_sky.spec import image, infra, lifecycle, quantity, resource_fields
 from kubectl_sky.spec.accelerator import Accelerator, candidates
@@ -24,8 +26,7 @@ from kubectl_sky.words.secret import Secret
 __all__ = ["Accelerator", "Kubernetes", "Recovery", "Resources", "Task", "VolumeMount", "task_of"]
 
 
-@dataclass(frozen=True)
-class Resources:
+class Resources(Struct, frozen=True):
     """What each node needs; sizes are Kubernetes quantities.
 
     None leaves a value to the cluster. `unlimited` names the sizes that are written as a minimum,
@@ -38,7 +39,7 @@ class Resources:
     memory: str | None = None
     accelerator: Accelerator | None = None
     image: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = {}
     disk: str | None = None
     spot: bool = False
     priority: int | None = None
@@ -51,8 +52,7 @@ class Resources:
     unlimited: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(Struct, frozen=True):
     """One task; a variable or secret that is None must be given on the command line.
 
     `existing_secrets` already exist in the cluster. `resources` is the first candidate and
@@ -67,8 +67,8 @@ class Task:
     name: str | None = None
     num_nodes: int = 1
     resources: Resources = field(default_factory=Resources)
-    envs: Mapping[str, str | None] = field(default_factory=dict)
-    secrets: Mapping[str, Secret | None] = field(default_factory=dict)
+    envs: Mapping[str, str | None] = {}
+    secrets: Mapping[str, Secret | None] = {}
     existing_secrets: tuple[SecretReference, ...] = ()
     volumes: tuple[VolumeMount, ...] = ()
     files: tuple[LocalFiles, ...] = ()
@@ -84,7 +84,7 @@ class Task:
     expose: str | None = None
     service: ServiceSpec | None = None
     stays: bool = False
-    scripts: Mapping[str, str] = field(default_factory=dict)
+    scripts: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
 
     @property

@@ -6,10 +6,10 @@ only.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 
 import yaml
+from msgspec import Struct
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import (
@@ -34,8 +34,7 @@ _INSTEAD_OF_SECRETS: dict[Path, str] = {
 }
 
 
-@dataclass(frozen=True)
-class UnsupportedField:
+class UnsupportedField(Struct, frozen=True):
     """An unsupported field; in its path, `*` is any name.
 
     `refuse` means that the task would not do what the file says. Values that match `unless`
@@ -51,8 +50,7 @@ class UnsupportedField:
     as_task: str | None
 
 
-@dataclass(frozen=True)
-class _Found:
+class _Found(Struct, frozen=True):
     path: Path
     reason: str
     instead: str

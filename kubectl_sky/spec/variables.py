@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
@@ -16,8 +17,7 @@ _MAX_NAME = 253
 _MOUNT = "mount_path"
 
 
-@dataclass(frozen=True)
-class SecretReference:
+class SecretReference(Struct, frozen=True):
     """An existing Secret: a variable with its name, or a file if `path` is set.
 
     `key` is the name as the user wrote it, `name` is the Secret's name. `field` is the field that

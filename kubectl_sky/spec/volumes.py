@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import quantity, resource_fields
@@ -15,18 +16,16 @@ ACCESS_MODE = "ReadWriteOnce"  # the default, as in SkyPilot
 HOME = "~/"  # prefix of a path in the home directory, which only the running container knows
 
 
-@dataclass(frozen=True)
-class Storage:
+class Storage(Struct, frozen=True):
     """What a PVC requests; a `storage_class` of None is the cluster's default."""
 
     size: str
     storage_class: str | None = None
     access_modes: tuple[str, ...] = (ACCESS_MODE,)
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
-class VolumeMount:
+class VolumeMount(Struct, frozen=True):
     """A mount at an absolute path, or at one in the home directory (`~/data`).
 
     It is one of three: a volume called `name`, or a PVC called `name` if there is no such volume; a
@@ -41,8 +40,7 @@ class VolumeMount:
     host_path: str | None = None
 
 
-@dataclass(frozen=True)
-class VolumeFile:
+class VolumeFile(Struct, frozen=True):
     """A volume for `volumes apply`; `storage` is None for an existing PVC."""
 
     name: str

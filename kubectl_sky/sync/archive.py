@@ -6,9 +6,10 @@ import stat
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
+
+from msgspec import Struct
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.sync.archive_cache import Snapshot
@@ -42,8 +43,7 @@ class Unsendable(Exception):
         return cls(Refusal("", reason, hint))
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Upload limits: number of files, folders and links, and GiB of content."""
 
     files: int = 200_000

@@ -5,8 +5,9 @@ import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from threading import Condition, Event
+
+from msgspec import Struct
 
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster import parallel
@@ -23,8 +24,7 @@ _IDLE = 600.0  # seconds without data: a large archive may take long to unpack a
 _SEND_REQUEST = b"send"  # printed by unpack.sh to request the files
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The result of a program: exit code and first stderr line, or a lost connection."""
 
     code: int = 0

@@ -10,8 +10,9 @@ import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.words import bounded, regex
@@ -50,8 +51,7 @@ class _NeverMatches(Exception):
     """Raised for a pattern that git accepts but that matches nothing."""
 
 
-@dataclass(frozen=True)
-class _Pattern:
+class _Pattern(Struct, frozen=True):
     """A line of an ignore file, as a regular expression for whole paths."""
 
     negated: bool  # the line starts with !
@@ -205,8 +205,7 @@ def _span(first: int, last: int) -> bytes:
 _GIT_FOLDER = read(b".git")  # changes with every git status; include it with !.git
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """The ignore files that apply to one folder, its own first.
 
     `base` is the folder's path relative to the root, `name` the name of the ignore files.

@@ -2,8 +2,9 @@
 
 import tarfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from kubectl_sky.errors import UserError
 
@@ -14,16 +15,14 @@ _PAX = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE)
 _EXTENDED = (*_LONG, *_PAX, tarfile.XGLTYPE)
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Limits of a tar stream: number of headers, and bytes of one extended header."""
 
     headers: int = 1_000_000
     extended: int = 1 << 20
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(Struct, frozen=True):
     """A tar entry, with its names unchanged. `size` is 0 except for files."""
 
     name: bytes

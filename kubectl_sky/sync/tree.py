@@ -3,8 +3,9 @@
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from kubectl_sky.sync import ignore
 from kubectl_sky.sync.ignore import Rules
@@ -20,8 +21,7 @@ MAX_DEPTH = 200  # nested folders
 _EXCLUDE = "exclude it with .skyignore"
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A file, folder or link: its name in the archive, its local path and its status."""
 
     name: bytes
@@ -35,8 +35,7 @@ class Entry:
         return self.status.st_size if stat.S_ISREG(self.status.st_mode) else 0
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """An entry that cannot be uploaded: its printable name, the reason and a hint."""
 
     name: str

@@ -3,9 +3,9 @@
 import math
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from threading import Event, Lock
 
+from msgspec import Struct
 from rich.text import Text
 
 from kubectl_sky.actions.find import Scope
@@ -74,8 +74,7 @@ def check_connection(
             report(None)
 
 
-@dataclass(frozen=True)
-class LogLine:
+class LogLine(Struct, frozen=True):
     """A line of a log, or a note about it, which has no time."""
 
     text: Text

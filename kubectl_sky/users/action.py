@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.actions import find
 from kubectl_sky.actions.find import Scope
@@ -38,8 +40,7 @@ _STAGES = {kinds.NAMESPACE.kind: 0, kinds.ROLE_BINDING.kind: 2}  # of other kind
 _MAX_NAMES = 12  # maximum number of names in a message
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     """What `users add` is to create. An empty namespace is the user's own."""
 
     user: User
@@ -50,8 +51,7 @@ class Request:
     pod_security: str | None = None
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """An object, and what becomes of it: created, configured, unchanged or deleted."""
 
     object: Json
@@ -65,8 +65,7 @@ class Change:
         return f"{resource}/{self.object['metadata']['name']}"
 
 
-@dataclass(frozen=True)
-class Added:
+class Added(Struct, frozen=True):
     """The result of `users add`: the changes, in order, and notes."""
 
     account: Account
@@ -420,8 +419,7 @@ def _role(session: Session, name: str, namespace: str | None) -> Json:
     raise UserError(f'user "{name}" not found{where}', "run `kubectl sky users list`")
 
 
-@dataclass(frozen=True)
-class Removal:
+class Removal(Struct, frozen=True):
     """What `users remove` would delete.
 
     `objects` are the user's in the namespace. `deletes_namespace` is whether that was created for

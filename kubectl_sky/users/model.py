@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan import accelerators
@@ -33,8 +35,7 @@ _DEFAULT_REQUESTS = {CPUS: ("cpu", "500m"), MEMORY: ("memory", "512Mi")}
 _API = "rbac.authorization.k8s.io"
 
 
-@dataclass(frozen=True)
-class QuotaFlags:
+class QuotaFlags(Struct, frozen=True):
     """The limits that a command sets; None keeps the current limit, `none` removes it."""
 
     cpus: str | None = None
@@ -43,8 +44,7 @@ class QuotaFlags:
     tasks: str | None = None
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(Struct, frozen=True):
     """The values of a user's objects in a namespace.
 
     `kind` is the kind of the RBAC subject. `hard` is the quota by the names of ResourceQuotas.
@@ -56,7 +56,7 @@ class Account:
     user: User
     kind: str
     namespace: str
-    hard: Mapping[str, str] = field(default_factory=dict)
+    hard: Mapping[str, str] = {}
     rules: Sequence[Mapping[str, object]] = ()
     cluster_queue: str = ""
     queue_version: str = ""
@@ -182,8 +182,7 @@ def _with_gpus(hard: Mapping[str, str], text: str) -> dict[str, str]:
     return others | {f"requests.{family.resource}": str(requested.count)}
 
 
-@dataclass(frozen=True)
-class QuotaUse:
+class QuotaUse(Struct, frozen=True):
     """One resource of a ResourceQuota: what is used, and the limit."""
 
     quota: str
@@ -201,8 +200,7 @@ class QuotaUse:
         return cast("models.Quota", asdict(self))
 
 
-@dataclass(frozen=True)
-class AccountStatus:
+class AccountStatus(Struct, frozen=True):
     """A user and the quotas of its namespace; without a user, the namespace alone.
 
     `queues` are the user's LocalQueues.

@@ -1,16 +1,16 @@
 """Input of a plan: what is known about the user, the cluster and local files."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User
 
 
-@dataclass(frozen=True)
-class ClusterNode:
+class ClusterNode(Struct, frozen=True):
     """A cluster node: its labels, and its allocatable Kubernetes quantities."""
 
     labels: Mapping[str, str]
@@ -25,8 +25,7 @@ class Access(StrEnum):
     USABLE = "usable"
 
 
-@dataclass(frozen=True)
-class Queues:
+class Queues(Struct, frozen=True):
     """Kueue's LocalQueues in the namespace, and its WorkloadPriorityClasses.
 
     `names` is None if the user may not list the LocalQueues. `installed` is False without Kueue.
@@ -40,8 +39,7 @@ class Queues:
     elsewhere: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class ExistingPvc:
+class ExistingPvc(Struct, frozen=True):
     """A PVC: its object name, and its access modes as Kubernetes writes them.
 
     `deletion` is what its deletion waits for; empty if it is not being deleted.
@@ -52,8 +50,7 @@ class ExistingPvc:
     deletion: str = ""
 
 
-@dataclass(frozen=True)
-class Archive:
+class Archive(Struct, frozen=True):
     """Local files as a tar archive.
 
     `folder` is False for a single file. `digest` is the SHA-256 of the tar. `files` is the number
@@ -64,11 +61,14 @@ class Archive:
     digest: str
     files: int
     size: int
-    data: bytes = field(default=b"", repr=False)
+    data: bytes = b""
+
+    def __repr__(self) -> str:
+        """Leave out the data."""
+        return f"Archive({self.digest!r}, {self.files} files)"
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """The user, the namespace, its PVCs, and the cluster nodes.
 
     `pvcs` has each PVC by all of its names: the volume name from the user or from SkyPilot, and the
@@ -89,4 +89,8 @@ class Facts:
     context: str = ""
     archives: Mapping[str, Archive] = field(default_factory=lambda: MappingProxyType({}))
     queues: Queues | None = None
-    token: str = field(default="", repr=False)
+    token: str = ""
+
+    def __repr__(self) -> str:
+        """Leave out the token."""
+        return f"Facts({self.user!r}, {self.namespace!r})"

@@ -1,11 +1,12 @@
 """Kubernetes kinds as values: API group, version, kind and plural."""
 
-from dataclasses import dataclass, replace
 from functools import partial
 
+from msgspec import Struct
+from msgspec.structs import replace
 
-@dataclass(frozen=True)
-class Kind:
+
+class Kind(Struct, frozen=True):
     """One kind of object. `group` is empty for the core API (`/api/v1`)."""
 
     group: str

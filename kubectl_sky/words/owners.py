@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.words import names
@@ -19,8 +20,7 @@ def named(name: str) -> "User":
     return user
 
 
-@dataclass(frozen=True)
-class User:
+class User(Struct, frozen=True):
     """A user, identified by a name such as `alice@example.com`."""
 
     name: str

@@ -4,10 +4,11 @@ import getpass
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct, field
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.words import private
@@ -22,8 +23,7 @@ DEFAULT_FETCHER = "docker.io/rclone/rclone:1.68.2"  # the version that SkyPilot 
 _LOGIN_BYTES = 10_000
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """Choices for what a task does not set: the fields of schemas/settings.json.
 
     `defaults` "skypilot" uses SkyPilot's default sizes and image. `priority_classes` maps a

@@ -1,7 +1,8 @@
 """Array backend: many one-node tasks as the independent indexes of one Job."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from kubectl_sky.plan.plan import Extras, Node, Plan
 from kubectl_sky.spec.pipeline import Array
@@ -20,8 +21,7 @@ from kubectl_sky.workloads.workload import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Indexes(Extras):
+class Indexes(Extras, frozen=True, kw_only=True):
     """The numbers of the tasks."""
 
     array: Array

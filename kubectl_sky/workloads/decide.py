@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.errors import ClusterError, InvalidFiles, UserError
 from kubectl_sky.plan import environment, queueing
@@ -29,8 +31,7 @@ AUTO = "auto"
 _LACKS = {Access.ABSENT: "{} is not installed", Access.FORBIDDEN: "you may not create {}s"}
 
 
-@dataclass(frozen=True)
-class TaskEntry:
+class TaskEntry(Struct, frozen=True):
     """A checked task of a file, with its id and its position in a pipeline or group.
 
     `document` is the source of the task. `archives` are its local files by target path. `token`
@@ -41,8 +42,12 @@ class TaskEntry:
     task: Task
     task_id: str
     member: PipelineMember | None = None
-    archives: Mapping[str, Archive] = field(default_factory=dict)
-    token: str = field(default="", repr=False)
+    archives: Mapping[str, Archive] = {}
+    token: str = ""
+
+    def __repr__(self) -> str:
+        """Leave out the token."""
+        return f"TaskEntry({self.task_id!r})"
 
     def backend(self, settings: Settings) -> str | None:
         """Return the requested backend, or `auto`; None if it is not set."""
@@ -62,16 +67,14 @@ class TaskEntry:
         return not has_own_queue and bool(queueing.queue(self.task.kubernetes, settings))
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """A backend, and a note on why it was chosen."""
 
     backend: Workload
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """How the tasks of a file run: a plan and a placement for each, and notes for the user."""
 
     plans: tuple[Plan, ...]

@@ -1,8 +1,9 @@
 """MPIJob backend: `run` starts on rank 0 and uses mpirun to reach all nodes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from kubectl_sky.plan.environment import TOKEN
 from kubectl_sky.plan.plan import Extras, Plan

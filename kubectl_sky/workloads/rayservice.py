@@ -6,9 +6,9 @@ The command of its task is `serve run MODULE:APP`.
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import yaml
+from msgspec.structs import replace
 
 from kubectl_sky.plan.plan import Node, Plan, PodPort
 from kubectl_sky.spec.document import FieldError

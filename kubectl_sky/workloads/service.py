@@ -4,9 +4,11 @@ import math
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from urllib.parse import quote
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.plan import Extras, Node, Plan
@@ -26,8 +28,7 @@ _SCRIPT = "probe.sh"
 _REFERENCE = re.compile(r"\$\{?\b([a-zA-Z_][a-zA-Z0-9_]*)\b\}?", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Scaling:
+class Scaling(Struct, frozen=True):
     """The metric that decides the number of replicas: of the pods, or CPU usage.
 
     `average` is the Kubernetes quantity of the metric for each pod. `cpu_percent` is None for a
@@ -40,8 +41,7 @@ class Scaling:
     delays: Mapping[str, int]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Replicas(Extras):
+class Replicas(Extras, frozen=True, kw_only=True):
     """A service: the name of its objects, its port, and its replicas.
 
     An update creates up to `surge` more replicas, and at most `unavailable` are missing. It has

@@ -1,7 +1,8 @@
 """Volcano backend: one Job per node, gang-scheduled with a PodGroup."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kubectl_sky.plan import resources
 from kubectl_sky.plan.plan import Extras, Plan

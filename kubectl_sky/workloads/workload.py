@@ -2,9 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.spec.task import Task
@@ -30,8 +31,7 @@ class Phase(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True)
-class PhaseDetails:
+class PhaseDetails(Struct, frozen=True):
     """A phase with its reason, message and time (RFC 3339, UTC; empty if unfinished).
 
     `pod_completes` is whether the node of an active object has completed once its pod has.

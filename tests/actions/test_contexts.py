@@ -1,11 +1,11 @@
 """Which context of the kubeconfig a task file uses."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_sky.cluster.session import Connection, Session
 from tests.actions.conftest import Run

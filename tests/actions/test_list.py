@@ -1,11 +1,11 @@
 """`list` and `clean`: filters, order and columns, over a cluster in memory."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_sky.cluster.session import Connection, Session
 from tests import fake_cluster

@@ -1,10 +1,10 @@
 """Backends and queues whose kinds a cluster lacks, or serves in other versions only."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_sky.words import kinds
 from kubectl_sky.words.kinds import Kind

@@ -1,6 +1,5 @@
 """The settings file: reading, validation with positions, and effect."""
 
-import dataclasses
 import io
 import json
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from kubectl_sky.actions.config import preferences, read
 from kubectl_sky.actions.flags import Overrides
@@ -28,7 +28,7 @@ def wrong(text: bytes) -> list[str]:
 
 def test_settings_schema_fields_match_settings_class() -> None:
     properties = json.loads(assets.read("schemas", "settings.json"))["properties"]
-    assert list(properties) == [field.name for field in dataclasses.fields(Settings)]
+    assert list(properties) == [field.name for field in structs.fields(Settings)]
 
 
 @pytest.mark.parametrize("text", [b"", b"# nothing\n", b"---\n", b"image:\n"])

@@ -65,7 +65,7 @@ def test_task_fields_are_those_of_schema() -> None:
 
 def test_changes_are_flags_of_submit() -> None:
     """A flag of `submit` that the API lacks is noticed here; files are read by Python itself."""
-    flags = set(Overrides.__dataclass_fields__) - {"env_files", "secret_files", "task_id"}
+    flags = set(Overrides.__struct_fields__) - {"env_files", "secret_files", "task_id"}
     assert set(Changes.__annotations__) == flags | {"id"}
 
 
@@ -230,7 +230,7 @@ def test_documented_attributes_exist() -> None:
     ):
         kind = getattr(kubectl_sky, name)
         for attribute in re.findall(r"`(\w+)(?:\(\))?`", rows[name]):
-            assert attribute in kind.__dataclass_fields__ or hasattr(kind, attribute), attribute
+            assert attribute in kind.__annotations__ or hasattr(kind, attribute), attribute
     assert set(kubectl_sky.__all__) - {"__version__"} <= set(re.findall(r"\w+", page))
 
 

@@ -1,10 +1,10 @@
 """Sessions with the test cluster, straight and through a proxy that cuts connections."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_sky.cluster.session import Connection, Session
 from tests.cluster.rest_server import RestServer

@@ -1,11 +1,11 @@
 """The manifests of `api --install`: restricted pods without rights, and safe values."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from kubectl_sky.cli import main
 from kubectl_sky.cluster.connection import Connection

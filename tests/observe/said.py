@@ -1,8 +1,10 @@
 """What clusters say that could not be brought to say it here, and what has to come of it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.nodes import NODE_LOST, TERMINATING, WAITING_FOR_FILES, State

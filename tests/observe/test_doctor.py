@@ -1,13 +1,13 @@
 """Doctor rules on recorded snapshots of real clusters, and on constructed messages."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubectl_sky.observe import status
 from kubectl_sky.observe.findings import Stage, diagnose

@@ -1,9 +1,9 @@
 """Buckets on nodes: init containers, CSI drivers and PVCs."""
 
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_sky.actions.config import read
 from kubectl_sky.errors import UserError

@@ -1,8 +1,7 @@
 """High-speed networks between GPU nodes: providers, devices and variables."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.spec.task import Accelerator, Resources, Task

@@ -1,9 +1,8 @@
 """Transfer of local files, by size and content."""
 
-from dataclasses import replace
-
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan import storage

@@ -1,8 +1,7 @@
 """Placement of a task, and the choice among its candidates."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from kubectl_sky.plan.accelerators import GFD, GKE, SKYPILOT, RequiredLabel
 from kubectl_sky.plan.placement import (

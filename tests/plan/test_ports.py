@@ -1,8 +1,7 @@
 """The Service of a task: its type, and tasks without a Service."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from kubectl_sky.plan.ports import Ports
 from kubectl_sky.spec.pipeline import Array

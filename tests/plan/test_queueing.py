@@ -1,8 +1,7 @@
 """Queues, flex-start nodes and service accounts."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.plan import pod_options, queueing

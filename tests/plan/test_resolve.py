@@ -1,11 +1,11 @@
 """The plan of a task."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.environment import literal
@@ -84,7 +84,7 @@ def test_plan_skypilot_variables_may_be_partly_overridden() -> None:
     ],
 )
 def test_plan_too_large_script_is_user_error(change: Mapping[str, object], message: str) -> None:
-    task = replace(make_task(), **change)  # type: ignore[arg-type]
+    task = replace(make_task(), **change)
     with pytest.raises(UserError) as caught:
         make_plan(task)
     assert message in str(caught.value)

@@ -5,11 +5,11 @@ import re
 import shutil
 import signal
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_sky.plan.runtime import READY, keep_running, runtime
 from kubectl_sky.render import manifests

@@ -1,8 +1,7 @@
 """Volumes of a task: PVCs, host paths, and sharing between nodes."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan import storage

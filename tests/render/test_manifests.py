@@ -1,6 +1,5 @@
 """Templates: allowed syntax, used fields, and templates of users."""
 
-import dataclasses
 import re
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.accelerators import RequiredLabel
@@ -92,8 +92,8 @@ ELSEWHERE = {
 )
 def test_template_fields_of_plan_are_all_used(kind: type) -> None:
     written = "\n".join(TEMPLATES.values())
-    inherited = vars(kind.__base__).get("__dataclass_fields__", {})
-    for field in dataclasses.fields(kind):
+    inherited = getattr(kind.__base__, "__struct_fields__", ())
+    for field in structs.fields(kind):
         if field.name not in inherited and (kind, field.name) not in ELSEWHERE:
             assert re.search(rf"\.{field.name}\b", written), f"{kind.__name__}.{field.name}"
 
@@ -123,7 +123,7 @@ def test_template_has_no_nested_if(name: str) -> None:
 def test_render_suspended_task_with_queue_is_suspended_once(backend: str) -> None:
     asked = Kubernetes(queue="q")
     plan = make_plan(Task(run="true", kubernetes=asked, backend=backend))
-    held = (plan, dataclasses.replace(plan, suspended=True))
+    held = (plan, structs.replace(plan, suspended=True))
     texts = [manifests.render(each).workload[0].text for each in held]
     assert [text.count("suspend: true") for text in texts] == [1, 1]
 
@@ -231,7 +231,7 @@ def test_render_random_variables_are_written_once(
 def test_render_high_speed_network_adds_ipc_lock_and_affinity() -> None:
     resources = Resources(accelerator=Accelerator(None, 1), fast=True)
     plan = make_plan(Task(name="t", num_nodes=2, resources=resources, run="x"))
-    fast = dataclasses.replace(plan, network=HighSpeedNetwork("x", one_zone=True))
+    fast = structs.replace(plan, network=HighSpeedNetwork("x", one_zone=True))
     for found, capabilities, key in ((plan, [], None), (fast, ["IPC_LOCK"], ZONE)):
         pod = manifests.render(found).workload[0].object["spec"]["template"]["spec"]
         context = pod["containers"][0].get("securityContext") or {"capabilities": {"add": []}}

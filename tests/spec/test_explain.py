@@ -1,9 +1,8 @@
 """Every field has a text, and `explain` shows it with type, default and example."""
 
-from dataclasses import fields
-
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import fields
 
 from kubectl_sky.cli.main import sky
 from kubectl_sky.errors import UnknownName

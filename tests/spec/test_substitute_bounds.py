@@ -1,10 +1,9 @@
 """Limits of variable substitution."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubectl_sky.spec import substitute
 from kubectl_sky.spec.document import Data

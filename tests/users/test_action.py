@@ -1,12 +1,12 @@
 """Users with a namespace, rights and a quota: what is sent, updated, refused and removed."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from kubectl_sky.cli.main import sky
 from kubectl_sky.cluster.session import Session

@@ -1,9 +1,9 @@
 """What workloads ask of quotas: which pods run together, and which wait."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.quota import Demand

@@ -1,8 +1,7 @@
 """Common properties of all backends."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from kubectl_sky.plan.pipeline import member_of, without_queue_until_resumed
 from kubectl_sky.plan.plan import Plan

@@ -1,9 +1,9 @@
 """Volcano: plain Jobs with a PodGroup for gang scheduling."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_sky.errors import ClusterError
 from kubectl_sky.fairshare.model_state import PodGroup
