@@ -22,8 +22,8 @@ def test_submit_service_or_pool_requires_as_task(run: Run, api: FakeCluster, tex
     code, _, err = run("submit", "task.yaml")
     assert (code, "--as-task" in err) == (2, True)
     assert ("kubectl sky serve up" in err) is (text is SERVICE)
-    assert run("render", "task.yaml")[0] == 2
-    # validate checks a service for `serve`
+    # render and validate take a service as `serve` does
+    assert run("render", "task.yaml")[0] == (0 if text is SERVICE else 2)
     assert run("validate", "--strict", "task.yaml")[0] == (0 if text is SERVICE else 2)
     assert api.writes == []
     code, _, err = run("submit", "task.yaml", "--as-task", "--detach")
