@@ -79,7 +79,7 @@ name: three
 num_nodes: 4
 run: |
   echo rank $NODE_RANK of $NUM_NODES
-  if [ $NODE_RANK = 2 ]; then sleep 3; exit 7; fi
+  if [ $NODE_RANK = 2 ]; then sleep 1; exit 7; fi
   sleep 300
 """
 

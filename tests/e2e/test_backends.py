@@ -5,16 +5,8 @@ from datetime import datetime
 import pytest
 
 from tests.e2e.command import Command, submitted
-from tests.e2e.support import FAILING, objects, seconds_between_failures, until_deleted
+from tests.e2e.support import FAILING, seconds_between_failures, until_deleted
 from tests.polling import eventually
-
-BACKENDS = ["jobs", "indexed"]
-
-
-@pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
 
 
 @pytest.mark.parametrize(
@@ -22,8 +14,6 @@ def backend(request: pytest.FixtureRequest) -> str:
     [
         ("jobs", "python:3.13-slim"),
         ("indexed", "busybox:1.36"),
-        pytest.param("jobs", "busybox:1.36", marks=pytest.mark.practice_only),
-        pytest.param("indexed", "python:3.13-slim", marks=pytest.mark.practice_only),
     ],
 )
 def test_submit_multi_node_task_nodes_reach_each_other(
@@ -103,17 +93,6 @@ def test_submit_indexed_backend_failed_node_stops_remaining_nodes(
     assert "failed — node-2: exit code 7" in output
     assert output.count("Stopped") == 3
     assert sky("wait", "failing1").stdout == ("task/failing1 (three) failed: node-2: exit code 7\n")
-
-
-@pytest.mark.practice_only
-def test_submit_indexed_backend_thousand_nodes_creates_four_objects(
-    sky: Command, kubectl: Command
-) -> None:
-    script = "num_nodes: 1000\nresources: {cpus: 900}\nrun: 'true'\n"  # never scheduled
-    done = sky("submit", "-", "--backend", "indexed", "--detach", "--id", "many0001", stdin=script)
-    assert done.returncode == 0, done.stderr
-    assert len(objects(kubectl, "many0001")) == 4
-    assert sky("stop", "many0001").returncode == 0
 
 
 ARRAY = """

@@ -107,6 +107,9 @@ def test_submit_bucket_is_copied_to_every_node(
     assert settings.is_file()
 
 
+@pytest.mark.parametrize(
+    "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
+)
 def test_submit_bucket_as_non_root_user_is_copied(sky: Command, settings: Path) -> None:
     script = COPY + (
         "config: {kubernetes: {pod_config: {spec: {securityContext: {runAsUser: 1000}}}}}\n"

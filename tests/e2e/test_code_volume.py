@@ -2,14 +2,40 @@
 
 import hashlib
 import os
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.code_volume import TASK, code, create_shared_volume, printed_hashes
 from tests.e2e.command import Command
+from tests.e2e.support import write_settings
 
-__all__ = ["code"]
+TASK = """
+workdir: code
+num_nodes: 3
+resources: {image_id: 'python:3.13-slim'}
+run: sha256sum data | cut -c 1-64
+"""
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> str:
+    """Create a folder with 6 MB of random data; return the hash of its file."""
+    (tmp_path / "code").mkdir()
+    data = os.urandom(6_000_000)
+    (tmp_path / "code" / "data").write_bytes(data)
+    return hashlib.sha256(data).hexdigest()
+
+
+def printed_hashes(output: str) -> list[str]:
+    return re.findall(r"^(?:node-\d \| )?([0-9a-f]{64})$", output, re.MULTILINE)
+
+
+def create_shared_volume(sky: Command, folder: Path) -> None:
+    """Create a ReadWriteMany volume and set it as code_volume."""
+    made = sky("volumes", "create", "code", "1Gi", "--access-modes", "RWX")
+    assert made.returncode == 0, made.stderr
+    write_settings(folder, "code_volume: code\n")
 
 
 @pytest.mark.practice_only
@@ -39,6 +65,9 @@ def test_code_volume_files_are_uploaded_once_and_reused_by_later_task(
     assert [mount["name"] for mount in mounts if mount["mountPath"] == "/kubectl-sky/code-cache"]
 
 
+@pytest.mark.parametrize(
+    "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
+)
 @pytest.mark.usefixtures("code")
 def test_code_volume_as_non_root_user_is_shared(sky: Command, tmp_path: Path) -> None:
     create_shared_volume(sky, tmp_path)

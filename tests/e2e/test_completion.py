@@ -2,7 +2,6 @@
 
 import os
 import pty
-import resource
 import select
 import subprocess
 import time
@@ -43,12 +42,6 @@ def test_kubectl_completes_tasks_flags_and_commands(kubectl: Command, task: str)
     assert config[-1] == ":4" and config[0].endswith("\tcurrent")
     assert "kube-system" in complete(kubectl, "list", "-n", "kube-s")
     assert complete(kubectl, "list", "--user", "te") == ["tester\t1 task", ":4"]
-
-
-def cpu_seconds() -> float:
-    """Return the CPU time of the programs that were run so far."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 @pytest.mark.usefixtures("task")

@@ -2,10 +2,8 @@
 
 import json
 import re
-import signal
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import pytest
 
@@ -23,51 +21,22 @@ GROUP = (
 WIDE = f"name: wide\nnum_nodes: 3\n{IMAGE}run: test $NODE_RANK = 1 && exit 3; sleep 600\n"
 
 
-@dataclass
-class Controller:
-    """A controller that acts as the ServiceAccount of `controllers install`."""
-
-    command: Command
-    kubectl: Command
-    namespace: str
-    processes: list[subprocess.Popen[str]] = field(default_factory=list)
-
-    def start(self) -> None:
-        """Start a process, and wait until it leads."""
-        previous = self.holder()
-        run = ("controllers", "run", "--only", "tasks", "-n", self.namespace)
-        self.processes.append(self.command.start(*run))
-        eventually(lambda: self.holder() not in ("", previous))
-
-    def stop(self, number: signal.Signals) -> str:
-        """End the last process; return what it logged."""
-        process = self.processes[-1]
-        process.send_signal(number)
-        logged = process.communicate(timeout=60)[1]
-        assert process.returncode == (0 if number is signal.SIGTERM else -number), logged
-        assert "Traceback" not in logged
-        return logged
-
-    def holder(self) -> str:
-        """Return who holds the Lease."""
-        path = "jsonpath={.spec.holderIdentity}"
-        return self.kubectl("get", "lease", LEASE, "-o", path, "--ignore-not-found").stdout
-
-    def expire(self) -> None:
-        """Let the Lease expire."""
-        spec = json.dumps({"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}})
-        done = self.kubectl("patch", "lease", LEASE, "--type=merge", "-p", spec)
-        assert done.returncode == 0, done.stderr
-
-
 @pytest.fixture
 def controller(
     sky: Command, kubectl: Command, environment: dict[str, str], namespace: str
-) -> Iterator[Controller]:
-    """A controller with the rights of `controllers install` for the test's namespace."""
+) -> Iterator[subprocess.Popen[str]]:
+    """A process that leads, with the rights of `controllers install` in the test's namespace."""
     command = as_controller(sky, kubectl, environment, namespace, "tasks")
-    yield Controller(command, kubectl, namespace)
+    process = command.start("controllers", "run", "--only", "tasks", "-n", namespace)
+    eventually(lambda: holder(kubectl))
+    yield process
     command.end()
+
+
+def holder(kubectl: Command) -> str:
+    """Return who holds the Lease."""
+    path = "jsonpath={.spec.holderIdentity}"
+    return kubectl("get", "lease", LEASE, "-o", path, "--ignore-not-found").stdout
 
 
 def statuses(sky: Command, pipeline: str) -> dict[str, str]:
@@ -90,10 +59,9 @@ def wide_jobs(kubectl: Command) -> list[bool]:
 
 
 def test_controller_leads_detached_tasks_without_client(
-    sky: Command, kubectl: Command, controller: Controller
+    sky: Command, kubectl: Command, controller: subprocess.Popen[str]
 ) -> None:
     """With the rights of the ServiceAccount alone."""
-    controller.start()
     files = {
         "chain001": chain("echo one", "echo two", "echo three"),
         "fails001": chain("echo one", "exit 3", "echo three"),
@@ -112,9 +80,12 @@ def test_controller_leads_detached_tasks_without_client(
     eventually(lambda: wide_jobs(kubectl) == [True] * 3)
     follow = sky("submit", sky.write("task.yaml", files["chain001"]), "--id", "follow01")
     assert (follow.returncode, follow.stdout.splitlines()[1:]) == (0, ["one", "two", "three"])
-    logged = controller.stop(signal.SIGTERM)
+    controller.terminate()
+    logged = controller.communicate(timeout=60)[1]
+    assert controller.returncode == 0, logged
+    assert "Traceback" not in logged
     assert "is forbidden" not in logged, logged
-    assert controller.holder() == ""
+    assert holder(kubectl) == ""
 
 
 def test_controllers_install_is_accepted_by_cluster(

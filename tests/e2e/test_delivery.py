@@ -81,15 +81,10 @@ def test_submit_group_with_large_files_reaches_all_tasks(sky: Command) -> None:
 
 
 @pytest.mark.practice_only
-@pytest.mark.parametrize("detached", [False, True])
 @pytest.mark.usefixtures("code")
-def test_submit_array_with_large_files_reaches_every_task(sky: Command, detached: bool) -> None:
-    flags = ["--array", "0,3,5%2", "--id", "array001", *["--detach"] * detached]
-    done = sky("submit", "-", *flags, stdin="workdir: code\nrun: sh main.sh\n")
+def test_submit_array_with_large_files_reaches_every_task(sky: Command) -> None:
+    done = sky("submit", "-", "--array", "0,3,5%2", stdin="workdir: code\nrun: sh main.sh\n")
     assert done.returncode == 0, done.stderr
-    if detached:
-        assert sky("wait", "array001").returncode == 0
-        done = sky("logs", "array001")
     for number in (0, 3, 5):
         assert f"index-{number} | 6000000\n" in done.stdout
 
@@ -101,7 +96,14 @@ envs: {TAR_OPTIONS: --checkpoint=100 --checkpoint-action=sleep=1}
 """
 
 
-@pytest.mark.parametrize("replaced", [pytest.param(False, marks=pytest.mark.practice_only), True])
+@pytest.mark.parametrize(
+    ("cluster", "replaced"),
+    [
+        pytest.param("practice", False, marks=pytest.mark.practice),
+        pytest.param("real", True, marks=pytest.mark.cluster),
+    ],
+    indirect=["cluster"],
+)
 @pytest.mark.usefixtures("code")
 def test_submit_pod_deleted_during_upload_is_retried_or_fails(
     sky: Command, kubectl: Command, replaced: bool
@@ -156,16 +158,10 @@ def test_submit_volume_too_small_for_files_fails_task(sky: Command, image: str) 
     assert "no space left in /small/data" in status["metadata"]["nodes"][0]["message"]
 
 
-SECRET_NOT_FOUND = (
-    "config: {kubernetes: {pod_config: {spec: {containers: [{env:"
-    " [{name: X, valueFrom: {secretKeyRef: {name: nope, key: k}}}]}]}}}}"
-)
-
-
 @pytest.mark.practice_only
 @pytest.mark.usefixtures("code")
 def test_node_without_client_waits_for_files_then_fails(sky: Command, kubectl: Command) -> None:
-    task = "workdir: code\nnum_nodes: 2\nenvs: {KUBECTL_SKY_FILES_TIMEOUT: '15'}\nrun: sh main.sh\n"
+    task = "workdir: code\nnum_nodes: 2\nenvs: {KUBECTL_SKY_FILES_TIMEOUT: '6'}\nrun: sh main.sh\n"
     manifests = sky("render", "-", "--id", "waits001", stdin=task)
     assert kubectl("apply", "-f", "-", stdin=manifests.stdout).returncode == 0
     note = "waits for files; submit again with --id waits001 if no upload is running"
@@ -182,4 +178,4 @@ def test_node_without_client_waits_for_files_then_fails(sky: Command, kubectl: C
     assert sky("wait", "waits001", "--timeout", "60s").returncode == 4
     end = "upload timed out: no client connected (exit code 1)"
     assert end in sky.json("status", "waits001")["metadata"]["note"]
-    assert "timed out after 15 s" in sky("doctor", "waits001").stdout
+    assert "timed out after 6 s" in sky("doctor", "waits001").stdout

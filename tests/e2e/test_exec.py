@@ -6,13 +6,11 @@ import select
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
 from tests.e2e.command import Command
 from tests.e2e.support import submit, until_running
-from tests.e2e.terminal import run_on_terminal
 from tests.polling import eventually
 
 TASK = """
@@ -49,10 +47,18 @@ def test_exec_passes_exit_code_and_streams(sky: Command, single: str) -> None:
     done = sky("exec", single, "-i", "--", "wc", "-c", stdin="x" * 300_000)
     assert (done.returncode, done.stdout.strip()) == (0, "300000")
     assert sky("exec", single, "--", "cat", stdin="not passed on").stdout == ""
+    done = sky("exec", single, "-it", "--", "echo", "plain")
+    assert (done.returncode, done.stdout) == (0, "plain\n")
+    assert "stdin is not a terminal" in done.stderr
+    running = sky.start("exec", single, "--", "sh", "-c", "echo begun; sleep 60")
+    assert running.stdout and running.stdout.readline() == "begun\n"
+    running.send_signal(signal.SIGINT)
+    _, output = running.communicate(timeout=60)
+    assert (running.returncode, output) == (130, "interrupted\n")
 
 
 @pytest.mark.practice_only
-def test_exec_task_variables_are_set(sky: Command, several: str) -> None:
+def test_exec_has_task_variables_and_runs_on_all_ranks(sky: Command, several: str) -> None:
     names = "COLOUR TOKEN SKYPILOT_NODE_RANK SKYPILOT_NUM_NODES MASTER_ADDR SKYPILOT_TASK_ID"
     script = f"for name in {names}; do eval echo \\$$name; done; echo $SKYPILOT_NODE_IPS"
     done = sky("exec", several, "--rank", "2", "--", "sh", "-c", script)
@@ -61,10 +67,6 @@ def test_exec_task_variables_are_set(sky: Command, several: str) -> None:
     first, *others = addresses.split()
     assert words == ["blue", "hidden", "2", "3", first, f"serve-{several}"]
     assert len(set(others)) == 2
-
-
-@pytest.mark.practice_only
-def test_exec_all_ranks_prefixes_lines_and_reports_exit_codes(sky: Command, several: str) -> None:
     script = "echo rank $NODE_RANK; echo e >&2; printf end; exit $NODE_RANK"
     done = sky("exec", several, "--all-ranks", "--", "sh", "-c", script)
     assert done.returncode == 1
@@ -74,19 +76,6 @@ def test_exec_all_ranks_prefixes_lines_and_reports_exit_codes(sky: Command, seve
     assert sorted(done.stderr.splitlines()) == sorted(
         [*(f"node-{n} | e" for n in range(3)), "node-1: exit code 1", "node-2: exit code 2"]
     )
-
-
-@pytest.mark.practice_only
-def test_exec_terminal_passes_input_and_exit_code(sky: Command, single: str) -> None:
-    script = "read word; echo got $word; exit 5"
-    code, screen = run_on_terminal(
-        sky, "exec", single, "-it", "--", "sh", "-c", script, types="hallo\r"
-    )
-    assert code == 5, screen
-    assert "got hallo" in screen
-    done = sky("exec", single, "-it", "--", "echo", "plain")
-    assert (done.returncode, done.stdout) == (0, "plain\n")
-    assert "stdin is not a terminal" in done.stderr
 
 
 # short sleeps: a shell runs a trap only after its child exits
@@ -121,12 +110,3 @@ def test_exec_terminal_passes_signals_and_window_size(sky: Command, single: str)
     assert after == before
     os.close(ours)
     os.close(theirs)
-
-
-@pytest.mark.practice_only
-def test_exec_interrupted_exits_with_130(sky: Command, single: str, tmp_path: Path) -> None:
-    running = sky.start("exec", single, "--", "sh", "-c", "echo begun; sleep 60")
-    assert running.stdout and running.stdout.readline() == "begun\n"
-    running.send_signal(signal.SIGINT)
-    _, output = running.communicate(timeout=60)
-    assert (running.returncode, output) == (130, "interrupted\n")

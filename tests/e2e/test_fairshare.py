@@ -33,7 +33,7 @@ __all__ = ["alone", "volcano"]
 
 Json = dict[str, Any]
 
-KILLS = 50
+KILLS = {"practice": 15}  # others have 50
 POLICY = Policy(base=100_000, floor=1_000, penalty=10, recovery_interval=10**6)
 
 
@@ -152,7 +152,8 @@ def test_controller_killed_at_random_points_ends_with_allowed_value(
     groups.create("first", "Running")
     FairShare(groups.session, {queue: POLICY}, namespace=namespace).once()
     missing = killed = 0
-    for number in range(1, KILLS + 1):
+    kills = KILLS.get(cluster.driver, 50)
+    for number in range(1, kills + 1):
         groups.create(f"g{number}", "Running")
         if number > 1:
             finish = seed.choice((groups.delete, groups.complete))
@@ -170,8 +171,8 @@ def test_controller_killed_at_random_points_ends_with_allowed_value(
         expected = (POLICY.value(number + 1), number - 1, 2)
         assert groups.numbers() == expected, (number, point)
         assert groups.journal() == []
-    assert killed >= KILLS * 3 // 5
-    assert missing >= KILLS // 10, "the class was missing after some of the kills"
+    assert killed >= kills * 3 // 5
+    assert missing >= kills // 10, "the class was missing after some of the kills"
 
 
 def write_settings(sky: Command, queue: str, **policy: object) -> None:

@@ -43,19 +43,6 @@ DUET = [
     {"name": "server", "run": f"python3 -c '{SERVER}'"},
     {"name": "client", "num_nodes": 2, "run": f"python3 -c '{CLIENT}'"},
 ]
-ALONE = """name: solo
-execution: parallel
-primary_tasks: [main]
-termination_delay: {delay}
----
-name: main
-resources: {{image_id: 'busybox:1.36'}}
-run: echo begun; sleep {length}; exit {code}
----
-name: helper
-resources: {{image_id: 'busybox:1.36'}}
-run: echo helping; exec sleep 300
-"""
 
 
 def test_submit_group_tasks_reach_each_other_by_name(sky: Command, kubectl: Command) -> None:

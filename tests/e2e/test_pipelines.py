@@ -6,15 +6,9 @@ from tests.e2e.command import Command
 from tests.e2e.pipelines import chain, run_until, suspended_jobs
 
 
-def names(sky: Command, pipeline: str) -> list[tuple[str, str]]:
-    status = sky.json("status", pipeline)
-    return [(task["name"], task["status"]) for task in status["tasks"]]
-
-
 @pytest.mark.practice_only
-@pytest.mark.parametrize("backend", ["jobs", "indexed"])
 def test_submit_pipeline_stages_share_volume_and_run_in_order(
-    sky: Command, kubectl: Command, backend: str
+    sky: Command, kubectl: Command
 ) -> None:
     assert sky("volumes", "create", "shelf", "1Gi").returncode == 0
     mount = "resources: {image_id: 'busybox:1.36'}\nvolumes: {/shelf: shelf}\n"
@@ -26,7 +20,7 @@ def test_submit_pipeline_stages_share_volume_and_run_in_order(
         f"---\n{mount}run: echo $START became $(cat /shelf/twice) in $SKYPILOT_MANAGED_JOB_ID\n"
     )
     file = sky.write("pipeline.yaml", text)
-    same = ("--id", "handon01", "--backend", backend)
+    same = ("--id", "handon01", "--backend", "indexed")
     done = sky("submit", file, *same, "--env", "START=20")
     assert done.returncode == 0, done.stderr
     first, ids, last = done.stdout.splitlines()

@@ -2,8 +2,6 @@
 
 import os
 
-import pytest
-
 from tests.e2e.command import Command
 from tests.e2e.support import submit, until_deleted
 from tests.polling import eventually
@@ -29,27 +27,15 @@ while True:
         time.sleep(0.2)
 """
 QUICK = "name: quick\nresources: {image_id: 'busybox:1.36'}\nrun: 'true'\n"
-AGAIN = f"""
-name: again
-resources: {{ports: {PORT}, job_recovery: {{max_restarts_on_errors: 3}}}}
-run: |
-  mkdir -p /tmp/web && cd /tmp/web && date +%s%N > index.html
-  exec python3 -m http.server --bind $ADDRESS {PORT}
-"""
 
 
 def ready(sky: Command, task_id: str) -> None:
     eventually(lambda: sky.json("ports", task_id)["ready"])
 
 
-@pytest.mark.parametrize(
-    "backend", ["jobs", pytest.param("indexed", marks=pytest.mark.practice_only)]
-)
-def test_ports_service_reaches_rank_0_from_all_pods(
-    sky: Command, kubectl: Command, backend: str
-) -> None:
+def test_ports_service_reaches_rank_0_from_all_pods(sky: Command, kubectl: Command) -> None:
     # clusterip needs kube-proxy, which not every test cluster has
-    submit(sky, SERVER, "webweb11", "--backend", backend, "--expose", "podip")
+    submit(sky, SERVER, "webweb11", "--expose", "podip")
     ready(sky, "webweb11")
     (port,) = sky.json("ports", "web")["ports"]
     assert port["address"].startswith("web-webweb11-ports.")
@@ -67,6 +53,3 @@ def test_submit_service_of_every_type_is_accepted_by_server(sky: Command) -> Non
         done = sky("submit", "-", *flags, stdin=QUICK)
         assert done.returncode == 0, (how, done.stderr)
         assert "Service/quick-" in done.stdout
-
-
-PAIR = ("p80", "p90")

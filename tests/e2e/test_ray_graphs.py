@@ -242,13 +242,7 @@ def check_created(operated: Operated) -> None:
 
 FAILURES: dict[int | str, tuple[str, str]] = {
     401: ("Downloaded", "Unauthorized"),
-    403: ("Downloaded", "Forbidden"),
-    404: ("Downloaded", "NotFound"),
-    500: ("Downloaded", "ServerError"),
-    302: ("Downloaded", "Redirected"),
     "truncated": ("Downloaded", "Truncated"),
-    "dripping": ("Downloaded", "Timeout"),
-    "large": ("Downloaded", "TooLarge"),
 }
 
 
@@ -296,13 +290,13 @@ def check_token_change(operated: Operated) -> None:
 
 
 def check_many_changes(operated: Operated) -> None:
-    """Check that 200 changes of the graph converge to the last one."""
-    for number in range(2, 202):
+    """Check that 50 changes of the graph converge to the last one."""
+    for number in range(2, 52):
         operated.source.data = make_bytes(str(number), number)
         assert operated.event() == 202
-    operated.until_revision("201")
+    operated.until_revision("51")
     done = operated.service()["metadata"]
-    assert done["generation"] < 100, "changes while a round runs are one round"
+    assert done["generation"] < 40, "changes while a round runs are one round"
     requests = len(operated.source.requests)
     eventually(lambda: len(operated.source.requests) > requests + 1, _ROUND_SECONDS)
     assert operated.service()["metadata"]["resourceVersion"] == done["resourceVersion"]

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.e2e.command import Command
 from tests.e2e.support import FAIL_ONCE, create_volume
 
@@ -52,6 +54,9 @@ def test_submit_evicted_pod_is_replaced_and_logs_continue(
     assert sky.json("status", "evict001")["status"] == "completed"
 
 
+@pytest.mark.parametrize(
+    "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
+)
 def test_submit_recover_on_exit_codes_restarts_only_on_listed_code(sky: Command) -> None:
     """Exit code 33 restarts the node although retries are 0; exit code 5 fails the task."""
     done = sky("submit", "-", "--id", "codes001", stdin=CODES % create_volume(sky, "marks-c"))

@@ -1,16 +1,14 @@
-"""Watch tasks with real pods: GPUs, GPU-hours, local times, templates and notifications."""
+"""`top --gpu` with programs in pods: one that works, hostile ones, and one that fails."""
 
 import re
 
 import pytest
 
-from tests.actions.test_notify import PATH, Hook, hook  # noqa: F401
 from tests.e2e.command import Command
 from tests.e2e.support import submit
 from tests.polling import eventually
 
 IMAGE = "resources: {image_id: 'busybox:1.36'}\n"
-WITH_GPUS = "name: {}\nresources: {{image_id: 'busybox:1.36', accelerators: {}}}\nrun: {}\n"
 # Each rank has another program: one that works, hostile ones, an endless one, and one that fails.
 SMI = r"""#!/bin/sh
 case "$(cat /tmp/rank)" in
