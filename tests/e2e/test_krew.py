@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from kubectl_sky import __version__
-from tests.cluster import cache, golang, packages
+from tests.cluster import cache, golang, packages, practice
 from tests.cluster.target import Cluster
 
 ROOT = Path(__file__).parent.parent.parent
@@ -32,8 +32,7 @@ class Shell:
     def __init__(self, home: Path, cluster: Cluster) -> None:
         programs = home / "programs"
         programs.mkdir()
-        assert cluster.kubectl
-        (programs / "kubectl").symlink_to(cluster.kubectl)
+        (programs / "kubectl").symlink_to(cluster.kubectl or practice.kubectl())
         (programs / "kubectl-krew").symlink_to(golang.build("krew", MODULE, f"{COMMANDS}krew"))
         self._home = home
         self._environment = {
