@@ -24,7 +24,7 @@ BEYOND = 'real Kubernetes and controllers, kubectl, browser, krew, packages, sit
 HEADING = printf '\n==== %s ====\n'
 
 .DEFAULT_GOAL := help
-.PHONY: lock web help demo test test-all lint style types layers workflows unit practice prepare without-cluster tools cluster bench bench-cluster site venv cluster-up cluster-env cluster-down dist packages picture clean
+.PHONY: lock web help demo test test-all lint style types layers workflows unit practice prepare without-cluster tools cluster bench bench-cluster bench-scale site venv cluster-up cluster-env cluster-down dist packages picture clean
 
 help: ## list targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -120,8 +120,11 @@ endef
 bench: venv ## time commands and files beside kubectl, and reading files beside SkyPilot, which it installs
 	$(BIN)/python -m tests.bench
 
-bench-cluster: venv ## time logs, list and submit beside kubectl and stern, on a real Kubernetes
+bench-cluster: venv ## time the start of list, and logs beside stern, on a real Kubernetes
 	$(BIN)/python -m tests.bench.cluster
+
+bench-scale: venv ## time commands on 1,000 pretended cluster nodes with up to 10,000 tasks; takes 20 minutes
+	$(BIN)/python -m tests.bench.scale
 
 cluster-up: venv ## start a Kubernetes that runs until cluster-down
 	@$(BIN)/python -m tests.cluster up

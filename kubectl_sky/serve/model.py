@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from kubectl_sky.observe import nodes
 from kubectl_sky.observe.endpoints import exposed
@@ -98,7 +98,7 @@ class ServiceStatus(Struct, frozen=True):
             "endpoints": list(self.endpoints),
             "message": self.reason,
             "findings": [finding.as_json() for finding in self.findings],
-            "pods": [cast("models.Replica", vars(replica)) for replica in self.replicas],
+            "pods": [cast("models.Replica", asdict(replica)) for replica in self.replicas],
         }
 
 

@@ -1,33 +1,27 @@
 """Time commands beside kubectl and stern on a real cluster: `python -m tests.bench.cluster [NAME]`.
 
-`logs` of 1, 10 and 100 pods; `list` of 1,000 and 10,000 tasks with their pods, which are objects
-that nothing runs; `submit` of 1,000 nodes beside `kubectl apply` of the same manifests.
+`list` in an empty namespace, and `logs` of 1, 10 and 100 pods. `tests.bench.scale` times others.
 """
 
 import os
 import secrets
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import yaml
-
 from kubectl_sky.cluster.session import Connection, Session
-from tests.bench import measure, pretend
+from tests.bench import measure
 from tests.cluster import golang
 from tests.cluster.hold import Holder
 from tests.cluster.target import Cluster
 
 ROUNDS = 3
 LOGS = {1: 100_000, 10: 100_000, 100: 10_000}  # lines of each pod, by the number of pods
-TASKS = (1_000, 10_000)
-NODES = 1_000
+STARTS = 21
 ROOT = Path(__file__).parent.parent.parent
 STERN = ROOT / "tests" / "cluster" / "modules" / "stern"
-SKY = (sys.executable, "-m", "kubectl_sky")
 WRITER = """
 name: writer
 num_nodes: {pods}
@@ -35,17 +29,16 @@ resources: {{image_id: "busybox:1.36", cpus: 0.01, memory: 0.02}}
 run: |
   awk 'BEGIN {{ for (i = 0; i < {lines}; i++) printf "line %06d: some forty characters\\n", i }}'
 """
-IDLE = (
-    "name: idle\nnum_nodes: {}\nresources: {{image_id: 'busybox:1.36', cpus: 900}}\nrun: 'true'\n"
-)
 
 
 class Bench:
     """A cluster, and the programs that are timed on it."""
 
-    def __init__(self, cluster: Cluster, folder: Path) -> None:
+    def __init__(self, cluster: Cluster, sky: str, folder: Path) -> None:
         assert cluster.kubectl
         self.kubectl = str(cluster.kubectl)
+        self.kubeconfig = cluster.kubeconfig
+        self.sky = sky
         self.folder = folder
         self.environment = {
             **measure.environment(),
@@ -57,9 +50,9 @@ class Bench:
 
     def run(self, *command: str) -> str:
         """Run what is not timed; return what it prints."""
-        done = subprocess.run(
-            command, check=True, capture_output=True, text=True, env=self.environment
-        )
+        done = subprocess.run(command, capture_output=True, text=True, env=self.environment)
+        if done.returncode:
+            raise SystemExit(f"`{' '.join(command)}` failed: {done.stderr[-2000:]}")
         return done.stdout
 
     @contextmanager
@@ -88,69 +81,47 @@ class Bench:
         file = self.write("writer.yaml", WRITER.format(pods=pods, lines=lines))
         task = "bench001"
         with self.namespace() as name:
-            self.run(*SKY, "submit", file, "-n", name, "--id", task, "--detach")
-            self.run(*SKY, "wait", task, "-n", name, "--timeout", "10m")
+            self.run(self.sky, "submit", file, "-n", name, "--id", task, "--detach")
+            self.run(self.sky, "wait", task, "-n", name, "--timeout", "10m")
             select = ("-n", name, "-l", f"task-id={task}", f"--max-log-requests={pods}")
             commands: measure.Commands = {
-                "`kubectl-sky logs`": (*SKY, "logs", task, "-n", name),
-                "`kubectl-sky logs -f`": (*SKY, "logs", task, "-n", name, "-f"),
-                "`kubectl-sky logs -o json`": (*SKY, "logs", task, "-n", name, "-o", "json"),
+                "`kubectl-sky logs`": (self.sky, "logs", task, "-n", name),
+                "`kubectl-sky logs -f`": (self.sky, "logs", task, "-n", name, "-f"),
+                "`kubectl-sky logs -o json`": (self.sky, "logs", task, "-n", name, "-o", "json"),
                 "`stern`": (stern, *select, "--no-follow", "--color=never"),
                 "`kubectl logs -l`": (self.kubectl, "logs", *select, "--prefix", "--tail=-1"),
             }
             runs = measure.in_turn(commands, self.environment, ROUNDS)
-        measure.table(f"logs of {pods} pods of {lines:,} lines", runs)
+        head = (f"{pods} pods of {lines:,} lines", *measure.COMPARED)
+        measure.table(f"logs of {pods}", head, measure.compared(runs, "`stern`"))
 
-    def lists(self) -> None:
-        """Tasks that have ended."""
-        text = self.run(*SKY, "render", self.write("idle.yaml", IDLE.format(1)), "--id", "bench002")
-        (job,) = (item for item in yaml.safe_load_all(text) if item["kind"] == "Job")
+    def start(self) -> None:
+        """Of nothing: what remains is the start of the programs."""
         with self.namespace() as name:
-            made = 0
-            for tasks in TASKS:
-                pretend.tasks(self.session, job, name, range(made, tasks))
-                made = tasks
-                select = ("get", "jobs", "-n", name, "-l", "skypilot-task=true")
-                listed = (*SKY, "list", "-n", name, "--all-users")
-                commands: measure.Commands = {
-                    "`kubectl get jobs`": (self.kubectl, *select),
-                    "`kubectl get jobs,pods`": (self.kubectl, "get", "jobs,pods", *select[2:]),
-                    "`kubectl-sky list`": listed,
-                    "`kubectl-sky list -o wide`": (*listed, "-o", "wide"),
-                }
-                runs = measure.in_turn(commands, self.environment, ROUNDS)
-                measure.table(f"list of {tasks:,} tasks and their pods", runs)
-
-    def submits(self) -> None:
-        """Jobs that never start, in a new namespace each time."""
-        file = self.write("idle.yaml", IDLE.format(NODES))
-        runs: dict[str, list[measure.Run]] = {"`kubectl apply`": [], "`kubectl-sky submit`": []}
-        for _ in range(ROUNDS):
-            for which, durations in runs.items():
-                with self.namespace() as name:
-                    flags = ("-n", name, "--id", "bench003")
-                    rendered = self.write("all.yaml", self.run(*SKY, "render", file, *flags))
-                    ours = which != "`kubectl apply`"
-                    command = (*SKY, "submit", file, *flags, "--detach")
-                    theirs = (self.kubectl, "apply", "-f", rendered)
-                    durations.append(measure.once(command if ours else theirs, self.environment))
-        measure.table(f"submit of {NODES:,} nodes", runs)
+            commands: measure.Commands = {
+                "`kubectl get jobs`": (self.kubectl, "get", "jobs", "-n", name),
+                "`kubectl-sky list`": (self.sky, "list", "-n", name, "--all-users"),
+            }
+            runs = measure.in_turn(commands, self.environment, STARTS)
+        measure.table("start", ("in an empty namespace", *measure.COMPARED), measure.compared(runs))
 
 
-TABLES = {"logs": Bench.logs, "list": Bench.lists, "submit": Bench.submits}
+TABLES = {"start": Bench.start, "logs": Bench.logs}
 
 
-def main() -> None:
-    """Print the tables."""
+@contextmanager
+def real() -> Iterator[tuple[Cluster, str, Path]]:
+    """Give a cluster, the installed program, and a folder."""
+    sky = str(measure.installed() / "kubectl-sky")
     holder = Holder.start(os.environ)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            bench = Bench(holder.cluster(), Path(folder))
-            for name in sys.argv[1:] or TABLES:
-                TABLES[name](bench)
+            yield holder.cluster(), sky, Path(folder)
     finally:
         holder.stop()
 
 
 if __name__ == "__main__":
-    main()
+    with real() as given:
+        for name in measure.arguments() or TABLES:
+            TABLES[name](Bench(*given))

@@ -18,7 +18,7 @@ from tests.spec.test_corpus import CORPUS, rows
 
 FILES = 1000
 ROUNDS = 5
-ROOT = Path(__file__).parent.parent.parent
+ROOT = measure.ROOT
 WRONG = "name: hello\nresources: {cpu: 2}\nrun: echo hello\n"  # SkyPilot sees it without its server
 
 
@@ -79,8 +79,16 @@ def table() -> None:
         (folder / "wrong.yaml").write_text(WRONG)
         first, second = (seconds * 1000 for seconds in cold(folder / "wrong.yaml"))
     theirs = statistics.fmean(known.values()) * 1000
-    print(f"\n| ms | kubectl-sky | SkyPilot {skypilot.VERSION} | ratio |\n|---|---|---|---|")
-    what = f"a file: `validate` of {FILES:,} files / warm `Task.from_yaml`"
-    print(f"| {what} | {ours:.2f} | {theirs:.2f} | 1 : {theirs / ours:.1f} |")
-    what = "a wrong file, cold: `validate` / `sky launch --dryrun`"
-    print(f"| {what} | {first:.0f} | {second:.0f} | 1 : {second / first:.1f} |")
+    head = ("ms", "kubectl-sky", f"SkyPilot {skypilot.VERSION}", "ratio")
+    rows = (
+        (f"a file: `validate` of {FILES:,} files / warm `Task.from_yaml`", ours, theirs, 2),
+        ("a wrong file, cold: `validate` / `sky launch --dryrun`", first, second, 0),
+    )
+    measure.table(
+        "language",
+        head,
+        [
+            (what, f"{one:.{digits}f}", f"{other:.{digits}f}", f"1 : {other / one:.1f}")
+            for what, one, other, digits in rows
+        ],
+    )

@@ -1,18 +1,47 @@
-"""Run whole programs in turn, and say how long they took, their processor's time and memory."""
+"""Run whole programs in turn, and say how long they took, their processor's time and memory.
+
+A table is printed; with `--write` it also takes the place of the one of its name in a page of the
+documentation, between `<!-- table NAME -->` and `<!-- end -->`.
+"""
 
 import os
+import re
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster import cache
 
 Commands = Mapping[str, Sequence[str]]
+Row = Sequence[str]
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = (ROOT / "docs" / "performance.md", ROOT / "docs" / "scale.md")
+WRITE = "--write"
 
 
 def environment() -> dict[str, str]:
     """Return that of the user, by which modules are compiled once, as wherever it is installed."""
     return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+
+
+def arguments() -> list[str]:
+    """Return the names of the tables to make; empty for all."""
+    return [text for text in sys.argv[1:] if text != WRITE]
+
+
+def installed() -> Path:
+    """Install this checkout as a user does, from a wheel; return the folder of its programs."""
+    folder = ROOT / "build" / "bench" / "venv"
+    cache.say(f"installs the wheel into {folder}")
+    subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+    pip = [str(folder / "bin" / "pip"), "install", "--quiet", f"{ROOT}[practice]"]
+    subprocess.run(pip, check=True, env=environment())
+    return folder / "bin"
 
 
 @dataclass(frozen=True)
@@ -54,17 +83,47 @@ def in_turn(
     return runs
 
 
-def table(title: str, runs: Mapping[str, Sequence[Run]]) -> None:
-    """Print medians; the ratio is of the seconds to those of the first."""
-    print(f"\n| {title} | s | min to max | processor s | MB | lines | ratio |")
-    print("|---|---|---|---|---|---|---|")
-    base = statistics.median(run.seconds for run in next(iter(runs.values())))
+def median(runs: Sequence[Run]) -> float:
+    """Return the median of the seconds."""
+    return statistics.median(run.seconds for run in runs)
+
+
+def compared(runs: Mapping[str, Sequence[Run]], first: str = "") -> list[Row]:
+    """Return a row of medians for each command; the ratio is of its seconds to those of the first.
+
+    The columns are: name, s, min to max, processor s, MB, lines, ratio.
+    """
+    base = median(runs[first or next(iter(runs))])
+    rows: list[Row] = []
     for name, durations in runs.items():
         seconds = [run.seconds for run in durations]
-        median = statistics.median(seconds)
         processor = statistics.median(run.processor for run in durations)
+        megabytes = max(run.megabytes for run in durations)
         spread = f"{min(seconds):.2f} to {max(seconds):.2f}"
-        row = (
-            f"{median:.2f} | {spread} | {processor:.2f} | {max(r.megabytes for r in durations):.0f}"
-        )
-        print(f"| {name} | {row} | {durations[0].lines:,} | {median / base:.2f} |", flush=True)
+        row = (name, f"{median(durations):.2f}", spread, f"{processor:.2f}", f"{megabytes:.0f}")
+        rows.append((*row, f"{durations[0].lines:,}", f"{median(durations) / base:.2f}"))
+    return rows
+
+
+COMPARED = ("s", "min to max", "processor s", "MB", "lines", "ratio")
+
+
+def table(name: str, head: Row, rows: Sequence[Row]) -> None:
+    """Print a table, and with `--write` put it into the page that has its name."""
+    lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
+    text = "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
+    print(f"\n{name}\n{text}", flush=True)
+    if WRITE in sys.argv:
+        _write(name, text)
+
+
+def _write(name: str, text: str) -> None:
+    mark = re.compile(
+        rf"(?<=<!-- table {re.escape(name)} -->\n\n).*?(?=\n\n<!-- end -->)", re.DOTALL
+    )
+    for page in PAGES:
+        old = page.read_text()
+        if mark.search(old):
+            page.write_text(mark.sub(lambda _: text, old))
+            return
+    raise SystemExit(f"no page has <!-- table {name} -->")

@@ -1,7 +1,7 @@
-"""Tasks that have ended, as many as one likes: their objects, which nothing has run."""
+"""Tasks as many as one likes: their objects, of which no controller knows."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -23,13 +23,21 @@ _DONE: Json = {
         for kind in ("SuccessCriteriaMet", "Complete")
     ],
 }
+_RUNNING = {"active": 1, "ready": 1, "startTime": _TIME}
 _TERMINATED = {"exitCode": 0, "reason": "Completed", "startedAt": _TIME, "finishedAt": _TIME}
 
 
-def tasks(session: Session, job: Json, namespace: str, numbers: Sequence[int]) -> None:
+def tasks(
+    session: Session,
+    job: Json,
+    namespace: str,
+    numbers: Sequence[int],
+    node: Callable[[int], str] | None = None,
+) -> None:
     """Make tasks of one Job each, as a rendered one, and their pods, with the ids b0000000 and on.
 
-    Neither the Job controller nor the scheduler takes them.
+    Neither the Job controller nor the scheduler takes them. They have ended; with `node`, which
+    names the cluster node of each or none, they run there or wait, and have an event.
     """
     text = json.dumps(job)
     known = job["metadata"]["labels"]["task-id"]
@@ -39,9 +47,15 @@ def tasks(session: Session, job: Json, namespace: str, numbers: Sequence[int]) -
         mine["metadata"]["namespace"] = namespace
         mine["spec"]["managedBy"] = "example.com/nobody"
         made = objects.create(session, mine)
-        _set_status(session, kinds.JOB, made, _DONE)
-        pod = objects.create(session, _pod(made))
-        _set_status(session, kinds.POD, pod, _ended(pod))
+        _set_status(session, kinds.JOB, made, _RUNNING if node else _DONE)
+        pod = _pod(made)
+        if node:
+            pod["spec"]["nodeName"] = node(number)
+            created = objects.create(session, pod)
+            objects.create(session, _event(created))
+        else:
+            created = objects.create(session, pod)
+            _set_status(session, kinds.POD, created, _ended(created))
 
     with ThreadPoolExecutor(_CONNECTIONS) as pool:
         list(pool.map(make, numbers))
@@ -60,6 +74,23 @@ def _pod(job: Json) -> Json:
             "ownerReferences": [{**owner, "name": metadata["name"], "uid": metadata["uid"]}],
         },
         "spec": {**template["spec"], "schedulerName": "nobody"},
+    }
+
+
+def _event(pod: Json) -> Json:
+    metadata = pod["metadata"]
+    identity = {field: metadata[field] for field in ("name", "namespace", "uid")}
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+        "involvedObject": {"kind": "Pod", "apiVersion": "v1", **identity},
+        "reason": "Started",
+        "message": "Started container main",
+        "type": "Normal",
+        "firstTimestamp": _TIME,
+        "lastTimestamp": _TIME,
+        "count": 1,
     }
 
 

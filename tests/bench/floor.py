@@ -1,0 +1,76 @@
+"""The least that a list or a submit costs: its requests alone, from a bare loop.
+
+`python -m tests.bench.floor list NAMESPACE` reads Jobs and pods in pages; `create FILE` posts the
+objects of a YAML stream, 16 at a time.
+"""
+
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import urllib3
+import yaml
+
+_CONNECTIONS = 16
+_PATHS = {"Job": "/apis/batch/v1", "Service": "/api/v1", "ConfigMap": "/api/v1"}
+
+
+def connect() -> tuple[urllib3.PoolManager, str, dict[str, str]]:
+    """Return a pool, the server and the headers of the kubeconfig's current context."""
+    import os  # noqa: PLC0415
+
+    config = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
+    context = next(
+        item["context"] for item in config["contexts"] if item["name"] == config["current-context"]
+    )
+    cluster = next(i["cluster"] for i in config["clusters"] if i["name"] == context["cluster"])
+    user = next(i["user"] for i in config["users"] if i["name"] == context["user"])
+    pool = urllib3.PoolManager(maxsize=_CONNECTIONS, cert_reqs="CERT_NONE")
+    urllib3.disable_warnings()
+    headers = {"Authorization": f"Bearer {user['token']}", "Accept-Encoding": "gzip"}
+    return pool, cluster["server"], headers
+
+
+def read(namespace: str) -> None:
+    """Read all Jobs and all pods."""
+    pool, server, headers = connect()
+
+    def pages(path: str) -> None:
+        token = ""
+        while True:
+            url = f"{server}{path}?limit=500&continue={token}"
+            page = json.loads(pool.request("GET", url, headers=headers).data)
+            token = page["metadata"].get("continue")
+            if not token:
+                return
+
+    with ThreadPoolExecutor(2) as threads:
+        paths = (
+            f"/apis/batch/v1/namespaces/{namespace}/jobs",
+            f"/api/v1/namespaces/{namespace}/pods",
+        )
+        list(threads.map(pages, paths))
+
+
+def create(file: str) -> None:
+    """Post all objects of a file."""
+    pool, server, headers = connect()
+    items = list(yaml.load_all(Path(file).read_text(), Loader=yaml.CSafeLoader))
+
+    def post(item: dict[str, object]) -> None:
+        kind, metadata = str(item["kind"]), item["metadata"]
+        assert isinstance(metadata, dict)
+        url = f"{server}{_PATHS[kind]}/namespaces/{metadata['namespace']}/{kind.lower()}s"
+        body = json.dumps(item)
+        answer = pool.request(
+            "POST", url, body=body, headers={**headers, "Content-Type": "application/json"}
+        )
+        assert answer.status == 201, answer.data
+
+    with ThreadPoolExecutor(_CONNECTIONS) as threads:
+        list(threads.map(post, items))
+
+
+if __name__ == "__main__":
+    {"list": read, "create": create}[sys.argv[1]](sys.argv[2])
