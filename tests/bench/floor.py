@@ -13,7 +13,12 @@ import urllib3
 import yaml
 
 _CONNECTIONS = 16
-_PATHS = {"Job": "/apis/batch/v1", "Service": "/api/v1", "ConfigMap": "/api/v1"}
+_PATHS = {
+    "Job": "/apis/batch/v1",
+    "Service": "/api/v1",
+    "ConfigMap": "/api/v1",
+    "Secret": "/api/v1",
+}
 
 
 def connect() -> tuple[urllib3.PoolManager, str, dict[str, str]]:

@@ -58,6 +58,8 @@ def nodes(cluster: Cluster, session: Session, count: int, folder: Path) -> Itera
         eventually(lambda: _ready(session) == count)
         yield
     finally:
+        run([str(cluster.kubectl), kubeconfig, "delete", "node", "-l", "type=kwok"])
+        run([str(cluster.kubectl), kubeconfig, "uncordon", "-l", "type!=kwok"])
         ended = process.poll()
         process.terminate()
         process.wait(30)

@@ -4,12 +4,12 @@ A table is printed; with `--write` it also takes the place of the one of its nam
 documentation, between `<!-- table NAME -->` and `<!-- end -->`.
 """
 
+import json
 import os
 import re
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ Row = Sequence[str]
 ROOT = Path(__file__).parent.parent.parent
 PAGES = (ROOT / "docs" / "performance.md", ROOT / "docs" / "scale.md")
 WRITE = "--write"
+ONCE = Path(__file__).parent / "once.py"
 
 
 def environment() -> dict[str, str]:
@@ -56,20 +57,18 @@ class Run:
 
 def once(command: Sequence[str], environment: Mapping[str, str]) -> Run:
     """Run a program, which has to go well."""
-    begun = time.perf_counter()
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as process:
-        assert process.stdout
-        lines = 0
-        while piece := process.stdout.read(1 << 20):
-            lines += piece.count(b"\n")
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    taken = time.perf_counter() - begun
-    if process.returncode:
-        raise SystemExit(f"`{' '.join(command)}` failed ({process.returncode})")
-    return Run(taken, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, lines)
+    done = subprocess.run(
+        [sys.executable, "-S", str(ONCE), *command],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    answer = json.loads(done.stdout)
+    code, said = answer.pop("code"), answer.pop("said")
+    if code:
+        raise SystemExit(f"`{' '.join(command)}` failed ({code}): {said}")
+    return Run(**answer)
 
 
 def in_turn(

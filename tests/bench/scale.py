@@ -86,7 +86,7 @@ class Scale(Bench):
         """Commands that read or end many tasks of one node each."""
         file = self.folder / "one.yaml"
         file.write_text(TASK.format(1))
-        text = self.run(self.sky, "render", str(file), "--id", "bench002")
+        text = self.run(self.sky, "render", str(file), "--id", "bench002", "--as-submitted")
         (job,) = (item for item in yaml.safe_load_all(text) if item["kind"] == "Job")
         for size in TASKS:
             with self.namespace() as name:
