@@ -21,6 +21,7 @@ TEMPLATE: Json = {
             "env": [{"name": "A", "value": "1"}, {"name": "B", "value": ""}],
             "resources": {"limits": {"cpu": "0.5"}},
             "volumeMounts": [{"name": "scripts", "mountPath": "/etc/kubectl-sky"}],
+            "readinessProbe": {"exec": {"command": ["ready"]}},
         }
     ],
     "volumes": [
@@ -53,6 +54,8 @@ def pod() -> Json:
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "File",
     }
+    main["readinessProbe"] |= {"failureThreshold": 3, "periodSeconds": 10}
+    main["readinessProbe"] |= {"successThreshold": 1, "timeoutSeconds": 1}
     del main["env"][1]["value"]
     field = {"fieldPath": "metadata.labels['batch.kubernetes.io/job-completion-index']"}
     main["env"].append({"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": field}})

@@ -112,6 +112,8 @@ def test_indexed_failed_node_is_named_and_remaining_are_stopped() -> None:
 def test_indexed_failed_node_is_noted_while_remaining_stop() -> None:
     job = make_whole(3, conditions=[FAILING])
     pods = [make_indexed_pod(1, state=RUNNING), make_indexed_pod(2, "Failed", terminated(7))]
+    assert fold(job, *pods).stopping
+    assert not fold(make_whole(3), *pods).stopping
     assert notes(fold(job, *pods)) == [
         "node-2 failed: exit code 7; the other nodes are being stopped"
     ]
