@@ -166,10 +166,16 @@ def test_difference_annotation_in_variable_is_index_or_of_template(text: str, pa
 def test_difference_mpijob_accepts_only_what_the_operator_adds() -> None:
     spec = pod()
     container = spec["containers"][0]
-    container["env"][-1] = {"name": "OMPI_MCA_plm_rsh_args", "value": "-o ConnectionAttempts=10"}
+    env = {
+        "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
+        "OMPI_MCA_orte_set_default_slots": "1",
+        "OMPI_MCA_orte_default_hostfile": "/etc/mpi/hostfile",
+        "OMPI_MCA_plm_rsh_args": "-o ConnectionAttempts=10",
+    }
+    container["env"][-1:] = [{"name": name, "value": value} for name, value in env.items()]
     spec["volumes"].append({"name": "ssh-auth", "secret": {"secretName": "train-x-ssh"}})
-    mount = {"name": "ssh-auth", "mountPath": "/etc/kubectl-sky-ssh"}
-    container["volumeMounts"].append(mount)
+    mounts = {"ssh-auth": "/etc/kubectl-sky-ssh", "mpi-job-config": "/etc/mpi"}
+    container["volumeMounts"] += [{"name": n, "mountPath": path} for n, path in mounts.items()]
     spec["dnsConfig"] = {"searches": ["train-x.default.svc.cluster.local"]}
     assert compared(spec, "mpijob") == ""
     assert compared(spec) == "containers[0].env"

@@ -23,6 +23,7 @@ def pod_of(config: Json, **task: Any) -> Json:
     plan = make_plan(Task(run="true", kubernetes=Kubernetes(pod=config), **task))
     job, *_ = manifests.render(plan).workload
     assert yaml.safe_load(job.text) == job.object
+    assert (job.object["apiVersion"], job.object["kind"]) == ("batch/v1", "Job")
     template: Json = job.object["spec"]["template"]
     return template
 

@@ -131,6 +131,13 @@ def test_indexed_job_of_controller_is_no_task() -> None:
     assert tasks([job], []) == []
 
 
+@pytest.mark.parametrize("place", ["labels", "annotations"])
+def test_indexed_pod_has_its_index_in_a_label_or_an_annotation(place: str) -> None:
+    pod = make_indexed_pod(2)
+    del pod["metadata"][place][job_status.INDEX]
+    assert job_status.index_of(pod) == 2
+
+
 def test_indexed_completed_indexes_are_parsed() -> None:
     assert job_status.list_indexes("0,2-4,10") == {0: 0, 2: 1, 3: 2, 4: 3, 10: 4}
     job = make_whole(12, completedIndexes="1-2")
