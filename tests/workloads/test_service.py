@@ -85,6 +85,12 @@ def test_probe_times_become_probes_of_the_kubelet() -> None:
     assert "livenessProbe" not in container(objects_of({"readiness_probe": "/"}))
 
 
+@pytest.mark.parametrize(("probe", "path"), [("/health", "/health"), (None, "/")])
+def test_probe_as_text_is_the_path(probe: str | None, path: str) -> None:
+    main = container(objects_of({"replicas": 1} | ({"readiness_probe": probe} if probe else {})))
+    assert main["readinessProbe"]["httpGet"] == {"path": path, "port": 8080}
+
+
 def test_probe_times_below_a_second_become_one() -> None:
     names = ("initial_delay_seconds", "timeout_seconds", "endpoint_probe_interval_seconds")
     probe = {"path": "/", **dict.fromkeys(names, 0.1)}
