@@ -199,6 +199,13 @@ def test_doctor_lists_taints_that_the_task_does_not_tolerate(
     assert found["tainted"].what.endswith(f"does not tolerate: {shown}")
 
 
+def test_doctor_pvc_being_deleted_says_what_it_waits_for() -> None:
+    (said,) = (said for said in SAID if said.rule == "claim-ending")
+    seen = replace(make_snapshot(said), deletions={"data": "waits for pod/x to be stopped"})
+    (finding,) = diagnose(seen, RULES)
+    assert finding.what == 'PVC "data" is being deleted: waits for pod/x to be stopped'
+
+
 @pytest.mark.parametrize(
     ("scheduler", "advice"),
     [("default-scheduler", "ask a cluster admin"), ("volcano", "check that volcano is installed")],

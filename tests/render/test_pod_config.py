@@ -84,6 +84,30 @@ def test_pod_config_lists_are_merged_or_replaced() -> None:
     assert merged(base, patch) == {"tolerations": [taint, {"key": "b"}], "imagePullSecrets": []}
 
 
+@pytest.mark.parametrize(
+    ("field", "base", "patch", "expected"),
+    [
+        (
+            "topologySpreadConstraints",
+            [{"topologyKey": "zone"}],
+            [{"topologyKey": "zone", "maxSkew": 2}],
+            [{"topologyKey": "zone", "maxSkew": 2}],
+        ),
+        (
+            "containers",
+            [{"name": "side"}, {"name": "main"}],
+            [{"name": "main", "tty": True}],
+            [{"name": "side"}, {"name": "main", "tty": True}],
+        ),
+        ("containers", [{"name": "own"}], [{"tty": True}], [{"name": "own", "tty": True}]),
+    ],
+)
+def test_merged_item_is_found_by_its_identity(
+    field: str, base: list[Json], patch: list[Json], expected: list[Json]
+) -> None:
+    assert merged({field: base}, {field: patch}) == {field: expected}
+
+
 def test_pod_config_null_removes_field() -> None:
     assert "enableServiceLinks" not in pod_of({"spec": {"enableServiceLinks": None}})["spec"]
     assert merged({}, {"a": {"b": None, "c": 1}}) == {"a": {"c": 1}}

@@ -63,6 +63,7 @@ def test_service_selects_its_pods_and_no_command_takes_them_for_tasks() -> None:
     assert {objects[kind]["metadata"]["name"] for kind in ("Deployment", "Service")} == {"web"}
     assert objects["ConfigMap"]["metadata"]["name"] == "web-bcdf2345", "of one version"
     assert objects["Deployment"]["spec"]["replicas"] == 3
+    assert objects_of({}, name=None)["Service"]["metadata"]["name"] == "service"
     env = [variable["name"] for variable in container(objects)["env"]]
     assert env.count("SKYPILOT_SERVE_REPLICA_ID") == 1
 
