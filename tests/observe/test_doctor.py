@@ -178,7 +178,6 @@ def test_doctor_selector_without_match_suggests_command(label: str, advice: str)
 @pytest.mark.parametrize(
     ("tolerations", "shown"),
     [
-        ([], "gpu=yes:NoSchedule, slow:NoExecute"),
         ([{"key": "gpu", "operator": "Exists"}], "slow:NoExecute"),
         ([{"key": "gpu", "value": "no"}], "gpu=yes:NoSchedule, slow:NoExecute"),
     ],

@@ -78,23 +78,12 @@ def test_backend_auto_uses_installed_and_allowed() -> None:
     assert (name, note.rpartition("; ")[2]) == ("indexed", "JobSet is not installed")
 
 
-TASKS = "---\nname: a\nrun: x\n---\nname: b\nrun: x\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "word", "title"),
-    [
-        ("name: a\nrun: x\n", "task", "a"),
-        (f"name: My chain\n{TASKS}", "pipeline", "My chain"),
-        (f"name: My band\nexecution: parallel\n{TASKS}", "group", "My band"),
-    ],
-)
-def test_decision_has_the_name_of_the_whole(
-    tmp_path: Path, text: str, word: str, title: str
-) -> None:
-    found = drafted(text, tmp_path)
+@pytest.mark.parametrize(("head", "word"), [("", "pipeline"), ("execution: parallel\n", "group")])
+def test_decision_has_the_name_of_the_whole(tmp_path: Path, head: str, word: str) -> None:
+    tasks = "---\nname: a\nrun: x\n---\nname: b\nrun: x\n"
+    found = drafted(f"name: My band\n{head}{tasks}", tmp_path)
     decision = decide(found.entries, FACTS, found.settings)
-    assert (decision.word, decision.title) == (word, title)
+    assert (decision.word, decision.title) == (word, "My band")
 
 
 def test_backend_not_installed_is_cluster_error() -> None:

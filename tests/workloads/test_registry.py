@@ -73,12 +73,7 @@ def test_backend_rendering_is_deterministic(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "label"),
-    [
-        ("jobs", "node-idx"),
-        ("indexed", "batch.kubernetes.io/job-completion-index"),
-        ("mpijob", "training.kubeflow.org/replica-index"),
-    ],
+    ("name", "label"), [("jobs", "node-idx"), ("mpijob", "training.kubeflow.org/replica-index")]
 )
 def test_ports_lead_to_rank_0(name: str, label: str) -> None:
     task = Task(run="x", num_nodes=2, resources=Resources(ports=(80,)), backend=name)
