@@ -152,7 +152,8 @@ def node(base: NodeStatus, verdict: PhaseDetails, pods: Sequence[Object]) -> Nod
         status = base
     state = _final(verdict, newest)
     if state is State.COMPLETED:
-        return replace(status, state=state, reason="", message="")
+        ended_at = status.ended_at or verdict.at  # its pod may be gone
+        return replace(status, state=state, reason="", message="", ended_at=ended_at)
     if state is State.FAILED:
         return _failed(status, verdict, bool(newest and "deletionTimestamp" in newest["metadata"]))
     return status

@@ -40,7 +40,6 @@ _FREE_FORM = frozenset(  # maps whose keys are the user's own words
 _METADATA = ("annotations.", "labels.")  # their keys contain dots
 _BOUNDARY = re.compile(r"[./]")
 _MAX_LISTED = 5
-_NOT_SHOWN = "a hidden value"  # it contains a secret
 
 
 class Danger(Struct, frozen=True, order=True):
@@ -86,11 +85,8 @@ def _in_task_fields(document: Document) -> Iterator[Danger]:
             if shown is None:
                 continue
             host_path = str(value) if pattern[-1] == "host_path" else None
-            if filled.hides(dotted(path)):
-                # A flag sets the remaining variables; render judges the value then.
-                open_references = references(str(value))
-                host_path = None if open_references or host_path is None else _NOT_SHOWN
-                shown = _NOT_SHOWN
+            if filled.hides(dotted(path)) and references(str(value)):
+                host_path = None  # a flag sets the variables; render judges the value then
             yield _danger(document, field, path, shown, host_path)
 
 
@@ -181,9 +177,7 @@ def in_local_files(
         target = resolve(local.source)
         field = _judge_path(local.source, target, folder)
         if field:
-            hidden = filled.hides(dotted(local.field))
-            shown = _NOT_SHOWN if hidden else printable(target, 200)
-            yield _danger(document, field, local.field, shown)
+            yield _danger(document, field, local.field, printable(target, 200))
 
 
 def in_tree(document: Document, path: Path, names: Collection[str]) -> Danger:

@@ -160,12 +160,16 @@ def test_status_terminating_pod_becomes_deleted() -> None:
     assert folded(world).note == "node-0: PodDeleted (exit code 3)"
 
 
-def test_status_pod_deleted_after_failure_keeps_reason() -> None:
+@pytest.mark.parametrize(
+    ("grace_ends", "note"),
+    [("00:06:30", "node-0: exit code 3"), ("00:05:20", "node-0: PodDeleted (exit code 3)")],
+)
+def test_status_pod_deleted_after_failure_keeps_reason(grace_ends: str, note: str) -> None:
     pod = make_pod(0, "Failed", terminated(3, at="2026-01-01T00:05:00Z"))
-    times = {"deletionTimestamp": "2026-01-01T00:06:30Z", "deletionGracePeriodSeconds": 30}
+    times = {"deletionTimestamp": f"2026-01-01T{grace_ends}Z", "deletionGracePeriodSeconds": 30}
     pod["metadata"] |= times
     (task,) = status.tasks([make_job(end="Failed")], [pod])
-    assert task.note == "node-0: exit code 3"
+    assert task.note == note
 
 
 def test_status_pod_without_labels_is_running() -> None:
@@ -215,6 +219,7 @@ def test_status_expired_jobs_count_as_completed() -> None:
     owned = ownership.explained(ownership.decide(jobs, []), [make_service(*jobs)])
     (task,) = status.folded(owned).tasks
     assert (task.state, tasks.nodes(task), task.note) == (State.COMPLETED, "3/3", "")
+    assert [task.count(state) for state in (State.COMPLETED, State.RUNNING)] == [3, 0]
 
 
 def test_status_job_created_meanwhile_is_not_missing() -> None:

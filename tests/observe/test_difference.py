@@ -9,6 +9,7 @@ import pytest
 from kubectl_sky.observe import difference
 from kubectl_sky.observe.difference import (
     differences,
+    foreign_fields,
     is_of_other_version,
     pair,
     project,
@@ -147,6 +148,31 @@ def test_is_of_other_version_when_scripts_differ() -> None:
     existing["spec"]["volumes"][0]["configMap"] = {"name": "kubectl-sky-runtime-ffffffff"}
     assert is_of_other_version(wanted, existing)
     assert is_of_other_version({"spec": {"volumes": []}}, existing), "it has needed scripts"
+
+
+POD = {"containers": [{"name": "main"}]}
+DEFAULTS = {"terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst", "hostPID": False}
+
+
+@pytest.mark.parametrize(
+    ("desired", "live", "reasons"),
+    [
+        ({"data": {"a": "1"}}, {"data": {"a": "1", "b": "2"}}, ['data: has the key "b"']),
+        ({}, {"binaryData": {"b": "Mg=="}}, ['binaryData: has the key "b"']),
+        (
+            {"spec": {"selector": {"a": "1"}}},
+            {"spec": {"selector": {"a": "1", "b": "2"}}},
+            ['spec.selector: has the key "b"'],
+        ),
+        ({"spec": {}}, {"spec": {"selector": {"uid": "1"}}}, []),
+        ({"spec": POD}, {"spec": POD | DEFAULTS}, []),
+        ({"spec": POD}, {"spec": POD | {"hostPID": True}}, ["spec.hostPID would go"]),
+    ],
+)
+def test_foreign_fields_are_those_that_affect_a_pod(
+    desired: dict[str, Any], live: dict[str, Any], reasons: list[str]
+) -> None:
+    assert foreign_fields(desired, live) == reasons
 
 
 def job(**spec: Any) -> dict[str, Any]:

@@ -168,8 +168,71 @@ def test_doctor_selector_without_match_suggests_command(label: str, advice: str)
     message = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
     seen = make_snapshot(Said("labels", SignalSource.SCHEDULER, message, ""))
     seen.pods[0]["spec"]["nodeSelector"] = {label: "x"}
-    (finding,) = diagnose(seen, RULES)
+    nodes: tuple[Json, ...] = ({"metadata": {"labels": {label: "y"}}}, {"metadata": {}})
+    (finding,) = diagnose(replace(seen, objects={**seen.objects, "Node": nodes}), RULES)
     assert (finding.rule, advice in finding.then) == ("labels", True)
+    assert finding.what.endswith(f": {label} in (x); cluster nodes have {label}=y")
+    assert finding.evidence == message.removeprefix("0/3 nodes are available: 3 ").rstrip(".")
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "shown"),
+    [
+        ([{"key": "gpu", "operator": "Exists"}], "slow:NoExecute"),
+        ([{"key": "gpu", "value": "no"}], "gpu=yes:NoSchedule, slow:NoExecute"),
+    ],
+)
+def test_doctor_lists_taints_that_the_task_does_not_tolerate(
+    tolerations: list[Json], shown: str
+) -> None:
+    (said,) = (said for said in SAID if said.rule == "tainted")
+    seen = make_snapshot(said)
+    seen.pods[0]["spec"]["tolerations"] = tolerations
+    taints = [
+        {"key": "gpu", "value": "yes", "effect": "NoSchedule"},
+        {"key": "slow", "effect": "NoExecute"},
+        {"key": "busy", "effect": "PreferNoSchedule"},
+    ]
+    objects = {**seen.objects, "Node": ({"metadata": {}, "spec": {"taints": taints}},)}
+    found = {item.rule: item for item in diagnose(replace(seen, objects=objects), RULES)}
+    assert found["tainted"].what.endswith(f"does not tolerate: {shown}")
+
+
+def test_doctor_pvc_being_deleted_says_what_it_waits_for() -> None:
+    (said,) = (said for said in SAID if said.rule == "claim-ending")
+    seen = replace(make_snapshot(said), deletions={"data": "waits for pod/x to be stopped"})
+    (finding,) = diagnose(seen, RULES)
+    assert finding.what == 'PVC "data" is being deleted: waits for pod/x to be stopped'
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "advice"),
+    [("default-scheduler", "ask a cluster admin"), ("volcano", "check that volcano is installed")],
+)
+def test_doctor_idle_scheduler_has_advice(scheduler: str, advice: str) -> None:
+    pod = make_pod(phase="Pending")
+    pod["spec"] = {"schedulerName": scheduler}
+    (finding,) = diagnose(TaskSnapshot(ID, "default", {"Job": (make_job(),), "Pod": (pod,)}), RULES)
+    assert finding.rule == "no-scheduler" and finding.then.startswith(advice)
+
+
+@pytest.mark.parametrize("change", [{"involvedObject": {"name": "other"}}, {"type": "Normal"}])
+def test_doctor_event_of_other_pod_or_without_warning_is_ignored(change: Json) -> None:
+    (said,) = (said for said in SAID if said.rule == "sandbox-failed")
+    seen = make_snapshot(said)
+    assert diagnose(seen, RULES)
+    events = tuple({**event, **change} for event in seen.of("Event"))
+    assert diagnose(replace(seen, objects={**seen.objects, "Event": events}), RULES) == []
+
+
+@pytest.mark.parametrize(("name", "about"), [("main", ""), ("side", "container side ")])
+def test_doctor_missing_program_names_other_container(name: str, about: str) -> None:
+    state = terminated(128, "StartError")
+    state["terminated"]["message"] = 'exec: "python9": not found'
+    pod = make_pod(phase="Failed", containerStatuses=[])
+    pod["status"]["containerStatuses"] = [{"name": name, "state": state}]
+    (finding,) = diagnose(TaskSnapshot(ID, "default", {"Job": (make_job(),), "Pod": (pod,)}), RULES)
+    assert finding.what == f'{about}cannot start: "python9" not found in the image'
 
 
 def make_oversized(

@@ -93,6 +93,14 @@ def test_evidence_gone_excludes_pods_still_in_cluster() -> None:
     assert make_evidence(stopped.deaths[1]).gone(make_task()).deaths == ()
 
 
+def test_restored_node_without_pod_has_recorded_cause() -> None:
+    pods = (make_dead(0, 7), make_dead(1, minute=6))
+    record = make_evidence(*evidence.deaths(make_task(*pods), pods))
+    nodes = evidence.restored(make_task(pods[1]), record).nodes
+    assert [(node.reason, node.exit_code) for node in nodes] == [("Error", 7), ("Error", 3)]
+    assert evidence.restored(make_task(), make_evidence()) == make_task()
+
+
 def test_evidence_having_keeps_lines_of_known_pod() -> None:
     known = make_evidence(Death(0, "node-0", "a", lines=("x",)))
     more = known.having([Death(0, "node-0", "a"), Death(1, "node-1", "b")])

@@ -125,7 +125,7 @@ def test_first_failure_of_same_second_is_node_that_was_not_stopped() -> None:
     ("lines", "expected"),
     [
         (PIP, "ERROR: No matching distribution found for torch==99"),
-        (("E: Unable to locate package nosuch",), "E: Unable to locate package nosuch"),
+        (("E: Unable to locate package nosuch", "done"), "E: Unable to locate package nosuch"),
         (
             ("run.sh: line 2: nosuch: command not found", "done"),
             "run.sh: line 2: nosuch: command not found",

@@ -21,6 +21,7 @@ TEMPLATE: Json = {
             "env": [{"name": "A", "value": "1"}, {"name": "B", "value": ""}],
             "resources": {"limits": {"cpu": "0.5"}},
             "volumeMounts": [{"name": "scripts", "mountPath": "/etc/kubectl-sky"}],
+            "readinessProbe": {"exec": {"command": ["ready"]}},
         }
     ],
     "volumes": [
@@ -53,6 +54,8 @@ def pod() -> Json:
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "File",
     }
+    main["readinessProbe"] |= {"failureThreshold": 3, "periodSeconds": 10}
+    main["readinessProbe"] |= {"successThreshold": 1, "timeoutSeconds": 1}
     del main["env"][1]["value"]
     field = {"fieldPath": "metadata.labels['batch.kubernetes.io/job-completion-index']"}
     main["env"].append({"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": field}})
@@ -163,10 +166,16 @@ def test_difference_annotation_in_variable_is_index_or_of_template(text: str, pa
 def test_difference_mpijob_accepts_only_what_the_operator_adds() -> None:
     spec = pod()
     container = spec["containers"][0]
-    container["env"][-1] = {"name": "OMPI_MCA_plm_rsh_args", "value": "-o ConnectionAttempts=10"}
+    env = {
+        "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
+        "OMPI_MCA_orte_set_default_slots": "1",
+        "OMPI_MCA_orte_default_hostfile": "/etc/mpi/hostfile",
+        "OMPI_MCA_plm_rsh_args": "-o ConnectionAttempts=10",
+    }
+    container["env"][-1:] = [{"name": name, "value": value} for name, value in env.items()]
     spec["volumes"].append({"name": "ssh-auth", "secret": {"secretName": "train-x-ssh"}})
-    mount = {"name": "ssh-auth", "mountPath": "/etc/kubectl-sky-ssh"}
-    container["volumeMounts"].append(mount)
+    mounts = {"ssh-auth": "/etc/kubectl-sky-ssh", "mpi-job-config": "/etc/mpi"}
+    container["volumeMounts"] += [{"name": n, "mountPath": path} for n, path in mounts.items()]
     spec["dnsConfig"] = {"searches": ["train-x.default.svc.cluster.local"]}
     assert compared(spec, "mpijob") == ""
     assert compared(spec) == "containers[0].env"

@@ -92,6 +92,7 @@ ALL = {
 def test_queue_status_has_counts_and_shares() -> None:
     (found,) = queues.queues([LOCAL], {"all": ALL}, [make_workload("a"), make_workload("b", "11")])
     assert (found.admitted, found.pending, found.others, found.stopped) == (1, 2, 5, "")
+    assert (found.namespace, found.cluster_queue) == ("team-a", "all")
     assert found.shares == (queues.QuotaUse("plain", "cpu", "300m", "3", "4"),)
     assert [one.position for one in found.waiting] == [1, 2]
     assert found.as_json()["resources"] == [

@@ -257,6 +257,11 @@ def test_task_note_counts_restarts() -> None:
     assert fold([job], pods).note == "node-0: exit code 1 after 1 restart"
 
 
+def test_task_update_time_is_that_of_its_last_change() -> None:
+    pods = [make_pod(state=terminated(0, at="2026-01-01T00:05:00Z"))]
+    assert fold([make_job()], pods).updated_at == "2026-01-01T00:05:00Z"
+
+
 def test_tasks_are_sorted_newest_first() -> None:
     old, new = make_job(), make_job(task_id="zzzz2345")
     new["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
@@ -282,6 +287,7 @@ def test_task_json_has_documented_fields() -> None:
         "username": "alice",
     }
     assert isinstance(metadata, dict)
+    assert metadata["job_name"] == "train-bcdf2345-node-0"
     assert metadata["node_jobs"] == ["train-bcdf2345-node-0", "train-bcdf2345-node-1"]
     assert [metadata[f"{s}_nodes"] for s in ("succeeded", "failed", "running", "pending")] == [
         1,

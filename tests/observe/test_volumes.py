@@ -60,4 +60,14 @@ def test_terminating_volume_says_what_it_waits_for() -> None:
     assert status.as_json()["reason"] == reason
     assert known([claim], User("alice"), pods)["data-x"].deletion == reason
     assert volume(claim).reason == "waits for its finalizers: kubernetes.io/pvc-protection"
-    assert "reason" not in volume(make_claim(), pods).as_json()
+    bound = volume(make_claim(), pods)
+    assert bound.phase == "Bound" and "reason" not in bound.as_json()
+
+
+def test_known_volume_of_the_user_is_found_by_its_name() -> None:
+    claim = make_claim(annotations={names.ORIGINAL_USER: "alice"})
+    claim["metadata"]["labels"] |= {names.VOLUME: "true", names.USERNAME: User("alice").label}
+    assert set(known([claim], User("alice"))) == {"data-x", "data"}
+    assert set(known([claim], User("bob"))) == {"data-x"}
+    del claim["metadata"]["labels"][names.VOLUME]
+    assert set(known([claim], User("alice"))) == {"data-x"}

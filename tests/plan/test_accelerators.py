@@ -54,6 +54,15 @@ def test_family_labels_of_model_are_read_as_compatible_model(family: Family) -> 
                 assert read and matches(read, model.name), f"{value} of {model.name} reads {read}"
 
 
+LABELS = {"H100": "nvidia-h100-80gb", "A100-80GB": "nvidia-a100-80gb", "A30": "NVIDIA-A30"}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_family_terms_have_the_labels_of_clouds_and_operators(name: str) -> None:
+    rules = [rule for term in NVIDIA.terms(models(name)) for rule in term]
+    assert LABELS[name] in {text for rule in rules for text in rule.values}
+
+
 MATCHES = [
     ("A100", "A100-80GB", True),
     ("a100", "A100", True),

@@ -46,7 +46,7 @@ def test_placement_without_cluster_lists_every_label_key() -> None:
     placement = placed(gpus("L4"))
     assert values(placement) == {
         GFD: ("NVIDIA-L4", "L4"),
-        GKE: ("nvidia-l4",),
+        "cloud.google.com/gke-accelerator": ("nvidia-l4",),
         "gpu.nvidia.com/class": ("L4",),
         SKYPILOT: ("l4",),
         "karpenter.k8s.aws/instance-gpu-name": ("l4",),
@@ -107,10 +107,13 @@ def test_placement_unavailable_candidates_are_dropped() -> None:
 
 
 def test_placement_ordered_candidates_become_preference() -> None:
-    on = (make_machine(sky="l4"), make_machine(sky="t4"))
-    placement = placed(gpus("L4"), gpus("T4"), ordered=True, on=on)
-    assert values(placement) == {SKYPILOT: ("l4", "t4")}
-    assert placement.preferred == (Preference(100, RequiredLabel(SKYPILOT, ("l4",))),)
+    on = tuple(make_machine(sky=name) for name in ("l4", "t4", "v100"))
+    placement = placed(gpus("L4"), gpus("T4"), gpus("V100"), ordered=True, on=on)
+    assert values(placement) == {SKYPILOT: ("l4", "t4", "v100")}
+    assert placement.preferred == (
+        Preference(100, RequiredLabel(SKYPILOT, ("l4",))),
+        Preference(90, RequiredLabel(SKYPILOT, ("t4",))),
+    )
 
 
 def test_placement_chooses_first_candidate_that_fits() -> None:
@@ -172,7 +175,7 @@ def test_placement_spot_without_known_nodes_is_preferred() -> None:
     for on in ((), (make_machine(),)):
         placement = placed(Resources(spot=True), on=on)
         assert placement.terms == ()
-        assert SPOT in [liked.rule for liked in placement.preferred]
+        assert Preference(100, SPOT) in placement.preferred
         assert placement.notes == (
             "use_spot: no node is known to be a spot node; spot nodes are preferred,"
             " and any will do",

@@ -139,6 +139,7 @@ def test_quota_object_counts_are_added_to_usage() -> None:
     assert refusal(demand, quota) == (
         "quota few is full: count/jobs.batch: requested 4, used 2 of 5"
     )
+    assert refusal(demand, make_quota({"count/jobs.batch": "4"})) == ""
 
 
 @pytest.mark.parametrize(

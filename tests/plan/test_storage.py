@@ -85,7 +85,9 @@ def test_storage_rwo_volume_puts_all_nodes_on_single_cluster_node(
 ) -> None:
     task = replace(make_task(3), volumes=(VolumeMount("/a", "v", read_only=read_only),))
     facts = replace(FACTS, pvcs={"v": claim})
-    assert make_plan(task, facts).storage.one_cluster_node is together
+    plan = make_plan(task, facts)
+    assert plan.storage.one_cluster_node is together
+    assert plan.topology_key == ("kubernetes.io/hostname" if together else None)
     assert any("all 3 nodes run on one" in note for note in storage.notes(task, facts)) is (
         together
     )

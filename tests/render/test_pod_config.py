@@ -23,6 +23,7 @@ def pod_of(config: Json, **task: Any) -> Json:
     plan = make_plan(Task(run="true", kubernetes=Kubernetes(pod=config), **task))
     job, *_ = manifests.render(plan).workload
     assert yaml.safe_load(job.text) == job.object
+    assert (job.object["apiVersion"], job.object["kind"]) == ("batch/v1", "Job")
     template: Json = job.object["spec"]["template"]
     return template
 
@@ -81,6 +82,30 @@ def test_pod_config_lists_are_merged_or_replaced() -> None:
     base = {"tolerations": [taint], "imagePullSecrets": [{"name": "x"}]}
     patch = {"tolerations": [taint, {"key": "b"}], "imagePullSecrets": []}
     assert merged(base, patch) == {"tolerations": [taint, {"key": "b"}], "imagePullSecrets": []}
+
+
+@pytest.mark.parametrize(
+    ("field", "base", "patch", "expected"),
+    [
+        (
+            "topologySpreadConstraints",
+            [{"topologyKey": "zone"}],
+            [{"topologyKey": "zone", "maxSkew": 2}],
+            [{"topologyKey": "zone", "maxSkew": 2}],
+        ),
+        (
+            "containers",
+            [{"name": "side"}, {"name": "main"}],
+            [{"name": "main", "tty": True}],
+            [{"name": "side"}, {"name": "main", "tty": True}],
+        ),
+        ("containers", [{"name": "own"}], [{"tty": True}], [{"name": "own", "tty": True}]),
+    ],
+)
+def test_merged_item_is_found_by_its_identity(
+    field: str, base: list[Json], patch: list[Json], expected: list[Json]
+) -> None:
+    assert merged({field: base}, {field: patch}) == {field: expected}
 
 
 def test_pod_config_null_removes_field() -> None:

@@ -16,6 +16,7 @@ from tests.spec.documents import make_document, problems, read
 BUCKETS: list[tuple[Any, Bucket]] = [
     ("s3://b/p/q", Bucket("/a", "s3", "b/p/q")),
     ("GS://b", Bucket("/a", "gcs", "b")),
+    ("nebius://b", Bucket("/a", "nebius", "b")),
     ("cos://us-east/b/p", Bucket("/a", "ibm", "b/p", account="us-east")),
     (
         "https://acct.blob.core.windows.net/box/p",
@@ -43,7 +44,8 @@ def test_bucket_source_is_parsed(source: Any, expected: Bucket) -> None:
 
 
 def test_bucket_url_is_as_written() -> None:
-    for url in ("s3://b/p", "cos://us-east/b/p", "https://acct.blob.core.windows.net/box/p"):
+    azure = "https://acct.blob.core.windows.net/box/p"
+    for url in ("s3://b/p", "cos://us-east/b/p", azure, "https://x.org/a.txt"):
         (bucket,) = task_of(make_document(file_mounts={"x": url})).buckets
         assert (bucket.url, bucket.path) == (url, "~/sky_workdir/x")
     assert Bucket("/a", "", "b").url == "…://b"

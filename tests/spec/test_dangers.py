@@ -127,6 +127,8 @@ def test_host_path_outside_settings_is_not_allowed(path: str, allowed: bool) -> 
         "my-service-account-1.json",
         "/root/.kube/config",
         "~/.docker/config.json",
+        "~/.boto",
+        "keys/store.jks",
     ],
 )
 def test_credentials_well_known_paths_are_recognized(path: str) -> None:
@@ -165,7 +167,7 @@ def test_dangers_secret_in_path_is_not_printed() -> None:
     (document,) = read("secrets: {S: hunter2}\nfile_mounts: {/a: /srv/$S}\nrun: x\n")
     (danger,) = dangers.in_local_files(document, "/work", lambda path: path)
     assert "hunter2" not in str(danger)
-    assert danger.problem.path == "file_mounts./a"
+    assert (danger.problem.path, danger.problem.severity) == ("file_mounts./a", "warning")
 
 
 def test_host_path_with_secret_is_refused_and_not_printed() -> None:
@@ -175,6 +177,14 @@ def test_host_path_with_secret_is_refused_and_not_printed() -> None:
     (refusal,) = unsupported.refusals(document)
     assert refusal.path == "volumes./h.host_path"
     assert "hunter2" not in str(refusal)
+
+
+@pytest.mark.parametrize(("folder", "refused"), [("/mnt", False), ("/srv", True)])
+def test_host_path_at_path_set_by_flag_is_judged(folder: str, refused: bool) -> None:
+    (document,) = read("envs: {DIR: null}\nvolumes: {/$DIR: {host_path: /mnt/x}}\nrun: x\n")
+    found = dangers.in_fields(document)
+    (judged,) = dangers.judge(found, Settings(host_paths=(folder,)), "S")
+    assert judged.refused is refused
 
 
 def test_host_path_set_by_flag_is_checked_with_its_value() -> None:

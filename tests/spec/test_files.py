@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubectl_sky.spec.files import LocalFiles, local_files
+from kubectl_sky.spec.files import LocalFiles, Repository, RepositoryLogin, local_files, repository
 from kubectl_sky.spec.validate import validate
 from tests.spec.documents import read
 
@@ -66,6 +66,18 @@ def test_file_mount_invalid_destination_is_error(place: str) -> None:
 )
 def test_workdir_git_url_is_valid(url: str) -> None:
     assert messages(f"workdir: {{url: '{url}', ref: feature/x-1}}") == []
+
+
+@pytest.mark.parametrize(
+    ("url", "shown", "login"),
+    [
+        ("https://$TOKEN@h/x", "https://h/x", RepositoryLogin(password="TOKEN")),
+        ("https://me:${TOKEN}@h/x", "https://h/x", RepositoryLogin("me", "TOKEN")),
+        ("https://h/x", "https://h/x", RepositoryLogin()),
+    ],
+)
+def test_workdir_login_is_not_in_the_url(url: str, shown: str, login: RepositoryLogin) -> None:
+    assert repository({"url": url, "ref": "v1"}) == Repository(shown, "v1", login)
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,16 @@ def test_appwrapper_failed_node_stops_remaining_nodes() -> None:
 
 
 @pytest.mark.parametrize(
+    ("phase", "reached"),
+    [("Succeeded", condition("QuotaReserved", status="False")), ("Failed", UNHEALTHY)],
+)
+def test_appwrapper_nodes_end_with_it(phase: str, reached: dict[str, Any]) -> None:
+    wrapper = make_wrapper(phase, conditions=[reached])
+    assert {node.ended_at for node in fold(wrapper).nodes} == {reached["lastTransitionTime"]}
+    assert AppWrapper().ended_at(make_wrapper("Running", conditions=[reached])) == ""
+
+
+@pytest.mark.parametrize(
     ("reason", "says"),
     [
         ("CreateFailed", "the AppWrapper controller may not create it"),

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,8 @@ from kubectl_sky.words import assets
 from kubectl_sky.words.facts import Access
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.decide import AUTO, choices, needed_kinds
+from kubectl_sky.workloads.decide import AUTO, choices, decide, needed_kinds
+from tests.actions.drafts import FACTS, drafted
 
 
 def chosen(
@@ -74,6 +76,14 @@ def test_backend_auto_uses_installed_and_allowed() -> None:
     assert (name, note.rpartition("; ")[2]) == ("indexed", "you may not create JobSets")
     name, note = chosen(AUTO, access={JOBSETS: Access.ABSENT})
     assert (name, note.rpartition("; ")[2]) == ("indexed", "JobSet is not installed")
+
+
+@pytest.mark.parametrize(("head", "word"), [("", "pipeline"), ("execution: parallel\n", "group")])
+def test_decision_has_the_name_of_the_whole(tmp_path: Path, head: str, word: str) -> None:
+    tasks = "---\nname: a\nrun: x\n---\nname: b\nrun: x\n"
+    found = drafted(f"name: My band\n{head}{tasks}", tmp_path)
+    decision = decide(found.entries, FACTS, found.settings)
+    assert (decision.word, decision.title) == (word, "My band")
 
 
 def test_backend_not_installed_is_cluster_error() -> None:

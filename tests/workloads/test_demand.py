@@ -1,5 +1,6 @@
 """What workloads ask of quotas: which pods run together, and which wait."""
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -48,6 +49,19 @@ def test_every_backend_asks_for_the_pods_of_all_nodes(backend: str, jobs: int) -
 def test_wrapped_and_gang_scheduled_pods_count(backend: str) -> None:
     asked = demand_of(make_plan(Task(run="x", num_nodes=2, backend=backend)))
     assert sum(pods.count for step in asked.steps for pods in step.pods) == 2
+
+
+@pytest.mark.parametrize("storage_class", ["fast", ""])
+def test_pvc_counts_its_size_for_all_and_for_its_class(storage_class: str) -> None:
+    spec = {"storageClassName": storage_class, "resources": {"requests": {"storage": "1Gi"}}}
+    counts = {"persistentvolumeclaims": 1, "requests.storage": 2**30}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": spec}
+    of_class = {f"fast.storageclass.storage.k8s.io/{name}": size for name, size in counts.items()}
+    asked = demand([], [claim])
+    assert [dict(sizes) for sizes in asked.claims] == [{"storage": Fraction(2**30)}]
+    assert asked.objects == {"count/persistentvolumeclaims": 1} | counts | (
+        of_class if storage_class else {}
+    )
 
 
 @pytest.mark.parametrize(

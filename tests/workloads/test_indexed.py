@@ -112,6 +112,8 @@ def test_indexed_failed_node_is_named_and_remaining_are_stopped() -> None:
 def test_indexed_failed_node_is_noted_while_remaining_stop() -> None:
     job = make_whole(3, conditions=[FAILING])
     pods = [make_indexed_pod(1, state=RUNNING), make_indexed_pod(2, "Failed", terminated(7))]
+    assert fold(job, *pods).stopping
+    assert not fold(make_whole(3), *pods).stopping
     assert notes(fold(job, *pods)) == [
         "node-2 failed: exit code 7; the other nodes are being stopped"
     ]
@@ -127,6 +129,13 @@ def test_indexed_job_of_controller_is_no_task() -> None:
     job = make_whole(2)
     job["metadata"]["ownerReferences"] = [{"kind": "AppWrapper", "controller": True}]
     assert tasks([job], []) == []
+
+
+@pytest.mark.parametrize("place", ["labels", "annotations"])
+def test_indexed_pod_has_its_index_in_a_label_or_an_annotation(place: str) -> None:
+    pod = make_indexed_pod(2)
+    del pod["metadata"][place][job_status.INDEX]
+    assert job_status.index_of(pod) == 2
 
 
 def test_indexed_completed_indexes_are_parsed() -> None:

@@ -122,6 +122,12 @@ def test_jobset_suspended_has_message() -> None:
     assert fold(jobset).nodes[0].message == "the JobSet is suspended"
 
 
+@pytest.mark.parametrize(("suspended", "started"), [("False", "00:09:00"), ("True", "")])
+def test_jobset_starts_when_it_is_resumed(suspended: str, started: str) -> None:
+    item = make_jobset(conditions=[condition("Suspended", status=suspended)])
+    assert JobSet().started_at(item) == (f"2026-01-01T{started}Z" if started else "")
+
+
 def test_jobset_too_long_name_is_refused() -> None:
     assert JobSet().fits(plan_of("x" * 39, nodes=2)) == ""
     reason = JobSet().fits(plan_of("x" * 40, nodes=1000))

@@ -151,6 +151,14 @@ def test_mpijob_node_states_follow_pods(
     assert " ".join(node.state for node in fold(item, *pods).nodes) == states
 
 
+@pytest.mark.parametrize(
+    ("kind", "ended"), [("Succeeded", "00:09:00"), ("Failed", "00:09:00"), ("Running", "")]
+)
+def test_mpijob_ends_with_its_final_condition(kind: str, ended: str) -> None:
+    item = make_mpijob(conditions=[condition(kind)])
+    assert BACKEND.ended_at(item) == (f"2026-01-01T{ended}Z" if ended else "")
+
+
 def test_mpijob_failed_launcher_stops_workers() -> None:
     item = make_mpijob(conditions=[FAILED], replicaStatuses={"Launcher": {"failed": 2}})
     task = fold(item, pod(0, "Failed", terminated(7)))

@@ -63,6 +63,7 @@ def test_service_selects_its_pods_and_no_command_takes_them_for_tasks() -> None:
     assert {objects[kind]["metadata"]["name"] for kind in ("Deployment", "Service")} == {"web"}
     assert objects["ConfigMap"]["metadata"]["name"] == "web-bcdf2345", "of one version"
     assert objects["Deployment"]["spec"]["replicas"] == 3
+    assert objects_of({}, name=None)["Service"]["metadata"]["name"] == "service"
     env = [variable["name"] for variable in container(objects)["env"]]
     assert env.count("SKYPILOT_SERVE_REPLICA_ID") == 1
 
@@ -83,6 +84,20 @@ def test_probe_times_become_probes_of_the_kubelet() -> None:
     assert [probe.pop("httpGet") for probe in times.values()] == [http] * 3
     assert [tuple(probe.values()) for probe in times.values()] == [(3, 3, 21), (5, 3, 2), (5, 3, 7)]
     assert "livenessProbe" not in container(objects_of({"readiness_probe": "/"}))
+
+
+@pytest.mark.parametrize(("probe", "path"), [("/health", "/health"), (None, "/")])
+def test_probe_as_text_is_the_path(probe: str | None, path: str) -> None:
+    main = container(objects_of({"replicas": 1} | ({"readiness_probe": probe} if probe else {})))
+    assert main["readinessProbe"]["httpGet"] == {"path": path, "port": 8080}
+
+
+def test_probe_times_below_a_second_become_one() -> None:
+    names = ("initial_delay_seconds", "timeout_seconds", "endpoint_probe_interval_seconds")
+    probe = {"path": "/", **dict.fromkeys(names, 0.1)}
+    main = container(objects_of({"readiness_probe": probe}))
+    found = [list(main[name].values())[1:] for name in ("startupProbe", "readinessProbe")]
+    assert found == [[3, 1, 1], [1, 1, 2]]
 
 
 @pytest.mark.parametrize(
@@ -291,6 +306,14 @@ def test_probe_script_without_secrets_is_sent_by_any_tool(
     assert Server.received == ("POST", "/", "", "@probe.sh"), "not the content of the file"
 
 
+@pytest.mark.parametrize(("name", "sent"), [("X-A", True), ("content-type", False)])
+def test_probe_script_sends_json_unless_a_header_has_another_type(name: str, sent: bool) -> None:
+    probe = {"path": "/", "post_data": "{}", "headers": {name: "text/plain"}}
+    document = make_document({"run": "x", "service": {"readiness_probe": probe, "ports": 80}})
+    (script,) = probe_script(service_of(document, Flags())).values()
+    assert ("Content-Type: application/json" in script) is sent
+
+
 def test_probe_script_fails_with_the_status(tool: Tool, port: int, tmp_path: Path) -> None:
     done = run_probe(tool.path, port, tmp_path, path="/", post_data='"fail"')
     assert done.returncode != 0 and done.stdout + done.stderr
@@ -356,6 +379,10 @@ def test_serve_run_becomes_a_rayservice() -> None:
     assert "readinessProbe" not in worker
     assert "KUBERAY_GEN_RAY_START_CMD" in own["ConfigMap"]["data"]["run.sh"]
     assert own["RayService"]["metadata"]["annotations"]["ray.io/overwrite-container-cmd"] == "true"
+
+
+def test_serve_run_by_python_is_the_same() -> None:
+    assert ray_plan("python -m ray.serve run a:b").extras == ray_plan("serve run a:b").extras
 
 
 @pytest.mark.parametrize(
