@@ -181,7 +181,7 @@ def plan_replicas(plan: Plan, task: Task, facts: Facts) -> Replicas:
         most=service.most,
         surge=0 if in_place else 1,
         unavailable=1 if in_place else 0,
-        deadline=math.ceil(service.probe.start or _START_SECONDS) + _PULL_SECONDS,
+        deadline=math.ceil(_start_seconds(service.probe)) + _PULL_SECONDS,
         notes=tuple(_notes(plan, task, facts)),
     )
 
@@ -236,12 +236,16 @@ def _checks(probe: Probe, port: int) -> Iterator[Check]:
     """
     http = None if _needs_script(probe) else Http(probe.path, port, tuple(probe.headers.items()))
     period, timeout = max(math.ceil(probe.interval), 1), max(math.ceil(probe.timeout), 1)
-    start = math.ceil((probe.start or _START_SECONDS) / _START_INTERVAL)
+    start = math.ceil(_start_seconds(probe) / _START_INTERVAL)
     yield Check("startupProbe", http, _START_INTERVAL, timeout, max(start, 1))
     yield Check("readinessProbe", http, period, timeout, 2)
     if probe.failing is not None:
         failures = max(math.ceil(probe.failing / period), 1)
         yield Check("livenessProbe", http, period, timeout, failures)
+
+
+def _start_seconds(probe: Probe) -> float:
+    return _START_SECONDS if probe.start is None else probe.start
 
 
 def _needs_script(probe: Probe) -> bool:

@@ -92,9 +92,10 @@ def test_probe_as_text_is_the_path(probe: str | None, path: str) -> None:
     assert main["readinessProbe"]["httpGet"] == {"path": path, "port": 8080}
 
 
-def test_probe_times_below_a_second_become_one() -> None:
-    names = ("initial_delay_seconds", "timeout_seconds", "endpoint_probe_interval_seconds")
-    probe = {"path": "/", **dict.fromkeys(names, 0.1)}
+@pytest.mark.parametrize("delay", [0.1, 0])
+def test_probe_times_below_a_second_become_one(delay: float) -> None:
+    names = ("timeout_seconds", "endpoint_probe_interval_seconds")
+    probe = {"path": "/", "initial_delay_seconds": delay, **dict.fromkeys(names, 0.1)}
     main = container(objects_of({"readiness_probe": probe}))
     found = [list(main[name].values())[1:] for name in ("startupProbe", "readinessProbe")]
     assert found == [[3, 1, 1], [1, 1, 2]]
