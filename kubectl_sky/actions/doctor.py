@@ -265,10 +265,10 @@ def as_yaml(session: Session, task: TaskStatus) -> str:
     uids = set(task.uids.values())
     workloads = [
         item
-        for item in find.list_workloads(session, task.namespace, selector)
+        for item in find.list_workloads(session, task.namespace, selector, trimmed=False)
         if item["metadata"]["uid"] in uids
     ]
-    auxiliary, _ = stop.auxiliary_of_tasks(session, [task])
+    auxiliary, _ = stop.auxiliary_of_tasks(session, [task], trimmed=False)
     items = [*auxiliary[task.namespace, task.id], *workloads]
     return "---\n".join(_text(_shown(item)) for item in items)
 

@@ -336,9 +336,11 @@ def list_workloads_and_pods(
     return [item for items in workload_lists for item in items], pods
 
 
-def list_workloads(session: Session, namespace: str | None, selector: str) -> list[Json]:
+def list_workloads(
+    session: Session, namespace: str | None, selector: str, *, trimmed: bool = True
+) -> list[Json]:
     """List the workloads of all backends, with one request per kind."""
-    lists = _list_kinds(session, registry.KINDS, namespace, selector)
+    lists = _list_kinds(session, registry.KINDS, namespace, selector, trimmed=trimmed)
     return [item for items in lists for item in items if registry.is_root_object(item)]
 
 
@@ -357,7 +359,7 @@ def _list_kinds(
     namespace: str | None,
     selector: str,
     *,
-    trimmed: bool = False,
+    trimmed: bool,
 ) -> list[list[Json]]:
     """List several kinds in parallel, and check at the same time which are installed.
 

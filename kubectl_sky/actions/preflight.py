@@ -294,7 +294,7 @@ def _existing(session: Session, decision: Decision, manifests: Manifests) -> lis
     unlisted = [item for item in auxiliary_objects if _name(item) not in listed_names]
     same_name = parallel.map_parallel(lambda item: _with_name_of(session, item), unlisted)
     auxiliary += filter(None, same_name)
-    return auxiliary + find.list_workloads(session, namespace, selector)
+    return auxiliary + find.list_workloads(session, namespace, selector, trimmed=False)
 
 
 def _with_name_of(session: Session, item: Json) -> Json | None:
@@ -352,7 +352,8 @@ def _refuse_other_task(
     of_other_version = False
     other_label = names.TASK_ID if decision.together else names.PIPELINE
     selector = f"{other_label}={decision.id}"
-    for live in (*items, *find.list_workloads(session, decision.namespace, selector)):
+    others = find.list_workloads(session, decision.namespace, selector)
+    for live in (*items, *others):
         name = _name(live)
         if live["metadata"].get("deletionTimestamp"):
             raise NameTaken(

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from kubectl_sky.actions import find
 from kubectl_sky.actions.find import Scope
-from kubectl_sky.cluster import objects, parallel
+from kubectl_sky.cluster import objects, parallel, shapes
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed
 from kubectl_sky.observe.status import TaskStatus
@@ -14,6 +14,7 @@ from kubectl_sky.words import kinds, names
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User
 from kubectl_sky.workloads import registry
+from kubectl_sky.workloads.workload import Workload
 
 AUXILIARY = (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE, kinds.PVC)
 ROLE_HINT = "`kubectl sky doctor --role --with clean` prints a Role that grants it"
@@ -27,22 +28,15 @@ def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[TaskStatus]:
     """
     decided = find.refuse_ambiguous(list(tasks))
     auxiliary, unread = auxiliary_of_tasks(session, decided)
-    parallel.map_parallel(lambda task: _stop(session, task, auxiliary[_key(task)]), decided)
-    return [
-        task
+    workloads = [
+        (task.workload, metadata)
         for task in decided
-        if task.namespace in unread and (task.incomplete or _unowned(auxiliary[_key(task)]))
+        for metadata in _workloads(task, auxiliary[_key(task)])
     ]
 
-
-def _stop(session: Session, task: TaskStatus, auxiliary: Sequence[Json]) -> None:
-    """Delete each workload by its uid.
-
-    Deleting a collection would also delete objects that only have the labels.
-    """
-    backend = task.workload
-
-    def delete(metadata: Mapping[str, str]) -> None:
+    def delete(workload: tuple[Workload, Mapping[str, str]]) -> None:
+        """By its uid: deleting a collection also deletes what only has the labels."""
+        backend, metadata = workload
         objects.delete_by_uid(
             session,
             backend.kind,
@@ -51,9 +45,18 @@ def _stop(session: Session, task: TaskStatus, auxiliary: Sequence[Json]) -> None
             grace=backend.grace_period,
         )
 
-    targets = (*map(task.identity, task.uids), *_relabelled(task, auxiliary))
-    parallel.map_parallel(delete, targets)
-    _delete(session, _unowned(auxiliary))
+    parallel.map_parallel(delete, workloads)
+    _delete(session, [item for task in decided for item in _unowned(auxiliary[_key(task)])])
+    return [
+        task
+        for task in decided
+        if task.namespace in unread and (task.incomplete or _unowned(auxiliary[_key(task)]))
+    ]
+
+
+def _workloads(task: TaskStatus, auxiliary: Sequence[Json]) -> list[Mapping[str, str]]:
+    """Return the name, namespace and uid of each workload of a task."""
+    return [*map(task.identity, task.uids), *_relabelled(task, auxiliary)]
 
 
 def _unowned(items: Iterable[Json]) -> list[Json]:
@@ -72,10 +75,11 @@ def _key(task: TaskStatus) -> tuple[str, str]:
 
 
 def auxiliary_of_tasks(
-    session: Session, tasks: Sequence[TaskStatus]
+    session: Session, tasks: Sequence[TaskStatus], *, trimmed: bool = True
 ) -> tuple[Mapping[tuple[str, str], Sequence[Json]], set[str]]:
     """Return the objects of each task other than workloads, as far as the user may list them.
 
+    `trimmed` ones have only their metadata.
     Also return the namespaces whose Secrets are unknown.
     """
     auxiliary: dict[tuple[str, str], list[Json]] = defaultdict(list)
@@ -84,7 +88,7 @@ def auxiliary_of_tasks(
     for namespace in {task.namespace for task in tasks}:
         ids = [task.id for task in tasks if task.namespace == namespace]
         try:
-            items, forbidden_kinds = _auxiliary(session, namespace, find.with_ids(ids))
+            items, forbidden_kinds = _auxiliary(session, namespace, find.with_ids(ids), trimmed)
         except Forbidden:
             items, forbidden_kinds = [], AUXILIARY
         if kinds.SECRET in forbidden_kinds:
@@ -144,7 +148,7 @@ def list_orphans(session: Session, scope: Scope) -> tuple[list[Json], tuple[Kind
     labels = names.selector({names.TASK: "true"} | scope.labels)
     alive = {_task(item) for item in find.list_workloads(session, scope.namespace, labels)}
     namespaces = {namespace for namespace, _ in alive}
-    auxiliary, unread = _auxiliary(session, scope.namespace, labels)
+    auxiliary, unread = _auxiliary(session, scope.namespace, labels, trimmed=True)
     return [
         item
         for item in _unowned(scope.filter_owned(auxiliary))
@@ -169,16 +173,17 @@ def _task(item: Json) -> tuple[str, str]:
 
 
 def _auxiliary(
-    session: Session, namespace: str | None, labels: str
+    session: Session, namespace: str | None, labels: str, trimmed: bool
 ) -> tuple[list[Json], tuple[Kind, ...]]:
     """List the objects of tasks other than workloads.
 
     Also return the kinds that the user is not allowed to list.
     """
+    shape = shapes.METADATA_ONLY if trimmed else None
 
     def listed(kind: Kind) -> list[Json] | None:
         try:
-            return objects.list_all(session, kind, namespace, label_selector=labels)
+            return objects.list_all(session, kind, namespace, label_selector=labels, shape=shape)
         except (NotServed, Forbidden) as error:
             if (
                 kind in registry.COMPANION_KINDS

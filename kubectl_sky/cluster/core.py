@@ -29,18 +29,19 @@ class CoreManager:
     def list_pods(
         self, namespace: str | None = None, label_selector: str = "", field_selector: str = ""
     ) -> list[Json]:
-        """Return pods; namespace None means all namespaces."""
+        """Return pods, trimmed to the fields of a status; namespace None means all namespaces."""
         return objects.list_all(
             self._session,
             kinds.POD,
             namespace,
             label_selector=label_selector,
             field_selector=field_selector,
+            shape=shapes.of(kinds.POD),
         )
 
     def list_nodes(self) -> list[Json]:
-        """Return the cluster nodes. Raises Forbidden without cluster-wide read access."""
-        return objects.list_all(self._session, kinds.NODE)
+        """Return the cluster nodes, trimmed. Raises Forbidden without cluster-wide read access."""
+        return objects.list_all(self._session, kinds.NODE, shape=shapes.of(kinds.NODE))
 
     def list_events(self, namespace: str | None = None, field_selector: str = "") -> list[Json]:
         """Return the events of a namespace, oldest first."""

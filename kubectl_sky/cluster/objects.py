@@ -33,6 +33,7 @@ Accept = Callable[[Json, Json], None]  # of a manifest and the existing object; 
 _MANAGER = {"fieldManager": names.MANAGER}
 _STRICT = _MANAGER | {"fieldValidation": "Strict"}
 _METADATA_ONLY = {"Accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"}
+_METADATA_LIST = {"Accept": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"}
 
 
 def path(kind: Kind, namespace: str | None = None, name: str = "", sub: str = "") -> str:
@@ -75,7 +76,8 @@ def list_all(
 ) -> list[Json]:
     """Return all objects that match the selectors; None means all namespaces.
 
-    `shape` is a TypedDict of the fields to decode; None checks and decodes all fields.
+    `shape` is a TypedDict of the fields to decode; None checks and decodes all fields. Of
+    METADATA_ONLY nothing else is requested.
     """
     query = selectors(label_selector, field_selector)
     return collect(session, kind, namespace, query, shape=shape)[0]
@@ -113,8 +115,11 @@ def _collect(
     type_fields = {"apiVersion": kind.api_version, "kind": kind.kind}
     url_path, size = path(kind, namespace), 0
     page = shapes.list_of(shape or shapes.of(kind))
+    headers = _METADATA_LIST if shape is shapes.METADATA_ONLY else None
     for _ in range(_MAX_PAGES):
-        answer = session.send("GET", url_path, query=query, shape=Trimmed(page) if shape else page)
+        answer = session.send(
+            "GET", url_path, query=query, headers=headers, shape=Trimmed(page) if shape else page
+        )
         metadata = answer.body["metadata"]
         objects += [item | type_fields for item in answer.body["items"] or ()]
         size += answer.size

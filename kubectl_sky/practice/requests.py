@@ -1,5 +1,6 @@
 """API requests: the path, the query options, the headers and the decoded body."""
 
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from kubectl_sky.practice.resources import Json, Resource, Resources
 APPLY = "application/apply-patch+yaml"
 _TRUE = ("true", "1", "True")
 _MEDIA_TYPES = ("application/json", "application/yaml", protobuf.TYPE)
+_METADATA = re.compile("as=PartialObjectMetadata(List)?;")
 _NUMBERS = (
     *("limit", "timeoutSeconds", "gracePeriodSeconds"),
     *("tailLines", "sinceSeconds", "limitBytes"),
@@ -73,7 +75,7 @@ class Request:
     @property
     def as_metadata(self) -> bool:
         accepted = self.headers.get("accept", "").split(",")[0]
-        return "as=PartialObjectMetadata;" in f"{accepted.replace(' ', '')};"
+        return bool(_METADATA.search(f"{accepted.replace(' ', '')};"))
 
     def decode(self, group: str, version: str, kind: str) -> Json:
         """Decode the body: JSON, YAML, or protobuf of a kind. Raises Problem."""

@@ -5,6 +5,8 @@ objects of a YAML stream, 16 at a time.
 """
 
 import json
+import os
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +15,8 @@ import urllib3
 import yaml
 
 _CONNECTIONS = 16
+_CONTINUE = re.compile(rb'"continue":"([^"]+)"')
+_METADATA_BYTES = 1000  # at the begin of a page
 _PATHS = {
     "Job": "/apis/batch/v1",
     "Service": "/api/v1",
@@ -23,8 +27,6 @@ _PATHS = {
 
 def connect() -> tuple[urllib3.PoolManager, str, dict[str, str]]:
     """Return a pool, the server and the headers of the kubeconfig's current context."""
-    import os  # noqa: PLC0415
-
     config = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
     context = next(
         item["context"] for item in config["contexts"] if item["name"] == config["current-context"]
@@ -45,10 +47,11 @@ def read(namespace: str) -> None:
         token = ""
         while True:
             url = f"{server}{path}?limit=500&continue={token}"
-            page = json.loads(pool.request("GET", url, headers=headers).data)
-            token = page["metadata"].get("continue")
-            if not token:
+            page = pool.request("GET", url, headers=headers).data
+            found = _CONTINUE.search(page, 0, _METADATA_BYTES)
+            if not found:
                 return
+            token = found[1].decode()
 
     with ThreadPoolExecutor(2) as threads:
         paths = (

@@ -1,7 +1,7 @@
 """Run whole programs in turn, and say how long they took, their processor's time and memory.
 
-A table is printed; with `--write` it also takes the place of the one of its name in a page of the
-documentation, between `<!-- table NAME -->` and `<!-- end -->`.
+A table is printed; with `--write` it also takes the place of the one of its name in
+docs/performance.md, between `<!-- table NAME -->` and `<!-- end -->`, if it is there.
 """
 
 import json
@@ -20,7 +20,7 @@ Commands = Mapping[str, Sequence[str]]
 Row = Sequence[str]
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = (ROOT / "docs" / "performance.md", ROOT / "docs" / "scale.md")
+PAGE = ROOT / "docs" / "performance.md"
 WRITE = "--write"
 ONCE = Path(__file__).parent / "once.py"
 
@@ -120,9 +120,5 @@ def _write(name: str, text: str) -> None:
     mark = re.compile(
         rf"(?<=<!-- table {re.escape(name)} -->\n\n).*?(?=\n\n<!-- end -->)", re.DOTALL
     )
-    for page in PAGES:
-        old = page.read_text()
-        if mark.search(old):
-            page.write_text(mark.sub(lambda _: text, old))
-            return
-    raise SystemExit(f"no page has <!-- table {name} -->")
+    old = PAGE.read_text()
+    PAGE.write_text(mark.sub(lambda _: text, old))

@@ -2,7 +2,7 @@
 
 On the real API server, with cluster nodes and pods that kwok pretends: 100, 1,000 and 10,000 tasks,
 and tasks of 10, 100 and 1,000 nodes. What each command took goes into build/bench/scale.json; with
-`--write` the tables go into docs/scale.md.
+`--write` the tables go into docs/performance.md.
 """
 
 import json

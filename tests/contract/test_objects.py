@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import objects, shapes
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Answer, Session
 from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, UserError
@@ -70,10 +71,10 @@ def test_collect_expired_page_starts_again(session: Session, namespace: str) -> 
 
         server = session.server
 
-        def send(self, method: str, path: str, *, query: dict[str, str], shape: type) -> Answer:
+        def send(self, method: str, path: str, *, query: dict[str, str], **options: Any) -> Answer:
             if "continue" in query:
                 raise Expired("too old")
-            return session.send(method, path, query=query, shape=shape)
+            return session.send(method, path, query=query, **options)
 
     names = [
         item["metadata"]["name"]
@@ -86,6 +87,19 @@ def test_collect_expired_page_starts_again(session: Session, namespace: str) -> 
         )[0]
     ]
     assert names == ["a0", "a1", "a2", "a3"]
+
+
+def test_list_of_metadata_has_no_data(session: Session, namespace: str) -> None:
+    objects.create(session, make_config_map("small", namespace))
+    answer = session.send(
+        "GET",
+        objects.path(kinds.CONFIG_MAP, namespace),
+        headers={"Accept": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"},
+    )
+    assert answer.body["kind"] == "PartialObjectMetadataList"
+    assert all("data" not in item for item in answer.body["items"])
+    listed = objects.list_all(session, kinds.CONFIG_MAP, namespace, shape=shapes.METADATA_ONLY)
+    assert [item["kind"] for item in listed if item["metadata"]["name"] == "small"] == ["ConfigMap"]
 
 
 def test_create_and_apply_preserve_every_character(session: Session, namespace: str) -> None:
