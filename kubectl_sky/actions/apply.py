@@ -7,7 +7,7 @@ from functools import partial
 from http import HTTPStatus
 from random import uniform
 from time import sleep
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kubectl_sky.actions.preflight import Existing, refuse_foreign
 from kubectl_sky.actions.submissions import Submitted
@@ -22,10 +22,6 @@ from kubectl_sky.render.manifests import Manifest
 from kubectl_sky.words import kinds, names
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision
-
-if TYPE_CHECKING:
-    pass
-
 
 _ATTEMPTS = 10  # to add an owner while other tasks add theirs
 

@@ -25,11 +25,13 @@ from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.validate import validate
 from kubectl_sky.spec.variables import given_secrets
 from kubectl_sky.words import names
+from kubectl_sky.words.secret import Secret
 from kubectl_sky.words.settings import DEFAULT_IMAGE, Settings, settings_file
 from kubectl_sky.workloads.arrays import ArrayJob
 from kubectl_sky.workloads.decide import AUTO, TaskEntry
 from kubectl_sky.workloads.service import as_replica
 
+_COMPATIBLE_BACKENDS = (None, AUTO, "indexed")  # backends that are compatible with an array
 _SPLIT = "send several requests, or use the plugin with --server-url"
 
 
@@ -203,9 +205,6 @@ def _resolve(path: str) -> str:
         return path
 
 
-_COMPATIBLE_BACKENDS = (None, AUTO, "indexed")  # backends that are compatible with an array
-
-
 def as_tasks(documents: Sequence[Document]) -> tuple[list[Document], list[str]]:
     """Return services and pools as tasks, with notes; tasks are returned unchanged."""
     converted = [unsupported.as_task(document) for document in documents]
@@ -234,8 +233,8 @@ def of_documents(
     )
 
 
-def _token() -> str:
-    return secrets.token_urlsafe(32)
+def _token() -> Secret:
+    return Secret(secrets.token_urlsafe(32))
 
 
 def as_array(tasks: Sequence[Task], text: str | None) -> list[Task]:

@@ -25,6 +25,7 @@ Reference = str | None  # an id, a prefix of an id or a name; None: the last tas
 # Chooses from the tasks with a name, newest first; from all tasks for the reference None.
 Choose = Callable[[Reference, Sequence[Target]], Sequence[Target]]
 
+MAX_LABEL_VALUES = 100  # maximum number of values in a label selector
 MIN_PREFIX = 3  # characters: a mistyped name must not be the prefix of an id
 
 
@@ -321,9 +322,6 @@ def _not_found(text: Reference, scope: Scope) -> UserError:
     return TaskNotFound(
         f'task "{text}" not found {where}{owner}', "run `kubectl sky list` to see your tasks"
     )
-
-
-MAX_LABEL_VALUES = 100  # maximum number of values in a label selector
 
 
 def list_workloads_and_pods(

@@ -109,7 +109,7 @@ class SecretEnvVar(Struct, frozen=True):
 
 def secret_values(task: Task, facts: Facts) -> dict[str, Secret]:
     """Return the data of the task's Secret: the user's values and the nodes' token."""
-    token = {TOKEN: Secret(facts.token)} if task.num_nodes > 1 else {}
+    token = {TOKEN: facts.token} if task.num_nodes > 1 else {}
     return without_reserved(task.secrets) | token
 
 

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User
+from kubectl_sky.words.secret import Secret
 
 
 class ClusterNode(Struct, frozen=True):
@@ -89,8 +90,4 @@ class Facts(Struct, frozen=True):
     context: str = ""
     archives: Mapping[str, Archive] = field(default_factory=lambda: MappingProxyType({}))
     queues: Queues | None = None
-    token: str = ""
-
-    def __repr__(self) -> str:
-        """Leave out the token."""
-        return f"Facts({self.user!r}, {self.namespace!r})"
+    token: Secret = Secret("")

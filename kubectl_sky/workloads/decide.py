@@ -22,6 +22,7 @@ from kubectl_sky.spec.task import Task
 from kubectl_sky.words import names
 from kubectl_sky.words.facts import Access, Archive, Facts
 from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.secret import Secret
 from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.arrays import ArrayJob
@@ -43,11 +44,7 @@ class TaskEntry(Struct, frozen=True):
     task_id: str
     member: PipelineMember | None = None
     archives: Mapping[str, Archive] = {}
-    token: str = ""
-
-    def __repr__(self) -> str:
-        """Leave out the token."""
-        return f"TaskEntry({self.task_id!r})"
+    token: Secret = Secret("")
 
     def backend(self, settings: Settings) -> str | None:
         """Return the requested backend, or `auto`; None if it is not set."""

@@ -14,6 +14,8 @@ from pathlib import Path
 import urllib3
 import yaml
 
+from tests.cluster.target import selected
+
 _CONNECTIONS = 16
 _CONTINUE = re.compile(rb'"continue":"([^"]+)"')
 _METADATA_BYTES = 1000  # at the begin of a page
@@ -27,12 +29,7 @@ _PATHS = {
 
 def connect() -> tuple[urllib3.PoolManager, str, dict[str, str]]:
     """Return a pool, the server and the headers of the kubeconfig's current context."""
-    config = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
-    context = next(
-        item["context"] for item in config["contexts"] if item["name"] == config["current-context"]
-    )
-    cluster = next(i["cluster"] for i in config["clusters"] if i["name"] == context["cluster"])
-    user = next(i["user"] for i in config["users"] if i["name"] == context["user"])
+    cluster, user = selected(yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text()))
     pool = urllib3.PoolManager(maxsize=_CONNECTIONS, cert_reqs="CERT_NONE")
     urllib3.disable_warnings()
     headers = {"Authorization": f"Bearer {user['token']}", "Accept-Encoding": "gzip"}

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from tests.cluster.target import selected
+
 _BLOCK = 16 * 1024
 _AHEAD = 0.02  # seconds of bytes that go at once
 
@@ -75,11 +77,7 @@ def linked(kubeconfig: Path, folder: Path, speed: float = math.inf) -> Iterator[
     The server's certificate has to be good for 127.0.0.1.
     """
     config = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
-    used = config.get("current-context")
-    (context,) = (entry["context"] for entry in config["contexts"] if entry["name"] == used)
-    (cluster,) = (
-        entry["cluster"] for entry in config["clusters"] if entry["name"] == context["cluster"]
-    )
+    cluster, _ = selected(config)
     link = Link(cluster["server"], speed)
     cluster["server"] = f"https://127.0.0.1:{link.listener.getsockname()[1]}"
     written = folder / "kubeconfig"

@@ -10,7 +10,7 @@ import re
 import statistics
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,8 @@ CLUSTER_NODES = 1_000
 TASKS = (100, 1_000, 10_000)
 NODES = (10, 100, 1_000)
 RAW = measure.ROOT / "build" / "bench" / "scale.json"
+BARE = (sys.executable, "-m", "tests.bench.floor")
+FLOOR = "floor: 16 parallel POSTs"
 TASK = """
 name: idle
 num_nodes: {}
@@ -100,21 +102,20 @@ class Scale(Bench):
                 self.timed("clean", size, (self.sky, "clean", *ended), rounds=1)
 
     def _read(self, name: str, size: int) -> None:
-        tasks = [f"b{number:07d}" for number in range(100)]
-        floor = (sys.executable, "-m", "tests.bench.floor", "list", name)
+        task = "b0000000"
         select = ("get", "jobs", "-n", name, "-l", "skypilot-task=true")
-        self.timed("floor: pages of 500", size, floor)
+        self.timed("floor: pages of 500", size, (*BARE, "list", name))
         self.timed("kubectl get jobs", size, (self.kubectl, *select))
         for command in (
             ("list", "-n", name),
             ("list", "-A"),
             ("list", "-n", name, "-o", "json"),
-            ("status", tasks[0], "-n", name),
-            ("doctor", tasks[0], "-n", name),
+            ("status", task, "-n", name),
+            ("doctor", task, "-n", name),
             ("gpus",),
             ("usage", "-n", name),
         ):
-            shown = " ".join(command).replace(f" -n {name}", "").replace(tasks[0], "TASK")
+            shown = " ".join(command).replace(f" -n {name}", "").replace(task, "TASK")
             self.timed(shown, size, (self.sky, *command))
 
     def nodes(self) -> None:
@@ -148,25 +149,20 @@ class Scale(Bench):
         file.write_text(TASK.format(NODES[-1]))
         runs: dict[str, list[measure.Run]] = {}
         for _ in range(ROUNDS):
-            for which in ("kubectl apply", "kubectl create", "floor: 16 parallel POSTs", "submit"):
+            for which in ("`kubectl apply`", "`kubectl create`", FLOOR, "`submit`"):
                 with self.namespace() as name:
                     flags = ("-n", name, "--id", "bench003")
                     rendered = self.folder / "all.yaml"
                     rendered.write_text(self.run(self.sky, "render", str(file), *flags))
-                    program, _, verb = which.partition(" ")
-                    commands: Mapping[str, Sequence[str]] = {
-                        "kubectl": (self.kubectl, verb, "-f", str(rendered)),
-                        "floor:": (
-                            sys.executable,
-                            "-m",
-                            "tests.bench.floor",
-                            "create",
-                            str(rendered),
-                        ),
-                        "submit": (self.sky, "submit", str(file), *flags, "--detach"),
+                    from_file = ("-f", str(rendered))
+                    commands: measure.Commands = {
+                        "`kubectl apply`": (self.kubectl, "apply", *from_file),
+                        "`kubectl create`": (self.kubectl, "create", *from_file),
+                        FLOOR: (*BARE, "create", str(rendered)),
+                        "`submit`": (self.sky, "submit", str(file), *flags, "--detach"),
                     }
-                    run = measure.once(commands[program], self.environment)
-                    runs.setdefault(f"`{which}`", []).append(run)
+                    run = measure.once(commands[which], self.environment)
+                    runs.setdefault(which, []).append(run)
         rows = measure.compared(runs, "`submit`")
         measure.table("submit", (f"{NODES[-1]:,} nodes", *measure.COMPARED), rows)
 

@@ -3,9 +3,11 @@
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import yaml
+
+Json = dict[str, Any]
 
 ADMIN = "test"
 OTHERS = ("alice", "bob")
@@ -31,10 +33,8 @@ class Cluster:
 
     def token(self, context: str = ADMIN) -> str:
         """Return the token of a context's user."""
-        config = yaml.safe_load(self.kubeconfig.read_text())
-        contexts = {entry["name"]: entry["context"] for entry in config["contexts"]}
-        users = {entry["name"]: entry["user"] for entry in config["users"]}
-        return str(users[contexts[context]["user"]]["token"])
+        _, user = selected(yaml.safe_load(self.kubeconfig.read_text()), context)
+        return str(user["token"])
 
     @classmethod
     def load(cls, line: str) -> Self:
@@ -42,3 +42,15 @@ class Cluster:
         read = json.loads(line)
         kubectl = Path(read["kubectl"]) if read["kubectl"] else None
         return cls(Path(read["kubeconfig"]), kubectl, read["driver"], read["users"])
+
+
+def selected(config: Json, context: str = "") -> tuple[Json, Json]:
+    """Return cluster and user of a context of a kubeconfig, by default of the current one."""
+
+    def entry(kind: str, name: str) -> Json:
+        found: list[Json] = [item[kind] for item in config[f"{kind}s"] if item["name"] == name]
+        (only,) = found
+        return only
+
+    chosen = entry("context", context or config["current-context"])
+    return entry("cluster", chosen["cluster"]), entry("user", chosen["user"])
