@@ -15,6 +15,8 @@ INSTALLED := .venv/installed-$(STATE)
 testing = $(or $(wildcard $(INSTALLED)),$(TESTING))
 # Where `dist` and `packages` write.
 DIST := dist
+# What `image` builds: by default the one that the manifests of --install name.
+IMAGE = $(shell sed -n 's/^REPOSITORY = "\(.*\)"/\1/p' kubectl_sky/install/model.py):$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' kubectl_sky/__init__.py)
 # Many tests wait most of the time.
 WORKERS := --numprocesses 3 --dist worksteal
 # shellcheck: parts share variables and functions with entry.sh, some files exist only in pods, messages have ~,
@@ -24,7 +26,7 @@ BEYOND = 'real Kubernetes and controllers, kubectl, browser, krew, packages, sit
 HEADING = printf '\n==== %s ====\n'
 
 .DEFAULT_GOAL := help
-.PHONY: lock web help demo test test-all lint style types layers workflows unit practice prepare without-cluster tools cluster bench bench-cluster bench-scale site venv cluster-up cluster-env cluster-down dist packages picture clean
+.PHONY: lock web help demo test test-all lint style types layers workflows unit practice prepare without-cluster tools cluster bench bench-cluster bench-scale site venv cluster-up cluster-env cluster-down dist image packages picture clean
 
 help: ## list targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -137,6 +139,9 @@ cluster-down: ## stop it
 
 dist: ## build the plugin's archive for this platform, and its krew manifest
 	@.ci/isolated.sh "$(PYTHON)" archive python .ci/dist.py "$(DIST)"
+
+image: ## build the image of server and controllers with docker, podman or buildah; IMAGE=NAME names it
+	@.ci/image.sh "$(IMAGE)"
 
 packages: ## build and check wheel and sdist, and list what the wheel installs (SBOM)
 	@.ci/isolated.sh "$(PYTHON)" packages .ci/packages.sh "$(DIST)"

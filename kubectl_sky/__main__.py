@@ -2,7 +2,16 @@
 
 import sys
 
-from kubectl_sky.cli.main import run
+
+def run() -> None:
+    """Run the command line and exit."""
+    try:
+        from kubectl_sky.cli import main  # noqa: PLC0415 -- Ctrl-C meanwhile is no traceback
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        sys.exit(130)
+    main.run()
+
 
 if __name__ == "__main__":
     # A frozen build is also its own Python interpreter: it starts the practice cluster as

@@ -13,6 +13,7 @@
     │  │  └─ Outdated              the cluster serves only other versions of this kind
     │  ├─ Unauthorized          the credentials are missing, wrong or expired
     │  ├─ Forbidden             RBAC denies the request
+    │  ├─ Invalid               a value in an object is invalid (422)
     │  ├─ Refused               admission denies the request: quota, limits, policy, webhook
     │  ├─ Conflict              the object was changed by another client, or already exists
     │  ├─ Unreachable           the API server does not answer
@@ -167,6 +168,10 @@ class Unauthorized(ClusterError):
 
 class Forbidden(ClusterError):
     """RBAC denies the request."""
+
+
+class Invalid(ClusterError):
+    """The API server refuses a value in an object."""
 
 
 class Refused(ClusterError):

@@ -1,4 +1,4 @@
-# Clones the repository of the task into ~/sky_workdir. Part of entry.sh. repository.txt has four lines: URL; branch, tag,
+# Clones the repository of the task into the current directory. Part of entry.sh. repository.txt has four lines: URL; branch, tag,
 # commit or HEAD; user name, or $NAME for a variable with it; name of the variable with the password.
 
 # Sends the password only to the host of the URL, over TLS, and not after redirects. It is never an argument or in a file.
@@ -23,7 +23,7 @@ case "$url" in -* | *://-* | *@-* | *@*:-*) fail 1 "workdir.url: $url is not the
 case "$ref" in -*) fail 1 "workdir.ref: $ref is not a branch, tag or commit" ;; esac
 export GIT_TERMINAL_PROMPT=0 GIT_ALLOW_PROTOCOL=https:http:ssh:git
 export GIT_SSH_COMMAND="${GIT_SSH_COMMAND-ssh -o BatchMode=yes -o StrictHostKeyChecking=accept-new}"
-cd "$home/sky_workdir" && git init -q . || fail 1 "cannot create a repository in $home/sky_workdir"
+git init -q . || fail 1 "cannot create a repository in $PWD"
 # Most servers can send a single commit. From others, fetch all branches and tags.
 if fetch --depth 1 -- "$url" "$ref" 2> /dev/null; then
   commit=FETCH_HEAD

@@ -84,6 +84,8 @@ export SKYPILOT_NUM_JOBS="${SKYPILOT_NUM_JOBS-1}" SKYPILOT_JOB_RANK=0 PYTHONUNBU
 if [ -z "${KUBECTL_SKY_MET-}" ]; then # barrier.py runs this script again
   choose_home
   [ -z "${KUBECTL_SKY_LINKS-}" ] || . "$dir/links.sh"
+  start_directory=${KUBECTL_SKY_START_DIRECTORY-$home/sky_workdir}
+  cd "$start_directory" || fail 1 "cannot go to $start_directory" # once: OLDPWD is the image's directory
   if [ -f "$dir/files.txt" ] || [ -f "$dir/repository.txt" ]; then . "$dir/files.sh"; fi
 fi
 # Like SkyPilot's bash, start with ~/.bashrc and conda, unless the user sets BASH_ENV.

@@ -1,4 +1,4 @@
-# Unpacks the local files of the task or clones its repository, and changes to ~/sky_workdir. Part of entry.sh.
+# Unpacks the local files of the task or clones its repository. Part of entry.sh.
 # files.txt has one line per archive: its number and the folder to unpack it in.
 
 # Unpacks an archive from the code cache volume, if the volume has it.
@@ -76,4 +76,3 @@ rmdir "$KUBECTL_SKY_FILES"/uploading-* 2> /dev/null
 done < "$dir/files.txt"
 : > "$KUBECTL_SKY_FILES/complete" # for uploaded.sh
 [ ! -f "$dir/repository.txt" ] || . "$dir/clone.sh"
-cd "$home/sky_workdir" || fail 1 "cannot go to $home/sky_workdir"

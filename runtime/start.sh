@@ -2,7 +2,8 @@
 export SKYPILOT_NUM_NODES="${SKYPILOT_NUM_NODES-1}" SKYPILOT_NODE_RANK=0 NUM_NODES=1 NODE_RANK=0
 export SKYPILOT_NODE_IPS="$POD_IP" MASTER_ADDR="${MASTER_ADDR-$POD_IP}" SKYPILOT_NUM_JOBS=1 SKYPILOT_JOB_RANK=0
 export PYTHONUNBUFFERED="${PYTHONUNBUFFERED-1}" BASH_ENV="${BASH_ENV-/etc/kubectl-sky/profile.sh}"
-mkdir -p ~/sky_workdir 2> /dev/null || { export HOME=/kubectl-sky/user; mkdir -p ~/sky_workdir; }
+mkdir -p ~/sky_workdir 2> /dev/null && [ -w ~/sky_workdir ] || { export HOME=/kubectl-sky/user; mkdir -p ~/sky_workdir; }
+cd "${KUBECTL_SKY_START_DIRECTORY-$HOME/sky_workdir}" || exit
 shell=$(command -v bash || command -v sh)
 $(command -v setsid) "$shell" /etc/kubectl-sky/run.sh &
 trap 'stopping=1; kill -TERM "-$!" || kill "$!"' TERM INT

@@ -9,7 +9,12 @@ from hypothesis import settings
 from tests.cluster import packages
 from tests.cluster.shell import Unavailable, absent
 
-pytest_plugins = ["tests.cluster.fixtures", "tests.cluster.controllers", "tests.cluster.webhooks"]
+pytest_plugins = [
+    "tests.cluster.fixtures",
+    "tests.cluster.controllers",
+    "tests.cluster.webhooks",
+    "tests.cluster.multikueue",
+]
 
 # A busy machine is no failure, and what CI tests is the same each time.
 settings.register_profile("tests", deadline=None, derandomize=bool(os.environ.get("CI")))

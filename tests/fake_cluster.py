@@ -177,6 +177,11 @@ class FakeCluster:
             if any(map(text.startswith, verbs)) and "selfsubject" not in text
         ]
 
+    @property
+    def changes(self) -> list[str]:
+        """The requests that change something, and are no dry run."""
+        return [text for text in self.writes if "(dry run)" not in text]
+
     # What controllers, the kubelet and other users do.
 
     def names(self) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from kubectl_sky.cluster import exec as cluster_exec
 from tests.test_layout import CODE, FENCE, MAP, ROOT, sections
 
-RECIPES = ROOT / "docs" / "recipes.md"
+RECIPES = ROOT / "docs" / "extending.md"
 SUPPORT = ROOT / "docs" / "support.md"
 PLACEHOLDER = re.compile(r"NAME|NN-")
 COMMIT = re.compile(r"`([0-9a-f]{7})`")

@@ -18,11 +18,13 @@ FILES = sorted(
 VAGUE = {"util", "utils", "helper", "helpers", "common", "misc", "tools", "stuff"}
 TOP_LEVEL = {
     ".ci",
+    ".dockerignore",
     ".github",
     ".gitignore",
     ".pre-commit-hooks.yaml",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "Containerfile",
     "LICENSE",
     "Makefile",
     "README.md",

@@ -21,6 +21,7 @@ TYPESCRIPT = ROOT / "web" / "src" / "models.ts"
 # What the dashboard reads; the types that they use come along.
 OF_DASHBOARD = (
     models.Task,
+    models.Pipeline,
     models.Problem,
     models.Diagnosis,
     models.NodeUsage,

@@ -1,6 +1,8 @@
 """The workflows of GitHub Actions use only files, make targets and packages that exist."""
 
 import re
+import runpy
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -70,6 +72,7 @@ def locked(path: Path) -> Iterator[Requirement]:
     [
         ("package", [], []),
         ("archive", ["practice"], ["archive"]),
+        ("image", ["controllers", "server"], []),
         ("packages", None, ["packages"]),
         ("all", ["controllers", "plot", "practice", "server", "ui"], []),
     ],
@@ -103,6 +106,43 @@ def test_release_builds_archive_of_each_platform() -> None:
     platforms = yaml.safe_load((ROOT / "plugin.yaml").read_text())["spec"]["platforms"]
     labels = [entry["selector"]["matchLabels"] for entry in platforms]
     assert [e["platform"] for e in matrix] == [f"{e['os']}-{e['arch']}" for e in labels]
+
+
+def test_release_names_its_image_by_digest_in_packages_and_archives(tmp_path: Path) -> None:
+    for name in ("kubectl_sky/install/model.py", ".ci/digest.sh"):
+        target = tmp_path / name
+        target.parent.mkdir(parents=True)
+        shutil.copy(ROOT / name, target)
+    digest = f"sha256:{'a1' * 32}"
+    script = [str(tmp_path / ".ci" / "digest.sh")]
+    assert subprocess.run([*script, "latest"], capture_output=True, check=False).returncode == 1
+    shutil.copy(ROOT / "kubectl_sky/install/model.py", tmp_path / "kubectl_sky/install")
+    subprocess.run([*script, digest], check=True)
+    model = runpy.run_path(str(tmp_path / "kubectl_sky/install/model.py"))
+    assert model["DEFAULT_IMAGE"] == f"{RELEASE['env']['IMAGE']}:{__version__}@{digest}"
+    for job in ("packages", "archives"):
+        steps = [step.get("run", "") for step in RELEASE["jobs"][job]["steps"]]
+        assert '.ci/digest.sh "$DIGEST"' in steps
+
+
+@pytest.mark.parametrize("builder", ["docker", "podman", "buildah", ""])
+def test_make_image_uses_builder_that_responds_or_says_what_is_missing(
+    builder: str, tmp_path: Path
+) -> None:
+    for name in ("docker", builder):
+        program = tmp_path / (name or "none")
+        works = name == builder
+        program.write_text(f"#!/bin/sh\n{'echo ' + name + ' $*' if works else 'exit 1'}\n")
+        program.chmod(0o755)
+    command = ["/bin/sh", str(ROOT / ".ci" / "image.sh"), "sky:1"]
+    environment = {"PATH": str(tmp_path)}
+    (tmp_path / "dirname").symlink_to(str(shutil.which("dirname")))
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if builder:
+        assert done.stdout == f"{builder} build --file Containerfile --tag sky:1 .\nsky:1\n"
+    else:
+        assert done.returncode == 1
+        assert done.stderr.startswith("error: docker, podman or buildah is required")
 
 
 def test_tests_run_on_each_supported_python() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kubectl_sky.actions import packing
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.plan import runtime
@@ -17,6 +18,7 @@ from kubectl_sky.plan.resolve import find_refusals
 from kubectl_sky.spec import dangers, programs, service, unsupported
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.document import Document, printable
+from kubectl_sky.spec.document import Path as Keys
 from kubectl_sky.spec.document import entries as pairs
 from kubectl_sky.spec.files import local_files as local_files_of
 from kubectl_sky.spec.pipeline import parse_array, pipeline_of
@@ -59,22 +61,32 @@ def document_problems(
 
 
 def document_refusals(
-    document: Document, settings: Settings, as_task: bool = False
+    document: Document, settings: Settings, as_task: bool, serve: service.Flags | None
 ) -> list[Problem]:
-    """Return an error for each field of a valid document that submit, or serve, refuses.
+    """Return an error for each field of a valid document that submit refuses, or `serve`.
 
     Values that are not set are none: flags of submit set them.
     """
-    if document.is_header or document.is_volume:
+    if document.is_header:
         return []
-    served = document.get("service") is not None and not as_task
-    if refused := unsupported.refusals(document, as_task, served):
+    served = serve is not None
+    refused = unsupported.refusals(document, as_task, served)
+    if document.is_volume:
         return refused
-    return _unplannable(document, task_of(document), settings)
+    if serve:
+        refused += service.unmeasured(document, serve, settings.qps_metric)
+    if refused:  # a field that is refused needs no plan
+        document = unsupported.without_refused(document, as_task, served)
+    return sorted([*refused, *_unplannable(document, task_of(document), settings)])
 
 
 def refusals(
-    documents: Sequence[Document], as_task: bool, served: bool, local_files: bool
+    documents: Sequence[Document],
+    settings: Settings,
+    environ: Mapping[str, str],
+    as_task: bool,
+    serve: service.Flags | None,
+    local_files: bool,
 ) -> list[Problem]:
     """Return an error for each field of valid documents that submit refuses.
 
@@ -83,21 +95,30 @@ def refusals(
     problems = [
         problem
         for document in documents
-        if not document.is_header
-        for problem in (*unsupported.refusals(document, as_task, served), *_unset_values(document))
+        for problem in (
+            *document_refusals(document, settings, as_task, serve),
+            *_unset_values(document),
+        )
     ]
-    return problems if local_files else [*problems, *local_paths(documents)]
+    if not local_files:
+        return [*problems, *local_paths(documents)]
+    return problems and sorted([*problems, *packing.unsendable(documents, settings, environ)])
 
 
 def _unset_values(document: Document) -> Iterator[Problem]:
     """Refuse values that neither the file nor the command line sets."""
+    for path, flag in unset_flags(document):
+        yield document.problem(path, "the value is not set", f"set it with {flag}")
+
+
+def unset_flags(document: Document) -> Iterator[tuple[Keys, str]]:
+    """Yield the path of each value that is not set, and the flag that sets it."""
     secret_values = given_secrets(document.get("secrets"))
     sources = (("envs", "--env", document.get("envs")), ("secrets", "--secret", secret_values))
     for section, flag, values in sources:
         for name, value in pairs(values):
             if value is None:
-                hint = f"set it with {flag} {name}=…"
-                yield document.problem((section, name), "the value is not set", hint)
+                yield (section, name), f"{flag} {printable(name)}=…"
 
 
 def refuse_unplannable(

@@ -1,10 +1,12 @@
 """`doctor`: diagnose a task or check a cluster; show the objects and events of a task."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import yaml
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.actions import evidence, find, stop
 from kubectl_sky.cluster import access, objects, parallel
@@ -12,6 +14,7 @@ from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed
 from kubectl_sky.observe import ownership, volumes
+from kubectl_sky.observe.findings import Finding
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.rights import Right, role, served
 from kubectl_sky.observe.signals import TaskSnapshot
@@ -46,6 +49,23 @@ def why_pending(session: Session, task: TaskStatus, *, brief: bool = False) -> s
     return ""
 
 
+def why_failed(session: Session, task: TaskStatus) -> Finding | None:
+    """Return the cause of the first failure, from its pod and last log lines; None if unknown.
+
+    A cause that only repeats the exit code counts as unknown.
+    """
+    node = task.first_failure
+    if node is None:
+        return None
+    pods: tuple[Json, ...] = ()
+    with suppress(ClusterError):  # deleted meanwhile; the log may say enough
+        pods = (objects.get(session, kinds.POD, node.pod, task.namespace),) if node.pod else ()
+    logs = _logs(session, replace(task, nodes=(node,)))
+    state = TaskSnapshot(task.id, task.namespace, {kinds.POD.kind: pods}, logs, task)
+    cause = judge(task, state).cause
+    return None if cause is None or cause.mere else cause
+
+
 def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[str, ...]]:
     """Return the objects related to a task, and the kinds that the user cannot read."""
     selector, namespace = names.selector({names.TASK_ID: task.id}), task.namespace
@@ -76,12 +96,14 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[st
     items = {kind: tuple(items) for kind, items in results.items() if items is not None}
     owned, current = _objects_of_task(session, task, items)
     items |= owned
+    own_volumes = _volumes(items.get(kinds.PVC.kind, ()), task.user)
     items[kinds.PVC.kind] = _mounted_claims(
         items.get(kinds.PVC.kind, ()), items.get(kinds.POD.kind, ())
     )
     logs = _logs(session, current or task)
     deletions = _deletions(session, namespace, items[kinds.PVC.kind])
-    return TaskSnapshot(task.id, namespace, items, logs, current, deletions), unread
+    state = TaskSnapshot(task.id, namespace, items, logs, current, deletions, own_volumes)
+    return state, unread
 
 
 def _objects_of_task(
@@ -134,6 +156,14 @@ def _mounted_claims(claims: Iterable[Json], pods: Iterable[Json]) -> tuple[Json,
     volumes = [volume for pod in pods for volume in pod["spec"].get("volumes") or ()]
     mounted = {volume.get("persistentVolumeClaim", {}).get("claimName") for volume in volumes}
     return tuple(claim for claim in claims if claim["metadata"]["name"] in mounted)
+
+
+def _volumes(claims: Iterable[Json], user: str) -> dict[str, str]:
+    """Return the PVCs of the user's volumes, by volume name."""
+    labelled = [
+        claim for claim in claims if names.VOLUME in (claim["metadata"].get("labels") or {})
+    ]
+    return {item.name: item.claim for item in volumes.volumes(labelled) if item.user == user}
 
 
 def _deletions(session: Session, namespace: str, claims: Sequence[Json]) -> dict[str, str]:

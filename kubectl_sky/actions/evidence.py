@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Unreachable
-from kubectl_sky.observe import evidence, status
+from kubectl_sky.observe import evidence, status, verdict
 from kubectl_sky.observe.evidence import LINES, LOGS, Death, Evidence
 from kubectl_sky.observe.nodes import POD_DELETED, State
 from kubectl_sky.observe.ownership import Ownership
@@ -102,11 +102,12 @@ def of_task(session: Session, task: TaskStatus) -> Evidence | None:
 
 
 def folded(session: Session, owned: Ownership) -> Folded:
-    """Compute the status of tasks, with the recorded causes of failed nodes without a pod.
+    """Compute the status of tasks, with why pods do not fit on a cluster node.
 
-    Lists the records once, and reads those of such tasks only.
+    Failed nodes without a pod get their recorded causes: lists the records once, and reads those of
+    such tasks only.
     """
-    result = status.folded(owned)
+    result = _explained(status.folded(owned), owned)
     if session.is_for_caller or not any(map(_has_lost_pod, result.tasks)):
         return result
     files = set(_folder().names())
@@ -118,6 +119,16 @@ def folded(session: Session, owned: Ownership) -> Folded:
         return evidence.restored(task, record) if record else task
 
     return replace(result, tasks=list(map(restore, result.tasks)))
+
+
+def _explained(result: Folded, owned: Ownership) -> Folded:
+    """Add why the pods of tasks that no cluster node fits are pending."""
+    pods = {task.key: task.all_pods for task in owned.tasks}
+    tasks = [
+        verdict.explain_unschedulable(task, pods.get((task.namespace, task.id), ()))
+        for task in result.tasks
+    ]
+    return replace(result, tasks=tasks)
 
 
 def _has_lost_pod(task: TaskStatus) -> bool:

@@ -40,7 +40,7 @@ export SKYPILOT_NUM_NODES="${SKYPILOT_NUM_NODES-$NUM_NODES}" SKYPILOT_NODE_RANK=
 export SKYPILOT_NUM_JOBS="${SKYPILOT_NUM_JOBS-1}" SKYPILOT_JOB_RANK="${2:-0}"
 export PYTHONUNBUFFERED="${PYTHONUNBUFFERED-1}"
 shift 2
-cd ~/sky_workdir 2> /dev/null
+cd "${KUBECTL_SKY_START_DIRECTORY-$HOME/sky_workdir}" 2> /dev/null
 exec "$@"
 """
 

@@ -15,6 +15,15 @@ from kubectl_sky.words import bounded
 MAX_BYTES = 1024 * 1024  # of an env file; a Secret or ConfigMap cannot hold more
 _MAX_VALUE_CHARACTERS = 128 * 1024  # the longest variable that Linux passes to a program
 _MAX_REFERENCES = 1000  # to other variables in one value
+_RESET = ("--cpus", "--memory", "--gpus", "--image", "--priority")  # take "none"
+# Fields of resources that another one, set by a flag, replaces.
+_REPLACED = {
+    "accelerators": ("gpus",),
+    "infra": ("cloud", "region", "zone"),
+    "priority": ("priority_class",),
+    "priority_class": ("priority",),
+    "disk_size": ("ephemeral_storage",),
+}
 
 
 class Overrides(Struct, frozen=True):
@@ -40,6 +49,12 @@ class Overrides(Struct, frozen=True):
     bucket_mode: str | None = None
     templates: str | None = None
     as_task: bool = False
+    infra: str | None = None
+    use_spot: bool | None = None
+    disk_size: str | None = None
+    priority: str | None = None
+    git_url: str | None = None
+    git_ref: str | None = None
 
 
 class _Values(Struct, frozen=True):
@@ -55,6 +70,8 @@ def apply_flags(
     documents: Sequence[Document], overrides: Overrides, environ: Mapping[str, str]
 ) -> list[Document]:
     """Apply the flags to every task; `--name` goes to the header if there is one."""
+    if overrides.workdir is not None and overrides.git_url is not None:
+        raise UserError("--workdir and --git-url exclude each other", "remove one of them")
     values = _Values(
         files=tuple(variable_files(overrides.env_files, "--env-file")),
         env=tuple(variables(overrides.env, "--env", environ)),
@@ -67,7 +84,7 @@ def apply_flags(
     return [
         document
         if document.is_header
-        else _with_values(_with_fields(document, fields), values, secrets)
+        else _with_values(_with_git(_with_fields(document, fields), overrides), values, secrets)
         for document in _renamed(documents, overrides.name)
     ]
 
@@ -81,6 +98,7 @@ def _renamed(documents: Sequence[Document], name: str | None) -> list[Document]:
 
 
 def _fields(overrides: Overrides) -> dict[str, tuple[tuple[str, ...], object]]:
+    priority = _number(overrides.priority)
     return {
         "--workdir": (("workdir",), overrides.workdir),
         "--num-nodes": (("num_nodes",), _number(overrides.num_nodes)),
@@ -92,6 +110,13 @@ def _fields(overrides: Overrides) -> dict[str, tuple[tuple[str, ...], object]]:
         "--queue": (("config", "kubernetes", "quota", "queue"), overrides.queue),
         "--ports": (("resources", "ports"), list(overrides.ports) or None),
         "--expose": (("config", "kubectl_sky", "expose"), overrides.expose),
+        "--use-spot": (("resources", "use_spot"), overrides.use_spot),
+        "--disk-size": (("resources", "disk_size"), _number(overrides.disk_size)),
+        "--priority": (
+            ("resources", "priority_class" if isinstance(priority, str) else "priority"),
+            priority,
+        ),
+        "--infra": (("resources", "infra"), overrides.infra),
     }
 
 
@@ -100,8 +125,23 @@ def _with_fields(
 ) -> Document:
     for flag, (field, value) in fields.items():
         if value is not None:
-            document = document.override(field, value, flag)
+            is_reset = flag in _RESET and str(value).lower() == "none"  # as in SkyPilot
+            document = document.override(field, None if is_reset else value, flag)
+            for name in _REPLACED.get(field[-1], ()):
+                if document.get("resources", name) is not None:
+                    document = document.override(("resources", name), None, flag)
     return document
+
+
+def _with_git(document: Document, overrides: Overrides) -> Document:
+    """Set the git repository; with only --git-ref, the URL of the file is kept."""
+    flags = {"url": overrides.git_url, "ref": overrides.git_ref}
+    git = {field: value for field, value in flags.items() if value is not None}
+    if not git:
+        return document
+    workdir = document.get("workdir")
+    existing = workdir if isinstance(workdir, dict) else {}
+    return document.override(("workdir",), {**existing, **git}, f"--git-{next(iter(git))}")
 
 
 def _with_values(document: Document, values: _Values, secrets: Set[str]) -> Document:
@@ -129,7 +169,7 @@ def _with_entries(document: Document, field: str, values: Mapping[str, str], fla
 
 def _number(text: str | None) -> object:
     """Convert an integer; leave other text for the schema to refuse."""
-    return int(text) if text is not None and re.fullmatch("[0-9]{1,18}", text) else text
+    return int(text) if text is not None and re.fullmatch("-?[0-9]{1,18}", text) else text
 
 
 def _keys(document: Document, field: str) -> Mapping[str, object]:

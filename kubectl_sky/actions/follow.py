@@ -12,6 +12,7 @@ from kubectl_sky.errors import Interrupted, TaskFailed
 from kubectl_sky.observe import failure
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
+from kubectl_sky.observe.signals import SignalSource
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.words import names
@@ -51,7 +52,7 @@ def follow_tasks(
         finished = logs.follow_all(session, followed, request, ui, lambda statuses: ())
     except KeyboardInterrupt:
         raise Interrupted(
-            f"interrupted; the {len(tasks)} tasks are still running",
+            f"interrupted; the {len(tasks)} tasks go on",
             "`kubectl sky list` shows them, `kubectl sky wait` waits for them",
         ) from None
     failures = []
@@ -105,13 +106,13 @@ def show(session: Session, target: Target, request: LogRequest, ui: UI) -> None:
 def _interrupted(target: Target) -> Interrupted:
     if isinstance(target, TaskStatus):
         return Interrupted(
-            f"interrupted; task {target.id} is still running",
+            f"interrupted; task {target.id} goes on",
             f"`kubectl sky logs {target.id} -f` follows it,"
             f" `kubectl sky stop {target.id}` stops it",
         )
     suspended = "" if target.first_member.parallel else ", its later stages are suspended"
     return Interrupted(
-        f"interrupted; {target.word} {target.id} is still running{suspended}",
+        f"interrupted; {target.word} {target.id} goes on{suspended}",
         f"`kubectl sky wait {target.id} --continue` continues it,"
         f" `kubectl sky stop {target.id}` stops it",
     )
@@ -129,11 +130,11 @@ def check_outcome(session: Session, target: Target, shown: Mapping[str, str] | N
     """
     if isinstance(target, PipelineStatus):
         if target.failed:
-            text = _reason(session, target.failed, shown or {})
-            raise TaskFailed(_pipeline_failure(target, target.failed, text))
+            text, hint = _reason(session, target.failed, shown or {})
+            raise TaskFailed(_pipeline_failure(target, target.failed, text), hint)
     elif target.state is State.FAILED:
-        text = _reason(session, target, shown or {})
-        raise TaskFailed(f"task {target.id} ({target.name}) failed: {text}")
+        text, hint = _reason(session, target, shown or {})
+        raise TaskFailed(f"task {target.id} ({target.name}) failed: {text}", hint)
 
 
 def _pipeline_failure(pipeline: PipelineStatus, failed: TaskStatus, text: str) -> str:
@@ -154,12 +155,17 @@ def _pipeline_failure(pipeline: PipelineStatus, failed: TaskStatus, text: str) -
     )
 
 
-def _reason(session: Session, task: TaskStatus, shown: Mapping[str, str]) -> str:
-    """Describe how a task failed, with last log lines only if they were not shown."""
+def _reason(session: Session, task: TaskStatus, shown: Mapping[str, str]) -> tuple[str, str]:
+    """Describe how a task failed, with last log lines only if they were not shown; and a hint."""
+    from kubectl_sky.actions import doctor  # noqa: PLC0415 -- most tasks do not fail
+
     record = evidence.of_task(session, task)
     death, node = failure.first_death(task, record), task.first_failure
     pod = death.pod if death else node.pod if node else ""
-    return failure.describe(task, record, shown.get(pod))
+    cause = doctor.why_failed(session, task)
+    verdict = cause.what if cause and cause.source is SignalSource.LOG else ""
+    text = failure.describe(task, record, shown.get(pod), verdict)
+    return text, cause.hint if cause else ""
 
 
 def note_next_steps(
@@ -190,7 +196,12 @@ def note_next_steps(
             f" one before it has succeeded. To resume them, run: {command}"
         )
     if stops_nodes:
-        note(f"if a node fails, the others go on; to stop them then, run: {command}")
+        note(
+            "if a node fails, the others go on and keep their resources; to stop them then,"
+            f" run: {command}"
+        )
+        if any(plan.backend == names.DEFAULT_BACKEND for plan in plans):
+            note("to let the cluster stop them, run once: kubectl sky config set backend indexed")
     if auxiliary:
         note(
             f"{auxiliary} will keep running after the primary tasks: Kubernetes has no"

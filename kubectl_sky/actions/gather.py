@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from kubectl_sky.actions import identity, volumes
+from kubectl_sky.actions import identity, multikueue, volumes
 from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
@@ -93,7 +93,14 @@ def _queues(session: Session, task_file: TaskFile) -> Queues:
     settings = task_file.settings
     requested = {queueing.queue(task.kubernetes, settings) for task in task_file.tasks}
     missing = requested - {None, *names} if names is not None else set()
-    return Queues(names=names, classes=classes or (), elsewhere=_elsewhere(session, missing))
+    return Queues(
+        names=names,
+        classes=classes or (),
+        elsewhere=_elsewhere(session, missing),
+        multikueue=any(
+            multikueue.sends_away(session, name) for name in requested - missing if name
+        ),
+    )
 
 
 def _elsewhere(session: Session, missing: Collection[str | None]) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """Determine the user that a command acts for."""
 
+from contextlib import suppress
+
 from msgspec.structs import replace
 
 from kubectl_sky.cluster import core
@@ -33,9 +35,32 @@ def user(session: Session, user_flag: str | None) -> User:
     return whoami(session, user_flag)[0]
 
 
-def for_server(connection: Connection, user_flag: str | None) -> Connection:
-    """Return a connection with the user's name for a kubectl-sky server that trusts X-User."""
+def configured(connection: Connection, user_flag: str | None) -> Connection:
+    """Return a connection with what the settings and the user's name add to its flags.
+
+    The name is for a kubectl-sky server that trusts X-User. Raises InvalidFiles.
+    """
+    preferences = _preferences()
+    connection = replace(
+        connection,
+        requests_per_second=preferences.requests_per_second,
+        workers=tuple(preferences.multikueue),
+    )
     if not connection.server_url:
         return connection
     name = user_flag or settings.logged_in() or settings.system_user()
     return replace(connection, server_user=name)
+
+
+_OF_CONNECTIONS = (b"requests_per_second", b"multikueue")
+
+
+def _preferences() -> settings.Settings:
+    """Return the settings; a file without these is not validated, which takes as long as a list."""
+    with suppress(OSError):
+        text = settings.settings_file().read_bytes()
+        if any(name in text for name in _OF_CONNECTIONS):
+            from kubectl_sky.actions import config  # noqa: PLC0415
+
+            return config.preferences()
+    return settings.Settings()

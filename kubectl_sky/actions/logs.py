@@ -12,7 +12,7 @@ from kubectl_sky.actions import stop
 from kubectl_sky.actions.pending import StartReporter
 from kubectl_sky.actions.pipeline import Leadership
 from kubectl_sky.actions.ui import UI
-from kubectl_sky.actions.watch import watch_task
+from kubectl_sky.actions.watch import SharedWatches, watch_task
 from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import (
@@ -142,12 +142,13 @@ def follow_all(
     """
     for task in tasks:
         _check_ranks(task, request)
+    shared = SharedWatches(session, tasks)
     followers = {
-        task.id: TaskFollower(session, task, request, ui, _prefixed(ui.note, task))
+        task.id: TaskFollower(session, task, request, ui, _prefixed(ui.note, task), shared)
         for task in tasks
     }
     owners: dict[str, TaskFollower] = {}
-    with Following(session, request.options, request.max_streams) as following:
+    with shared, Following(session, request.options, request.max_streams) as following:
         sources = _all_sources(list(followers.values()), owners)
         parallel.run_daemon(following.add_all, sources)
         try:
@@ -250,9 +251,16 @@ class TaskFollower:
     """Watch a task in a thread: its logs, what it waits for, and its outcome."""
 
     def __init__(
-        self, session: Session, task: TaskStatus, request: LogRequest, ui: UI, note: Note
+        self,
+        session: Session,
+        task: TaskStatus,
+        request: LogRequest,
+        ui: UI,
+        note: Note,
+        shared: SharedWatches | None = None,
     ) -> None:
         self.session = session
+        self.shared = shared
         self.request = request
         self.note = note
         self.latest = task
@@ -295,7 +303,7 @@ class TaskFollower:
         try:
             patient = self.session.patient(self.stop)
             leads = Leadership(patient, self.latest.namespace)
-            for snapshot in watch_task(self.session, self.latest, self.stop):
+            for snapshot in watch_task(self.session, self.latest, self.stop, self.shared):
                 if snapshot:
                     self.latest = current = snapshot.task
                     self._report_terminated(snapshot.pods)

@@ -7,12 +7,15 @@ from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
 
+from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.plan.local_files import MAX_TOTAL_BYTES, may_hold_credentials
 from kubectl_sky.spec import dangers
 from kubectl_sky.spec.dangers import Danger
-from kubectl_sky.spec.document import Document
+from kubectl_sky.spec.document import Document, dotted
 from kubectl_sky.spec.files import WORKDIR, LocalFiles, is_credential
+from kubectl_sky.spec.files import local_files as local_files_of
+from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.sync import archive
 from kubectl_sky.sync.archive import DEFAULT_LIMITS, Limits, Unsendable
 from kubectl_sky.sync.archive_cache import NO_CACHE, Cache, Snapshot
@@ -134,6 +137,23 @@ def packer(
     cache = Cache(Folder(cache_folder(environ), "files"))
     limits = Limits(settings.max_files, settings.max_gib)
     return Packer(progress, cache, limits, check_only=check_only)
+
+
+def unsendable(
+    documents: Sequence[Document], settings: Settings, environ: Mapping[str, str]
+) -> list[Problem]:
+    """Return why local files of valid documents cannot be sent, where their paths are known."""
+    checker = packer(UI().transfer, settings, environ, check_only=True)
+    for document in documents:
+        filled = Filled(document)
+        if not (document.is_header or document.is_volume):
+            checker.pack(document, known_files(filled, local_files_of(filled.document.data)))
+    return checker.problems
+
+
+def known_files(filled: Filled, files: Sequence[LocalFiles]) -> tuple[LocalFiles, ...]:
+    """Return the local files whose paths do not depend on values that are not set."""
+    return tuple(item for item in files if not filled.hides(dotted(item.field)))
 
 
 def pack(

@@ -15,7 +15,7 @@ from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed, SkyError, Unreachable
 from kubectl_sky.observe import queues, waiting
-from kubectl_sky.observe.nodes import NodeStatus, State
+from kubectl_sky.observe.nodes import UNSCHEDULABLE, NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import NORMAL_REASONS, WaitingStage
 from kubectl_sky.words import kinds, names
@@ -139,7 +139,7 @@ def _explain_gang(session: Session, task: TaskStatus) -> TaskStatus:
 def _has_no_cluster_node(node: NodeStatus) -> bool:
     """Return whether a node that may start has no cluster node yet."""
     waiting = node.state is State.PENDING and not node.host
-    return waiting and node.reason in (*NORMAL_REASONS, "Unschedulable")
+    return waiting and node.reason in (*NORMAL_REASONS, UNSCHEDULABLE)
 
 
 def _has_no_reason(node: NodeStatus) -> bool:

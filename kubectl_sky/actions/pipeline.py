@@ -103,13 +103,17 @@ def wait_for_all(
     """
     since, ended = monotonic(), Event()
     deadline = None if timeout is None else since + timeout
+    tasks = [target for target in targets if isinstance(target, TaskStatus)]
+    shared = watch.SharedWatches(session, (task for task in tasks if not task.state.ended))
 
     def wait_for_task(task: TaskStatus) -> TaskStatus:
         if task.incomplete:
             ui.note(f"{task.name}: {task.note}; {task.next_step}")
         reporter = WaitReporter(session, ui, since, timeout)
         try:
-            finished = watch.wait_until_finished(session, task, deadline, reporter.update, ended)
+            finished = watch.wait_until_finished(
+                session, task, deadline, reporter.update, ended, shared
+            )
         finally:
             reporter.end(task)
         if finished.surviving_jobs:
@@ -126,7 +130,8 @@ def wait_for_all(
         return _wait_for_pipeline(session, target, client, deadline)
 
     try:
-        return _at_once(wait, targets)
+        with shared:
+            return _at_once(wait, targets)
     finally:
         ended.set()
 

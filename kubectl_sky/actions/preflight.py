@@ -7,7 +7,7 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.actions import find
+from kubectl_sky.actions import find, gang
 from kubectl_sky.actions.stop import AUXILIARY
 from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.cluster import access, objects, parallel
@@ -76,9 +76,11 @@ def check(
     with guard():
         notes = storage_class_notes(session, [claim.storage_class for claim in claims])
     shared = _shared(session, manifests.shared)
+    workloads = [manifest.object for manifest in manifests.workload]
     if not task_file.given_id:
         with guard():
             _check_quotas(session, decision, manifests, shared)
+        notes = (*notes, *gang.warnings(session, decision.plans, workloads))
         return Existing(manifests, shared=shared, notes=notes)
     items = _existing(session, decision, manifests)
     manifests = _as_first_sent(manifests, items)
@@ -86,6 +88,7 @@ def check(
     complete = _is_complete(decision, manifests, items, shared)
     if not complete:
         _check_quotas(session, decision, manifests, shared, is_new=not items)
+        notes = (*notes, *gang.warnings(session, decision.plans, workloads))
     return Existing(manifests, tuple(items), shared, complete, notes)
 
 

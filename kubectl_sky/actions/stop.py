@@ -1,7 +1,7 @@
 """`stop` and `clean`: delete tasks, and the leftovers of interrupted submits."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from kubectl_sky.actions import find
@@ -140,26 +140,41 @@ def stop_surviving_nodes(
     return True
 
 
-def list_orphans(session: Session, scope: Scope) -> tuple[list[Json], tuple[Kind, ...]]:
+def alive(session: Session, scope: Scope) -> set[tuple[str, str]]:
+    """Return the namespaces and ids of the tasks that have a workload."""
+    labels = names.selector({names.TASK: "true"} | scope.labels)
+    return {_task(item) for item in find.list_workloads(session, scope.namespace, labels)}
+
+
+def list_orphans(
+    session: Session, scope: Scope, copies_of: Collection[tuple[str, str]] | None = None
+) -> tuple[list[Json], tuple[Kind, ...]]:
     """Return the objects of tasks without a workload, and the unreadable kinds.
 
-    Interrupted submits leave such objects, and a submit in progress has some as well.
+    Interrupted submits leave such objects, and a submit in progress has some as well. Copies for
+    Jobs of MultiKueue are left out; with `copies_of`, only those of other tasks are returned.
     """
+    workloads = alive(session, scope) if copies_of is None else copies_of
+    namespaces = {namespace for namespace, _ in workloads}
     labels = names.selector({names.TASK: "true"} | scope.labels)
-    alive = {_task(item) for item in find.list_workloads(session, scope.namespace, labels)}
-    namespaces = {namespace for namespace, _ in alive}
     auxiliary, unread = _auxiliary(session, scope.namespace, labels, trimmed=True)
     return [
         item
         for item in _unowned(scope.filter_owned(auxiliary))
-        if _task(item) not in alive
+        if _task(item) not in workloads
+        and is_copy(item) is (copies_of is not None)
         and not (_is_runtime(item) and item["metadata"]["namespace"] in namespaces)
     ], unread
 
 
-def delete_orphans(session: Session, items: Sequence[Json]) -> None:
-    """Delete orphans, unless a task has started to use them meanwhile."""
-    parallel.map_parallel(lambda item: objects.delete_unchanged(session, item), items)
+def delete_orphans(items: Sequence[tuple[Session, Json]]) -> None:
+    """Delete orphans of clusters, unless a task has started to use them meanwhile."""
+    parallel.map_parallel(lambda entry: objects.delete_unchanged(*entry), items)
+
+
+def is_copy(item: Json) -> bool:
+    """Return whether an object was copied for a Job that MultiKueue sends to this cluster."""
+    return names.MULTIKUEUE_COPY in (item["metadata"].get("annotations") or {})
 
 
 def _is_runtime(item: Json) -> bool:

@@ -1,13 +1,22 @@
 """`submit`: run the tasks of a file on a cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.actions import contexts, gather, preflight, submissions, taskfile, upload
+from kubectl_sky.actions import (
+    contexts,
+    gather,
+    multikueue,
+    preflight,
+    submissions,
+    taskfile,
+    upload,
+    volumes,
+)
 from kubectl_sky.actions.apply import apply
 from kubectl_sky.actions.follow import follow, follow_tasks, note_next_steps
 from kubectl_sky.actions.logs import LogRequest
@@ -27,7 +36,9 @@ from kubectl_sky.errors import (
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests, redacted
-from kubectl_sky.words.facts import Facts
+from kubectl_sky.spec.volumes import Storage
+from kubectl_sky.words.facts import ExistingPvc, Facts
+from kubectl_sky.words.settings import DEFAULT_IMAGE
 from kubectl_sky.workloads.decide import Decision, decide
 
 Connect = Callable[[Connection], Session]
@@ -38,6 +49,7 @@ class Options(Struct, frozen=True):
     """What to submit, where, and what to do then.
 
     `start_timeout` is that of the first node in seconds; None means the file's, or the default.
+    `new_volumes` is the storage of each volume that does not exist yet; None creates none.
     """
 
     source: taskfile.Source
@@ -47,10 +59,11 @@ class Options(Struct, frozen=True):
     show_secrets: bool = False
     follow: bool = True
     start_timeout: float | None = None
+    new_volumes: Storage | None = None
 
 
 class Prepared(Struct, frozen=True):
-    """A file, and what submit will send and upload for it.
+    """A file, and what submit will send and upload for it, and the names of volumes to create.
 
     Nothing exists in `existing` until `check` has compared the tasks with the cluster.
     """
@@ -61,6 +74,7 @@ class Prepared(Struct, frozen=True):
     facts: Facts
     decision: Decision
     existing: Existing
+    new_volumes: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:
@@ -73,6 +87,11 @@ class Prepared(Struct, frozen=True):
         if self.options.show_secrets:
             return self.existing.manifests
         return self.task_file.render(map(redacted, self.decision.plans))
+
+    @property
+    def sent_away(self) -> bool:
+        """Whether Kueue sends the task to another cluster."""
+        return bool(self.facts.queues and self.facts.queues.multikueue)
 
     @property
     def log_request(self) -> LogRequest:
@@ -88,15 +107,23 @@ def submit(options: Options, ui: UI, connect: Connect | None = None) -> None:
     Raises SkyError: InvalidFiles and UserError before anything is sent, ClusterError after what
     was sent is deleted again, and TaskFailed, Interrupted and ClusterError while it follows.
     """
-    task_file = taskfile.prepare(options.source, ui)
+    submit_file(options, taskfile.prepare(options.source, ui), ui, connect)
+
+
+def submit_file(
+    options: Options, task_file: TaskFile, ui: UI, connect: Connect | None = None
+) -> None:
+    """Submit a file that is loaded, as `submit` does."""
     file = check(plan(options, task_file, connect or Session.connect), ui)
     if options.dry_run != "none":
-        _preview([file], ui)
+        preview([file], ui)
         return
     uploads = _snapshot(file)
     submitted = _send(file, ui)
     with upload.to_pods(file.session, submitted, uploads, ui):
-        if options.follow:
+        if options.follow and file.sent_away:
+            follow(*multikueue.sent(file.session, submitted.target, ui), file.log_request, ui)
+        elif options.follow:
             follow(file.session, submitted.target, file.log_request, ui)
         else:
             note_next_steps(file.session, submitted.id, file.decision, ui.note)
@@ -107,7 +134,13 @@ def plan(options: Options, task_file: TaskFile, connect: Connect) -> Prepared:
     task_file, connection = contexts.choose(task_file, options.connection)
     session = connect(connection)
     facts = gather.facts(session, task_file, options.user)
-    return decided(options, task_file, session, facts)
+    if not options.new_volumes or facts.pvcs is None:
+        return decided(options, task_file, session, facts)
+    mounted = (volume.name for task in task_file.tasks for volume in task.volumes)
+    new = tuple(name for name in dict.fromkeys(mounted) if name and name not in facts.pvcs)
+    planned = {name: ExistingPvc(name, options.new_volumes.access_modes) for name in new}
+    facts = replace(facts, pvcs={**facts.pvcs, **planned})
+    return replace(decided(options, task_file, session, facts), new_volumes=new)
 
 
 def decided(options: Options, task_file: TaskFile, session: Session, facts: Facts) -> Prepared:
@@ -123,13 +156,18 @@ def check(prepared: Prepared, ui: UI, guard: Guard = nullcontext) -> Prepared:
     existing = preflight.check(
         prepared.session, task_file, decision, prepared.existing.manifests, guard
     )
-    ui.notes((*task_file.remarks, *decision.notes, *existing.notes))
+    ui.notes((*task_file.remarks, *decision.notes, *existing.notes, *_volume_notes(prepared)))
     ui.notes(upload.notes(decision.plans, task_file.archives, existing))
     return replace(prepared, existing=existing)
 
 
-def _preview(files: Sequence[Prepared], ui: UI) -> None:
-    """Show what would be sent; a dry run on the server raises the errors of a submit."""
+def _volume_notes(file: Prepared) -> Iterator[str]:
+    if storage := file.options.new_volumes:
+        yield from (f'volume "{name}" is created: {storage.size}' for name in file.new_volumes)
+
+
+def preview(files: Sequence[Prepared], ui: UI) -> None:
+    """Show what would be sent. A dry run on the server raises the errors of `apply`."""
     for file in files:
         if file.options.dry_run == "server":
             apply(file.session, file.decision, file.existing, ui, dry_run=True)
@@ -138,16 +176,32 @@ def _preview(files: Sequence[Prepared], ui: UI) -> None:
 
 def _snapshot(file: Prepared) -> Uploads:
     archives, follows = file.task_file.archives, file.options.follow
-    return upload.snapshot(file.decision, archives, file.existing, follows)
+    uploads = upload.snapshot(file.decision, archives, file.existing, follows)
+    if uploads.items and file.sent_away:
+        raise UserError(
+            "local files that do not fit into ConfigMaps cannot be uploaded to a task in a queue of"
+            " MultiKueue",
+            "use a git repository as workdir, or a bucket",
+        )
+    return uploads
 
 
 def _send(file: Prepared, ui: UI) -> Submitted:
-    submitted = replace(apply(file.session, file.decision, file.existing, ui), file=file.path)
+    copies = multikueue.copied(file.session, file.existing.manifests)
+    with _with_volumes(file), copies if file.sent_away else nullcontext():
+        submitted = replace(apply(file.session, file.decision, file.existing, ui), file=file.path)
     submissions.remember(file.session, submitted, ui.note)
-    if ui.live:
+    if ui.live or any(plan.image != DEFAULT_IMAGE for plan in file.decision.plans):
         ui.notes(file.session.practice_warnings)
     ui.submitted(submitted)
     return submitted
+
+
+def _with_volumes(file: Prepared) -> AbstractContextManager[None]:
+    storage = file.options.new_volumes
+    if not storage:
+        return nullcontext()
+    return volumes.created(file.session, file.facts.user, file.new_volumes, storage)
 
 
 def prepare_all(files: Sequence[Options], ui: UI, connect: Connect | None = None) -> list[Prepared]:
@@ -167,7 +221,7 @@ def submit_all(files: Sequence[Options], ui: UI) -> None:
     """
     prepared = prepare_all(files, ui)
     if files[0].dry_run != "none":
-        _preview(prepared, ui)
+        preview(prepared, ui)
         return
     if files[0].follow:
         _check_followable(prepared)

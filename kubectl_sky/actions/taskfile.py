@@ -113,9 +113,10 @@ def read_documents(path: str, stdin: BinaryIO) -> tuple[Document, ...]:
         text = stdin.read(MAX_BYTES + 1) if path in _STREAMS else bounded.read(path, MAX_BYTES)
     except OSError as error:
         reason = f"cannot be read: {bounded.reason(error)}"
-        raise InvalidFiles(
-            [Problem(name, 0, 0, "", reason, _HINTS.get(error.errno or 0, ""))]
-        ) from error
+        hint = _HINTS.get(error.errno or 0, "")
+        if error.errno == errno.ENOENT and not Path(path).suffix:
+            hint = "to run a command, write it as `run:` in a task file"
+        raise InvalidFiles([Problem(name, 0, 0, "", reason, hint)]) from error
     return read_yaml(text, name)
 
 
@@ -145,7 +146,9 @@ def prepare(source: Source, ui: UI) -> TaskFile:
         documents, remarks = check.as_tasks(documents)
     errors = [problem for problem in problems if problem.severity == "error"]
     if not errors:
-        errors = check.refusals(documents, overrides.as_task, bool(serve), source.local_files)
+        errors = check.refusals(
+            documents, settings, environ, overrides.as_task, serve, source.local_files
+        )
     path = source.path if source.local_files else None
     review = check.review(path, documents, settings, environ, overrides)
     if errors or review.refused:

@@ -165,7 +165,7 @@ class Uploader:
         """
         decision = self._submitted.decision
         if self._submitted.unchanged or (decision.independent and self._pods):
-            return f"{self._name} is still running; {how_to_continue(self._submitted)}"
+            return f"{self._name} goes on; {how_to_continue(self._submitted)}"
         try:
             stop(self._session, self._statuses(self._session))
         except SkyError as error:

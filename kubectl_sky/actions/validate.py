@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,25 +18,31 @@ from kubectl_sky.actions.check import (
     local_paths,
     of_documents,
     review,
+    unset_flags,
 )
 from kubectl_sky.actions.config import preferences
 from kubectl_sky.actions.flags import Overrides
+from kubectl_sky.actions.packing import known_files
 from kubectl_sky.actions.taskfile import TaskFile, read_documents
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles, Problem, SkyError, UserError
 from kubectl_sky.spec import service
-from kubectl_sky.spec.document import Document, dotted
-from kubectl_sky.spec.files import LocalFiles
+from kubectl_sky.spec.dangers import Danger
+from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.words import owners
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads.decide import TaskEntry, decide
 
+# Whether local files have to exist, are problems, or do not matter.
+LocalFilesUse = Literal["read", "refuse", "skip"]
+
 
 class Report(Struct, frozen=True):
     """The problems of one file; if it has no errors, the differences to SkyPilot.
 
+    `unset` has the flags of submit that set the values without one.
     `task_file` has the tasks of a file without errors. It is None if they cannot be planned yet,
     for the reason `unplanned`.
     """
@@ -44,6 +50,7 @@ class Report(Struct, frozen=True):
     file: str
     problems: tuple[Problem, ...]
     review: Review
+    unset: tuple[str, ...] = ()
     differences: tuple[Problem, ...] = ()
     task_file: TaskFile | None = None
     unplanned: str = ""
@@ -52,6 +59,13 @@ class Report(Struct, frozen=True):
     def erroneous(self) -> bool:
         """Whether there is an error; SkyPilot's view is unknown then."""
         return _has_error(self.problems)
+
+    @property
+    def notes(self) -> Iterator[Danger | str]:
+        """Yield the dangers that settings do not refuse, and the flags that submit needs."""
+        yield from self.review.reported
+        if self.unset:
+            yield f"{self.file}: submit needs {' '.join(self.unset)}"
 
     def with_problems(self, problems: Iterable[Problem]) -> "Report":
         """Return the report with more problems."""
@@ -64,24 +78,32 @@ def check(
     environ: Mapping[str, str],
     as_task: bool = False,
     compare: bool = False,
-    may_read: bool = True,
+    local_files: LocalFilesUse = "read",
 ) -> list[Report]:
     """Return a report for each file, in order; an unreadable file is a problem too.
 
     `as_task` treats services and pools as tasks. `compare` adds the differences to SkyPilot.
-    Without `may_read`, a local path is a problem.
     """
     settings = preferences(environ)
+    reads_files = local_files == "read"
     reports = []
     for path in paths:
         problems, documents = _read(path, stdin, settings, as_task)
-        if not may_read and not _has_error(problems):
-            problems = (*problems, *local_paths(documents))
-        reviewed = review(path if may_read else None, documents, settings, environ)
+        if not _has_error(problems):
+            refused = _refused(documents, settings, as_task)
+            if refused and reads_files:
+                refused += packing.unsendable(documents, settings, environ)
+            if local_files == "refuse":
+                refused += local_paths(documents)
+            fields = {problem.path for problem in refused}  # they have a warning, too
+            problems = [item for item in problems if item.path not in fields] + sorted(refused)
+        reviewed = review(path if reads_files else None, documents, settings, environ)
         differences = _differences(documents) if compare else ()
-        report = Report(path, (*problems, *reviewed.refused), reviewed, differences)
+        flags = (flag for document in documents for _, flag in unset_flags(document))
+        unset = tuple(dict.fromkeys(flags))
+        report = Report(path, (*problems, *reviewed.refused), reviewed, unset, differences)
         if not report.erroneous:
-            report = _planned(report, documents, settings, environ, as_task)
+            report = _planned(report, documents, settings, environ, as_task, reads_files)
         reports.append(report)
     return reports
 
@@ -108,20 +130,25 @@ def _whole_file(document: Document, error: SkyError) -> Problem:
 
 def _read(
     path: str, stdin: BinaryIO, settings: Settings, as_task: bool
-) -> tuple[tuple[Problem, ...], tuple[Document, ...]]:
+) -> tuple[Sequence[Problem], Sequence[Document]]:
     try:
         documents = read_documents(path, stdin)
     except InvalidFiles as error:
         return error.problems, ()
-    problems: list[Problem] = []
+    return [
+        problem
+        for document in documents
+        for problem in sorted(document_problems(document, settings, as_task))
+    ], documents
+
+
+def _refused(documents: Sequence[Document], settings: Settings, as_task: bool) -> list[Problem]:
+    problems = []
     for document in documents:
-        file_problems = document_problems(document, settings, as_task)
-        if not _has_error(file_problems):
-            refused = document_refusals(document, settings, as_task)
-            fields = {problem.path for problem in refused}  # they have a warning, too
-            file_problems = [item for item in file_problems if item.path not in fields] + refused
-        problems += sorted(file_problems)
-    return tuple(problems), documents
+        serve = None if as_task or document.get("service") is None else service.Flags()
+        if not document.is_volume:
+            problems += document_refusals(document, settings, as_task, serve)
+    return problems
 
 
 def _planned(
@@ -130,6 +157,7 @@ def _planned(
     settings: Settings,
     environ: Mapping[str, str],
     as_task: bool,
+    reads_files: bool,
 ) -> Report:
     """Plan the tasks of valid documents as submit does, without the values that are not set."""
     if any(document.is_volume for document in documents):
@@ -140,11 +168,14 @@ def _planned(
         entries = _entries(documents, settings, as_task)
     except UserError as error:
         return report.with_problems([_whole_file(documents[0], error)])
+    if not reads_files and any(entry.task.files for entry in entries):
+        return replace(report, unplanned="its local files are not read")
     packer = packing.packer(UI().transfer, settings, environ, check_only=True)
-    is_known = [not Filled(entry.document).unknown for entry in entries]
+    filled = [Filled(entry.document) for entry in entries]
+    is_known = [not item.unknown for item in filled]
     entries = tuple(
-        replace(entry, archives=packer.pack(entry.document, _known_files(entry)))
-        for entry in entries
+        replace(entry, archives=packer.pack(entry.document, known_files(item, entry.task.files)))
+        for entry, item in zip(entries, filled, strict=True)
     )
     reviewed = apply_settings((*report.review.dangers, *packer.dangers), settings, environ)
     problems = [*packer.problems, *reviewed.refused]
@@ -174,12 +205,6 @@ def _entries(
     if as_task or all(document.get("service") is None for document in documents):
         return entries
     return as_service(entries, service.Flags(), Overrides(), settings)
-
-
-def _known_files(entry: TaskEntry) -> tuple[LocalFiles, ...]:
-    """Return the local files whose paths do not depend on values that are not set."""
-    filled = Filled(entry.document)
-    return tuple(files for files in entry.task.files if not filled.hides(dotted(files.field)))
 
 
 def _differences(documents: Sequence[Document]) -> tuple[Problem, ...]:

@@ -1,14 +1,14 @@
 """`volumes`: manage PVCs with a name and an owner."""
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.actions.find import MIN_PREFIX, Scope
-from kubectl_sky.actions.taskfile import read_documents
+from kubectl_sky.actions.taskfile import new_id, read_documents
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import (
@@ -45,13 +45,18 @@ _KUBERNETES = ("", "k8s", "kubernetes")
 
 
 def create(
-    session: Session, user: User, name: str, volume_id: str, storage: Storage
+    session: Session,
+    user: User,
+    name: str,
+    volume_id: str,
+    storage: Storage,
+    object_name: str | None = None,
 ) -> VolumeStatus:
-    """Create a volume.
+    """Create a volume, by default with the PVC `NAME-ID`.
 
     Raises UserError for an invalid or existing name, before anything is sent.
     """
-    pvc = new_pvc(user, session.namespace, name, volume_id, storage)
+    pvc = new_pvc(user, session.namespace, name, volume_id, storage, object_name)
     manifest = manifests.pvc(pvc)
     existing = [
         volume
@@ -65,6 +70,23 @@ def create(
             "choose another name, or delete that volume",
         )
     return volumes.volume(_created(session, manifest.object))
+
+
+@contextmanager
+def created(
+    session: Session, user: User, volume_names: Sequence[str], storage: Storage
+) -> Iterator[None]:
+    """Create volumes whose PVCs have their names; delete them again if the block fails."""
+    new: list[VolumeStatus] = []
+    try:
+        for name in volume_names:
+            with suppress(NameTaken):  # another file of the same submit has created it
+                new.append(create(session, user, name, new_id(), storage, name))
+        yield
+    except BaseException:
+        for volume in new:
+            delete(session, volume)
+        raise
 
 
 def _created(session: Session, manifest: Json) -> Json:

@@ -1,8 +1,10 @@
 """Watch tasks: yield their status after each change."""
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from threading import Event
 from time import monotonic
+from typing import Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,7 +14,7 @@ from kubectl_sky.actions.evidence import EvidenceRecorder
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.cluster.watch import Change, WatchEvent, watch_kinds
+from kubectl_sky.cluster.watch import Change, SharedWatch, WatchEvent, watch_kinds
 from kubectl_sky.errors import SkyError, TaskFailed, Unreachable
 from kubectl_sky.observe import ownership, waiting
 from kubectl_sky.observe.nodes import Object, State
@@ -178,8 +180,42 @@ class TaskSnapshot(Struct, frozen=True):
     pods: tuple[Object, ...]
 
 
+class SharedWatches:
+    """The changes of several tasks, from one watch per kind for up to 100 of them.
+
+    A context manager; each of the tasks has to be watched in it, or the others wait.
+    """
+
+    def __init__(self, session: Session, tasks: Iterable[TaskStatus]) -> None:
+        self._stop = Event()
+        self._watches: dict[Key, SharedWatch] = {}
+        ids: dict[tuple[str, Kind], list[str]] = defaultdict(list)
+        for task in tasks:
+            ids[task.namespace, task.workload.kind].append(task.id)
+        for (namespace, kind), members in ids.items():
+            for start in range(0, len(members), find.MAX_LABEL_VALUES):
+                part = members[start : start + find.MAX_LABEL_VALUES]
+                watched = kind, kinds.POD
+                watch = SharedWatch(session, watched, namespace, names.TASK_ID, part, self._stop)
+                self._watches |= {(namespace, task_id): watch for task_id in part}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self._stop.set()
+
+    def changes(self, task: TaskStatus, stop: Event | None) -> Iterator[WatchEvent | None] | None:
+        """Return the changes of one of the tasks; None if this is another, or at a second call."""
+        watch = self._watches.pop((task.namespace, task.id), None)
+        return watch.changes(task.id, stop) if watch else None
+
+
 def watch_task(
-    session: Session, task: TaskStatus, stop: Event | None = None
+    session: Session,
+    task: TaskStatus,
+    stop: Event | None = None,
+    shared: SharedWatches | None = None,
 ) -> Iterator[TaskSnapshot | None]:
     """Yield the current state of a task, then each change; None when idle.
 
@@ -197,7 +233,9 @@ def watch_task(
         return _snapshot(session, task, resolver.decide(task.namespace, *items.split()))
 
     incomplete = False
-    for change in watch_kinds(session, watched, task.namespace, selector, stop=stop):
+    changes = shared.changes(task, stop) if shared else None
+    own = watch_kinds(session, watched, task.namespace, selector, stop=stop)
+    for change in changes or own:
         if change is None and not incomplete:
             yield None
             continue
@@ -292,6 +330,7 @@ def wait_until_finished(
     deadline: float | None,
     report: Callable[[TaskStatus], object] = lambda task: None,
     stop: Event | None = None,
+    shared: SharedWatches | None = None,
 ) -> TaskStatus:
     """Wait until a task has succeeded or failed; `deadline` is on the monotonic clock.
 
@@ -301,7 +340,7 @@ def wait_until_finished(
         _record_earlier_failure(session, task)
         return task
     latest = task
-    for snapshot in watch_task(session, task, stop):
+    for snapshot in watch_task(session, task, stop, shared):
         if snapshot:
             latest = snapshot.task
         if latest.state.ended:

@@ -66,6 +66,12 @@ class Changes(TypedDict, total=False):
     bucket_mode: str
     templates: str
     as_task: bool
+    infra: str
+    use_spot: bool
+    disk_size: str
+    priority: str
+    git_url: str
+    git_ref: str
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import click
 
-from kubectl_sky.cli import commands, extras, options, output
+from kubectl_sky.cli import commands, extras, install_flags, options, output
 from kubectl_sky.errors import UserError
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -16,7 +17,7 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
     examples=[
         "api",
         "api --host 0.0.0.0 --tls-cert tls.crt --tls-key tls.key --allow-host sky.example.com",
-        "api --install --image IMAGE --host-name sky.example.com | kubectl apply -f -",
+        "api --install --host-name sky.example.com | kubectl apply -f -",
     ],
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
@@ -47,7 +48,8 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
     help="Append a JSON line per request: who, what, task, result; - is stdout.",
 )
 @click.option("--install", is_flag=True, help="Print the manifests that run it in a cluster.")
-@click.option("--image", help="Image of --install, best by digest (default: kubectl-sky:VERSION).")
+@install_flags.image
+@install_flags.api_server_ports
 @click.option("--host-name", metavar="NAME", help="Host name of --install, as your Ingress has it.")
 @options.cluster
 def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags: object) -> None:
@@ -57,12 +59,11 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
     callers. The ids of tasks with an Idempotency-Key depend on KUBECTL_SKY_API_SECRET: set it to
     the same random text on each replica (default: random, kept in your state directory).
 
-    With --install, nothing is served or sent. The namespace is that of -n, or kubectl-sky.
+    With --install, nothing is served or changed. The namespace is that of -n, or kubectl-sky.
     """
-    install, image, host_name = (flags[name] for name in ("install", "image", "host_name"))
     audit_log = str(flags["audit_log"] or "")
-    if install or image or host_name:
-        output.out(_installation(cluster.namespace, image, host_name, audit_log, bool(install)))
+    if any(flags[name] for name in ("install", "image", "host_name", "api_server_ports")):
+        output.out(_installation(cluster, flags, audit_log))
         return
     require_packages()
     from kubectl_sky.server import audit
@@ -119,18 +120,15 @@ def require_packages() -> None:
     extras.require("server", "fastapi", "uvicorn", "prometheus_client")
 
 
-def _installation(
-    namespace: str | None, image: object, host_name: object, audit_log: str, install: bool
-) -> str:
-    if not install:
-        raise UserError("--image and --host-name are for --install")
+def _installation(cluster: options.ClusterFlags, flags: Mapping[str, Any], audit_log: str) -> str:
+    if not flags["install"]:
+        raise UserError("--image, --host-name and --api-server-port are for --install")
     from kubectl_sky.install import action
     from kubectl_sky.install.model import server_install
     from kubectl_sky.render import manifests
 
-    values = server_install(
-        namespace, *(str(flag or "") for flag in (image, host_name)), audit_log=audit_log
-    )
+    read = install_flags.read(cluster, flags["image"], flags["api_server_ports"])
+    values = server_install(read, flags["host_name"], audit_log=audit_log)
     return manifests.as_yaml(action.server(values)).rstrip("\n")
 
 

@@ -28,7 +28,7 @@ def command(cluster: options.ClusterFlags, all_users: bool, yes: bool, **flags: 
 
     The logs of the deleted tasks are deleted too.
     """
-    from kubectl_sky.actions import find, stop
+    from kubectl_sky.actions import find, multikueue, stop
 
     older_than = flags["older_than"]
     assert older_than is None or isinstance(older_than, timedelta)
@@ -38,16 +38,16 @@ def command(cluster: options.ClusterFlags, all_users: bool, yes: bool, **flags: 
     now = session.now()
     limit = _before(now, _MIN_ORPHAN_AGE if older_than is None else older_than)
     # Times are truncated to seconds: with 0s, what was created in this second counts.
-    orphans = [item for item in without_task if item["metadata"]["creationTimestamp"] <= limit]
+    found = [(session, item) for item in without_task] + multikueue.orphans(session, scope)
+    orphans = [entry for entry in found if entry[1]["metadata"]["creationTimestamp"] <= limit]
     for kind in forbidden_kinds:
         output.note(f"{kind.plural} are not cleaned: you may not list them; {stop.ROLE_HINT}")
-    if older_than is None:
-        _note_young(len(without_task) - len(orphans))
+    _note_young(len(found) - len(orphans) if older_than is None else 0)
     finished: list[TaskStatus] = []
     if older_than is not None and not flags["orphans"]:
         cutoff = _before(now, older_than)
         finished = finished_before(find.list_tasks(session, scope), cutoff)
-    for item in orphans:
+    for _, item in orphans:
         metadata = item["metadata"]
         elapsed = age.since(metadata["creationTimestamp"], now)
         output.out(f"{item['kind']}/{metadata['name']} in {metadata['namespace']}, {elapsed} old")
@@ -64,7 +64,7 @@ def command(cluster: options.ClusterFlags, all_users: bool, yes: bool, **flags: 
         return
     if not yes:
         options.confirm(f"Delete {summary}?")
-    stop.delete_orphans(session, orphans)
+    stop.delete_orphans(orphans)
     stop.stop(session, finished)
     output.note(f"Removed {summary}")
 

@@ -35,10 +35,19 @@ _TITLES: Mapping[type[click.Parameter], str] = {
     options.ConnectionOption: "Connection options",
     GeneralOption: "General options",
 }
+_RARE = (options.ConnectionOption, GeneralOption, options.RareOption)  # only --help-all shows them
+HELP_ALL = "kubectl_sky.help_all"  # whether to show them, in Context.meta
 
 
 def _set_style(context: click.Context, option: click.Parameter, value: Any) -> None:  # noqa: ANN401
     setattr(output.style, option.human_readable_name, value)
+
+
+def _show_all_help(context: click.Context, option: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        context.meta[HELP_ALL] = True
+        click.echo(context.get_help())
+        context.exit()
 
 
 def _set_verbosity(context: click.Context, option: click.Parameter, value: int) -> None:
@@ -77,6 +86,19 @@ _GENERAL = [
         is_eager=True,
     ),
 ]
+
+
+def _help_all_option() -> click.Option:
+    return click.Option(
+        ["--help-all"],
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_show_all_help,
+        help="Show all options and exit.",
+    )
+
+
 # The options that may also stand before the command.
 SHARED = [
     *click.command()(
@@ -84,6 +106,8 @@ SHARED = [
     ).params,
     *_GENERAL,
 ]
+for _option in SHARED:
+    options.name_value(_option)
 
 
 class Command(click.Command):
@@ -92,13 +116,18 @@ class Command(click.Command):
     def __init__(self, *args: Any, examples: Sequence[str] = (), **attributes: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **attributes)
         self.examples = examples
-        self.params += _GENERAL
+        self.params += [*_GENERAL, _help_all_option()]
+        for param in self.params:
+            options.name_value(param)
         complete.add_types(self.params)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments, after the flags that stood before the command."""
         params = self.get_params(ctx)
-        rest = super().parse_args(ctx, self._rewritten(ctx, params, args))
+        try:
+            rest = super().parse_args(ctx, self._rewritten(ctx, params, list(args)))
+        except click.UsageError as error:
+            raise _advised(error, ctx, args) from None
         self._check_utf8(ctx, params)
         return rest
 
@@ -125,8 +154,28 @@ class Command(click.Command):
             ):
                 raise click.BadParameter("is not UTF-8", ctx, option)
 
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the text as far as a form feed; with --help-all, the whole text."""
+        whole = self.help
+        if whole and ctx.meta.get(HELP_ALL):
+            self.help = whole.replace("\f", "")
+        try:
+            super().format_help_text(ctx, formatter)
+        finally:
+            self.help = whole
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Say where the other options are."""
+        if not ctx.meta.get(HELP_ALL):
+            root = ctx.find_root().command_path
+            formatter.write_paragraph()
+            formatter.write(f"Options of all commands: {root} options\n")
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples as complete commands, then the options."""
+        """Write the examples as complete commands, then the options.
+
+        Options that are rarely needed are written for --help-all only.
+        """
         if self.examples:
             with formatter.section("Examples"):
                 for example in self.examples:
@@ -135,6 +184,8 @@ class Command(click.Command):
             title: [] for title in ("Options", *_TITLES.values())
         }
         for option in self.get_params(ctx):
+            if isinstance(option, _RARE) and not ctx.meta.get(HELP_ALL):
+                continue
             record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
             if record:
                 records[_TITLES.get(type(option), "Options")].append(record)
@@ -148,6 +199,12 @@ class Group(click.Group):
     """A group of commands with examples, which accepts kubectl's flags before the command."""
 
     command_class = Command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands with their whole summaries; click itself cuts them."""
+        rows = [(name, _summary(command)) for name, command in self.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the flags that belong to the command, and parse those of the group."""
@@ -163,6 +220,69 @@ class Group(click.Group):
                 refused = [flag for flag in arguments.flags if flag[0] not in shared]
                 args = [*(word for flag in refused for word in flag), *arguments.others]
         return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; for a verb of SkyPilot, say what it is here."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            raise _unknown_command(ctx, args) or error from None
+
+
+def _summary(command: click.Command) -> str:
+    return command.get_short_help_str(limit=1000)
+
+
+def _path(ctx: click.Context) -> list[str]:
+    """Return the words of a command after the name of the program."""
+    return ctx.command_path.removeprefix(ctx.find_root().command_path).split()
+
+
+def _unknown_command(ctx: click.Context, words: Sequence[str]) -> click.UsageError | None:
+    """Return the error of a command's words if they are a verb of SkyPilot."""
+    from kubectl_sky.cli import skypilot
+
+    path = _path(ctx)
+    message = skypilot.verb([*path, *words], len(path) + 1)
+    return click.UsageError(message, ctx) if message else None
+
+
+def _advised(error: click.UsageError, ctx: click.Context, args: Sequence[str]) -> click.UsageError:
+    """Return the error with what to type instead, if it is a habit of SkyPilot's users."""
+    from kubectl_sky.cli import skypilot
+
+    if unknown := _unknown_command(ctx, sorted(args, key=lambda word: word.startswith("-"))):
+        return unknown
+    answer, command = "", " ".join(_path(ctx))
+    if isinstance(error, click.NoSuchOption):
+        return _advised_options(error, ctx, args)
+    if isinstance(error, click.BadOptionUsage):  # another option here, which takes a value
+        name = error.option_name
+        specific = not name.startswith("--") or name in skypilot.OPTIONS.get(command, {})
+        answer = skypilot.option(command, name) if specific else ""
+    elif "unexpected extra argument" in error.message:
+        answer = skypilot.ARGUMENTS.get(command, "")
+    return click.UsageError(f"{error.message.rstrip('.')}; {answer}", ctx) if answer else error
+
+
+def _advised_options(
+    error: click.NoSuchOption, ctx: click.Context, args: Sequence[str]
+) -> click.UsageError:
+    """Return an error with a line for each unknown option."""
+    from kubectl_sky.cli import skypilot
+
+    params = ctx.command.get_params(ctx)
+    known = {name for param in params for name in (*param.opts, *param.secondary_opts)}
+    names = [flag[0].partition("=")[0] for flag in Arguments(params, args).flags]
+    answers = {
+        name: skypilot.option(" ".join(_path(ctx)), name) for name in names if name not in known
+    }
+    if not any(answers.values()):
+        return error
+    lines = [f"No such option '{name}'; {text or 'see --help'}" for name, text in answers.items()]
+    return click.UsageError("\n".join(lines), ctx)
 
 
 def _incomplete(ctx: click.Context) -> tuple[type[Exception], ...]:

@@ -1,11 +1,16 @@
 """`kubectl sky controllers`."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubectl_sky.cli import commands, extras, options, output
+from kubectl_sky.cli import commands, extras, install_flags, options, output
+from kubectl_sky.words import age
 from kubectl_sky.words.names import CONTROLLERS
+
+if TYPE_CHECKING:
+    from kubectl_sky.install.status import ControllerStatus
 
 
 @commands.group("controllers")
@@ -47,7 +52,7 @@ _retention = click.option(
 @click.option(
     "--health-port",
     type=click.IntRange(1, 65535),
-    help="Port of /healthz, for the probes of a kubelet (default: none).",
+    help="Port of /healthz, for the probes of a kubelet, and of /metrics (default: none).",
 )
 @click.option(
     "--health-host", metavar="ADDRESS", default="127.0.0.1", help="Its address.", show_default=True
@@ -82,15 +87,19 @@ def run(
     "install",
     examples=[
         "controllers install | kubectl apply -f -",
-        "controllers install --apply --only tasks -n team-a --image IMAGE",
+        "controllers install --apply --only tasks --replicas 2 -n team-a",
     ],
 )
 @_only
 @click.option("--apply", "applies", is_flag=True, help="Apply the manifests instead of printing.")
+@install_flags.image
+@install_flags.api_server_ports
 @click.option(
-    "--image",
-    help="Image with the extra `controllers`, best as NAME@sha256:DIGEST, which nobody can move"
-    " (default: kubectl-sky:VERSION).",
+    "--replicas",
+    type=click.IntRange(1, 5),
+    default=1,
+    show_default=True,
+    help="Pods per controller: one leads, the others are standbys, with a PodDisruptionBudget.",
 )
 @click.option(
     "--for",
@@ -103,10 +112,10 @@ def run(
 def install(
     names: tuple[str, ...],
     applies: bool,
-    image: str | None,
-    served: str | None,
     retention: timedelta | None,
     cluster: options.ClusterFlags,
+    image: str | None,
+    **flags: Any,  # noqa: ANN401 -- the types of the other flags
 ) -> None:
     """Print the manifests that run controllers in a cluster, with the least rights.
 
@@ -119,7 +128,12 @@ def install(
     from kubectl_sky.render import manifests
 
     seconds = None if retention is None else int(retention.total_seconds())
-    installs = controllers_install(cluster.namespace, image, names, seconds, served)
+    installs = controllers_install(
+        install_flags.read(cluster, image, flags.pop("api_server_ports")),
+        names,
+        retention_seconds=seconds,
+        **flags,
+    )
     items = list(action.controllers(installs))
     if not applies:
         output.out(manifests.as_yaml(items).rstrip("\n"))
@@ -130,3 +144,48 @@ def install(
     for item in items:
         objects.apply(session, item.object)
         output.out(f"{item.name.lower()} applied")
+
+
+@command.command("status", examples=["controllers status", "controllers status -n team-a -o json"])
+@options.connection
+@options.output("json", "yaml", "name")
+@options.no_headers
+def status(cluster: options.ClusterFlags, form: str | None) -> None:
+    """Show which controllers run, which process leads, since when, and what it did last.
+
+    In all namespaces, or that of -n. It reads the Deployments of `controllers install`, and Leases.
+    What a controller did last is written when it renews its Lease, every 15 seconds.
+    """
+    from kubectl_sky.install import status as install_status
+
+    session = cluster.session()
+    statuses = install_status.controllers(session, cluster.namespace)
+    if output.print_list(
+        form,
+        "ControllerList",
+        "controllers",
+        statuses,
+        lambda item: f"controller/{item.controller}",
+    ):
+        return
+    if not statuses:
+        output.note("No controllers found; install them: kubectl sky controllers install")
+    else:
+        rows = [_row(item, session.now()) for item in statuses]
+        output.out(output.table(_HEADER, rows))
+
+
+_HEADER = ("CONTROLLER", "SERVES", "NAMESPACE", "READY", "LEADER", "SINCE", "LAST ACTION")
+
+
+def _row(status: "ControllerStatus", now: datetime) -> list[str]:
+    ready = "-" if status.replicas is None else f"{status.ready}/{status.replicas}"
+    return [
+        status.controller,
+        status.serves or "all namespaces",
+        status.namespace,
+        ready,
+        status.leader or "<none>",
+        age.since(status.since, now) if status.since else "-",
+        status.last_action or "-",
+    ]

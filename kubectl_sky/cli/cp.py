@@ -2,7 +2,7 @@
 
 import click
 
-from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.errors import UserError
 
 
@@ -41,6 +41,7 @@ def command(
     session = cluster.session()
     task_name = source_path.task or target_path.task
     match = find.get_task(session, options.scope(session, cluster, all_users), task_name)
+    session, match = tasks.located(session, match)
     node = exec.Node(
         session, exec.task_environment(session, match), exec.node_of_rank(match, rank), output.note
     )

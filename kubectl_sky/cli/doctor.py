@@ -1,6 +1,7 @@
 """`kubectl sky doctor`."""
 
 import shutil
+import sys
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -8,12 +9,12 @@ import click
 
 from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.errors import UserError
+from kubectl_sky.observe.pipelines import PipelineStatus
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.doctor import ClusterCheck
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.findings import Finding
-    from kubectl_sky.observe.rights import Right
     from kubectl_sky.observe.verdict import Diagnosis
 
 # Add-ons that tasks can use in addition to those of the backends, by their API group.
@@ -70,6 +71,8 @@ def command(
 ) -> int:
     """Explain why TASK does not start or has failed, and how to fix it.
 
+    Of a pipeline or group, it explains the task that failed or that the others wait for.
+
     Without TASK, check the cluster and your rights in the namespace, and exit with 3 if a required
     right is missing. A cluster admin can apply the Role:
 
@@ -77,7 +80,7 @@ def command(
         kubectl sky doctor --role | kubectl apply -f - --context ADMIN
         kubectl sky doctor --role --with clean,cluster
     """  # noqa: D301 -- click reads the \b
-    from kubectl_sky.actions import doctor, find
+    from kubectl_sky.actions import doctor
 
     extras, role = flags["extras"], flags["role"]
     assert isinstance(extras, tuple)
@@ -94,7 +97,10 @@ def command(
         output.out(output.data(check.as_json(), form) if form else _format_check(check))
         return 0 if check.ok else 3
     scope = options.scope(session, cluster, all_users)
-    match = find.single_task(tasks.get_or_show_evidence(session, scope, task))
+    session, match = tasks.located(session, tasks.get_or_show_evidence(session, scope, task))
+    if isinstance(match, PipelineStatus):
+        output.note(match.heading(match.current))
+        match = match.current
     verdict = doctor.diagnose(session, match)
     output.out(output.data(verdict.as_json(), form) if form else format_verdict(verdict))
     return 0
@@ -102,10 +108,11 @@ def command(
 
 def format_verdict(verdict: "Diagnosis") -> str:
     """Format the stages, one per line, and each cause with its next step."""
-    lines = [verdict.headline, ""]
+    headline = verdict.headline
+    lines = [*(_wrapped(headline, 0) if sys.stdout.isatty() else [headline]), ""]
     for stage, step in verdict.stages:
         causes = [finding for finding in verdict.findings if finding.stage is stage]
-        lines.append(f"{stage:<12}{step}")
+        lines.append(f"{stage:<12}{output.in_color(step)}")
         for finding in causes:
             lines += _format_cause(finding, verdict.task.num_nodes)
     if verdict.unread:
@@ -114,11 +121,15 @@ def format_verdict(verdict: "Diagnosis") -> str:
 
 
 def _format_cause(finding: "Finding", nodes: int) -> list[str]:
+    lines = [*_wrapped(finding.cause(nodes), 12), *_wrapped(f"next: {finding.then}", 12)]
+    return [f"{'':<12}{line}" for line in lines]
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    """Wrap a text at the width of the terminal, between words."""
     columns = shutil.get_terminal_size((_COLUMNS, 24)).columns  # not a terminal: _COLUMNS
-    width = min(_COLUMNS, max(columns, _MIN_COLUMNS)) - 12
-    cause = textwrap.wrap(finding.cause(nodes), width, break_on_hyphens=False)
-    advice = textwrap.wrap(f"next: {finding.then}", width, break_on_hyphens=False)
-    return [f"{'':<12}{line}" for line in [*cause, *advice]]
+    width = min(_COLUMNS, max(columns, _MIN_COLUMNS)) - indent
+    return textwrap.wrap(text, width, break_on_hyphens=False)
 
 
 def _format_check(check: "ClusterCheck") -> str:
@@ -138,19 +149,19 @@ def _format_check(check: "ClusterCheck") -> str:
         "Add-ons": ", ".join(add_ons) or "none that tasks use",
         "Owners": _OWNERS[check.enforces_owners],
     }
+    missing = [right for right in check.missing if not right.extra]
+    extras = ", ".join(dict.fromkeys(right.extra for right in check.missing if right.extra))
+    facts["Rights"] = f"{len(missing)} missing" if missing else "all that the commands need"
+    if extras:
+        facts["Extras"] = f"without the rights of {extras}: see --with in `doctor --help`"
     lines = output.fields(facts)
-    if not check.missing:
-        return "\n".join([*lines, f"{'Rights:':<12}all that the commands need"])
-    rows = [[str(right), _format_need(right), right.commands] for right in check.missing]
+    if not missing:
+        return "\n".join(lines)
+    needs = {True: "optional", False: "required"}
+    rows = [[str(right), needs[right.optional], right.commands] for right in missing]
     table = output.table(["MISSING RIGHT", "IS", "FOR"], rows)
     advice = "`kubectl sky doctor --role` prints a Role for a cluster admin to apply"
     return "\n".join([*lines, "", table, "", advice])
-
-
-def _format_need(right: "Right") -> str:
-    if right.extra:
-        return f"extra (--with {right.extra})"
-    return "optional" if right.optional else "required"
 
 
 def _role(session: "Session", extras: tuple[str, ...], form: str | None) -> str:

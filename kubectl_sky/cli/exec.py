@@ -3,20 +3,22 @@
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.cli.terminal import write
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.escapes import Cleaner
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.exec import Pipes, Sink
+    from kubectl_sky.cluster.session import Session
+    from kubectl_sky.observe.status import TaskStatus
 
 
 _BLOCK_BYTES = 64 * 1024
@@ -67,15 +69,22 @@ def command(
     from kubectl_sky.actions import find
     from kubectl_sky.cluster.exec import run
 
-    if task and click.get_current_context().meta[commands.BEFORE_DASHES] == 0:
+    before_dashes = click.get_current_context().meta[commands.BEFORE_DASHES]
+    if task and before_dashes == 0:
         program, task = (task, *program), None
     if not program:
         raise click.UsageError("Missing argument '-- CMD...'.", click.get_current_context())
+    if before_dashes is None and program[0].endswith((".yaml", ".yml")):  # as in SkyPilot
+        raise UserError(
+            f'"{program[0]}" is a file; exec runs a program in the task',
+            f"submit it as a task of its own: kubectl sky submit {program[0]}",
+        )
     rank, container, all_ranks = flags["rank"], flags["container"], flags["all_ranks"]
     if all_ranks and (rank is not None or flags["pass_stdin"] or flags["tty"] or container):
         raise UserError("--all-ranks cannot be combined with --rank, -i, -t or -c")
     session = cluster.session()
     match = find.get_task(session, options.scope(session, cluster, all_users), task)
+    session, match = tasks.located(session, match)
     target = action.task_environment(session, match)
     if all_ranks:
         out = action.Stream(write, sys.stdout.isatty())
@@ -89,6 +98,16 @@ def command(
 def _write_stderr(block: bytes) -> None:
     sys.stderr.buffer.write(block)
     sys.stderr.buffer.flush()
+
+
+def enter(session: "Session", task: "TaskStatus", program: Sequence[str]) -> int:
+    """Run a program of a terminal in rank 0 of a task; return its exit code."""
+    from kubectl_sky.actions import exec as action
+    from kubectl_sky.cluster.exec import run
+
+    target, node = action.task_environment(session, task), action.node_of_rank(task, 0)
+    with _pipes(pass_stdin=True, tty=True) as pipes:
+        return run(session, target.program(node, program), pipes)
 
 
 @contextmanager

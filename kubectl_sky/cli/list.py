@@ -37,14 +37,21 @@ class _ListRequest(Struct, frozen=True):
     form: str | None
     columns: tuple[str, ...]
 
-    def format(self, statuses: Sequence[TaskStatus], owned: Sequence["TaskObjects"]) -> str:
+    def format(
+        self,
+        statuses: Sequence[TaskStatus],
+        owned: Sequence["TaskObjects"],
+        everything: Sequence[TaskStatus] = (),
+    ) -> str:
         """Format the selected tasks, in the wide format with the GPU-hours of their objects.
 
-        If there are none, text formats give an empty string; JSON and YAML give an empty list.
+        `everything` also has the tasks of their pipelines that are not selected. If there are none,
+        text formats give an empty string; JSON and YAML give an empty list.
         """
         selected = self.selection.of(statuses)
         if selected or self.form not in (None, "wide", "name"):
-            return tasks.listing(selected, self.form, self.columns, self._gpu_hours(owned))
+            hours = self._gpu_hours(owned)
+            return tasks.listing(selected, self.form, self.columns, hours, everything or statuses)
         return ""
 
     def _gpu_hours(self, owned: Sequence["TaskObjects"]) -> Mapping[tuple[str, str], float]:
@@ -122,7 +129,7 @@ def command(
     owned = find.list_owned(session, scope)
     statuses = evidence.folded(session, owned).tasks
     selected = pending.explain_all(session, scope.namespace, request.selection.of(statuses))
-    text = request.format(selected, owned.tasks)
+    text = request.format(selected, owned.tasks, statuses)
     if text:
         output.out(text)
     if selected:

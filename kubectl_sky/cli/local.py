@@ -1,6 +1,7 @@
 """`kubectl sky local`."""
 
 import shlex
+import sys
 
 import click
 
@@ -60,7 +61,8 @@ def up(
     else:
         path = shlex.quote(cluster.kubeconfig)
         output.out(f"export KUBECONFIG={path}")
-        output.note(f"Run that line to use it in this shell, or: kubectl --kubeconfig {path}")
+        if sys.stdout.isatty():  # otherwise eval runs it
+            output.note(f"Run that line to use it in this shell, or: kubectl --kubeconfig {path}")
 
 
 @command.command("down", examples=["local down", "local down --purge"])

@@ -86,7 +86,7 @@ def _template(context: click.Context, param: click.Parameter, value: str | None)
 @click.option(
     "--template",
     callback=_template,
-    metavar="TEXT",
+    metavar="TEMPLATE",
     help="Print each line in this form; the fields are {task}, {rank}, {pod}, {time}, {text}.",
 )
 @click.option(
@@ -157,6 +157,7 @@ def command(
     request = _request(following, flags)
     session = cluster.session()
     target = tasks.get_or_show_evidence(session, options.scope(session, cluster, all_users), task)
+    session, target = tasks.located(session, target)
     if following:
         follow(session, target, request, ui)
     else:

@@ -81,6 +81,7 @@ _GROUPS = {
         "auth": "Manage the owner recorded on your tasks and volumes",
         "config": "Show and change the settings",
         "completion": "Complete commands, tasks and flags in your shell",
+        "options": "List the options of all commands",
         "version": "Print the version",
     },
 }
@@ -90,6 +91,7 @@ _SLICES = {
     "dev": "dev.command",
     "fairshare": "fairshare.command",
     "gpus": "gpus.command",
+    "options": "cli.shared",
     "serve": "serve.command",
     "top": "gpus.top_command",
     "usage": "gpus.usage_command",
@@ -99,25 +101,13 @@ _SLICES = {
 # Aliases of commands, which --help does not list.
 ALIASES = {"why": "doctor"}
 
-# Commands of SkyPilot and kubectl, and the matching commands here.
-_SIMILAR_COMMANDS = {
-    "launch": "submit",
-    "run": "submit",
-    "apply": "submit",
-    "jobs": "submit",
-    "queue": "list",
-    "ps": "list",
-    "get": "list",
-    "describe": "status",
-    "tail": "logs",
-    "down": "stop",
-    "cancel": "stop",
-    "delete": "stop",
-    "ssh": "exec, dev, dev ssh-config",
-    "show-gpus": "gpus",
-    "cost-report": "usage",
-    "check": "doctor",
-    "storage": "volumes",
+# Commands of the k8s-cli, and their words here.
+_JOBS = {
+    "submit": ["submit"],
+    "list": ["list"],
+    "status": ["status"],
+    "logs": ["logs", "--follow"],
+    "stop": ["stop"],
 }
 
 
@@ -142,17 +132,20 @@ class Commands(commands.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; suggest a similar one for an unknown name."""
+        if args[0] == "jobs" and args[1:] and args[1] in _JOBS:
+            args = [*_JOBS[args[1]], *args[2:]]
         name = args[0]
         if name in COMMANDS or name in ALIASES or name.startswith("-"):
             return super().resolve_command(ctx, args)
         if name == "help":  # as in `kubectl help COMMAND`
             command = " ".join([ctx.command_path, *args[1:2]])
             raise click.UsageError(f'unknown command "help"; use `{command} --help`', ctx)
+        from kubectl_sky.cli import skypilot
+
         similar = difflib.get_close_matches(name, COMMANDS, n=1)
-        suggestions = _SIMILAR_COMMANDS.get(name) or next(iter(similar), "")
-        names = [f"`{ctx.command_path} {name}`" for name in suggestions.split(", ") if name]
-        hint = f"; did you mean {' or '.join(names)}?" if names else ""
-        raise click.UsageError(f'unknown command "{name}"{hint}', ctx)
+        hint = f"; did you mean `{ctx.command_path} {similar[0]}`?" if similar else ""
+        message = skypilot.verb(args) or f'unknown command "{name}"{hint}'
+        raise click.UsageError(message, ctx)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; click itself would write an empty line after Ctrl-C, also to a file."""

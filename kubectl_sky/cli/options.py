@@ -59,7 +59,7 @@ class ClusterFlags(Struct, frozen=True):
         from kubectl_sky.actions import identity
         from kubectl_sky.cluster.session import Connection
 
-        return identity.for_server(Connection(**self.connection), self.user)
+        return identity.configured(Connection(**self.connection), self.user)
 
 
 def _single_value(
@@ -168,17 +168,36 @@ class ConnectionOption(click.Option):
     """An option for the cluster or the user, which most commands share with kubectl."""
 
 
+class RareOption(click.Option):
+    """An option that only --help-all shows."""
+
+
+def name_value(param: click.Parameter) -> None:
+    """Name the value of an option in --help after the option: `--image IMAGE`, not TEXT."""
+    if isinstance(param, click.Option) and not param.metavar and not param.is_flag:
+        if param.type is click.STRING:
+            param.metavar = max(param.opts, key=len).lstrip("-").rpartition("-")[2].upper()
+        elif isinstance(param.type, (click.types.IntParamType, click.IntRange)):
+            param.metavar = "N"
+
+
+_rare_option = functools.partial(click.option, cls=RareOption)
 _connection_option = functools.partial(click.option, cls=ConnectionOption)
 _CONNECTION = [
     _connection_option("--context", help="Context of the kubeconfig (default: the current one)."),
     _connection_option(
-        "--kubeconfig", help="Path of the kubeconfig (default: $KUBECONFIG, then ~/.kube/config)."
+        "--kubeconfig",
+        metavar="FILE",
+        help="Path of the kubeconfig (default: $KUBECONFIG, then ~/.kube/config).",
     ),
     _connection_option(
         "--cluster", help="Cluster of the kubeconfig (default: that of the context)."
     ),
     _connection_option(
-        "-s", "--server", help="URL of the API server (default: that of the cluster)."
+        "-s",
+        "--server",
+        metavar="URL",
+        help="URL of the API server (default: that of the cluster).",
     ),
     _connection_option(
         "--server-url",
@@ -192,7 +211,7 @@ _CONNECTION = [
     _connection_option(
         "--token", help="Bearer token. Visible in the process list: prefer the kubeconfig."
     ),
-    _connection_option("--as", "as_user", help="User to impersonate."),
+    _connection_option("--as", "as_user", metavar="USER", help="User to impersonate."),
     _connection_option(
         "--as-group", "as_groups", multiple=True, help="Group to impersonate; repeatable."
     ),
@@ -241,7 +260,7 @@ cluster_all_namespaces = _option_group(
 )
 
 
-as_task = click.option(
+as_task = _rare_option(
     "--as-task", is_flag=True, help="Run a service or pool as one task, with one replica or worker."
 )
 
@@ -250,10 +269,12 @@ _NODE_FLAGS: list[Option] = [
     click.option(
         "--id",
         "task_id",
-        help="Task id; submitting the same task again is a no-op.",
+        help="Task id; a repeated submit changes nothing.",
     ),
     click.option("--name", help="Task name (default: that of the file)."),
     click.option("--workdir", metavar="DIR", help="Local folder to upload to every node."),
+    _rare_option("--git-url", metavar="URL", help="Git repository to clone as the workdir."),
+    _rare_option("--git-ref", metavar="REF", help="Branch, tag or commit of that repository."),
     click.option(
         "--env",
         "env",
@@ -261,7 +282,7 @@ _NODE_FLAGS: list[Option] = [
         metavar="K=V",
         help="Environment variable; K alone takes yours.",
     ),
-    click.option(
+    _rare_option(
         "--env-file",
         "env_files",
         multiple=True,
@@ -275,7 +296,7 @@ _NODE_FLAGS: list[Option] = [
         metavar="K=V",
         help="Secret; K alone takes your variable's value.",
     ),
-    click.option(
+    _rare_option(
         "--secret-file",
         "secret_files",
         multiple=True,
@@ -285,38 +306,48 @@ _NODE_FLAGS: list[Option] = [
     click.option("--cpus", help="CPUs per node: 2, 4+, 500m."),
     click.option("--memory", help="Memory per node: 8 (GiB), 16+, 512Mi."),
     click.option("--gpus", help="GPUs per node: 1, H100:8."),
-    click.option("--image", help="Container image."),
+    click.option("--image", "--image-id", "image", metavar="IMAGE", help="Container image."),
+    _rare_option("--disk-size", metavar="GB", help="Disk per node."),
+    _rare_option(
+        "--use-spot/--no-use-spot", default=None, help="Run on spot nodes, or do not require them."
+    ),
+    _rare_option(
+        "--priority",
+        metavar="N",
+        help="Priority: -1000 to 1000, or a PriorityClass.",
+    ),
+    _rare_option("--infra", metavar="k8s/CONTEXT", help="Context, as `infra` in files."),
     click.option("--queue", help="Queue: a LocalQueue of Kueue, or a queue of Volcano."),
-    click.option(
+    _rare_option(
         "--ports",
         multiple=True,
         metavar="PORT",
         help="Ports of rank 0 to publish by a Service: 8080, 8000-8010.",
     ),
-    click.option(
+    _rare_option(
         "--expose",
         metavar="HOW",
         help="Kind of that Service: clusterip, nodeport, loadbalancer, podip.",
     ),
-    click.option(
+    _rare_option(
         "--backend",
         multiple=True,
         callback=_single_value,
         help="Backend: jobs (default), indexed, jobset, mpijob, appwrapper, volcano, or auto.",
     ),
-    click.option(
+    _rare_option(
         "--bucket-mode",
         type=click.Choice(["mount", "copy"]),
         help="copy: copy mounted buckets when the task starts.",
     ),
-    click.option(
+    _rare_option(
         "--templates",
         metavar="DIR",
         help="Folder with templates that replace the built-in ones.",
     ),
 ]
 _TASK_FLAGS: list[Option] = [
-    click.option("--num-nodes", help="Number of nodes."),
+    click.option("--num-nodes", metavar="N", help="Number of nodes."),
     click.option(
         "--array",
         metavar="N-M[%P]",
@@ -413,7 +444,7 @@ dry_run = click.option(
     flag_value="client",
     default="none",
     show_default=True,
-    help="client: print what would be sent (without a value); server: let the cluster check it.",
+    help="client: only print; server: the cluster checks.",
 )
 dry_run_delete = click.option(
     "--dry-run",
@@ -442,8 +473,15 @@ def sending(detach: str, limited: str) -> Option:
     return combined(
         [
             click.option("-d", "--detach", is_flag=True, help=detach),
+            _rare_option(
+                "-y",
+                "--yes",
+                is_flag=True,
+                expose_value=False,
+                help="Accepted, as scripts for SkyPilot have it: nothing is asked.",
+            ),
             dry_run,
-            click.option(
+            _rare_option(
                 "--show-secrets",
                 is_flag=True,
                 help="With --dry-run -o yaml: print secret values.",
@@ -453,7 +491,7 @@ def sending(detach: str, limited: str) -> Option:
     )
 
 
-strict = click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+strict = _rare_option("--strict", is_flag=True, help="Treat warnings as errors.")
 all_users = click.option("--all-users", is_flag=True, help="Include those of other users.")
 yes = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 

@@ -25,10 +25,11 @@ _MIN_PROGRESS_OBJECTS = 50  # number of objects that can be sent within a second
 _MIN_PROGRESS_BYTES = 20_000_000  # bytes that can be read within a second
 _TICK = 0.9  # seconds between updates of ages
 _MIN_LAST_COLUMN = 20  # characters of the last column before other columns are left out
-_RED, _GREEN, _YELLOW = 31, 32, 33
+_RED, _GREEN, _YELLOW, _CYAN = 31, 32, 33, 36
 _COLORS = {
-    **dict.fromkeys(("failed", "error:"), _RED),
-    "running": _GREEN,
+    **dict.fromkeys(("failed", "problem", "error:"), _RED),
+    **dict.fromkeys(("running", "ok"), _GREEN),
+    "completed": _CYAN,
     **dict.fromkeys(("pending", "warning:"), _YELLOW),
 }
 _STATES = ("STATUS", "STATE")  # columns with states

@@ -2,7 +2,7 @@
 
 import click
 
-from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli import commands, options, output, tasks
 
 
 @commands.command(
@@ -50,6 +50,7 @@ def command(
     addresses = [item.strip() for item in address.split(",") if item.strip()]
     session = cluster.session()
     match = find.get_task(session, options.scope(session, cluster, all_users), task)
+    session, match = tasks.located(session, match)
     try:
         action.forward(session, match, rank, (addresses, pairs), output.note)
     except KeyboardInterrupt:  # the normal way to stop

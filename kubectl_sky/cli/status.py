@@ -43,7 +43,7 @@ def command(
 
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
-    match = tasks.get_or_show_evidence(session, scope, task)
+    session, match = tasks.located(session, tasks.get_or_show_evidence(session, scope, task))
     if watch:
         _watch(session, scope, match, form)
         return

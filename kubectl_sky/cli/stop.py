@@ -38,7 +38,7 @@ def command(
     If several tasks have a name, it asks before it stops all of them; -y means yes. On a terminal,
     it asks whether to stop your last task if no TASK is given.
     """
-    from kubectl_sky.actions import stop
+    from kubectl_sky.actions import multikueue, stop
 
     if references and everything:
         raise UserError("TASK and --all exclude each other", "remove one of them")
@@ -49,6 +49,8 @@ def command(
     tasks = _choose_tasks(session, scope, None if everything else references, bool(flags["yes"]))
     for task in stop.stop(session, tasks):
         output.warning(stop.secret_warning(task))
+    for text in multikueue.delete_copies(session, tasks):
+        output.warning(text)
     form = flags["form"]
     message = f"Stopped {output.count(len(tasks), 'task')}"
     if form == "name":

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
+import click
+
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.ui import Collected
 from kubectl_sky.cli import commands, options, output
@@ -19,7 +21,19 @@ if TYPE_CHECKING:
     from kubectl_sky.plan.plan import Plan
     from kubectl_sky.render.manifests import Manifests
     from kubectl_sky.spec.dangers import Danger
+    from kubectl_sky.spec.volumes import Storage
     from kubectl_sky.words import models
+
+
+def _new_volumes(
+    context: click.Context, param: click.Parameter, value: str | None
+) -> "Storage | None":
+    from kubectl_sky.plan import pvc
+
+    try:
+        return pvc.storage(value, None, ["ReadWriteOnce"]) if value else None
+    except UserError as error:
+        raise click.BadParameter(str(error), context, param) from None
 
 
 @commands.command(
@@ -37,6 +51,12 @@ if TYPE_CHECKING:
     detach="Return at once, without following the logs.",
     limited="the first node to start (default: provision_timeout, then 5m)",
 )
+@click.option(
+    "--create-volumes",
+    callback=_new_volumes,
+    metavar="SIZE",
+    help="Create the volumes that do not exist, each of this size: 10Gi.",
+)
 @options.task
 @options.strict
 @options.cluster
@@ -50,13 +70,14 @@ def command(
 ) -> int:
     """Run the task in each FILE (`-` is standard input) and follow their logs.
 
-    All FILEs are checked before anything is sent. If the cluster then refuses one, the others are
-    submitted and followed, and the exit code is 3. Prints each task's id at once. Exits with 4 if a
-    task failed, and with 1 if no node started before --wait-timeout: the task remains submitted.
-    Ctrl-C leaves the tasks running. With -o, it only prints what was submitted.
+    Prints each task's id at once. Exits with 4 if a task failed. Ctrl-C leaves the tasks running.
+
+    \fAll FILEs are checked before anything is sent. If the cluster refuses one, the others go on,
+    and the exit code is 3. It is 1 if no node started before --wait-timeout: the task remains
+    submitted. With -o, it only prints what was submitted.
 
     A task without `run` stays up after `setup` until you stop it. This command returns when all its
-    nodes are ready, and `exec -it` and `port-forward` get you in.
+    nodes are ready; `exec -it` gets you in.
 
     When a node has failed for good, the task's other nodes are stopped: by the cluster, or by this
     command while it follows, with the backends jobs and volcano. After --detach, that takes
@@ -71,7 +92,7 @@ def command(
     With `execution: parallel` in the header, the tasks are a group: they run at the same time and
     find each other as TASK-RANK.$SKYPILOT_JOBGROUP_NAME. When the `primary_tasks` have finished,
     this command stops the other tasks.
-    """
+    """  # noqa: D301 -- click ends --help at the form feed
     from kubectl_sky.actions import submit, taskfile
 
     if len(files) > 1 and overrides.task_id:
@@ -110,6 +131,7 @@ def request(
         show_secrets=bool(flags["show_secrets"]),
         follow=not (flags["detach"] or form),
         start_timeout=timeout.total_seconds() if isinstance(timeout, timedelta) else None,
+        new_volumes=cast("Storage | None", flags.get("create_volumes")),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from msgspec.structs import replace
 
@@ -37,9 +37,11 @@ def listing(
     form: str | None,
     columns: Sequence[str],
     gpu_hours: Mapping[tuple[str, str], float] = MappingProxyType({}),
+    everything: Sequence[TaskStatus] = (),
 ) -> str:
     """Format a list of tasks; `columns` are the extra ones that the flags request.
 
+    `everything` also has the tasks of their pipelines that are not listed.
     `gpu_hours` has those of each task, by namespace and id, for a column of the wide format;
     without any, it has no such column.
     """
@@ -59,7 +61,7 @@ def listing(
         *(["GPU-HOURS"] if wide and gpu_hours else []),
         *(["NOTE"] if wide else []),
     ]
-    rows = list(_rows(tasks))
+    rows = list(_rows(tasks, everything or tasks))
     if not wide and any(map(reason, rows)):
         titles.append("REASON")
     titles.sort(key="LABELS".__eq__)  # the last one, as in kubectl
@@ -77,10 +79,15 @@ def incomplete(tasks: Iterable[TaskStatus]) -> Iterator[str]:
             yield f'warning: task "{task.name}" ({task.id}) is {task.note}; {task.next_step}'
 
 
-def _rows(tasks: Sequence[TaskStatus]) -> Iterator[TaskStatus | PipelineStatus]:
-    """Yield a row for each task; a pipeline's tasks follow a row for the pipeline."""
+def _rows(
+    tasks: Sequence[TaskStatus], everything: Sequence[TaskStatus]
+) -> Iterator[TaskStatus | PipelineStatus]:
+    """Yield a row for each task; a pipeline's tasks follow a row for the whole pipeline."""
+    whole = {(item.namespace, item.id): item for item in grouped(everything)}
     for item in grouped(tasks):
-        yield item
+        yield (
+            whole.get((item.namespace, item.id), item) if isinstance(item, PipelineStatus) else item
+        )
         if isinstance(item, PipelineStatus):
             yield from (replace(task, name=f"{item.name}/{task.name}") for task in item.tasks)
 
@@ -270,6 +277,19 @@ def get_or_show_evidence(session: "Session", scope: "Scope", reference: str | No
                 f"task {record.task_id} ({record.name}) was deleted\n{format_evidence(record)}"
             )
         raise
+
+
+@overload
+def located(session: "Session", target: TaskStatus) -> "tuple[Session, TaskStatus]": ...
+@overload
+def located(session: "Session", target: "Target") -> "tuple[Session, Target]": ...
+def located(session: "Session", target: "Target") -> "tuple[Session, Target]":
+    """Return where a task runs, and its status there: MultiKueue may have sent it away."""
+    if not session.workers or not isinstance(target, TaskStatus):
+        return session, target
+    from kubectl_sky.actions import multikueue
+
+    return multikueue.located(session, target)
 
 
 def format_evidence(evidence: "Evidence") -> str:

@@ -12,7 +12,7 @@ from kubectl_sky.cli import commands, options, output
 from kubectl_sky.errors import ClusterError, Problem, SkyError, UserError
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.validate import Report
+    from kubectl_sky.actions.validate import LocalFilesUse, Report
 
 
 @commands.command(
@@ -28,21 +28,29 @@ if TYPE_CHECKING:
 @options.output("json", "yaml")
 @options.strict
 @options.as_task
+@click.option(
+    "--no-local-files",
+    "local_files",
+    flag_value="skip",
+    default="read",
+    help="Do not look for local files, in CI for example.",
+)
 @click.option("--compat", is_flag=True, help="Also check whether SkyPilot 0.14 accepts each file.")
 @click.option("--live", is_flag=True, help="Also check against the cluster; nothing is created.")
 @options.cluster
 def command(
     files: tuple[str, ...],
     form: str | None,
-    strict: bool,
     as_task: bool,
     cluster: options.ClusterFlags,
+    local_files: "LocalFilesUse",
     **flags: bool,
 ) -> int:
     """Check task FILEs (`-` is standard input); report all problems with their lines.
 
     Exits with 2 if there is an error: submit would refuse the file. Local files must exist, as for
-    submit. Values of envs and secrets that are not set are no errors: flags of submit set them.
+    submit. Values of envs and secrets that are not set are no errors: a note has the flags of
+    submit that set them.
     Warnings name what is recognized but not supported. Warnings that end in a class such as [host]
     name fields that reach beyond the task: --strict does not turn them into errors, but settings
     can refuse a class (refuse: [privileged, host]).
@@ -57,14 +65,13 @@ def command(
     """
     from kubectl_sky.actions.validate import check
 
-    reports = check(files, sys.stdin.buffer, os.environ, as_task, compare=flags["compat"])
+    reports = check(files, sys.stdin.buffer, os.environ, as_task, flags["compat"], local_files)
     problems = [problem for report in reports for problem in report.problems]
-    if strict:
-        problems = [problem.as_error() for problem in problems]
+    problems = [problem.as_error() for problem in problems] if flags["strict"] else problems
     code = 2 if any(problem.severity == "error" for problem in problems) else 0
     if not form:  # first: the cluster may not answer
         output.problems(problems)
-        output.notes(danger for report in reports for danger in report.review.reported)
+        output.notes(note for report in reports for note in report.notes)
     live = _check_live(reports, cluster) if flags["live"] else _Live()
     code = code or live.exit_code
     if not form:

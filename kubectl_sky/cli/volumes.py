@@ -32,27 +32,32 @@ def command() -> None:
     metavar="MODE,...",
     help="ReadWriteOnce (RWO), ReadOnlyMany (ROX), ReadWriteMany (RWX), ReadWriteOncePod (RWOP).",
 )
+@click.option(
+    "--pvc-name",
+    metavar="NAME",
+    help="PVC of the volume (default: NAME-ID), such as one that a task waits for.",
+)
 @options.cluster
 @options.output("json", "yaml", "name")
 def create(
     name: str,
     size: str,
-    storage_class: str | None,
     access_modes: str,
     cluster: options.ClusterFlags,
     form: str | None,
+    **texts: str | None,
 ) -> None:
     """Create a volume of SIZE (10Gi, 1Ti; a number is GiB) that tasks mount by NAME."""
     from kubectl_sky.actions import identity, preflight, taskfile, volumes
     from kubectl_sky.plan import pvc
 
     modes = [mode.strip() for mode in access_modes.split(",") if mode.strip()]
-    storage = pvc.storage(size, storage_class, modes)
+    storage = pvc.storage(size, texts["storage_class"], modes)
     session = cluster.session()
     for note in preflight.storage_class_notes(session, [storage.storage_class]):
         output.note(note)
     user = identity.user(session, cluster.user)
-    volume = volumes.create(session, user, name, taskfile.new_id(), storage)
+    volume = volumes.create(session, user, name, taskfile.new_id(), storage, texts["pvc_name"])
     message = f"Volume created successfully with ID: {volume.id}"
     if form not in (None, "name"):
         result = {"volume_id": volume.id, "status": "created", "message": message}

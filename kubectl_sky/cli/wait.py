@@ -1,6 +1,6 @@
 """`kubectl sky wait`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,10 @@ from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.find import Target
+    from kubectl_sky.cluster.session import Session
     from kubectl_sky.words import models
+
+_MAX_VERDICTS = 10  # failed tasks whose cause is looked for
 
 
 def _url(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -105,7 +108,7 @@ def command(
         _notify(flags["url"], notify.stopped(error.what))
         raise
     try:
-        _print(finished, form)
+        _print(session, finished, form)
     finally:  # also if stdout is a closed pipe
         _notify(flags["url"], notify.finished(finished))
     return 0 if all(target.state is State.COMPLETED for target in finished) else 4
@@ -120,7 +123,7 @@ def _notify(url: str | None, document: "models.Notification") -> None:
         output.warning(problem)
 
 
-def _print(finished: "Sequence[Target]", form: str | None) -> None:
+def _print(session: "Session", finished: "Sequence[Target]", form: str | None) -> None:
     from kubectl_sky.actions import find
 
     if form == "name":
@@ -140,3 +143,16 @@ def _print(finished: "Sequence[Target]", form: str | None) -> None:
     else:
         for target in finished:
             output.out(tasks.line(target))
+        output.notes(_verdicts(session, finished))
+
+
+def _verdicts(session: "Session", finished: "Sequence[Target]") -> Iterator[str]:
+    """Yield the cause of each failure, and what to do, as far as the exit code does not say it."""
+    from kubectl_sky.actions import doctor
+
+    failed = [target if isinstance(target, TaskStatus) else target.failed for target in finished]
+    for task in [task for task in failed if task][:_MAX_VERDICTS]:
+        cause = doctor.why_failed(session, task)
+        if cause:
+            yield f"task/{task.id} ({task.name}): {cause.cause(task.num_nodes)}"
+            yield f"hint: {cause.then}"

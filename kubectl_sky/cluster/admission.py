@@ -32,8 +32,10 @@ def _quota(match: re.Match[str]) -> tuple[str, str]:
         f"{what}: requested {amount}, used {used.get(what, '?')} of {limited.get(what, '?')}"
         for what, amount in _amounts(match["asked"]).items()
     ]
+    unused = {used.get(what) for what in _amounts(match["asked"])} == {"0"}
+    state = "too small" if unused else "full"
     return (
-        f"quota {match['quota']} is full: {', '.join(parts)}",
+        f"quota {match['quota']} is {state}: {', '.join(parts)}",
         "stop a task, request less, or ask a cluster admin for a larger quota",
     )
 

@@ -16,7 +16,8 @@ class Connection(Struct, frozen=True):
     `request_timeout` is in seconds and limits each request that is not a stream. `anonymous` leaves
     out all credentials: only the server, its CA and the proxy count. `server_url` is the address of
     a kubectl-sky server that the requests go through, and `server_user` the name for one that
-    trusts X-User.
+    trusts X-User. `requests_per_second` limits how many requests start; None for no limit.
+    `workers` are the contexts of MultiKueue's worker clusters.
     """
 
     kubeconfig: str | None = None
@@ -33,6 +34,8 @@ class Connection(Struct, frozen=True):
     server_url: str | None = None
     server_user: str | None = None
     certificate_authority: str | None = None
+    requests_per_second: float | None = None
+    workers: tuple[str, ...] = ()
 
 
 class Tls(Struct, frozen=True):

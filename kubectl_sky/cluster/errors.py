@@ -17,6 +17,7 @@ from kubectl_sky.errors import (
     Conflict,
     Expired,
     Forbidden,
+    Invalid,
     NotFound,
     NotServed,
     Refused,
@@ -201,7 +202,7 @@ def lacks_permission(who: str, verb: str, resource: str, namespace: str | None) 
     flag = f" -n {namespace}" if namespace else ""
     return Forbidden(
         f"forbidden: {who} may not {verb} {resource}{where}",
-        f"check with `kubectl auth can-i {verb} {resource}{flag}`, or ask a cluster admin",
+        f"run `kubectl sky doctor{flag}` to see all missing rights, or ask a cluster admin",
     )
 
 
@@ -254,8 +255,8 @@ def _invalid(refusal: Refusal) -> ClusterError:
     what = f"{refusal.kind or refusal.info.resource} {refusal.name}".strip()
     causes = [f"{field}: {why}" if field else why for field, why in refusal.causes]
     if not causes:
-        return ClusterError(f"the cluster refuses {what} as invalid: {refusal.message}")
-    return ClusterError(f"the cluster refuses {what} as invalid: {', and '.join(causes)}")
+        return Invalid(f"the cluster refuses {what} as invalid: {refusal.message}")
+    return Invalid(f"the cluster refuses {what} as invalid: {', and '.join(causes)}")
 
 
 def _bad_request(refusal: Refusal) -> ClusterError:

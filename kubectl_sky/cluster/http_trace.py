@@ -22,6 +22,8 @@ _SECRET_FIELDS = re.compile(
 _VALUES = ("data", "stringData", "annotations")  # maps of a Secret that hold values
 
 _logger = logging.getLogger(LOGGER)
+# Who logs notes at INFO does not ask for requests.
+_logger.setLevel(logging.WARNING)
 
 
 class Trace:

@@ -50,7 +50,7 @@ def resolve(connection: Connection) -> Target:
         return _from_service_account(connection)
     if connection.server:
         return _from_flags(connection)
-    raise ClusterError(_no_kubeconfig(connection), "name one with --kubeconfig")
+    raise _no_kubeconfig(connection)
 
 
 def _check_address(url: str) -> None:
@@ -95,12 +95,17 @@ def _paths(connection: Connection) -> list[str]:
     return [str(path) for path in paths if path.exists()]
 
 
-def _no_kubeconfig(connection: Connection) -> str:
+def _no_kubeconfig(connection: Connection) -> ClusterError:
+    files = os.environ.get("KUBECONFIG")
+    hint = "name one with --kubeconfig; `kubectl sky local up` starts a cluster on this machine"
     if connection.kubeconfig:
-        return f"no kubeconfig: {connection.kubeconfig} does not exist"
-    if os.environ.get("KUBECONFIG"):
-        return f"no kubeconfig: KUBECONFIG names {os.environ['KUBECONFIG']}, which does not exist"
-    return f"no kubeconfig: none at {_DEFAULT_PATH} and KUBECONFIG is not set"
+        what = f"{connection.kubeconfig} does not exist"
+    elif files:
+        what = f"KUBECONFIG names {files}, which does not exist"
+        hint = "run `unset KUBECONFIG`; `kubectl sky local up` starts a cluster on this machine"
+    else:
+        what = f"none at {_DEFAULT_PATH} and KUBECONFIG is not set"
+    return ClusterError(f"no kubeconfig: {what}", hint)
 
 
 class _Context(Struct, frozen=True):

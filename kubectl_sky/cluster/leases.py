@@ -12,8 +12,11 @@ from msgspec.structs import replace
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Conflict, NotFound
+from kubectl_sky.words import names
 from kubectl_sky.words.kinds import LEASE
 
+_LABELS = {names.MANAGED_BY: names.MANAGER}
+_SELECTOR = f"{names.MANAGED_BY}={names.MANAGER}"
 _MAX_SECONDS = 3600  # of a Lease that somebody else wrote
 _MAX_AHEAD = timedelta(seconds=15)  # of a renewal; one that is later comes from a wrong clock
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,10 +34,14 @@ class Claim(Struct, frozen=True):
 class Lease(Struct, frozen=True):
     """A Lease as the API server returned it."""
 
+    namespace: str
+    name: str
     holder: str
     renewed_at: datetime
     seconds: int
     version: str
+    acquired_at: str = ""
+    last_action: str = ""  # a time and what was done, as the holder wrote it
 
     def live(self, now: datetime) -> bool:
         """Whether a process holds it at the API server's time."""
@@ -49,20 +56,29 @@ def get(session: Session, namespace: str, name: str) -> Lease | None:
         return None
 
 
-def hold(session: Session, claim: Claim, previous: Lease | None = None) -> Lease | None:
+def list_ours(session: Session, namespace: str | None) -> list[Lease]:
+    """Return the Leases that our programs have held. Raises ClusterError."""
+    items = objects.list_all(session, LEASE, namespace, label_selector=_SELECTOR)
+    return [_lease(session, item) for item in items]
+
+
+def hold(
+    session: Session, claim: Claim, previous: Lease | None = None, last_action: str = ""
+) -> Lease | None:
     """Take or renew a Lease; None if another process holds it. Raises ClusterError.
 
-    With the `previous` Lease of the same process, it takes one request.
+    With the `previous` Lease of the same process, it takes one request. `last_action` is what the
+    process did last.
     """
     lease = previous or get(session, claim.namespace, claim.name)
     if lease and lease.live(session.now()) and lease.holder != claim.holder:
         return None
     try:
-        held = _patch(session, claim, lease) if lease else _create(session, claim)
+        held = _patch(session, claim, lease, last_action) if lease else _create(session, claim)
         # Our clock was wrong, or has been set: the answer tells by how much.
-        return held if held.live(session.now()) else _patch(session, claim, held)
+        return held if held.live(session.now()) else _patch(session, claim, held, last_action)
     except (Conflict, NotFound):  # another process was faster, or it was edited or deleted
-        return hold(session, claim) if previous else None
+        return hold(session, claim, None, last_action) if previous else None
 
 
 def release(session: Session, claim: Claim, lease: Lease) -> None:
@@ -71,11 +87,16 @@ def release(session: Session, claim: Claim, lease: Lease) -> None:
         _patch(session, replace(claim, holder="", seconds=1), lease)
 
 
-def _patch(session: Session, claim: Claim, lease: Lease) -> Lease:
+def _patch(session: Session, claim: Claim, lease: Lease, last_action: str = "") -> Lease:
     """Change a Lease. Raises Conflict if it has changed meanwhile."""
+    annotations = {names.LAST_ACTION: last_action} if last_action else {}
     body = {
-        "metadata": {"resourceVersion": lease.version},
-        "spec": _spec(claim, session.now()),
+        "metadata": {
+            "resourceVersion": lease.version,
+            "labels": _LABELS,
+            "annotations": annotations,
+        },
+        "spec": _spec(claim, session.now(), acquired=claim.holder != lease.holder),
     }
     return _lease(session, objects.patch(session, LEASE, claim.name, claim.namespace, body))
 
@@ -84,17 +105,19 @@ def _create(session: Session, claim: Claim) -> Lease:
     body = {
         "apiVersion": LEASE.api_version,
         "kind": LEASE.kind,
-        "metadata": {"name": claim.name, "namespace": claim.namespace},
+        "metadata": {"name": claim.name, "namespace": claim.namespace, "labels": _LABELS},
         "spec": _spec(claim, session.now()),
     }
     return _lease(session, objects.create(session, body))
 
 
-def _spec(claim: Claim, now: datetime) -> dict[str, object]:
+def _spec(claim: Claim, now: datetime, *, acquired: bool = True) -> dict[str, object]:
+    time = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return {
         "holderIdentity": claim.holder,
         "leaseDurationSeconds": claim.seconds,
-        "renewTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "renewTime": time,
+        **({"acquireTime": time} if acquired else {}),
     }
 
 
@@ -105,9 +128,14 @@ def _lease(session: Session, item: Json) -> Lease:
         renewed_at = datetime.fromisoformat(spec.get("renewTime") or "").astimezone(UTC)
     if renewed_at > now + _MAX_AHEAD:
         renewed_at = _NEVER  # a wrong clock must not hold it for years
+    metadata = item["metadata"]
     return Lease(
+        metadata.get("namespace", ""),
+        metadata["name"],
         spec.get("holderIdentity") or "",
         min(renewed_at, now),
         min(spec.get("leaseDurationSeconds") or 0, _MAX_SECONDS),
-        item["metadata"].get("resourceVersion", ""),
+        metadata.get("resourceVersion", ""),
+        spec.get("acquireTime") or "",
+        (metadata.get("annotations") or {}).get(names.LAST_ACTION, ""),
     )

@@ -28,6 +28,7 @@ from kubectl_sky.cluster.backoff import retry_unreachable
 from kubectl_sky.cluster.connection import Connection, Target
 from kubectl_sky.cluster.encoding import Json, Trimmed, decode, encode
 from kubectl_sky.cluster.errors import RequestInfo
+from kubectl_sky.cluster.limits import Limits
 from kubectl_sky.cluster.transport import Reply, Retries, Stream
 from kubectl_sky.errors import ClusterError, Forbidden, Unauthorized, UserError
 
@@ -86,6 +87,7 @@ class Session:
     def __init__(self, connection: Connection, target: Target) -> None:
         self._connection = connection
         self._target = target
+        self._limits = Limits(connection.requests_per_second)
         self._lock = threading.Lock()
         self._cache: dict[str, Future[Any]] = {}
         self.practice_warnings: dict[str, None] = {}  # of the practice cluster, each once
@@ -254,6 +256,17 @@ class Session:
         clone._target = replace(self._target, namespace=namespace)
         return clone
 
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """The contexts of MultiKueue's worker clusters; empty if this cluster is one of them."""
+        workers = self._connection.workers
+        return () if self.context in workers else workers
+
+    def worker(self, context: str) -> Self:
+        """Return a session with a worker cluster, in the same namespace. Raises ClusterError."""
+        connection = replace(self._connection, context=context, namespace=self.namespace)
+        return self.connect(replace(connection, cluster=None, server=None, token=None, workers=()))
+
     def patient(self, stop: Event | None = None, seconds: float | None = None) -> Self:
         """Return a session that repeats requests while the server is unreachable.
 
@@ -274,6 +287,7 @@ class Session:
             raise ClusterError(f"tokens are not sent to {self.server}", "use an https:// server")
         clone = copy(self)
         clone._cache, clone._lock = {}, threading.Lock()
+        clone._limits = Limits(self._connection.requests_per_second)
         clone._target = replace(self._target, authorization=f"Bearer {token}")
         return clone
 
@@ -306,7 +320,9 @@ class Session:
             retries=Retries.standard(repeatable=outgoing.repeatable),
             streamed=outgoing.streamed,
         )
-        return transport.exchange(target.client, request, attempt)
+        # The log of a silent container answers only with its first line.
+        with self._limits.stream() if outgoing.streamed else self._limits.request():
+            return transport.exchange(target.client, request, attempt)
 
     def _headers(self, outgoing: Outgoing, target: Target) -> urllib3.HTTPHeaderDict:
         headers = urllib3.HTTPHeaderDict(outgoing.headers)

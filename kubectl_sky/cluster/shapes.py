@@ -171,6 +171,7 @@ _SHAPES: Mapping[Kind, Any] = {
     kinds.CLUSTER_QUEUE: _QUEUE,
     kinds.CONFIG_MAP: _DATA,
     kinds.DEPLOYMENT: _DEPLOYMENT,
+    kinds.ENDPOINT_SLICE: _object(ports=_list(_fields(port=int | None)) | None),
     kinds.EVENT: _object(
         count=int,
         eventTime=_MaybeTime,
@@ -206,7 +207,10 @@ _SHAPES: Mapping[Kind, Any] = {
     ),
     kinds.LEASE: _object(
         spec=_fields(
-            holderIdentity=str | None, leaseDurationSeconds=int | None, renewTime=_MaybeTime
+            acquireTime=_MaybeTime,
+            holderIdentity=str | None,
+            leaseDurationSeconds=int | None,
+            renewTime=_MaybeTime,
         )
     ),
     kinds.LIMIT_RANGE: _object(

@@ -12,7 +12,7 @@ from urllib3 import exceptions
 from urllib3.exceptions import HTTPError, InvalidHeader, ReadTimeoutError
 from urllib3.util.retry import Retry
 
-from kubectl_sky.cluster import deadlines
+from kubectl_sky.cluster import deadlines, tracing
 from kubectl_sky.cluster.errors import CHECK_ADDRESS, RequestInfo
 from kubectl_sky.cluster.http_trace import Trace
 from kubectl_sky.errors import ClusterError, SkyError, Unreachable
@@ -144,6 +144,14 @@ def exchange(client: "Client", request: Request, attempt: Attempt | None = None)
 
 
 def _traced(client: "Client", request: Request, attempt: Attempt) -> Reply:
+    attributes = tracing.request_attributes(request.method, request.url)
+    with tracing.span(f"kube-apiserver {request.method}", "CLIENT", attributes) as span:
+        reply = _logged(client, request, attempt)
+        span.answered(reply.status)
+        return reply
+
+
+def _logged(client: "Client", request: Request, attempt: Attempt) -> Reply:
     if not Trace.enabled():
         return attempt(client, request)
     trace = Trace(request.method, request.url, request.headers, request.body)

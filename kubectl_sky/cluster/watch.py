@@ -1,14 +1,15 @@
 """Watch objects: first the existing ones, then every change, without a gap."""
 
 import queue
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from math import inf
-from threading import Event
+from threading import Event, Lock, Thread
 from time import monotonic
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.cluster import errors, objects, parallel, shapes
 from kubectl_sky.cluster.backoff import Backoff
@@ -60,7 +61,7 @@ def watch_kinds(
     *,
     timeout: float | None = None,
     stop: Event | None = None,
-) -> Iterator[WatchEvent | None]:
+) -> Generator[WatchEvent | None]:
     """Yield existing objects as ADDED, then SYNCED for each kind, then changes; None when idle.
 
     None comes twice a second, so that a caller can show progress and notice Ctrl-C. After a lost
@@ -73,6 +74,80 @@ def watch_kinds(
     query = objects.selectors(label_selector)
     watchers = [_KindWatcher(session, kind, namespace, query, events) for kind in kinds]
     yield from _changes(watchers, events, timeout, stop)
+
+
+class SharedWatch:
+    """One watch per kind for the objects of several values of a label, until `stop` is set.
+
+    It begins when the first value is read. `changes` of each value yields what `watch_kinds` yields
+    for it alone. Each value has to be read: the changes of one that is not hold up the others.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        kinds: Sequence[Kind],
+        namespace: str | None,
+        label: str,
+        values: Sequence[str],
+        stop: Event,
+    ) -> None:
+        self._label = label
+        self._stop = stop
+        self._events: dict[str, Events] = {
+            value: queue.Queue(_MAX_QUEUED_EVENTS) for value in values
+        }
+        self._value_of: dict[str, str] = {}  # by the uid of an object
+        selector = f"{label} in ({','.join(values)})"
+        self._watch = watch_kinds(session, kinds, namespace, selector, stop=stop)
+        self._thread: Thread | None = None
+        self._lock = Lock()
+
+    def changes(self, value: str, stop: Event | None = None) -> Iterator[WatchEvent | None]:
+        """Yield the changes of a value; None when idle. Raises ClusterError."""
+        with self._lock:
+            thread = self._thread = self._thread or parallel.run_daemon(self._run, name="watch all")
+        try:
+            while not (self._stop.is_set() or (stop and stop.is_set())):
+                alive = thread.is_alive()
+                event = _next_event(self._events[value], _POLL_INTERVAL)
+                if not (event or alive or self._stop.is_set()):
+                    raise RuntimeError("a thread that watches has died")
+                yield event
+        finally:
+            del self._events[value]
+
+    def _run(self) -> None:
+        try:
+            for change in self._watch:
+                if not self._events:
+                    return
+                if change:
+                    self._pass_on(change)
+        except ClusterError as error:
+            self._put(error, *self._events)
+        finally:
+            self._watch.close()
+
+    def _pass_on(self, change: WatchEvent) -> None:
+        if change.type is Change.SYNCED:
+            self._put(change, *self._events)
+            return
+        metadata = change.object["metadata"]
+        value, uid = metadata["labels"][self._label], metadata["uid"]
+        known = self._value_of.pop(uid, value)
+        if known != value:  # for its former task, an object without the label is deleted
+            self._put(replace(change, type=Change.DELETED), known)
+        if change.type is not Change.DELETED:
+            self._value_of[uid] = value
+        self._put(change, value)
+
+    def _put(self, item: WatchEvent | ClusterError, *values: str) -> None:
+        for value in values:
+            while value in self._events and not self._stop.is_set():
+                with suppress(queue.Full, KeyError):
+                    self._events[value].put(item, timeout=_POLL_INTERVAL)
+                    break
 
 
 def watch_forever(

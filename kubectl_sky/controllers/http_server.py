@@ -1,21 +1,23 @@
-"""A small HTTP server, and with it the probes of the kubelet.
+"""A small HTTP server, and with it the probes of the kubelet, and metrics.
 
 It has few connections at once, and slow ones give way to new ones.
 """
 
 import socket
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock
 from typing import Any
 
 from kubectl_sky.cluster import parallel
+from kubectl_sky.controllers import metrics
 from kubectl_sky.errors import UserError
 
 PATH = "/healthz"
 _MAX_CONNECTIONS = 64
+_TEXT = "text/plain; charset=utf-8"
 _IDLE_SECONDS = 10  # a connection may be silent
 
 
@@ -25,11 +27,11 @@ class Handler(BaseHTTPRequestHandler):
     timeout = _IDLE_SECONDS
     server_version, sys_version = "kubectl-sky", ""
 
-    def reply(self, status: int, text: str) -> None:
-        """Send a status and a line."""
+    def reply(self, status: int, text: str, kind: str = _TEXT) -> None:
+        """Send a status and lines of text."""
         body = f"{text}\n".encode()
         self.send_response(status)
-        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -101,23 +103,29 @@ class Server(ThreadingHTTPServer):
 
 
 class _Health(Handler):
+    metrics: Callable[[], str]
+
     def do_GET(self) -> None:
-        if self.path.partition("?")[0] == PATH:
+        path = self.path.partition("?")[0]
+        if path == PATH:
             self.reply(200, "ok")
+        elif path == metrics.PATH:
+            self.reply(200, type(self).metrics(), metrics.CONTENT_TYPE)
         else:
             self.reply(404, "not found")
 
 
 @contextmanager
-def serve_health(host: str, port: int | None) -> Iterator[None]:
-    """Serve PATH on a port of an address; nothing without a port.
+def serve_health(host: str, port: int | None, numbers: Callable[[], str]) -> Iterator[None]:
+    """Serve PATH, and the text of metrics, on a port of an address; nothing without a port.
 
     Raises UserError if the port is in use.
     """
     if port is None:
         yield
         return
-    server = Server(host, port, _Health)
+    handler = type("Health", (_Health,), {"metrics": staticmethod(numbers)})
+    server = Server(host, port, handler)
     server.start()
     try:
         yield

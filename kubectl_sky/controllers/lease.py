@@ -35,6 +35,11 @@ class LeaseKeeper:
         self._session = session
         self._claims = tuple(claims)
         self._held: dict[Claim, Lease] = {}
+        self._last_action = ""
+
+    def did(self, what: str) -> None:
+        """Remember what a controller did, for the next renewal: users may read it, so no names."""
+        self._last_action = f"{self._session.now():%Y-%m-%dT%H:%M:%SZ} {what}"
 
     def acquire(self, stop: Event) -> bool:
         """Wait until all Leases are held, or for `stop`; return whether they are held.
@@ -82,7 +87,7 @@ class LeaseKeeper:
     def _hold(self, claim: Claim) -> bool:
         """Take or renew a Lease; return whether it is held. Raises ClusterError."""
         try:
-            lease = leases.hold(self._session, claim, self._held.get(claim))
+            lease = leases.hold(self._session, claim, self._held.get(claim), self._last_action)
         except (Forbidden, NotFound) as error:
             hint = "`kubectl sky controllers install` prints the namespace and the rights"
             raise ClusterError(

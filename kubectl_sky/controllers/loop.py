@@ -20,10 +20,12 @@ from time import monotonic
 from typing import Generic, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from kubectl_sky.cluster import backoff, parallel
+from kubectl_sky.cluster import backoff, parallel, tracing
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, Trim, WatchEvent, watch_forever
+from kubectl_sky.controllers.metrics import Numbers
 from kubectl_sky.errors import NotServed, SkyError, attempt
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.settings import Settings
@@ -70,6 +72,9 @@ class Controller(ABC, Generic[Key]):
     rest = 0.0
     rest_factor = 0.0
     max_retry = _MAX_RETRY_SECONDS
+
+    def did(self, what: str) -> None:
+        """Take note of an action, without names; the process replaces this."""
 
     def start(self, add: Callable[[Key], None]) -> None:
         """Start what else adds keys. Raises SkyError."""
@@ -127,6 +132,13 @@ class Schedule(Generic[Key]):
         if due < entry.due:
             entry.due = due
             self._push(key)
+
+    def numbers(self, now: float) -> Numbers:
+        """Return how many keys are due and running, and for how long the first one is due."""
+        entries = self._entries.values()
+        due = [entry.due for entry in entries if not entry.is_running and entry.due <= now]
+        running = sum(entry.is_running for entry in entries)
+        return Numbers(queue=len(due), running=running, lag=now - min(due, default=now))
 
     def take(self, now: float) -> Key | None:
         """Return a key to process now, if there is one."""
@@ -192,6 +204,18 @@ class Loop(Generic[Key]):
         self._changed = Condition()  # guards the schedule and the threads
         self._schedule = Schedule(controller)
         self._threads: set[Thread] = set()
+        self._numbers = Numbers()
+
+    @property
+    def numbers(self) -> Numbers:
+        """What Prometheus reads."""
+        with self._changed:
+            now = self._schedule.numbers(monotonic())
+            return replace(self._numbers, queue=now.queue, running=now.running, lag=now.lag)
+
+    def _count(self, **more: float) -> None:
+        totals = {name: getattr(self._numbers, name) + number for name, number in more.items()}
+        self._numbers = replace(self._numbers, **totals)
 
     def start(self) -> None:
         """Watch and process. Raises SkyError if the controller cannot start."""
@@ -255,6 +279,8 @@ class Loop(Generic[Key]):
             _, error = attempt(follow)
             if error:
                 failures, problem = failures + 1, _problem(error)
+                with self._changed:
+                    self._count(watch_errors=1)
                 if problem != logged:
                     _log.warning("cannot watch %s: %s; retrying", kind.plural, problem)
                 logged = problem
@@ -276,12 +302,16 @@ class Loop(Generic[Key]):
 
     def _run(self, key: Key) -> None:
         started = monotonic()
-        seconds, error = attempt(lambda: self._controller.process(key))
+        with tracing.span(f"{type(self._controller).__name__} reconcile") as span:
+            seconds, error = attempt(lambda: self._controller.process(key))
+            if error:
+                span.failed(type(error).__name__)
         problem = _problem(error) if error else ""
         with self._changed:
             if self._schedule.is_new(key, problem):
                 _log.warning("%s: %s", key, f"{problem}; retrying" if problem else "works again")
             now = monotonic()
+            self._count(reconciles=1, errors=bool(problem), seconds=now - started)
             if problem:
                 self._schedule.failed(key, now)
             else:

@@ -1,9 +1,11 @@
 """Run controllers in one process until a signal."""
 
 import logging
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib import import_module
 from threading import Event
@@ -12,9 +14,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.cluster import parallel
+from kubectl_sky.cluster import parallel, tracing
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
+from kubectl_sky.controllers import metrics
 from kubectl_sky.controllers.http_server import serve_health
 from kubectl_sky.controllers.lease import LeaseKeeper, claims_of
 from kubectl_sky.controllers.loop import Context, Controller, Loop
@@ -27,6 +30,19 @@ _LEASE_REQUEST_SECONDS = 10.0  # less than a Lease lasts
 _STOP_SECONDS = 10.0  # for what still runs; a kubelet kills the process after 30
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Running:
+    """What runs while this process leads; the loops by the names of controller and loop."""
+
+    names: tuple[str, ...]
+    is_leader: bool = False
+    loops: dict[tuple[str, str], Loop[Any]] = field(default_factory=dict)
+
+    def metrics(self) -> str:
+        numbers = {names: loop.numbers for names, loop in list(self.loops.items())}
+        return metrics.text(self.names, self.is_leader, numbers)
 
 
 class Options(Struct, frozen=True):
@@ -50,35 +66,45 @@ def run(options: Options) -> None:
     Raises SkyError.
     """
     _log_to_stderr()
+    tracing.start("kubectl-sky-controllers", os.environ)
     session = Session.connect(options.connection)
     session.check_ready()
     timely = Session.connect(replace(options.connection, request_timeout=_LEASE_REQUEST_SECONDS))
     keeper = LeaseKeeper(timely, claims_of(options.names, options.namespace))
-    with _stopped_by_signals() as stop, serve_health(*options.health):
+    running = _Running(tuple(options.names))
+    with _stopped_by_signals() as stop, serve_health(*options.health, running.metrics):
         try:
             while keeper.acquire(stop):
-                _lead(options, session, keeper, stop)
+                _lead(options, session, keeper, stop, running)
         finally:
             keeper.release()
 
 
-def _lead(options: Options, session: Session, keeper: LeaseKeeper, stop: Event) -> None:
+def _lead(
+    options: Options, session: Session, keeper: LeaseKeeper, stop: Event, running: _Running
+) -> None:
     """Run the controllers until a signal, or until a Lease is lost."""
     _log.info("running the controllers %s", ", ".join(options.names))
     context = Context(session, options.namespace, options.settings, options.retention)
-    loops: list[Loop[Any]] = []
+    running.is_leader = True
     try:
-        for controller in find_controllers(options.names, context):
-            loops.append(Loop(controller, session, options.namespace))
-            loops[-1].start()
+        for name in options.names:
+            for controller in find_controllers([name], context):
+                controller.did = keeper.did  # type: ignore[method-assign]
+                loop = Loop(controller, session, options.namespace)
+                running.loops[name, type(controller).__name__] = loop
+                loop.start()
         lost = keeper.keep(stop)
         if lost:
             _log.warning("%s; waiting for it", lost)
     finally:
-        for loop in loops:
+        ended = list(running.loops.values())
+        running.loops.clear()
+        running.is_leader = False
+        for loop in ended:
             loop.stop()
-        for loop in loops:
-            loop.join(_STOP_SECONDS / len(loops))
+        for loop in ended:
+            loop.join(_STOP_SECONDS / len(ended))
 
 
 def find_controllers(names: Sequence[str], context: Context) -> Iterator[Controller[Any]]:

@@ -61,6 +61,7 @@ class TasksController(Controller[Key]):
             return None
         seconds = lead(self._session, target, self._session.now())
         _log.info("%s: led one step", key)
+        self.did("led a step of a task or pipeline")
         return seconds
 
 
@@ -82,4 +83,5 @@ class Sweeper(Controller[str]):
         if deleted:
             stop.stop(self._session, deleted)
             _log.info("%d finished tasks deleted", len(deleted))
+            self.did(f"deleted {len(deleted)} finished tasks")
         return _SWEEP_SECONDS

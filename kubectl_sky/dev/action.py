@@ -1,4 +1,4 @@
-"""`dev ssh-config`: ask a development pod how to log in, and write the files that ssh reads."""
+"""`dev`: find the existing pod; ask it how to log in, and write the files that ssh reads."""
 
 import os
 import re
@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kubectl_sky.actions import exec as execute
+from kubectl_sky.actions import find
 from kubectl_sky.actions.completion import PROGRAM
+from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster.errors import one_line
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, run
 from kubectl_sky.cluster.session import Session
@@ -39,6 +41,16 @@ _FLAGS = {  # the connection options that are written into an entry: no token
     "insecure": "--insecure-skip-tls-verify",
     "user": "--user",
 }
+
+
+def existing(session: Session, scope: Scope, name: str | None) -> TaskStatus | None:
+    """Return the unfinished development pod of this name that this machine submitted.
+
+    Anybody can give a pod your name: without a record of this machine, it may be another user's.
+    """
+    tasks = find.list_tasks(session, scope)
+    pods = (task for task in tasks if task.name == name and task.interactive and not task.over)
+    return next((pod for pod in pods if set(pod.uids.values()) & {*scope.known_uids}), None)
 
 
 def public_key(path: str | None) -> PublicKey:

@@ -14,12 +14,17 @@ import click
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli.arguments import Arguments
+from kubectl_sky.cli.exec import enter
 from kubectl_sky.cli.submit import Results, request
+from kubectl_sky.observe.nodes import State
 
 if TYPE_CHECKING:
+    from kubectl_sky.actions import submit
     from kubectl_sky.actions.submissions import Submitted
-    from kubectl_sky.actions.taskfile import Source
+    from kubectl_sky.actions.taskfile import Source, TaskFile
+    from kubectl_sky.observe.status import TaskStatus
 
+_SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash; exec sh")  # not all have bash
 _NO_FILE = "<dev>"  # the file name in messages on a pod that has no task file
 
 
@@ -63,6 +68,21 @@ class _Terminal(Results):
         super().submitted(submitted)
         self.id = submitted.id
 
+    def existing(self, task: "TaskStatus") -> None:
+        """Print the id of a pod that exists, as an unchanged submit does, and keep it."""
+        self.id, name = task.id, f"task/{task.id}"
+        message = f"Task was submitted before with ID: {task.id}"
+        if self._form == "name":
+            output.out(name)
+        elif self._form:
+            fields = {"task_id": task.id, "status": "unchanged", "message": message}
+            report = self._report.as_json()
+            output.out(output.document("Submission", {**fields, **report}, self._form))
+        else:
+            output.out(f"{name} unchanged: {task.name}, 1 node in namespace {task.namespace}")
+            output.note("it has the flags and files of its first `dev`; --new makes another pod")
+        sys.stdout.flush()
+
 
 @command.command(
     "up",
@@ -84,6 +104,7 @@ class _Terminal(Results):
     help="End the pod after this time without exec sessions and CPU use; 0: never (default: the"
     " settings).",
 )
+@click.option("--new", is_flag=True, help="Run another pod, even if one of this name exists.")
 @options.sending(
     detach="Return at once, without waiting for the pod.",
     limited="the pod to start (default: provision_timeout, then 5m)",
@@ -98,27 +119,70 @@ def up(
     cluster: options.ClusterFlags,
     form: str | None,
     **flags: Any,  # noqa: ANN401 -- click's own types
-) -> None:
+) -> int:
     """Run setup of the task in FILE on one node, and stay, without `run`.
 
     Without FILE, the flags say what the pod needs. `exec`, `cp`, `port-forward` and `stop` work as
     for every task, and `dev ssh-config` is for ssh and VS Code.
 
+    If your pod of this name exists, it stays as it is: on a terminal, `dev` opens a shell in it.
+
     A pod that ends by --for or --idle is completed; its disk is lost, volumes remain. --idle counts
     programs that exec started, and use of more than 5% of a CPU. A forwarded port alone does not.
     """
-    from kubectl_sky.actions import submit
+    from kubectl_sky.actions import submit, taskfile
 
     ui = _Terminal(form, flags["dry_run"])
+    sending = request(_source(file, overrides, flags), cluster, form, flags)
+    task_file = taskfile.prepare(sending.source, ui)
+    is_new = flags["new"] or flags["dry_run"] != "none" or task_file.given_id
+    if not is_new and (code := _enter_existing(sending, task_file, cluster, ui)) is not None:
+        return code
     try:
-        submit.submit(request(_source(file, overrides, flags), cluster, form, flags), ui)
+        submit.submit_file(sending, task_file, ui)
     finally:
         ui.finish()
+    _note_uses(ui, form)
+    return 0
+
+
+def _note_uses(ui: _Terminal, form: str | None) -> None:
     if ui.id and not form:
         output.note(f'to copy files, run "kubectl sky cp FILE {ui.id}:"')
         output.note(f'to forward a port, run "kubectl sky port-forward {ui.id} 8888"')
         command = f"kubectl sky dev ssh-config {ui.id} --install"
         output.note(f'for ssh and VS Code, run "{command}"')
+
+
+def _enter_existing(
+    sending: "submit.Options", task_file: "TaskFile", cluster: options.ClusterFlags, ui: _Terminal
+) -> int | None:
+    """Open a shell in the existing pod of this name, or say how to; None without such a pod."""
+    from kubectl_sky.actions import contexts, find, follow
+    from kubectl_sky.actions.logs import LogRequest
+    from kubectl_sky.cluster.session import Session
+    from kubectl_sky.cluster.streams import LogOptions
+    from kubectl_sky.dev import action
+
+    _, connection = contexts.choose(task_file, sending.connection)
+    session = Session.connect(connection)
+    scope = options.scope(session, cluster, all_users=False)
+    pod = action.existing(session, scope, task_file.entries[0].task.name)
+    if pod is None:
+        return None
+    ui.existing(pod)
+    if not sending.follow:
+        return 0
+    if pod.state is State.PENDING:
+        limit = sending.start_timeout or task_file.start_timeout
+        request = LogRequest(LogOptions(follow=True), start_timeout=limit, until_ready=True)
+        follow.follow(session, pod, request, ui)
+        pod = find.refetch(session, pod) or pod
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        return enter(session, pod, _SHELL)
+    output.note(f'to get in, run "kubectl sky exec {pod.id} -it -- bash"')
+    _note_uses(ui, None)
+    return 0
 
 
 def _source(file: str | None, overrides: Overrides, flags: Mapping[str, Any]) -> "Source":

@@ -108,6 +108,8 @@ class FairShare(Controller[str]):
                 break
             _LOG.info("%s: value %s", change.name, change.manifest["value"])
             self._try(partial(self._journal.apply, change), errors)
+        if decision.deletions or decision.changes:
+            self.did("changed priorities")
         self._send_some(decision.remarks)
         if errors:
             raise errors[0]

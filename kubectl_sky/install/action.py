@@ -2,8 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.install.model import RIGHTS, ControllerInstall, ServerInstall
 from kubectl_sky.render.manifests import Manifest, built_in
+from kubectl_sky.words.kinds import ENDPOINT_SLICE
+
+
+def api_server_ports(session: Session) -> list[int]:
+    """Return the ports of the API server: of the Service, and of its endpoints.
+
+    Some network plugins compare a policy with the one, some with the other. Raises ClusterError.
+    """
+    selector = "kubernetes.io/service-name=kubernetes"
+    slices = objects.list_all(session, ENDPOINT_SLICE, "default", label_selector=selector)
+    ports = (entry.get("port") for item in slices for entry in item.get("ports") or ())
+    return sorted({443, *(port for port in ports if isinstance(port, int) and 0 < port < 65536)})
 
 
 def server(values: ServerInstall) -> Iterator[Manifest]:
@@ -25,4 +39,6 @@ def controllers(installs: Sequence[ControllerInstall]) -> Iterator[Manifest]:
             yield built_in("install/controllers-role.yaml.j2", role=role)
             yield built_in("install/controllers-rolebinding.yaml.j2", role=role)
         yield built_in("install/networkpolicy.yaml.j2", install=values)
+        if values.replicas > 1:
+            yield built_in("install/controllers-poddisruptionbudget.yaml.j2", controller=values)
         yield built_in("install/controllers-deployment.yaml.j2", controller=values)

@@ -10,7 +10,12 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.words import names
 from kubectl_sky.words.names import CONTROLLERS, CONTROLLERS_NAMESPACE, SERVER, standard_labels
 
-DEFAULT_IMAGE = f"kubectl-sky:{__version__}"
+REPOSITORY = "ghcr.io/kubectl-sky/kubectl-sky"
+IMAGE_DIGEST = ""  # a release writes that of its image, which nobody can move: .ci/digest.sh
+DEFAULT_IMAGE = f"{REPOSITORY}:{__version__}{IMAGE_DIGEST and '@'}{IMAGE_DIGEST}"
+
+# Of the Service, and of most API servers behind it: network plugins look at one or the other.
+API_SERVER_PORTS = (443, 6443)
 
 # A name and a tag, or a digest, which nobody can move to another image.
 _IMAGE = re.compile(r"[^\s@-][^\s@]{0,1000}(@sha256:[0-9a-f]{64})?")
@@ -30,6 +35,7 @@ class Install(Struct, frozen=True):
     name: str
     namespace: str = CONTROLLERS_NAMESPACE
     image: str = DEFAULT_IMAGE
+    api_server_ports: Sequence[int] = API_SERVER_PORTS
 
     def __post_init__(self) -> None:
         """Raise UserError for an invalid namespace or image."""
@@ -145,13 +151,22 @@ class ServerInstall(Install, frozen=True):
         )
 
 
+class Flags(Struct, frozen=True):
+    """What the flags of both installs say; `namespace` is None without -n."""
+
+    namespace: str | None = None
+    image: str | None = None
+    api_server_ports: Sequence[int] = API_SERVER_PORTS
+
+
 def server_install(
-    namespace: str | None, image: str | None, host_name: str | None, *, audit_log: str = ""
+    flags: Flags, host_name: str | None = None, *, audit_log: str = ""
 ) -> ServerInstall:
     """Return the values of the flags. Raises UserError for an invalid name."""
     return ServerInstall(
-        namespace=namespace or CONTROLLERS_NAMESPACE,
-        image=image or DEFAULT_IMAGE,
+        namespace=flags.namespace or CONTROLLERS_NAMESPACE,
+        image=flags.image or DEFAULT_IMAGE,
+        api_server_ports=flags.api_server_ports,
         host_name=(host_name or "").lower(),
         audit_log=audit_log,
     )
@@ -272,6 +287,7 @@ class ControllerInstall(Install, frozen=True):
     settings: str = "kubectl-sky-settings"  # ConfigMap with settings.yaml, which may be missing
     mount: str = "/etc/kubectl-sky"
     retention_seconds: int | None = None  # of finished tasks
+    replicas: int = 1
 
     @property
     def namespace_labels(self) -> Mapping[str, str]:
@@ -329,17 +345,19 @@ class ControllerInstall(Install, frozen=True):
 
 
 def controllers_install(
-    namespace: str | None,
-    image: str | None,
+    flags: Flags,
     controllers: Sequence[str],
+    *,
     retention_seconds: int | None = None,
     served: str | None = None,
+    replicas: int = 1,
 ) -> tuple[ControllerInstall, ...]:
     """Return the values of the flags, for each controller.
 
     Without a namespace, the controllers serve all; with one, that namespace, or `served`. Raises
     UserError for an invalid name.
     """
+    namespace = flags.namespace
     if served and not namespace:
         raise UserError("--for requires -n", "choose a namespace that its users cannot write to")
     if namespace:  # PriorityClasses have no namespace
@@ -350,10 +368,12 @@ def controllers_install(
         ControllerInstall(
             name=CONTROLLERS[controller],
             namespace=namespace or CONTROLLERS_NAMESPACE,
-            image=image or DEFAULT_IMAGE,
+            image=flags.image or DEFAULT_IMAGE,
+            api_server_ports=flags.api_server_ports,
             controller=controller,
             served=_checked_namespace(served) if served else namespace or "",
             retention_seconds=retention_seconds,
+            replicas=replicas,
         )
         for controller in controllers
     )

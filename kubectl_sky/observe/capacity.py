@@ -1,14 +1,18 @@
 """Compare the requests of a task with the capacity of the cluster nodes."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from kubectl_sky.observe.signals import Signal, TaskSnapshot
+from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.resources import allocatable, amounts, requested, requested_names, shown
+from kubectl_sky.words.facts import ClusterNode
 from kubectl_sky.workloads.workload import Object
 
 Words = Mapping[str, str]
 _MAX_LISTED = 6
+_PODS = "pods"
 _MAX_LABELS = 3  # values of a label
 _MAX_KEYS = 2  # labels of cluster nodes
 
@@ -95,9 +99,16 @@ def _taint(taint: Object) -> str:
 
 
 def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
-    """Return the labels that the pod requires, and the cluster nodes' values for them."""
+    """Return the labels that the pod requires, and the cluster nodes' values for them.
+
+    For GPUs that no cluster node has, return their names instead.
+    """
     pod = _pod(snapshot, signal)
     required = dict(_required_labels(pod)) if pod else {}
+    gpus = _missing_gpus(required, snapshot)
+    if gpus:
+        wanted, have = accelerators.missing(gpus, map(_cluster_node, snapshot.of("Node")))
+        return {"lacks": wanted, "have": f"; {have}", "advice": _GPU_LABELS}
     available = {
         key: sorted(
             {
@@ -117,13 +128,48 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
         summary = f"; cluster nodes have {' and '.join(present[:_MAX_KEYS])}"
     else:
         summary = "; no cluster node has any of these labels"
-    gpus = any("gpu" in key or "accelerator" in key for key in required)
+    is_gpu = any("gpu" in key or "accelerator" in key for key in required)
+    names = _gpu_names(required) if not snapshot.of("Node") else []
+    wanted = " or ".join(names) or (_folded(required) if required else "")
+    which = "GPU" if is_gpu else "labels"
+    text = f"{signal.about} cluster nodes do not have the {which} that the task requires"
     return {
-        "which": "GPU" if gpus else "labels",
-        "wanted": f": {_folded(required)}" if required else "",
+        "lacks": f"{text}: {wanted}" if wanted else text,
         "have": summary,
-        "advice": _GPU_LABELS if gpus else _LABELS,
+        "advice": _GPU_LABELS if is_gpu else _LABELS,
     }
+
+
+def _missing_gpus(required: Mapping[str, Sequence[str]], snapshot: TaskSnapshot) -> list[str]:
+    """Return the names of the required GPUs; none if a cluster node has one of them."""
+    cluster_nodes = [_cluster_node(item) for item in snapshot.of("Node")]
+    wanted = _all_gpu_names(required)
+    existing = {name for node in cluster_nodes for name in accelerators.from_labels(node.labels)}
+    return _gpu_names(required) if cluster_nodes and not existing & wanted else []
+
+
+def _gpu_names(required: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the names of the required GPUs, without those of their variants."""
+    names = _all_gpu_names(required)
+    return sorted(name for name in names if not _is_variant(name, names - {name}))
+
+
+def _all_gpu_names(required: Mapping[str, Sequence[str]]) -> set[str]:
+    return {
+        name
+        for key, values in required.items()
+        for value in values
+        for name in accelerators.from_labels({key: value})
+    }
+
+
+def _cluster_node(item: Object) -> ClusterNode:
+    allocatable = item.get("status", {}).get("allocatable") or {}
+    return ClusterNode(item["metadata"].get("labels") or {}, allocatable)
+
+
+def _is_variant(name: str, others: Iterable[str]) -> bool:
+    return any(accelerators.matches(other, name) for other in others)
 
 
 _GPU_LABELS = "use one of the GPU names that `kubectl sky gpus` shows"
@@ -139,13 +185,8 @@ def _folded(required: Mapping[str, Sequence[str]]) -> str:
 
 
 def _required_labels(pod: Object) -> Iterator[tuple[str, list[str]]]:
-    spec = pod.get("spec", {})
-    for key, value in (spec.get("nodeSelector") or {}).items():
-        yield key, [value]
-    affinity = spec.get("affinity", {}).get("nodeAffinity", {})
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution", {})
-    for term in required.get("nodeSelectorTerms", ()):
-        for rule in term.get("matchExpressions", ()):
+    for rules in _required_terms(pod):
+        for rule in rules:
             yield rule["key"], rule.get("values") or [rule["operator"]]
 
 
@@ -203,6 +244,74 @@ def gang_capacity(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Word
 def _fits(cluster_node: Object, requests: Mapping[str, Fraction]) -> int:
     """Return how many pods with these requests fit on an empty cluster node."""
     return min(int(allocatable(cluster_node, name) / size) for name, size in requests.items())
+
+
+def number_that_fits(
+    pod: Object, cluster_nodes: Iterable[Object], running: Iterable[Object]
+) -> int:
+    """Return how many pods like this can start now, beside the running pods of all namespaces.
+
+    Pods that have to run beside each other, as with a ReadWriteOnce volume, share a cluster node.
+    """
+    requests = {name: size for name in requested_names(pod) if (size := requested(pod, name))}
+    used: defaultdict[tuple[str, str], Fraction] = defaultdict(Fraction)
+    for other in running:
+        host = other.get("spec", {}).get("nodeName", "")
+        used[host, _PODS] += 1
+        for name in requests:
+            used[host, name] += requested(other, name)
+
+    def number_on(item: Object) -> int:
+        """Return how many fit on one cluster node."""
+        host = item["metadata"]["name"]
+        sizes = {**requests, _PODS: Fraction(1)}.items()
+        fits = min((allocatable(item, name) - used[host, name]) / size for name, size in sizes)
+        return max(int(fits), 0)
+
+    counts = [number_on(item) for item in cluster_nodes if _accepts(item, pod)]
+    affinity = pod.get("spec", {}).get("affinity") or {}
+    return (max if affinity.get("podAffinity") else sum)(counts or [0])
+
+
+def _accepts(cluster_node: Object, pod: Object) -> bool:
+    """Return whether a cluster node has the labels that a pod requires, and no taint against it."""
+    spec, labels = cluster_node.get("spec") or {}, cluster_node["metadata"].get("labels") or {}
+    tolerations = pod.get("spec", {}).get("tolerations") or ()
+    return (
+        not spec.get("unschedulable")
+        and all(
+            taint.get("effect") == "PreferNoSchedule" or _tolerates(tolerations, taint)
+            for taint in spec.get("taints") or ()
+        )
+        and any(
+            all(_matches(labels, rule) for rule in term) for term in _required_terms(pod) or [[]]
+        )
+    )
+
+
+def _matches(labels: Mapping[str, str], rule: Object) -> bool:
+    """Return whether labels match a rule; the scheduler decides about comparisons of numbers."""
+    key, values, operator = rule["key"], rule.get("values") or (), rule["operator"]
+    matches = {
+        "In": labels.get(key) in values,
+        "NotIn": labels.get(key) not in values,
+        "Exists": key in labels,
+        "DoesNotExist": key not in labels,
+    }
+    return matches.get(operator, True)
+
+
+def _required_terms(pod: Object) -> list[list[Object]]:
+    """Return the alternatives of labels that a pod requires, each with all its rules."""
+    spec = pod.get("spec", {})
+    selected = [
+        {"key": key, "operator": "In", "values": [value]}
+        for key, value in (spec.get("nodeSelector") or {}).items()
+    ]
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    terms = [term.get("matchExpressions") or [] for term in required.get("nodeSelectorTerms") or ()]
+    return [[*selected, *rules] for rules in terms or ([[]] if selected else [])]
 
 
 def _pod(snapshot: TaskSnapshot, signal: Signal) -> Object | None:

@@ -7,6 +7,8 @@ from kubectl_sky.observe.escapes import harmless
 from kubectl_sky.observe.evidence import Death, Evidence
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words.settings import DEFAULT_IMAGE, USE_SKYPILOT_IMAGE
+from kubectl_sky.workloads.workload import Object
 
 NOTE_PREFIX = "kubectl-sky: "  # of the lines that entry.sh adds to a log
 _MAX_LINES = 5  # of a program
@@ -20,11 +22,13 @@ _CAUSE = re.compile(
 _ADVICE = re.compile(r"^(?:\[notice\]|hint:|note:|warning:)", re.IGNORECASE)
 
 
-def describe(task: TaskStatus, record: Evidence | None, last_shown: str | None = None) -> str:
+def describe(
+    task: TaskStatus, record: Evidence | None, last_shown: str | None = None, verdict: str = ""
+) -> str:
     """Return the first failed node and its cause, with its last log lines unless they were shown.
 
     `record` has the evidence of the task's failed pods, and `last_shown` the last line of the
-    failed pod's log that was shown, if any.
+    failed pod's log that was shown, if any. `verdict` is what the log says about the cause.
     """
     node = task.first_failure
     if node is None:
@@ -37,7 +41,7 @@ def describe(task: TaskStatus, record: Evidence | None, last_shown: str | None =
     else:
         if node.reason in _PROGRAM_REASONS:
             lines = lines or node.message.splitlines()
-        message = _cause(node, lines)
+        message = _cause(node, lines) or verdict
         head = f"{head}: {message}" if message and message not in head else head
     own_lines = program_lines(lines)
     never_ran = node.exit_code is None and bool(node.pod)
@@ -61,6 +65,14 @@ def program_lines(lines: Iterable[str]) -> list[str]:
     """Return the lines of a program: without the notes of entry.sh, and safe for a terminal."""
     own_lines = [line for line in lines if line.strip() and not line.startswith(NOTE_PREFIX)]
     return [harmless(line.encode(errors="replace")).decode() for line in own_lines]
+
+
+def missing_command_advice(pod: Object) -> str:
+    """Return what to do about a command that the image of a pod does not have."""
+    containers = pod.get("spec", {}).get("containers", ())
+    if any(container.get("image") == DEFAULT_IMAGE for container in containers):
+        return USE_SKYPILOT_IMAGE
+    return "install it in setup, or use an image that has it"
 
 
 def cause(lines: Sequence[str]) -> str:

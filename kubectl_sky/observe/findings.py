@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.observe.nodes import end_text
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot, find_signals
@@ -62,6 +63,7 @@ class Finding(Struct, frozen=True):
     then: str
     ranks: tuple[int, ...] = ()
     evidence: str = ""  # the message of the cluster
+    source: SignalSource = SignalSource.NODE
     mere: bool = False  # dropped if another finding explains the same nodes
 
     @property
@@ -72,6 +74,11 @@ class Finding(Struct, frozen=True):
             parts.pop()
         text = ": ".join(parts)
         return text if len(text) <= _MAX_CUT_HEADLINE else f"{text[: _MAX_CUT_HEADLINE - 1]}…"
+
+    @property
+    def hint(self) -> str:
+        """The next step below an error that quotes the log: empty if it is to read the log."""
+        return "" if "kubectl sky logs" in self.then else self.then
 
     def cause(self, num_nodes: int) -> str:
         """What is wrong, and in a task of several nodes on which of them."""
@@ -166,6 +173,7 @@ def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match
         then=" ".join(rule.then.format_map(words).split()),
         ranks=signal.ranks,
         evidence=signal.message or signal.reason,
+        source=rule.source,
         mere=rule.mere,
     )
 
@@ -184,7 +192,5 @@ def _merged(findings: Sequence[Finding]) -> list[Finding]:
         key = (finding.rule, finding.what)
         previous = merged.get(key)
         ranks = tuple(sorted({*finding.ranks, *(previous.ranks if previous else ())}))
-        merged[key] = Finding(
-            finding.rule, finding.stage, finding.what, finding.then, ranks, finding.evidence
-        )
+        merged[key] = replace(finding, ranks=ranks)
     return list(merged.values())

@@ -55,6 +55,8 @@ class Template:
         self._parts: list[tuple[bytes, str]] = []  # text, and the field that follows it
         end = 0
         for match in _BRACES.finditer(text):
+            if text.startswith("{{.", match.start()):
+                raise ValueError(_invalid(match.start() + 1, "{{.", "{{."))
             literal, name = text[end : match.start()], match["name"]
             end = match.end()
             if match["escaped"]:

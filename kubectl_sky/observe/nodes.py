@@ -22,6 +22,7 @@ POD_DELETED = "PodDeleted"  # reason of a node whose pod was deleted, not stoppe
 NODE_LOST = "NodeLost"  # reason of a running node whose cluster node does not respond
 POD_NOT_FOUND = "PodNotFound"  # reason of a node whose pod no longer exists or lost its labels
 TERMINATING = "Terminating"  # reason of a running node whose pod is being deleted
+UNSCHEDULABLE = "Unschedulable"  # the scheduler's reason: no cluster node fits the pod
 NOT_SCHEDULED = "NotScheduled"  # reason of a pending node whose pod no scheduler has handled
 WAITING_FOR_FILES = "WaitingForFiles"  # reason of a node whose local files have not arrived
 _PASSING = (POD_DELETED, NODE_LOST, TERMINATING)  # a reason of the Job explains more

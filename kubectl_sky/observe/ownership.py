@@ -284,13 +284,15 @@ def _by_owner(
 
 def _chosen(claimants: Sequence[Object], known: Collection[str]) -> TaskObjects:
     """Return the objects created together; of several sets the best by `_rank`."""
-    sets: dict[tuple[object, ...], list[Object]] = defaultdict(list)
+    sets: dict[tuple[bool, object], list[Object]] = defaultdict(list)
     for item in claimants:
-        sets[_mark(item)].append(item)
-    ranked = sorted(sets.values(), key=lambda items: (*_rank(items, known), _named(items[0])))
-    first = ranked[0]
-    rank = _rank(first, known)
-    rivals = tuple(_claimant(items[0]) for items in ranked if _rank(items, known) == rank)
+        sets[_regular(item), _mark(item)].append(item)
+    ranked = sorted(
+        ((_rank(items, known, regular), items) for (regular, _), items in sets.items()),
+        key=lambda pair: (pair[0], _named(pair[1][0])),
+    )
+    best, first = ranked[0]
+    rivals = tuple(_claimant(items[0]) for rank, items in ranked if rank == best)
     members: dict[int, Object] = {}
     for item in sorted(first, key=lambda item: (_uid(item) not in known, _created(item))):
         ranks = registry.of(item).ranks(item)
@@ -302,10 +304,10 @@ def _chosen(claimants: Sequence[Object], known: Collection[str]) -> TaskObjects:
     )
 
 
-def _rank(items: Sequence[Object], known: Collection[str]) -> tuple[bool, bool, str]:
+def _rank(items: Sequence[Object], known: Collection[str], regular: bool) -> tuple[bool, bool, str]:
     """Return the sort key of a set: known first, then as submit names it, then oldest."""
     is_known = any(_uid(item) in known for item in items)
-    return not is_known, not _regular(items[0]), min(map(_created, items))
+    return not is_known, not regular, min(map(_created, items))
 
 
 def _mark(item: Object) -> tuple[object, ...]:
@@ -314,7 +316,7 @@ def _mark(item: Object) -> tuple[object, ...]:
     owner = labels.get(names.USERNAME), annotations.get(names.ORIGINAL_USER)
     title = annotations.get(names.ORIGINAL_NAME), labels.get(names.TASK_NAME)
     origin = item.get("kind"), annotations.get(names.BACKEND), annotations.get(names.NUM_NODES)
-    return *owner, *title, *origin, _regular(item)
+    return *owner, *title, *origin
 
 
 def _regular(item: Object) -> bool:

@@ -26,6 +26,12 @@ class PipelineStatus(Struct, frozen=True):
     first_member: PipelineMember
     tasks: tuple[TaskStatus, ...]
 
+    def __repr__(self) -> str:
+        """Return what a notebook shows, on one line."""
+        note = f", {self.note}" if self.note else ""
+        tasks = f"{self.count(State.COMPLETED)}/{self.first_member.stages} tasks"
+        return f"<PipelineStatus {self.id} ({self.name}): {self.state}, {tasks}{note}>"
+
     @property
     def id(self) -> str:
         """The id of the pipeline or group."""
@@ -69,6 +75,15 @@ class PipelineStatus(Struct, frozen=True):
     def failed(self) -> TaskStatus | None:
         """The first task that failed."""
         return next((task for task in self.tasks if task.state is State.FAILED), None)
+
+    @property
+    def current(self) -> TaskStatus:
+        """The task that explains the state: it failed, is pending or running; else the last one."""
+        pending = (
+            task for task in self.tasks if task.state is State.PENDING and not task.suspended
+        )
+        unfinished = (task for task in self.tasks if not task.state.ended)
+        return self.failed or next(pending, None) or next(unfinished, self.tasks[-1])
 
     @property
     def missing(self) -> tuple[int, ...]:

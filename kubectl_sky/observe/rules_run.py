@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kubectl_sky.observe.failure import cause, program_lines
+from kubectl_sky.observe.failure import cause, missing_command_advice, program_lines
 from kubectl_sky.observe.findings import Rule, Stage
 from kubectl_sky.observe.nodes import (
     JOB_NOT_FOUND,
@@ -29,6 +29,13 @@ def _last_lines(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     return {"lines": f"; last lines: {text[-300:]}" if text else ""}
 
 
+def _missing_command(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
+    """Return the last log lines of the node, and what to do about its image."""
+    pod = snapshot.pods.get(signal.ranks[0] if signal.ranks else 0, {})
+    advice = missing_command_advice(pod)
+    return {**_last_lines(snapshot, signal, groups), "advice": advice}
+
+
 def _setup_error(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return the error of `setup`, from the log of the node."""
     text = cause(snapshot.logs.get(signal.ranks[0] if signal.ranks else 0, ()))
@@ -50,8 +57,16 @@ def _gone(name: str, reason: str, message: str, what: str, then: str) -> Rule:
     return Rule(name, Stage.RUN, SignalSource.POD, what, then, reason=reason, message=message)
 
 
+def _image(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
+    """Return the image of the node's container, if it is known."""
+    pod = snapshot.pods.get(signal.ranks[0] if signal.ranks else 0, {})
+    containers = pod.get("spec", {}).get("containers", ())
+    image = next((item.get("image") for item in containers if item["name"] == names.CONTAINER), "")
+    return {"image": f"; image {image}" if image else ""}
+
+
 def _logged(name: str, message: str, what: str, then: str) -> Rule:
-    return Rule(name, Stage.RUN, SignalSource.LOG, what, then, message=message)
+    return Rule(name, Stage.RUN, SignalSource.LOG, what, then, message=message, detail=_image)
 
 
 RUN = (
@@ -217,7 +232,7 @@ RUN = (
     _logged(
         "module-missing",
         r"(?:ModuleNotFoundError|ImportError): No module named '?(?P<module>[\w.]+)",
-        'Python module "{module}" not found',
+        'Python module "{module}" not found{image}',
         "install it in setup, or use an image that has it",
     ),
     _logged(
@@ -238,11 +253,14 @@ RUN = (
         "it lost the connection to other nodes",
         "see the first node that failed: `kubectl sky status {id}`",
     ),
-    _ended(
+    Rule(
         "command-missing",
-        r"\w+ 127",
+        Stage.RUN,
+        SignalSource.ENDED,
         "command not found (exit code 127){lines}",
-        "install it in setup, or use an image that has it",
+        "{advice}",
+        reason=r"\w+ 127",
+        detail=_missing_command,
     ),
     _ended(
         "command-denied",

@@ -15,7 +15,21 @@ def _deletion(
     return {"deletion": f": {waits}" if waits else ""}
 
 
+def _missing_claim(
+    snapshot: TaskSnapshot, signal: Signal, groups: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Return whether a volume of this name came after the task, and what to do."""
+    claim = groups["claim"]
+    later = snapshot.volumes.get(claim)
+    if later:
+        words = f'; volume "{claim}" came after the task: its PVC is "{later}"'
+        return {"later": words, "advice": "stop the task and submit it again, to mount the volume"}
+    command = f"kubectl sky volumes create {claim} SIZE --pvc-name {claim}"
+    return {"later": "", "advice": f"create it: `{command}`"}
+
+
 _DETAILS: Mapping[str, Detail] = {
+    "claim-missing": _missing_claim,
     "claim-ending": _deletion,
     "insufficient": capacity.insufficient,
     "tainted": capacity.taints,
@@ -56,7 +70,7 @@ _ROWS = (
     (
         "labels",
         r"didn't (?:match|satisfy) (?:Pod's|plugin.*) ?node (?:affinity|selector)",
-        "{about} cluster nodes do not have the {which} that the task requires{wanted}{have}",
+        "{lacks}{have}",
         "{advice}",
     ),
     (
@@ -98,8 +112,8 @@ _ROWS = (
     (
         "claim-missing",
         r'persistentvolumeclaim "(?P<claim>[^"]+)" not found',
-        'PVC "{claim}" not found in namespace "{namespace}"',
-        "see `kubectl sky volumes list`, or create it: `kubectl sky volumes create`",
+        'PVC "{claim}" not found in namespace "{namespace}"{later}',
+        "{advice}",
     ),
     (
         "claim-ending",

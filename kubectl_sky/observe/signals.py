@@ -78,7 +78,7 @@ class TaskSnapshot(Struct, frozen=True, dict=True):
 
     A kind that the user may not read is absent. `logs` holds the last log lines of nodes, by rank,
     `task` the status by the same objects, if it is known, and `deletions` what PVCs that are being
-    deleted wait for, by name.
+    deleted wait for, by name. `volumes` has the PVCs of the owner's volumes, by volume name.
     """
 
     task_id: str
@@ -87,6 +87,7 @@ class TaskSnapshot(Struct, frozen=True, dict=True):
     logs: Mapping[int, tuple[str, ...]] = {}
     task: TaskStatus | None = None
     deletions: Mapping[str, str] = {}
+    volumes: Mapping[str, str] = {}
 
     @cached_property
     def status(self) -> TaskStatus | None:
@@ -110,9 +111,9 @@ class TaskSnapshot(Struct, frozen=True, dict=True):
     @cached_property
     def pods(self) -> Mapping[int, Object]:
         """The newest pod of each rank."""
-        if not self.workloads:
+        if not self.task and not self.workloads:
             return {}
-        backend = registry.of(self.workloads[0])
+        backend = self.task.workload if self.task else registry.of(self.workloads[0])
         oldest_first = sorted(
             self.of(kinds.POD.kind), key=lambda pod: pod["metadata"]["creationTimestamp"]
         )

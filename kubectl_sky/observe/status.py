@@ -6,12 +6,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.observe import ownership
 from kubectl_sky.observe.nodes import (
     JOB_NOT_FOUND,
     NODE_LOST,
     TERMINATING,
+    UNSCHEDULABLE,
     DetailedStatus,
     NodeStatus,
     Object,
@@ -52,6 +54,13 @@ class TaskStatus(Struct, frozen=True, dict=True):
     rivals: tuple[str, ...] = ()  # objects that may also be the task
     missing: Missing = Missing.UNKNOWN  # why it has fewer `nodes` than requested, if it does
     interactive: bool = False  # whether its nodes stay up until it is stopped
+    unschedulable: str = ""  # why no cluster node fits the first of its pending pods
+
+    def __repr__(self) -> str:
+        """Return what a notebook shows, on one line."""
+        note = f", {self.note}" if self.note else ""
+        nodes = f"{self.ready}/{self.num_nodes} nodes"
+        return f"<TaskStatus {self.id} ({self.name}): {self.state}, {nodes}{note}>"
 
     def identity(self, name: str) -> dict[str, str]:
         """Return the name, namespace and uid of an object that runs the task."""
@@ -172,10 +181,11 @@ class TaskStatus(Struct, frozen=True, dict=True):
 
         A node whose Job is not found comes before all others: it may have caused their failures.
         Nodes without an end time come later, and nodes stopped for another failure come last. Of
-        nodes that failed in the same second, one that a client was stopping was not the first.
+        nodes that failed in the same second, one that a client was stopping was not the first. Of
+        nodes that ended alike, it is the one that the client reported when it stopped the others.
         """
         failed = [node for node in self.nodes if node.state is State.FAILED]
-        return min(
+        first = min(
             failed,
             key=lambda node: (
                 node.reason != JOB_NOT_FOUND,
@@ -187,6 +197,12 @@ class TaskStatus(Struct, frozen=True, dict=True):
             ),
             default=None,
         )
+        reported = (
+            node
+            for node in failed
+            if first and node.name == first.stopped_for and node.end == first.end
+        )
+        return next(reported, first)
 
     def as_json(self) -> "models.Task":
         """Return the task as JSON values; details and nodes are in `metadata`."""
@@ -247,7 +263,10 @@ class TaskStatus(Struct, frozen=True, dict=True):
         lacking = next((item for item in waiting if item.awaits_files), None)
         if lacking:
             return f"{lacking.name}: waits for files; {lacking.message}"
-        return f"{waiting[0].name}: {waiting[0].reason}" if waiting else self._again()
+        if not waiting:
+            return self._again()
+        cause = self.unschedulable if waiting[0].reason == UNSCHEDULABLE else ""
+        return f"{waiting[0].name}: {cause or waiting[0].reason}"
 
     def _again(self, before: str = "") -> str:
         """Return `2 restarts`; empty without restarts."""
@@ -353,9 +372,13 @@ def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> Nod
         stopped_for=item["metadata"].get("annotations", {}).get(names.STOPPED_FOR, ""),
     )
     status = node(base, backend.node(item, rank), pods)
-    lost_labels = not pods and len(backend.ranks(item)) == 1 and item.get("status", {}).get("ready")
-    if lost_labels and not status.state.ended:
-        status = ready(status)
+    ready_pods = item.get("status", {}).get("ready") or 0
+    if not pods and not status.state.ended and ready_pods:
+        if item.get("spec", {}).get("managedBy") == names.MULTIKUEUE:
+            all_run = ready_pods >= len(backend.ranks(item))
+            status = replace(status, state=State.RUNNING) if all_run else status
+        elif len(backend.ranks(item)) == 1:
+            status = ready(status)
     return retrying(status) if not status.state.ended and backend.will_retry(item, pods) else status
 
 

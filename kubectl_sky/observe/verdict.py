@@ -1,20 +1,21 @@
 """Diagnose a task: how far it has come, and what stops it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.observe.findings import Finding, Rule, Stage, diagnose
-from kubectl_sky.observe.nodes import NodeStatus, State
+from kubectl_sky.observe.nodes import UNSCHEDULABLE, NodeStatus, Object, State
 from kubectl_sky.observe.rules_admission import ADMISSION, QUEUE
 from kubectl_sky.observe.rules_run import RUN
 from kubectl_sky.observe.rules_scheduling import SCHEDULING
 from kubectl_sky.observe.rules_start import IMAGE, START, VOLUMES
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.words import names
+from kubectl_sky.words import kinds, names
 
 if TYPE_CHECKING:
     from kubectl_sky.words import models
@@ -42,13 +43,17 @@ class Diagnosis(Struct, frozen=True):
     unread: tuple[str, ...]
 
     @property
+    def cause(self) -> Finding | None:
+        """The first finding; in a failed task, that of the node that failed first."""
+        node = self.task.first_failure
+        causes = (finding for finding in self.findings if not node or _explains(finding, node))
+        return next(causes, None)
+
+    @property
     def summary(self) -> str:
         """The verdict in one short sentence."""
-        node = self.task.first_failure
-        causes = [finding for finding in self.findings if not node or _explains(finding, node)]
-        if causes:
-            return causes[0].headline
-        return self.task.note or _SUMMARIES[self.task.state]
+        cause = self.cause
+        return cause.headline if cause else self.task.note or _SUMMARIES[self.task.state]
 
     @property
     def headline(self) -> str:
@@ -97,6 +102,20 @@ def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) 
         else:
             stages.append((stage, StageResult.AHEAD))
     return Diagnosis(task, tuple(stages), findings, tuple(unread))
+
+
+def explain_unschedulable(task: TaskStatus, pods: Iterable[Object]) -> TaskStatus:
+    """Return the task with why no cluster node fits its first such pod, in the words of doctor.
+
+    Reads the pod alone, so that the tasks of a list need no further request.
+    """
+    node = next((node for node in task.nodes if node.reason == UNSCHEDULABLE), None)
+    pod = node and next((pod for pod in pods if pod["metadata"]["name"] == node.pod), None)
+    if not pod:
+        return task
+    snapshot = TaskSnapshot(task.id, task.namespace, {kinds.POD.kind: (pod,)}, task=task)
+    causes = diagnose(snapshot, SCHEDULING)
+    return replace(task, unschedulable=causes[0].headline) if causes else task
 
 
 def _reached(task: TaskStatus, snapshot: TaskSnapshot, findings: Sequence[Finding]) -> int:

@@ -5,10 +5,19 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
-from kubectl_sky.spec.accelerator import AMD_MODELS, NEURON_MODELS, NVIDIA_MODELS, Model
+from kubectl_sky.spec.accelerator import (
+    AMD_MODELS,
+    NEURON_MODELS,
+    NVIDIA_MODELS,
+    Model,
+    known_model,
+    plain,
+    rtx_products,
+    same_name,
+)
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.words import names
-from kubectl_sky.words.facts import Facts
+from kubectl_sky.words.facts import ClusterNode, Facts
 
 GFD = "nvidia.com/gpu.product"
 GKE = "cloud.google.com/gke-accelerator"
@@ -45,21 +54,18 @@ class Family(Struct, frozen=True):
     def read(self, value: str) -> str | None:
         """Return the accelerator that a label value means; None for a MIG slice.
 
-        An exact match with a label name of a model comes first, then the first model in the table
-        whose words are all in the value. The table lists longer names first. An unknown value is
-        returned without its vendor prefix.
+        A label name of a model comes first, then the first model in the table whose words are all
+        in the value. The table lists longer names first. An unknown value is returned as SkyPilot
+        names it.
         """
-        text = value.upper().removesuffix("-SHARED")
+        text = plain(value)
         if "-MIG-" in text:
             return None
         words = set(re.split(r"[-_. ]", text))
-        for model in self.models:
-            if text in (label.upper() for label in (*model.products, model.gke, *model.classes)):
-                return model.name
-        for model in self.models:
-            if set(model.name.upper().split("-")) <= words:
-                return model.name
-        return re.sub(r"RTX-", "RTX", re.sub(r"^(NVIDIA|TESLA)-|GEFORCE-", "", text)) or None
+        of_words = (
+            model.name for model in self.models if set(model.name.upper().split("-")) <= words
+        )
+        return known_model(value) or next(of_words, text) or None
 
 
 def _lower(model: Model) -> tuple[str, ...]:
@@ -72,7 +78,9 @@ def _upper(model: Model) -> tuple[str, ...]:
 
 def _products(model: Model) -> tuple[str, ...]:
     name = names.label_value(model.name)
-    return (*model.products, name) if model.products else (name, f"NVIDIA-{name}"[:63])
+    products = model.products or rtx_products(model.name) or (f"NVIDIA-{name}"[:63],)
+    exclusive = (*products, name)
+    return (*exclusive, *(f"{product[:56]}-SHARED" for product in exclusive))
 
 
 def _gke(model: Model) -> tuple[str, ...]:
@@ -108,7 +116,6 @@ NEURON = Family(
 )
 FAMILIES = (NVIDIA, AMD, NEURON)
 
-_ALIASES = {"A100-40GB": "A100", "H100-80GB": "H100", "H100-MEGA-80GB": "H100-MEGA"}
 _MEMORY = re.compile(r"(?:([a-z]+):)?([0-9]+)([GT])B(\+?)", re.IGNORECASE)
 _VENDORS = {"NVIDIA": NVIDIA, "AMD": AMD}
 
@@ -141,21 +148,19 @@ def models(name: str) -> tuple[Model, ...]:
     if memory:
         return _sized(family, name, memory)
     matching = tuple(model for model in family.models if matches(name, model.name))
-    return matching or (Model(name),)
+    return matching or (Model(re.sub("-SHARED$", "", name, flags=re.IGNORECASE)),)
 
 
 def is_known(name: str) -> bool:
-    """Return whether the table has the name."""
-    return (
-        any(model.memory or model.products for model in models(name)) or family_of(name) == NEURON
-    )
+    """Return whether the labels of the name are known."""
+    return bool(_MEMORY.fullmatch(name) or known_model(name) or rtx_products(name))
 
 
 def matches(requested_name: str, model: str) -> bool:
     """Return whether a model fits a request: A100 accepts A100-80GB, not vice versa."""
-    requested = _ALIASES.get(requested_name.upper(), requested_name).upper()
-    candidate = model.upper()
-    return candidate == requested or candidate.startswith(f"{requested}-")
+    requested = known_model(requested_name) or plain(requested_name)
+    candidate = known_model(model) or plain(model)
+    return same_name(requested, candidate) or candidate.upper().startswith(f"{requested.upper()}-")
 
 
 def _sized(family: Family, name: str, memory: re.Match[str]) -> tuple[Model, ...]:
@@ -183,7 +188,30 @@ def from_labels(labels: Mapping[str, str]) -> list[str]:
     return [name for name in (*models, labels.get(TPU_LABEL)) if name]
 
 
+def missing(kinds: Iterable[str], cluster_nodes: Iterable[ClusterNode]) -> tuple[str, str]:
+    """Return two clauses: `no cluster node has an H100`, and `there are A100 (8)` with counts."""
+    counts: dict[str, int] = {}
+    for cluster_node in cluster_nodes:
+        for name in from_labels(cluster_node.labels)[:1]:
+            counts[name] = counts.get(name, 0) + _count(cluster_node)
+    available = ", ".join(f"{name} ({counts[name]})" for name in sorted(counts))
+    wanted = " or ".join(map(_with_article, kinds))
+    return f"no cluster node has {wanted}", f"there are {available or 'no GPUs'}"
+
+
+def _with_article(kind: str) -> str:
+    if _MEMORY.fullmatch(kind):
+        return f"a GPU with {kind}"
+    return f"an {kind}" if kind[:1].upper() in "AEFHILMNORSX" else f"a {kind}"
+
+
+def _count(cluster_node: ClusterNode) -> int:
+    sizes = (cluster_node.allocatable.get(resource, "") for resource in RESOURCES)
+    return sum(int(size) for size in sizes if size.isdecimal())
+
+
 TPU_RESOURCE = "google.com/tpu"
+RESOURCES = (*(family.resource for family in FAMILIES), TPU_RESOURCE)
 TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
 TPU_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 

@@ -36,6 +36,7 @@ _GCSFUSE = (
     '{driver: gcsfuse.csi.storage.gke.io, attributes: {bucketName: "{bucket}"},'
     ' annotations: {gke-gcsfuse/volumes: "true"}}'
 )
+_COPIED = "it is copied at the start, and nothing is written back"
 _ANONYMOUS = {"ENV_AUTH": "false"}
 _HUB_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")  # as read by the Hub's own tools
 _HUB_VARIABLES = ("HF_ENDPOINT", *_HUB_TOKENS)
@@ -127,9 +128,15 @@ def _with_store(bucket: Bucket, settings: Settings) -> Bucket:
         raise FieldError(
             ("file_mounts", bucket.key or bucket.path),
             f'the store of bucket "{bucket.name}" is not set',
-            "add store: s3 to it, or set in settings.yaml: default_store: s3",
+            f"add store: s3 to it{_copied(bucket)}; or set in settings.yaml: default_store: s3",
         )
     return replace(bucket, store=settings.default_store)
+
+
+def _copied(bucket: Bucket) -> str:
+    return (
+        "" if bucket.mode == "COPY" else f", and use `submit` with --bucket-mode copy ({_COPIED})"
+    )
 
 
 def _mounted(bucket: Bucket, name: str, store: Mapping[str, Any]) -> BucketVolume:
@@ -142,7 +149,8 @@ def _mounted(bucket: Bucket, name: str, store: Mapping[str, Any]) -> BucketVolum
         raise FieldError(
             ("file_mounts", bucket.key or bucket.path),
             f"no CSI driver or PVC is configured to mount {bucket.url} (mode: {bucket.mode})",
-            f"copy it with mode: COPY, or set in settings.yaml: {_example_setting(bucket)}",
+            f"use `submit` with --bucket-mode copy ({_COPIED}); to mount it, set in settings.yaml:"
+            f" {_example_setting(bucket)}",
         )
     placeholders = {"{bucket}": bucket.name, "{prefix}": bucket.prefix, "{account}": bucket.account}
     attributes = {
@@ -204,8 +212,9 @@ def notes(buckets: Sequence[Bucket], settings: Settings) -> Iterator[str]:
     """Yield notes on buckets that are copied although the file mounts them."""
     for bucket in buckets:
         if bucket.mode != "COPY" and is_copied(bucket, settings):
+            stored = replace(bucket, store=bucket.store or settings.default_store or "")
             yield (
-                f"file_mounts.{bucket.path}: {bucket.url} is copied, not mounted; what the task"
+                f"file_mounts.{bucket.path}: {stored.url} is copied, not mounted; what the task"
                 " writes there stays in its pod and is lost with it"
             )
 

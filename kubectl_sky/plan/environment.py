@@ -50,6 +50,8 @@ def variables(
     }
     if task.num_nodes > 1 and settings.barrier_timeout:
         fixed["KUBECTL_SKY_BARRIER_TIMEOUT"] = str(settings.barrier_timeout)
+    if settings.start_directory == "image" and not task.fills_workdir:
+        fixed["KUBECTL_SKY_START_DIRECTORY"] = "."
     secret_names = {
         *task.secrets,
         *(reference.key for reference in task.existing_secrets if not reference.path),

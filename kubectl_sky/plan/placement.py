@@ -107,10 +107,11 @@ def _choose(task: Task, facts: Facts) -> Placement:
         and facts.cluster_nodes
         and not any(meets(terms, item) for item in facts.cluster_nodes)
     ):
-        gpus = " or ".join(_describe_gpu(candidates[index]) for index in similar)
         unlabelled = _unlabelled(device, facts)
-        notes.append(_missing_note(gpus, facts) if not unlabelled else _unlabelled_note(gpus))
+        requested = [candidates[index] for index in similar]
+        notes.append((_unlabelled_note if unlabelled else _missing_note)(requested, facts))
         terms = () if unlabelled else terms
+    notes += _too_many_note(device, terms, facts)
     if not facts.cluster_nodes:
         notes += [
             _unknown_gpu_note(item)
@@ -303,14 +304,31 @@ def _any_fits(candidates: tuple[Resources, ...], facts: Facts) -> bool:
     return any(_fits(variant, _device(variant.accelerator, facts), facts) for variant in on_demand)
 
 
-def _missing_note(kinds: str, facts: Facts) -> str:
-    labels = (item.labels for item in facts.cluster_nodes)
-    gpus = sorted({name for entry in labels for name in accelerators.from_labels(entry)})
-    hint = f"there are {', '.join(gpus)}" if gpus else "no cluster node has GPU labels"
-    return f"no cluster node has a label for {kinds}; {hint}; the task waits for one"
+def _too_many_note(device: Device, terms: tuple[Term, ...], facts: Facts) -> Iterator[str]:
+    """Yield a note if a node requests more devices than any cluster node of this kind has."""
+    most = max(
+        (
+            _amount(item.allocatable, device.resource)
+            for item in facts.cluster_nodes
+            if not terms or meets(terms, item)
+        ),
+        default=Fraction(0),
+    )
+    if 0 < most < device.count:
+        yield (
+            f"a node requests {device.count} {device.resource}, and the largest cluster node has"
+            f" {most}; the task waits for a larger one; num_nodes spreads it over several"
+        )
 
 
-def _unlabelled_note(kinds: str) -> str:
+def _missing_note(candidates: Iterable[Resources], facts: Facts) -> str:
+    kinds = [item.accelerator.name or "" for item in candidates if item.accelerator]
+    missing, available = accelerators.missing(kinds, facts.cluster_nodes)
+    return f"{missing}; {available}; the task waits for one"
+
+
+def _unlabelled_note(candidates: Iterable[Resources], facts: Facts) -> str:
+    kinds = " or ".join(map(_describe_gpu, candidates))
     return f"cluster nodes have no GPU labels; scheduling on any GPU for {kinds}"
 
 

@@ -32,14 +32,26 @@ class Pvc(Struct, frozen=True):
     access_modes: tuple[str, ...]
 
 
-def new_pvc(user: User, namespace: str, name: str, volume_id: str, storage: Storage) -> Pvc:
-    """Build a volume's PVC. Raises UserError for an invalid name."""
+def new_pvc(
+    user: User,
+    namespace: str,
+    name: str,
+    volume_id: str,
+    storage: Storage,
+    object_name: str | None = None,
+) -> Pvc:
+    """Build a volume's PVC, by default `NAME-ID`. Raises UserError for an invalid name."""
     if not names.label_value(name):
         raise UserError(f"volume name {described(name)} has no letter or digit")
+    if object_name is None:
+        object_name = f"{names.dns_label(name, 'volume')}-{volume_id}"
+    elif not names.SUBDOMAIN.fullmatch(object_name):
+        hint = "use lowercase letters, digits, - and ."
+        raise UserError(f"--pvc-name {described(object_name)}: invalid name of a PVC", hint)
     return Pvc(
-        name=f"{names.dns_label(name, 'volume')}-{volume_id}",
+        name=object_name,
         namespace=namespace,
-        labels=standard_labels(name, f"{names.dns_label(name, 'volume')}-{volume_id}")
+        labels=standard_labels(name, object_name)
         | dict(storage.labels)
         | {
             names.VOLUME: "true",

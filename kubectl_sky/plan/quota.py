@@ -98,8 +98,9 @@ class _Quota:
         hard = self.hard.get(name)
         if hard is not None and requested > 0 and requested + used > hard:
             sizes = (shown(name, amount) for amount in (requested, used, hard))
-            yield "quota {} is full: {}: requested {}, used {} of {}".format(
-                self.name, name, *sizes
+            state = "too small" if requested > hard else "full"
+            yield "quota {} is {}: {}: requested {}, used {} of {}".format(
+                self.name, state, name, *sizes
             )
 
 

@@ -12,7 +12,7 @@ from kubectl_sky.plan.plan import Plan
 from kubectl_sky.spec import quantity
 from kubectl_sky.words.settings import DEFAULT_IMAGE, SKYPILOT_GPU_IMAGE, SKYPILOT_IMAGE, Settings
 
-ACCELERATORS = (*(family.resource for family in accelerators.FAMILIES), accelerators.TPU_RESOURCE)
+ACCELERATORS = accelerators.RESOURCES
 _STEPS = {"cpu": Fraction(1, 1000)}  # bytes and devices are whole numbers
 _DISK = "ephemeral-storage"
 # SkyPilot's defaults.

@@ -211,8 +211,8 @@ def notes(task: Task, facts: Facts) -> Iterator[str]:
         if volume.name and facts.pvcs is not None and volume.name not in facts.pvcs:
             yield (
                 f'volumes.{volume.path}: volume or PVC "{volume.name}" not found in namespace'
-                f' "{facts.namespace}"; the task waits for it; to create it, run'
-                f' "kubectl sky volumes create {volume.name} SIZE"'
+                f' "{facts.namespace}"; the task waits for it; to create it, run "kubectl sky'
+                f' volumes create {volume.name} SIZE --pvc-name {volume.name}"'
             )
         if task.num_nodes > 1 and _is_single_node(volume, facts):
             yield (

@@ -19,10 +19,12 @@ from kubectl_sky.practice import certificate
 from kubectl_sky.practice.access import Access
 from kubectl_sky.practice.api import Api
 from kubectl_sky.practice.claims import Claims
+from kubectl_sky.practice.deployments import Deployments
 from kubectl_sky.practice.garbage import Garbage
 from kubectl_sky.practice.jobs import Jobs
 from kubectl_sky.practice.node import Node
 from kubectl_sky.practice.quotas import Quotas
+from kubectl_sky.practice.replicasets import ReplicaSets
 from kubectl_sky.practice.scheduler import Scheduler
 from kubectl_sky.practice.server import Server
 from kubectl_sky.practice.state import Change, State
@@ -106,7 +108,7 @@ async def _serve(options: argparse.Namespace, listener: socket.socket) -> None:
         if not api.state.get("namespaces", "", name):
             api.create("namespaces", {"metadata": {"name": name}})
     access = Access(api, options.user)
-    for controller in (Garbage, Claims, Quotas, Jobs, Scheduler):
+    for controller in (Garbage, Claims, Quotas, Jobs, Deployments, ReplicaSets, Scheduler):
         controller(api)
     node = Node(api, nodes=options.nodes, gpus=options.gpus, namespaces=not options.no_namespaces)
     await node.start()

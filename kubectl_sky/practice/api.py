@@ -25,6 +25,8 @@ _INITIAL_STATUS: dict[str, Json] = {
 _WITH_GENERATION = (
     "pods",
     "jobs.batch",
+    "deployments.apps",
+    "replicasets.apps",
     "ingresses.networking.k8s.io",
     "networkpolicies.networking.k8s.io",
     "priorityclasses.scheduling.k8s.io",

@@ -15,6 +15,7 @@ from kubectl_sky.practice.api import Api, now
 from kubectl_sky.practice.environment import ConfigError
 from kubectl_sky.practice.hosts import Addresses, HostsFiles
 from kubectl_sky.practice.logs import Logs, Writer
+from kubectl_sky.practice.probes import Probes
 from kubectl_sky.practice.resources import Json
 from kubectl_sky.practice.runtime import Mount, Process, Runtime, StartError, without_namespaces
 from kubectl_sky.practice.volumes import Volumes
@@ -43,6 +44,9 @@ class NodeServices:
     hosts_files: HostsFiles
 
 
+_LOST = "The container could not be located when the pod was terminated"
+
+
 class Container:
     def __init__(
         self, pod: "PodWorker", services: NodeServices, spec: Json, status: Json | None
@@ -53,6 +57,7 @@ class Container:
         self.process: Process | None = None
         self._pod, self._services = pod, services
         self._failures = 0
+        self._probes = Probes(pod, services, self)
         self._logs: list[Path] = []
         self._started = asyncio.Event()
         self._task: asyncio.Task[int] | None = None
@@ -60,8 +65,8 @@ class Container:
         self.is_init = spec in init_containers
         reason = "PodInitializing" if init_containers else "ContainerCreating"
         self.status: Json = copy.deepcopy(status or {}) or pod_status.waiting(spec, reason)
-        if "running" in self.status["state"]:  # when the node stopped
-            self._exited(128 + signal.SIGKILL)
+        if "running" in self.status["state"]:  # when the node stopped; as a kubelet reports it
+            self._exited(128 + signal.SIGKILL, "ContainerStatusUnknown", _LOST)
 
     @property
     def is_sidecar(self) -> bool:
@@ -187,7 +192,7 @@ class Container:
             return 128, "StartError", message
         logging = [asyncio.create_task(_log(*output, writer)) for output in process.outputs]
         self._publish_running()
-        probing = asyncio.create_task(self._probe(process))
+        probing = asyncio.create_task(self._probes.run(process))
         try:
             code = await process.wait()
             await asyncio.wait(logging, timeout=_DRAIN_SECONDS)
@@ -200,53 +205,12 @@ class Container:
     def _publish_running(self) -> None:
         self._pod.record("Started", "Container started")
         pod_status.set_state(self.status, {"running": {"startedAt": now()}})
-        if self._startup_command:
-            self.status |= {"started": False, "ready": False}
+        self.status |= self._probes.results
         self.status["resources"] = self.spec.get("resources") or {}
         self._pod.publish()
         self._started.set()
         if self._pod.ending:  # while it was starting
             self.kill(signal.SIGKILL)
-
-    @property
-    def _startup_command(self) -> list[str]:
-        """The command of its startup probe; without namespaces, paths would mean other files."""
-        command = ((self.spec.get("startupProbe") or {}).get("exec") or {}).get("command") or []
-        return command if self._services.runtime.is_isolated else []
-
-    async def _probe(self, process: Process) -> None:
-        """Run the command of the startup probe until it succeeds, or has failed too often."""
-        if not self._startup_command:
-            return
-        probe, failures = self.spec["startupProbe"], 0
-        while (error := await self._run_probe(process, probe["timeoutSeconds"])) is not None:
-            self._pod.record("Unhealthy", f"Startup probe failed: {error}", "Warning")
-            failures += 1
-            if failures >= probe["failureThreshold"]:
-                self._pod.record("Killing", f"Container {self.name} failed startup probe")
-                process.kill(signal.SIGKILL)  # a kubelet gives it the grace period first
-                return
-            await asyncio.sleep(probe["periodSeconds"])
-        self.status |= {"started": True, "ready": True}
-        self._pod.publish()
-
-    async def _run_probe(self, container: Process, seconds: float) -> str | None:
-        """Run the command once; return None if it succeeds, otherwise its output."""
-        request = {key: self.request[key] for key in ("env", "cwd")}
-        request |= {"command": self._startup_command, "tty": False}
-        try:
-            process = await self._services.runtime.exec(container, request, stdin=False)
-        except StartError as error:
-            return str(error)
-        try:
-            code = await asyncio.wait_for(process.wait(), seconds)
-            output = await process.outputs[0][1].read(_MAX_MESSAGE_BYTES)
-            return output.decode(errors="replace") if code else None
-        except TimeoutError:
-            process.kill(signal.SIGKILL)
-            return "timeout"
-        finally:
-            process.close()
 
     def _exited(self, code: int, reason: str = "", message: str = "") -> None:
         pod_status.set_state(self.status, pod_status.terminated(self.status, code, reason, message))

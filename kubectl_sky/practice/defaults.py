@@ -177,6 +177,24 @@ def _job(job: Json) -> None:
     _pod_spec(_part(template, "spec"))
 
 
+def _deployment(deployment: Json) -> None:
+    spec = _part(deployment, "spec")
+    _default(spec, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+    strategy = _part(spec, "strategy")
+    _default(strategy, type="RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        _default(_part(strategy, "rollingUpdate"), maxSurge="25%", maxUnavailable="25%")
+    _replica_set(deployment)
+
+
+def _replica_set(replica_set: Json) -> None:
+    spec = _part(replica_set, "spec")
+    _default(spec, replicas=1)
+    template = _part(spec, "template")
+    _part(template, "metadata")
+    _pod_spec(_part(template, "spec"))
+
+
 def _service(service: Json) -> None:
     spec = _part(service, "spec")
     _default(spec, sessionAffinity="None", type="ClusterIP")
@@ -272,6 +290,9 @@ _RBAC = "rbac.authorization.k8s.io"
 _FILLERS: dict[str, Callable[[Json], None]] = {
     "pods": _pod,
     "jobs.batch": _job,
+    "deployments.apps": _deployment,
+    "replicasets.apps": _replica_set,
+    "horizontalpodautoscalers.autoscaling": lambda obj: _default(_part(obj, "spec"), minReplicas=1),
     "services": _service,
     "networkpolicies.networking.k8s.io": _policy,
     "persistentvolumeclaims": _claim,

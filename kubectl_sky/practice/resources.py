@@ -50,6 +50,9 @@ _BUILT_IN = (  # group, kind, plural, short names
     ("", "PersistentVolume", "persistentvolumes", "pv"),
     ("", "ResourceQuota", "resourcequotas", "quota"),
     ("", "LimitRange", "limitranges", "limits"),
+    ("apps", "Deployment", "deployments", "deploy"),
+    ("apps", "ReplicaSet", "replicasets", "rs"),
+    ("autoscaling", "HorizontalPodAutoscaler", "horizontalpodautoscalers", "hpa"),
     ("batch", "Job", "jobs", ""),
     ("coordination.k8s.io", "Lease", "leases", ""),
     ("networking.k8s.io", "Ingress", "ingresses", "ing"),
@@ -66,13 +69,15 @@ _CLUSTER_SCOPED = {"Namespace", "Node", "PersistentVolume", "StorageClass", "Pri
 _CLUSTER_SCOPED |= {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"}
 _WITH_STATUS = {"Namespace", "Node", "Pod", "Service", "PersistentVolumeClaim", "Job", "Ingress"}
 _WITH_STATUS |= {"PersistentVolume", "ResourceQuota", "CustomResourceDefinition"}
+_WITH_STATUS |= {"Deployment", "ReplicaSet", "HorizontalPodAutoscaler"}
+_IN_ALL = {"Pod", "Service", "Job", "Deployment", "ReplicaSet", "HorizontalPodAutoscaler"}
 BUILT_IN = tuple(
     Resource(
-        *(group, "v1", kind, plural),
+        *(group, "v2" if group == "autoscaling" else "v1", kind, plural),
         namespaced=kind not in _CLUSTER_SCOPED,
         short=tuple(short.split()),
         status=kind in _WITH_STATUS,
-        categories=("all",) if kind in ("Pod", "Service", "Job") else (),
+        categories=("all",) if kind in _IN_ALL else (),
     )
     for group, kind, plural, short in _BUILT_IN
 )

@@ -124,6 +124,11 @@ def _involved_object(event: Json) -> str:
     return f"{event['involvedObject']['kind'].lower()}/{event['involvedObject']['name']}"
 
 
+def _deployment_ready(deployment: Json) -> str:
+    ready = get(deployment, ".status.readyReplicas") or 0
+    return f"{ready}/{deployment['spec']['replicas']}"
+
+
 _NAME = {"Name": _text(".metadata.name")}
 _AGE = {"Age": _since(".metadata.creationTimestamp")}
 # fmt: off
@@ -136,6 +141,7 @@ _COLUMNS: dict[str, dict[str, Cell]] = {
         **_NAME, "Status": _job_status, "Completions": _job_completions,
         "Duration": _job_duration, **_AGE,
     },
+    "deployments.apps": {**_NAME, "Ready": _deployment_ready, **_AGE},
     "nodes": {**_NAME, "Status": _node_status, **_AGE},
     "events": {
         "Last Seen": _since(".lastTimestamp"), "Type": _text(".type"),

@@ -287,18 +287,44 @@ def _job(spec: Json) -> Causes:
         if not rule.get("onExitCodes") and not rule.get("onPodConditions"):
             path = f"spec.podFailurePolicy.rules[{index}]"
             yield invalid(path, None, "one of onExitCodes and onPodConditions is required")
-    yield from _job_template(spec, spec.get("template") or {})
+    allowed = ("Never",) if spec.get("podFailurePolicy") else ("OnFailure", "Never")
+    yield from _template(spec, spec.get("template") or {}, allowed)
 
 
-def _job_template(spec: Json, template: Json) -> Causes:
+def _replicas(spec: Json) -> Causes:
+    """Check a Deployment or a ReplicaSet."""
+    if (spec.get("replicas") or 0) < 0:
+        yield invalid("spec.replicas", spec["replicas"], "must be greater than or equal to 0")
+    if spec.get("selector") is not None and not spec["selector"].get("matchLabels"):
+        yield required("spec.selector.matchLabels")
+    for field in ("minReadySeconds", "paused"):
+        if spec.get(field):
+            yield forbidden(f"spec.{field}", "not supported by the practice cluster")
+    yield from _strategy(spec.get("strategy") or {})
+    yield from _template(spec, spec.get("template") or {}, ("Always",))
+
+
+def _strategy(strategy: Json) -> Causes:
+    if strategy.get("type") == "Recreate":
+        yield forbidden("spec.strategy.type", "not supported by the practice cluster")
+    amounts: Json = strategy.get("rollingUpdate") or {}
+    path = "spec.strategy.rollingUpdate"
+    for field, amount in amounts.items():
+        if not re.fullmatch(r"[0-9]+%?", str(amount)):
+            yield invalid(f"{path}.{field}", amount, "must be a number or a percentage")
+    if amounts and not any(str(amount).strip("0%") for amount in amounts.values()):
+        both = "may not be 0 when `maxSurge` is 0"
+        yield invalid(f"{path}.maxUnavailable", amounts.get("maxUnavailable"), both)
+
+
+def _template(spec: Json, template: Json, policies: Sequence[str]) -> Causes:
     pod, labels = template.get("spec") or {}, (template.get("metadata") or {}).get("labels") or {}
     yield from _labels(labels, "spec.template.labels")
-    if not (spec["selector"].get("matchLabels") or {}).items() <= labels.items():
+    if not ((spec.get("selector") or {}).get("matchLabels") or {}).items() <= labels.items():
         yield invalid("spec.template.metadata.labels", labels, "`selector` must match them")
     yield from _pod(pod, "spec.template.spec")
-    allowed = ("Never",) if spec.get("podFailurePolicy") else ("OnFailure", "Never")
-    if pod.get("restartPolicy") not in allowed:
-        yield not_supported("spec.template.spec.restartPolicy", pod.get("restartPolicy"), allowed)
+    if pod.get("restartPolicy") not in policies:
+        yield not_supported("spec.template.spec.restartPolicy", pod.get("restartPolicy"), policies)
 
 
 def _claim(spec: Json) -> Causes:
@@ -341,6 +367,8 @@ _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOnc
 _SPECS: dict[str, Callable[[Json], Causes]] = {
     "pods": _pod,
     "jobs.batch": _job,
+    "deployments.apps": _replicas,
+    "replicasets.apps": _replicas,
     "persistentvolumeclaims": _claim,
     "services": _service,
     "resourcequotas": _quota,
@@ -365,6 +393,8 @@ def check_change(old: Json, new: Json, resource: Resource) -> None:
         after, "image", _POD_MUTABLE
     ):
         causes.append(forbidden("spec", "pod updates may change only a few fields"))
+    if resource.group == "apps" and before.get("selector") != after.get("selector"):
+        causes.append(invalid("spec.selector", after.get("selector"), "field is immutable"))
     if resource.storage == "persistentvolumeclaims" and any(
         before.get(field) != after.get(field) for field in _CLAIM_IMMUTABLE
     ):

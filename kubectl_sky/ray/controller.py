@@ -96,7 +96,9 @@ class RayController(Controller[Key]):
         if graph is None:
             return None
         try:
-            return self._reconciler.reconcile(graph.manifest, graph.state)
+            seconds = self._reconciler.reconcile(graph.manifest, graph.state)
+            self.did("reconciled a RayServeGraph")
+            return seconds
         except NotFound:  # it was deleted while its watch was refused
             if self._graphs.get(key) is graph:
                 del self._graphs[key]

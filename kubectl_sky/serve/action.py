@@ -49,10 +49,8 @@ def up(options: Options, ui: UI) -> ServiceStatus | None:
         if live and (kind in wanted or _is_service(live)):
             raise _taken(live, prepared.facts.user)
     prepared = submit.check(prepared, ui)
-    if options.dry_run == "server":
-        apply(session, prepared.decision, prepared.existing, ui, dry_run=True)
     if options.dry_run != "none":
-        ui.preview(prepared.shown)
+        submit.preview([prepared], ui)
         return None
     apply(session, prepared.decision, prepared.existing, ui)
     ui.note(f'service "{replicas.name}" created')

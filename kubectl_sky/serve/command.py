@@ -91,7 +91,7 @@ def up(
     source, ui = _source(file, overrides, flags), Preview(form, flags["dry_run"])
     if flags["dry_run"] == "client":
         facts = action.offline_facts(cluster.user, cluster.namespace, os.environ)
-        ui.preview(action.render_files([source], facts, ui))
+        ui.preview(action.render_files([source], facts, ui, flags["show_secrets"]))
         return
     _print(create(request(source, cluster, None, flags), ui), form)
 

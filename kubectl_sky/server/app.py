@@ -6,7 +6,7 @@ from functools import partial
 
 from anyio import CapacityLimiter
 from anyio.to_thread import current_default_thread_limiter
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
@@ -30,6 +30,7 @@ from kubectl_sky.server.identity import Identities
 from kubectl_sky.server.limits import Rates, Streams
 from kubectl_sky.words import assets, models
 
+_ONLY_POST = ("/tasks/submit", "/tasks/stop", "/volumes/create")
 _ERRORS = (400, 401, 403, 404, 409, 413, 415, 421, 429, 500, 502, 503)
 
 
@@ -55,6 +56,9 @@ def create_app(config: Config) -> FastAPI:
     app.state.streams = Streams(config.limits.streams)
     problems.install(app)
     app.add_api_route("/", _root, response_model=models.Health, name="root")
+    for path in _ONLY_POST:  # else the last word would be an invalid id
+        methods = ["GET", "DELETE"]
+        app.add_api_route(path, _post_only, methods=methods, include_in_schema=False)
     for module in (streams, tasks, volumes, files, cluster, pages):
         app.include_router(module.router)
     app.mount("/schemas", StaticFiles(directory=assets.folder("schemas")))
@@ -76,6 +80,10 @@ def _openapi(app: FastAPI) -> dict[str, object]:
             for operation in operations.values():
                 operation["responses"].pop("422", None)
                 operation["security"] = [{"token": []}]
+        for path in ("/", "/login", *metrics.PROBES):
+            for operation in schema["paths"][path].values():
+                operation["security"] = []
+                operation["responses"].pop("401", None) if path != "/login" else None
         for name in ("HTTPValidationError", "ValidationError"):
             schema["components"]["schemas"].pop(name, None)
         schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
@@ -92,6 +100,11 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 def _operation_id(route: APIRoute) -> str:
     return "_".join([*map(str, route.tags), route.name])
+
+
+def _post_only() -> None:
+    """Refuse another method than POST."""
+    raise HTTPException(405, "Method Not Allowed", {"Allow": "POST"})
 
 
 def _root(request: Request) -> Response | models.Health:

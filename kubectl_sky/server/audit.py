@@ -38,15 +38,17 @@ def write(log: TextIO | None, scope: Scope, first: Message) -> None:
     """Write a line for a request when its answer begins with the first message."""
     if log is None or scope["path"].startswith(_PUBLIC):
         return
-    parameters = scope.get("path_params", {})
+    state, parameters = scope.get("state", {}), scope.get("path_params", {})
+    caller, task = state.get("caller"), state.get("task") or parameters.get("task_id")
+    default = caller.session.namespace if caller and task else None
     entry = {
         "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "user": user_of(scope) or None,
         "address": scope["client"][0] if scope.get("client") else None,
         "method": scope.get("method", "GET"),
         "path": scope["path"][:_MAX_PATH],
-        "namespace": QueryParams(scope["query_string"]).get("namespace"),
-        "task": scope.get("state", {}).get("task") or parameters.get("task_id"),
+        "namespace": QueryParams(scope["query_string"]).get("namespace") or default,
+        "task": task,
         "status": first.get("status", 101),  # 101: a WebSocket
     }
     try:

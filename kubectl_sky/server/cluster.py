@@ -1,26 +1,72 @@
 """The cluster and the caller: whoami, GPUs and queues."""
 
+from collections.abc import Sequence
+from contextlib import suppress
+
 from fastapi import APIRouter
 
 from kubectl_sky.actions import queues as queueing
-from kubectl_sky.cluster import access
+from kubectl_sky.cluster import access, objects, parallel, shapes
+from kubectl_sky.errors import Forbidden, UserError
 from kubectl_sky.gpus import action as gpu_action
-from kubectl_sky.server.identity import AnyCaller
-from kubectl_sky.words import kinds, models
+from kubectl_sky.server.identity import AnyCaller, Caller
+from kubectl_sky.users import model as users
+from kubectl_sky.words import kinds, models, owners
 from kubectl_sky.words.names import API_VERSION
 
 router = APIRouter(tags=["cluster"])
 
+_MAX_GROUPS = 8  # whose namespaces are tried
+_MAX_NAMESPACES = 1000  # that a page offers
+
 
 @router.get("/whoami")
 def whoami(caller: AnyCaller) -> models.WhoAmI:
-    """Show who you are to the cluster, and whether you may list all namespaces."""
+    """Show who you are to the cluster, and in which namespaces you may list tasks."""
+    everywhere = access.may(caller.session, "list", kinds.JOB, namespace="")
     return {
         "user": caller.user.name,
         "groups": list(caller.groups),
         "namespace": caller.session.namespace,
-        "all_namespaces": access.may(caller.session, "list", kinds.JOB, namespace=""),
+        "all_namespaces": everywhere,
+        "namespaces": _all_namespaces(caller) if everywhere else _own_namespaces(caller),
     }
+
+
+def _all_namespaces(caller: Caller) -> list[str]:
+    """Return the namespaces of the cluster; those without permission to list them are unknown."""
+    session = caller.session
+    try:
+        items = objects.list_all(session, kinds.NAMESPACE, shape=shapes.METADATA_ONLY)
+    except Forbidden:
+        return _candidates(caller)
+    return sorted(item["metadata"]["name"] for item in items)[:_MAX_NAMESPACES]
+
+
+def _own_namespaces(caller: Caller) -> list[str]:
+    def may_list(namespace: str) -> bool:
+        return access.may(caller.session, "list", kinds.JOB, namespace=namespace)
+
+    candidates = _candidates(caller)
+    allowed = parallel.map_parallel(may_list, candidates)
+    return [name for name, is_allowed in zip(candidates, allowed, strict=True) if is_allowed]
+
+
+def _candidates(caller: Caller) -> list[str]:
+    """Return the default, and the namespaces of `users add` for the caller and its groups.
+
+    Nobody may search all namespaces for those where a RoleBinding names the caller.
+    """
+    named: Sequence[str] = [group for group in caller.groups if not group.startswith("system:")]
+    match caller.user.name.split(":"):
+        case ["system", "serviceaccount", namespace, _]:
+            found = [namespace]
+        case _:
+            found = [users.default_namespace(caller.user)]
+    for group in named[:_MAX_GROUPS]:
+        with suppress(UserError):
+            found.append(users.default_namespace(owners.named(group)))
+    return list(dict.fromkeys([caller.session.namespace, *found]))
 
 
 @router.get("/gpus")

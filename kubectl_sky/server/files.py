@@ -122,7 +122,7 @@ def _render(config: Config, caller: Caller, text: bytes, task_id: str | None) ->
 def validate(request: Request, caller: AnyCaller, text: TaskText) -> models.Validation:
     """Report every problem of a task file, and the fields that reach beyond the task."""
     config: Config = request.app.state.config
-    reports = check([REQUEST], io.BytesIO(text), config.task_environ, may_read=False)
+    reports = check([REQUEST], io.BytesIO(text), config.task_environ, local_files="refuse")
     problems = [problem for report in reports for problem in report.problems]
     return {
         "apiVersion": API_VERSION,

@@ -18,9 +18,10 @@ from kubectl_sky.errors import SkyError
 from kubectl_sky.server import audit, problems, proxy
 from kubectl_sky.server.config import Config, Limits
 from kubectl_sky.server.identity import Identities
+from kubectl_sky.server.metrics import PROBES
 from kubectl_sky.server.problems import Rejected
 
-_ANY_HOST = frozenset({"/healthz", "/metrics", "/readyz"})  # scrapers and probes use the pod's IP
+_ANY_HOST = PROBES  # scrapers and kubelets use the pod's IP
 _LOGIN = frozenset({"/login", "/logout"})
 _PUBLIC = _ANY_HOST | _LOGIN | {"/", "/openapi.json", "/ui"}
 _PUBLIC_FOLDERS = ("/ui/", "/schemas/")

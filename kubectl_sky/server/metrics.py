@@ -1,6 +1,7 @@
 """Metrics for Prometheus, and whether the server is alive and ready."""
 
 import threading
+from contextlib import nullcontext
 from time import monotonic
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -9,6 +10,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from kubectl_sky.cluster import tracing
 from kubectl_sky.errors import SkyError
 from kubectl_sky.server.identity import Identities
 from kubectl_sky.server.limits import Streams
@@ -16,6 +18,7 @@ from kubectl_sky.server.limits import Streams
 router = APIRouter(tags=["operation"])
 
 _READY_SECONDS = 5.0  # an answer of the API server counts this long
+PROBES = frozenset({"/healthz", "/metrics", "/readyz"})  # asked every few seconds
 _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 
 
@@ -39,7 +42,7 @@ class Metrics:
 
 
 class Measured:
-    """Count each request, and the time until its answer begins."""
+    """Count and trace each request; measure the time until its answer begins."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
@@ -51,17 +54,21 @@ class Measured:
             await self._app(scope, receive, send)
             return
         started_at = monotonic()
+        method = scope["method"] if scope["method"] in _METHODS else "other"
 
         async def send_counted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 # The path of the route, as ids would make too many labels.
                 path = getattr(scope.get("route"), "path", "other")
-                method = scope["method"] if scope["method"] in _METHODS else "other"
                 self._metrics.requests.labels(method, path, str(message["status"])).inc()
                 self._metrics.seconds.labels(method, path).observe(monotonic() - started_at)
+                span.answered(message["status"], path)
             await send(message)
 
-        await self._app(scope, receive, send_counted)
+        attributes = {"http.request.method": method}
+        traced = tracing.span(method, "SERVER", attributes, scope["headers"])
+        with nullcontext(tracing.Span()) if scope["path"] in PROBES else traced as span:
+            await self._app(scope, receive, send_counted)
 
 
 class Readiness:

@@ -36,9 +36,8 @@ from kubectl_sky.server import problems
 from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
 from kubectl_sky.server.limits import Streams
 from kubectl_sky.server.problems import Rejected
-from kubectl_sky.server.tasks import TaskId
+from kubectl_sky.server.tasks import TaskId, as_list
 from kubectl_sky.words import models
-from kubectl_sky.words.names import API_VERSION
 
 router = APIRouter(tags=["streams"])
 
@@ -317,8 +316,7 @@ def _task_lists(caller: Caller, scope: Scope, stop: Event) -> Iterator[models.Ta
         if stop.is_set():
             return
         if update:
-            tasks = [task.as_json() for task in update.tasks]
-            yield {"apiVersion": API_VERSION, "kind": "TaskList", "tasks": tasks}
+            yield as_list(update.tasks, update.tasks)
 
 
 def _statuses(caller: Caller, task: TaskStatus, stop: Event) -> Iterator[models.Task]:

@@ -11,14 +11,16 @@ from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import BaseModel, Field
 
-from kubectl_sky.actions import doctor, find
+from kubectl_sky.actions import doctor, find, pipeline
 from kubectl_sky.actions import stop as stopping
 from kubectl_sky.actions import submit as submission
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.pending import explain_all, explain_pending
 from kubectl_sky.actions.ui import Collected
 from kubectl_sky.cluster.connection import Connection
+from kubectl_sky.errors import NotServed
 from kubectl_sky.gpus import action as gpu_action
+from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.render.manifests import as_yaml
 from kubectl_sky.server.config import Config
@@ -59,17 +61,24 @@ def list_tasks(
     ] = None,
 ) -> models.TaskList:
     """List your tasks, newest first."""
-    tasks = find.list_tasks(caller.session, scope)
+    everything = tasks = find.list_tasks(caller.session, scope)
     if cursor is not None:
         position = _position(cursor)
         tasks = [task for task in tasks if task.position() < position]
     page = explain_all(caller.session, scope.namespace, tasks[:limit])
     more = len(tasks) > limit
+    return as_list(page, everything) | {"next": _cursor(page[-1]) if more else None}
+
+
+def as_list(tasks: list[TaskStatus], everything: list[TaskStatus]) -> models.TaskList:
+    """Return tasks, and the pipelines and groups that they are part of, with all their stages."""
+    members = {task.member.id for task in tasks if task.member}
+    whole = [pipeline for pipeline in pipelines(everything) if pipeline.id in members]
     return {
         "apiVersion": API_VERSION,
         "kind": "TaskList",
-        "tasks": [task.as_json() for task in page],
-        "next": _cursor(page[-1]) if more else None,
+        "tasks": [task.as_json() for task in tasks],
+        "pipelines": [pipeline.as_json() for pipeline in whole],
     }
 
 
@@ -184,6 +193,18 @@ def stop(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.TaskStop
     return stopped | {"warnings": warnings} if warnings else stopped
 
 
+@router.post("/tasks/{task_id}/resume")
+def resume(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.TaskResumed:
+    """Resume the next stage of a pipeline, as the tasks controller does: once, when it is due."""
+    target = find.get(caller.session, scope, task_id)
+    stage = None if isinstance(target, TaskStatus) else target.to_resume
+    if stage is None:
+        raise Rejected(409, f"no stage of {task_id} is ready to resume")
+    pipeline.resume(caller.session, stage)
+    message = f"Stage {stage.name} ({stage.id}) resumed"
+    return {"task_id": stage.id, "status": "resumed", "message": message}
+
+
 @router.get("/tasks/{task_id}/doctor")
 def diagnose(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.Diagnosis:
     """Explain why a task does not start or has failed, and how to fix it."""
@@ -200,9 +221,15 @@ def show_manifests(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> model
 
 @router.get("/tasks/{task_id}/usage")
 def show_usage(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.Usage:
-    """Show what the nodes of a task use, if the cluster measures it."""
+    """Show what the nodes of a task use; nothing without a metrics API.
+
+    Pages ask every few seconds: each answer would be an error.
+    """
     task = find.get_task(caller.session, scope, task_id)
-    samples = gpu_action.top(caller.session, task)
+    try:
+        samples = gpu_action.top(caller.session, task)
+    except NotServed:
+        samples = []
     return {
         "apiVersion": API_VERSION,
         "kind": "Usage",

@@ -28,7 +28,7 @@ class NewVolume(BaseModel):
     )
 
     name: str = Field(min_length=1, max_length=253)
-    size: str = Field(max_length=40, description="10Gi, 1Ti; a number is GiB")
+    size: str = Field(min_length=1, max_length=40, description="10Gi, 1Ti; a number is GiB")
     storage_class: str | None = Field(None, max_length=253)
     access_modes: list[str] = Field(["ReadWriteOnce"], max_length=8)
 

@@ -63,15 +63,25 @@ NVIDIA_MODELS = (
         "nvidia-tesla-a100",
         ("A100_NVLINK", "A100_PCIE_40GB"),
     ),
+    Model("A800", 80, ("NVIDIA-A800-SXM4-80GB", "NVIDIA-A800-80GB-PCIe")),
     Model("A10G", 24, ("NVIDIA-A10G",)),
     Model("A10", 24, ("NVIDIA-A10",)),
     Model("A16", 16, ("NVIDIA-A16",)),
     Model("A30", 24, ("NVIDIA-A30",)),
     Model("A40", 48, ("NVIDIA-A40",)),
     Model(
-        "RTXPRO6000", 96, ("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition",), "nvidia-rtx-pro-6000"
+        "RTXPRO6000",
+        96,
+        (
+            "NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition",
+            "NVIDIA-RTX-PRO-6000-Blackwell-Workstation-Edition",
+        ),
+        "nvidia-rtx-pro-6000",
     ),
     Model("RTX6000-Ada", 48, ("NVIDIA-RTX-6000-Ada-Generation",)),
+    Model("RTX6000", 24, ("Quadro-RTX-6000",)),
+    Model("RTX5090-D", 32, ("NVIDIA-GeForce-RTX-5090-D",)),
+    Model("RTX4090-D", 24, ("NVIDIA-GeForce-RTX-4090-D",)),
     Model("RTX5090", 32, ("NVIDIA-GeForce-RTX-5090",)),
     Model("RTX4090", 24, ("NVIDIA-GeForce-RTX-4090",)),
     Model("RTX3090", 24, ("NVIDIA-GeForce-RTX-3090",)),
@@ -93,6 +103,7 @@ NVIDIA_MODELS = (
     Model("T4", 16, ("Tesla-T4",), "nvidia-tesla-t4"),
     Model("K80", 12, ("Tesla-K80",), "nvidia-tesla-k80"),
     Model("M60", 8, ("Tesla-M60",)),
+    Model("M4000", 8, ("Quadro-M4000",)),
 )
 AMD_MODELS = (
     Model("MI355X", 288),
@@ -109,11 +120,66 @@ NEURON_MODELS = (
     Model("Inferentia2", 32),
     Model("Inferentia"),
 )
+_MODELS = (*NVIDIA_MODELS, *AMD_MODELS, *NEURON_MODELS)
 # With other common names, to suggest one for a misspelt name.
 MODEL_NAMES = (
-    *(model.name for model in (*NVIDIA_MODELS, *AMD_MODELS, *NEURON_MODELS)),
-    *("H100-80GB", "A100-40GB", "A2", "RTX6000", "L20", "H20", "H800", "A800", "RTX3080"),
+    *(model.name for model in _MODELS),
+    *("H100-80GB", "A100-40GB", "A2", "L20", "H20", "H800", "RTX3080", "RTXA4500"),
 )
+_COUNT = r"(1?[0-9])"  # more is a memory size: A100 80
+_WITH_COUNT = re.compile(rf"{_COUNT} *x *(.+)|(.+?)(?: *x *| +){_COUNT}", re.IGNORECASE)
+_FORM_FACTOR = re.compile(r"-(SXM[0-9]?|PCIE|NVL|NVLINK)$")
+
+
+def plain(value: str) -> str:
+    """Return a name or label value in upper case, without vendor, series and `-SHARED`.
+
+    GPU feature discovery appends `-SHARED` if pods share the GPU by time slicing.
+    """
+    text = value.upper().removesuffix("-SHARED")
+    return re.sub(r"^(NVIDIA-)?(TESLA-|GEFORCE-)?", "", text).replace("RTX-", "RTX")
+
+
+def same_name(first: str, second: str) -> bool:
+    """Return whether two names differ only by case, separators and what `plain` removes."""
+    return _key(first) == _key(second)
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[-_. ]", "", plain(name))
+
+
+_NAMES = {
+    _key(alias): model.name
+    for model in reversed(_MODELS)  # the first model of a name wins
+    for alias in (
+        f"{model.name}-{model.memory}GB",
+        *(*model.products, *model.classes, model.gke or model.name, model.name),
+    )
+}
+
+
+def known_model(name: str) -> str:
+    """Return the model that a name or a label value means; "" if unknown.
+
+    `H100-80GB`, `H100-SXM` and `NVIDIA-H100-80GB-HBM3` are an H100.
+    """
+    without_form_factor = _FORM_FACTOR.sub("", plain(name))
+    return _NAMES.get(_key(name)) or _NAMES.get(_key(without_form_factor), "")
+
+
+def rtx_products(name: str) -> tuple[str, ...]:
+    """Return NVIDIA's names of any GeForce or RTX card, as in Model; empty for other names."""
+    text = plain(name)
+    geforce = re.fullmatch(r"([GR]TX)-?([0-9]{4})(-?TI)?(-?SUPER)?", text)
+    workstation = re.fullmatch(r"RTX(A?[0-9]{4})(-?ADA(?:-GENERATION)?)?", text)
+    products = []
+    if geforce:
+        suffix = "-Ti" * bool(geforce[3]) + "-SUPER" * bool(geforce[4])
+        products.append(f"NVIDIA-GeForce-{geforce[1]}-{geforce[2]}{suffix}")
+    if workstation:
+        products.append(f"NVIDIA-RTX-{workstation[1]}{'-Ada-Generation' * bool(workstation[2])}")
+    return tuple(products)
 
 
 class Accelerator(Struct, frozen=True):
@@ -189,17 +255,28 @@ def _candidate_texts(value: Data) -> Iterator[tuple[Path, str]]:
 def suggestion(name: str) -> str:
     """Return the known model that a name misspells; "" if there is none.
 
-    Only names with the same digits are compared: A10 is no misspelt A100.
+    Only names whose digits differ by no more than zeros at the end are compared: A1000 and A100.
     """
     simplified_name = _simplified(name)
     names = {_simplified(model): model for model in MODEL_NAMES}
     if simplified_name in names:
         model = names[simplified_name]
         return "" if model.upper() == name.upper() else model
-    digits = re.sub(r"\D", "", simplified_name)
-    alike = [text for text in names if re.sub(r"\D", "", text) == digits]
+    if match := _WITH_COUNT.fullmatch(name.strip()):
+        model = names.get(_simplified(match[2] or match[3]), "")
+        return f"{model}:{match[1] or match[4]}" if model else ""
+    if model := names.get(simplified_name.removeprefix("RTX"), ""):
+        return model
+    if known_model(name) or rtx_products(name):
+        return ""
+    digits = _digits(simplified_name)
+    alike = [text for text in names if _digits(text) == digits]
     matches = difflib.get_close_matches(simplified_name, alike, n=1, cutoff=0.7) if digits else []
     return names[matches[0]] if matches else ""
+
+
+def _digits(name: str) -> str:
+    return re.sub(r"\D", "", name).rstrip("0")
 
 
 def _simplified(name: str) -> str:

@@ -45,10 +45,11 @@ def load(
         multiple = composer.number > 2
     except (yaml.YAMLError, TooLarge) as error:
         roots = []
-        multiple = composer.number > 1 or _several(decoded)
+        number = composer.number - (_NO_START in str(error))  # the text belongs to the one before
+        multiple = number > 1 or _several(decoded)
         if isinstance(error, yaml.YAMLError):
             problem = explained(error, decoded, file, composer)
-            syntax_problems.append(replace(problem, document=composer.number))
+            syntax_problems.append(replace(problem, document=number))
     problems = [
         Problem(file, *position, "", message, hint, document=number)
         for number, position, message, hint in composer.problems
@@ -162,10 +163,14 @@ _MESSAGES = (
     (r"did not find expected ',' or '\}'", 'expected "," or "}"', ""),
     (r"did not find expected node content", "expected a value", ""),
     (r"found undefined tag handle", "unknown tag", ""),
+    (r"exceeded maximum nesting depth", "nested more than 100 levels deep", ""),
 )  # fmt: skip
 _QUOTES = ("'", '"')
 _BRACKETS = ("{", "[")
 _NO_SPACE = re.compile(r"[A-Za-z_]+:\S")
+_COMPLETE = re.compile(r"\s*(?:- )*(setup|run)?[^\s:]*:\s+[^\s#|>&]")  # a field with its value
+_BLOCK = re.compile(r":\s+[|>][+-]?\s*$")
+_NO_START = "did not find expected <document start>"
 
 
 def explained(error: yaml.YAMLError, text: str, file: str, composer: Composer) -> Problem:
@@ -181,6 +186,7 @@ def explained(error: yaml.YAMLError, text: str, file: str, composer: Composer) -
         or source.unclosed()
         or source.after_quote()
         or source.missing_colon()
+        or source.after_document()
         or source.indentation()
         or source.other()
     )
@@ -268,7 +274,7 @@ class _Source:
         return self.position, "unexpected text after the closing quote", hint
 
     def missing_colon(self) -> Explanation | None:
-        """Explain a field without a colon, or without the space after it."""
+        """Explain a field without a colon, or a line that continues a value."""
         scalar = self.scalar
         if "could not find expected ':'" in self.message:
             position = self.context_position
@@ -280,10 +286,14 @@ class _Source:
                 line = scalar.position[0]
                 message = f"this line is indented more than line {line}, so it continues its value"
                 position = (self.position[0], self.indent(self.position) + 1)
-                return position, message, "check the indentation"
+                return position, message, "remove that value, or align this line"
             position = scalar.position
         else:
             return None
+        return self._without_colon(position)
+
+    def _without_colon(self, position: Position) -> Explanation:
+        """Explain a line that lacks a colon, or the space after it."""
         line_text = self.line(position).strip()
         if _NO_SPACE.match(line_text):
             return position, 'expected a space after ":"', ""
@@ -291,11 +301,51 @@ class _Source:
         # Any other word may be a part of a secret.
         if word in schema.fields("task") | schema.fields("resources"):
             return position, f'expected ":" after "{word}"', ""
+        if self._section(position) in ("envs", "secrets"):
+            return position, 'expected "NAME: value"', "to set it by a flag, write NAME: null"
+        above = self._above(position)
+        if _BLOCK.search(self.line(above)):
+            message = f"the text that belongs to line {above[0]} is not indented"
+            return position, message, "put spaces before each of its lines"
         return position, 'expected "key: value"', "check the indentation"
+
+    def _section(self, position: Position) -> str:
+        """Return the name of the first field above that is indented less; "" if there is none."""
+        for number in range(position[0] - 1, 0, -1):
+            line = self.lines[number - 1]
+            if line.strip() and self.indent((number, 1)) < self.indent(position):
+                return line.strip().partition(":")[0]
+        return ""
+
+    def _above(self, position: Position) -> Position:
+        """Return the start of the last line above that is no comment; (0, 1) if there is none."""
+        for number in range(position[0] - 1, 0, -1):
+            if self.lines[number - 1].strip() and not self.lines[number - 1].lstrip(" ").startswith(
+                "#"
+            ):
+                return number, self.indent((number, 1)) + 1
+        return 0, 1
+
+    def after_document(self) -> Explanation | None:
+        """Explain a first line that is indented more than the fields below it."""
+        if self.message != _NO_START:
+            return None
+        above = self._above(self.position)
+        if self.indent(self.position) < self.indent(above):
+            message = f"this line is indented more than line {self.position[0]} below it"
+            return above, message, "remove the spaces before it"
+        return self.position, "unexpected text after the end of the value above", ""
 
     def indentation(self) -> Explanation | None:
         """Explain a line whose indentation is that of no line above."""
         if "did not find expected key" in self.message and self.starts_line(self.position):
+            above = self._above(self.position)
+            complete = _COMPLETE.match(self.line(above))
+            if complete and self.indent(above) < self.indent(self.position):
+                message = f"the field in line {above[0]} has a value, so nothing belongs below it"
+                name = complete[1]
+                hint = f"for a script, write {name}: |" if name else "remove that value"
+                return self.position, message, hint
             hint = "align it with the fields above"
             return self.position, "the indentation of this line matches no field above it", hint
         return None

@@ -19,12 +19,12 @@ from kubectl_sky.spec import image
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.kubernetes import POD_CONFIG
 from kubectl_sky.words import assets
+from kubectl_sky.words.settings import USE_SKYPILOT_IMAGE
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 _MAX_SCRIPT = 200_000  # characters; longer scripts are not read
-_HINT = "set image_id, or in the settings `image: IMAGE` or `defaults: skypilot`"
 # Commands that run the command in their arguments.
 _WRAPPERS = {"env", "exec", "nice", "nohup", "setsid", "stdbuf", "sudo", "time", "timeout", "xargs"}
 _LOOKUPS = {"command", "hash", "type", "which"}  # they only look for a program
@@ -41,6 +41,9 @@ class _Table(Struct, frozen=True):
     """The data of schemas/programs.yaml; `pattern` matches any missing program."""
 
     missing: frozenset[str]
+    of_skypilot: frozenset[str]
+    of_skypilot_without_gpus: frozenset[str]
+    of_docker: frozenset[str]
     of_gpus: frozenset[str]
     optional: frozenset[str]
     brought_by: dict[str, list[str]]
@@ -52,9 +55,7 @@ def _table() -> _Table:
     data = yaml.safe_load(assets.read("schemas", "programs.yaml"))
     names = "|".join(map(re.escape, data["missing"]))
     return _Table(
-        missing=frozenset(data["missing"]),
-        of_gpus=frozenset(data["of_gpus"]),
-        optional=frozenset(data["optional"]),
+        **{name: frozenset(data[name]) for name in _Table.__struct_fields__[:-2]},
         brought_by=data["brought_by"],
         pattern=re.compile(rf"(?<![\w-])({names}|git\+)(?!\w)"),
     )
@@ -79,10 +80,32 @@ def missing(document: Document, default: str) -> Problem | None:
     programs = [call[0] for call in calls[:1]] + [
         f"{name} (line {line_number})" for name, _, line_number in calls[1:]
     ]
-    listed = " or ".join(filter(None, [", ".join(programs[:-1]), programs[-1]]))
-    message = f"the default image {default} has no {listed}"
-    problem = document.problem((field,), message, _HINT, "warning")
+    message = f"the default image {default} has no {_listed(programs)}"
+    hint = _advice([name for name, _, _ in calls], _has_gpus(document))
+    problem = document.problem((field,), message, hint, "warning")
     return replace(problem, line=line, column=1) if problem.line != line else problem
+
+
+def _listed(names: list[str]) -> str:
+    return " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _advice(names: list[str], has_gpus: bool) -> str:
+    """Return where the missing programs are: in SkyPilot's image, in packages or nowhere."""
+    table = _table()
+    available = table.of_skypilot | (frozenset() if has_gpus else table.of_skypilot_without_gpus)
+    packages = [name for name in names if name not in available | table.of_docker]
+    daemons = [name for name in names if name in table.of_docker]
+    is_in_skypilot = bool(available.intersection(names))
+    hints = [USE_SKYPILOT_IMAGE] if is_in_skypilot else []
+    if packages:
+        install = f"install {' and '.join(packages)} in setup"
+        hints.append(install if is_in_skypilot else f"{install}, or set image_id")
+    if daemons:
+        hints.append(
+            f"pods have no daemon for {daemons[0]}: set image_id to the image that it runs"
+        )
+    return "; ".join(hints)
 
 
 def _has_default_image(document: Document) -> bool:

@@ -110,6 +110,10 @@ def _text(value: str | int | float) -> str:
 
 def _bytes(text: str, expected: str) -> str:
     amount, unit = _split(text)
+    if re.fullmatch("[KMGTPE]IB", unit.strip().upper()):
+        known = unit.strip()[0].upper() + "i"
+        number = text[: text.rindex(unit.strip())].strip()
+        raise ValueError(f'the unit is {known} in Kubernetes: write "{number}{known}"')
     return _rounded(_positive(amount, _factor(unit), expected))
 
 

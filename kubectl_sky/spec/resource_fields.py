@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.spec import accelerator, quantity
+from kubectl_sky.spec import accelerator, quantity, schema
 from kubectl_sky.spec.accelerator import candidates
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 from kubectl_sky.spec.schema import described
@@ -105,7 +105,8 @@ def _sizes(document: Document) -> Iterator[Problem]:
             try:
                 read(value)
             except ValueError as error:
-                yield document.problem((*path, field), f"{error}, got {described(value)}")
+                message = f"{error}, got {described(value)}"
+                yield document.problem((*path, field), message, schema.unfilled(value))
 
 
 def _gpus(document: Document) -> Iterator[Problem]:
@@ -130,7 +131,8 @@ def _gpu(document: Document, path: Path, value: Data) -> Iterator[Problem]:
     except accelerator.InvalidAccelerator as error:
         shown = f'"{printable(error.text)}"' if error.text else _shown(value)
         is_key = bool(error.keys) and isinstance(error.keys[-1], str)
-        yield document.problem((*path, *error.keys), f"{error}, got {shown}", key=is_key)
+        hint = schema.unfilled(error.text)
+        yield document.problem((*path, *error.keys), f"{error}, got {shown}", hint, key=is_key)
         return
     for keys, text, candidate in candidates:
         is_key = bool(keys) and isinstance(keys[-1], str)

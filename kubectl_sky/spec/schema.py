@@ -7,6 +7,7 @@ and `x-unknown: warning` reports unknown fields of an open mapping.
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
@@ -17,6 +18,7 @@ from kubectl_sky.spec.document import Data, Path, printable
 from kubectl_sky.words import assets
 
 BASE = "https://raw.githubusercontent.com/kubectl-sky/kubectl-sky/main/schemas/"  # of each $id
+_VARIABLE = re.compile(r"\$\{?[A-Za-z_]")
 NAMES = ("config", "header", "resources", "service", "settings", "storage", "task", "volume")
 
 
@@ -57,6 +59,12 @@ def resolve(reference: str) -> Any:  # noqa: ANN401 -- JSON
     for step in pointer.split("/")[1:]:
         part = part[step]
     return part
+
+
+def unfilled(value: Data) -> str:
+    """Return the hint for an invalid value if it names a variable; "" if it does not."""
+    names_variable = isinstance(value, str) and _VARIABLE.search(value)
+    return "variables are not filled in here; write the value" if names_variable else ""
 
 
 def described(value: Data) -> str:

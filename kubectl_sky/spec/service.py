@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -100,10 +101,7 @@ def service_of(document: Document, flags: Flags, qps_metric: str | None = None) 
     listed = (values.get("ports") for _, values in filled.resources.maps)
     numbers = [number for value in listed for number in resource_fields.port_numbers(value)]
     policy = data.get("replica_policy") or {}
-    fewest = max(_number(data.get("replicas"), policy.get("min_replicas")), 1)
-    most = max(policy.get("max_replicas") or fewest, fewest)
-    if flags.replicas is not None:
-        fewest = most = flags.replicas
+    fewest, most = _bounds(data, flags)
     return ServiceSpec(
         port=data.get("ports") or numbers[0],
         probe=_probe(data.get("readiness_probe"), variables.secret_names(document)),
@@ -115,6 +113,31 @@ def service_of(document: Document, flags: Flags, qps_metric: str | None = None) 
         down_delay=policy.get("downscale_delay_seconds"),
         flags=flags,
     )
+
+
+def _bounds(data: dict[str, Any], flags: Flags) -> tuple[int, int]:
+    """Return the least and the greatest number of replicas."""
+    policy = data.get("replica_policy") or {}
+    fewest = max(_number(data.get("replicas"), policy.get("min_replicas")), 1)
+    most = max(policy.get("max_replicas") or fewest, fewest)
+    return (fewest, most) if flags.replicas is None else (flags.replicas, flags.replicas)
+
+
+def unmeasured(document: Document, flags: Flags, qps_metric: str | None) -> Iterator[Problem]:
+    """Refuse to scale a service without a metric: Kubernetes does not count requests."""
+    data = document.get("service")
+    if flags.backend != Flags().backend or not isinstance(data, dict):  # Ray Serve counts them
+        return
+    fewest, most = _bounds(data, flags)
+    if most > fewest and not (flags.cpu_target or flags.qps_metric or qps_metric):
+        message = "Kubernetes does not count requests, so it cannot scale by them"
+        yield document.problem(
+            QPS,
+            message,
+            "use `serve up` with --qps-metric http_requests_per_second (the requests per second of"
+            " a pod, under the name that your metrics adapter gives them), --cpu-target 80 (CPU"
+            f" usage) or --replicas {fewest}; qps_metric in settings.yaml is the default",
+        )
 
 
 def _number(*values: int | None) -> int:
@@ -285,7 +308,7 @@ def _policy(document: Document) -> Iterator[Problem]:
             (*_POLICY, "max_replicas"), f"is less than min_replicas, {min_replicas}"
         )
     elif max_replicas != min_replicas and qps is None:
-        hint = "set it, or make both equal"
+        hint = "set it and use `serve up` with --qps-metric or --cpu-target, or make both equal"
         message = "differs from min_replicas, which needs target_qps_per_replica"
         yield document.problem((*_POLICY, "max_replicas"), message, hint)
 

@@ -4,6 +4,7 @@ schemas/unsupported.yaml lists the fields that are not read.
 """
 
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from msgspec import Struct, field
@@ -13,7 +14,7 @@ from kubectl_sky.spec import image, infra, lifecycle, quantity, resource_fields
 from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.buckets import Bucket, buckets_of
 from kubectl_sky.spec.document import Data, Document, Path
-from kubectl_sky.spec.files import LocalFiles, Repository, local_files, repository
+from kubectl_sky.spec.files import WORKDIR, LocalFiles, Repository, local_files, repository
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
 from kubectl_sky.spec.lifecycle import Recovery, recovery
 from kubectl_sky.spec.pipeline import Array
@@ -91,6 +92,14 @@ class Task(Struct, frozen=True):
     def candidates(self) -> tuple[Resources, ...]:
         """All alternative resources; one of them is enough."""
         return (self.resources, *self.choices)
+
+    @property
+    def fills_workdir(self) -> bool:
+        """Whether `~/sky_workdir` has files when the task starts."""
+        paths = (files.path for files in self.files)
+        return bool(self.repository) or any(
+            PurePosixPath(path).is_relative_to(WORKDIR) for path in paths
+        )
 
 
 def task_of(document: Document) -> Task:

@@ -25,7 +25,7 @@ from kubectl_sky.spec import (
 from kubectl_sky.spec.document import Data, Document, Path, YamlNode, dotted, entries, printable
 from kubectl_sky.spec.kubernetes import POD_CONFIG
 from kubectl_sky.spec.schema import SchemaError
-from kubectl_sky.spec.substitute import Filled
+from kubectl_sky.spec.substitute import FIELDS, Filled
 
 # Mappings whose null fields count as absent, as in SkyPilot, with the schema of their fields.
 _NULLABLE_FIELDS: dict[str, dict[tuple[str | type, ...], str]] = {
@@ -123,6 +123,8 @@ def _hint(document: Document, error: SchemaError) -> str:
     is_other = written != schema.described(document.get(*error.path))
     if written and is_other and error.path[:1] != ("secrets",):
         return f"YAML reads {printable(written)} so: {error.hint}"
+    if error.path[:1] and error.path[0] not in FIELDS:
+        return error.hint or schema.unfilled(document.get(*error.path))
     return error.hint
 
 
@@ -148,6 +150,7 @@ class _Cleaned:
         for key, value in values.items():
             if not isinstance(key, str) and path not in _ANY_KEYS:
                 self._say(path, key)
+                continue
             if value is None and (key in droppable or path[:3] == POD_CONFIG):
                 continue
             is_nested = isinstance(value, dict | list)
@@ -169,9 +172,9 @@ class _Cleaned:
         return frozenset()
 
     def _say(self, path: Path, key: Data) -> None:
-        message = f"a field's name is text, this is read as {schema.described(key)}"
+        message = f"a field's name is text, YAML reads this one as {schema.described(key)}"
         problem = self.document.problem((*path, key), message, "put it in quotes", key=True)
-        self.problems.append(replace(problem, path=dotted((*path, str(key)))))
+        self.problems.append(replace(problem, path=dotted(path)))
 
 
 def _fits(expected: str | type, step: str | int) -> bool:

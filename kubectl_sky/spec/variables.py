@@ -130,8 +130,8 @@ def _all_secrets(document: Document) -> Iterator[tuple[Path, str, bool]]:
 def secret_references(document: Document) -> Iterator[tuple[Path, str]]:
     """Yield the path and name of every existing Secret that a task names."""
     for path, name, _ in _all_secrets(document):
-        managed = path[0] == "managed_secrets"
-        if managed or isinstance(path[1], int) or _is_reference(path[1]):
+        written = document.get(*path) if isinstance(path[1], int) else path[1]
+        if path[0] == "managed_secrets" or _is_reference(written):
             yield path, SecretReference(name).name
 
 
@@ -168,6 +168,7 @@ RESERVED = frozenset(
         "KUBECTL_SKY_LINKS",
         "KUBECTL_SKY_MET",
         "KUBECTL_SKY_SERVICE",
+        "KUBECTL_SKY_START_DIRECTORY",
         "KUBECTL_SKY_TOKEN",
         "NODE_RANK",
         "NUM_NODES",

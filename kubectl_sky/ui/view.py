@@ -26,8 +26,9 @@ COMMANDS = {
 
 # The last keys of each view, and of the footer.
 GENERAL: list[BindingType] = [
-    Binding("slash", "prompt(False)", "Filter", key_display="/"),
-    Binding("colon", "prompt(True)", "Command", show=False),
+    # With priority, the prompt is open before the next key is handled, however fast it follows.
+    Binding("slash", "prompt(False)", "Filter", key_display="/", priority=True),
+    Binding("colon", "prompt(True)", "Command", show=False, priority=True),
     Binding("question_mark", "app.help", "Help", key_display="?"),
     Binding("q", "app.stop_app", "Quit"),
     Binding("escape", "back", "Back", key_display="esc"),
@@ -118,6 +119,8 @@ class View(Screen[None]):
         """Leave out the keys that do nothing here."""
         if action == "back":
             return bool(self.filter) or self.sky.can_go_back
+        if action == "prompt" and isinstance(self.focused, Prompt):
+            return False  # the key is a part of the text
         return action != "prompt" or self.filters or parameters == (True,)
 
     def action_prompt(self, is_command: bool) -> None:
@@ -128,13 +131,13 @@ class View(Screen[None]):
         self.query_one("#sigil", Static).update(Text(":" if is_command else "/"))
         self.query_one("#line").display = True
         prompt.value = "" if is_command else self.filter
-        prompt.focus()
+        self.set_focus(prompt)
 
     def close_prompt(self, text: str) -> None:
         """Close the prompt; `text` is the filter, or the command."""
         prompt = self.query_one(Prompt)
         self.query_one("#line").display = False
-        self.query_one("#content").focus()
+        self.set_focus(self.query_one("#content"))
         if not prompt.is_command:
             self.set_filter(text)
         elif text.strip():

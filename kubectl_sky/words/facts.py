@@ -31,13 +31,15 @@ class Queues(Struct, frozen=True):
 
     `names` is None if the user may not list the LocalQueues. `installed` is False without Kueue.
     `elsewhere` has the other namespaces with a LocalQueue that the task names and this namespace
-    lacks, as far as the user may see them.
+    lacks, as far as the user may see them. `multikueue` is whether Kueue sends the tasks of the
+    queue to other clusters.
     """
 
     installed: bool = True
     names: tuple[str, ...] | None = None
     classes: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
+    multikueue: bool = False
 
 
 class ExistingPvc(Struct, frozen=True):

@@ -169,7 +169,7 @@ class TaskList(Document):
     """Tasks, newest first: `list`, `wait`, `GET /tasks`."""
 
     tasks: list[Task]
-    pipelines: NotRequired[Annotated[list[Pipeline], Note("of `wait`, if there are any")]]
+    pipelines: NotRequired[Annotated[list[Pipeline], Note("of `wait` and REST, if there are any")]]
     next: NotRequired[Annotated[str | None, Note("of REST: the cursor of the next page")]]
 
 
@@ -630,6 +630,25 @@ class UserList(Document):
     users: list[UserFields]
 
 
+class ControllerFields(TypedDict):
+    """A controller of one namespace or of all."""
+
+    controller: Annotated[str, Note("`tasks`, `ray` or `fairshare`")]
+    namespace: Annotated[str, Note("where its Lease or Deployment is")]
+    serves: Annotated[str, Note("the namespace that it acts on; empty for all")]
+    replicas: Annotated[int | None, Note("of its Deployment; null without one")]
+    ready: Annotated[int, Note("replicas that are ready")]
+    leader: Annotated[str, Note("the process that holds its Lease; empty for none")]
+    since: Annotated[str, Note("when the leader took the Lease")]
+    last_action: Annotated[str, Note("a time and what it did last; may be empty")]
+
+
+class ControllerList(Document):
+    """Controllers: `controllers status`."""
+
+    controllers: list[ControllerFields]
+
+
 class Identity(Document):
     """The owner of what you create: `auth whoami`."""
 
@@ -688,6 +707,7 @@ class WhoAmI(TypedDict):
     groups: list[str]
     namespace: Annotated[str, Note("the namespace of requests that name none")]
     all_namespaces: Annotated[bool, Note("whether the caller may list all namespaces")]
+    namespaces: Annotated[list[str], Note("known namespaces in which the caller may list tasks")]
 
 
 class Error(TypedDict):
@@ -717,6 +737,14 @@ class TaskStopped(TypedDict):
     status: Annotated[str, Note("`stopped`")]
     message: str
     warnings: NotRequired[Annotated[list[str], Note("objects that may remain")]]
+
+
+class TaskResumed(TypedDict):
+    """A stage of a pipeline that was suspended."""
+
+    task_id: str
+    status: Annotated[str, Note("`resumed`")]
+    message: str
 
 
 class VolumeDeleted(TypedDict):

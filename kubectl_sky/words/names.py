@@ -35,6 +35,8 @@ SKYPILOT_VOLUME = "skypilot-name"  # label of the PVCs that SkyPilot creates
 
 ORIGINAL_NAME = "kubectl-sky/name"
 ORIGINAL_USER = "kubectl-sky/user"
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"  # manages Jobs that run in another cluster
+MULTIKUEUE_COPY = "kubectl-sky/multikueue-copy"  # of an object for a Job of another cluster
 QUEUE = "kueue.x-k8s.io/queue-name"
 QUEUE_CLASS = "kueue.x-k8s.io/priority-class"
 NUM_NODES = "kubectl-sky/num-nodes"
@@ -61,6 +63,7 @@ CONTROLLERS_NAMESPACE = "kubectl-sky"  # of the controllers of all namespaces, a
 # Programs of ours that run in a cluster; their ServiceAccounts have the same names.
 CONTROLLERS = {name: f"kubectl-sky-controller-{name}" for name in ("tasks", "ray", "fairshare")}
 SERVER = "kubectl-sky-api"
+LAST_ACTION = "kubectl-sky/last-action"  # of a controller, in its Lease: a time and what it did
 
 OWNERS_POLICY = "kubectl-sky-owners"  # admission policy: only you create tasks in your name
 

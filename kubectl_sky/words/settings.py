@@ -19,6 +19,9 @@ DEFAULT_IMAGE = "python:3.13-slim"
 _SKYPILOT = "us-docker.pkg.dev/sky-dev-465/skypilotk8s"
 SKYPILOT_IMAGE = f"{_SKYPILOT}/skypilot:202607220236"
 SKYPILOT_GPU_IMAGE = f"{_SKYPILOT}/skypilot-gpu:202607220236"
+USE_SKYPILOT_IMAGE = (
+    "run `kubectl sky config set defaults skypilot` to use SkyPilot's image, or set image_id"
+)
 DEFAULT_FETCHER = "docker.io/rclone/rclone:1.68.2"  # the version that SkyPilot uses
 _LOGIN_BYTES = 10_000
 
@@ -31,6 +34,7 @@ class Settings(Struct, frozen=True):
     `host_paths` are the directories of cluster nodes that tasks may mount, with their
     subdirectories. `single_node_volumes` applies to tasks with several nodes and a volume for one
     cluster node: "together" runs all nodes on one cluster node, "refuse" rejects the task.
+    `start_directory` "image" runs tasks without a workdir in the working directory of the image.
     `volume_group` is the group that may write to volumes; False sets none. `stores` configures the
     access to each bucket store. `default_store` is the store of buckets that are given by name
     only. `bucket_mode` "copy" also copies buckets that would be mounted, with the `fetch_program`
@@ -38,7 +42,9 @@ class Settings(Struct, frozen=True):
     of their Services. `code_volume` is the volume for files that are too large for ConfigMaps.
     `fair_share` maps Volcano queues to the policies of plan/fair_share.py. `ray_graphs` has the
     `trusted_hosts` and the address of the `webhook` of the ray controller.
-    `qps_metric` is the metric of the pods that scales services. `prices` has the price of an hour
+    `qps_metric` is the metric of the pods that scales services. `requests_per_second` limits the
+    requests to the API server. `multikueue` has the contexts of Kueue's worker clusters, which are
+    named as the MultiKueueClusters. `prices` has the price of an hour
     of each GPU model. `dev` has the limits `for` and `idle` of development pods, in seconds.
     """
 
@@ -49,6 +55,7 @@ class Settings(Struct, frozen=True):
     priority_classes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     host_paths: Sequence[str] = ()
     single_node_volumes: str = "together"
+    start_directory: str = "sky_workdir"
     volume_group: int | bool = 1000
     ports: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     barrier_timeout: int | None = None
@@ -62,6 +69,8 @@ class Settings(Struct, frozen=True):
     code_volume: str = ""
     max_files: int = 200_000
     max_gib: int = 4
+    requests_per_second: float | None = None
+    multikueue: Sequence[str] = ()
     refuse: Sequence[str] = ()
     fair_share: Mapping[str, Mapping[str, Any]] = field(
         default_factory=lambda: MappingProxyType({})

@@ -29,6 +29,7 @@ from kubectl_sky.workloads.arrays import ArrayJob
 from kubectl_sky.workloads.workload import Workload
 
 AUTO = "auto"
+_SINGLE_JOB = "indexed"  # the backend that makes one Job of several nodes
 _LACKS = {Access.ABSENT: "{} is not installed", Access.FORBIDDEN: "you may not create {}s"}
 
 
@@ -146,7 +147,7 @@ def decide(entries: Sequence[TaskEntry], facts: Facts, settings: Settings) -> De
     return Decision(
         plans,
         placements=tuple(placement for _, placement, _ in tasks),
-        notes=(*dict.fromkeys(task_notes), *_without_gang(plans)),
+        notes=tuple(dict.fromkeys(task_notes)),
     )
 
 
@@ -158,7 +159,7 @@ def _task(
     facts = replace(facts, archives=entry.archives, token=entry.token)
     placement = choose_placement(task, facts)
     reason = ""
-    for choice in choices(entry.backend(settings), task.num_nodes, facts.access):
+    for choice in choices(_requested(entry, facts, settings), task.num_nodes, facts.access):
         candidate = replace(task, backend=choice.backend.name)
         plan = resolve(candidate, entry.task_id, placement, facts, settings)
         if entry.member:
@@ -175,6 +176,30 @@ def _task(
     raise UserError(message)
 
 
+def _requested(entry: TaskEntry, facts: Facts, settings: Settings) -> str | None:
+    """Return the requested backend, for a queue of MultiKueue one of a single Job.
+
+    MultiKueue chooses a cluster for each object. Raises UserError for what it would tear apart.
+    """
+    requested, nodes = entry.backend(settings), entry.task.num_nodes
+    if not (facts.queues and facts.queues.multikueue and entry.is_queued(settings)):
+        return requested
+    if entry.member:
+        raise UserError(
+            "tasks of a pipeline or group cannot use a queue of MultiKueue, which chooses a cluster"
+            " for each",
+            "submit them one by one",
+        )
+    single = _SINGLE_JOB if nodes > 1 else names.DEFAULT_BACKEND
+    if requested in (None, AUTO, single, _SINGLE_JOB, ArrayJob.name):
+        return single if requested in (None, AUTO) else requested
+    raise UserError(
+        f'backend "{requested}" cannot use a queue of MultiKueue, which chooses a cluster for each'
+        " object",
+        f"use --backend {_SINGLE_JOB}",
+    )
+
+
 def _unsupported(backend: Workload, plan: Plan) -> str:
     """Return why a backend cannot run a pipeline's or group's task; empty if it can."""
     if plan.suspended and not backend.suspend_path:
@@ -187,20 +212,6 @@ def _unsupported(backend: Workload, plan: Plan) -> str:
 def _notes(choice: Choice, plan: Plan) -> Sequence[str]:
     """Return notes on the chosen backend and on how it runs the plan."""
     return [note for note in (choice.note, *choice.backend.notes(plan)) if note]
-
-
-def _without_gang(plans: Sequence[Plan]) -> Iterator[str]:
-    """Warn about tasks of several nodes without gang scheduling.
-
-    Some of their nodes may start while there is no capacity for the rest.
-    """
-    for plan in plans:
-        if len(plan.nodes) > 1 and not registry.named(plan.backend).is_gang(plan):
-            prefix = f"{plan.title}: " if len(plans) > 1 else ""
-            yield (
-                f"warning: {prefix}no gang scheduler: some of the {len(plan.nodes)} nodes may start"
-                " and then wait for the others"
-            )
 
 
 def needed_kinds(requested: str | None, nodes: int) -> list[Kind]:

@@ -14,7 +14,7 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.plan.plan import Extras, Node, Plan
 from kubectl_sky.plan.runtime import Check, Http
 from kubectl_sky.spec.document import FieldError
-from kubectl_sky.spec.service import QPS, REPLICA, Probe, ServiceSpec
+from kubectl_sky.spec.service import REPLICA, Probe, ServiceSpec
 from kubectl_sky.spec.task import Task
 from kubectl_sky.words import assets, bounded, kinds, names
 from kubectl_sky.words.facts import Facts
@@ -207,13 +207,6 @@ def _scaling(service: ServiceSpec, requests_cpu: bool) -> Scaling | None:
             message = "--cpu-target and --qps-metric scale between min_replicas and max_replicas"
             raise UserError(message, "set both in service.replica_policy")
         return None
-    if percent is None and not service.qps_metric:
-        raise FieldError(
-            QPS,
-            "Kubernetes does not count requests, so it cannot scale by them",
-            "set qps_metric in settings.yaml to a metric of the pods, or use `serve up` with"
-            " --qps-metric NAME, --cpu-target 80 (CPU usage) or --replicas N (a fixed number)",
-        )
     if percent is not None and not requests_cpu:
         raise UserError("--cpu-target is relative to the requested CPUs", "set cpus, or --cpus 2")
     seconds = {"scaleUp": service.up_delay, "scaleDown": service.down_delay}
@@ -271,7 +264,8 @@ def probe_script(service: ServiceSpec) -> dict[str, str]:
         headers["Content-Type"] = "application/json"
     path = quote(probe.path, safe="/?&=%+,:;@!$'()*~[]#-._")
     lines = [
-        f"url={shlex.quote(f'http://127.0.0.1:{service.port}{path}')}",
+        'case $POD_IP in *:*) host="[$POD_IP]" ;; *) host=$POD_IP ;; esac',
+        f"url=http://$host:{service.port}{shlex.quote(path)}",
         f"timeout={max(math.ceil(probe.timeout), 1)}",
         f"method={'GET' if probe.data is None else 'POST'}",
         f"data={_quoted(probe.data or '', probe)}",

@@ -138,20 +138,22 @@ def test_several_files_results_have_warnings_of_their_file(run: Run, tmp_path: P
 
 
 def test_several_files_are_followed_together(run: Run, api: FakeCluster, tmp_path: Path) -> None:
-    for name, code in (("one", 0), ("two", 3)):
+    for name in ("one", "two"):
         (tmp_path / f"{name}.yaml").write_text(f"name: {name}\nrun: 'true'\n")
 
-        def finish(name: str = name, code: int = code) -> None:
+    def finish() -> None:
+        for name, code in (("one", 0), ("two", 3)):
             job = next(text.split()[1] for text in api.names() if f"jobs {name}-" in text)
             pod = api.start(job)
             api.log(pod, f"line of {name}\n".encode())
             api.finish(job, code)
 
-        api.after("watch jobs", finish, nth=1 if name == "one" else 2)
+    api.after("watch jobs", finish)
     code, out, err = run("submit", "one.yaml", "two.yaml")
     assert code == 4
     assert {"one | line of one", "two | line of two"} <= set(out.splitlines())
     assert re.search(r"error: task \w+ \(two\) failed: ", err)
+    assert (api.count("watch jobs"), api.count("watch pods")) == (1, 1)
 
 
 def test_pipeline_with_other_files_needs_detach(run: Run, api: FakeCluster, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def jobs(send: Submitter) -> list[str]:
 def test_follow_interrupted_leaves_task_running(api: FakeCluster, send: Submitter) -> None:
     send.ui.then = lambda: api.start(JOB)
     api.after("get pods/log", interrupt)
-    with pytest.raises(Interrupted, match=f"interrupted; task {ID} is still running"):
+    with pytest.raises(Interrupted, match=f"interrupted; task {ID} goes on"):
         send(HELLO, follow=True)
     assert api.names() == [f"configmaps {JOB}", f"jobs {JOB}", f"pods {JOB}-0"]
 
@@ -219,10 +219,30 @@ def test_follow_nodes_that_fail_together_are_named_once(api: FakeCluster, send: 
 
     send.ui.then = run
     api.after(f"patch jobs {first}", lambda: api.finish(first, 127))
-    named = r"node-1: exit code 127 \(command not found\)"
-    with pytest.raises(TaskFailed, match=f"failed: {named}$"):
+    with pytest.raises(TaskFailed) as caught:
         send(TWO, follow=True)
+    assert caught.value.what.endswith("failed: node-1: exit code 127 (command not found)")
     assert not [text for text in send.ui.noted if text.startswith("node-0 failed")]
+
+
+@pytest.mark.parametrize(
+    ("image", "hint"),
+    [
+        ("", "run `kubectl sky config set defaults skypilot`"),
+        ("resources: {image_id: 'docker:debian'}\n", "install it in setup, or use an image"),
+    ],
+)
+def test_follow_missing_command_offers_an_image(
+    api: FakeCluster, send: Submitter, image: str, hint: str
+) -> None:
+    def fail() -> None:
+        api.start(JOB)
+        api.finish(JOB, 127)
+
+    send.ui.then = fail
+    with pytest.raises(TaskFailed) as caught:
+        send(HELLO + image, follow=True)
+    assert caught.value.hint.startswith(hint)
 
 
 def test_follow_without_right_to_patch_keeps_remaining_nodes(

@@ -12,6 +12,8 @@ import yaml
 from kubectl_sky.actions import taskfile
 from kubectl_sky.cli import main
 from kubectl_sky.cluster.session import Session
+from kubectl_sky.install import action as install
+from kubectl_sky.install.model import Flags, controllers_install
 from kubectl_sky.words import kinds
 from tests import fake_cluster
 from tests.actions.conftest import Submitter
@@ -28,6 +30,7 @@ FAIR = {"apiVersion": kinds.PRIORITY_CLASS.api_version, "kind": kinds.PRIORITY_C
 COMMANDS: dict[str, tuple[str, int]] = {
     "auth whoami": ("", 0),
     "config view": ("", 0),
+    "controllers status": ("", 0),
     "dev up": ("--id devdevde", 0),
     "doctor": (ID, 0),
     "fairshare simulate": ("--jobs 20", 0),
@@ -100,6 +103,12 @@ def prepare(api: FakeCluster, folder: Path) -> None:
     metadata = {"name": pod, "labels": {"task-id": ID}}
     api.put({"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": metadata, **usage})
     api.put({"apiVersion": QUEUE.api_version, "kind": QUEUE.kind, "metadata": {"name": "gold"}})
+    (deployment,) = (
+        item.object
+        for item in install.controllers(controllers_install(Flags("default"), ("tasks",)))
+        if item.object["kind"] == "Deployment"
+    )
+    api.put(deployment)
     labels = {"kubectl-sky/fair-share": "listed"}
     metadata = {"name": "high", "labels": labels}
     api.put({**FAIR, "metadata": metadata, "value": 5})

@@ -196,11 +196,11 @@ def test_wait_several_tasks_interrupted_ends_its_threads(api: FakeCluster, send:
     send(NODES, task_id="cdfg2345")
     session = api.session()
     targets = [get_by_label(session, "default", names.TASK_ID, text) for text in (ID, "cdfg2345")]
-    api.after("watch jobs", interrupt, nth=2)
+    api.after("watch jobs", interrupt)
     with pytest.raises(KeyboardInterrupt):
         wait_for_all(session, targets, None, UI())
     for thread in threading.enumerate():
-        if thread.name == "wait":
+        if thread.name.startswith(("wait", "watch")):
             thread.join(10)
             assert not thread.is_alive()
 

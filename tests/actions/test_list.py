@@ -63,6 +63,16 @@ def test_list_of_unknown_status_is_refused(run: Run) -> None:
     assert "succeeded" in err
 
 
+def test_list_of_some_tasks_of_a_pipeline_has_the_state_of_the_whole(
+    run: Run, send: Submitter
+) -> None:
+    send("name: chain\n---\nname: a\nrun: x\n---\nname: b\nrun: x\n", task_id="chain001")
+    rows = [line.split() for line in run("list", "--limit", "1")[1].splitlines()[1:]]
+    whole = [line.split() for line in run("list")[1].splitlines()[1:]]
+    assert rows == [whole[0], *(row for row in whole[1:3] if row in rows)]
+    assert (len(rows), rows[0][:4]) == (2, ["chain001", "chain", "pending", "0/2"])
+
+
 def test_list_columns_of_each_format(run: Run) -> None:
     header, *rows = run("list")[1].splitlines()
     assert header.split() == ["ID", "NAME", "STATUS", "NODES", "AGE", "REASON"]

@@ -139,7 +139,7 @@ def test_clean_orphan_adopted_meanwhile_is_kept(api: FakeCluster, send: Submitte
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": JOBS[0]}}
     service["metadata"]["ownerReferences"] = [{"uid": api.put(job)["metadata"]["uid"]}]
     api.before("delete services", lambda: api.put(service))
-    stop.delete_orphans(api.session(), orphans)
+    stop.delete_orphans([(api.session(), item) for item in orphans])
     assert f"services train-{ID}" in api.names()
     assert f"configmaps train-{ID}" not in api.names()
 

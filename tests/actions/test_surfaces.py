@@ -190,8 +190,13 @@ STATES: list[tuple[Sequence[tuple[str, int]], str, int, str]] = [
     ),
     ([("suspend", 0), ("suspend", 1)], "pending", 1, "Suspended"),
     ([("queue", 0), ("queue", 1)], "pending", 1, "Queued"),
-    ([("unschedulable", 0), ("unschedulable", 1)], "pending", 1, "Unschedulable"),
-    ([("volume is Terminating", 0), ("volume is Terminating", 1)], "pending", 1, "Unschedulable"),
+    ([("unschedulable", 0), ("unschedulable", 1)], "pending", 1, "insufficient cpu"),
+    (
+        [("volume is Terminating", 0), ("volume is Terminating", 1)],
+        "pending",
+        1,
+        "is being deleted",
+    ),
     (
         [("start", 0), ("start", 1), ("lose upload", 0), ("lose upload", 1)],
         "pending",

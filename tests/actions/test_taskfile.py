@@ -9,7 +9,8 @@ import pytest
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.taskfile import Source, TaskFile, prepare
 from kubectl_sky.actions.ui import UI
-from kubectl_sky.errors import InvalidFiles
+from kubectl_sky.errors import InvalidFiles, UserError
+from kubectl_sky.spec.files import Repository
 from kubectl_sky.words import names
 from kubectl_sky.words.secret import Secret
 from tests.actions.drafts import drafted, plans
@@ -146,3 +147,35 @@ def test_render_refusal_has_position_in_file(text: str, tmp_path: Path) -> None:
 def test_render_refusal_names_flag(tmp_path: Path) -> None:
     with pytest.raises(InvalidFiles, match=r'^--gpus: resources\.accelerators: "tpu-v2-8": '):
         plans(drafted("run: x\n", tmp_path, gpus="tpu-v2-8"))
+
+
+def test_flags_of_skypilot_replace_fields_of_the_file(tmp_path: Path) -> None:
+    text = (
+        "resources: {cloud: aws, region: us-east-1, priority_class: low, ephemeral_storage: 1}\n"
+        "workdir: {url: https://github.com/a/b.git, ref: v1}\nrun: x\n"
+    )
+    flags = {"infra": "k8s/west", "priority": "-5", "disk_size": "100", "use_spot": True}
+    task_file = drafted(text, tmp_path, **flags, git_ref="main")
+    (task,) = task_file.tasks
+    resources = task.resources
+    assert (resources.priority, resources.priority_class, resources.spot) == (-5, None, True)
+    assert (resources.disk, resources.context) == ("100Gi", "west")
+    assert task.repository == Repository("https://github.com/a/b.git", "main")
+
+
+def test_priority_flag_with_text_is_a_priority_class(tmp_path: Path) -> None:
+    (task,) = drafted("resources: {priority: 5}\nrun: x\n", tmp_path, priority="high").tasks
+    assert (task.resources.priority, task.resources.priority_class) == (None, "high")
+
+
+def test_none_in_a_flag_resets_the_field_of_the_file(tmp_path: Path) -> None:
+    text = "resources: {gpus: A100, cpus: 2, image_id: busybox, priority: 5}\nrun: x\n"
+    flags = dict.fromkeys(("gpus", "cpus", "image", "priority"), "none")
+    (task,) = drafted(text, tmp_path, **flags).tasks
+    assert (task.resources.accelerator, task.resources.cpus) == (None, None)
+    assert (task.resources.image, task.resources.priority) == (None, None)
+
+
+def test_git_url_and_workdir_flags_exclude_each_other(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--workdir and --git-url exclude each other"):
+        drafted("run: x\n", tmp_path, workdir=".", git_url="https://github.com/a/b.git")

@@ -348,7 +348,7 @@ def test_upload_same_id_twice_interrupted_or_refused_keeps_task(
     with pytest.raises((Interrupted, Forbidden)) as caught:
         send(task + RECOVERY)
     again = f"to upload the remaining files, run: kubectl sky submit FILE --id {ID}"
-    assert f"task {ID} is still running; {again}" in str(caught.value)
+    assert f"task {ID} goes on; {again}" in str(caught.value)
     assert f"jobs {JOB}" in api.names()
 
 

@@ -71,6 +71,49 @@ def test_validate_refuses_fields_refused_by_submit(tmp_path: Path) -> None:
     assert {problem.severity for problem in caught.value.problems} == {"error"}
 
 
+MISSING = (
+    "workdir: nosuch\nsecrets: {KEY: null}\nenvs: {SIZE: null}\n"
+    "file_mounts:\n  /a: ./missing\n  /b: {name: bucket}\n  /c/$SIZE: ./$SIZE\n"
+    "  /d: {source: ./folder}\nrun: x\n"
+)
+
+
+def test_missing_values_buckets_and_local_paths_are_told_at_once(tmp_path: Path) -> None:
+    everywhere = [
+        (1, "workdir", "no such file or folder"),
+        (5, "file_mounts./a", "no such file or folder"),
+        (6, "file_mounts./b", 'the store of bucket "bucket" is not set'),
+        (8, "file_mounts./d.source", "not supported: no bucket is created or filled"),
+    ]
+    problems = checked(tmp_path, MISSING)
+    assert [(item.line, item.path, item.message) for item in problems] == everywhere
+    with pytest.raises(InvalidFiles) as caught:
+        drafted(tmp_path)
+    unset = [(2, "secrets.KEY", "the value is not set"), (3, "envs.SIZE", "the value is not set")]
+    found = [(item.line, item.path, item.message) for item in caught.value.problems]
+    assert found == sorted([*everywhere, *unset])
+
+
+def test_validate_values_not_set_are_a_note_with_the_flags(run: Run, tmp_path: Path) -> None:
+    text = "secrets: {KEY: null, GIVEN: x}\nenvs: {SIZE: null}\nrun: x\n"
+    (tmp_path / "task.yaml").write_text(text)
+    note = "task.yaml: submit needs --env SIZE=… --secret KEY=…\n"
+    assert run("validate", "task.yaml") == (0, "1 file valid\n", note)
+    (tmp_path / "task.yaml").write_text(f"{text}rnu: x\n")
+    code, _, err = run("validate", "task.yaml")
+    assert (code, err.count("\n")) == (2, 2) and err.endswith(note)
+
+
+def test_validate_no_local_files_looks_for_none(run: Run, tmp_path: Path) -> None:
+    text = "workdir: nosuch\nfile_mounts: {/a: ./missing}\nrun: x\n"
+    (tmp_path / "task.yaml").write_text(text)
+    assert run("validate", "task.yaml")[0] == 2
+    assert run("validate", "--no-local-files", "task.yaml") == (0, "1 file valid\n", "")
+    (tmp_path / "task.yaml").write_text(f"{text}resources: {{accelerators: tpu-v2-8}}\n")
+    code, _, err = run("validate", "--no-local-files", "task.yaml")
+    assert (code, err.count("\n"), "accelerators" in err) == (2, 1, True)
+
+
 def test_validate_bucket_with_settings_has_no_warning(tmp_path: Path) -> None:
     settings = "stores: {s3: {claims: {b: pvc}}}\n"
     assert checked(tmp_path, f"file_mounts:\n{MOUNT}run: echo\n", settings) == []
@@ -168,19 +211,19 @@ SCALED = (
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        (f"file_mounts:\n{MOUNT}run: x\n", "copy it with mode: COPY, or set in settings.yaml: "),
+        (f"file_mounts:\n{MOUNT}run: x\n", "use `submit` with --bucket-mode copy (it is"),
         ("run: x\nresources: {image_id: 'docker:$IMAGE'}\n", "write the image"),
         (
             "run: x\nconfig: {kubernetes: {ports: ingress}}\nresources: {ports: 80}\n",
             "or set config.kubectl_sky.expose: loadbalancer",
         ),
-        (SCALED, "or use `serve up` with "),
+        (SCALED, "use `serve up` with "),
     ],
 )
 def test_validate_hints_name_no_flag_that_it_lacks(tmp_path: Path, text: str, hint: str) -> None:
     (problem,) = checked(tmp_path, text)
     assert hint in problem.hint
-    own_flags, _, _ = problem.hint.partition("`serve up`")
+    own_flags = re.split("`serve up`|`submit`", problem.hint)[0]
     assert re.findall(r"--[a-z-]+", own_flags) == []
 
 
@@ -246,7 +289,7 @@ def test_validate_live_reports_all_refusals(api: FakeCluster, run: Run) -> None:
     assert all(line.startswith("task.yaml") for line in lines), err
     for reason in (
         "the cluster has no StorageClass",
-        "quota few is full: pods: requested 1, used 0 of 0",
+        "quota few is too small: pods: requested 1, used 0 of 0",
         "quota none ",
         "you may not create jobs.batch in namespace default",
         "you may not patch configmaps in namespace default",
@@ -258,11 +301,11 @@ def test_validate_live_pod_over_quota_is_reported_once(api: FakeCluster, run: Ru
     api.put(quota("few", pods="0"))
 
     def refuse() -> None:  # as the API server's admission does
-        raise Refused("quota few is full: pods: requested 1, used 0 of 0")
+        raise Refused("quota few is too small: pods: requested 1, used 0 of 0")
 
     api.before("create pods", refuse)
     code, err = live(run, LIVE)
-    assert (code, err.count("quota few is full")) == (3, 1)
+    assert (code, err.count("quota few is too small")) == (3, 1)
 
 
 REFERENCES = """\
@@ -376,9 +419,12 @@ def test_validate_live_context_of_file_that_does_not_exist_is_error_with_line(
 def test_validate_live_skips_files_with_errors_and_unset_values(api: FakeCluster, run: Run) -> None:
     assert live(run, "runn: x\n")[0] == 2
     code, err = live(run, "run: x\nenvs: {DIR: null}\nworkdir: $DIR\n")
-    assert (code, err) == (
+    assert (code, err.splitlines()) == (
         0,
-        "task.yaml: not checked against the cluster: some values are not set\n",
+        [
+            "task.yaml: submit needs --env DIR=…",
+            "task.yaml: not checked against the cluster: some values are not set",
+        ],
     )
     assert api.requests == []
 

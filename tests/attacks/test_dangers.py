@@ -488,7 +488,7 @@ def test_clone_script_hostile_url_is_refused(url: str, tmp_path: Path) -> None:
     script = Path(__file__).parents[2] / "runtime" / "clone.sh"
     (tmp_path / "repository.txt").write_text(f"{url}\nHEAD\n")
     (tmp_path / "sky_workdir").mkdir()
-    program = f'fail() {{ shift; echo "FAILED $*"; exit 1; }}; dir=$1 home=$1; . {script}'
+    program = f'fail() {{ shift; echo "FAILED $*"; exit 1; }}; dir=$1; cd sky_workdir; . {script}'
     done = subprocess.run(
         ["sh", "-c", program, "sh", str(tmp_path)],
         cwd=tmp_path,

@@ -131,7 +131,7 @@ TASKS = {
     "sexagesimal": (f"num_nodes: 1{':59' * 4000}\nrun: x\n", "task.yaml:1:12: number too long"),
     "exponent": ("resources: {cpus: 1e999999999}\nrun: x\n", "task.yaml:1:19: resources.cpus:"),
     "ports": ("resources: {ports: 1-65535}\nrun: x\n", "task.yaml:1:20: resources.ports: 65,535"),
-    "deep lists": ("run: " + "[" * 10_000 + "]" * 10_000, "task.yaml:1:105: nested more than 100"),
+    "deep lists": ("run: " + "[" * 10_000 + "]" * 10_000, "nested more than 100 levels deep"),
     "deep maps": (
         "\n".join(" " * i + "a:" for i in range(2500)),
         "task.yaml:101:101: nested more than 100 levels deep",

@@ -521,7 +521,7 @@ def clone(folder: Path, url: str, authority: Authority, **variables: str) -> tup
     scripts = make_plan(task_of(document)).scripts
     (node / "repository.txt").write_text(scripts["repository.txt"])
     (node / "clone.sh").write_text(assets.read("runtime", "clone.sh"))
-    before = 'fail() { echo "$2"; exit 1; }; dir=$PWD home=$PWD; . ./clone.sh; env'
+    before = 'fail() { echo "$2"; exit 1; }; dir=$PWD; cd sky_workdir; . "$dir/clone.sh"; env'
     done = subprocess.run(
         ["sh", "-c", before],
         cwd=node,

@@ -36,6 +36,7 @@ class Bench:
 
     def __init__(self, cluster: Cluster, sky: str, folder: Path) -> None:
         assert cluster.kubectl
+        self.cluster = cluster
         self.kubectl = str(cluster.kubectl)
         self.kubeconfig = cluster.kubeconfig
         self.sky = sky

@@ -1,7 +1,7 @@
 """Run whole programs in turn, and say how long they took, their processor's time and memory.
 
 A table is printed; with `--write` it also takes the place of the one of its name in
-docs/performance.md, between `<!-- table NAME -->` and `<!-- end -->`, if it is there.
+docs/performance.md or docs/scale.md, between `<!-- table NAME -->` and `<!-- end -->`.
 """
 
 import json
@@ -20,7 +20,7 @@ Commands = Mapping[str, Sequence[str]]
 Row = Sequence[str]
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = ROOT / "docs" / "performance.md"
+PAGES = (ROOT / "docs" / "performance.md", ROOT / "docs" / "scale.md")
 WRITE = "--write"
 ONCE = Path(__file__).parent / "once.py"
 
@@ -40,7 +40,7 @@ def installed() -> Path:
     folder = ROOT / "build" / "bench" / "venv"
     cache.say(f"installs the wheel into {folder}")
     subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-    pip = [str(folder / "bin" / "pip"), "install", "--quiet", f"{ROOT}[practice]"]
+    pip = [str(folder / "bin" / "pip"), "install", "--quiet", f"{ROOT}[practice,server]"]
     subprocess.run(pip, check=True, env=environment())
     return folder / "bin"
 
@@ -120,5 +120,5 @@ def _write(name: str, text: str) -> None:
     mark = re.compile(
         rf"(?<=<!-- table {re.escape(name)} -->\n\n).*?(?=\n\n<!-- end -->)", re.DOTALL
     )
-    old = PAGE.read_text()
-    PAGE.write_text(mark.sub(lambda _: text, old))
+    for page in PAGES:
+        page.write_text(mark.sub(lambda _: text, page.read_text()))

@@ -61,6 +61,17 @@ def tasks(
         list(pool.map(make, numbers))
 
 
+def queued(session: Session, job: Json, numbers: Sequence[int]) -> None:
+    """Make Jobs as a rendered one, with the ids b0000000 and on, which their queue has to admit."""
+    text, known = json.dumps(job), job["metadata"]["labels"]["task-id"]
+
+    def make(number: int) -> None:
+        objects.create(session, json.loads(text.replace(known, f"b{number:07d}")))
+
+    with ThreadPoolExecutor(_CONNECTIONS) as pool:
+        list(pool.map(make, numbers))
+
+
 def _pod(job: Json) -> Json:
     template, metadata = job["spec"]["template"], job["metadata"]
     owner = {"apiVersion": "batch/v1", "kind": "Job", "controller": True}

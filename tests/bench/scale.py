@@ -2,7 +2,7 @@
 
 On the real API server, with cluster nodes and pods that kwok pretends: 100, 1,000 and 10,000 tasks,
 and tasks of 10, 100 and 1,000 nodes. What each command took goes into build/bench/scale.json; with
-`--write` the tables go into docs/performance.md.
+`--write` the tables go into docs/scale.md, and the plot of growth into docs/images.
 """
 
 import json
@@ -17,10 +17,11 @@ from pathlib import Path
 
 import yaml
 
-from kubectl_sky.cluster import objects
-from kubectl_sky.words import kinds
-from tests.bench import kwok, link, measure, pretend
+from kubectl_sky.cluster import access, objects
+from kubectl_sky.words import kinds, names
+from tests.bench import etcd, kwok, link, measure, plot, pretend, rest
 from tests.bench.cluster import Bench, real
+from tests.cluster import multikueue
 from tests.cluster.target import Cluster
 from tests.polling import eventually
 
@@ -86,18 +87,19 @@ class Scale(Bench):
 
     def tasks(self) -> None:
         """Commands that read or end many tasks of one node each."""
-        file = self.folder / "one.yaml"
-        file.write_text(TASK.format(1))
-        text = self.run(self.sky, "render", str(file), "--id", "bench002", "--as-submitted")
-        (job,) = (item for item in yaml.safe_load_all(text) if item["kind"] == "Job")
+        job = self._job()
         for size in TASKS:
             with self.namespace() as name:
                 pretend.tasks(self.session, job, name, range(size), place)
                 self._read(name, size)
+                if size == TASKS[1]:
+                    self._serve(name)
                 stop = (self.sky, "stop", "--all", "--yes", "-n", name)
                 self.timed("stop --all", size, stop, rounds=1)
             with self.namespace() as name:
                 pretend.tasks(self.session, job, name, range(size))
+                ids = (f"b{number:07d}" for number in range(TASKS[0]))
+                self.timed(f"wait, {TASKS[0]} tasks", size, (self.sky, "wait", *ids, "-n", name))
                 ended = ("--older-than", "1s", "--yes", "-n", name)
                 self.timed("clean", size, (self.sky, "clean", *ended), rounds=1)
 
@@ -118,8 +120,64 @@ class Scale(Bench):
             shown = " ".join(command).replace(f" -n {name}", "").replace(task, "TASK")
             self.timed(shown, size, (self.sky, *command))
 
+    def _serve(self, name: str) -> None:
+        """`GET /tasks` beside the raw list, in one run."""
+        seconds = rest.medians(self, self.cluster.token(), name)
+        base = next(iter(seconds.values()))
+        rows = [
+            (f"`{request}`", f"{1000 * taken:.0f}", f"{taken / base:.2f}")
+            for request, taken in seconds.items()
+        ]
+        measure.table("rest", (f"{TASKS[1]:,} tasks", "ms", "ratio"), rows)
+
+    def queue(self) -> None:
+        """Commands beside a thousand Jobs that wait in a queue of the real Kueue."""
+        size, job = TASKS[1], self._job()
+        job["metadata"]["labels"] |= {names.QUEUE: multikueue.QUEUE}
+        job["spec"] |= {"suspend": True}
+        folder = self.folder / "kueue"
+        folder.mkdir()
+        with multikueue.kueue_with_webhooks(self.cluster, folder):
+            text = multikueue.as_list(*multikueue.queues(stopPolicy="Hold"))
+            manifest = self.folder / "queues.json"
+            manifest.write_text(text)
+            self.run(self.kubectl, "apply", "-f", str(manifest))
+            pretend.queued(self.session, job, range(size))
+            eventually(partial(self._all_queued, size), seconds=300)
+            for command in (("queues", "list"), ("queues", "status", multikueue.QUEUE), ("list",)):
+                self.timed(f"{' '.join(command)}, queued", size, (self.sky, *command))
+            self.timed("doctor, queued", size, (self.sky, "doctor", "b0000000"))
+            points = [point for point in self.points if point.command.endswith(", queued")]
+            rows = [
+                (
+                    f"`{point.command.removesuffix(', queued')}`",
+                    f"{point.seconds:.2f}",
+                    f"{point.processor:.2f}",
+                    f"{point.megabytes:.0f}",
+                    str(point.requests),
+                    f"{point.kilobytes:,}",
+                )
+                for point in points
+            ]
+            head = ("command", "s", "processor s", "MB", "requests", "KB from the server")
+            measure.table("queue", head, rows)
+            self.run(self.kubectl, "delete", "jobs", "--all", "-n", multikueue.NAMESPACE)
+            self.run(self.kubectl, "delete", "-f", str(manifest))
+
+    def _all_queued(self, count: int) -> bool:
+        return len(access.list_kueue(self.session, kinds.QUEUED_WORKLOAD)) == count
+
+    def _job(self) -> pretend.Json:
+        """Return the Job of a rendered task of one node."""
+        file = self.folder / "one.yaml"
+        file.write_text(TASK.format(1))
+        text = self.run(self.sky, "render", str(file), "--id", "bench002", "--as-submitted")
+        (job,) = (item for item in yaml.safe_load_all(text) if item["kind"] == "Job")
+        return dict(job)
+
     def nodes(self) -> None:
         """Commands on one task of many nodes, which run until they are stopped."""
+        stored: dict[str, list[str]] = {}
         for size in NODES:
             file = self.folder / "many.yaml"
             file.write_text(TASK.format(size))
@@ -130,12 +188,16 @@ class Scale(Bench):
                     after = f", {backend}"
                     self.timed(f"submit{after}", size, submit, rounds=1)
                     eventually(partial(self._all_run, name, size), seconds=600)
+                    kept = etcd.kilobytes(self.kubeconfig, name)
+                    stored.setdefault(backend, []).append(f"{kept:,.0f}")
                     for command in ("status", "doctor"):
                         self.timed(
                             f"{command}{after}", size, (self.sky, command, "bench003", "-n", name)
                         )
                     stop = (self.sky, "stop", "bench003", "--yes", "-n", name)
                     self.timed(f"stop{after}", size, stop, rounds=1)
+        rows = [(f"`{backend}`", *kept) for backend, kept in stored.items()]
+        measure.table("etcd", ("KB in etcd", *(f"{size:,} nodes" for size in NODES)), rows)
 
     def _all_run(self, namespace: str, count: int) -> bool:
         pods = objects.list_all(
@@ -181,6 +243,8 @@ class Scale(Bench):
             more = ("growth", "processor s", "MB", "requests", "KB from the server")
             if rows:
                 measure.table(name, (*head, *more), rows)
+        if measure.WRITE in sys.argv and "list" in commands:
+            plot.growth(json.loads(RAW.read_text()))
 
 
 def _row(command: str, points: Sequence[Point]) -> Sequence[str]:
@@ -201,7 +265,12 @@ def place(number: int) -> str:
     return kwok.node(number % CLUSTER_NODES)
 
 
-TABLES = {"tasks": Scale.tasks, "nodes": Scale.nodes, "submit": Scale.submits}
+TABLES = {
+    "tasks": Scale.tasks,
+    "nodes": Scale.nodes,
+    "submit": Scale.submits,
+    "queue": Scale.queue,
+}
 
 
 def main() -> None:

@@ -7,9 +7,7 @@ the memory of the server.
 
 import asyncio
 import os
-import re
 import statistics
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -19,6 +17,7 @@ from pathlib import Path
 
 import httpx2
 
+from tests.bench import rest
 from tests.bench.measure import environment
 from tests.cluster.hold import Holder
 
@@ -32,7 +31,6 @@ run: |
 """
 # Tasks that no node can run: what is measured is the server, not the pods.
 IDLE = {"name": "idle", "resources": {"cpus": 900}, "run": "true"}
-_SERVING = re.compile(r"Serving on (\S+);")
 
 
 @dataclass
@@ -161,19 +159,11 @@ def main() -> None:
     holder = Holder.start(os.environ, practice=True)
     try:
         cluster = holder.cluster()
-        command = [sys.executable, "-m", "kubectl_sky", "api", "--port=0"]
-        command.append(f"--kubeconfig={cluster.kubeconfig}")
-        with subprocess.Popen(
-            command, env=environment(), stderr=subprocess.PIPE, text=True
-        ) as server:
-            assert server.stderr
-            serving = _SERVING.search(server.stderr.readline())
-            assert serving
+        sky = [sys.executable, "-m", "kubectl_sky"]
+        kubeconfig = {"KUBECONFIG": str(cluster.kubeconfig)}
+        with rest.served(sky, {**environment(), **kubeconfig}) as (url, pid):
             figures = (float(seconds), int(followers), float(rate))
-            try:
-                asyncio.run(_load(serving[1], cluster.token(), server.pid, figures))
-            finally:
-                server.terminate()
+            asyncio.run(_load(url, cluster.token(), pid, figures))
     finally:
         holder.stop()
 

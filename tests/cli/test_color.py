@@ -13,7 +13,7 @@ from kubectl_sky.cli import output, tasks
 from kubectl_sky.observe import ownership, status
 from tests.builders import make_job, make_pod, terminated
 
-RED, RESET = "\x1b[31m", "\x1b[0m"
+RED, CYAN, RESET = "\x1b[31m", "\x1b[36m", "\x1b[0m"
 HEADER = ["ID", "STATUS", "HOST", "REASON"]
 ROWS = [
     ["bcdf2345", "failed", "worker-17.example.com", "OOMKilled (exit code 137), 3 restarts"],
@@ -61,7 +61,7 @@ def test_table_on_wide_terminal_has_all_columns_and_colored_state(screen: NewScr
     header, first, second = terminal.getvalue().splitlines()
     assert header.split() == HEADER
     assert f"   {RED}failed{RESET}      worker-17" in first
-    assert "\x1b" not in second
+    assert f"   {CYAN}completed{RESET}   worker-18" in second
 
 
 @pytest.mark.parametrize("columns", [200, 80, 60, 40, 20, 10, 3])

@@ -118,10 +118,10 @@ def test_live_line_interrupted_begins_new_line(monkeypatch: pytest.MonkeyPatch) 
     output.live.set("a", Waiting("train: queued", 0.0))
     screen.write("^C")
     output.live.interrupt()
-    output.error("interrupted; task a is still running")
+    output.error("interrupted; task a goes on")
     first, second, _ = screen.lines
     assert first.startswith("train: queued") and first.endswith("^C")
-    assert second == "interrupted; task a is still running"
+    assert second == "interrupted; task a goes on"
 
 
 @pytest.mark.parametrize("term", ["dumb", None])

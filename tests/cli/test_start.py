@@ -1,10 +1,14 @@
 """Modules that commands import at startup, because imports cost time."""
 
+import builtins
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
+
+from kubectl_sky import __main__ as start
 
 HEAVY = {"kubernetes", "fastapi", "urllib3", "requests", "pydantic", "rich", "starlette", "uvicorn"}
 TEMPLATES = {"jinja2", "yaml", "dotenv", "jsonschema"}
@@ -36,3 +40,16 @@ def test_offline_commands_import_only_what_they_need(
     )
     assert done.returncode == 0, done.stderr
     assert not unneeded.intersection(done.stderr.split())
+
+
+def test_interrupted_import_prints_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(name: str, *rest: Any) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(builtins, "__import__", interrupt)
+    with pytest.raises(SystemExit) as ended:
+        start.run()
+    monkeypatch.undo()
+    assert (ended.value.code, capsys.readouterr().err) == (130, "interrupted\n")

@@ -20,6 +20,8 @@ USERS = {
     "bob": ("bob@example.com", "team-b"),
 }
 
+_FORWARDING = "/proc/sys/net/ipv4/conf/{}/forwarding"
+
 _CONTAINERD = """\
 version = 2
 root = "{folder}/containerd/root"
@@ -121,7 +123,7 @@ def api_server(place: Place) -> Sequence[str]:
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--token-auth-file={place.folder}/tokens.csv",
         "--authorization-mode=Node,RBAC",
-        "--service-cluster-ip-range=10.96.0.0/16",
+        f"--service-cluster-ip-range={place.services}",
         "--allow-privileged=true",
         "--kubelet-preferred-address-types=Hostname",
     ]
@@ -148,6 +150,44 @@ def scheduler(place: Place) -> Sequence[str]:
 def dns(place: Place) -> Sequence[str]:
     """The names of Services and pods."""
     return ["coredns", "-conf", f"{place.folder}/Corefile"]
+
+
+def relay(place: Place) -> Sequence[str]:
+    """What leads pods to the API server, which listens on the loopback address only."""
+    listen = f"TCP-LISTEN:{place.ports.api},bind={place.address},fork,reuseaddr"
+    return ["socat", listen, f"TCP:127.0.0.1:{place.ports.api}"]
+
+
+def router(place: Place) -> Iterator[Sequence[str]]:
+    """What makes the network namespace that Services are routed to."""
+    name, inner = place.router, f"10.{place.number}.0.2"
+    within = ["ip", "-n", name]
+    yield ["ip", "netns", "add", name]
+    yield ["ip", "link", "add", f"{name}r", "type", "veth", "peer", "name", "eth0", "netns", name]
+    yield ["ip", "link", "set", f"{name}r", "master", place.bridge, "up"]
+    yield [*within, "address", "add", f"{inner}/16", "dev", "eth0"]
+    yield [*within, "link", "set", "eth0", "up"]
+    yield [*within, "link", "set", "lo", "up"]
+    yield ["ip", "netns", "exec", name, "sh", "-c", f"echo 1 > {_FORWARDING.format('all')}"]
+    yield ["sh", "-c", f"echo 1 > {_FORWARDING.format(place.bridge)}"]
+    yield ["ip", "route", "add", place.services, "via", inner]
+
+
+def proxy(place: Place, kube: str) -> Sequence[str]:
+    """The kube-proxy. Connections come from its router, so that answers pass its rules."""
+    return [
+        *("ip", "netns", "exec", place.router, kube, "kube-proxy"),
+        f"--kubeconfig={place.kubeconfig}",
+        f"--master=https://{place.address}:{place.ports.api}",
+        f"--hostname-override={NODE}",
+        "--proxy-mode=iptables",
+        "--masquerade-all",
+        "--healthz-bind-address=",
+        "--metrics-bind-address=",
+        "--conntrack-max-per-core=0",
+        "--conntrack-tcp-timeout-established=0s",
+        "--conntrack-tcp-timeout-close-wait=0s",
+    ]
 
 
 def kubelet(place: Place) -> Sequence[str]:

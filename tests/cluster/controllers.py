@@ -18,7 +18,10 @@ _missing = pytest.StashKey[dict[str, str]]()
 
 
 JOBSET = Controller(
-    "jobset", "sigs.k8s.io/jobset", "config/components/crd/bases", fixtures=("jobset", "kueue")
+    "jobset",
+    "sigs.k8s.io/jobset",
+    "config/components/crd/bases",
+    fixtures=("jobset", "kueue", "multikueue"),
 )
 KUEUE = Controller(
     "kueue",
@@ -28,7 +31,7 @@ KUEUE = Controller(
     flags=("--feature-gates=VisibilityOnDemand=false",),
     variables={"POD_NAMESPACE": "kueue-system"},
     namespace="kueue-system",
-    fixtures=("kueue",),
+    fixtures=("kueue", "multikueue"),
     # It looks for a certificate there and nowhere else: it sees a folder of its own as /etc.
     before=("unshare", "--mount", "sh", "-c", _WITH_ETC, "{folder}/etc"),
 )

@@ -12,7 +12,6 @@ _IMAGES = "the practice cluster does not pull images, and this is about what com
 _KREW = "this is about the archive and krew, which need Go and minutes; once is enough"
 _TOKENS = "the practice cluster gives pods no tokens of their service accounts"
 _PLACED = "the practice cluster's scheduler knows nodes, and not what else runs on them"
-_PROBES = "the practice cluster runs no probes and knows no drivers"
 _ROTATED = "the practice cluster puts no log away while it is written"
 _ROOM = "volumes of the practice cluster are folders, and have the room of their disk"
 _SECURITY = "the practice cluster has no levels of Pod Security: its pods are the user's processes"
@@ -53,7 +52,6 @@ REAL_ONLY = {
     "tests/e2e/test_volcano.py::test_submit_volcano_failed_node_stops_remaining_nodes": _BOUND,
     _TROUBLE.format("image-name"): _IMAGES,
     _TROUBLE.format("spread"): _PLACED,
-    _TROUBLE.format("probe"): _PROBES,
     _TROUBLE.format("pod-security"): _SECURITY,
     _TROUBLE.format("out-of-memory"): _ACCOUNTED,
 }

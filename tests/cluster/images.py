@@ -7,7 +7,9 @@ import hashlib
 import io
 import json
 import platform
+import re
 import shutil
+import sys
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,7 @@ INCLUDE = "bash,ca-certificates,gzip,procps,python3,tar"
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PAUSE = "registry.k8s.io/pause:3.10"
 STANDINS = Path(__file__).parent / "standins"
+_ROOT = Path(__file__).parents[2]
 _EMPTY = ("dev", "proc", "sys")
 _USELESS = ("usr/share/doc", "usr/share/locale", "usr/share/man", "var/cache", "var/lib/apt/lists")
 _OCI = "application/vnd.oci.image"
@@ -32,6 +35,7 @@ class Image:
 
     name: str
     command: tuple[str, ...]
+    settings: tuple[tuple[str, Any], ...] = ()  # of its config, beside command and PATH
 
 
 PYTHON = (
@@ -76,6 +80,55 @@ def archives() -> tuple[Path, ...]:
 
     folder = cache.keep("images", key, make)
     return tuple(folder / f"{name}.tar" for name in ("busybox", "rclone", "python", "mpi"))
+
+
+def ours(folder: Path, name: str, wheel: Path) -> Path:
+    """Make the image of the Containerfile over Debian's root: no builder of images is needed."""
+    _unpacked(next(path for path in archives() if path.stem == "python"), folder / "root")
+    environment = folder / "ours" / "opt/kubectl-sky"
+    program = environment / "bin/kubectl-sky"
+    program.parent.mkdir(parents=True)
+    (program.parent / "python").symlink_to("/usr/bin/python3")
+    (environment / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    program.write_text(
+        "#!/opt/kubectl-sky/bin/python\nfrom kubectl_sky.__main__ import run\nrun()\n"
+    )
+    program.chmod(0o755)
+    target = environment / "lib/python3.13/site-packages"
+    uv: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "uv",
+        "pip",
+        "install",
+        "--quiet",
+        "--target",
+        target,
+    ]
+    uv += ["--python-version", "3.13", "--only-binary", ":all:"]
+    run([*uv, "--require-hashes", "--requirement", _ROOT / ".ci/lock/image.txt"])
+    run([*uv, "--no-deps", wheel])
+    text = (_ROOT / "Containerfile").read_text()
+    entry = json.loads(re.findall(r"^ENTRYPOINT (.*)", text, re.M)[-1])
+    user = re.findall(r"^USER (.*)", text, re.M)[-1]
+    variables = re.findall(r"^ENV (.*)", text, re.M)[-1].split()
+    settings = (("Entrypoint", entry), ("User", user), ("Env", variables))
+    archive = folder / "ours.tar"
+    _archive(archive, (Image(name, (), settings),), folder / "root", folder / "ours")
+    return archive
+
+
+def _unpacked(archive: Path, root: Path) -> None:
+    """Unpack the only layer of an archive."""
+    with tarfile.open(archive) as tar:
+
+        def blob(digest: str) -> Any:
+            return json.load(tar.extractfile(_blob(digest)) or io.BytesIO())
+
+        index = json.load(tar.extractfile("index.json") or io.BytesIO())
+        (layer,) = blob(index["manifests"][0]["digest"])["layers"]
+        with tarfile.open(fileobj=tar.extractfile(_blob(layer["digest"]))) as files:
+            files.extractall(root, filter="fully_trusted")
 
 
 def _without_useless(root: Path) -> None:
@@ -153,7 +206,7 @@ def _layer(root: Path, layer: Path) -> tuple[Path, dict[str, Any]]:
 def _image(tar: tarfile.TarFile, image: Image, layers: list[dict[str, Any]]) -> dict[str, Any]:
     """Add an image's config and manifest; return the index's entry for it."""
     architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "amd64")
-    settings = {"Env": [PATH], "Cmd": list(image.command)}
+    settings = {"Env": [PATH], "Cmd": list(image.command), **dict(image.settings)}
     files = {"type": "layers", "diff_ids": [layer["digest"] for layer in layers]}
     config = {"architecture": architecture, "os": "linux", "config": settings, "rootfs": files}
     manifest = {

@@ -35,7 +35,7 @@ def prepare() -> None:
     """Install and build all that `up` needs. Raises Unavailable."""
     if platform.system() != "Linux" or os.geteuid():
         raise Unavailable("building a cluster here needs Linux and root")
-    packages.require("containerd", "ctr", "ip", "openssl", "runc")
+    packages.require("containerd", "ctr", "ip", "iptables", "openssl", "runc", "socat")
     kube()
     kubectl()
     images.archives()
@@ -77,9 +77,8 @@ def down(place: Place) -> None:
     for volume in volumes:
         mounts.remove(volume)
     place.cgroup.remove()
-    subprocess.run(
-        ["ip", "link", "delete", place.bridge], env={"PATH": path()}, capture_output=True
-    )
+    for command in (["netns", "delete", place.router], ["link", "delete", place.bridge]):
+        subprocess.run(["ip", *command], env={"PATH": path()}, capture_output=True)
     mounts.remove(place.folder)
 
 

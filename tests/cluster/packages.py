@@ -16,8 +16,10 @@ PROGRAMS = {
     "ctr": "containerd",
     "debootstrap": "debootstrap",
     "ip": "iproute2",
+    "iptables": "iptables",
     "openssl": "openssl",
     "runc": "runc",
+    "socat": "socat",
 }
 
 

@@ -83,6 +83,16 @@ class Place:
         return Cgroup(self.bridge)
 
     @property
+    def router(self) -> str:
+        """The network namespace with the rules of the kube-proxy, which are no other cluster's."""
+        return self.bridge
+
+    @property
+    def services(self) -> str:
+        """The addresses of Services, which lead to the router."""
+        return f"198.18.{self.number}.0/24"
+
+    @property
     def kubeconfig(self) -> Path:
         """The file with the contexts of the administrator and the users."""
         return self.folder / "kubeconfig"

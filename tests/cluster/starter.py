@@ -51,6 +51,10 @@ class Starter:
         for command in (components.kubelet, components.controllers, components.scheduler):
             self._run(command.__name__, [self._kube, *command(place)])
         self._run("dns", [self._kube, *components.dns(place)])
+        self._run("relay", components.relay(place))
+        for part in components.router(place):
+            run(part)
+        self._run("proxy", components.proxy(place, self._kube))
         request(place, "POST", "/apis/storage.k8s.io/v1/storageclasses", _STORAGE_CLASS)
         self._wait("the node", self._node_ready)
         self._wait("what the node pretends to have", self._pretending)

@@ -1,6 +1,7 @@
 """Public SkyPilot files render to objects that the server accepts without unknown fields."""
 
 import io
+import os
 import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -42,43 +43,39 @@ NOT_RENDERED = {
         "not supported: this is a volume, not a task"
     ),
     "upstream__tests__test_yamls__test_enable_all_default.yaml": (
-        "not supported: a task cannot build or run containers"
+        "not supported: a task has no Docker daemon"
     ),
 }
 
 
-# Results without flags and settings: the reason and its number of files.
-# The number of rendered files must not decrease; raise the numbers when it increases.
-RENDERED = 27
-RENDERED_WITH_A_NOTE = 15  # about programs that the default image lacks
-REFUSED = {
-    "needs --as-task": 17,
-    "needs --env or --secret": 9,
-    "needs a setting for its bucket": 4,
-    "needs a bucket to be created": 3,
-    "other": 2,
+# What a part of an error means, and the number of files with it on 23 November 2026.
+REASONS = {
+    "--as-task": ("refused: a pool of workers, or until then a service (`--as-task`)", 17),
+    "the value is not set": ("refused: a value is open (`--env`, `--secret`)", 9),
+    "cannot scale by them": ("refused: a service scales without a metric (`--qps-metric`)", 0),
+    "settings.yaml": ("refused: a bucket is mounted or has no store (`--bucket-mode copy`)", 4),
+    "bucket": ("refused: a bucket would be created", 3),
+    "": ("refused: a volume (`volumes apply`), or a Docker daemon", 2),
 }
-_REASONS = {
-    "--as-task": "needs --as-task",
-    "the value is not set": "needs --env or --secret",
-    "settings.yaml": "needs a setting for its bucket",
-    "bucket": "needs a bucket to be created",
-}
+RENDERED = ("rendered as they are", 17)
+WARNED = ("rendered with a warning: a field is ignored, the image lacks a program", 25)
+PAGE = Path(__file__).parents[2] / "docs" / "from-skypilot.md"
+TABLE = re.compile(r"(<!-- made by UPDATE_GOLDEN=1 .*? -->\n\n)(.*?)(\n<!-- end -->)", re.S)
 
 
-def first_try(path: Path) -> str:
-    """Return the result for a file without flags: "", "note", or why it is refused."""
+def first_try(path: Path) -> tuple[str, int]:
+    """Return the result of a file without flags and settings, as in the table."""
     for task in yaml.safe_load_all(path.read_text()):
         make_files(task or {})
     environ = {"KUBECTL_SKY_CONFIG_HOME": "none"}
+    source = Source(str(path), Overrides(), environ, io.BytesIO(), services=True)
     try:
-        task_file = prepare(Source(str(path), Overrides(), environ, io.BytesIO()), UI())
+        task_file = prepare(source, UI())
         decide(task_file.entries, Facts(owners.named("tester"), "default"), task_file.settings)
     except InvalidFiles as error:
         message = " ".join(map(str, error.problems))
-        return next((kind for words, kind in _REASONS.items() if words in message), "other")
-    messages = [warning.message for warning in task_file.warnings]
-    return "note" if any(map(re.compile("default .*image").search, messages)) else ""
+        return next(reason for words, reason in REASONS.items() if words in message)
+    return WARNED if task_file.warnings else RENDERED
 
 
 def manifests(path: Path, namespace: str) -> Manifests:
@@ -126,14 +123,20 @@ def test_render_corpus_refuses_only_listed_files() -> None:
 
 
 @pytest.mark.usefixtures("at_home")
-def test_render_corpus_share_without_flags_does_not_decrease() -> None:
+def test_page_has_the_results_of_the_corpus_without_flags() -> None:
     if not valid():
         pytest.skip(f"no corpus beside the checkout, at {CORPUS}")
     counts = Counter(first_try(CORPUS / file) for file in valid())
-    rendered, noted = counts.pop(""), counts.pop("note")
-    assert rendered >= RENDERED, counts
-    assert rendered + noted >= RENDERED + RENDERED_WITH_A_NOTE, counts
-    assert counts == REFUSED
+    rows = [(*result, counts[result]) for result in (RENDERED, WARNED, *REASONS.values())]
+    lines = [f"| {words} | {before} | {now} |\n" for words, before, now in rows]
+    table = f"| of {len(valid())} files | before | now |\n|---|---|---|\n{''.join(lines)}"
+    page = PAGE.read_text(encoding="utf-8")
+    match = TABLE.search(page)
+    assert match
+    if os.environ.get("UPDATE_GOLDEN"):
+        PAGE.write_text(page[: match.start(2)] + table + page[match.end(2) :], encoding="utf-8")
+        return
+    assert match[2] == table, "run it with UPDATE_GOLDEN=1"
 
 
 @pytest.mark.usefixtures("at_home")

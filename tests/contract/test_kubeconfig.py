@@ -35,10 +35,13 @@ def test_connect_without_kubeconfig_prints_paths(
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     assert message(Connection()) == (
         "no kubeconfig: none at ~/.kube/config and KUBECONFIG is not set;"
-        " name one with --kubeconfig"
+        " name one with --kubeconfig; `kubectl sky local up` starts a cluster on this machine"
     )
     monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
-    assert "KUBECONFIG names /nowhere/config, which does not exist" in message(Connection())
+    assert message(Connection()).startswith(
+        "no kubeconfig: KUBECONFIG names /nowhere/config, which does not exist;"
+        " run `unset KUBECONFIG`; "
+    )
     assert "/other does not exist" in message(Connection(kubeconfig="/other"))
 
 

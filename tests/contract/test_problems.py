@@ -44,7 +44,7 @@ def test_error_forbidden_names_user_verb_resource_and_namespace(
     assert text_of(error) == (
         f"forbidden: user {cluster.users['alice']} may not list jobs.batch"
         f" in namespace {namespace};"
-        f" check with `kubectl auth can-i list jobs.batch -n {namespace}`,"
+        f" run `kubectl sky doctor -n {namespace}` to see all missing rights,"
         " or ask a cluster admin"
     )
     with pytest.raises(Forbidden, match="may not list nodes in the whole cluster"):
@@ -175,7 +175,7 @@ def test_error_exceeded_quota_is_refused(session: Session, namespace: str) -> No
     with pytest.raises(Refused) as error:
         apply_all(session, [[make_job("a", namespace)]], lambda manifest, live: None)
     assert text_of(error).startswith(
-        "quota few is full: count/jobs.batch: requested 1, used 0 of 0; stop a task"
+        "quota few is too small: count/jobs.batch: requested 1, used 0 of 0; stop a task"
     )
 
 

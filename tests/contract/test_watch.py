@@ -11,7 +11,7 @@ import pytest
 from kubectl_sky.cluster import backoff, objects
 from kubectl_sky.cluster import watch as watching
 from kubectl_sky.cluster.session import Connection, Session
-from kubectl_sky.cluster.watch import Change, WatchEvent, watch_kinds
+from kubectl_sky.cluster.watch import Change, SharedWatch, WatchEvent, watch_kinds
 from kubectl_sky.errors import Expired, Forbidden, Unreachable
 from kubectl_sky.words import kinds
 from tests.cluster.target import Cluster
@@ -37,6 +37,10 @@ def until(watched: Iterator[WatchEvent | None], enough: Callable[[Changes], bool
             if enough(changes):
                 return changes
     raise AssertionError(f"only {changes} was told")
+
+
+def watchers() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name.startswith("watch ")}
 
 
 def synced(changes: Changes) -> bool:
@@ -93,12 +97,10 @@ def test_watch_timeout_and_stop_end_it(session: Session, namespace: str) -> None
 
 @pytest.mark.practice_only
 def test_watch_close_ends_thread_and_connection(session: Session, namespace: str) -> None:
-    watched = follow(session, namespace)
+    others, watched = watchers(), follow(session, namespace)
     until(watched, synced)
     watched.close()  # type: ignore[attr-defined]
-    eventually(
-        lambda: not any(thread.name.startswith("watch ") for thread in threading.enumerate())
-    )
+    eventually(lambda: watchers() <= others, message=lambda: str(watchers()))
 
 
 def test_watch_broken_connection_misses_no_changes(
@@ -255,6 +257,28 @@ def test_watch_kinds_syncs_every_kind(session: Session, namespace: str) -> None:
 
 
 @pytest.mark.practice_only
+def test_shared_watch_gives_each_value_its_own_changes(session: Session, namespace: str) -> None:
+    """A value that an object no longer has sees it deleted."""
+    for name in ("a", "b"):
+        item = make_config_map(name, namespace)
+        item["metadata"]["labels"]["of"] = name
+        objects.create(session, item)
+    kind, stop, others = kinds.CONFIG_MAP, threading.Event(), watchers()
+    shared = SharedWatch(session, [kind], namespace, "of", ["a", "b"], stop)
+    of_a, of_b = shared.changes("a"), shared.changes("b")
+    assert until(of_a, synced) == [("ADDED", "a"), ("SYNCED", "")]
+    assert until(of_b, synced) == [("ADDED", "b"), ("SYNCED", "")]
+    relabelled = {"metadata": {"labels": {"of": "b"}}}
+    objects.patch(session, kinds.CONFIG_MAP, "a", namespace, relabelled)
+    assert until(of_a, last(Change.DELETED, "a")) == [("DELETED", "a")]
+    assert until(of_b, last(Change.MODIFIED, "a")) == [("MODIFIED", "a")]
+    of_a.close()  # type: ignore[attr-defined]
+    objects.delete(session, kinds.CONFIG_MAP, "a", namespace)
+    assert until(of_b, last(Change.DELETED, "a")) == [("DELETED", "a")]
+    of_b.close()  # type: ignore[attr-defined]
+    eventually(lambda: watchers() <= others, message=lambda: str(watchers()))
+
+
 def test_watch_slow_reader_receives_all_events(
     session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

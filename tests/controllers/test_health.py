@@ -2,10 +2,14 @@
 
 import socket
 from http.client import HTTPConnection
+from urllib.request import urlopen
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
+from kubectl_sky.controllers import metrics
 from kubectl_sky.controllers.http_server import PATH, serve_health
+from kubectl_sky.controllers.metrics import Numbers
 from kubectl_sky.errors import UserError
 
 
@@ -30,20 +34,47 @@ def status(host: str, port: int, path: str = PATH) -> int:
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_health_of_ipv4_and_ipv6_pod_is_ok(host: str) -> None:
     port = free_port(host)
-    with serve_health(host, port):
+    with serve_health(host, port, str):
         assert status(host, port) == 200
         assert status(host, port, "/other") == 404
 
 
+def test_metrics_are_a_text_that_prometheus_reads() -> None:
+    loops = {("tasks", "Sweeper"): Numbers(3, 1, 2, 0.25, 4, 1, 1.5)}
+    port = free_port("127.0.0.1")
+    with (
+        serve_health("127.0.0.1", port, lambda: metrics.text(("tasks",), True, loops)),
+        urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer,
+    ):
+        assert answer.headers["Content-Type"] == metrics.CONTENT_TYPE
+        text = answer.read().decode()
+    samples = [
+        sample for family in text_string_to_metric_families(text) for sample in family.samples
+    ]
+    labels = {"controller": "tasks", "loop": "Sweeper"}
+    prefix = "kubectl_sky_controller_"
+    assert [(sample.name.removeprefix(prefix), sample.value) for sample in samples] == [
+        ("leader", 1),
+        ("reconciles_total", 3),
+        ("errors_total", 1),
+        ("watch_errors_total", 2),
+        ("reconcile_seconds_total", 0.25),
+        ("queue_length", 4),
+        ("running", 1),
+        ("lag_seconds", 1.5),
+    ]
+    assert [sample.labels for sample in samples] == [{"controller": "tasks"}, *[labels] * 7]
+
+
 def test_health_of_one_address_is_not_served_at_another() -> None:
     port = free_port("127.0.0.1")
-    with serve_health("127.0.0.1", port), pytest.raises(ConnectionRefusedError):
+    with serve_health("127.0.0.1", port, str), pytest.raises(ConnectionRefusedError):
         status("127.0.0.2", port)
 
 
 def test_health_beside_many_silent_connections_is_ok() -> None:
     port = free_port("127.0.0.1")
-    with serve_health("127.0.0.1", port):
+    with serve_health("127.0.0.1", port, str):
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
         assert status("127.0.0.1", port) == 200
         for connection in silent:
@@ -55,6 +86,6 @@ def test_health_port_in_use_is_user_error() -> None:
         port = server.getsockname()[1]
         with (
             pytest.raises(UserError, match=f"cannot listen on 127.0.0.1, port {port}: address"),
-            serve_health("127.0.0.1", port),
+            serve_health("127.0.0.1", port, str),
         ):
             pass

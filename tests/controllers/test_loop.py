@@ -10,6 +10,7 @@ import pytest
 from kubectl_sky.cluster.watch import WatchEvent
 from kubectl_sky.controllers import loop as loops
 from kubectl_sky.controllers.loop import Controller, Loop, Schedule, Watch
+from kubectl_sky.controllers.metrics import Numbers
 from kubectl_sky.errors import ClusterError
 from kubectl_sky.words import kinds
 from tests.actions.conftest import shorten_waits
@@ -273,3 +274,28 @@ def test_loop_stop_waits_for_running_key_and_starts_no_other(api: FakeCluster) -
         finish.set()
     assert controller.log == ["+a", "-a"]
     assert not [thread for thread in threading.enumerate() if thread.name == "Letters"]
+
+
+def test_schedule_numbers_count_what_is_due_runs_and_is_late() -> None:
+    schedule = Schedule(Letters())
+    for number in range(16):
+        schedule.add(f"s{number}", 5)
+    schedule.add("later", 60)
+    assert schedule.numbers(4) == Numbers()
+    while schedule.take(5):
+        pass
+    assert schedule.numbers(8) == Numbers(queue=12, running=4, lag=3)
+
+
+def test_loop_numbers_count_reconciles_errors_and_refused_watches(api: FakeCluster) -> None:
+    def process(key: str) -> None:
+        if key == "bad":
+            raise ClusterError("full")
+
+    api.forbidden.add("watch configmaps")
+    with running(Letters(process), api) as loop:
+        loop.add("good")
+        loop.add("bad")
+        eventually(lambda: loop.numbers.errors > 1 and loop.numbers.watch_errors > 1)
+        assert loop.numbers.reconciles == loop.numbers.errors + 1
+        assert loop.numbers.seconds > 0

@@ -3,7 +3,8 @@
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -80,18 +81,40 @@ def test_lost_lease_stops_controllers_which_start_again_until_a_signal(
     monkeypatch.setattr(run, "find_controllers", lambda names, context: [Recorder(log)])
     monkeypatch.setattr(lease, "_RENEW_SECONDS", 0.01)
     monkeypatch.setattr(lease, "_RETRY_SECONDS", 0.01)
+    metrics, leading = list[Callable[[], str]](), list[str]()
+
+    @contextmanager
+    def health(host: str, port: int | None, numbers: Callable[[], str]) -> Iterator[None]:
+        metrics.append(numbers)
+        yield
+
+    def note_metrics() -> None:
+        lines = [line for line in metrics[0]().splitlines() if not line.startswith("#")]
+        leading.extend(lines[:2])
+
+    monkeypatch.setattr(run, "serve_health", health)
 
     def take_lease() -> None:
+        note_metrics()
         other = {"holderIdentity": "other", "leaseDurationSeconds": 45}
         spec = other | {"renewTime": datetime.now(UTC).isoformat()}
         api.change(kinds.LEASE, LEASE, spec=spec)
 
     api.before("patch leases", take_lease, nth=3)
-    free = {"holderIdentity": ""}
-    api.before("get leases", lambda: api.change(kinds.LEASE, LEASE, spec=free), nth=4)
+
+    def free_lease() -> None:
+        note_metrics()
+        api.change(kinds.LEASE, LEASE, spec={"holderIdentity": ""})
+
+    api.before("get leases", free_lease, nth=4)
     api.before("patch leases", lambda: os.kill(os.getpid(), number), nth=8)
     run.run(run.Options(("tasks",), Connection(), "default", Settings()))
     assert log == ["start", "stop"] * 2
+    assert leading == [
+        'kubectl_sky_controller_leader{controller="tasks"} 1',
+        'kubectl_sky_controller_reconciles_total{controller="tasks",loop="Recorder"} 0',
+        'kubectl_sky_controller_leader{controller="tasks"} 0',
+    ]
     assert api.get(kinds.LEASE, LEASE)["spec"]["holderIdentity"] == "", "it is given back"
 
 

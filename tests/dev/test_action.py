@@ -406,3 +406,61 @@ def test_dev_flags_before_command_are_those_of_command(
 def test_dev_without_command_is_up(run: Run, words: tuple[str, ...]) -> None:
     code, out, _ = run("dev", *words, "-o", "name")
     assert (code, out.count("job/")) == (0, 1)
+
+
+def start(api: FakeCluster, name: str) -> str:
+    ready = b"kubectl-sky: this node is ready and runs until the task is stopped\n"
+    pod = api.start(name)
+    api.log(pod, ready)
+    return pod
+
+
+def names_of_jobs(api: FakeCluster) -> list[str]:
+    return [name for name in api.names() if name.startswith("jobs ")]
+
+
+def test_dev_twice_keeps_the_pod_of_this_name(api: FakeCluster, run: Run) -> None:
+    run("dev", "--detach")
+    (job_name,) = names_of_jobs(api)
+    start(api, job_name.split()[1])
+    code, out, err = run("dev", "--cpus", "2")
+    task_id = job_name.rpartition("-")[2]
+    assert (code, out) == (0, f"task/{task_id} unchanged: dev, 1 node in namespace default\n")
+    assert "--new makes another pod" in err and f"exec {task_id} -it -- bash" in err
+    assert names_of_jobs(api) == [job_name]
+    document = json.loads(run("dev", "-o", "json")[1])
+    assert (document["task_id"], document["status"]) == (task_id, "unchanged")
+
+
+def test_dev_twice_on_a_terminal_opens_a_shell_in_the_pod(
+    api: FakeCluster, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("dev", "--detach")
+    (job_name,) = names_of_jobs(api)
+    start(api, job_name.split()[1])
+    entered: list[str] = []
+
+    def enter(session: Any, task: Any, program: Any) -> int:
+        entered.append(task.id)
+        return 7
+
+    monkeypatch.setattr("kubectl_sky.dev.command.enter", enter)
+    for stream in ("stdin", "stdout"):
+        monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
+    assert run("dev")[0] == 7
+    assert entered == [job_name.rpartition("-")[2]]
+
+
+@pytest.mark.parametrize("end", ["other", "new", "finished", "foreign"])
+def test_dev_twice_submits_another_pod_if_there_is_none_to_enter(
+    api: FakeCluster, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, end: str
+) -> None:
+    run("dev", "--detach", *(("--name", "other") if end == "other" else ()))
+    (job_name,) = names_of_jobs(api)
+    start(api, job_name.split()[1])
+    if end == "finished":
+        api.finish(job_name.split()[1])
+    if end == "foreign":  # another machine, or another user, submitted it
+        monkeypatch.setenv("KUBECTL_SKY_STATE_HOME", str(tmp_path / "other"))
+    assert run("dev", "--detach", *(("--new",) if end == "new" else ()))[0] == 0
+    assert len(names_of_jobs(api)) == 2

@@ -4,15 +4,18 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from urllib.request import urlopen
 
 import pytest
 
+from tests.controllers.test_health import free_port
 from tests.e2e.command import Command
 from tests.e2e.pipelines import chain
 from tests.e2e.support import as_controller
 from tests.polling import eventually
 
 LEASE = "kubectl-sky-tasks"
+METRICS = free_port("127.0.0.1")
 IMAGE = "resources: {image_id: 'busybox:1.36'}\n"
 GROUP = (
     "name: duo\nexecution: parallel\nprimary_tasks: [main]\n"
@@ -27,7 +30,8 @@ def controller(
 ) -> Iterator[subprocess.Popen[str]]:
     """A process that leads, with the rights of `controllers install` in the test's namespace."""
     command = as_controller(sky, kubectl, environment, namespace, "tasks")
-    process = command.start("controllers", "run", "--only", "tasks", "-n", namespace)
+    run = ("controllers", "run", "--only", "tasks", "-n", namespace)
+    process = command.start(*run, "--health-port", str(METRICS))
     eventually(lambda: holder(kubectl))
     yield process
     command.end()
@@ -80,6 +84,11 @@ def test_controller_leads_detached_tasks_without_client(
     eventually(lambda: wide_jobs(kubectl) == [True] * 3)
     follow = sky("submit", sky.write("task.yaml", files["chain001"]), "--id", "follow01")
     assert (follow.returncode, follow.stdout.splitlines()[1:]) == (0, ["one", "two", "three"])
+    with urlopen(f"http://127.0.0.1:{METRICS}/metrics", timeout=5) as answer:
+        text = answer.read().decode()
+    numbers = dict(re.findall(r"^kubectl_sky_controller_(\w+){.*} (.*)$", text, re.M))
+    assert (numbers["leader"], numbers["errors_total"]) == ("1", "0")
+    assert int(numbers["reconciles_total"]) >= len(files)
     controller.terminate()
     logged = controller.communicate(timeout=60)[1]
     assert controller.returncode == 0, logged

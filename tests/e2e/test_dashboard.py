@@ -28,6 +28,17 @@ run: |
 """
 UNSCHEDULABLE = "name: finetune\nresources: {cpus: 1000}\nrun: python train.py\n"
 ENDLESS = "name: endless\nresources: {cpus: 0.1}\nrun: sleep 600\n"
+PIPELINE = """\
+name: sums
+---
+name: first
+resources: {cpus: 0.1}
+run: echo 1
+---
+name: second
+resources: {cpus: 0.1}
+run: echo 2
+"""
 LINES = 100_000
 
 
@@ -164,7 +175,7 @@ def test_task_list_shows_changes_and_filters_without_a_reload(page: Page, sky: C
     expect(field).to_be_focused()
 
     held: list[Route] = []
-    page.route(re.compile(rf"/tasks/{task}$"), lambda route: held.append(route))
+    page.route(re.compile(rf"/tasks/{task}\?"), lambda route: held.append(route))
     row.get_by_role("link", name="endless", exact=True).click()
     badge = page.locator(".heading .badge")
     expect(badge).to_have_text("running")
@@ -282,3 +293,37 @@ def axe(page: Page) -> list[str]:
         for entry in violations
         if entry["impact"] in SERIOUS
     ]
+
+
+def test_pipeline_has_rows_and_a_page_that_resumes_its_stages(page: Page, sky: Command) -> None:
+    page.get_by_role("link", name="Submit a task").first.click()
+    write_file(page, PIPELINE)
+    expect(page.get_by_text("The file is valid")).to_be_visible()
+    page.get_by_role("button", name="Submit", exact=True).click()
+
+    expect(page.get_by_role("heading", name="sums", exact=True)).to_be_visible()
+    expect(page.get_by_text("stage 2 is suspended")).to_be_visible()  # a note of the submit
+    page.get_by_role("button", name="Resume second").click()
+    expect(page.locator(".heading .badge")).to_have_text("completed")
+    page.get_by_role("navigation", name="Breadcrumb").get_by_role("link").click()
+    expect(page.get_by_role("row").filter(has_text="2 of 2 stages")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="sums/second")).to_be_visible()
+
+
+def test_namespace_of_a_link_or_of_the_header_is_that_of_every_page(
+    page: Page, sky: Command, namespace: str
+) -> None:
+    name = f"{namespace[:50]}-other"
+    assert sky("users", "add", "team", "--namespace", name).returncode == 0
+    page.get_by_label("Namespace", exact=True).fill(name)
+    page.get_by_label("Namespace", exact=True).press("Enter")
+    expect(page.get_by_text("No tasks")).to_be_visible()
+    page.get_by_role("link", name="Submit a task").first.click()
+    write_file(page, RING)
+    page.get_by_role("button", name="Submit", exact=True).click()
+    expect(page.locator(".heading .badge")).to_have_text("completed")
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Tasks").click()
+    expect(page.get_by_role("row").filter(has_text="ring")).to_be_visible()
+    open_page(page, f"/tasks?namespace={namespace}")
+    expect(page.get_by_label("Namespace", exact=True)).to_have_value(namespace)
+    expect(page.get_by_text("No tasks")).to_be_visible()

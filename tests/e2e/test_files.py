@@ -79,11 +79,25 @@ def test_submit_file_mounts_are_written_to_target_paths(
     assert "UkVEQUNURUQ=" in shown
 
 
-@pytest.mark.practice_only
-def test_submit_without_files_starts_in_image_workdir(sky: Command) -> None:
-    done = sky("submit", "-", stdin="run: test -d ~/sky_workdir && basename $PWD\n")
+WORKING_DIR = "config: {kubernetes: {pod_config: {spec: {containers: [{workingDir: /usr}]}}}}\n"
+
+
+@pytest.mark.parametrize("setup", ["", "setup: basename $PWD\n"])
+def test_submit_without_files_starts_in_sky_workdir(sky: Command, setup: str) -> None:
+    run = "run: 'basename $PWD; cd -'\n"
+    done = sky("submit", "-", stdin=setup + run + WORKING_DIR)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[1:] != ["sky_workdir"]
+    lines = [line for line in done.stdout.splitlines()[1:] if not line.startswith("kubectl-sky:")]
+    assert lines == ["sky_workdir"] * (2 if setup else 1) + ["/usr"]
+
+
+@pytest.mark.parametrize("setup", ["", "setup: pwd\n"])
+def test_submit_start_directory_of_image_starts_there(sky: Command, setup: str) -> None:
+    assert sky("config", "set", "start_directory", "image").returncode == 0
+    done = sky("submit", "-", stdin=f"{setup}run: pwd\n{WORKING_DIR}")
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines()[1:] if not line.startswith("kubectl-sky:")]
+    assert lines == ["/usr"] * (2 if setup else 1)
 
 
 LOCKED = """

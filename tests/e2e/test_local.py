@@ -110,6 +110,7 @@ END
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "hello"
+    assert "Run that line" not in done.stderr
 
 
 def test_local_up_running_cluster_is_unchanged(sky: Command) -> None:

@@ -48,7 +48,7 @@ def test_commands_without_rbac_rights_are_forbidden(
         assert (done.returncode, done.stdout) == (3, ""), command
         assert re.fullmatch(
             rf"error: forbidden: user {alice} may not {verb} (jobs\.batch|pods) in namespace"
-            rf" {namespace}\nhint: check with `kubectl auth can-i [^`]*`,"
+            rf" {namespace}\nhint: run `kubectl sky doctor -n [^`]*` to see all missing rights,"
             r" or ask a cluster admin\n",
             done.stderr,
         ), done.stderr

@@ -31,6 +31,12 @@ def images(cluster: Cluster) -> None:
         )
 
 
+def in_image(kubectl: Command) -> None:
+    """Start tasks in the image's working directory, where the programs of the examples are."""
+    done = kubectl("sky", "config", "set", "start_directory", "image")
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.usefixtures("images")
 def test_task_lifecycle_from_specification_completes(kubectl: Command) -> None:
     done = kubectl("sky", "auth", "login", "myuser")
@@ -39,6 +45,7 @@ def test_task_lifecycle_from_specification_completes(kubectl: Command) -> None:
     volume = re.search(r"volume/([a-z0-9]{8})", done.stdout)
     assert volume, done.stderr
     path = kubectl.write("task.yaml", seed.TASK)
+    in_image(kubectl)
 
     # Smaller sizes, because a test node has two cores.
     done = kubectl("sky", "submit", path, "--cpus", "100m", "--memory", "128Mi")
@@ -73,6 +80,7 @@ def test_task_lifecycle_from_specification_completes(kubectl: Command) -> None:
 def test_multi_node_training_from_specification_completes(kubectl: Command) -> None:
     assert kubectl("apply", "-f", "-", stdin=MASTER).returncode == 0
     path = kubectl.write("task.yaml", seed.MULTI_NODE)
+    in_image(kubectl)
     done = kubectl("sky", "submit", path, "--cpus", "100m", "--memory", "128Mi")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()[1:]

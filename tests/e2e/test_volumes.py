@@ -28,6 +28,20 @@ def test_volumes_data_is_kept_between_tasks(sky: Command) -> None:
         assert done.stdout.splitlines()[1:] == [count]
 
 
+def test_task_runs_once_a_missing_volume_is_created_as_advised(sky: Command) -> None:
+    done = sky("submit", "-", "--detach", "--id", "keeper01", stdin=KEEPER)
+    advice = re.search(
+        r'run "kubectl sky (volumes create notes) SIZE (--pvc-name notes)"', done.stderr
+    )
+    assert advice, done.stderr
+    command = "kubectl sky volumes create notes SIZE --pvc-name notes"
+    eventually(lambda: command in " ".join(sky("doctor", "keeper01").stdout.split()), 30)
+    created = sky(*advice[1].split(), "1Gi", *advice[2].split())
+    assert created.returncode == 0, created.stderr
+    assert sky("wait", "keeper01", "--timeout", "60s").returncode == 0
+    assert sky("logs", "keeper01").stdout.splitlines()[-1] == "1"
+
+
 def test_volume_deletion_that_waits_for_finished_task_is_explained(
     sky: Command, kubectl: Command
 ) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.install import action
-from kubectl_sky.install.model import controllers_install
+from kubectl_sky.install.model import Flags, controllers_install
 from kubectl_sky.words.names import CONTROLLERS
 from kubectl_sky.workloads import registry
 
@@ -18,8 +18,11 @@ def rendered(
     controllers: tuple[str, ...] = tuple(CONTROLLERS),
     image: str | None = None,
     served: str | None = None,
+    replicas: int = 1,
 ) -> list[Json]:
-    installs = controllers_install(namespace, image, controllers, served=served)
+    installs = controllers_install(
+        Flags(namespace, image), controllers, served=served, replicas=replicas
+    )
     return [item.object for item in action.controllers(installs)]
 
 
@@ -139,6 +142,18 @@ def test_controllers_install_for_other_namespace_leaves_tenants_nothing_but_righ
         rendered(served="team-a")
 
 
+def test_controllers_install_standbys_have_disruption_budget_of_one() -> None:
+    assert not of_kind(rendered(), "PodDisruptionBudget"), "it would stop each drain"
+    items = rendered(replicas=2)
+    budgets, deployments = of_kind(items, "PodDisruptionBudget"), of_kind(items, "Deployment")
+    for budget, deployment in zip(budgets, deployments, strict=True):
+        assert deployment["spec"]["replicas"] == 2
+        assert budget["spec"] == {
+            "maxUnavailable": 1,
+            "selector": deployment["spec"]["selector"],
+        }
+
+
 def test_controllers_install_fairshare_in_namespace_is_refused() -> None:
     with pytest.raises(UserError, match="all namespaces"):
         rendered("team-a", ("fairshare",))
@@ -164,7 +179,7 @@ def test_controllers_install_invalid_value_is_refused(
     namespace: str | None, image: str | None
 ) -> None:
     with pytest.raises(UserError, match="is not a valid"):
-        controllers_install(namespace, image, tuple(CONTROLLERS))
+        controllers_install(Flags(namespace, image), tuple(CONTROLLERS))
 
 
 def test_controllers_install_fairshare_has_rights_on_classes_and_journal_only() -> None:

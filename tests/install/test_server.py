@@ -12,17 +12,21 @@ from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import UserError
 from kubectl_sky.install import action
-from kubectl_sky.install.model import server_install
+from kubectl_sky.install.model import Flags, controllers_install, server_install
 from kubectl_sky.server.config import Limits
+from kubectl_sky.words import kinds
 from tests.builders import make_plan, make_task
+from tests.fake_cluster import FakeCluster
 
 Json = dict[str, Any]
 INGRESS = Path(__file__).parents[2] / "examples" / "server" / "ingress-oidc.yaml"
 
 
-def rendered(*values: str | None) -> dict[str, Json]:
+def rendered(
+    namespace: str | None = None, image: str | None = None, host_name: str | None = None
+) -> dict[str, Json]:
     """Return the objects of the server by kind."""
-    items = action.server(server_install(*(values or (None, None, None))))
+    items = action.server(server_install(Flags(namespace, image), host_name))
     return {item.object["kind"]: item.object for item in items}
 
 
@@ -43,7 +47,7 @@ def test_server_reads_its_secret_from_the_cluster_and_logs_audits_if_asked_to() 
     reference = {"name": "kubectl-sky-api", "key": "secret", "optional": True}
     assert source == {"secretKeyRef": reference}
     assert "--audit-log" not in container["args"]
-    assert server_install(None, None, None, audit_log="-").arguments[-2:] == ["--audit-log", "-"]
+    assert server_install(Flags(), audit_log="-").arguments[-2:] == ["--audit-log", "-"]
 
 
 def test_service_of_the_server_does_not_select_task_of_the_same_name() -> None:
@@ -146,7 +150,43 @@ def test_ingress_passes_bodies_up_to_the_limit_of_the_server() -> None:
 )
 def test_invalid_value_is_refused(values: tuple[str | None, str | None, str | None]) -> None:
     with pytest.raises(UserError, match="is not a valid"):
-        server_install(*values)
+        rendered(*values)
+
+
+def allowed_ports(policy: Json) -> list[int]:
+    """Return the TCP ports of the last rule, which is that of the API server."""
+    return [port["port"] for port in policy["spec"]["egress"][-1]["ports"]]
+
+
+def test_policy_allows_ports_of_service_and_endpoints_of_api_server() -> None:
+    api = FakeCluster()
+    api.kinds.add(kinds.ENDPOINT_SLICE)
+    name = {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}}
+    head = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": name}
+    api.put(head | {"addressType": "IPv4", "ports": [{"name": "https", "port": 16443}]})
+    ports = action.api_server_ports(api.session())
+    assert ports == [443, 16443]
+    server = list(action.server(server_install(Flags(api_server_ports=ports))))
+    controllers = list(action.controllers(controllers_install(Flags(), ("tasks",))))
+    policies = [
+        item.object for item in (*server, *controllers) if item.object["kind"] == "NetworkPolicy"
+    ]
+    assert [allowed_ports(policy) for policy in policies] == [[443, 16443], [443, 6443]]
+
+
+def test_install_without_cluster_assumes_ports_unless_flag_names_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    for command in (["api", "--install"], ["controllers", "install", "--only", "tasks"]):
+        assert main.main(command) == 0
+        printed = capsys.readouterr()
+        assert "at ports 443 and 6443" in printed.err and "--api-server-port" in printed.err
+        assert main.main([*command, "--api-server-port", "16443"]) == 0
+        printed = capsys.readouterr()
+        items = yaml.safe_load_all(printed.out)
+        (policy,) = (item for item in items if item["kind"] == "NetworkPolicy")
+        assert allowed_ports(policy) == [16443] and printed.err == ""
 
 
 def test_install_prints_manifests_and_flags_without_it_are_refused(

@@ -13,6 +13,7 @@ from kubectl_sky.observe import status
 from kubectl_sky.observe.findings import Stage, diagnose
 from kubectl_sky.observe.signals import SignalSource, TaskSnapshot
 from kubectl_sky.observe.verdict import RULES, StageResult, judge
+from kubectl_sky.plan.accelerators import NVIDIA, models
 from tests.builders import ID, make_job, make_pod, make_pod_group, terminated
 from tests.observe.said import SAID, Said, make_snapshot
 from tests.observe.troubles import REFUSALS, TROUBLES, Refusal, Trouble
@@ -160,19 +161,40 @@ def test_doctor_pending_gang_blames_only_queue_with_limit(
     assert [finding.rule for finding in findings] == [rule]
 
 
-@pytest.mark.parametrize(
-    ("label", "advice"),
-    [("disk", "kubectl get nodes --show-labels"), ("nvidia.com/gpu.product", "kubectl sky gpus")],
-)
-def test_doctor_selector_without_match_suggests_command(label: str, advice: str) -> None:
-    message = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
-    seen = make_snapshot(Said("labels", SignalSource.SCHEDULER, message, ""))
-    seen.pods[0]["spec"]["nodeSelector"] = {label: "x"}
-    nodes: tuple[Json, ...] = ({"metadata": {"labels": {label: "y"}}}, {"metadata": {}})
+UNMATCHED = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
+
+
+def test_doctor_selector_without_match_suggests_command() -> None:
+    seen = make_snapshot(Said("labels", SignalSource.SCHEDULER, UNMATCHED, ""))
+    seen.pods[0]["spec"]["nodeSelector"] = {"disk": "x"}
+    nodes: tuple[Json, ...] = ({"metadata": {"labels": {"disk": "y"}}}, {"metadata": {}})
     (finding,) = diagnose(replace(seen, objects={**seen.objects, "Node": nodes}), RULES)
-    assert (finding.rule, advice in finding.then) == ("labels", True)
-    assert finding.what.endswith(f": {label} in (x); cluster nodes have {label}=y")
-    assert finding.evidence == message.removeprefix("0/3 nodes are available: 3 ").rstrip(".")
+    assert (finding.rule, "kubectl get nodes --show-labels" in finding.then) == ("labels", True)
+    assert finding.what.endswith(": disk in (x); cluster nodes have disk=y")
+    assert finding.evidence == UNMATCHED.removeprefix("0/3 nodes are available: 3 ").rstrip(".")
+
+
+def test_doctor_gpu_without_cluster_node_names_the_existing_gpus() -> None:
+    seen = make_snapshot(Said("labels", SignalSource.SCHEDULER, UNMATCHED, ""))
+    seen.pods[0]["spec"]["affinity"] = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": rule.key, "values": rule.values}]}
+                    for (rule,) in NVIDIA.terms(models("A100"))
+                ]
+            }
+        }
+    }
+    labels, sizes = {"nvidia.com/gpu.product": "Tesla-T4"}, {"nvidia.com/gpu": "4"}
+    node: Json = {"metadata": {"labels": labels}, "status": {"allocatable": sizes}}
+    nodes: tuple[Json, ...] = node, node, {"metadata": {}}
+    (finding,) = diagnose(replace(seen, objects={**seen.objects, "Node": nodes}), RULES)
+    assert (finding.rule, "kubectl sky gpus" in finding.then) == ("labels", True)
+    assert finding.what == "no cluster node has an A100; there are T4 (8)"
+    unread = {kind: items for kind, items in seen.objects.items() if kind != "Node"}
+    (finding,) = diagnose(replace(seen, objects=unread), RULES)
+    assert finding.what.endswith(" cluster nodes do not have the GPU that the task requires: A100")
 
 
 @pytest.mark.parametrize(

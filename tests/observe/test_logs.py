@@ -187,6 +187,7 @@ FIELDS = "the fields are {task}, {rank}, {pod}, {time}, {text}"
         ("{text", 'column 1: single "{"; write "{{" for a brace'),
         ("{text:{rank}}", 'column 1: single "{"; write "{{" for a brace'),
         ("{}", f"column 1: unknown field {{}}; {FIELDS}"),
+        ("{text} {{.Node}}", f"column 8: unknown field {{{{.; {FIELDS}"),  # stern's
         ("{0}", f"column 1: unknown field {{0}}; {FIELDS}"),
         ("{time} {rnk}", "column 8: unknown field {rnk}; did you mean {rank}?"),
         ("{Text}", "column 1: unknown field {Text}; did you mean {text}?"),

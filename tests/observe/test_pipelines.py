@@ -82,6 +82,12 @@ def test_group_is_completed_without_auxiliary_tasks(ends: dict[int, str], state:
     assert found.primaries_ended == (ends.get(2) != "")
 
 
+def test_pipeline_repr_is_one_short_line() -> None:
+    pipeline = fold(stage(1, "Complete"), stage(2, held=True), stage(3, held=True))
+    note = "running, 1/3 tasks, stage 2, train, is suspended>"
+    assert repr(pipeline) == f"<PipelineStatus bcdf2345 (chain): {note}"
+
+
 def test_grouped_tasks_of_pipeline_are_together() -> None:
     alone = make_job(task_id="alone001")
     folded = tasks([stage(2), alone, stage(1)], [make_pod()])

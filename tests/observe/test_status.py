@@ -96,6 +96,12 @@ def test_task_conditions_are_matched_by_type() -> None:
     assert fold([job], []).state is State.COMPLETED
 
 
+def test_task_repr_is_one_short_line() -> None:
+    task = fold([make_job(end="Failed")], [make_pod(0, "Failed", terminated(3))])
+    text = "<TaskStatus bcdf2345 (train): failed, 0/1 nodes, node-0: exit code 3>"
+    assert repr(task) == text
+
+
 def test_task_first_failure_is_earliest() -> None:
     jobs = [make_job(n, 3, "Failed") for n in range(3)]
     pods = [
@@ -106,6 +112,28 @@ def test_task_first_failure_is_earliest() -> None:
     task = fold(jobs, pods)
     assert task.first_failure and task.first_failure.index == 1
     assert task.note == "node-1: OOMKilled (exit code 137)"
+
+
+def test_task_first_failure_of_equal_ends_is_the_one_reported_when_others_were_stopped() -> None:
+    jobs = [make_job(n, 2, "Failed") for n in range(2)]
+    jobs[0]["metadata"]["annotations"][names.STOPPED_FOR] = "node-1"
+    early, late = (f"2026-01-01T00:05:0{second}Z" for second in (1, 2))
+    pods = [
+        make_pod(0, "Failed", terminated(127, at=early)),
+        make_pod(1, "Failed", terminated(127, at=late)),
+    ]
+    assert fold(jobs, pods).note == "node-1: exit code 127 (command not found)"
+    pods[0] = make_pod(0, "Failed", terminated(3, at=early))
+    assert fold(jobs, pods).note == "node-0: exit code 3", "the earlier one may be the cause"
+
+
+@pytest.mark.parametrize(("ready", "state"), [(0, State.PENDING), (1, State.RUNNING)])
+def test_node_in_another_cluster_runs_when_its_pod_is_ready(ready: int, state: State) -> None:
+    job = make_job()
+    job["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue"
+    job["status"] = {"active": 1, "ready": ready}
+    node = fold([job], []).nodes[0]
+    assert (node.state, node.reason) == (state, "")
 
 
 def test_node_evicted_has_reason_and_message() -> None:

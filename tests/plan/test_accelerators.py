@@ -72,6 +72,10 @@ MATCHES = [
     ("H200", "H200-SXM-80GB", True),
     ("L4", "L40", False),
     ("A10", "A10G", False),
+    ("H100-SXM", "H100", True),
+    ("A100-80GB-SXM", "A100", False),
+    ("RTX3070Ti", "RTX3070-TI", True),
+    ("RTX4090-SHARED", "RTX4090", True),
 ]
 
 

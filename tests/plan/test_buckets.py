@@ -175,5 +175,6 @@ def test_bucket_hint_of_missing_setting_is_valid_yaml(bucket: Bucket) -> None:
 def test_bucket_mode_copy_setting_copies_mounts() -> None:
     copying = Settings(bucket_mode="copy", default_store="s3")
     assert plan(MOUNT, Bucket("/b", "", "c", "MOUNT"), settings=copying).storage.downloads
-    (note,) = buckets.notes([MOUNT, Bucket("/b", "s3", "c")], copying)
-    assert note.startswith("file_mounts./a: s3://b/p is copied, not mounted")
+    mounted, named = buckets.notes([MOUNT, Bucket("/b", "", "c", "MOUNT")], copying)
+    assert mounted.startswith("file_mounts./a: s3://b/p is copied, not mounted")
+    assert named.startswith("file_mounts./b: s3://c is copied, not mounted")

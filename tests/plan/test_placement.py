@@ -1,9 +1,11 @@
 """Placement of a task, and the choice among its candidates."""
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
-from kubectl_sky.plan.accelerators import GFD, GKE, SKYPILOT, RequiredLabel
+from kubectl_sky.plan.accelerators import GFD, GKE, SKYPILOT, RequiredLabel, family_of
 from kubectl_sky.plan.placement import (
     Placement,
     Preference,
@@ -45,7 +47,7 @@ def test_placement_gpu_without_name_uses_only_resource_of_cluster() -> None:
 def test_placement_without_cluster_lists_every_label_key() -> None:
     placement = placed(gpus("L4"))
     assert values(placement) == {
-        GFD: ("NVIDIA-L4", "L4"),
+        GFD: ("NVIDIA-L4", "L4", "NVIDIA-L4-SHARED", "L4-SHARED"),
         "cloud.google.com/gke-accelerator": ("nvidia-l4",),
         "gpu.nvidia.com/class": ("L4",),
         SKYPILOT: ("l4",),
@@ -54,6 +56,31 @@ def test_placement_without_cluster_lists_every_label_key() -> None:
     }
     assert all(len(term) == 1 for term in placement.terms)
     assert placement.notes == ()
+
+
+# The name that SkyPilot 0.14.1 gives each label value of the GPUs in its catalog.
+SKYPILOT_LABELS = [
+    line.split("\t")
+    for line in Path(__file__).with_name("skypilot_labels.tsv").read_text("utf-8").splitlines()
+]
+
+
+@pytest.mark.parametrize(("name", "key", "value"), SKYPILOT_LABELS)
+def test_placement_by_name_of_skypilot_matches_its_label(name: str, key: str, value: str) -> None:
+    cluster_node = ClusterNode({key: value}, {family_of(name).resource: "8", "cpu": "8"})
+    placement = placed(gpus(name), on=(cluster_node,))
+    assert (values(placement), placement.notes) == ({key: (value,)}, ())
+    without_cluster = placed(gpus(name))
+    assert value in values(without_cluster)[key]
+    assert without_cluster.notes == ()
+
+
+def test_placement_gpu_with_and_without_time_slicing_match_both() -> None:
+    products = "NVIDIA-GeForce-RTX-4060", "NVIDIA-GeForce-RTX-4060-SHARED"
+    on = tuple(make_machine(product=product) for product in products)
+    for name in ("RTX4060", "RTX4060-SHARED"):
+        assert values(placed(gpus(name), on=on)) == {GFD: products}
+        assert set(products) <= set(values(placed(gpus(name)))[GFD])
 
 
 def test_placement_unknown_gpu_is_noted() -> None:
@@ -75,9 +102,17 @@ def test_placement_with_cluster_lists_existing_labels() -> None:
 def test_placement_unavailable_gpu_is_noted() -> None:
     placement = placed(gpus("H100"), on=(make_machine(product="Tesla-T4"), make_machine(0)))
     assert placement.notes == (
-        "no cluster node has a label for H100:1; there are T4; the task waits for one",
+        "no cluster node has an H100; there are T4 (8); the task waits for one",
     )
     assert placement.terms == placed(gpus("H100")).terms
+
+
+def test_placement_more_gpus_than_any_cluster_node_has_is_noted() -> None:
+    cluster_nodes = (make_machine(product="Tesla-T4"), make_machine(16, product="NVIDIA-L4"))
+    (note,) = placed(gpus("T4:16"), on=cluster_nodes).notes
+    assert note.startswith("a node requests 16 nvidia.com/gpu, and the largest cluster node has 8;")
+    assert placed(gpus("L4:16"), on=cluster_nodes).notes == ()
+    assert placed(gpus("T4:8"), on=cluster_nodes).notes == ()
 
 
 def test_placement_nodes_without_gpu_labels_match_any_gpu() -> None:
@@ -156,7 +191,11 @@ def test_placement_tpu_requires_type_and_topology_labels() -> None:
     on = (make_machine(8, "google.com/tpu", tpu="tpu-v6e-slice", topology="2x4"),)
     assert placed(gpus("tpu-v6e-8"), on=on).notes == ()
     other = (make_machine(8, "google.com/tpu", tpu="tpu-v6e-slice", topology="4x4"),)
-    assert "no cluster node has a label" in placed(gpus("tpu-v6e-8"), on=other).notes[0]
+    assert (
+        placed(gpus("tpu-v6e-8"), on=other)
+        .notes[0]
+        .startswith("no cluster node has a tpu-v6e-8; there are tpu-v6e-slice (8)")
+    )
 
 
 SPOT = RequiredLabel("cloud.google.com/gke-spot", ("true",))

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.environment import literal
 from kubectl_sky.plan.storage import PodStorage
+from kubectl_sky.spec.files import Repository
 from kubectl_sky.spec.task import Accelerator, Resources
 from kubectl_sky.words.settings import Settings
 from tests.builders import FACTS, make_notes, make_plan, make_task
@@ -119,6 +120,17 @@ def test_barrier_timeout_of_settings_applies_to_multi_node_tasks(
     assert make_plan(task, settings=settings).env.get(name) == seconds
     own = replace(make_task(2), envs={name: "5"})
     assert make_plan(own, settings=settings).env[name] == "5"
+
+
+@pytest.mark.parametrize(
+    ("repository", "directory"), [(None, "."), (Repository("https://git.example/x"), None)]
+)
+def test_start_directory_of_image_applies_without_workdir(
+    repository: Repository | None, directory: str | None
+) -> None:
+    task = replace(make_task(), repository=repository)
+    plan = make_plan(task, settings=Settings(start_directory="image"))
+    assert plan.env.get("KUBECTL_SKY_START_DIRECTORY") == directory
 
 
 def test_notes_context_of_file_is_for_submit() -> None:

@@ -68,7 +68,8 @@ class Machine(World):
 
 
 _OF_CONTAINERS = {"env", "envFrom", "volumeMounts", "workingDir", "stdin", "tty", "resources"}
-_OF_CONTAINERS |= {"terminationMessagePolicy", "terminationMessagePath", "startupProbe"}
+_OF_CONTAINERS |= {"terminationMessagePolicy", "terminationMessagePath", "ports"}
+_OF_CONTAINERS |= {"startupProbe", "readinessProbe", "livenessProbe"}
 
 
 def container(name: str, command: str) -> Json:

@@ -16,6 +16,8 @@ _META = "k8s.io.apimachinery.pkg.apis.meta.v1"
 _ROOTS = {
     "api/core/v1": "Namespace Node Pod ConfigMap Secret Service ServiceAccount Event"
     " PersistentVolumeClaim PersistentVolume ResourceQuota LimitRange",
+    "api/apps/v1": "Deployment ReplicaSet",
+    "api/autoscaling/v2": "HorizontalPodAutoscaler",
     "api/batch/v1": "Job",
     "api/networking/v1": "Ingress NetworkPolicy",
     "api/rbac/v1": "Role RoleBinding ClusterRole ClusterRoleBinding",

@@ -22,8 +22,10 @@ _REF = "#/components/schemas/"
 _PATHS = (
     "api/v1",
     "apis/apiextensions.k8s.io/v1",
+    "apis/apps/v1",
     "apis/authentication.k8s.io/v1",
     "apis/authorization.k8s.io/v1",
+    "apis/autoscaling/v2",
     "apis/batch/v1",
     "apis/coordination.k8s.io/v1",
     "apis/networking.k8s.io/v1",

@@ -53,7 +53,7 @@ def test_node_restart_fails_or_restarts_running_pods(tmp_path: Path) -> None:
     async def after(m: Machine) -> None:
         status = await m.ended("never")
         ended = status["containerStatuses"][0]["state"]["terminated"]
-        assert (ended["exitCode"], ended["reason"]) == (137, "Error")
+        assert (ended["exitCode"], ended["reason"]) == (137, "ContainerStatusUnknown")
         await until(lambda: "running" in m.container("always")["state"])
         assert m.container("always")["restartCount"] == 1
         assert m.container("always")["lastState"]["terminated"]["exitCode"] == 137

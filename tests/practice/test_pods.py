@@ -199,3 +199,37 @@ async def test_startup_probe_command_decides_when_container_has_started(m: Machi
     status = await m.ended("bad")
     assert status["phase"] == "Failed"
     assert "Container main failed startup probe" in m.events("Killing")
+
+
+SERVE = """
+import http.server, os, pathlib
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        up = pathlib.Path("/tmp/up").exists() and self.headers["Token"] == "x"
+        self.send_response(200 if up else 503)
+        self.end_headers()
+http.server.HTTPServer((os.environ["POD_IP"], 8080), Handler).serve_forever()
+"""
+POD_IP = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+
+
+async def test_readiness_probe_by_http_decides_when_pod_is_ready(m: Machine) -> None:
+    headers = [{"name": "Token", "value": "x"}]
+    request = {"path": "/", "port": "web", "httpHeaders": headers}
+    probe = {"httpGet": request, "periodSeconds": 1, "failureThreshold": 1}
+    ports = [{"name": "web", "containerPort": 8080}]
+    script = '(sleep 1; touch /tmp/up; sleep 3; rm /tmp/up) & exec python3 -c "$SERVE"'
+    env = [POD_IP, {"name": "SERVE", "value": SERVE}]
+    m.pod("web", script, readinessProbe=probe, env=env, ports=ports)
+    await m.phase("web", "Running")
+    assert not m.container("web")["ready"]
+    await until(lambda: m.container("web")["ready"], 9)
+    await until(lambda: not m.container("web")["ready"], 9)
+    assert "Readiness probe failed: HTTP probe failed with statuscode: 503" in m.events("Unhealthy")
+
+
+async def test_liveness_probe_that_fails_restarts_container(m: Machine) -> None:
+    probe = {"httpGet": {"path": "/", "port": 8080}, "periodSeconds": 1, "failureThreshold": 2}
+    m.pod("dead", "exec sleep 60", restartPolicy="Always", livenessProbe=probe)
+    await until(lambda: "Container main failed liveness probe" in m.events("Killing"), 9)
+    await until(lambda: m.container("dead")["restartCount"] == 1, 9)

@@ -26,11 +26,23 @@ def job(template: Json | None = None, **spec: Any) -> Json:
     return {"template": {"spec": {"restartPolicy": "Never", **pod(), **(template or {})}}, **spec}
 
 
+def deployment(**spec: Any) -> Json:
+    template = {"metadata": {"labels": LABELS}, "spec": pod()}
+    return {"selector": {"matchLabels": LABELS}, "template": template, **spec}
+
+
+def rolling(surge: int | str, unavailable: int | str) -> Json:
+    return deployment(
+        strategy={"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
+    )
+
+
 def codes(action: str = "FailJob", **rule: Any) -> Json:
     return {"rules": [{"action": action, "onExitCodes": rule}]}
 
 
 C = "spec.containers[0]"
+LABELS = {"app": "a"}
 GPU = "nvidia.com/gpu"
 QUOTA_OF_CLASS = "standard.storageclass.storage.k8s.io/requests.storage"
 SUCCESS = {"rules": [{"succeededCount": 1}]}
@@ -102,7 +114,15 @@ OTHERS: list[tuple[str, Json, set[str]]] = [
     ("resourcequotas", {"scopes": ["Terminating"]}, {"spec.scopes"}),
     ("resourcequotas", {"hard": {QUOTA_OF_CLASS: "1"}}, {f"spec.hard[{QUOTA_OF_CLASS}]"}),
 ]
+DEPLOYMENTS: list[tuple[Json, set[str]]] = [
+    (deployment(selector=None), {"spec.selector"}),
+    (deployment(template=None), {f"{TEMPLATE}.containers", "spec.template.metadata.labels"}),
+    (deployment(replicas=-1), {"spec.replicas"}),
+    (rolling("abc", 1), {"spec.strategy.rollingUpdate.maxSurge"}),
+    (rolling(0, "0%"), {"spec.strategy.rollingUpdate.maxUnavailable"}),
+]
 ALL = [
+    *(("deployments.apps", spec, fields) for spec, fields in DEPLOYMENTS),
     *(("pods", spec, fields) for spec, fields in PODS),
     *(("jobs.batch", spec, fields) for spec, fields in JOBS),
     *OTHERS,

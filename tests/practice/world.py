@@ -8,9 +8,11 @@ from typing import Any
 
 from kubectl_sky.practice.api import Api, now
 from kubectl_sky.practice.claims import Claims
+from kubectl_sky.practice.deployments import Deployments
 from kubectl_sky.practice.garbage import Garbage
 from kubectl_sky.practice.jobs import Jobs
 from kubectl_sky.practice.quotas import Quotas
+from kubectl_sky.practice.replicasets import ReplicaSets
 from kubectl_sky.practice.scheduler import Scheduler
 
 Json = dict[str, Any]
@@ -24,7 +26,7 @@ class World:
         self.api = Api(folder)
         if not self.api.state.get("namespaces", "", NS):
             self.api.create("namespaces", {"metadata": {"name": NS}})
-        for controller in (Garbage, Claims, Quotas, Jobs, Scheduler):
+        for controller in (Garbage, Claims, Quotas, Jobs, Deployments, ReplicaSets, Scheduler):
             controller(self.api)
 
     def create(self, storage: str, name: str, spec: Json | None = None, **more: Any) -> Json:

@@ -1,5 +1,6 @@
 """Names and time limits of services, without a cluster."""
 
+import base64
 import re
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -167,6 +168,18 @@ def test_update_service_changed_by_another_client_is_in_conflict(
     assert services.get(kinds.DEPLOYMENT, "web")["spec"] == spec
 
 
+def test_up_missing_metric_value_and_folder_are_told_at_once(
+    services: FakeCluster, run: Run
+) -> None:
+    policy = "{min_replicas: 1, max_replicas: 9, target_qps_per_replica: 2}"
+    text = WEB.replace("replicas: 2", f"replica_policy: {policy}")
+    Path("web.yaml").write_text(f"{text}workdir: nosuch\nsecrets: {{KEY: null}}\n")
+    code, _, stderr = run("serve", "up", "web.yaml")
+    assert code == 2 and services.count("create") == 0
+    for reason in ("cannot scale by them", "no such file", "the value is not set"):
+        assert reason in stderr
+
+
 def test_update_scaled_by_its_autoscaler_keeps_the_number_of_replicas(
     services: FakeCluster, run: Run
 ) -> None:
@@ -315,6 +328,17 @@ def test_service_without_name_and_cluster_is_rendered_with_generated_name(
     assert (code, stderr) == (0, "")
     assert kinds_of(stdout) == ["ConfigMap", "Service", "Deployment"]
     assert "\n  name: service-web00001\n" in stdout
+
+
+def test_up_client_dry_run_prints_what_render_prints_without_requests(
+    services: FakeCluster, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "web.yaml").write_text(f"{WEB}secrets: {{TOKEN: s3cr3t}}\n")
+    flags = ("web.yaml", "--user=ann", "--id=web00001", "--show-secrets")
+    _, stdout, _ = run("serve", "up", *flags, "--dry-run=client", "-o", "yaml")
+    assert stdout == run("render", *flags)[1]
+    assert base64.b64encode(b"s3cr3t").decode() in stdout
+    assert services.requests == []
 
 
 def test_render_service_as_task_is_one_job(run: Run, tmp_path: Path) -> None:

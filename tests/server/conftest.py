@@ -18,6 +18,7 @@ from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.server.app import create_app
 from kubectl_sky.server.config import Config, Limits
 from kubectl_sky.server.serve import Listener, uvicorn_config
+from kubectl_sky.words import kinds
 from tests.actions.conftest import shorten_waits
 from tests.fake_cluster import FakeCluster
 from tests.polling import eventually
@@ -64,6 +65,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     shorten_waits(monkeypatch)
     fake = FakeCluster()
     fake.tokens = {ALICE: "alice", BOB: "bob", SECRET: "server"}
+    fake.kinds.add(kinds.NAMESPACE)
     fake.user = "system:anonymous"
     return fake
 

@@ -18,6 +18,7 @@ def test_whoami_with_token_returns_user_of_token(client: Client) -> None:
             "groups": ["testers"],
             "namespace": "default",
             "all_namespaces": True,
+            "namespaces": [],
         }
 
 

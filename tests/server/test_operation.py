@@ -1,6 +1,7 @@
 """Metrics, health, and the OpenAPI as a fuzzer sees it."""
 
 import json
+import re
 import stat
 from collections import Counter
 from contextlib import suppress
@@ -10,9 +11,11 @@ from unittest import SkipTest
 
 import pytest
 import schemathesis
+import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from hypothesis.strategies import SearchStrategy
+from prometheus_client.parser import text_string_to_metric_families
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -22,11 +25,14 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.testclient import TestClient
 
+from kubectl_sky.controllers import metrics as of_controllers
+from kubectl_sky.controllers.metrics import Numbers
 from kubectl_sky.errors import UserError
 from kubectl_sky.server import audit, metrics
 from kubectl_sky.server.app import create_app
 from kubectl_sky.server.config import Config
 from tests.fake_cluster import FakeCluster
+from tests.markdown import ROOT
 from tests.server.conftest import ALICE, BOB, Client, bearer, submitted
 
 CHECKS = [
@@ -35,7 +41,31 @@ CHECKS = [
     response_schema_conformance,
     status_code_conformance,
 ]
+OPERATION = ROOT / "docs" / "operate.md"
 STREAMS = ("/tasks/events", "/kubernetes")  # these never end
+
+
+def test_alerts_and_table_of_the_page_use_metrics_that_exist(alice: TestClient) -> None:
+    alice.get("/tasks")
+    loops = {("tasks", "TasksController"): Numbers()}
+    text = alice.get("/metrics").text + of_controllers.text(("tasks",), True, loops)
+    existing = [
+        sample for family in text_string_to_metric_families(text) for sample in family.samples
+    ]
+    labels = {sample.name: set(sample.labels) for sample in existing}
+    page = OPERATION.read_text(encoding="utf-8")
+    _, block = re.findall(r"```yaml\n(.*?)```", page, re.S)
+    rules = yaml.safe_load(block)["groups"][0]["rules"]
+    assert len(rules) == 7
+    for rule in rules:
+        used = re.findall(r"(kubectl_sky_\w+)(?:{(.*?)})?", rule["expr"])
+        assert used
+        for name, selectors in used:
+            assert set(re.findall(r'(\w+)[=!]~?"', selectors)) <= labels[name]
+    named = set(re.findall(r"`(kubectl_sky_\w+)`", page))
+    of_page = {f"{name}_bucket" if name.endswith("request_seconds") else name for name in named}
+    assert of_page <= labels.keys()
+    assert {name for name in labels if name.startswith("kubectl_sky_controller")} <= named
 
 
 def test_metrics_count_requests_by_route(alice: TestClient, client: Client) -> None:
@@ -71,7 +101,9 @@ def test_audit_log_has_who_did_what_and_no_secrets(client: Client, tmp_path: Pat
         (None, "/tasks", None, 401),
         ("bob", "/login", None, 200),
     ]
-    assert (lines[0]["method"], lines[0]["namespace"]) == ("POST", "default")
+    assert lines[0]["method"] == "POST"
+    namespaces = ["default", "default", None, None, None]
+    assert [line["namespace"] for line in lines] == namespaces, "of the task, if there is one"
     assert not [secret for secret in ("s3cr3t", session, ALICE, BOB) if secret in text]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 

@@ -101,6 +101,11 @@ def test_list_tasks_of_other_user_requires_all_users(client: Client) -> None:
     assert alice.get(f"/tasks/{task_id}").status_code == 200
 
 
+def test_usage_without_metrics_api_is_empty(alice: TestClient) -> None:
+    answer = alice.get(f"/tasks/{submitted(alice)}/usage")
+    assert (answer.status_code, answer.json()["nodes"]) == (200, [])
+
+
 def test_list_all_users_returns_only_tasks_allowed_by_rbac(
     client: Client, cluster: FakeCluster
 ) -> None:

@@ -55,6 +55,25 @@ WRONG = {
         "task.yaml:2:21: resources.memory: memory is GiB such as 8, or has a unit:"
         ' "16GB", "512Mi", got "16g"'
     ),
+    "resources: {memory: 16GiB}": (
+        'task.yaml:2:21: resources.memory: the unit is Gi in Kubernetes: write "16Gi", got "16GiB"'
+    ),
+    "resources: {memory: 16 gib+}": (
+        'task.yaml:2:21: resources.memory: the unit is Gi in Kubernetes: write "16Gi",'
+        ' got "16 gib+"'
+    ),
+    "resources: {memory: $MEMORY}": (
+        'task.yaml:2:21: resources.memory: memory is GiB such as 8, or has a unit: "16GB", "512Mi",'
+        ' got "$MEMORY"; variables are not filled in here; write the value'
+    ),
+    "resources: {accelerators: $ACC}": (
+        "task.yaml:2:27: resources.accelerators: expected a count such as 1, a name such as V100,"
+        ' or both: "V100:2", got "$ACC"; variables are not filled in here; write the value'
+    ),
+    "num_nodes: $NODES": (
+        'task.yaml:2:12: num_nodes: expected a whole number of nodes, at least 1,'
+        ' got "$NODES"; variables are not filled in here; write the value'
+    ),
     "resources: {memory: .nan}": (
         "task.yaml:2:21: resources.memory:"
         ' memory is GiB such as 8, or has a unit: "16GB", "512Mi", got nan'
@@ -184,7 +203,10 @@ WRONG = {
     ),
     "config: {gcp: {foo: 1}}": "task.yaml:2:16: config.gcp.foo: unknown field",
     "secrets: hunter2": "task.yaml:2:10: secrets: expected variables such as TOKEN: null",
-    "secrets: [hunter2]": "task.yaml:2:11: secrets[0]: expected secrets:NAME",
+    "secrets: [hunter2]": (
+        "task.yaml:2:11: secrets[0]: expected secrets:NAME for an existing Secret; for a value,"
+        " write secrets: {NAME: null}"
+    ),
     "file_mounts: {/a: {sorce: x}}": (
         'task.yaml:2:20: file_mounts./a.sorce: unknown field; did you mean "source"?'
     ),
@@ -209,7 +231,8 @@ WRONG = {
     ),
     "service: {replica_policy: {min_replicas: 1, max_replicas: 2}}": (
         "task.yaml:2:59: service.replica_policy.max_replicas: differs from min_replicas,"
-        " which needs target_qps_per_replica; set it, or make both equal"
+        " which needs target_qps_per_replica;"
+        " set it and use `serve up` with --qps-metric or --cpu-target, or make both equal"
     ),
     "service: {replica_policy: {min_replicas: 2, max_replicas: 1}}": (
         "task.yaml:2:59: service.replica_policy.max_replicas: is less than min_replicas, 2"
@@ -230,7 +253,7 @@ WRONG = {
         " expected one URL with its size in GB: {s3://bucket/data: 10}, got a map"
     ),
     "on: push": (
-        "task.yaml:2:1: True: a field's name is text, this is read as true; put it in quotes"
+        "task.yaml:2:1: a field's name is text, YAML reads this one as true; put it in quotes"
     ),
 }  # fmt: skip
 

@@ -3,6 +3,7 @@
 import pytest
 
 from kubectl_sky.spec.files import LocalFiles, Repository, RepositoryLogin, local_files, repository
+from kubectl_sky.spec.task import task_of
 from kubectl_sky.spec.validate import validate
 from tests.spec.documents import read
 
@@ -25,6 +26,12 @@ def test_local_files_workdir_is_first_and_relative_paths_are_below() -> None:
     assert local_files({"workdir": {"url": "x"}, "file_mounts": {"/a": {"source": "./x"}}}) == ()
     assert local_files({"workdir": None, "file_mounts": None}) == ()
     assert local_files({"workdir": "."})[0] == LocalFiles("~/sky_workdir", ".", ("workdir",))
+
+
+def test_fills_workdir_with_files_below_or_a_repository() -> None:
+    texts = ("workdir: .", "workdir: {url: 'https://git.example/x'}", "file_mounts: {a: b}")
+    assert all(task_of(*read(text)).fills_workdir for text in texts)
+    assert not task_of(*read("file_mounts: {~/data: b, /data: c}")).fills_workdir
 
 
 @pytest.mark.parametrize("place", ["/a", "~/a", "a", "a/b c", "/tmp/ä", "~/.ssh/id", "/a'b"])

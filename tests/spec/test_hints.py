@@ -82,4 +82,14 @@ def test_plausible_text_is_accepted(text: str) -> None:
 
 
 def test_suggestion_for_known_model_is_empty() -> None:
-    assert [name for name in accelerator.MODEL_NAMES if accelerator.suggestion(name)] == []
+    names = *accelerator.MODEL_NAMES, "H100-SXM", "RTX4060-SHARED", "RTX4500-ADA-GENERATION"
+    assert [name for name in names if accelerator.suggestion(name)] == []
+
+
+SUGGESTED = {"RTXA6000": "A6000", "A1000": "A100", "H100x8": "H100:8", "A4500": "RTXA4500"}
+SUGGESTED |= {"4xH100": "H100:4", "A100 8": "A100:8", "h100 x 16": "H100:16"}
+
+
+@pytest.mark.parametrize("name", SUGGESTED)
+def test_suggestion_for_misspelt_model_is_the_nearest(name: str) -> None:
+    assert accelerator.suggestion(name) == SUGGESTED[name]

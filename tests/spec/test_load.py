@@ -58,7 +58,7 @@ REFUSED = {
         "task.yaml:1:4: this tag is not allowed; write the value without it, or quote it if it is"
         " text"
     ],
-    b"[" * 100_000: ["task.yaml:1:101: nested more than 100 levels deep"],
+    b"[" * 900: ["task.yaml:1:101: nested more than 100 levels deep"],
     b"- " * 100_000: ["task.yaml:1:201: nested more than 100 levels deep"],
     b"{a: " * 100_000: ["task.yaml:1:401: nested more than 100 levels deep"],
     b"a:\n\t- b": [
@@ -142,8 +142,10 @@ def test_load_merge_keys_and_aliases_are_resolved() -> None:
         "one: {<<: *base, cpus: 5}\ntwo: {<<: [*base, *other]}\nthree: *base\n"
     )
     (document,) = read(text)
-    assert document.data == yaml.safe_load(text)
-    assert document.data["two"] == {"cpus": 1, "memory": 2, "disk": 4}
+    read_by_pyyaml = yaml.safe_load(text)
+    # The first one wins in YAML and PyYAML 6.0.3, the last one in 6.0.4.
+    assert read_by_pyyaml.pop("two")["memory"] in (2, 3)
+    assert document.data == read_by_pyyaml | {"two": {"cpus": 1, "memory": 2, "disk": 4}}
 
 
 def test_document_position_of_keys_and_values() -> None:
@@ -290,17 +292,39 @@ MISTAKES = {
     "name: foo\nrun |\n  echo hi\n": '2:1: expected ":" after "run"',
     "name: foo\nrun:x\nnum_nodes: 2\n": '2:1: expected a space after ":"',
     "name: foo\nnum_nodes 2\n---\nname: b\n": '2:1: document 1: expected ":" after "num_nodes"',
+    "envs:\n  A: b\n  TOKEN\nrun: x\n": (
+        '3:3: expected "NAME: value"; to set it by a flag, write NAME: null'
+    ),
     "secrets:\n  TOKEN: x\nhunter2 y\nrun: z\n": (
         '3:1: expected "key: value"; check the indentation'
     ),
     # indentation
     "name: foo\n  bar: x\n": (
         "2:3: this line is indented more than line 1, so it continues its value;"
-        " check the indentation"
+        " remove that value, or align this line"
     ),
     "envs:\n  A: b\n B: c\n": (
         "3:2: the indentation of this line matches no field above it; align it with the fields"
         " above"
+    ),
+    " name: foo\nrun: x\n": (
+        "1:2: this line is indented more than line 2 below it; remove the spaces before it"
+    ),
+    "run: x\n---\n name: foo\nrun: x\n": (
+        "3:2: document 2: this line is indented more than line 4 below it;"
+        " remove the spaces before it"
+    ),
+    "name: foo\nrun: |\necho hi\n": (
+        "3:1: the text that belongs to line 2 is not indented;"
+        " put spaces before each of its lines"
+    ),
+    "{name: foo}\nrun: x\n": "2:1: unexpected text after the end of the value above",
+    f'resources: "8"\n  cpus: 4\n{SCRIPT}': (
+        "2:3: the field in line 1 has a value, so nothing belongs below it; remove that value"
+    ),
+    "run: {}\n  # a comment\n  echo hi\n": (
+        "3:3: the field in line 1 has a value, so nothing belongs below it;"
+        " for a script, write run: |"
     ),
     "run: echo a: b\n": (
         '1:12: unexpected ":"; check the indentation, or quote a value that contains ": "'

@@ -29,8 +29,39 @@ def test_programs_missing_program_is_warned_with_line_and_hint() -> None:
     text = "name: a\nsetup: |\n  pip install x\n  git clone y\nrun: |\n\n  python x\n  curl z\n"
     assert warning(text) == (
         "task.yaml:4:1: setup: warning: the default image python:3.13-slim has no git or"
-        " curl (line 8); set image_id, or in the settings `image: IMAGE` or `defaults: skypilot`"
+        " curl (line 8); run `kubectl sky config set defaults skypilot` to use SkyPilot's image,"
+        " or set image_id"
     )
+
+
+SKYPILOT = "run `kubectl sky config set defaults skypilot` to use SkyPilot's image, or set image_id"
+
+
+@pytest.mark.parametrize(
+    ("script", "gpus", "hint"),
+    [
+        ("git pull; wget x", None, SKYPILOT),
+        ("git pull; wget x", "A100:1", f"{SKYPILOT}; install wget in setup"),
+        ("cmake . && aws s3 ls", None, "install cmake and aws in setup, or set image_id"),
+        (
+            "docker run vllm",
+            "A100:1",
+            "pods have no daemon for docker: set image_id to the image that it runs",
+        ),
+        (
+            "git pull; docker-compose up",
+            None,
+            f"{SKYPILOT}; pods have no daemon for docker-compose: set image_id to the image that"
+            " it runs",
+        ),
+    ],
+)
+def test_programs_hint_names_an_image_only_if_it_has_them(
+    script: str, gpus: str | None, hint: str
+) -> None:
+    document = make_document(run=script, resources={"accelerators": gpus} if gpus else {})
+    problem = programs.missing(document, IMAGE)
+    assert problem and problem.hint == hint
 
 
 @pytest.mark.parametrize("script", ["run: git pull\n", 'run: "echo\\ngit pull"\n'])

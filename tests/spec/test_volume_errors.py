@@ -36,7 +36,7 @@ WRONG = {
         "task.yaml:2:35: volumes./a.sub_path: a path within a volume cannot hold .."
     ),
     "volumes: {~: v}": (
-        "task.yaml:2:11: volumes.None: a field's name is text, this is read as nothing;"
+        "task.yaml:2:11: volumes: a field's name is text, YAML reads this one as nothing;"
         " put it in quotes"
     ),
     "volumes: {'~': v}": (

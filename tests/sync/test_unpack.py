@@ -96,12 +96,28 @@ def test_entry_of_restarted_container_unpacks_files_again(tmp_path: Path, stale:
         (room / stale).mkdir()
     else:
         (room / stale).write_text("of an earlier container\n")
-    path = os.environ["PATH"]
-    done = subprocess.run(
+    done = run_entry(scripts, HOME=str(home), KUBECTL_SKY_FILES=str(room))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hello", "")
+
+
+@pytest.mark.parametrize("script", ["entry.sh", "start.sh"])
+def test_entry_without_writable_home_starts_in_sky_workdir_of_scratch_volume(
+    tmp_path: Path, script: str
+) -> None:
+    text = assets.read("runtime", script).replace("/etc/kubectl-sky", str(tmp_path))
+    (tmp_path / "entry.sh").write_text(text.replace("=/kubectl-sky/user", f"={tmp_path}/user"))
+    (tmp_path / "run.sh").write_text("pwd; echo $HOME\n")
+    done = run_entry(tmp_path, HOME="/proc/none", KUBECTL_SKY_FILES=str(tmp_path))
+    home = f"{tmp_path}/user"
+    assert (done.stdout, done.stderr) == (f"{home}/sky_workdir\n{home}\n", "")
+
+
+def run_entry(scripts: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         ["/bin/sh", str(scripts / "entry.sh")],
-        env={"PATH": path, "HOME": str(home), "KUBECTL_SKY_FILES": str(room), "POD_IP": "10.0.0.1"},
+        env={"PATH": os.environ["PATH"], "POD_IP": "10.0.0.1", **variables},
         capture_output=True,
         text=True,
         timeout=15,
+        check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "hello", "")

@@ -6,6 +6,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 
 from kubectl_sky.ui import feeds, logs
@@ -17,6 +18,7 @@ from tests.actions.conftest import Submitter, shorten_waits
 from tests.fake_cluster import FakeCluster
 
 NARROW, WIDE = (60, 20), (120, 40)
+_KEYS = {"/": "slash", ":": "colon", "?": "question_mark", "\r": "enter"}
 _SECONDS = 60.0  # until a test gives up
 
 
@@ -48,6 +50,12 @@ class Screen:
     async def press(self, *keys: str) -> None:
         """Press keys."""
         await self.pilot.press(*keys)
+
+    def burst(self, text: str) -> None:
+        """Type a text without pauses, as a fast user does."""
+        for character in text:
+            key = _KEYS.get(character, character)
+            self.app.post_message(Key(key, character))
 
     async def until(self, check: Callable[[], object]) -> None:
         """Wait until a check is true."""

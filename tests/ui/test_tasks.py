@@ -3,7 +3,8 @@
 import pytest
 
 from kubectl_sky.ui.table import Table
-from kubectl_sky.ui.views import NodeList, TaskList
+from kubectl_sky.ui.view import Prompt
+from kubectl_sky.ui.views import HelpView, NodeList, TaskList
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter
 from tests.builders import ID
@@ -155,5 +156,31 @@ def test_many_tasks_are_cut(
     async def act(screen: Screen) -> None:
         await screen.shows("first 1 of 2 tasks")
         assert (ID in screen.text) is not (OTHER in screen.text)
+
+    play(act)
+
+
+@pytest.mark.parametrize("keys", ["/train", "/q", "/a/b:c?"])
+def test_keys_typed_at_once_after_slash_are_the_filter(
+    send: Submitter, play: Play, keys: str
+) -> None:
+    send(HELLO)
+
+    async def act(screen: Screen) -> None:
+        await screen.shows("hello")
+        screen.burst(keys)
+        await screen.until(lambda: screen.app.screen.query_one(Prompt).value == keys[1:])
+        assert isinstance(screen.app.screen, TaskList)
+
+    play(act)
+
+
+def test_command_typed_at_once_runs(send: Submitter, play: Play) -> None:
+    send(HELLO)
+
+    async def act(screen: Screen) -> None:
+        await screen.shows("hello")
+        screen.burst(":help\r")
+        await screen.until(lambda: isinstance(screen.app.screen, HelpView))
 
     play(act)

@@ -5,14 +5,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_sky.cli.submit import command
-from kubectl_sky.errors import SkyError
+from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.words import assets
-from kubectl_sky.words.facts import Access
+from kubectl_sky.words.facts import Access, Queues
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.decide import AUTO, choices, decide, needed_kinds
+from kubectl_sky.workloads.decide import AUTO, Decision, choices, decide, needed_kinds
 from tests.actions.drafts import FACTS, drafted
 
 
@@ -97,3 +98,41 @@ def test_backend_not_installed_is_cluster_error() -> None:
         " (jobset.x-k8s.io/v1alpha2); install it, or choose another backend: jobs, indexed"
     )
     assert caught.value.exit_code == 3
+
+
+QUEUED = {
+    "name": "x",
+    "run": "true",
+    "config": {"kubernetes": {"kueue": {"local_queue_name": "q"}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "backend", "chosen"),
+    [(1, None, "jobs"), (2, None, "indexed"), (2, "auto", "indexed"), (2, "indexed", "indexed")],
+)
+def test_backend_for_multikueue_makes_one_job(
+    tmp_path: Path, nodes: int, backend: str | None, chosen: str
+) -> None:
+    assert _for_multikueue(tmp_path, num_nodes=nodes, backend=backend).plans[0].backend == chosen
+
+
+def test_backend_for_multikueue_with_a_job_per_node_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match='backend "jobs" cannot use a queue of MultiKueue') as error:
+        _for_multikueue(tmp_path, num_nodes=2, backend="jobs")
+    assert error.value.hint == "use --backend indexed"
+
+
+def test_pipeline_for_multikueue_is_refused(tmp_path: Path) -> None:
+    text = "".join(f"---\n{json.dumps(QUEUED | {'name': name})}\n" for name in ("a", "b"))
+    found = drafted(f"name: both\n{text}", tmp_path)
+    with pytest.raises(UserError, match="pipeline or group cannot use a queue of MultiKueue"):
+        decide(found.entries, MULTIKUEUE, found.settings)
+
+
+MULTIKUEUE = replace(FACTS, queues=Queues(multikueue=True))
+
+
+def _for_multikueue(tmp_path: Path, num_nodes: int, backend: str | None) -> Decision:
+    found = drafted(json.dumps(QUEUED | {"num_nodes": num_nodes}), tmp_path)
+    return decide(found.entries, MULTIKUEUE, replace(found.settings, backend=backend))

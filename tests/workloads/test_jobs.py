@@ -7,7 +7,7 @@ import pytest
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.workloads import registry
-from tests.builders import make_job, make_pod, terminated
+from tests.builders import make_job, make_plan, make_pod, make_task, terminated
 
 RUNNING: dict[str, Any] = {"running": {}}
 FAILED = (make_job(0, 3, "Failed"), make_pod(0, "Failed", terminated(7)))
@@ -67,3 +67,13 @@ def test_jobs_node_with_other_failure_keeps_reason() -> None:
     held = stopped()
     held["spec"]["suspend"] = True
     assert fold(held).nodes[1].reason == "Stopped", "the Job may still be suspended by a queue"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "backend", "count"), [(99, "jobs", 0), (100, "jobs", 1), (100, "volcano", 0)]
+)
+def test_jobs_of_many_nodes_note_that_one_job_is_faster(
+    nodes: int, backend: str, count: int
+) -> None:
+    notes = registry.named(backend).notes(make_plan(make_task(nodes)))
+    assert [note.startswith("100 nodes are as many Jobs") for note in notes] == [True] * count

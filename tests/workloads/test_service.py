@@ -20,7 +20,7 @@ from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.document import FieldError
-from kubectl_sky.spec.service import Flags, service_of
+from kubectl_sky.spec.service import Flags, service_of, unmeasured
 from kubectl_sky.spec.task import task_of
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.words import owners
@@ -118,9 +118,13 @@ POLICY = {"min_replicas": 0, "max_replicas": 4, "target_qps_per_replica": 2.5}
 
 
 def test_scaling_needs_a_metric_or_a_number() -> None:
-    with pytest.raises(FieldError) as error:
-        plan_of({"replica_policy": POLICY})
-    assert error.value.path[-1] == "target_qps_per_replica"
+    document = make_document(service={"replica_policy": POLICY})
+    (problem,) = unmeasured(document, Flags(), None)
+    assert problem.path == "service.replica_policy.target_qps_per_replica"
+    assert "--qps-metric http_requests_per_second" in problem.hint
+    assert not list(unmeasured(document, Flags(), "rps"))
+    for flags in (Flags(cpu_target=80), Flags(replicas=2), Flags(backend="rayservice")):
+        assert not list(unmeasured(document, flags, None))
     fixed = objects_of({"replica_policy": POLICY}, Flags(replicas=2))
     assert fixed["Deployment"]["spec"]["replicas"] == 2
     assert "HorizontalPodAutoscaler" not in fixed
@@ -263,6 +267,7 @@ def run_probe(
     (tmp_path / "probe.sh").write_text(script)
     proxy = "http://127.0.0.1:9"  # that listens nowhere
     environment = {"PATH": folder, "TOKEN": secret, "http_proxy": proxy, "all_proxy": proxy}
+    environment["POD_IP"] = "127.0.0.1"
     Server.received = ("", "", "", "")
     return subprocess.run(
         ["/bin/sh", str(tmp_path / "probe.sh")],

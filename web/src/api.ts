@@ -8,6 +8,7 @@ export type { Diagnosis as Verdict, GpuNode, QueueFields as Queue, WhoAmI as Who
 
 export type State = "pending" | "running" | "completed" | "failed";
 export type Node = models.Node & { state: State };
+export type Pipeline = models.Pipeline;
 export type Task = models.Task & { status: State; metadata: { nodes?: Node[] } };
 
 export class ApiError extends Error {
@@ -53,8 +54,16 @@ export async function shareSession(): Promise<void> {
   await Promise.race([answered, new Promise((resolve) => setTimeout(resolve, 200))]);
 }
 
+// The namespace of requests that name none: the choice of the page.
+let chosen = "";
+
+export function setNamespace(name: string): void {
+  chosen = name;
+}
+
 export function url(path: string, query: Query = {}): string {
-  const entries = Object.entries(query).filter(([, value]) => value !== undefined && value !== "" && value !== false);
+  const all: Query = { ...query, namespace: query.namespace || chosen };
+  const entries = Object.entries(all).filter(([, value]) => value !== undefined && value !== "" && value !== false);
   const text = new URLSearchParams(entries.map(([name, value]) => [name, String(value)])).toString();
   return text ? `${path}?${text}` : path;
 }

@@ -1,12 +1,12 @@
 // The dashboard's frame: who is logged in, which page is shown, and messages.
 import { Component, render, type ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { get, post, setSession, shareSession, whenUnauthorized, type Whoami } from "./api";
+import { get, post, setNamespace, setSession, shareSession, whenUnauthorized, type Whoami } from "./api";
 import { Login } from "./login";
 import { Logs } from "./logs";
 import { ClusterPage } from "./cluster";
-import { Submit } from "./submit";
-import { TaskPage } from "./task";
+import { TargetPage } from "./pipeline";
+import { notesOf, Submit } from "./submit";
 import { Tasks } from "./tasks";
 import { Volumes } from "./volumes";
 import { Announcements, ErrorNote, Logo } from "./parts";
@@ -25,6 +25,7 @@ function App() {
   const [route, setRoute] = useState<Route>(parseRoute(location.hash));
   const [user, setUser] = useState<Whoami | null>(null);
   const [error, setError] = useState<unknown>(null);
+  const [remembered, setRemembered] = useState<string | null>(null);
 
   useEffect(() => {
     const changed = () => {
@@ -34,6 +35,7 @@ function App() {
     window.addEventListener("hashchange", changed);
     whenUnauthorized(() => {
       setSession(null);
+      setNamespace("");
       setUser(null);
       const current = parseRoute(location.hash);
       if (current.page !== "login") go("login", [], { next: location.hash.slice(1) });
@@ -41,6 +43,11 @@ function App() {
     return () => window.removeEventListener("hashchange", changed);
   }, []);
 
+  // The page of one task has the namespace of its link: it is no choice.
+  const linked = route.parts.length ? null : route.query.get("namespace");
+  useEffect(() => {
+    if (linked) setRemembered(linked);
+  }, [linked]);
   const loginPage = route.page === "login";
   useEffect(() => {
     if (loginPage || user) return;
@@ -55,18 +62,33 @@ function App() {
       </main>
     );
   }
+  const namespace = linked || (remembered ?? savedNamespace(user)) || defaultNamespace(user);
+  setNamespace(namespace);
+  const choose = (name: string) => {
+    localStorage.setItem(namespaceKey(user), name);
+    setRemembered(name);
+    if (linked || route.parts.length) go(route.parts.length ? "tasks" : route.page);
+  };
   return (
     <>
       <a class="skip" href="#main" onClick={skip}>Skip to content</a>
-      <Header route={route} user={user} onLogout={() => setUser(null)} />
+      <Header route={route} user={user} namespace={namespace} onNamespace={choose} onLogout={() => setUser(null)} />
       <main class="page" id="main" tabIndex={-1}>
-        <Guard key={[route.page, ...route.parts].join("/")}>
-          <Page route={route} user={user} />
+        <Guard key={[namespace, route.page, ...route.parts].join("/")}>
+          <Page route={route} user={{ ...user, namespace }} />
         </Guard>
       </main>
       <Announcements />
     </>
   );
+}
+
+const namespaceKey = (user: Whoami) => `kubectl-sky-namespace/${user.user}`;
+const savedNamespace = (user: Whoami) => localStorage.getItem(namespaceKey(user));
+
+// The server's namespace may be one in which the user may see nothing.
+function defaultNamespace({ namespace, namespaces }: Whoami): string {
+  return namespaces.includes(namespace) ? namespace : namespaces[0] ?? namespace;
 }
 
 function skip(event: Event) {
@@ -85,7 +107,13 @@ function Page({ route, user }: { route: Route; user: Whoami }) {
       if (id && part === "logs") {
         return <Logs key={`${id}/${route.query}`} id={id} scope={scope} rank={route.query.get("rank") ?? ""} />;
       }
-      return id ? <TaskPage key={`${id}/${route.query}`} id={id} scope={scope} /> : <Tasks user={user} route={route} />;
+      if (!id) return <Tasks user={user} route={route} />;
+      return (
+        <>
+          {notesOf.get(id)?.map((note) => <p key={note} class="note">{note}</p>)}
+          <TargetPage key={`${id}/${route.query}`} id={id} scope={scope} />
+        </>
+      );
     case "volumes":
       return <Volumes user={user} />;
     case "cluster":
@@ -102,10 +130,19 @@ function Page({ route, user }: { route: Route; user: Whoami }) {
   }
 }
 
-function Header({ route, user, onLogout }: { route: Route; user: Whoami; onLogout(): void }) {
+interface HeaderProps {
+  route: Route;
+  user: Whoami;
+  namespace: string;
+  onNamespace(name: string): void;
+  onLogout(): void;
+}
+
+function Header({ route, user, namespace, onNamespace, onLogout }: HeaderProps) {
   const logout = async () => {
     await post("/logout").catch(() => {});
     setSession(null);
+    setNamespace("");
     onLogout();
     go("login");
   };
@@ -118,10 +155,17 @@ function Header({ route, user, onLogout }: { route: Route; user: Whoami; onLogou
         ))}
       </nav>
       <div class="account">
-        <span class="who" title={`Namespace ${user.namespace}`}>
-          <span class="visually-hidden">Logged in as </span>{user.user}
-          <span class="muted"> / {user.namespace}</span>
-        </span>
+        <span class="who"><span class="visually-hidden">Logged in as </span>{user.user}</span>
+        <input
+          class="namespace"
+          aria-label="Namespace"
+          list="namespaces"
+          autocomplete="off"
+          spellcheck={false}
+          value={namespace}
+          onChange={(event) => onNamespace(event.currentTarget.value.trim())}
+        />
+        <datalist id="namespaces">{user.namespaces.map((name) => <option key={name} value={name} />)}</datalist>
         <button type="button" class="quiet" onClick={logout}>Log out</button>
         <a class="button primary" href={href("submit")}>Submit a task</a>
       </div>

@@ -11,6 +11,18 @@ export interface Task {
   context?: string;
 }
 
+export interface Pipeline {
+  pipeline_id: string;
+  name: string;
+  status: string;
+  execution: string;
+  created_at: string;
+  updated_at: string;
+  username: string;
+  metadata: PipelineMetadata;
+  tasks: Task[];
+}
+
 export interface Problem {
   file: string;
   line: number;
@@ -95,6 +107,7 @@ export interface WhoAmI {
   groups: string[];
   namespace: string;
   all_namespaces: boolean;
+  namespaces: string[];
 }
 
 export interface TaskMetadata {
@@ -148,6 +161,12 @@ export interface DeletedPod {
   gpus?: number;
   gpu?: string;
   lines: string[];
+}
+
+export interface PipelineMetadata {
+  namespace: string;
+  num_tasks: number;
+  note: string;
 }
 
 export interface Finding {

@@ -30,7 +30,12 @@ interface Submitted {
   task_id: string;
   task_ids?: string[];
   message: string;
+  notes: string[];
+  warnings: Problem[];
 }
+
+// What the server said about a submit, for the page of the task; kept while the page is open.
+export const notesOf = new Map<string, string[]>();
 
 let draft = EXAMPLE; // kept while the page is open
 
@@ -47,10 +52,9 @@ export function Submit({ user }: { user: Whoami }) {
   const [rendered, setRendered] = useState<Rendered | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
-  const [namespace, setNamespace] = useState("");
   const [queue, setQueue] = useState("");
   const [queues, setQueues] = useState<string[]>([]);
-  const options = { namespace: namespace.trim() || undefined, queue: queue || undefined };
+  const options = { queue: queue || undefined };
   const current = useRef(options);
   current.current = options;
 
@@ -65,7 +69,7 @@ export function Submit({ user }: { user: Whoami }) {
       latest += 1;
       const request = latest;
       try {
-        const result = await postYaml<Validation>("/validate", { namespace: current.current.namespace }, text);
+        const result = await postYaml<Validation>("/validate", {}, text);
         if (!stopped && request === latest) setValidation(result);
         return result.problems;
       } catch (problem) {
@@ -113,8 +117,8 @@ export function Submit({ user }: { user: Whoami }) {
       const result = await postYaml<Submitted>("/tasks/submit", options, draft, { headers: { "Idempotency-Key": key.current } });
       announce(result.message || `Task ${result.task_id} submitted`);
       key.current = newKey();
-      const several = (result.task_ids?.length ?? 1) > 1;
-      go("tasks", several ? [] : [result.task_id], { namespace: options.namespace });
+      notesOf.set(result.task_id, [...result.notes, ...result.warnings.map(({ message }) => message)]);
+      go("tasks", [result.task_id], { namespace: user.namespace });
     });
   };
   const problems = validation?.problems ?? [];
@@ -129,11 +133,6 @@ export function Submit({ user }: { user: Whoami }) {
         </div>
       </div>
       <div class="toolbar">
-        <label class="field">
-          Namespace
-          <input value={namespace} placeholder={user.namespace} autocomplete="off" spellcheck={false}
-            onInput={(event) => setNamespace(event.currentTarget.value)} />
-        </label>
         {queues.length > 0 && (
           <label class="field">
             Queue

@@ -1,6 +1,6 @@
 // One task: nodes, diagnosis, usage, events and manifests.
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, get, taskPath, url, type ClusterEvent, type Finding, type Node, type Task, type Verdict } from "./api";
+import { ApiError, get, taskPath, url, type ClusterEvent, type Finding, type Node, type Pipeline, type Task, type Verdict } from "./api";
 import { Usage } from "./usage";
 import { age, duration, localTime } from "./format";
 import { Badge, copy, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
@@ -9,14 +9,23 @@ import { StopTask, useStream } from "./tasks";
 
 const SHOWN_NODES = 100;
 
-export function TaskPage({ id, scope }: { id: string; scope: TaskScope }) {
+interface TaskPageProps {
+  id: string;
+  scope: TaskScope;
+  onPipeline(pipeline: Pipeline): void; // the id is that of a pipeline or group
+}
+
+export function TaskPage({ id, scope, onPipeline }: TaskPageProps) {
   const [task, setTask] = useState<Task | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [stopping, setStopping] = useState(false);
   useClock();
   useEffect(() => {
     // The stream may be faster, and then it is newer.
-    get<Task>(taskPath(id), scope).then((result) => setTask((current) => current ?? result), setError);
+    get<Task | Pipeline>(taskPath(id), scope).then((result) => {
+      if ("pipeline_id" in result) onPipeline(result);
+      else setTask((current) => current ?? result);
+    }, setError);
   }, [id, scope.namespace]);
   const interrupted = useStream(url(taskPath(id, "/events"), scope), (name, data) => {
     if (name === "task") setTask(data as Task);

@@ -1,7 +1,8 @@
 // All tasks, with their live state.
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { taskPath, post, url, type State, type Task, type Whoami } from "./api";
-import { age, localTime } from "./format";
+import { Fragment } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { taskPath, post, url, type Pipeline, type State, type Task, type Whoami } from "./api";
+import { age, localTime, plural } from "./format";
 import { announce, Badge, Confirm, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
 import { href, type Route, type TaskScope } from "./route";
 import { follow } from "./stream";
@@ -36,6 +37,7 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
   const state = query.get("status") ?? "";
   const text = query.get("filter") ?? "";
   const [tasks, setTasks] = useState<Task[] | null>(null);
+  const [pipelines, setPipelines] = useState<Pipeline[]>([]);
   const [shown, setShown] = useState(PAGE_SIZE);
   const [stopping, setStopping] = useState<Task | null>(null);
   useClock();
@@ -43,8 +45,12 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
   const target = url("/tasks/events", { all_users: allUsers, all_namespaces: allNamespaces });
   useEffect(() => setTasks(null), [target]);
   const interrupted = useStream(target, (name, data) => {
-    if (name === "tasks") setTasks((data as { tasks: Task[] }).tasks);
+    if (name !== "tasks") return;
+    const list = data as { tasks: Task[]; pipelines: Pipeline[] };
+    setTasks(list.tasks);
+    setPipelines(list.pipelines);
   });
+  const stale = useStale();
 
   const matching = useMemo(() => (tasks ?? []).filter((task) => matches(task, text)), [tasks, text]);
   const visible = matching.filter((task) => !state || task.status === state);
@@ -58,7 +64,7 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
     <>
       <div class="heading">
         <Title text="Tasks" />
-        <span class={`live ${interrupted ? "off" : ""}`}>{interrupted ? "reconnecting" : "live"}</span>
+        <Live interrupted={interrupted} stale={stale} />
       </div>
       <div class="toolbar" role="search">
         <input
@@ -114,9 +120,11 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
               </tr>
             </thead>
             <tbody>
-              {visible.slice(0, shown).map((task) => (
-                <Row key={`${task.metadata.namespace}/${task.task_id}`} task={task} allUsers={allUsers}
-                  allNamespaces={allNamespaces} onStop={() => setStopping(task)} />
+              {visible.slice(0, shown).map((task, index) => (
+                <Fragment key={`${task.metadata.namespace}/${task.task_id}`}>
+                  {isFirst(visible, index) && <PipelineRow pipeline={pipelineOf(pipelines, task)} allUsers={allUsers} allNamespaces={allNamespaces} />}
+                  <Row task={task} allUsers={allUsers} allNamespaces={allNamespaces} onStop={() => setStopping(task)} />
+                </Fragment>
               ))}
             </tbody>
           </table>
@@ -129,6 +137,61 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
       )}
       {stopping && <StopTask task={stopping} scope={{ all_users: allUsers ? "true" : undefined }} onClose={() => setStopping(null)} />}
     </>
+  );
+}
+
+const INTERVAL = 10_000;
+
+// Since when the API server has been away: the stream itself is silent then. The server asks it once for all pages.
+function useStale(): Date | null {
+  const [stale, setStale] = useState<Date | null>(null);
+  const seen = useRef(new Date());
+  useEffect(() => {
+    const check = async () => {
+      if (document.hidden) return;
+      const ready = await fetch("/readyz").then(({ ok }) => ok, () => false);
+      if (ready) seen.current = new Date();
+      setStale(ready ? null : seen.current);
+    };
+    void check();
+    const timer = setInterval(check, INTERVAL);
+    return () => clearInterval(timer);
+  }, []);
+  return stale;
+}
+
+function Live({ interrupted, stale }: { interrupted: Error | null; stale: Date | null }) {
+  if (stale) return <span class="live off" role="status">stale since {stale.toLocaleTimeString()}: the cluster does not answer</span>;
+  return <span class={`live ${interrupted ? "off" : ""}`}>{interrupted ? "reconnecting" : "live"}</span>;
+}
+
+function isFirst(tasks: Task[], index: number): boolean {
+  const pipeline = tasks[index]!.metadata.pipeline;
+  return Boolean(pipeline) && tasks.findIndex(({ metadata }) => metadata.pipeline === pipeline) === index;
+}
+
+function pipelineOf(pipelines: Pipeline[], { metadata }: Task): Pipeline | undefined {
+  return pipelines.find(({ pipeline_id: id, metadata: { namespace } }) => id === metadata.pipeline && namespace === metadata.namespace);
+}
+
+function PipelineRow({ pipeline, allUsers, allNamespaces }: { pipeline?: Pipeline; allUsers: boolean; allNamespaces: boolean }) {
+  if (!pipeline) return null;
+  const { namespace, note, num_tasks: total } = pipeline.metadata;
+  const done = pipeline.tasks.filter(({ status }) => status === "completed").length;
+  const word = pipeline.execution === "parallel" ? "group" : "pipeline";
+  return (
+    <tr>
+      <th scope="row">
+        <a class="task-name" href={href("tasks", [pipeline.pipeline_id], { namespace, all_users: allUsers ? "true" : undefined })}>{pipeline.name}</a>
+        <span class="sub">{word} <code>{pipeline.pipeline_id}</code></span>
+      </th>
+      <td><Badge state={pipeline.status} />{note && <span class="sub reason" title={note}>{note}</span>}</td>
+      <td>{done} of {plural(total, word === "group" ? "task" : "stage")}</td>
+      {allUsers && <td class="wide-only">{pipeline.username}</td>}
+      {allNamespaces && <td class="wide-only">{namespace}</td>}
+      <td class="wide-only" title={localTime(pipeline.created_at)}>{age(pipeline.created_at)}</td>
+      <td class="wide-only" />
+    </tr>
   );
 }
 
@@ -164,7 +227,7 @@ interface RowProps {
 
 function Row({ task, allUsers, allNamespaces, onStop }: RowProps) {
   const { namespace, note, pipeline_name: pipeline } = task.metadata;
-  const query = { namespace: allNamespaces ? namespace : undefined, all_users: allUsers ? "true" : undefined };
+  const query = { namespace, all_users: allUsers ? "true" : undefined };
   return (
     <tr>
       <th scope="row">

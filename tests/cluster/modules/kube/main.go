@@ -17,6 +17,7 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/version"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
@@ -24,13 +25,14 @@ import (
 var commands = map[string]func() *cobra.Command{
 	"kube-apiserver":          apiserver.NewAPIServerCommand,
 	"kube-controller-manager": controllers.NewControllerManagerCommand,
+	"kube-proxy":              proxy.NewProxyCommand,
 	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
 	"kubelet":                 func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
 }
 
 func main() {
 	if len(os.Args) < 2 {
-		fail("usage: kube etcd|coredns|kube-apiserver|kube-controller-manager|kube-scheduler|kubelet FLAGS")
+		fail("usage: kube etcd|coredns|kube-apiserver|kube-controller-manager|kube-proxy|kube-scheduler|kubelet FLAGS")
 	}
 	name := os.Args[1]
 	os.Args = os.Args[1:]

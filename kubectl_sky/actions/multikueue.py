@@ -1,0 +1,165 @@
+"""Tasks in queues of Kueue's MultiKueue, which sends Jobs, and nothing else, to worker clusters.
+
+The ConfigMaps, Secrets and Services of such a task are copied to all workers before its Job exists:
+only Kueue knows which of them has room first. Nothing owns the copies; `stop` and `clean` delete
+them.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from time import sleep
+
+from kubectl_sky.actions import find, stop
+from kubectl_sky.actions.find import Scope, Target
+from kubectl_sky.actions.preflight import refuse_foreign
+from kubectl_sky.actions.ui import UI
+from kubectl_sky.cluster import access, objects, parallel
+from kubectl_sky.cluster.apply import apply_all
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import Forbidden, NotServed, SkyError, UserError
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.render.manifests import Manifests
+from kubectl_sky.words import kinds, names
+
+_JOB_UID = "kueue.x-k8s.io/job-uid"
+_SECONDS = 2.0  # between two looks at a queue
+_SET_HINT = "name the contexts of the workers: kubectl sky config set multikueue '[NAME, …]'"
+
+
+def sends_away(session: Session, queue: str) -> bool:
+    """Return whether Kueue sends the Jobs of a queue to other clusters.
+
+    Users may not read its AdmissionChecks, so Kueue's webhook is asked what becomes of a Job.
+    """
+    container = {"name": "main", "image": "pause"}
+    job = {
+        "apiVersion": kinds.JOB.api_version,
+        "kind": kinds.JOB.kind,
+        "metadata": {
+            "generateName": "kubectl-sky-",
+            "namespace": session.namespace,
+            "labels": {names.QUEUE: queue},
+        },
+        "spec": {
+            "suspend": True,
+            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+        },
+    }
+    with suppress(SkyError):  # a policy may refuse it; the task's own Job reports that better
+        live = objects.create(session, job, dry_run=True)
+        return bool(live["spec"].get("managedBy") == names.MULTIKUEUE)
+    return False
+
+
+@contextmanager
+def copied(session: Session, manifests: Manifests) -> Iterator[None]:
+    """Copy what a Job needs to the workers, and delete the copies again if the body fails.
+
+    Raises ClusterError, and UserError without workers.
+    """
+    if not session.workers:
+        raise UserError("no context of a worker cluster of MultiKueue is set", _SET_HINT)
+    copies = [_copy(manifest.object) for manifest in (*manifests.shared, *manifests.auxiliary)]
+    with ExitStack() as stack:
+        for worker in workers(session):
+            applied = apply_all(worker, [copies], _refuse_foreign)
+            created = [(worker, result.object) for result in applied if result.created]
+            stack.callback(stop.delete_orphans, created)
+        yield
+        stack.pop_all()
+
+
+def _copy(item: Json) -> Json:
+    """Mark a copy, which `clean` would take for an orphan of its cluster."""
+    metadata = item["metadata"]
+    annotations = {**metadata.get("annotations", {}), names.MULTIKUEUE_COPY: "true"}
+    return {**item, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _refuse_foreign(copy: Json, live: Json) -> None:
+    """Refuse another content. Scripts may be there already, for tasks that need no copy."""
+    marked = copy["metadata"]["annotations"]
+    annotations = {key: marked[key] for key in marked if key != names.MULTIKUEUE_COPY}
+    refuse_foreign({**copy, "metadata": {**copy["metadata"], "annotations": annotations}}, live)
+
+
+def workers(session: Session) -> list[Session]:
+    """Return sessions with all worker clusters. Raises ClusterError."""
+    return [session.worker(context) for context in session.workers]
+
+
+def located(session: Session, task: TaskStatus) -> tuple[Session, TaskStatus]:
+    """Return where a task runs, and its status there.
+
+    That is a worker from when Kueue has sent the Job there until it has finished: then Kueue
+    deletes it there, with its pods. Raises UserError if no context is set for the worker.
+    """
+    cluster = _cluster(session, task) if session.workers and not task.state.ended else ""
+    if not cluster:
+        return session, task
+    if cluster not in session.workers:
+        message = f'task {task.id} is in the worker cluster "{cluster}", which has no context'
+        raise UserError(message, _SET_HINT)
+    worker = session.worker(cluster)
+    try:
+        target = find.get_by_label(worker, task.namespace, names.TASK_ID, task.id)
+    except find.TaskNotFound:
+        return session, task
+    return worker, find.single_task(target)
+
+
+def sent(session: Session, target: Target, ui: UI) -> tuple[Session, TaskStatus]:
+    """Wait until Kueue has sent a new task to a worker, or it has finished; see `located`."""
+    task = find.single_task(target)
+    ui.note("waiting for Kueue to choose a cluster")
+    while True:
+        worker, there = located(session, task)
+        if worker is not session:
+            ui.note(f'the task runs in the cluster "{worker.context}"')
+            return worker, there
+        sleep(_SECONDS)
+        current = find.refetch(session, task)
+        if not current or current.state.ended:
+            return session, current or task
+
+
+def _cluster(session: Session, task: TaskStatus) -> str:
+    """Return the name of the MultiKueueCluster that a task was sent to; empty for none."""
+    selector = f"{_JOB_UID} in ({', '.join(task.uids.values())})"
+    try:
+        kind = access.served_kueue(session, kinds.QUEUED_WORKLOAD)
+        items = objects.list_all(session, kind, task.namespace, label_selector=selector)
+    except (Forbidden, NotServed):
+        return ""
+    clusters = (item.get("status", {}).get("clusterName") for item in items)
+    return next(filter(None, clusters), "")
+
+
+def delete_copies(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:
+    """Delete the copies of the objects of stopped tasks.
+
+    Return a warning for each worker that cannot be reached: the tasks may never have used it.
+    """
+
+    def delete(context: str) -> str:
+        try:
+            worker = session.worker(context)
+            auxiliary, _ = stop.auxiliary_of_tasks(worker, tasks)
+            items = [item for group in auxiliary.values() for item in group]
+            stop.delete_orphans([(worker, item) for item in items if stop.is_copy(item)])
+        except SkyError as error:
+            return f'copies in the worker cluster "{context}" may remain: {error.what}'
+        return ""
+
+    return list(filter(None, parallel.map_parallel(delete, session.workers if tasks else ())))
+
+
+def orphans(session: Session, scope: Scope) -> list[tuple[Session, Json]]:
+    """Return the copies, with the session of their worker, whose tasks do not exist any more."""
+    alive = stop.alive(session, scope) if session.workers else ()
+
+    def listed(worker: Session) -> list[tuple[Session, Json]]:
+        copies, _ = stop.list_orphans(worker, scope, copies_of=alive)
+        return [(worker, item) for item in copies]
+
+    return [copy for copies in parallel.map_parallel(listed, workers(session)) for copy in copies]

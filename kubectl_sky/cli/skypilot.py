@@ -1,0 +1,369 @@
+"""What users of SkyPilot type from habit, and what to type here: data and two lookups.
+
+Imported only when a command or an option is unknown. docs/skypilot-commands.md is made of it, and a
+test compares it with SkyPilot's own commands and options.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+SUBMITS = ("submit", "serve up", "serve update", "render", "diff", "dev up")
+
+
+class Verb(NamedTuple):
+    """The command that does what a verb of SkyPilot does, "" if there is none, and what to say."""
+
+    command: str
+    text: str = ""
+
+    @property
+    def answer(self) -> str:
+        """What to type instead."""
+        return self.text or f"use `kubectl sky {self.command}`"
+
+
+_NO_POOLS = "there are no pools of workers: submit each job, or an array with --array"
+_NO_SERVER = "there is no SkyPilot API server: commands talk to the cluster of your kubeconfig"
+_KUBECONFIG = "your kubeconfig logs you in; `kubectl sky auth login` only names the owner"
+_NO_WORKSPACES = "there are no workspaces: use namespaces, with -n NAMESPACE"
+_NO_SSH_POOLS = "there are no SSH node pools: add the machines to a Kubernetes cluster"
+_RUNS_AT_ONCE = "leave it out: it returns when the cluster has the change"
+
+VERBS: Mapping[str, Verb] = {
+    "launch": Verb("submit"),
+    "exec": Verb("exec", "`kubectl sky exec TASK -- CMD` runs a program, not a file"),
+    "status": Verb("status", "`kubectl sky status TASK` shows one task, `kubectl sky list` all"),
+    "status-kubernetes": Verb("list --all-users"),
+    "cost-report": Verb("usage"),
+    "queue": Verb("list"),
+    "logs": Verb("logs", "`kubectl sky logs -f TASK`: without -f, it does not follow"),
+    "cancel": Verb("stop"),
+    "stop": Verb("stop", "`kubectl sky stop TASK` deletes the task: there are no stopped clusters"),
+    "autostop": Verb("", "there is nothing to stop: a task's pods end when it ends"),
+    "start": Verb("", "a stopped task is deleted: use `kubectl sky submit FILE` again"),
+    "down": Verb("stop"),
+    "check": Verb("doctor"),
+    "show-gpus": Verb("gpus"),
+    "gpus list": Verb("gpus"),
+    "gpus label": Verb("", "the labels of the GPU operators of the cluster are used"),
+    "storage": Verb("", "buckets are not managed; PVCs are `kubectl sky volumes`"),
+    "storage ls": Verb(
+        "volumes list",
+        "`kubectl sky volumes list` has PVCs; buckets are not managed",
+    ),
+    "storage delete": Verb(
+        "volumes delete",
+        "`kubectl sky volumes delete` is for PVCs; buckets are not managed",
+    ),
+    "volumes apply": Verb("volumes apply"),
+    "volumes ls": Verb("volumes list"),
+    "volumes delete": Verb("volumes delete"),
+    "volume apply": Verb("volumes apply"),
+    "volume ls": Verb("volumes list"),
+    "volume delete": Verb("volumes delete"),
+    "volume": Verb("volumes"),
+    "jobs launch": Verb("submit"),
+    "jobs queue": Verb("list"),
+    "jobs cancel": Verb("stop"),
+    "jobs logs": Verb("logs", "the same as `kubectl sky logs -f`"),
+    "jobs dashboard": Verb("dashboard"),
+    "jobs pool": Verb("", _NO_POOLS),
+    "jobs pool apply": Verb("", _NO_POOLS),
+    "jobs pool status": Verb("", _NO_POOLS),
+    "jobs pool down": Verb("", _NO_POOLS),
+    "jobs pool logs": Verb("", _NO_POOLS),
+    "jobs": Verb("", "jobs are tasks: use `kubectl sky submit`, `list`, `status`, `logs`, `stop`"),
+    "dashboard": Verb("dashboard"),
+    "ui": Verb("ui", "`kubectl sky ui` is in the terminal, `kubectl sky dashboard` in the browser"),
+    "serve up": Verb("serve up"),
+    "serve update": Verb(
+        "serve update", "`kubectl sky serve update FILE`: the name is in the file"
+    ),
+    "serve status": Verb("serve status"),
+    "serve down": Verb("serve down"),
+    "serve logs": Verb("serve logs"),
+    "local up": Verb("local up"),
+    "local down": Verb("local down"),
+    "api start": Verb("api", "no command needs a server; `kubectl sky api` starts one"),
+    "api stop": Verb("", "`kubectl sky api` runs until Ctrl-C"),
+    "api logs": Verb("", _NO_SERVER),
+    "api cancel": Verb("", "there are no requests to cancel; `kubectl sky stop` stops tasks"),
+    "api status": Verb("", _NO_SERVER),
+    "api login": Verb("", _KUBECONFIG),
+    "api logout": Verb("", _KUBECONFIG),
+    "api info": Verb("auth whoami"),
+    "workspace": Verb("", _NO_WORKSPACES),
+    "workspace use": Verb("", _NO_WORKSPACES),
+    "workspace info": Verb("", _NO_WORKSPACES),
+    "ssh": Verb(
+        "exec",
+        "use `kubectl sky exec TASK -it -- bash`, or `kubectl sky dev ssh-config`",
+    ),
+    "ssh up": Verb("", _NO_SSH_POOLS),
+    "ssh down": Verb("", _NO_SSH_POOLS),
+    "debug-dump": Verb("doctor"),
+}
+
+# Of kubectl and docker.
+OTHER_VERBS: Mapping[str, Verb] = {
+    "run": Verb("submit"),
+    "apply": Verb("submit"),
+    "create": Verb("submit", "use `kubectl sky submit` or `kubectl sky volumes create`"),
+    "get": Verb("list"),
+    "ls": Verb("list"),
+    "ps": Verb("list"),
+    "describe": Verb("status"),
+    "tail": Verb("logs -f"),
+    "delete": Verb("stop"),
+    "rm": Verb("stop"),
+    "kill": Verb("stop"),
+    "attach": Verb("exec"),
+    "options": Verb("", 'use `kubectl sky COMMAND --help`, with "Connection options" last'),
+    "serve ls": Verb("serve status"),
+    "serve list": Verb("serve status"),
+    "serve delete": Verb("serve down"),
+    "volumes get": Verb("volumes list"),
+    "volumes rm": Verb("volumes delete"),
+    "gpus ls": Verb("gpus"),
+    "queues ls": Verb("queues list"),
+    "users ls": Verb("users list"),
+    "config ls": Verb("config view"),
+    "config list": Verb("config view"),
+    "local start": Verb("local up"),
+    "local stop": Verb("local down"),
+    "local delete": Verb("local down"),
+}
+
+_RUNS_PROGRAMS = "exec runs a program; to run a file, use `kubectl sky submit FILE`"
+_FIELDS = (
+    *("--name", "-n", "--workdir", "--num-nodes", "--cpus", "--memory", "--gpus", "--ports"),
+    *("--disk-size", "--disk-tier", "--local-disk", "--network-tier", "--use-spot"),
+    *("--no-use-spot", "--image-id", "--instance-type", "-t", "--git-url", "--git-ref"),
+    *("--env", "--env-file", "--secret", "--secret-file"),
+)
+
+_SENDING = ("--async", "--detach-run", "--detach-setup", "-d", "--dryrun", "--yes", "-y")
+
+# Our command to SkyPilot's options and what to do instead; "" is for every command.
+OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "": {
+        "--config": "use `kubectl sky config set`, or `config:` in the file",
+        "--async": _RUNS_AT_ONCE,
+        "--no-async": "leave it out: it is the default",
+        "-u": "use --all-users",
+        "--verbose": "use -o json; -v 6 prints the HTTP requests",
+        "-v": "for more details, use -o json; -v 6 prints the HTTP requests",
+        "--refresh": "leave it out: the cluster is always asked",
+        "-r": "leave it out: the cluster is always asked",
+        "--infra": "use --context",
+        "--cloud": "use --context: tasks run on Kubernetes only",
+        "--region": "use --context: tasks run on Kubernetes only",
+        "--zone": "to choose cluster nodes, write `nodeSelector` in pod_config in the file",
+        "--workspace": _NO_WORKSPACES,
+        "-w": _NO_WORKSPACES,
+        "--graceful": "leave it out: pods have their terminationGracePeriodSeconds",
+        "--graceful-timeout": "set terminationGracePeriodSeconds in pod_config in the file",
+        "--purge": "leave it out: `kubectl sky clean` deletes what is left",
+        "-p": "leave it out: `kubectl sky clean` deletes what is left",
+        "--no-follow": "leave it out: the logs are followed only with -f",
+        "--autostop": "leave it out: a task's pods end when it ends",
+    },
+    "render": dict.fromkeys(_SENDING, "leave it out: nothing is sent"),
+    "diff": dict.fromkeys(_SENDING, "leave it out: nothing is sent"),
+    "dev up": dict.fromkeys(
+        ("--num-nodes", "--num-jobs", "--resize", "--pool", "-p"),
+        "leave it out: a development pod is one node",
+    ),
+    "logs": {
+        "--no-follow": "use `kubectl sky logs` without -f",
+        "--sync-down": "use --output-dir DIR",
+        "-s": "for --sync-down, use --output-dir DIR; here, -s is --server",
+        "--status": "use `kubectl sky wait TASK`: it exits with 4 if the task failed",
+        "--worker": "use --rank",
+        "-w": "use --rank",
+        "--provision": "use `kubectl sky doctor TASK`",
+        "--hook": "leave it out: there are no hooks",
+        "--controller": "leave it out: there is no controller; try `kubectl sky doctor TASK`",
+        "--name": "give the name without --name: `kubectl sky logs NAME`",
+        "-n": "it is --namespace; give the name without it: `kubectl sky logs NAME`",
+    },
+    "list": {
+        "--verbose": "use -o wide",
+        "-v": "for more columns, use -o wide; -v 6 prints the HTTP requests",
+        "--skip-finished": "use --status pending --status running",
+        "-s": "for --skip-finished or --status, use --status STATE; here, -s is --server",
+        "-l": "for --limit, use --limit N; here, -l selects labels",
+        "--all": "leave it out: all tasks are listed",
+        "-a": "leave it out: all tasks are listed",
+        "--after": "use --since DURATION, such as --since 12h",
+        "--before": "use -o json and filter by created_at",
+        "--days": "use --since DURATION, such as --since 7d",
+    },
+    "status": {
+        "--ip": "use `kubectl get pods -o wide`",
+        "--endpoints": "use `kubectl sky ports TASK`",
+        "--endpoint": "use `kubectl sky ports TASK`",
+        "--show-managed-jobs": "leave it out: jobs are tasks, see `kubectl sky list`",
+        "--no-show-managed-jobs": "leave it out: jobs are tasks, see `kubectl sky list`",
+        "--show-services": "use `kubectl sky serve status`",
+        "--no-show-services": "leave it out: services are in `kubectl sky serve status` only",
+        "--show-pools": "leave it out: there are no pools of workers",
+        "--no-show-pools": "leave it out: there are no pools of workers",
+    },
+    "stop": {
+        "-a": "use --all",
+        "--name": "give the name without --name: `kubectl sky stop NAME`",
+        "-n": "it is --namespace; give the name without it: `kubectl sky stop NAME`",
+        "--pool": _NO_POOLS,
+        "-p": "leave it out: there are no pools, and `kubectl sky clean` deletes what is left",
+        "--task": "give the id of the task, from `kubectl sky status PIPELINE`",
+    },
+    "exec": {
+        **dict.fromkeys(_FIELDS, _RUNS_PROGRAMS),
+        "--cluster": "give the task instead: `kubectl sky exec TASK -- CMD`",
+        "-c": "give the task instead: `kubectl sky exec TASK -- CMD`; here, -c is --container",
+        "-d": "it runs until the program ends; add & and redirect its output",
+        "--detach-run": "it runs until the program ends; add & and redirect its output",
+    },
+    "usage": {
+        "--days": "use --since, such as --since 7d",
+        "--all": "leave it out: finished tasks are included",
+        "-a": "leave it out: finished tasks are included",
+    },
+    "gpus": {
+        "--all": "leave it out: all GPUs of the cluster are shown",
+        "-a": "leave it out: all GPUs of the cluster are shown",
+        "--all-regions": "leave it out: all GPUs of the cluster are shown",
+    },
+    "serve logs": {
+        "--sync-down": "redirect the output to a file",
+        "-s": "for --sync-down, redirect the output to a file; here, -s is --server",
+        "--controller": "leave it out: there is no controller; see `kubectl sky serve status`",
+        "--load-balancer": "leave it out: a Kubernetes Service has no logs",
+    },
+    "serve status": {"--endpoint": "leave it out: the addresses are shown"},
+    "serve down": {
+        "-a": "use --all",
+        "--replica-id": "use `kubectl delete pod`: the Deployment replaces the replica",
+    },
+    "volumes apply": {
+        "--name": "write `name:` in the file, or use `kubectl sky volumes create NAME SIZE`",
+        "-n": "it is --namespace; use `kubectl sky volumes create NAME SIZE`",
+        "--type": "leave it out: volumes are PVCs",
+        "--size": "write `size:` in the file, or use `kubectl sky volumes create NAME SIZE`",
+        "--use-existing": "write `use_existing:` in the file",
+        "--no-use-existing": "write `use_existing:` in the file",
+        "--yes": "leave it out: nothing is asked",
+        "-y": "leave it out: nothing is asked",
+    },
+    "volumes delete": {
+        "--purge": "use --force",
+        "-p": "use --force",
+        "--all": "name the volumes: `kubectl sky volumes list` has them",
+        "-a": "name the volumes: `kubectl sky volumes list` has them",
+    },
+    "local up": {
+        "--num-nodes": "use --nodes",
+        "--port-start": "use --port",
+        "--name": "leave it out: there is one local cluster",
+        "--gpus": "it needs the GPUs to pretend: --gpus A100:8",
+        "--no-gpus": "leave it out: a cluster has GPUs only with --gpus",
+    },
+    "local down": {"--name": "leave it out: there is one local cluster"},
+    "api": {
+        "--deploy": "use --install",
+        "--foreground": "leave it out: it stays in the foreground",
+        "--enable-basic-auth": "leave it out: clients send bearer tokens of the cluster",
+    },
+    "doctor": {
+        "--request-ids": _NO_SERVER,
+        "--cluster-names": "name the task: `kubectl sky doctor TASK`",
+        "-c": "name the task: `kubectl sky doctor TASK`",
+        "--job-ids": "name the task: `kubectl sky doctor TASK`",
+        "-j": "name the task: `kubectl sky doctor TASK`",
+        "--recent-minutes": "leave it out",
+    },
+}
+
+# Of the commands that take a file and flags for its fields.
+OF_FILES: Mapping[str, str] = {
+    "--async": "use --detach",
+    "--no-async": "leave it out: it is the default",
+    "--detach-run": "use --detach",
+    "-no-d": "leave out --detach",
+    "--detach-setup": "use --detach",
+    "--dryrun": "use --dry-run",
+    "--cluster": "for the name of the task, use --name; here, it is a cluster of the kubeconfig",
+    "-c": "use --name",
+    "-n": "for the name of the task, use --name; here, -n is --namespace",
+    "--service-name": "use --name",
+    "-i": "leave it out: a task's pods end when it ends",
+    "--idle-minutes-to-autostop": "leave it out: a task's pods end when it ends",
+    "--wait-for": "leave it out: a task's pods end when it ends",
+    "--down": "leave it out: a task's pods end when it ends",
+    "--cloud": "use --infra k8s/CONTEXT: tasks run on Kubernetes only",
+    "--region": "use --infra k8s/CONTEXT: tasks run on Kubernetes only",
+    "--instance-type": "use --cpus, --memory and --gpus",
+    "-t": "use --cpus, --memory and --gpus",
+    "--disk-tier": "leave it out; for a fast disk, use a volume with a StorageClass",
+    "--network-tier": "write `network_tier:` below `resources:` in the file",
+    "--local-disk": "leave it out; for a local disk, use a volume with a StorageClass",
+    "--job-recovery": "write `job_recovery:` below `resources:` in the file",
+    "--retry-until-up": "leave it out: pods wait until they have a cluster node",
+    "-r": "leave it out: pods wait until they have a cluster node",
+    "--no-setup": "remove `setup` from the file: pods are new, so nothing is set up already",
+    "--fast": "leave it out: nothing is provisioned",
+    "--clone-disk-from": "use a volume: `volumes:` in the file",
+    "--clone": "use a volume: `volumes:` in the file",
+    "--resize": "leave it out: each task has its own pods; use --num-nodes",
+    "--docker": "leave it out; `kubectl sky local up` starts a cluster on this machine",
+    "--num-jobs": "use --array: 10 jobs are --array 0-9",
+    "--pool": _NO_POOLS,
+    "-p": _NO_POOLS,
+    "--job-group": "use `execution: parallel` in the header of a file of several tasks",
+    "--no-job-group": "leave it out",
+    "--mode": "leave it out: updates are rolling, replica by replica",
+    "--purge": "leave it out",
+}
+
+# Words after a command that it does not take.
+ARGUMENTS: Mapping[str, str] = {
+    "logs": "a task has no jobs with numbers; for the log of one node, use --rank",
+    "serve logs": "for the log of one replica, use --replica",
+    "serve update": "it takes only the file; the name is that of the file, or --name",
+    "serve status": "name one service, or none for all",
+    "status": "name one task; `kubectl sky list` has all",
+    "list": "it takes no names; use `kubectl sky status TASK`",
+    "doctor": "name one task, or none to check the cluster",
+    "volumes list": "it takes no names; use `kubectl sky volumes status VOLUME`",
+    "gpus": "it takes no names; all GPUs of the cluster are shown",
+}
+
+
+def verb(words: Sequence[str], least: int = 1) -> str:
+    """Return the error of a command line that begins with these words, or "".
+
+    Each option that needs an answer has a line. `least` is the least number of words of the verb.
+    """
+    for count in range(min(3, len(words)), least - 1, -1):
+        name = " ".join(words[:count])
+        if match := VERBS.get(name) or OTHER_VERBS.get(name):
+            return "\n".join([f'unknown command "{name}"; {match.answer}', *_options(match, words)])
+    return ""
+
+
+def _options(match: Verb, words: Sequence[str]) -> Iterator[str]:
+    names = [word.partition("=")[0] for word in words] if match.command else []
+    known = answers(match.command)
+    return (f"{name}: {known[name]}" for name in names if name in known)
+
+
+def option(command: str, name: str) -> str:
+    """Return what to type instead of an option of one of our commands, or ""."""
+    return answers(command).get(name, "")
+
+
+def answers(command: str) -> Mapping[str, str]:
+    """Return the options of SkyPilot that one of our commands answers."""
+    of_files = OF_FILES if command in SUBMITS else {}
+    return {**OPTIONS[""], **of_files, **OPTIONS.get(command, {})}

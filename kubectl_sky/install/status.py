@@ -1,0 +1,96 @@
+"""Which controllers run, which process leads, and what it did last."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from msgspec import Struct, structs
+
+from kubectl_sky.cluster import leases, objects
+from kubectl_sky.cluster.leases import Lease
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.words import kinds, models, names
+from kubectl_sky.words.names import CONTROLLERS, CONTROLLERS_NAMESPACE, controller_lease
+
+_SELECTOR = f"{names.APP_NAME} in ({','.join(CONTROLLERS.values())})"
+
+
+class ControllerStatus(Struct, frozen=True):
+    """A controller that has a Deployment, a Lease or both; `serves` "" means all namespaces."""
+
+    controller: str
+    namespace: str
+    serves: str
+    replicas: int | None = None
+    ready: int = 0
+    leader: str = ""
+    since: str = ""
+    last_action: str = ""
+
+    def as_json(self) -> models.ControllerFields:
+        """Return the controller as JSON values."""
+        fields: models.ControllerFields = structs.asdict(self)  # type: ignore[assignment]
+        return fields
+
+
+def controllers(session: Session, namespace: str | None) -> list[ControllerStatus]:
+    """Return the controllers with a Deployment or a Lease in a namespace, None for all.
+
+    Raises ClusterError.
+    """
+    deployments = objects.list_all(session, kinds.DEPLOYMENT, namespace, label_selector=_SELECTOR)
+    held = leases.list_ours(session, namespace)
+    return sorted(
+        _joined(deployments, held, session.now()), key=lambda item: (item.serves, item.controller)
+    )
+
+
+def _joined(
+    deployments: Iterable[Json], held: Sequence[Lease], now: datetime
+) -> Iterator[ControllerStatus]:
+    """Yield the Deployments with their Leases, then the Leases of processes without one."""
+    by_key = {key: lease for lease in held if (key := _served(lease))}
+    for item in deployments:
+        key = _key(item)
+        status = ControllerStatus(
+            key[0],
+            item["metadata"]["namespace"],
+            key[1],
+            item["spec"].get("replicas", 1),
+            (item.get("status") or {}).get("readyReplicas", 0),
+        )
+        yield _led(status, by_key.pop(key, None), now)
+    for (controller, served), lease in by_key.items():
+        if lease.live(now):
+            yield _led(ControllerStatus(controller, lease.namespace, served), lease, now)
+
+
+def _led(status: ControllerStatus, lease: Lease | None, now: datetime) -> ControllerStatus:
+    if not lease:
+        return status
+    leads = lease.live(now)
+    return structs.replace(
+        status,
+        leader=lease.holder if leads else "",
+        since=lease.acquired_at if leads else "",
+        last_action=lease.last_action,
+    )
+
+
+def _served(lease: Lease) -> tuple[str, str] | None:
+    """Return controller and namespace of a Lease, "" for all; None if it is of another program."""
+    for controller in CONTROLLERS:
+        if lease.name == controller_lease(controller, all_namespaces=False):
+            return controller, lease.namespace
+        if lease.name == controller_lease(controller, all_namespaces=True):
+            return (controller, "") if lease.namespace == CONTROLLERS_NAMESPACE else None
+    return None
+
+
+def _key(deployment: Json) -> tuple[str, str]:
+    """Return controller and served namespace of a Deployment, by its name and arguments."""
+    program = deployment["metadata"].get("labels", {}).get(names.APP_NAME)
+    controller = next(name for name, label in CONTROLLERS.items() if label == program)
+    containers = deployment["spec"]["template"]["spec"].get("containers") or [{}]
+    arguments = containers[0].get("args") or []
+    served = arguments[arguments.index("-n") + 1 :] if "-n" in arguments else []
+    return controller, next(iter(served), "")

@@ -1,0 +1,123 @@
+"""The verdict of `doctor` where the eye is: at the end of a failure, and in lists."""
+
+import pytest
+
+from kubectl_sky.errors import TaskFailed
+from kubectl_sky.words import kinds
+from tests.actions.conftest import Run, Submitter
+from tests.builders import ID
+from tests.fake_cluster import FakeCluster
+
+HELLO = "name: hello\nrun: echo hello\n"
+JOB = f"hello-{ID}"
+PIPELINE = "name: both\n---\nname: one\nrun: 'true'\n---\nname: two\nrun: 'true'\n"
+NO_TORCH = b"ModuleNotFoundError: No module named 'torch'\n"
+VERDICT = 'Python module "torch" not found; image python:3.13-slim'
+ADVICE = "install it in setup, or use an image that has it"
+
+
+def lack_torch(api: FakeCluster, job: str = JOB) -> None:
+    api.log(api.start(job), NO_TORCH)
+    api.finish(job, 1)
+
+
+def lack_volume(api: FakeCluster, pod: str) -> None:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    message = '0/1 nodes are available: persistentvolumeclaim "x" not found.'
+    status = {"phase": "Pending", "conditions": [condition | {"message": message}]}
+    api.change(kinds.POD, pod, status=status | {"containerStatuses": []})
+
+
+def test_follow_failed_task_ends_with_the_verdict_of_its_log(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send.ui.then = lambda: lack_torch(api)
+    with pytest.raises(TaskFailed) as caught:
+        send(HELLO, follow=True)
+    assert caught.value.what == f"task {ID} (hello) failed: node-0: exit code 1: {VERDICT}"
+    assert caught.value.hint == ADVICE
+
+
+def test_wait_failed_task_ends_with_the_verdict_of_its_log(
+    run: Run, api: FakeCluster, send: Submitter
+) -> None:
+    send(HELLO)
+    lack_torch(api)
+    code, out, err = run("wait", ID)
+    assert (code, out) == (4, f"task/{ID} (hello) failed: node-0: exit code 1\n")
+    assert err == f"task/{ID} (hello): {VERDICT}\nhint: {ADVICE}\n"
+
+
+def test_wait_failed_task_of_unknown_cause_has_no_verdict(
+    run: Run, api: FakeCluster, send: Submitter
+) -> None:
+    send(HELLO)
+    api.start(JOB)
+    api.finish(JOB, 3)
+    assert run("wait", ID)[2] == ""
+
+
+def test_list_unschedulable_task_has_the_words_of_doctor_without_more_requests(
+    run: Run, api: FakeCluster, send: Submitter
+) -> None:
+    send(HELLO)
+    pod = api.start(JOB)
+    before = len(api.requests)
+    run("list")
+    requests = len(api.requests) - before
+    lack_volume(api, pod)
+    before = len(api.requests)
+    assert 'node-0: PVC "x" not found in namespace "default"' in run("list")[1]
+    assert len(api.requests) - before == requests
+
+
+def test_doctor_sees_a_volume_that_came_after_the_task(
+    run: Run, api: FakeCluster, send: Submitter
+) -> None:
+    send(HELLO + "volumes: {/data: x}\n")
+    lack_volume(api, api.start(JOB))
+    before = run("doctor", ID)[1]
+    assert "next: create it: `kubectl sky volumes create x SIZE --pvc-name x`\n" in before
+    run("volumes", "create", "x", "1Gi", "--storage-class", "")
+    (pvc,) = [name.split()[1] for name in api.names() if name.startswith("persistentvolumeclaims")]
+    text = " ".join(run("doctor", ID)[1].split())
+    assert f'volume "x" came after the task: its PVC is "{pvc}" next: stop the task and' in text
+
+
+def test_doctor_headline_on_a_narrow_terminal_breaks_between_words(
+    run: Run, api: FakeCluster, send: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(HELLO)
+    lack_volume(api, api.start(JOB))
+    piped = run("doctor", ID)[1].splitlines()[0]
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    first, second = run("doctor", ID)[1].splitlines()[:2]
+    assert f"{first} {second}" == piped
+
+
+def test_doctor_of_pipeline_explains_the_stage_that_stopped(
+    run: Run, api: FakeCluster, send: Submitter
+) -> None:
+    send(PIPELINE)
+    (job, *_) = sorted(name.split()[1] for name in api.names() if name.startswith("jobs one-"))
+    lack_torch(api, job)
+    code, out, err = run("doctor", ID)
+    assert (code, err.startswith("stage 1 of 2: one, task/")) == (0, True)
+    assert out.partition("\n")[0].endswith('(one) failed: Python module "torch" not found')
+
+
+def test_doctor_of_user_without_extra_rights_lists_none_as_missing(
+    run: Run, api: FakeCluster
+) -> None:
+    api.forbidden = {"list secrets", "list nodes", "create deployments"}
+    code, out, _ = run("doctor")
+    assert (code, "MISSING" in out) == (0, False)
+    assert "Rights:     all that the commands need\n" in out
+    assert "Extras:     without the rights of clean, serve, cluster" in out
+
+
+def test_list_forbidden_hints_at_doctor(run: Run, api: FakeCluster) -> None:
+    api.forbidden = {"list jobs"}
+    code, _, err = run("list")
+    assert (code, "hint: run `kubectl sky doctor -n default` to see" in err) == (3, True)

@@ -1,0 +1,199 @@
+"""Every command and option of SkyPilot works here, or has an answer."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from kubectl_sky.cli import skypilot
+from kubectl_sky.cli.main import COMMANDS, sky
+from kubectl_sky.errors import UserError
+from tests.bench import skypilot as bench
+from tests.cli.commands import commands
+from tests.markdown import ROOT
+
+OPTIONS = Path(bench.__file__).with_name("options.py")
+
+
+PROGRAM = "kubectl sky"
+PAGE = ROOT / "docs" / "skypilot-commands.md"
+TABLES = re.compile(
+    r"(<!-- made of kubectl_sky/cli/skypilot\.py.*? -->\n)(.*?)(<!-- end -->)", re.S
+)
+
+
+def error_of(line: str) -> str:
+    done = CliRunner().invoke(sky, line.split(), prog_name=PROGRAM)
+    assert done.exit_code == 2, done.output
+    return done.output.partition("Error: ")[2].rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("launch task.yaml -y", 'unknown command "launch"; use `kubectl sky submit`'),
+        ("autostop x -i 5", 'unknown command "autostop"; there is nothing to stop'),
+        ("jobs queue", 'unknown command "jobs queue"; use `kubectl sky list`'),
+        ("jobs pool apply x", 'unknown command "jobs pool apply"; there are no pools'),
+        ("jobs", 'unknown command "jobs"; jobs are tasks'),
+        ("serve ls", 'unknown command "serve ls"; use `kubectl sky serve status`'),
+        ("api login -e x", 'unknown command "api login"; your kubeconfig logs you in'),
+        ("gpus list --all", 'unknown command "gpus list"; use `kubectl sky gpus`'),
+        ("submit x --async", "No such option '--async'; use --detach"),
+        ("serve up x -c y", "No such option '-c'; use --name"),
+        ("stop --async", "No such option '--async'; leave it out"),
+        ("logs x -s", 'Option "-s" requires an argument; for --sync-down, use --output-dir'),
+        ("local up --gpus", 'Option "--gpus" requires an argument; it needs the GPUs to pretend'),
+        ("submit x --infra", 'Option "--infra" requires an argument.'),
+        ("logs x 1", "Got unexpected extra argument (1); a task has no jobs with numbers"),
+    ],
+)
+def test_habits_of_skypilot_are_answered(line: str, message: str) -> None:
+    assert error_of(line).startswith(message)
+
+
+def test_every_unknown_option_is_answered_at_once() -> None:
+    assert error_of("submit x --async --down --nonsense=1").splitlines() == [
+        "No such option '--async'; use --detach",
+        "No such option '--down'; leave it out: a task's pods end when it ends",
+        "No such option '--nonsense'; see --help",
+    ]
+
+
+def test_options_of_unknown_verb_are_answered_with_it() -> None:
+    assert error_of("launch -c dev --gpus=A100:1 task.yaml --async").splitlines() == [
+        'unknown command "launch"; use `kubectl sky submit`',
+        "-c: use --name",
+        "--async: use --detach",
+    ]
+    assert error_of("gpus list --all").splitlines()[1:] == [
+        "--all: leave it out: all GPUs of the cluster are shown"
+    ]
+
+
+def test_file_as_program_of_exec_is_submitted_instead() -> None:
+    with pytest.raises(UserError, match=r'"task\.yaml" is a file') as caught:
+        sky.main(["exec", "x", "task.yaml"], standalone_mode=False)
+    assert caught.value.hint.endswith("kubectl sky submit task.yaml")
+
+
+@pytest.mark.parametrize("name", ["submit", "list", "status", "logs", "stop"])
+def test_jobs_of_k8s_cli_are_commands(name: str) -> None:
+    context = click.Context(sky, info_name=PROGRAM)
+    _, command, args = sky.resolve_command(context, ["jobs", name, "x"])
+    assert command is sky.get_command(context, name)
+    assert args == (["--follow", "x"] if name == "logs" else ["x"])
+
+
+SHORT = {"launch -d", "jobs launch -d"}  # of --detach-run there, of --detach here
+
+
+def is_long(name: str) -> bool:
+    return name.startswith("--")
+
+
+def same(command: click.Command, names: list[str], takes_value: bool) -> set[str]:
+    """Return those names of an option that are one option of ours, of the same kind."""
+    for option in command.params:
+        if isinstance(option, click.Option):
+            ours = {*option.opts, *option.secondary_opts}
+            if ours & {*filter(is_long, names)} and option.is_flag is not takes_value:
+                return ours
+    return set()
+
+
+def unanswered(options: dict[str, Any]) -> list[str]:
+    """Return the commands and options of SkyPilot without an answer."""
+    missing = [verb for verb in options if verb not in skypilot.VERBS]
+    for verb, parameters in options.items():
+        name = skypilot.VERBS[verb].command.split(" -")[0] if verb not in missing else ""
+        for names, takes_value in parameters if name else ():
+            ours = same(commands()[name], names, takes_value)
+            missing += [
+                f"{verb} {option}"
+                for option in names
+                if option not in ours
+                and f"{verb} {option}" not in SHORT
+                and not skypilot.option(name, option)
+            ]
+    return missing
+
+
+def tables() -> str:
+    """Return a table of the verbs, then one of the options of each command."""
+    verbs = [(f"`sky {name}`", verb.answer) for name, verb in skypilot.VERBS.items()]
+    parts = ["\n## Commands\n\n", table("SkyPilot", verbs)]
+    for command in skypilot.OPTIONS:
+        title = f"Options of `kubectl sky {command}`" if command else "Options of every command"
+        parts += [f"\n## {title}\n\n", options_table(skypilot.OPTIONS[command])]
+    names = ", ".join(f"`{name}`" for name in skypilot.SUBMITS)
+    parts += [f"\n## Options of commands with a task file\n\nThese are {names}.\n\n"]
+    return "".join([*parts, options_table(skypilot.OF_FILES), "\n"])
+
+
+def options_table(answers: Mapping[str, str]) -> str:
+    by_answer: dict[str, list[str]] = {}
+    for name, answer in answers.items():
+        by_answer.setdefault(answer, []).append(f"`{name}`")
+    rows = [(", ".join(names), answer) for answer, names in by_answer.items()]
+    return table("option", rows)
+
+
+def table(title: str, rows: list[tuple[str, str]]) -> str:
+    lines = [f"| {first} | {second} |\n" for first, second in rows]
+    return f"| {title} | here |\n|---|---|\n{''.join(lines)}"
+
+
+def test_page_has_all_answers() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    match = TABLES.search(page)
+    assert match
+    if os.environ.get("UPDATE_GOLDEN"):
+        PAGE.write_text(page[: match.start(2)] + tables() + page[match.end(2) :], encoding="utf-8")
+        return
+    assert match[2] == tables(), "run it with UPDATE_GOLDEN=1"
+
+
+def test_answers_name_commands_that_exist() -> None:
+    texts = [verb.answer for verb in (*skypilot.VERBS.values(), *skypilot.OTHER_VERBS.values())]
+    texts += [text for command in skypilot.OPTIONS for text in skypilot.answers(command).values()]
+    for words in re.findall("`kubectl sky ([a-z -]+)", " ".join(texts)):
+        name = words.split()[0]
+        assert name in COMMANDS
+        command = sky.get_command(click.Context(sky), name)
+        second = words.split()[1:2]
+        if isinstance(command, click.Group) and second:
+            assert second[0] in command.commands
+
+
+@pytest.mark.parametrize("name", [*filter(None, skypilot.OPTIONS), *skypilot.SUBMITS])
+def test_answers_name_options_that_exist(name: str) -> None:
+    existing = {option for param in commands()[name].params for option in param.opts}
+    of_files = skypilot.OF_FILES if name in skypilot.SUBMITS else {}
+    for answer in {**of_files, **skypilot.OPTIONS.get(name, {})}.values():
+        advised = re.sub("`.*?`", "", answer.partition("use ")[2])
+        assert {*re.findall(r"--[a-z-]+", advised)} <= existing, answer
+
+
+@pytest.mark.tools
+def test_every_option_of_skypilot_has_an_answer(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [str(bench.python()), "-W", "ignore", str(OPTIONS)],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={"PATH": os.defpath, "HOME": str(tmp_path), "SKYPILOT_DISABLE_USAGE_COLLECTION": "1"},
+    )
+    options = json.loads(done.stdout)
+    assert len(options) > 50
+    assert unanswered(options) == []
+    # An answer to nothing that SkyPilot has is a mistake, or SkyPilot has a new name for it.
+    verbs = {" ".join(verb.split()[:count]) for verb in options for count in (1, 2, 3)}
+    assert set(skypilot.VERBS) - verbs == set()

@@ -1,0 +1,124 @@
+// A pipeline or group: its stages, and a button that resumes the next one.
+import { useEffect, useState } from "preact/hooks";
+import { get, post, taskPath, type Pipeline, type Task } from "./api";
+import { age, localTime } from "./format";
+import { announce, Badge, Confirm, ErrorNote, NodeProgress, Title, useClock } from "./parts";
+import { go, href, type TaskScope } from "./route";
+import { TaskPage } from "./task";
+
+const INTERVAL = 3_000;
+
+// An id may be that of a task, a pipeline or a group: only the server knows.
+export function TargetPage({ id, scope }: { id: string; scope: TaskScope }) {
+  const [pipeline, setPipeline] = useState<Pipeline | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const load = () => {
+    get<Pipeline>(taskPath(id), scope).then((result) => {
+      setPipeline(result);
+      setError(null);
+    }, setError);
+  };
+  const running = pipeline !== null && pipeline.status !== "completed" && pipeline.status !== "failed";
+  useEffect(() => {
+    if (!running) return;
+    const timer = setInterval(() => !document.hidden && load(), INTERVAL);
+    return () => clearInterval(timer);
+  }, [running]);
+  if (!pipeline) return <TaskPage id={id} scope={scope} onPipeline={setPipeline} />;
+  return <PipelinePage pipeline={pipeline} scope={scope} error={error} reload={load} />;
+}
+
+interface Props {
+  pipeline: Pipeline;
+  scope: TaskScope;
+  error: unknown;
+  reload(): void;
+}
+
+function PipelinePage({ pipeline, scope, error, reload }: Props) {
+  const [stopping, setStopping] = useState(false);
+  const id = pipeline.pipeline_id;
+  const word = pipeline.execution === "parallel" ? "group" : "pipeline";
+  useClock();
+  const stop = async () => {
+    await post(taskPath(id, "/stop"), scope);
+    announce(`Stopped ${word} ${pipeline.name} (${id})`);
+    go("tasks");
+  };
+  return (
+    <>
+      <nav aria-label="Breadcrumb" class="crumbs"><a href={href("tasks")}>Tasks</a></nav>
+      <div class="heading">
+        <Title text={pipeline.name}>{pipeline.name}</Title>
+        <Badge state={pipeline.status} />
+        <span class="muted">{word} <code>{id}</code> of {pipeline.username}, <span title={localTime(pipeline.created_at)}>{age(pipeline.created_at)}</span></span>
+        <div class="heading-actions">
+          <button type="button" class="danger-quiet" onClick={() => setStopping(true)}>Stop</button>
+        </div>
+      </div>
+      {error ? <ErrorNote error={error} /> : null}
+      {pipeline.metadata.note && <p class={`banner ${pipeline.status}`}>{pipeline.metadata.note}</p>}
+      <Resume pipeline={pipeline} scope={scope} onDone={reload} />
+      <div class="card table">
+        <table>
+          <caption class="visually-hidden">Tasks of the {word}</caption>
+          <thead>
+            <tr><th scope="col">{word === "group" ? "Task" : "Stage"}</th><th scope="col">Status</th><th scope="col">Nodes</th></tr>
+          </thead>
+          <tbody>
+            {(pipeline.tasks as Task[]).map((task) => (
+              <tr key={task.task_id}>
+                <th scope="row">
+                  <a class="task-name" href={href("tasks", [task.task_id], scope)}>{task.metadata.stage}. {task.name}</a>
+                  <span class="sub"><code>{task.task_id}</code></span>
+                </th>
+                <td><Badge state={task.status} />{task.metadata.note && <span class="sub reason">{task.metadata.note}</span>}</td>
+                <td><NodeProgress task={task} /></td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {stopping && (
+        <Confirm title={`Stop ${word} ${pipeline.name}?`} text="This deletes the Jobs of all its tasks, their pods and logs. Volumes are kept."
+          action={`Stop ${word}`} run={stop} onClose={() => setStopping(false)} />
+      )}
+    </>
+  );
+}
+
+// The stage that waits for somebody to resume it, if those before it have completed.
+function suspended(pipeline: Pipeline): Pipeline["tasks"][number] | undefined {
+  const next = pipeline.tasks.find(({ status }) => status !== "completed");
+  const waits = next?.metadata.nodes.some(({ reason }) => reason === "Suspended");
+  return pipeline.execution === "serial" && (next?.metadata.stage ?? 0) > 1 && waits ? next : undefined;
+}
+
+function Resume({ pipeline, scope, onDone }: { pipeline: Pipeline; scope: TaskScope; onDone(): void }) {
+  const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
+  const stage = suspended(pipeline);
+  const stages = pipeline.execution === "serial" && pipeline.tasks.length > 1;
+  if (!stages || pipeline.status === "completed" || pipeline.status === "failed") return null;
+  const resume = async () => {
+    setBusy(true);
+    try {
+      announce((await post<{ message: string }>(taskPath(pipeline.pipeline_id, "/resume"), scope)).message);
+      setError(null);
+      onDone();
+    } catch (problem) {
+      setError(problem);
+    }
+    setBusy(false);
+  };
+  return (
+    <div class="note">
+      <p>
+        A stage begins when the tasks controller, or a client that follows the pipeline, resumes it.
+        Without them, resume each stage here, or run <code>kubectl sky wait {pipeline.pipeline_id} --continue</code>.
+      </p>
+      {error ? <ErrorNote error={error} /> : null}
+      {stage && <button type="button" class="primary" disabled={busy} onClick={resume}>Resume {stage.name}</button>}
+    </div>
+  );
+}
