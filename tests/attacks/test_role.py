@@ -54,6 +54,7 @@ OFFLINE = {
     "config",
     "version",
     "completion",
+    "options",
 }
 ADMINS = {"api", "dashboard", "controllers", "fairshare"}  # with other rights, tested elsewhere
 
