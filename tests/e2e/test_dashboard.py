@@ -229,25 +229,25 @@ def test_log_of_100000_lines_keeps_the_page_small(page: Page, sky: Command) -> N
     expect(page.get_by_text(f"{LINES:,} lines")).to_be_visible(timeout=120_000)
     log = page.get_by_role("log")
     expect(log).to_contain_text(str(LINES))
-    slowest = page.evaluate(
+    added = page.evaluate(
         """async () => {
             const pane = document.querySelector('.log-pane');
             const frame = () => new Promise(requestAnimationFrame);
-            let slowest = 0;
-            for (let step = 0; step < 60; step += 1) {
-                const start = performance.now();
-                pane.scrollTop = pane.scrollHeight * step / 60;
+            let added = 0;
+            const count = (changes) => changes.forEach((change) => added += change.addedNodes.length);
+            new MutationObserver(count).observe(pane, { childList: true, subtree: true });
+            for (let step = 1; step <= 20; step += 1) {
+                pane.scrollTop = pane.scrollHeight * step / 40;
                 await frame();
                 await frame();
-                slowest = Math.max(slowest, performance.now() - start);
             }
-            pane.scrollTop = pane.scrollHeight / 2;
-            return slowest;
+            return added;
         }"""
     )
     expect(log).to_contain_text(str(LINES // 2))
-    assert page.locator(".log-line").count() < 200
-    assert slowest < 1000, f"the slowest of 60 jumps took {slowest:.0f} ms"
+    rows = page.locator(".log-line").count()
+    assert rows < 200
+    assert added <= 20 * 2 * rows  # work of a jump is that of the rows in the window
 
 
 def test_login_with_wrong_token_shows_the_error(browser: Browser, link: str) -> None:
@@ -284,6 +284,24 @@ def test_pages_are_accessible_and_fit_the_width(
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
 
 
+def test_dark_switch_is_remembered_until_it_is_the_choice_of_the_system(page: Page) -> None:
+    def color() -> str:
+        return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+    page.emulate_media(color_scheme="light")
+    light = color()
+    switch = page.get_by_role("switch", name="Dark")
+    switch.click()
+    expect(switch).to_be_checked()
+    assert color() != light
+    page.reload()
+    expect(switch).to_be_checked()
+    switch.click()
+    assert color() == light
+    page.emulate_media(color_scheme="dark")
+    expect(switch).to_be_checked()
+
+
 def axe(page: Page) -> list[str]:
     """Return the serious findings of axe-core."""
     page.evaluate(AXE)
@@ -303,8 +321,14 @@ def test_pipeline_has_rows_and_a_page_that_resumes_its_stages(page: Page, sky: C
 
     expect(page.get_by_role("heading", name="sums", exact=True)).to_be_visible()
     expect(page.get_by_text("stage 2 is suspended")).to_be_visible()  # a note of the submit
+    graph = page.get_by_role("group", name="Graph of the stages")
+    expect(graph.get_by_role("link", name="2. second: pending", exact=True)).to_be_visible()
     page.get_by_role("button", name="Resume second").click()
     expect(page.locator(".heading .badge")).to_have_text("completed")
+    stage = graph.get_by_role("link", name="2. second: completed")
+    stage.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="second", exact=True)).to_be_visible()
     page.get_by_role("navigation", name="Breadcrumb").get_by_role("link").click()
     expect(page.get_by_role("row").filter(has_text="2 of 2 stages")).to_be_visible()
     expect(page.get_by_role("row").filter(has_text="sums/second")).to_be_visible()

@@ -11,6 +11,7 @@ import { Tasks } from "./tasks";
 import { Volumes } from "./volumes";
 import { Announcements, ErrorNote, Logo } from "./parts";
 import { go, href, parseRoute, type Route } from "./route";
+import { isDark, onTheme, setDark } from "./theme";
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 
@@ -166,10 +167,24 @@ function Header({ route, user, namespace, onNamespace, onLogout }: HeaderProps) 
           onChange={(event) => onNamespace(event.currentTarget.value.trim())}
         />
         <datalist id="namespaces">{user.namespaces.map((name) => <option key={name} value={name} />)}</datalist>
+        <DarkSwitch />
         <button type="button" class="quiet" onClick={logout}>Log out</button>
         <a class="button primary" href={href("submit")}>Submit a task</a>
       </div>
     </header>
+  );
+}
+
+function DarkSwitch() {
+  const [dark, show] = useState(isDark());
+  useEffect(() => onTheme(() => show(isDark())), []);
+  return (
+    <button type="button" class="quiet" role="switch" aria-checked={dark} aria-label="Dark" title="Dark" onClick={() => setDark(!dark)}>
+      <svg viewBox="0 0 20 20" width="18" height="18" aria-hidden="true">
+        <circle cx="10" cy="10" r="8" fill="none" stroke="currentColor" stroke-width="2" />
+        <path d="M10 2a8 8 0 0 1 0 16z" fill="currentColor" />
+      </svg>
+    </button>
   );
 }
 

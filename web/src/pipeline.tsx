@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, post, taskPath, type Pipeline, type Task } from "./api";
 import { age, localTime } from "./format";
+import { Graph } from "./graph";
 import { announce, Badge, Confirm, ErrorNote, NodeProgress, Title, useClock } from "./parts";
 import { go, href, type TaskScope } from "./route";
 import { TaskPage } from "./task";
@@ -59,6 +60,7 @@ function PipelinePage({ pipeline, scope, error, reload }: Props) {
       {error ? <ErrorNote error={error} /> : null}
       {pipeline.metadata.note && <p class={`banner ${pipeline.status}`}>{pipeline.metadata.note}</p>}
       <Resume pipeline={pipeline} scope={scope} onDone={reload} />
+      {word === "pipeline" && <Graph pipeline={pipeline} scope={scope} />}
       <div class="card table">
         <table>
           <caption class="visually-hidden">Tasks of the {word}</caption>

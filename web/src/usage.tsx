@@ -5,6 +5,7 @@ import { get, taskPath, type NodeUsage } from "./api";
 import { bytes } from "./format";
 import type { TaskScope } from "./route";
 import { Empty, ErrorNote } from "./parts";
+import { onTheme } from "./theme";
 
 const INTERVAL = 10_000;
 const SHORTEST_SPAN = 300; // seconds on the axis
@@ -137,7 +138,6 @@ function Chart({ measure, samples }: { measure: Measure; samples: Sample[] }) {
 
   useEffect(() => {
     let stopped = false;
-    const media = matchMedia("(prefers-color-scheme: dark)");
     const draw = async () => {
       const { default: UPlot } = await import("uplot");
       if (stopped || !element.current) return;
@@ -145,7 +145,7 @@ function Chart({ measure, samples }: { measure: Measure; samples: Sample[] }) {
       chart.current = new UPlot(options(element.current, measure, names), data, element.current);
     };
     void draw();
-    media.addEventListener("change", draw);
+    const stopListening = onTheme(draw);
     const observer = new ResizeObserver(() => {
       if (element.current) chart.current?.setSize({ width: element.current.clientWidth, height: 180 });
     });
@@ -153,7 +153,7 @@ function Chart({ measure, samples }: { measure: Measure; samples: Sample[] }) {
     return () => {
       stopped = true;
       observer.disconnect();
-      media.removeEventListener("change", draw);
+      stopListening();
       chart.current?.destroy();
       chart.current = null;
     };
@@ -173,8 +173,10 @@ function timeRange(times: ArrayLike<number>): [number, number] {
 }
 
 function options(element: HTMLElement, measure: Measure, names: string[]): uPlot.Options {
-  const style = getComputedStyle(element);
-  const color = (name: string) => style.getPropertyValue(name).trim();
+  const color = (name: string) => {
+    element.style.color = `var(${name})`; // a canvas knows neither var() nor light-dark()
+    return getComputedStyle(element).color;
+  };
   const axis: uPlot.Axis = {
     stroke: color("--muted"),
     grid: { stroke: color("--border"), width: 1 },
