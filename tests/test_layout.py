@@ -30,6 +30,7 @@ TOP_LEVEL = {
     "README.md",
     "SECURITY.md",
     "action.yml",
+    "deploy",
     "docs",
     "examples",
     "kubectl_sky",

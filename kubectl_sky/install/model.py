@@ -117,7 +117,7 @@ class ServerInstall(Install, frozen=True):
     @property
     def service_host(self) -> str:
         """The name of the Service, which proxies in the cluster may send as Host."""
-        return f"{self.name}.{self.namespace}.svc"
+        return f"{self.name}.$(POD_NAMESPACE).svc"
 
     @property
     def arguments(self) -> list[str]:

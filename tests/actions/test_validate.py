@@ -442,7 +442,7 @@ def test_validate_live_json_lists_refusal_and_notes(api: FakeCluster, run: Run) 
 def _cases() -> list[tuple[str, str]]:
     """Return task files: examples, and one for each rule of unsupported fields."""
     root = Path(__file__).parents[2]
-    files = [*root.glob("examples/*.yaml"), *root.glob("examples/server/*.yaml")]
+    files = [*root.glob("examples/*.yaml"), *root.glob("deploy/components/oidc/*.yaml")]
     cases = [(file.name, file.read_text()) for file in sorted(files)]
     for entry in unsupported.listed():
         value: object = {"a": "b"}

@@ -1,17 +1,90 @@
-"""A real API server accepts the server's manifests, and those of the Ingress, as restricted."""
+"""The Kustomize bases are built with a team's values, and accepted by a real API server."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
 
 from tests.e2e.command import ROOT, Command
 
+VALUES = "host-name: sky.example.com", "host-name: ai.example.org"
 
-def test_server_and_ingress_are_accepted(sky: Command, kubectl: Command, namespace: str) -> None:
+
+@pytest.fixture
+def deploy(tmp_path: Path) -> Path:
+    """A copy of deploy/."""
+    return Path(shutil.copytree(ROOT / "deploy", tmp_path / "deploy"))
+
+
+def built(kubectl: Command, folder: Path) -> dict[tuple[str, str], Any]:
+    """Return the objects of a kustomization, by kind and name."""
+    done = kubectl("kustomize", str(folder))
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    items = yaml.safe_load_all(done.stdout)
+    return {(item["kind"], item["metadata"]["name"]): item for item in items}
+
+
+def container(deployment: Any) -> Any:
+    (only,) = deployment["spec"]["template"]["spec"]["containers"]
+    return only
+
+
+@pytest.mark.practice_only  # kustomize is a client
+def test_kustomize_example_sets_values_of_team(kubectl: Command, deploy: Path) -> None:
+    values = deploy / "overlays" / "example" / "values.yaml"
+    values.write_text(values.read_text().replace(*VALUES).replace("monitoring", "metrics"))
+    items = built(kubectl, values.parent)
+    assert not any(kind == "ConfigMap" and name.endswith("-values") for kind, name in items)
+    server = container(items["Deployment", "kubectl-sky-api"])
+    assert server["image"] == "registry.example.com/kubectl-sky:0.1.0"
+    hosts = [server["args"][i + 1] for i, arg in enumerate(server["args"]) if arg == "--allow-host"]
+    assert hosts == ["ai.example.org", "kubectl-sky-api.$(POD_NAMESPACE).svc"]
+    login = container(items["Deployment", "kubectl-sky-login"])
+    variables = {item["name"]: item.get("value") for item in login["env"]}
+    assert variables["OAUTH2_PROXY_REDIRECT_URL"] == "https://ai.example.org/oauth2/callback"
+    ingress = items["Ingress", "kubectl-sky"]["spec"]
+    assert (ingress["tls"][0]["hosts"], ingress["rules"][0]["host"]) == (
+        ["ai.example.org"],
+        "ai.example.org",
+    )
+    assert items["Deployment", "kubectl-sky-controller-tasks"]["spec"]["replicas"] == 2
+    for name in ("kubectl-sky-api", "kubectl-sky-controller-tasks"):
+        ports = items["NetworkPolicy", name]["spec"]["egress"][1]["ports"]
+        assert [port["port"] for port in ports] == [443, 6443, 16443]
+    metrics = yaml.safe_dump(items["NetworkPolicy", "kubectl-sky-metrics"])
+    assert "kubernetes.io/metadata.name: metrics" in metrics
+    assert "sky.example.com" not in yaml.safe_dump(list(items.values()))
+
+
+@pytest.mark.practice_only
+def test_kustomize_server_alone_in_namespace_of_overlay(kubectl: Command, deploy: Path) -> None:
+    example = deploy / "overlays" / "example"
+    (example / "kustomization.yaml").write_text(
+        "namespace: platform\n"
+        "resources: [../../base/server, values.yaml]\n"
+        "components: [../../components/host-name, ../../components/oidc]\n"
+    )
+    items = built(kubectl, example)
+    assert {item["metadata"]["namespace"] for item in items.values()} == {"platform"}
+    assert ("Deployment", "kubectl-sky-login") in items
+    assert "kubectl-sky.svc" not in yaml.safe_dump(list(items.values()))
+
+
+@pytest.mark.parametrize(
+    "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
+)
+def test_kustomize_example_is_accepted_as_restricted(
+    kubectl: Command, deploy: Path, namespace: str
+) -> None:
     level = "pod-security.kubernetes.io/warn=restricted"
     assert kubectl("label", "namespace", namespace, level).returncode == 0
-    ingress = (ROOT / "examples" / "server" / "ingress-oidc.yaml").read_text()
-    texts = (
-        sky("api", "--install", "-n", namespace, "--host-name", "sky.example.com").stdout,
-        ingress.replace("namespace: kubectl-sky", f"namespace: {namespace}"),
-    )
-    for text in texts:
-        done = kubectl("apply", "--dry-run=server", "-f", "-", stdin=text)
-        assert (done.returncode, done.stderr) == (0, ""), done.stderr
-        assert "(server dry run)" in done.stdout
+    file = deploy / "overlays" / "example" / "kustomization.yaml"
+    # A dry run needs a namespace that exists.
+    file.write_text(f"namespace: {namespace}\n{file.read_text()}")
+    done = kubectl("apply", "-k", str(file.parent), "--dry-run=server")
+    warning = "Warning: resource namespaces/"  # it was not applied before
+    errors = [line for line in done.stderr.splitlines() if not line.startswith(warning)]
+    assert (done.returncode, errors) == (0, []), done.stderr
+    assert done.stdout.count("(server dry run)") == 20
