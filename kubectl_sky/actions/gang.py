@@ -13,7 +13,7 @@ from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.demand import pods
 
 _UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
-_MAX_CLUSTER_NODES = 500  # of more, listing all their pods takes seconds
+_MAX_CLUSTER_NODES = 500  # of more, listing all their pods takes seconds: free space is assumed
 
 
 def warnings(session: Session, plans: Sequence[Plan], workloads: Sequence[Json]) -> Iterator[str]:
@@ -47,7 +47,9 @@ def _cluster(session: Session) -> tuple[Sequence[Json], Sequence[Json] | None]:
     core, cluster_nodes = CoreManager(session), list[Json]()
     try:
         cluster_nodes = core.list_nodes()
-        if 1 < len(cluster_nodes) <= _MAX_CLUSTER_NODES:
+        if len(cluster_nodes) > _MAX_CLUSTER_NODES:
+            return cluster_nodes, ()
+        if len(cluster_nodes) > 1:
             return cluster_nodes, core.list_pods(field_selector=_UNFINISHED)
     except Forbidden:
         pass

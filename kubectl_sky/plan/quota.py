@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from kubectl_sky.errors import Refused
-from kubectl_sky.plan.resources import Amounts, Object, PodResources, amounts, shown
+from kubectl_sky.plan.resources import Amounts, Object, PodResources, amounts, cpus, shown
 
 _HINT = (
     "run `kubectl sky users show` to see what is used; stop a task, request less, or ask a cluster"
@@ -97,11 +97,15 @@ class _Quota:
         """Yield a message if this is more than the quota allows."""
         hard = self.hard.get(name)
         if hard is not None and requested > 0 and requested + used > hard:
-            sizes = (shown(name, amount) for amount in (requested, used, hard))
+            sizes = (_size(name, amount) for amount in (requested, used, hard))
             state = "too small" if requested > hard else "full"
             yield "quota {} is {}: {}: requested {}, used {} of {}".format(
                 self.name, state, name, *sizes
             )
+
+
+def _size(name: str, amount: Fraction) -> str:
+    return cpus(amount) if name.endswith("cpu") else shown(name, amount)
 
 
 def _in_scope(scope: Mapping[str, Any], pod: PodResources) -> bool:

@@ -139,13 +139,22 @@ def shown(resource: str, amount: Fraction) -> str:
     return str(-(-amount.numerator // amount.denominator))
 
 
+def cpus(amount: Fraction) -> str:
+    """Return CPUs as people say them, exact to a thousandth: 500m, 900.1."""
+    if amount < 1:
+        return shown("cpu", amount)
+    return f"{float(amount):.3f}".rstrip("0").rstrip(".")
+
+
 def readable(resource: str, amount: str) -> str:
-    """Return a quantity of bytes in the largest binary unit, with at most one decimal: 204.8Mi."""
-    if not resource.endswith(_IN_BYTES):
-        return amount
+    """Return bytes in the largest binary unit, with at most one decimal, and CPUs: 204.8Mi, 900.1."""
     try:
         size = quantity.quantity(amount)
     except ValueError:
+        return amount
+    if resource.endswith("cpu"):
+        return cpus(size)
+    if not resource.endswith(_IN_BYTES):
         return amount
     units = [(unit, 1024**power) for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi"), 1)]
     unit, factor = next((pair for pair in reversed(units) if size >= pair[1]), ("", 1))

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kubectl_sky.actions import gang
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter
 from tests.fake_cluster import FakeCluster
@@ -91,6 +92,19 @@ def test_gang_warning_names_a_remedy_if_capacity_is_unknown(
     api.kinds |= {kinds.QUEUED_WORKLOAD, kinds.POD_GROUP}
     (warning,) = warnings(send, task_id="bcdg6789")
     assert "use --backend indexed --queue NAME or --backend volcano, or the" in warning
+
+
+def test_gang_warning_on_large_cluster_assumes_free_space_and_lists_no_pods(
+    api: FakeCluster, send: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gang, "_MAX_CLUSTER_NODES", 1)
+    put_node(api, "a", cpu="2")
+    put_node(api, "b")
+    put_pod(api, "b", "3")
+    assert warnings(send) == []
+    put_node(api, "b", cpu="1")
+    assert "only 1 of 2 nodes fit now" in warnings(send, task_id="bcdg6789")[0]
+    assert api.count("list pods") == 0
 
 
 def test_detached_submit_says_how_the_cluster_stops_other_nodes(

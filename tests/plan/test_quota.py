@@ -54,7 +54,7 @@ def refusal(demand: Demand, *quotas: Json, limits: Json | None = None) -> str:
     ("hard", "message"),
     [
         ({"cpu": "4"}, "quota few is too small: cpu: requested 6, used 0 of 4"),
-        ({"requests.cpu": "5999m"}, "requests.cpu: requested 6, used 0 of 5999m"),
+        ({"requests.cpu": "5999m"}, "requests.cpu: requested 6, used 0 of 5.999"),
         ({"requests.memory": "4095Mi"}, "requests.memory: requested 4Gi, used 0 of 4095Mi"),
         (
             {"requests.nvidia.com/gpu": "7"},
@@ -85,7 +85,7 @@ def test_quota_large_enough_is_accepted(quota: Json) -> None:
 def test_quota_used_by_other_tasks_is_refused_with_usage() -> None:
     quota = make_quota({"cpu": "7", "pods": "9"}, {"cpu": "1500m", "pods": "6"})
     assert refusal(make_demand(), quota).splitlines() == [
-        "quota few is full: cpu: requested 6, used 1500m of 7",
+        "quota few is full: cpu: requested 6, used 1.5 of 7",
         "quota few is full: pods: requested 4, used 6 of 9",
     ]
 
