@@ -1,7 +1,8 @@
 """List tasks and pipelines in the cluster; find them by user, id, prefix of an id, or name."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -119,14 +120,8 @@ def get(session: Session, scope: Scope, reference: Reference) -> Target:
 
 def get_targets(session: Session, scope: Scope, references: Sequence[Reference]) -> list[Target]:
     """Return the matching tasks, pipelines and groups in order, without duplicates."""
-    locations = [
-        location
-        for text in references
-        for location in _identify(
-            session, scope, text and re.sub("^(task|pipeline|group)/", "", text)
-        )
-    ]
-    return [_fetch(session, scope, location) for location in dict.fromkeys(locations)]
+    texts = [text and re.sub("^(task|pipeline|group)/", "", text) for text in references]
+    return _fetch(session, scope, list(dict.fromkeys(_identify(session, scope, texts))))
 
 
 def get_tasks(session: Session, scope: Scope, references: Sequence[Reference]) -> list[TaskStatus]:
@@ -148,7 +143,7 @@ def refetch(session: Session, task: TaskStatus) -> TaskStatus | None:
     """Fetch the current status of a task; None if it was deleted."""
     labels = {names.TASK: "true", names.TASK_ID: task.id}
     scope = Scope(task.namespace, None, known_uids=frozenset(task.uids.values()))
-    return next(iter(refuse_ambiguous(_statuses(session, scope, labels))), None)
+    return next(iter(refuse_ambiguous(_statuses(session, scope, names.selector(labels)))), None)
 
 
 def list_by_label(
@@ -156,7 +151,7 @@ def list_by_label(
 ) -> list[TaskStatus]:
     """Fetch the tasks with a label; `known_uids` holds the uids of their objects."""
     scope = Scope(namespace, None, known_uids=known_uids)
-    folded = _statuses(session, scope, {names.TASK: "true", label: value})
+    folded = _statuses(session, scope, names.selector({names.TASK: "true", label: value}))
     if label == names.PIPELINE:
         folded = [task for pipeline in pipelines(folded, known_uids) for task in pipeline.tasks]
     return refuse_ambiguous(folded)
@@ -164,7 +159,7 @@ def list_by_label(
 
 def get_by_label(session: Session, namespace: str, label: str, value: str) -> Target:
     """Return the task (label task-id) or pipeline with this id. Raises UserError without any."""
-    return _fetch(session, Scope(namespace, None), _Location(label, value, namespace))
+    return _fetch(session, Scope(namespace, None), [_Location(label, value, namespace)])[0]
 
 
 def refuse_ambiguous(tasks: list[TaskStatus]) -> list[TaskStatus]:
@@ -179,26 +174,51 @@ def refuse_ambiguous(tasks: list[TaskStatus]) -> list[TaskStatus]:
     return tasks
 
 
-def _fetch(session: Session, scope: Scope, location: _Location) -> Target:
-    labels = {names.TASK: "true", location.label: location.id}
-    folded = _statuses(session, replace(scope, namespace=location.namespace), labels)
-    targets: Sequence[Target] = folded
-    if location.label == names.PIPELINE:
-        matches = targets = pipelines(folded, scope.known_uids)
-        members = {task.id for pipeline in matches for task in pipeline.tasks}
-        for task in folded if matches else ():
-            if task.id not in members:
-                scope.warn(f"task {task.id} is ignored: it is not part of {location.id}")
-    if not targets:
-        raise _not_found(location.id, scope)
-    refuse_ambiguous(list(tasks_of(targets[0])))
-    return targets[0]
+def _fetch(session: Session, scope: Scope, locations: Sequence[_Location]) -> list[Target]:
+    """Return what is at the locations, with one request per kind for 100 of a namespace."""
+    ids: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for location in locations:
+        ids[location.label, location.namespace].append(location.id)
+    targets: dict[_Location, Target] = {}
+    for (label, namespace), values in ids.items():
+        for selector in _selectors(label, values):
+            folded = _statuses(session, replace(scope, namespace=namespace), selector)
+            matches = _pipelines(scope, folded) if label == names.PIPELINE else folded
+            targets |= {_Location(label, match.id, namespace): match for match in matches}
+    for location in locations:
+        if location not in targets:
+            raise _not_found(location.id, scope)
+        refuse_ambiguous(list(tasks_of(targets[location])))
+    return [targets[location] for location in locations]
 
 
-def _statuses(session: Session, scope: Scope, labels: dict[str, str]) -> list[TaskStatus]:
-    folded = evidence.folded(
-        session, _owned(session, scope, *_list_objects(session, scope, labels))
-    )
+def _pipelines(scope: Scope, tasks: Sequence[TaskStatus]) -> list[PipelineStatus]:
+    """Return the pipelines, and warn about tasks that only have the label of one."""
+    matches = pipelines(tasks, scope.known_uids)
+    members = {task.id for pipeline in matches for task in pipeline.tasks}
+    ids = {pipeline.id for pipeline in matches}
+    for task in tasks:
+        label = task.labels[names.PIPELINE]
+        if label in ids and task.id not in members:
+            scope.warn(f"task {task.id} is ignored: it is not part of {label}")
+    return matches
+
+
+def _selectors(
+    label: str, values: Sequence[str], labels: dict[str, str] | None = None
+) -> list[str]:
+    """Return selectors of tasks with one of the values of a label: one for 100 values."""
+    common = names.selector({names.TASK: "true"} | (labels or {}))
+    return [
+        f"{common},{label} in ({','.join(values[start : start + MAX_LABEL_VALUES])})"
+        for start in range(0, len(values), MAX_LABEL_VALUES)
+    ]
+
+
+def _statuses(session: Session, scope: Scope, selector: str) -> list[TaskStatus]:
+    items, pods = list_workloads_and_pods(session, scope.namespace, selector)
+    owned = _owned(session, scope, scope.filter_owned(items), pods)
+    folded = evidence.folded(session, owned)
     for text in folded.ignored:
         scope.warn(text)
     return folded.tasks
@@ -212,42 +232,68 @@ def _owned(
     return explain_missing(session, scope.namespace, owned)
 
 
-def _list_objects(
-    session: Session, scope: Scope, labels: dict[str, str]
-) -> tuple[list[Json], list[Json]]:
-    items, pods = list_workloads_and_pods(session, scope.namespace, names.selector(labels))
-    return scope.filter_owned(items), pods  # pods belong to a task by their controllers
-
-
-def _identify(session: Session, scope: Scope, text: Reference) -> list[_Location]:
+def _identify(session: Session, scope: Scope, texts: Sequence[Reference]) -> Iterator[_Location]:
     """Locate tasks and pipelines by id, name or prefix of an id; tasks take precedence.
 
     The id of another user's task does not hide a task of that name.
     """
-    foreign = None
-    for label in (names.TASK_ID, names.PIPELINE) if names.ID.fullmatch(text or "") else ():
-        items = list_workloads(session, scope.namespace, f"{label}={text}")
-        location = _Location(label, str(text), "")
-        if scope.filter_owned(items):
-            located = _locate_owned(scope, location, items)
-            if not _is_certain(session, scope, items):
-                _refuse_name(session, scope, located)
-            return [located]
-        foreign = foreign or _not_owned(location, items)
-    selector = names.selector({names.TASK: "true"} | scope.labels)
-    tasks = _list_without_pods(session, scope, selector)
-    try:
-        matches = _matches(scope, text, tasks)
-    except TaskNotFound as error:
-        raise foreign or error from None
-    return [
-        _Location(
-            names.TASK_ID if isinstance(match, TaskStatus) else names.PIPELINE,
-            match.id,
-            match.namespace,
-        )
-        for match in matches
+    ids = [text for text in dict.fromkeys(texts) if text and names.ID.fullmatch(text)]
+    items_of = _items_by_id(session, scope, ids)
+    uncertain = [
+        text
+        for text, (_, items) in items_of.items()
+        if scope.filter_owned(items) and not _is_certain(session, scope, items)
     ]
+    homonyms = _tasks_by_name(session, scope, uncertain)
+    tasks: list[TaskStatus] | None = None
+    for text in texts:
+        label, items = items_of.get(text or "", ("", []))
+        if scope.filter_owned(items):
+            location = _locate_owned(scope, _Location(label, str(text), ""), items)
+            _refuse_name(location, homonyms[location.id])
+            yield location
+            continue
+        if tasks is None:
+            selector = names.selector({names.TASK: "true"} | scope.labels)
+            tasks = _list_without_pods(session, scope, selector)
+        try:
+            matches = _matches(scope, text, tasks)
+        except TaskNotFound as error:
+            raise _not_owned(str(text), items) or error from None
+        for match in matches:
+            is_task = isinstance(match, TaskStatus)
+            yield _Location(names.TASK_ID if is_task else names.PIPELINE, match.id, match.namespace)
+
+
+def _items_by_id(
+    session: Session, scope: Scope, ids: Sequence[str]
+) -> dict[str, tuple[str, list[Json]]]:
+    """Return the workloads of each id of a task or pipeline, and the label that has it.
+
+    With one request per kind for 100 ids. The user's own take precedence, then tasks.
+    """
+    items_of: dict[str, tuple[str, list[Json]]] = {}
+    for label in (names.TASK_ID, names.PIPELINE):
+        matches: dict[str, list[Json]] = defaultdict(list)
+        for selector in _selectors(label, ids):
+            for item in list_workloads(session, scope.namespace, selector):
+                matches[item["metadata"]["labels"][label]].append(item)
+        for text, items in matches.items():
+            if text not in items_of or scope.filter_owned(items):
+                items_of[text] = label, items
+        ids = [text for text in ids if not scope.filter_owned(matches[text])]
+    return items_of
+
+
+def _tasks_by_name(
+    session: Session, scope: Scope, titles: Sequence[str]
+) -> dict[str, list[TaskStatus]]:
+    """Return the user's tasks with each name."""
+    tasks: dict[str, list[TaskStatus]] = defaultdict(list)
+    for selector in _selectors(names.TASK_NAME, titles, scope.labels):
+        for task in _list_without_pods(session, scope, selector):
+            tasks[task.labels[names.TASK_NAME]].append(task)
+    return tasks
 
 
 def _is_certain(session: Session, scope: Scope, items: Sequence[Json]) -> bool:
@@ -259,10 +305,8 @@ def _is_certain(session: Session, scope: Scope, items: Sequence[Json]) -> bool:
     return submitted or session.is_for_caller
 
 
-def _refuse_name(session: Session, scope: Scope, location: _Location) -> None:
+def _refuse_name(location: _Location, named: Sequence[TaskStatus]) -> None:
     """Raise UserError if an id is the name of other tasks: anybody can choose the id of a task."""
-    labels = {names.TASK: "true", names.TASK_NAME: names.label_value(location.id)} | scope.labels
-    named = _list_without_pods(session, scope, names.selector(labels))
     others = [
         task.id for task in named if location.id not in (task.id, task.member and task.member.id)
     ]
@@ -305,10 +349,10 @@ def _locate_owned(scope: Scope, location: _Location, items: Sequence[Json]) -> _
     return replace(location, namespace=owned[0]["metadata"]["namespace"])
 
 
-def _not_owned(location: _Location, items: Sequence[Json]) -> UnknownName | None:
+def _not_owned(task_id: str, items: Sequence[Json]) -> UnknownName | None:
     for task in status.tasks(items, []):
         return UnknownName(
-            f"task {location.id} belongs to {task.user}",
+            f"task {task_id} belongs to {task.user}",
             "add --all-users to include other users' tasks",
         )
     return None

@@ -183,3 +183,39 @@ def test_find_id_that_is_name_of_task_is_refused(api: FakeCluster, send: Submitt
     with pytest.raises(UserError, match="is the id of a task, and the name of 1 other") as e:
         find.get_task(api.session(), scope([]), "training")
     assert OTHER in e.value.hint
+
+
+@pytest.mark.parametrize("submitted_here", [True, False])
+def test_find_150_ids_sends_two_requests_per_kind_and_step(
+    api: FakeCluster, send: Submitter, submitted_here: bool
+) -> None:
+    send(HELLO)
+    ids = [f"many{number:04d}" for number in range(150)]
+    for task_id in ids:
+        forge(api, task_id)
+    uids = [api.get(kinds.JOB, f"hello-{task_id}")["metadata"]["uid"] for task_id in ids]
+    scope = Scope("default", ALICE.user, known_uids=frozenset(uids if submitted_here else ()))
+    api.requests.clear()
+    assert [task.id for task in find.get_tasks(api.session(), scope, [*ids, ids[0]])] == ids
+    lists = [request for request in api.requests if request.startswith("list ")]
+    by_id_by_name_and_status = 2 + (0 if submitted_here else 2) + 2
+    assert lists.count("list jobs") == by_id_by_name_and_status
+    assert lists.count("list pods") == 2
+    assert len(lists) == by_id_by_name_and_status + 2
+
+
+@pytest.mark.usefixtures("tasks")
+def test_find_several_references_raises_error_of_first_wrong_one(api: FakeCluster) -> None:
+    for references in ([ID, "bcd", "nowhere1"], ["hello", "bcd", "nothing"]):
+        with pytest.raises(UserError, match='"bcd" matches 2 tasks'):
+            find.get_targets(api.session(), ALICE, references)
+    with pytest.raises(TaskNotFound, match='task "nowhere1" not found'):
+        find.get_targets(api.session(), ALICE, [OTHER, "nowhere1", "bcd"])
+
+
+def test_find_pipelines_and_tasks_by_id_keeps_order(api: FakeCluster, send: Submitter) -> None:
+    send(PIPELINE)
+    send(HELLO, task_id=OTHER)
+    targets = find.get_targets(api.session(), ALICE, [OTHER, ID])
+    assert [target.id for target in targets] == [OTHER, ID]
+    assert [len(find.tasks_of(target)) for target in targets] == [1, 2]
