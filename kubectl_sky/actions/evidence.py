@@ -123,9 +123,9 @@ def folded(session: Session, owned: Ownership) -> Folded:
 
 def _explained(result: Folded, owned: Ownership) -> Folded:
     """Add why the pods of tasks that no cluster node fits are pending."""
-    pods = {task.key: task.all_pods for task in owned.tasks}
+    objects_of = {task.key: task for task in owned.tasks}
     tasks = [
-        verdict.explain_unschedulable(task, pods.get((task.namespace, task.id), ()))
+        verdict.explain_unschedulable(task, objects_of[task.namespace, task.id])
         for task in result.tasks
     ]
     return replace(result, tasks=tasks)

@@ -66,12 +66,16 @@ class Scope(Struct, frozen=True):
         """Return the label selector entry for the user, if any."""
         return {names.USERNAME: self.user.label} if self.user else {}
 
-    def filter_owned(self, items: Iterable[Json]) -> list[Json]:
-        """Filter objects by owner.
+    def owns(self, item: Json) -> bool:
+        """Return whether an object is the user's.
 
         Labels are not enough: two similar user names can have the same label.
         """
-        return [item for item in items if self.user is None or self.user.owns(item["metadata"])]
+        return self.user is None or self.user.owns(item["metadata"])
+
+    def filter_owned(self, items: Iterable[Json]) -> list[Json]:
+        """Return the user's objects."""
+        return list(filter(self.owns, items))
 
 
 class _Location(Struct, frozen=True):
@@ -95,6 +99,14 @@ def list_owned(session: Session, scope: Scope, *, trimmed: bool = True) -> Owner
     for text in owned.ignored:
         scope.warn(text)
     return owned
+
+
+def list_without_pods(session: Session, scope: Scope) -> list[TaskStatus]:
+    """List the tasks in a scope as their workloads alone show them, a third of all bytes."""
+    selector = names.selector({names.TASK: "true"} | scope.labels)
+    items = scope.filter_owned(list_workloads(session, scope.namespace, selector))
+    owned = ownership.decide(items, (), (), scope.known_uids)
+    return status.folded(explain_missing(session, scope.namespace, owned)).tasks
 
 
 def get_task(session: Session, scope: Scope, reference: Reference) -> TaskStatus:

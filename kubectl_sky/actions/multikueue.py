@@ -144,9 +144,8 @@ def delete_copies(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:
     def delete(context: str) -> str:
         try:
             worker = session.worker(context)
-            auxiliary, _ = stop.auxiliary_of_tasks(worker, tasks)
-            items = [item for group in auxiliary.values() for item in group]
-            stop.delete_orphans([(worker, item) for item in items if stop.is_copy(item)])
+            copies, _ = stop.auxiliary_of_tasks(worker, tasks, stop.is_copy)
+            stop.delete_orphans([(worker, item) for items in copies.values() for item in items])
         except SkyError as error:
             return f'copies in the worker cluster "{context}" may remain: {error.what}'
         return ""

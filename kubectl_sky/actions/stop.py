@@ -27,7 +27,10 @@ def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[TaskStatus]:
     Return the tasks of killed submits whose Secrets may remain: the user may not list them.
     """
     decided = find.refuse_ambiguous(list(tasks))
-    auxiliary, unread = auxiliary_of_tasks(session, decided)
+    lacking = {_key(task) for task in decided if _lost_jobs(task)}
+    auxiliary, unread = auxiliary_of_tasks(
+        session, decided, lambda item: not _is_owned(item) or _task(item) in lacking
+    )
     workloads = [
         (task.workload, metadata)
         for task in decided
@@ -61,7 +64,11 @@ def _workloads(task: TaskStatus, auxiliary: Sequence[Json]) -> list[Mapping[str,
 
 def _unowned(items: Iterable[Json]) -> list[Json]:
     """Return the objects that a killed submit left without an owner."""
-    return [item for item in items if not item["metadata"].get("ownerReferences")]
+    return [item for item in items if not _is_owned(item)]
+
+
+def _is_owned(item: Json) -> bool:
+    return bool(item["metadata"].get("ownerReferences"))
 
 
 def secret_warning(task: TaskStatus) -> str:
@@ -75,9 +82,13 @@ def _key(task: TaskStatus) -> tuple[str, str]:
 
 
 def auxiliary_of_tasks(
-    session: Session, tasks: Sequence[TaskStatus], *, trimmed: bool = True
+    session: Session,
+    tasks: Sequence[TaskStatus],
+    needed: Callable[[Json], bool] = lambda item: True,
+    *,
+    trimmed: bool = True,
 ) -> tuple[Mapping[tuple[str, str], Sequence[Json]], set[str]]:
-    """Return the objects of each task other than workloads, as far as the user may list them.
+    """Return the needed objects of each task that are no workloads and that the user may list.
 
     `trimmed` ones have only their metadata.
     Also return the namespaces whose Secrets are unknown.
@@ -85,18 +96,21 @@ def auxiliary_of_tasks(
     auxiliary: dict[tuple[str, str], list[Json]] = defaultdict(list)
     unread = set()
     owners = {_key(task): User(task.user) for task in tasks}
+
+    def is_needed(item: Json) -> bool:
+        owner = owners.get(_task(item))
+        return owner is not None and owner.owns(item["metadata"]) and needed(item)
+
     for namespace in {task.namespace for task in tasks}:
-        ids = [task.id for task in tasks if task.namespace == namespace]
+        labels = find.with_ids(task.id for task in tasks if task.namespace == namespace)
         try:
-            items, forbidden_kinds = _auxiliary(session, namespace, find.with_ids(ids), trimmed)
+            items, forbidden_kinds = _auxiliary(session, namespace, labels, is_needed, trimmed)
         except Forbidden:
             items, forbidden_kinds = [], AUXILIARY
         if kinds.SECRET in forbidden_kinds:
             unread.add(namespace)
         for item in items:
-            owner = owners.get(_task(item))
-            if owner and owner.owns(item["metadata"]):
-                auxiliary[_task(item)].append(item)
+            auxiliary[_task(item)].append(item)
     return auxiliary, unread
 
 
@@ -105,15 +119,19 @@ def _relabelled(task: TaskStatus, auxiliary: Sequence[Json]) -> Iterator[dict[st
 
     Its name is the one that submit gave, and it owns the same objects as the other Jobs.
     """
-    names_left = {node.job for node in task.nodes} - set(task.uids)
     owners = {
         owner["name"]: owner["uid"]
         for item in auxiliary
         for owner in item["metadata"].get("ownerReferences") or ()
         if owner["kind"] == task.workload.kind.kind
     }
-    for name in names_left & set(owners):
+    for name in _lost_jobs(task) & set(owners):
         yield {"name": name, "namespace": task.namespace, "uid": owners[name]}
+
+
+def _lost_jobs(task: TaskStatus) -> set[str]:
+    """Return the names of the Jobs of a task that are not found by its labels."""
+    return {node.job for node in task.nodes} - set(task.uids)
 
 
 def stop_surviving_nodes(
@@ -157,14 +175,17 @@ def list_orphans(
     workloads = alive(session, scope) if copies_of is None else copies_of
     namespaces = {namespace for namespace, _ in workloads}
     labels = names.selector({names.TASK: "true"} | scope.labels)
-    auxiliary, unread = _auxiliary(session, scope.namespace, labels, trimmed=True)
-    return [
-        item
-        for item in _unowned(scope.filter_owned(auxiliary))
-        if _task(item) not in workloads
-        and is_copy(item) is (copies_of is not None)
-        and not (_is_runtime(item) and item["metadata"]["namespace"] in namespaces)
-    ], unread
+
+    def is_orphan(item: Json) -> bool:
+        return (
+            not _is_owned(item)
+            and _task(item) not in workloads
+            and is_copy(item) is (copies_of is not None)
+            and not (_is_runtime(item) and item["metadata"]["namespace"] in namespaces)
+            and scope.owns(item)
+        )
+
+    return _auxiliary(session, scope.namespace, labels, is_orphan, trimmed=True)
 
 
 def delete_orphans(items: Sequence[tuple[Session, Json]]) -> None:
@@ -188,17 +209,24 @@ def _task(item: Json) -> tuple[str, str]:
 
 
 def _auxiliary(
-    session: Session, namespace: str | None, labels: str, trimmed: bool
+    session: Session,
+    namespace: str | None,
+    labels: str,
+    needed: Callable[[Json], bool],
+    trimmed: bool,
 ) -> tuple[list[Json], tuple[Kind, ...]]:
-    """List the objects of tasks other than workloads.
+    """List the needed objects of tasks other than workloads; of the others, a page is in memory.
 
     Also return the kinds that the user is not allowed to list.
     """
-    shape = shapes.METADATA_ONLY if trimmed else None
+    query = objects.selectors(labels)
 
     def listed(kind: Kind) -> list[Json] | None:
+        shape = shapes.METADATA_ONLY if trimmed else None
         try:
-            return objects.list_all(session, kind, namespace, label_selector=labels, shape=shape)
+            return objects.extract(
+                session, kind, namespace, query, shape, lambda item: item if needed(item) else None
+            )
         except (NotServed, Forbidden) as error:
             if (
                 kind in registry.COMPANION_KINDS

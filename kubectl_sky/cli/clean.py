@@ -46,7 +46,7 @@ def command(cluster: options.ClusterFlags, all_users: bool, yes: bool, **flags: 
     finished: list[TaskStatus] = []
     if older_than is not None and not flags["orphans"]:
         cutoff = _before(now, older_than)
-        finished = finished_before(find.list_tasks(session, scope), cutoff)
+        finished = finished_before(find.list_without_pods(session, scope), cutoff)
     for _, item in orphans:
         metadata = item["metadata"]
         elapsed = age.since(metadata["creationTimestamp"], now)

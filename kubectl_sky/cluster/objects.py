@@ -1,8 +1,8 @@
 """Run the verbs of the Kubernetes API on any kind, with objects as plain dicts."""
 
 import contextlib
-from collections.abc import Callable, Mapping
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping
+from typing import Literal, TypeVar
 from urllib.parse import quote
 
 from msgspec.structs import replace
@@ -28,6 +28,7 @@ _MAX_LIST_BYTES = 2**30  # bytes of JSON
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 Patch = Literal["merge", "strategic"]
+T = TypeVar("T")
 Accept = Callable[[Json, Json], None]  # of a manifest and the existing object; may raise
 
 _MANAGER = {"fieldManager": names.MANAGER}
@@ -80,7 +81,22 @@ def list_all(
     METADATA_ONLY nothing else is requested.
     """
     query = selectors(label_selector, field_selector)
-    return collect(session, kind, namespace, query, shape=shape)[0]
+    return collect(session, kind, namespace, query, shape)[0]
+
+
+def extract(
+    session: Session,
+    kind: Kind,
+    namespace: str | None,
+    query: dict[str, str],
+    shape: type | None,
+    part: Callable[[Json], T | None],
+) -> list[T]:
+    """Return the part of each object that `part` gives, without None.
+
+    Only one page of the objects is in memory.
+    """
+    return _read(session, kind, namespace, query, shape, part)[0]
 
 
 def selectors(labels: str = "", fields: str = "") -> dict[str, str]:
@@ -94,44 +110,67 @@ def collect(
     kind: Kind,
     namespace: str | None,
     query: dict[str, str],
-    page: int = PAGE_SIZE,
     shape: type | None = None,
 ) -> tuple[list[Json], str]:
     """Return all objects of a query and the resourceVersion of the list.
 
-    The server omits apiVersion and kind from list items; this adds them. If the continue token
-    expires between two pages, the list is read again from the start, in one page.
+    The server omits apiVersion and kind from list items; this adds them.
     """
+    return _read(session, kind, namespace, query, shape, lambda item: item)
+
+
+def _read(
+    session: Session,
+    kind: Kind,
+    namespace: str | None,
+    query: dict[str, str],
+    shape: type | None,
+    part: Callable[[Json], T | None],
+) -> tuple[list[T], str]:
+    """Return the parts of all objects of a query, and the resourceVersion of the list.
+
+    If the continue token expires between two pages, the list is read again from the start, in one
+    page.
+    """
+
+    def read(query: dict[str, str]) -> tuple[list[T], str]:
+        parts, newest = list[T](), ""
+        for items, version in _pages(session, kind, namespace, query, shape):
+            parts += [value for item in items if (value := part(item)) is not None]
+            newest = version
+        return parts, newest
+
     try:
-        return _collect(session, kind, namespace, query | {"limit": str(page)}, shape)
+        return read({"limit": str(PAGE_SIZE)} | query)
     except Expired:
-        return _collect(session, kind, namespace, query, shape)
+        return read({key: value for key, value in query.items() if key != "limit"})
 
 
-def _collect(
+def _pages(
     session: Session, kind: Kind, namespace: str | None, query: dict[str, str], shape: type | None
-) -> tuple[list[Json], str]:
-    objects: list[Json] = []
+) -> Iterator[tuple[list[Json], str]]:
+    """Yield the objects of each page, and the resourceVersion of the list."""
     type_fields = {"apiVersion": kind.api_version, "kind": kind.kind}
-    url_path, size = path(kind, namespace), 0
+    url_path, size, count = path(kind, namespace), 0, 0
     page = shapes.list_of(shape or shapes.of(kind))
     headers = _METADATA_LIST if shape is shapes.METADATA_ONLY else None
     for _ in range(_MAX_PAGES):
         answer = session.send(
             "GET", url_path, query=query, headers=headers, shape=Trimmed(page) if shape else page
         )
-        metadata = answer.body["metadata"]
-        objects += [item | type_fields for item in answer.body["items"] or ()]
-        size += answer.size
+        metadata, items = answer.body["metadata"], answer.body["items"] or []
+        for item in items:
+            item |= type_fields
+        yield items, str(metadata.get("resourceVersion") or "")
+        size, count = size + answer.size, count + len(items)
         token = metadata.get("continue")
         if not token:
-            return objects, str(metadata.get("resourceVersion") or "")
+            return
         if size > _MAX_LIST_BYTES:
             break
         query = query | {"continue": str(token)}
     raise ClusterError(
-        f"the list of {kind.resource} does not end:"
-        f" {len(objects)} objects, {size >> 20} MiB so far",
+        f"the list of {kind.resource} does not end: {count} objects, {size >> 20} MiB so far",
         "check the server's address in the kubeconfig",
     )
 

@@ -13,7 +13,7 @@ from kubectl_sky.cluster import access, objects, parallel, shapes
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program
-from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
     ClusterError,
     Forbidden,
@@ -24,7 +24,7 @@ from kubectl_sky.errors import (
 )
 from kubectl_sky.gpus import hours, model, smi
 from kubectl_sky.gpus.hours import Span
-from kubectl_sky.gpus.model import AcceleratorNode, Use
+from kubectl_sky.gpus.model import AcceleratorNode, Holding, Use
 from kubectl_sky.gpus.smi import Gpu
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
@@ -44,15 +44,17 @@ def accelerators(session: Session) -> list[AcceleratorNode]:
     """
     core = CoreManager(session)
 
-    def pods() -> list[Json] | None:
+    def holdings() -> list[Holding] | None:
+        query = objects.selectors(fields=_UNFINISHED_PODS)
+        shape = shapes.of(kinds.POD)
         try:
-            return core.list_pods(field_selector=_UNFINISHED_PODS)
+            return objects.extract(session, kinds.POD, None, query, shape, model.holding)
         except Forbidden:
             return None
 
     with parallel.pool(2) as pool:
-        nodes, running = pool.submit(core.list_nodes), pool.submit(pods)
-        return model.accelerator_nodes(nodes.result(), running.result())
+        nodes, held = pool.submit(core.list_nodes), pool.submit(holdings)
+        return model.accelerator_nodes(nodes.result(), held.result())
 
 
 def candidates(session: Session) -> Iterator[tuple[str, str]]:

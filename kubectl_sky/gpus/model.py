@@ -1,7 +1,7 @@
 """The cluster nodes with accelerators and their users, and what the nodes of a task use."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.plan.accelerators import from_labels
-from kubectl_sky.plan.resources import ACCELERATORS, amount_of, requested
+from kubectl_sky.plan.resources import ACCELERATORS, amount_of, requested, requested_names
 from kubectl_sky.words import names
 from kubectl_sky.workloads.workload import Object
 
@@ -55,35 +55,43 @@ class AcceleratorNode(Struct, frozen=True):
         }
 
 
+class Holding(Struct, frozen=True):
+    """The accelerators that a pod holds: the cluster node, the user, and the number by resource."""
+
+    node: str
+    user: str
+    counts: Mapping[str, int]
+
+
+def holding(pod: Object) -> Holding | None:
+    """Return the accelerators that a pod holds; None without any."""
+    node = pod.get("spec", {}).get("nodeName")
+    if not node or pod.get("status", {}).get("phase") in _OVER:
+        return None
+    resources = set(requested_names(pod)).intersection(ACCELERATORS)
+    counts = {name: int(requested(pod, name)) for name in resources}
+    return Holding(node, _holder(pod), counts) if any(counts.values()) else None
+
+
 def accelerator_nodes(
-    nodes: Iterable[Object], pods: Sequence[Object] | None
+    nodes: Iterable[Object], holdings: Iterable[Holding] | None
 ) -> list[AcceleratorNode]:
     """Return the cluster nodes with accelerators, by resource, model and name.
 
-    If `pods` is None, the use is not known.
+    If `holdings` is None, the use is not known.
     """
-    held = _held(pods or ())
+    held: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for item in holdings or ():
+        for resource, count in item.counts.items():
+            held[item.node, resource][item.user] += count
     matches = []
     for node in nodes:
         for resource in ACCELERATORS:
             users = held[node["metadata"]["name"], resource]
-            item = _of_resource(node, resource, users, pods_known=pods is not None)
-            if item.total or users:
-                matches.append(item)
+            match = _of_resource(node, resource, users, pods_known=holdings is not None)
+            if match.total or users:
+                matches.append(match)
     return sorted(matches, key=lambda item: (item.resource, item.model, item.name))
-
-
-def _held(pods: Iterable[Object]) -> dict[tuple[str, str], dict[str, int]]:
-    """Return the accelerators of each user, by cluster node and resource."""
-    held: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for pod in pods:
-        node_name = pod.get("spec", {}).get("nodeName")
-        finished = pod.get("status", {}).get("phase") in _OVER
-        for resource in ACCELERATORS if node_name and not finished else ():
-            count = int(requested(pod, resource))
-            if count:
-                held[node_name, resource][_holder(pod)] += count
-    return held
 
 
 def _of_resource(

@@ -10,6 +10,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
+from operator import itemgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -36,7 +38,7 @@ class Missing(StrEnum):
     UNKNOWN = "unknown"  # the objects that would tell are deleted, or not allowed to be read
 
 
-class TaskObjects(Struct, frozen=True):
+class TaskObjects(Struct, frozen=True, dict=True):
     """The objects that run one task, and their pods by the uid of the object.
 
     `rivals` are objects that claim to be the task and were created in the same second, so nothing
@@ -64,7 +66,7 @@ class TaskObjects(Struct, frozen=True):
         """How many nodes have no object."""
         return self.num_nodes - self._existing
 
-    @property
+    @cached_property
     def _existing(self) -> int:
         return sum(len(registry.of(item).ranks(item)) for item in self.items)
 
@@ -100,15 +102,14 @@ def decide(
     created.
     """
     items, pods = list(filter(_labelled, items)), list(filter(_labelled, pods))
-    sizes = {
-        id(item): len(registry.of(item).ranks(item))
+    sizes = [
+        (len(registry.of(item).ranks(item)), item)
         for item in filter(registry.is_root_object, items)
-    }
+    ]
     claimants: dict[Key, list[Object]] = defaultdict(list)
     ignored: dict[Key, list[str]] = defaultdict(list)
     remaining = bounded.ALL_NODES
-    for item in sorted(filter(registry.is_root_object, items), key=lambda item: sizes[id(item)]):
-        size = sizes[id(item)]
+    for size, item in sorted(sizes, key=itemgetter(0)):
         if size > min(remaining, bounded.NODES):
             limit = (
                 f"more than {bounded.NODES:,} nodes" if size > bounded.NODES else "too many nodes"
@@ -284,6 +285,8 @@ def _by_owner(
 
 def _chosen(claimants: Sequence[Object], known: Collection[str]) -> TaskObjects:
     """Return the objects created together; of several sets the best by `_rank`."""
+    if len(claimants) == 1:
+        return TaskObjects(tuple(claimants))
     sets: dict[tuple[bool, object], list[Object]] = defaultdict(list)
     for item in claimants:
         sets[_regular(item), _mark(item)].append(item)

@@ -1,6 +1,6 @@
 """Diagnose a task: how far it has come, and what stops it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.observe.findings import Finding, Rule, Stage, diagnose
-from kubectl_sky.observe.nodes import UNSCHEDULABLE, NodeStatus, Object, State
+from kubectl_sky.observe.nodes import UNSCHEDULABLE, NodeStatus, State
+from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.observe.rules_admission import ADMISSION, QUEUE
 from kubectl_sky.observe.rules_run import RUN
 from kubectl_sky.observe.rules_scheduling import SCHEDULING
@@ -104,15 +105,15 @@ def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) 
     return Diagnosis(task, tuple(stages), findings, tuple(unread))
 
 
-def explain_unschedulable(task: TaskStatus, pods: Iterable[Object]) -> TaskStatus:
+def explain_unschedulable(task: TaskStatus, owned: TaskObjects) -> TaskStatus:
     """Return the task with why no cluster node fits its first such pod, in the words of doctor.
 
     Reads the pod alone, so that the tasks of a list need no further request.
     """
     node = next((node for node in task.nodes if node.reason == UNSCHEDULABLE), None)
-    pod = node and next((pod for pod in pods if pod["metadata"]["name"] == node.pod), None)
-    if not pod:
+    if not node:
         return task
+    pod = next(pod for pod in owned.all_pods if pod["metadata"]["name"] == node.pod)
     snapshot = TaskSnapshot(task.id, task.namespace, {kinds.POD.kind: (pod,)}, task=task)
     causes = diagnose(snapshot, SCHEDULING)
     return replace(task, unschedulable=causes[0].headline) if causes else task

@@ -47,6 +47,20 @@ def test_stop_killed_between_two_nodes_finishes_the_next_time(
     assert api.names() == []
 
 
+@pytest.mark.parametrize("words", [("stop", "--all"), ("clean", "--older-than", "0s")])
+def test_stop_and_clean_of_all_tasks_read_no_pods(
+    api: FakeCluster, send: Submitter, run: Run, words: tuple[str, ...]
+) -> None:
+    for number in range(3):
+        send(TWO.replace("num_nodes: 2\n", ""), task_id=f"many000{number}")
+        api.start(f"train-many000{number}")
+        api.finish(f"train-many000{number}")
+    api.requests.clear()
+    assert run(*words, "--yes")[0] == 0
+    assert api.names() == []
+    assert "list pods" not in api.requests
+
+
 def test_stop_deleted_task_succeeds(api: FakeCluster, send: Submitter) -> None:
     send(TWO)
     existing = task(api)

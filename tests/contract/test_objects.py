@@ -58,8 +58,21 @@ def test_collect_reads_all_pages(session: Session, namespace: str) -> None:
     for index in range(7):
         objects.create(session, make_config_map(f"a{index}", namespace))
     query = objects.selectors("of=test")
-    listed, _ = objects.collect(session, kinds.CONFIG_MAP, namespace, query, page=3)
+    listed, _ = objects.collect(session, kinds.CONFIG_MAP, namespace, query | {"limit": "3"})
     assert [item["metadata"]["name"] for item in listed] == [f"a{index}" for index in range(7)]
+
+
+def test_extract_keeps_only_parts_of_all_pages(session: Session, namespace: str) -> None:
+    for index in range(5):
+        objects.create(session, make_config_map(f"a{index}", namespace))
+
+    def odd(item: dict[str, Any]) -> str | None:
+        name = str(item["metadata"]["name"])
+        return name if name in ("a1", "a3") else None
+
+    query = objects.selectors("of=test") | {"limit": "2"}
+    names = objects.extract(session, kinds.CONFIG_MAP, namespace, query, None, odd)
+    assert names == ["a1", "a3"]
 
 
 def test_collect_expired_page_starts_again(session: Session, namespace: str) -> None:
@@ -82,8 +95,7 @@ def test_collect_expired_page_starts_again(session: Session, namespace: str) -> 
             Forgetful(),  # type: ignore[arg-type]
             kinds.CONFIG_MAP,
             namespace,
-            objects.selectors("of=test"),
-            page=2,
+            objects.selectors("of=test") | {"limit": "2"},
         )[0]
     ]
     assert names == ["a0", "a1", "a2", "a3"]

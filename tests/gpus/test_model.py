@@ -20,24 +20,25 @@ def make_node(name: str, gpus: int, ready: bool = True, **more: Any) -> Json:
     }
 
 
-def holding(count: int, place: str, phase: str = "Running", **labels: str) -> Json:
+def held(count: int, place: str, phase: str = "Running", **labels: str) -> list[model.Holding]:
     pod = make_pod(phase=phase)
     container = {"name": "main", "resources": {"limits": {GPU: str(count)}}}
     pod["spec"] = {"nodeName": place, "containers": [container, {"name": "sidecar"}]}
     if labels:
         pod["metadata"] = {"name": "other", "namespace": "team", "labels": labels}
-    return pod
+    return list(filter(None, [model.holding(pod)]))
 
 
 def test_accelerator_nodes_count_used_and_free() -> None:
     nodes = [make_node("a", 8), make_node("b", 4), make_node("c", 2, ready=False)]
-    pods = [
-        holding(3, "a"),
-        holding(2, "a", app="x"),
-        holding(4, "b", "Succeeded"),
-        holding(1, ""),
+    holdings = [
+        *held(3, "a"),
+        *held(2, "a", app="x"),
+        *held(4, "b", "Succeeded"),
+        *held(1, ""),
+        *held(0, "a"),
     ]
-    found = model.accelerator_nodes(nodes, pods)
+    found = model.accelerator_nodes(nodes, holdings)
     assert [(one.name, one.model, one.total, one.used, one.free) for one in found] == [
         ("a", "A100", 8, 5, 3),
         ("b", "A100", 4, 0, 4),
@@ -57,7 +58,7 @@ def test_accelerator_nodes_without_right_to_list_pods_are_unknown() -> None:
 
 
 def test_accelerator_nodes_with_lost_gpus_show_users() -> None:
-    (one,) = model.accelerator_nodes([make_node("a", 0)], [holding(2, "a")])
+    (one,) = model.accelerator_nodes([make_node("a", 0)], held(2, "a"))
     assert (one.total, one.used, one.free) == (0, 2, 0)
 
 
