@@ -81,7 +81,9 @@ def _follow_to_end(session: Session, target: Target, request: LogRequest, ui: UI
             ui.note(target.heading(task))
             return logs.follow(session, task, request, ui)
 
-        return follow_stages(session, target, PipelineClient(finish, ui.note, request.leads))
+        return follow_stages(
+            session, target, PipelineClient(finish, ui.note, request.leads, request.stop)
+        )
     pipeline.check_complete(target)
     ui.notes(map(target.heading, target.tasks))
     stop_auxiliary = pipeline.AuxiliaryStopper(session, target, ui.note, leads=request.leads)

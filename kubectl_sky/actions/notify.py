@@ -1,26 +1,20 @@
 """`wait --notify`: send a small JSON document to a URL when tasks have finished."""
 
-import http.client
 import ipaddress
 import json
-import urllib.request
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
-from kubectl_sky import __version__
-from kubectl_sky.actions import find
+from kubectl_sky.actions import find, web
 from kubectl_sky.actions.find import Target
-from kubectl_sky.cluster import parallel
+from kubectl_sky.errors import SkyError
 from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.words import names
 
 if TYPE_CHECKING:
     from kubectl_sky.words import models
-
-_SECONDS = 10.0  # time limit, from name resolution to the status of the answer
 
 
 def check(url: str) -> None:
@@ -43,17 +37,19 @@ def check(url: str) -> None:
         raise ValueError("a URL with a user or password is not supported")
 
 
-def finished(targets: Iterable[Target]) -> "models.Notification":
-    """Return the document about finished tasks and pipelines."""
+def finished(targets: Iterable[Target], *, deleted: bool = False) -> "models.Notification":
+    """Return the document about tasks and pipelines that were waited for."""
     targets = list(targets)
-    completed = all(target.state is State.COMPLETED for target in targets)
+    states = {target.state for target in targets}
+    worst = next((state for state in (State.FAILED, State.RUNNING) if state in states), None)
     tasks = [task for target in targets for task in find.tasks_of(target)]
     lines = [
-        f"{target.name} ({target.id}) {target.state}{f': {target.note}' if target.note else ''}"
+        f"{target.name} ({target.id}) {'deleted' if deleted else target.state}"
+        f"{f': {target.note}' if target.note and not deleted else ''}"
         for target in targets
     ]
     return _document(
-        State.COMPLETED if completed else State.FAILED,
+        "deleted" if deleted else worst or State.COMPLETED,
         "\n".join(lines),
         [
             {
@@ -73,7 +69,7 @@ def stopped(message: str) -> "models.Notification":
     return _document(State.FAILED, message, [])
 
 
-def _document(state: State, text: str, tasks: list["models.NotifiedTask"]) -> "models.Notification":
+def _document(state: str, text: str, tasks: list["models.NotifiedTask"]) -> "models.Notification":
     return {
         "apiVersion": names.API_VERSION,
         "kind": "Notification",
@@ -84,54 +80,13 @@ def _document(state: State, text: str, tasks: list["models.NotifiedTask"]) -> "m
 
 
 def send(url: str, document: "models.Notification") -> str:
-    """POST a document; return why it failed, or an empty text. Redirects are not followed."""
-    host = urlsplit(url).hostname
-    request = urllib.request.Request(
-        url,
-        json.dumps(document).encode(),
-        {"Content-Type": "application/json", "User-Agent": f"kubectl-sky/{__version__}"},
-        method="POST",
-    )
-    problems = [f"no answer within {_SECONDS:g} seconds"]
-
-    def post() -> None:
-        problem = _post(request)
-        problems[:] = [problem] if problem else []
-
-    # The time limits of sockets are for each read: a server that sends a byte now and then, or a
-    # resolver, would take longer.
-    parallel.run_daemon(post, name="notify").join(_SECONDS)
-    problem = next(iter(problems), "")
-    return f"cannot notify {host}: {problem}" if problem else ""
-
-
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follow no redirect: it could lead to plain http."""
-
-    def redirect_request(self, *args: object, **options: object) -> None:
-        return None
-
-
-def _post(request: urllib.request.Request) -> str:
-    """Send a request; return why it failed without the URL, or an empty text."""
-    handlers: list[urllib.request.BaseHandler] = [_Redirects()]
-    if request.type == "http":  # this machine: not through a proxy
-        handlers.append(urllib.request.ProxyHandler({}))
+    """POST a document; return why it failed, or an empty text."""
     try:
-        with urllib.request.build_opener(*handlers).open(request, timeout=_SECONDS):
-            return ""
-    except HTTPError as error:
-        with error:
-            return f"HTTP {error.code}"
-    except TimeoutError:
-        return f"no answer within {_SECONDS:g} seconds"
-    except URLError as error:
-        reason = error.reason
-        return (reason.strerror or str(reason)) if isinstance(reason, OSError) else str(reason)
-    except OSError as error:
-        return error.strerror or type(error).__name__
-    except (http.client.HTTPException, ValueError) as error:  # their texts may quote the URL
-        return type(error).__name__
+        status, _ = web.send("POST", url, json.dumps(document).encode())
+        problem = f"HTTP {status}" if status >= 300 else ""
+    except SkyError as error:
+        problem = error.what
+    return f"cannot notify {urlsplit(url).hostname}: {problem}" if problem else ""
 
 
 def _is_loopback(host: str) -> bool:

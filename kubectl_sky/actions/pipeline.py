@@ -12,19 +12,27 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from functools import partial
 from threading import Event
-from time import monotonic, sleep
+from time import monotonic
 from typing import TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kubectl_sky.actions import find, stop, watch
 from kubectl_sky.actions.find import Target, tasks_of
 from kubectl_sky.actions.pending import WaitReporter
 from kubectl_sky.actions.ui import UI
+from kubectl_sky.actions.watch import Until, Wait
 from kubectl_sky.cluster import leases, objects, parallel
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import Forbidden, NotFound, NotServed, SkyError, TaskFailed
+from kubectl_sky.errors import (
+    Forbidden,
+    Interrupted,
+    NotFound,
+    NotServed,
+    SkyError,
+    TaskFailed,
+)
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
@@ -39,11 +47,12 @@ R = TypeVar("R")
 
 
 class PipelineClient(Struct, frozen=True):
-    """How a client follows a pipeline, and whether it resumes and cancels tasks."""
+    """How a client follows a pipeline until `stop`, and whether it resumes and cancels tasks."""
 
     follow: Follow
     note: Note
     leads: bool = True  # resumes and cancels tasks while no controller does
+    stop: Event = field(default_factory=Event)
 
 
 def follow_stages(
@@ -53,8 +62,8 @@ def follow_stages(
 
     Raises TaskFailed when a task is stopped meanwhile.
     """
-    session = session.patient()
-    tasks, leads = list(pipeline.tasks), Leadership(session, pipeline.namespace)
+    session = session.patient(client.stop)
+    tasks, leads = list(pipeline.tasks), Leadership(session, pipeline.namespace, client.stop)
     for index in range(pipeline.first_member.stages):
         task = _task_of_stage(pipeline, index + 1)
         if task.suspended and client.leads:
@@ -90,50 +99,45 @@ def _has_stopped_nodes(session: Session, task: TaskStatus) -> bool:
     return current is None or not current.surviving_jobs
 
 
-def wait_for_all(
-    session: Session,
-    targets: Sequence[Target],
-    timeout: float | None,
-    ui: UI,
-    leads: bool = False,
-) -> list[Target]:
-    """Wait for all tasks and pipelines at once. Raises SkyError after `timeout` seconds.
-
-    A client that `leads` continues pipelines, and stops the remaining nodes of a failed task.
-    """
-    since, ended = monotonic(), Event()
-    deadline = None if timeout is None else since + timeout
+def wait_for_all(session: Session, targets: Sequence[Target], wait: Wait, ui: UI) -> list[Target]:
+    """Wait for all tasks and pipelines at once. Raises SkyError if the time is over before."""
     tasks = [target for target in targets if isinstance(target, TaskStatus)]
-    shared = watch.SharedWatches(session, (task for task in tasks if not task.state.ended))
+    shared = watch.SharedWatches(session, (task for task in tasks if not wait.until.reached(task)))
 
     def wait_for_task(task: TaskStatus) -> TaskStatus:
         if task.incomplete:
             ui.note(f"{task.name}: {task.note}; {task.next_step}")
-        reporter = WaitReporter(session, ui, since, timeout)
+        reporter = WaitReporter(session, ui, wait.since, wait.timeout)
         try:
-            finished = watch.wait_until_finished(
-                session, task, deadline, reporter.update, ended, shared
-            )
+            current = watch.wait_for_task(session, task, wait, reporter.update, shared)
         finally:
             reporter.end(task)
-        if finished.surviving_jobs:
-            stopping = leads and _stop_surviving_nodes(session, finished)
-            others = "are being stopped" if stopping else f"go on; {_stop_hint(finished)}"
-            ui.note(f"{finished.name}: {finished.note}; the other nodes {others}")
-        return finished
+        if wait.until is Until.FINISHED and current.surviving_jobs:
+            stopping = wait.leads and _stop_surviving_nodes(session, current, wait.stop)
+            others = "are being stopped" if stopping else f"go on; {_stop_hint(current)}"
+            ui.note(f"{current.name}: {current.note}; the other nodes {others}")
+        return current
 
-    client = PipelineClient(wait_for_task, ui.note, leads)
+    client = PipelineClient(wait_for_task, ui.note, wait.leads, wait.stop)
 
-    def wait(target: Target) -> Target:
+    def wait_for(target: Target) -> Target:
         if isinstance(target, TaskStatus):
             return wait_for_task(target)
-        return _wait_for_pipeline(session, target, client, deadline)
+        if wait.until is Until.FINISHED:
+            return _wait_for_pipeline(session, target, client, wait)
+        reporter = WaitReporter(session, ui, wait.since, wait.timeout)
+        try:
+            return watch.wait_for_pipeline(
+                session, target, wait, lambda pipeline: reporter.update(pipeline.current)
+            )
+        finally:
+            reporter.end(target.current)
 
     try:
         with shared:
-            return _at_once(wait, targets)
+            return _at_once(wait_for, targets)
     finally:
-        ended.set()
+        wait.stop.set()
 
 
 def _at_once(wait: Callable[[T], R], items: Sequence[T]) -> list[R]:
@@ -147,10 +151,10 @@ def _at_once(wait: Callable[[T], R], items: Sequence[T]) -> list[R]:
     return [future.result() for future in futures]
 
 
-def _stop_surviving_nodes(session: Session, task: TaskStatus) -> bool:
+def _stop_surviving_nodes(session: Session, task: TaskStatus, ended: Event) -> bool:
     """Stop the remaining nodes, or wait until the controller does; return whether they stop."""
-    session = session.patient()
-    leads = Leadership(session, task.namespace)
+    session = session.patient(ended)
+    leads = Leadership(session, task.namespace, ended)
     if stop.stop_surviving_nodes(session, task, leads):
         return True
     if not leads.is_with_controller:
@@ -161,12 +165,12 @@ def _stop_surviving_nodes(session: Session, task: TaskStatus) -> bool:
 
 
 def _wait_for_pipeline(
-    session: Session, pipeline: PipelineStatus, client: PipelineClient, deadline: float | None
+    session: Session, pipeline: PipelineStatus, client: PipelineClient, wait: Wait
 ) -> PipelineStatus:
     if not pipeline.first_member.parallel:
         return follow_stages(session, pipeline, client)
     stop_auxiliary = AuxiliaryStopper(session, pipeline, client.note, leads=client.leads)
-    return wait_for_group(session, pipeline, client.follow, stop_auxiliary, deadline)
+    return wait_for_group(session, pipeline, client.follow, stop_auxiliary, wait)
 
 
 def _stop_hint(task: TaskStatus) -> str:
@@ -223,33 +227,39 @@ def wait_for_group(
     pipeline: PipelineStatus,
     wait_for_task: Follow,
     stop_auxiliary: AuxiliaryStopper,
-    deadline: float | None,
+    wait: Wait,
 ) -> PipelineStatus:
     """Wait until the tasks of a group have finished, and return the finished group.
 
-    Raises TaskFailed when a task is missing that was not stopped with the group, and SkyError after
-    the deadline, which is on the monotonic clock.
+    Raises TaskFailed when a task is missing that was not stopped with the group, and SkyError if
+    the time is over before.
     """
     check_complete(pipeline)
-    session = session.patient()
+    session = session.patient(wait.stop)
 
-    def wait(task: TaskStatus) -> TaskStatus:
+    def wait_for(task: TaskStatus) -> TaskStatus:
         return task if pipeline.auxiliary(task) else wait_for_task(task)
 
-    tasks = _at_once(wait, pipeline.tasks)
+    tasks = _at_once(wait_for, pipeline.tasks)
     while True:
         refreshed = [_refetch_auxiliary(session, pipeline, task) for task in tasks]
         tasks = [task for task in refreshed if task]
         stop_auxiliary(tasks)
         if all(task.state.ended for task in tasks):
             return replace(pipeline, tasks=tuple(tasks))
-        if deadline is not None and monotonic() >= deadline:
+        if wait.expired:
             raise SkyError(
                 f"gave up waiting for group {pipeline.id} ({pipeline.name}):"
                 " its auxiliary tasks are still running",
                 f"`kubectl sky wait {pipeline.id} --continue` stops them",
             )
-        sleep(_POLL_INTERVAL)
+        _pause(wait.stop, _POLL_INTERVAL)
+
+
+def _pause(stop: Event, seconds: float) -> None:
+    """Sleep. Raises Interrupted as soon as `stop` is set."""
+    if stop.wait(seconds):
+        raise Interrupted("interrupted")
 
 
 def check_complete(pipeline: PipelineStatus) -> None:
@@ -347,9 +357,10 @@ def _is_live(session: Session, namespace: str, all_namespaces: bool) -> bool:
 class Leadership:
     """Whether this client leads the tasks of a namespace: while no controller lives."""
 
-    def __init__(self, session: Session, namespace: str) -> None:
+    def __init__(self, session: Session, namespace: str, stop: Event | None = None) -> None:
         self._session = session
         self._namespace = namespace
+        self._stop = stop or Event()
         self._checked_at = 0.0
         self.is_with_controller = False  # when asked last
 
@@ -365,7 +376,7 @@ class Leadership:
         while not self():
             if has_acted():
                 return True
-            sleep(_POLL_SECONDS)
+            _pause(self._stop, _POLL_SECONDS)
         return False
 
 

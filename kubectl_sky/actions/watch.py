@@ -2,16 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from enum import StrEnum
 from threading import Event
 from time import monotonic
-from typing import Self
+from typing import Self, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kubectl_sky.actions import evidence, find
 from kubectl_sky.actions.evidence import EvidenceRecorder
-from kubectl_sky.actions.find import Scope
+from kubectl_sky.actions.find import Scope, Target
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.watch import Change, SharedWatch, WatchEvent, watch_kinds
@@ -29,6 +30,10 @@ _GRACE_SECONDS = 30.0  # seconds until a task whose existing nodes have finished
 _MIN_UPDATE_INTERVAL = (
     0.2  # minimum seconds between updates: among many tasks, something always changes
 )
+
+
+class TaskDeleted(TaskFailed):
+    """The objects of a task were deleted: a user has stopped it."""
 
 
 class _WatchedObjects:
@@ -157,7 +162,7 @@ def watch_pipeline(
 ) -> Iterator[PipelineStatus | None]:
     """Yield the current state of a pipeline or group, then each change; None when idle.
 
-    Raises TaskFailed when its tasks are deleted: a user has stopped it.
+    Raises TaskDeleted when its tasks are deleted.
     """
     known = frozenset(uid for task in pipeline.tasks for uid in task.uids.values())
     for tasks in watch_tasks(session, replace(scope, namespace=pipeline.namespace)):
@@ -166,7 +171,7 @@ def watch_pipeline(
             continue
         matches = [item for item in pipelines(tasks, known) if item.id == pipeline.id]
         if not matches:
-            raise TaskFailed(
+            raise TaskDeleted(
                 f"{pipeline.word} {pipeline.id} ({pipeline.name}) was stopped:"
                 " its tasks have been deleted"
             )
@@ -220,8 +225,8 @@ def watch_task(
     """Yield the current state of a task, then each change; None when idle.
 
     Evidence of failed nodes is kept in the local cache.
-    Raises TaskFailed when the objects of the task are deleted: a user has stopped it. Also when
-    existing nodes have finished and others have been missing for a while.
+    Raises TaskDeleted when the objects of the task are deleted, and TaskFailed when existing nodes
+    have finished and others have been missing for a while.
     """
     watched = (task.workload.kind, kinds.POD)
     items = _WatchedObjects(watched)
@@ -292,7 +297,7 @@ def _has_all_pods(snapshot: TaskSnapshot) -> bool:
 def _snapshot(session: Session, task: TaskStatus, owned: Ownership) -> TaskSnapshot:
     """Return a snapshot of the task.
 
-    Raises TaskFailed when its objects, compared by uid, were deleted.
+    Raises TaskDeleted when its objects, compared by uid, were deleted.
     """
     uids = set(task.uids.values())
     tasks = [
@@ -300,7 +305,7 @@ def _snapshot(session: Session, task: TaskStatus, owned: Ownership) -> TaskSnaps
     ]
     if not tasks:
         message = f"its {task.workload.kind.kind}s have been deleted"
-        raise TaskFailed(f"task {task.id} ({task.name}) was stopped: {message}")
+        raise TaskDeleted(f"task {task.id} ({task.name}) was stopped: {message}")
     (current,) = evidence.folded(session, replace(owned, tasks=tuple(tasks[:1]))).tasks
     return TaskSnapshot(current, tuple(tasks[0].all_pods))
 
@@ -324,32 +329,89 @@ def _record_earlier_failure(session: Session, task: TaskStatus) -> None:
         EvidenceRecorder(session).record_failures(task, owned)
 
 
-def wait_until_finished(
+class Until(StrEnum):
+    """What to wait for."""
+
+    FINISHED = "finished"
+    RUNNING = "running"  # or finished: a short task may not be seen while it runs
+    DELETED = "deleted"
+
+    def reached(self, target: Target) -> bool:
+        """Return whether an existing task, pipeline or group has reached the state."""
+        if self is Until.RUNNING:
+            return target.state is not State.PENDING
+        return self is Until.FINISHED and target.state.ended
+
+
+class Wait(Struct, frozen=True):
+    """What to wait for, and for how many seconds. Setting `stop` gives up soon.
+
+    A client that `leads` continues pipelines, and stops the remaining nodes of a failed task.
+    """
+
+    timeout: float | None = None
+    until: Until = Until.FINISHED
+    leads: bool = False
+    stop: Event = field(default_factory=Event)
+    since: float = field(default_factory=monotonic)
+
+    @property
+    def expired(self) -> bool:
+        """Whether the time is over."""
+        return self.timeout is not None and monotonic() >= self.since + self.timeout
+
+
+_T = TypeVar("_T", TaskStatus, PipelineStatus)
+
+
+def wait_for_task(
     session: Session,
     task: TaskStatus,
-    deadline: float | None,
+    wait: Wait,
     report: Callable[[TaskStatus], object] = lambda task: None,
-    stop: Event | None = None,
     shared: SharedWatches | None = None,
 ) -> TaskStatus:
-    """Wait until a task has succeeded or failed; `deadline` is on the monotonic clock.
-
-    `report` gets the unfinished task at least twice a second. Setting `stop` gives up soon.
-    """
-    if task.state.ended:
+    """Wait for a state of a task; `report` gets its status at least twice a second until then."""
+    if wait.until.reached(task):
         _record_earlier_failure(session, task)
         return task
-    latest = task
-    for snapshot in watch_task(session, task, stop, shared):
-        if snapshot:
-            latest = snapshot.task
-        if latest.state.ended:
+    snapshots = watch_task(session, task, wait.stop, shared)
+    changes = (snapshot.task if snapshot else None for snapshot in snapshots)
+    return _last(changes, task, wait, report)
+
+
+def wait_for_pipeline(
+    session: Session,
+    pipeline: PipelineStatus,
+    wait: Wait,
+    report: Callable[[PipelineStatus], object],
+) -> PipelineStatus:
+    """Wait for a state of a pipeline or group, and do nothing about it meanwhile."""
+    if wait.until.reached(pipeline):
+        return pipeline
+    changes = watch_pipeline(session, Scope(pipeline.namespace, None), pipeline)
+    return _last(changes, pipeline, wait, report)
+
+
+def _last(
+    changes: Iterator[_T | None], latest: _T, wait: Wait, report: Callable[[_T], object]
+) -> _T:
+    """Return the first status that has the state. Raises SkyError if the time is over before."""
+    try:
+        for status in changes:
+            latest = status or latest
+            if wait.until.reached(latest):
+                return latest
+            report(latest)
+            if wait.expired or wait.stop.is_set():
+                break
+    except TaskDeleted:
+        if wait.until is Until.DELETED:
             return latest
-        report(latest)
-        if deadline is not None and monotonic() >= deadline:
-            break
+        raise
+    word = latest.word if isinstance(latest, PipelineStatus) else "task"
     note = f": {latest.note}" if latest.note else ""
     raise SkyError(
-        f"gave up waiting for task {task.id} ({task.name}), which is {latest.state}{note}",
-        f"run `kubectl sky doctor {task.id}` for the cause",
+        f"gave up waiting for {word} {latest.id} ({latest.name}), which is {latest.state}{note}",
+        f"run `kubectl sky doctor {latest.id}` for the cause",
     )

@@ -15,6 +15,7 @@ from kubectl_sky.actions.pending import explain_all, explain_pending
 from kubectl_sky.actions.submit import DryRun, Options
 from kubectl_sky.actions.submit import submit as submit_task
 from kubectl_sky.actions.ui import UI
+from kubectl_sky.actions.watch import Wait
 from kubectl_sky.api.logs import LogLine, lines
 from kubectl_sky.api.notes import LOG, Notes, Report
 from kubectl_sky.api.task import Manifests, Task
@@ -159,7 +160,8 @@ class Client:
         `timeout` is in seconds. Raises TaskFailed if the task failed, and SkyError at the timeout.
         """
         target = find.get(self._session, self._scope, task)
-        (finished,) = pipeline.wait_for_all(self._session, [target], timeout, Notes(), resume)
+        wait = Wait(timeout, leads=resume)
+        (finished,) = pipeline.wait_for_all(self._session, [target], wait, Notes())
         following.check_outcome(self._session, finished)
         return finished
 

@@ -16,7 +16,7 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
     "api",
     examples=[
         "api",
-        "api --host 0.0.0.0 --tls-cert tls.crt --tls-key tls.key --allow-host sky.example.com",
+        "api --host 0.0.0.0 --tls-cert tls.crt --tls-key tls.key",
         "api --install --host-name sky.example.com | kubectl apply -f -",
     ],
 )
@@ -45,7 +45,7 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 @click.option(
     "--audit-log",
     metavar="FILE",
-    help="Append a JSON line per request: who, what, task, result; - is stdout.",
+    help="Append a JSON line per request; - is stdout.",
 )
 @click.option("--install", is_flag=True, help="Print the manifests that run it in a cluster.")
 @install_flags.image

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 image = click.option(
     "--image",
-    help="Image of --install, best as NAME@sha256:DIGEST, which nobody can move"
-    " (default: that of this version; `make image` builds it).",
+    help="Image of --install: NAME@sha256:DIGEST (default: that of this version).",
 )
 api_server_ports = click.option(
     "--api-server-port",
@@ -23,8 +22,8 @@ api_server_ports = click.option(
     type=click.IntRange(1, 65535),
     multiple=True,
     metavar="PORT",
-    help="Port that the NetworkPolicy allows to the API server; repeatable"
-    " (default: 443 and those of the Service `kubernetes`, read from the cluster).",
+    help="Port of the API server for the NetworkPolicy; repeatable (default: read from the"
+    " cluster).",
 )
 
 

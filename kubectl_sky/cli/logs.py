@@ -72,16 +72,14 @@ def _template(context: click.Context, param: click.Parameter, value: str | None)
     is_flag=True,
     help="Follow the logs until every node has finished.",
 )
-@click.option(
-    "--tail", type=click.IntRange(-1), help="Show only the last lines of each node; -1 shows all."
-)
+@click.option("--tail", type=click.IntRange(-1), help="Last lines of each node; -1: all.")
 @click.option("--since", type=options.DURATION, help="Show only lines of the last 90s, 5m, 2h.")
 @click.option("--timestamps", is_flag=True, help="Show the time of each line.")
 @click.option(
     "-t",
     "local",
     is_flag=True,
-    help="Show the time of each line as short local time: 11-21 04:47:04.",
+    help="Show short local times: 11-21 04:47:04.",
 )
 @click.option(
     "--template",
@@ -89,9 +87,7 @@ def _template(context: click.Context, param: click.Parameter, value: str | None)
     metavar="TEMPLATE",
     help="Print each line in this form; the fields are {task}, {rank}, {pod}, {time}, {text}.",
 )
-@click.option(
-    "-p", "--previous", is_flag=True, help="Show the log of the container before its restart."
-)
+@click.option("-p", "--previous", is_flag=True, help="Show the log before the last restart.")
 @click.option(
     "--rank",
     multiple=True,
@@ -108,12 +104,11 @@ def _template(context: click.Context, param: click.Parameter, value: str | None)
     help="With --grep: show only the other lines.",
 )
 @options.output(*(form.value for form in LogFormat), paths=False)
-@click.option(
-    "--output-dir", "folder", metavar="DIR", help="Write one file per node, such as ID-node-0.log."
-)
+@click.option("--output-dir", "folder", metavar="DIR", help="Write one file per node, ID-NODE.log.")
 @click.option(
     "--max-log-requests",
     "most",
+    cls=options.RareOption,
     type=click.IntRange(min=1),
     metavar="N",
     help="Number of logs to read at a time.",
@@ -138,13 +133,14 @@ def command(
 
     TASK may be a pipeline: its stages are printed in order, with headings on stderr.
 
-    With -f, the exit code is that of the task: 4 if it failed. Reading logs changes nothing: with
-    the backends jobs and volcano, the other nodes of a failed task go on until submit,
-    `wait --continue` or the tasks controller stops them.
+    With -f, the exit code is that of the task: 4 if it failed.
+
+    \fReading logs changes nothing: with the backends jobs and volcano, the other nodes of a failed
+    task go on until submit, `wait --continue` or the tasks controller stops them.
 
     With -o json each line is an object with task, rank, pod, time and text. A --template has the
     same fields; {time} is the local time with -t.
-    """
+    """  # noqa: D301 -- click reads the \f
     from kubectl_sky.actions.follow import follow, show
 
     if flags["invert"] and not flags["grep"]:

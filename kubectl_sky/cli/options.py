@@ -160,7 +160,7 @@ _ALL_NAMESPACES = click.option(
 )
 _USER = click.option(
     "--user",
-    help="Owner of tasks and volumes (default: `auth login`, then your cluster identity).",
+    help="Owner (default: that of `auth whoami`).",
 )
 
 
@@ -317,7 +317,7 @@ _NODE_FLAGS: list[Option] = [
         help="Priority: -1000 to 1000, or a PriorityClass.",
     ),
     _rare_option("--infra", metavar="k8s/CONTEXT", help="Context, as `infra` in files."),
-    click.option("--queue", help="Queue: a LocalQueue of Kueue, or a queue of Volcano."),
+    click.option("--queue", help="Queue of Kueue (LocalQueue) or Volcano."),
     _rare_option(
         "--ports",
         multiple=True,
@@ -351,7 +351,7 @@ _TASK_FLAGS: list[Option] = [
     click.option(
         "--array",
         metavar="N-M[%P]",
-        help="Run one task per number, such as 0-99 or 0,3,7, at most P at a time.",
+        help="One task per number: 0-99; %P: P at a time.",
     ),
     as_task,
 ]
@@ -369,9 +369,10 @@ task = _option_group([*_NODE_FLAGS, *_TASK_FLAGS], _OVERRIDES, "overrides", Over
 _MAX_TEMPLATE_FILE = 10_000  # characters; longer templates are refused
 _JSONPATH_FILE = "jsonpath-file="
 _TEMPLATES = (output_of.JSONPATH, _JSONPATH_FILE, output_of.COLUMNS)
+_GO_TEMPLATES = ("go-template", "template")  # of kubectl
 
 
-class _Format(click.ParamType[str]):
+class _Format(click.ParamType[str | None]):
     """An output format of a command, or one of kubectl's with a template."""
 
     name = "format"
@@ -395,10 +396,18 @@ class _Format(click.ParamType[str]):
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
-        """Check a format; the error for an unknown one lists the supported formats."""
+    ) -> str | None:
+        """Check a format; the error for an unknown one lists the supported formats.
+
+        As in kubectl, a table that has no more columns is printed as it is with `wide`.
+        """
         text = str(value)
+        if text == "wide" and self.templates and text not in self.formats:
+            return None
         if not text.startswith(self.templates) and text not in self.formats:
+            if text.startswith(_GO_TEMPLATES):
+                other = ", or -o jsonpath=…" if self.templates else ""
+                self.fail(f"Go templates are not supported; use -o json | jq{other}", param, ctx)
             listed = ", ".join(self.formats)
             self.fail(f'"{text}" is not one of {listed}', param, ctx)
         if self.templates and text.startswith(_JSONPATH_FILE):
@@ -443,8 +452,7 @@ dry_run = click.option(
     is_flag=False,
     flag_value="client",
     default="none",
-    show_default=True,
-    help="client: only print; server: the cluster checks.",
+    help="client: print; server: the cluster checks.",
 )
 dry_run_delete = click.option(
     "--dry-run",

@@ -33,8 +33,8 @@ def command(
     """Forward local ports to a node of TASK (your last task), until Ctrl-C.
 
     \b
-        kubectl sky port-forward abcd 8888          # local 8888 to 8888 of the node
-        kubectl sky port-forward abcd 8080:80 :6006 # any free local port to 6006
+        kubectl sky port-forward abcd 8888        # local 8888 to 8888 of the node
+        kubectl sky port-forward abcd 8080:80 :6006  # any free local port to 6006
 
     If the connection is lost or the pod restarts, open connections end, and new ones go to the new
     pod. Half-closed connections are not supported.

@@ -56,7 +56,7 @@ def command(
     strict: bool,
     **flags: str | None,
 ) -> None:
-    """Print the manifests that submit would send for each FILE (`-` is standard input).
+    """Print the manifests that submit would send for each FILE (`-` is stdin).
 
     A service is rendered as `serve up` sends it, or with --as-task as a task.
 

@@ -70,14 +70,14 @@ def command(
 ) -> int:
     """Run the task in each FILE (`-` is standard input) and follow their logs.
 
-    Prints each task's id at once. Exits with 4 if a task failed. Ctrl-C leaves the tasks running.
+    Prints each task's id at once. Exits with 4 if a task failed. Ctrl-C leaves the tasks running;
+    `kubectl sky wait --notify URL` sends you a message when they have finished.
 
     \fAll FILEs are checked before anything is sent. If the cluster refuses one, the others go on,
     and the exit code is 3. It is 1 if no node started before --wait-timeout: the task remains
     submitted. With -o, it only prints what was submitted.
 
-    A task without `run` stays up after `setup` until you stop it. This command returns when all its
-    nodes are ready; `exec -it` gets you in.
+    Without `run`, a task stays up after `setup`, and this command returns when its nodes are ready.
 
     When a node has failed for good, the task's other nodes are stopped: by the cluster, or by this
     command while it follows, with the backends jobs and volcano. After --detach, that takes

@@ -1,25 +1,37 @@
 """`kubectl sky version`."""
 
 import platform
+import re
 import sys
 
 import click
 
 from kubectl_sky import __version__
 from kubectl_sky.cli import commands, options, output
-from kubectl_sky.errors import ClusterError
+from kubectl_sky.errors import ClusterError, SkyError
+
+_RELEASES = "https://github.com/kubectl-sky/kubectl-sky/releases"
 
 
-@commands.command("version", examples=["version", "version -o json", "version --client -o yaml"])
+@commands.command("version", examples=["version", "version --check", "version -o json"])
 @click.option("--client", "client_only", is_flag=True, help="With -o: do not ask the cluster.")
+@click.option("--check", is_flag=True, help="Ask github.com for the newest release.")
 @options.connection
 @options.output("json", "yaml")
-def command(form: str | None, client_only: bool, cluster: options.ClusterFlags) -> int:
-    """Print the version; with -o, that of the cluster too, in kubectl's format."""
+def command(form: str | None, client_only: bool, check: bool, cluster: options.ClusterFlags) -> int:
+    """Print the version; with -o, that of the cluster too, in kubectl's format.
+
+    No command looks for a newer version, except this one with --check.
+    """
+    newest = _newest() if check else ""
     if not form:
         output.out(__version__)
+        if newest:
+            output.note(_advice(newest))
         return 0
     versions: dict[str, object] = {"version": __version__, "clientVersion": _client()}
+    if newest:
+        versions["newestVersion"] = newest
     error = None
     if not client_only:
         try:
@@ -30,6 +42,32 @@ def command(form: str | None, client_only: bool, cluster: options.ClusterFlags) 
     if error:
         raise error
     return 0
+
+
+def _newest() -> str:
+    """Return the version of the newest release. Raises SkyError."""
+    from kubectl_sky.actions import web
+
+    try:
+        status, location = web.send("GET", f"{_RELEASES}/latest")
+    except SkyError as error:
+        raise SkyError(f"cannot ask {_RELEASES} for the newest version: {error.what}") from None
+    match = re.fullmatch(
+        rf"{re.escape(_RELEASES)}/tag/v([0-9]{{1,6}}(?:\.[0-9]{{1,6}}){{2}})", location
+    )
+    if not match:
+        raise SkyError(f"no release found at {_RELEASES} (HTTP {status})")
+    return match[1]
+
+
+def _advice(newest: str) -> str:
+    if _numbers(newest) <= _numbers(__version__):
+        return "this is the newest version"
+    return f"version {newest} is available: {_RELEASES}/tag/v{newest}"
+
+
+def _numbers(version: str) -> list[int]:
+    return list(map(int, re.findall(r"[0-9]+", version)[:3]))
 
 
 def _client() -> dict[str, str]:

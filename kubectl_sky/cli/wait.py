@@ -13,11 +13,53 @@ from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.find import Target
+    from click.shell_completion import CompletionItem
+
+    from kubectl_sky.actions.find import Scope, Target
+    from kubectl_sky.actions.watch import Wait
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.words import models
 
 _MAX_VERDICTS = 10  # failed tasks whose cause is looked for
+_STATES = ("running", "completed", "failed", "delete")
+_CONDITIONS = {  # of kubectl, of pods and Jobs
+    "condition=ready": "running",
+    "condition=complete": "completed",
+    "condition=succeeded": "completed",
+    "condition=failed": "failed",
+    "complete": "completed",
+    "succeeded": "completed",
+    "deleted": "delete",
+}
+
+
+class _State(click.ParamType[str]):
+    """A state to wait for, also in kubectl's form: `condition=Complete`."""
+
+    name = "state"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the state; the error for an unknown one lists those that are possible."""
+        text = str(value).lower().removesuffix("=true")
+        state = _CONDITIONS.get(text, text)
+        if state not in _STATES:
+            self.fail(
+                f'"{value}" is not supported; use {", ".join(_STATES)}, or as in kubectl'
+                " condition=Ready, condition=Complete, condition=Failed",
+                param,
+                ctx,
+            )
+        return state
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem]":
+        """Return the states that begin with the incomplete one."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(state) for state in _STATES if state.startswith(incomplete)]
 
 
 def _url(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -36,7 +78,7 @@ def _url(context: click.Context, param: click.Parameter, value: str | None) -> s
     "wait",
     examples=[
         "wait train",
-        "wait train --timeout 1h",
+        "wait train --for=running --timeout 10m",
         "wait PIPELINE --continue",
         "wait train --notify https://hooks.example.com/T0/B0",
     ],
@@ -44,14 +86,21 @@ def _url(context: click.Context, param: click.Parameter, value: str | None) -> s
 @click.argument("references", nargs=-1, metavar="[TASK...]")
 @options.cluster_all_namespaces
 @options.all_users
+@click.option(
+    "--for",
+    "state",
+    type=_State(),
+    metavar="STATE",
+    help=f"State to wait for: {', '.join(_STATES)}, or condition=Complete as in kubectl"
+    " (default: completed).",
+)
 @click.option("--timeout", type=options.DURATION, help="Time limit (default: none).")
 @click.option(
     "--continue",
     "leads",
     is_flag=True,
-    help="Act as submit does while it follows: resume each stage of a pipeline when the one before"
-    " it has succeeded, cancel what is left when one fails, and stop the other nodes of a failed"
-    " task.",
+    help="Act as submit does: resume each stage of a pipeline when the one before it has succeeded,"
+    " cancel what is left when one fails, and stop the other nodes of a failed task.",
 )
 @click.option(
     "--notify",
@@ -59,8 +108,7 @@ def _url(context: click.Context, param: click.Parameter, value: str | None) -> s
     metavar="URL",
     envvar="KUBECTL_SKY_NOTIFY",
     callback=_url,
-    help="POST a JSON document to this https URL when all have finished (default:"
-    " $KUBECTL_SKY_NOTIFY).",
+    help="POST a JSON document to this https URL at the end (default: $KUBECTL_SKY_NOTIFY).",
 )
 @options.output("json", "yaml", "name")
 def command(
@@ -74,7 +122,10 @@ def command(
 
     Without TASK, wait for your last task.
 
-    Exits with 0 if all have completed, with 4 if one has failed, and with 1 at the timeout.
+    Exits with 0 if all have reached the state, with 4 if one has failed, and with 1 at the timeout,
+    or if a task that should fail has completed.
+
+    \f--for=running also ends when a task has already completed; --for=delete, if it does not exist.
 
     A task has failed when one of its nodes has failed for good. With the backends jobs and volcano,
     its other nodes go on until submit, this command with --continue, or the tasks controller stops
@@ -87,31 +138,64 @@ def command(
 
     With --continue, it continues tasks and pipelines of yours that were submitted with --detach or
     interrupted.
-    """
-    from kubectl_sky.actions import find, notify
+    """  # noqa: D301 -- click reads the \f
+    from kubectl_sky.actions import notify
     from kubectl_sky.actions.pipeline import wait_for_all
 
-    if flags["leads"] and all_users:
-        raise UserError(
-            "--continue cannot be combined with --all-users: the owner continues a task",
-            "name the owner with --user, if you act for somebody",
-        )
+    state = flags["state"] or "completed"
+    wait = _wait(state, flags["timeout"], flags["leads"], all_users)
     session = cluster.session()
-    targets = find.get_targets(
-        session, options.scope(session, cluster, all_users), references or [None]
-    )
-    timeout = flags["timeout"]
-    limit = timeout.total_seconds() if isinstance(timeout, timedelta) else None
+    scope = options.scope(session, cluster, all_users)
+    targets = _targets(session, scope, references, state)
     try:
-        finished = wait_for_all(session, targets, limit, Terminal(), flags["leads"])
+        finished = wait_for_all(session, targets, wait, Terminal())
     except TaskFailed as error:
         _notify(flags["url"], notify.stopped(error.what))
         raise
     try:
-        _print(session, finished, form)
+        _print(session, finished, form, state)
     finally:  # also if stdout is a closed pipe
-        _notify(flags["url"], notify.finished(finished))
-    return 0 if all(target.state is State.COMPLETED for target in finished) else 4
+        _notify(flags["url"], notify.finished(finished, deleted=state == "delete"))
+    return max((_exit_code(target, state) for target in finished), default=0)
+
+
+def _wait(state: str, timeout: timedelta | None, leads: bool, all_users: bool) -> "Wait":
+    from kubectl_sky.actions.watch import Until, Wait
+
+    if leads and all_users:
+        raise UserError(
+            "--continue cannot be combined with --all-users: the owner continues a task",
+            "name the owner with --user, if you act for somebody",
+        )
+    until = {"running": Until.RUNNING, "delete": Until.DELETED}.get(state, Until.FINISHED)
+    if leads and until is not Until.FINISHED:
+        raise UserError(f"--continue cannot be combined with --for={state}", "remove one of them")
+    return Wait(timeout.total_seconds() if timeout is not None else None, until, leads)
+
+
+def _targets(
+    session: "Session", scope: "Scope", references: Sequence[str], state: str
+) -> "list[Target]":
+    """Return what to wait for; a task that is not found is deleted."""
+    from kubectl_sky.actions import find
+
+    if state != "delete" or not references:
+        return find.get_targets(session, scope, references or [None])
+    targets = []
+    for reference in references:
+        try:
+            targets += find.get_targets(session, scope, [reference])
+        except find.TaskNotFound as error:
+            output.note(error.what)
+    return targets
+
+
+def _exit_code(target: "Target", state: str) -> int:
+    if state == "delete" or target.state == state:
+        return 0
+    if target.state is State.FAILED:
+        return 4
+    return 1 if state == "failed" else 0
 
 
 def _notify(url: str | None, document: "models.Notification") -> None:
@@ -123,7 +207,7 @@ def _notify(url: str | None, document: "models.Notification") -> None:
         output.warning(problem)
 
 
-def _print(session: "Session", finished: "Sequence[Target]", form: str | None) -> None:
+def _print(session: "Session", finished: "Sequence[Target]", form: str | None, state: str) -> None:
     from kubectl_sky.actions import find
 
     if form == "name":
@@ -140,6 +224,9 @@ def _print(session: "Session", finished: "Sequence[Target]", form: str | None) -
                 form,
             )
         )
+    elif state == "delete":
+        for target in finished:
+            output.out(f"{tasks.name(target)} ({target.name}) deleted")
     else:
         for target in finished:
             output.out(tasks.line(target))

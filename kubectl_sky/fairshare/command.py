@@ -76,7 +76,7 @@ def status(cluster: options.ClusterFlags, form: str | None) -> None:
     examples=[
         "fairshare simulate",
         "fairshare simulate --queue team-queue --plot shares.png",
-        "fairshare simulate --trace jobs.csv --slots 40 --policy exponential --percent 5",
+        "fairshare simulate --trace jobs.csv --policy exponential",
     ],
 )
 @click.option(

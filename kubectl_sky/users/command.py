@@ -21,8 +21,8 @@ def command() -> None:
 @command.command(
     "add",
     examples=[
-        "users add alice@example.com --cpus 32 --memory 128 --gpus A100:8 --tasks 20",
-        "users add trainer --service-account -n team-a --dry-run=client -o yaml",
+        "users add alice@example.com --cpus 32 --gpus A100:8 --tasks 20",
+        "users add trainer --service-account -n team-a --dry-run=client",
     ],
 )
 @click.argument("name")

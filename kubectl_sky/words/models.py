@@ -186,7 +186,13 @@ class NotifiedTask(TypedDict):
 class Notification(Document):
     """What `wait --notify` sends."""
 
-    status: Annotated[str, Note("`completed`, or `failed` if a task has failed or was stopped")]
+    status: Annotated[
+        str,
+        Note(
+            "`completed`, or `failed` if a task has failed or was stopped;"
+            " with `--for` also `running`, `deleted`"
+        ),
+    ]
     text: Annotated[str, Note("the same for people, as chat services show it")]
     tasks: Annotated[list[NotifiedTask], Note("empty if the wait ended because a task was stopped")]
 
@@ -691,6 +697,7 @@ class Version(Document):
     version: str
     clientVersion: NotRequired[Annotated[dict[str, str], Note("as in `kubectl version`")]]
     serverVersion: NotRequired[Annotated[dict[str, str], Note("without `--client`, if it answers")]]
+    newestVersion: NotRequired[Annotated[str, Note("with `--check`")]]
 
 
 class Health(TypedDict):

@@ -11,6 +11,7 @@ from kubectl_sky.actions import pipeline
 from kubectl_sky.actions.find import get_by_label
 from kubectl_sky.actions.pipeline import controller_leads, wait_for_all
 from kubectl_sky.actions.ui import UI
+from kubectl_sky.actions.watch import Wait
 from kubectl_sky.cluster import leases
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.leases import Claim
@@ -156,7 +157,7 @@ def test_wait_group_stops_auxiliary_task_across_an_outage(
     session = api.session()
     target = get_by_label(session, "default", names.PIPELINE, ID)
     lose(api, request_)
-    (finished,) = wait_for_all(session, [target], None, UI(), leads=True)
+    (finished,) = wait_for_all(session, [target], Wait(leads=True), UI())
     assert finished.state is State.COMPLETED
     assert f"jobs {STAGES[1]}" not in api.names()
 
@@ -169,7 +170,7 @@ def test_wait_failed_node_stops_others_across_an_outage(api: FakeCluster, send: 
     session = api.session()
     lose(api, "patch jobs")
     target = get_by_label(session, "default", names.TASK_ID, ID)
-    (finished,) = wait_for_all(session, [target], None, UI(), leads=True)
+    (finished,) = wait_for_all(session, [target], Wait(leads=True), UI())
     assert finished.state is State.FAILED
     assert set(api.writes[-2:]) == {f"patch jobs wide-{ID}-node-{node}" for node in (0, 2)}
 
@@ -187,7 +188,7 @@ def test_wait_several_tasks_stops_nodes_of_the_second_while_the_first_runs(
     session = api.session()
     targets = [get_by_label(session, "default", names.TASK_ID, text) for text in (ID, other)]
     api.after("patch jobs", lambda: api.finish(f"first-{ID}"), nth=2)
-    first, second = wait_for_all(session, targets, 20, UI(), leads=True)
+    first, second = wait_for_all(session, targets, Wait(20, leads=True), UI())
     assert (first.state, second.state) == (State.COMPLETED, State.FAILED)
 
 
@@ -198,7 +199,7 @@ def test_wait_several_tasks_interrupted_ends_its_threads(api: FakeCluster, send:
     targets = [get_by_label(session, "default", names.TASK_ID, text) for text in (ID, "cdfg2345")]
     api.after("watch jobs", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        wait_for_all(session, targets, None, UI())
+        wait_for_all(session, targets, Wait(), UI())
     for thread in threading.enumerate():
         if thread.name.startswith(("wait", "watch")):
             thread.join(10)

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubectl_sky.cluster.session import Connection, Session
+from kubectl_sky.words import kinds
 from tests import fake_cluster
 from tests.actions.conftest import Run, Submitter
 from tests.fake_cluster import FakeCluster
@@ -154,3 +155,54 @@ def test_wait_several_tasks_reports_each_and_its_timeout(run: Run) -> None:
     code, _, err = run("wait", SLOW, "--timeout", "1s")
     assert code == 1
     assert f"gave up waiting for task {SLOW} (slow), which is running" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "last"),
+    [
+        (f"{GOOD} --for=completed", 0, f"task/{GOOD} (good) completed"),
+        (f"{BAD} --for=condition=Complete", 4, f"task/{BAD} (bad) failed: node-0: exit code 3"),
+        (f"{BAD} --for=failed", 0, f"task/{BAD} (bad) failed: node-0: exit code 3"),
+        (f"{GOOD} --for=condition=failed=true", 1, f"task/{GOOD} (good) completed"),
+        (f"{GOOD} {SLOW} --for=running", 0, f"task/{SLOW} (slow) running"),
+        (f"{BAD} --for=condition=Ready", 4, f"task/{BAD} (bad) failed: node-0: exit code 3"),
+        ("nosuch --for=delete", 0, ""),
+    ],
+)
+def test_wait_for_state_that_is_reached_returns_at_once(
+    run: Run, words: str, code: int, last: str
+) -> None:
+    assert (result := run("wait", *words.split()))[0] == code, result
+    assert result[1].splitlines()[-1:] == ([last] if last else [])
+
+
+def test_wait_for_delete_returns_when_the_objects_are_deleted(run: Run, api: FakeCluster) -> None:
+    api.after("watch jobs", lambda: api.remove(kinds.JOB, f"good-{GOOD}"))
+    assert run("wait", GOOD, "--for", "delete")[:2] == (0, f"task/{GOOD} (good) deleted\n")
+    code, _, err = run("wait", SLOW, "--for=delete", "--timeout=1s")
+    assert (code, "gave up waiting for task" in err) == (1, True)
+
+
+def test_wait_for_running_pipeline_returns_when_its_first_stage_runs(
+    run: Run, api: FakeCluster, send: Submitter
+) -> None:
+    send("name: both\n---\nname: one\nrun: a\n---\nname: two\nrun: b\n", task_id="pppp2345")
+    (job,) = (name.split()[1] for name in api.names() if name.startswith("jobs one-"))
+    api.after("watch jobs", lambda: api.start(job))
+    code, out, err = run("wait", "pppp2345", "--for=running")
+    assert (code, out.split()[2]) == (0, "running"), err
+
+
+def test_wait_for_unknown_state_lists_those_possible(run: Run) -> None:
+    code, _, err = run("wait", GOOD, "--for=jsonpath={.status.phase}=Running")
+    assert code == 2
+    assert "use running, completed, failed, delete, or as in kubectl condition=Ready" in err
+    code, _, err = run("wait", GOOD, "--for=delete", "--continue")
+    assert (code, "--continue cannot be combined with --for=delete" in err) == (2, True)
+
+
+def test_output_in_forms_of_kubectl_is_accepted_or_names_the_alternative(run: Run) -> None:
+    assert run("status", GOOD, "-o", "wide")[:2] == run("status", GOOD)[:2]
+    code, _, err = run("list", "-o", "go-template={{.items}}")
+    assert code == 2
+    assert "Go templates are not supported; use -o json | jq, or -o jsonpath=…" in err

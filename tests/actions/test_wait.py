@@ -9,6 +9,7 @@ from kubectl_sky.actions.find import Scope
 from kubectl_sky.actions.pending import explain_pending
 from kubectl_sky.actions.pipeline import wait_for_all
 from kubectl_sky.actions.ui import Waiting
+from kubectl_sky.actions.watch import Wait
 from kubectl_sky.errors import SkyError
 from kubectl_sky.observe import status, waiting
 from kubectl_sky.words import kinds
@@ -50,7 +51,7 @@ class LiveRecorder(Recorder):
 def wait(api: FakeCluster, ui: LiveRecorder, timeout: float | None = None) -> Any:
     session = api.session()
     (target,) = find.get_targets(session, Scope("default", None), [ID])
-    return wait_for_all(session, [target], timeout, ui)
+    return wait_for_all(session, [target], Wait(timeout), ui)
 
 
 def test_wait_on_terminal_shows_stage_then_cluster_node(api: FakeCluster, send: Submitter) -> None:

@@ -33,10 +33,16 @@ def test_help_lists_connection_options_last() -> None:
             assert text.index("\nOptions:") < text.index("Connection options:\n  --context")
 
 
-def test_help_of_submit_is_short_and_help_all_has_every_option() -> None:
+@pytest.mark.parametrize("name", commands())
+def test_help_of_each_command_fits_on_a_screen(name: str) -> None:
+    lines = help_of(*name.split()).splitlines()
+    assert len(lines) <= 45
+    assert max(map(len, lines)) <= 80
+    assert max(map(len, help_of(*name.split(), flag="--help-all").splitlines())) <= 80
+
+
+def test_help_all_of_submit_has_every_option_and_the_whole_text() -> None:
     short, whole = help_of("submit"), help_of("submit", flag="--help-all")
-    assert len(short.splitlines()) <= 45
-    assert max(map(len, short.splitlines())) < 80
     assert "--context" not in short and "pipeline" not in short
     for option in commands()["submit"].params:
         assert not isinstance(option, click.Option) or max(option.opts, key=len) in whole

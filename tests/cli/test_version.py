@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from kubectl_sky import __version__
+from kubectl_sky.actions import web
 from kubectl_sky.cli import main
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import Unreachable
+from kubectl_sky.errors import SkyError, Unreachable
 
 SERVER = {"major": "1", "minor": "36", "gitVersion": "v1.36.0"}
 
@@ -45,3 +46,51 @@ def test_version_without_cluster_prints_client_and_exits_with_3(
     assert main.main(["version", "-o", "json", "--client"]) == 0
     assert main.main(["version"]) == 0
     assert capsys.readouterr().out.endswith(f"{__version__}\n")
+
+
+RELEASES = "https://github.com/kubectl-sky/kubectl-sky/releases"
+
+
+@pytest.mark.parametrize(
+    ("location", "code", "message"),
+    [
+        (f"{RELEASES}/tag/v{__version__}", 0, "this is the newest version"),
+        (f"{RELEASES}/tag/v0.0.9", 0, "this is the newest version"),
+        (f"{RELEASES}/tag/v10.2.0", 0, f"version 10.2.0 is available: {RELEASES}/tag/v10.2.0"),
+        (RELEASES, 1, f"error: no release found at {RELEASES}"),
+        ("https://login.example.com/tag/v9.9.9", 1, "no release found"),
+    ],
+)
+def test_version_check_compares_with_newest_release(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    location: str,
+    code: int,
+    message: str,
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def send(*request: str) -> tuple[int, str]:
+        asked.append(request)  # type: ignore[arg-type]
+        return 302, location
+
+    monkeypatch.setattr(web, "send", send)
+    assert main.main(["version"]) == 0
+    assert asked == []
+    assert main.main(["version", "--check"]) == code
+    assert asked == [("GET", f"{RELEASES}/latest")]
+    assert message in capsys.readouterr().err
+
+
+def test_version_check_without_network_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*request: str) -> tuple[int, str]:
+        raise SkyError("Name or service not known")
+
+    monkeypatch.setattr(web, "send", refuse)
+    assert main.main(["version", "--check", "-o", "json"]) == 1
+    assert capsys.readouterr() == (
+        "",
+        f"error: cannot ask {RELEASES} for the newest version: Name or service not known\n",
+    )
