@@ -147,7 +147,7 @@ def cpus(amount: Fraction) -> str:
 
 
 def readable(resource: str, amount: str) -> str:
-    """Return bytes in the largest binary unit, with at most one decimal, and CPUs: 204.8Mi, 900.1."""
+    """Return bytes in the largest binary unit, with one decimal, and CPUs: 204.8Mi, 900.1."""
     try:
         size = quantity.quantity(amount)
     except ValueError:
