@@ -27,6 +27,8 @@ OF_DASHBOARD = (
     models.NodeUsage,
     models.Volume,
     models.GpuNode,
+    models.GpuHoursList,
+    models.ServiceFields,
     models.QueueFields,
     models.ClusterEvent,
     models.WhoAmI,

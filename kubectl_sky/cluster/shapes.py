@@ -142,9 +142,11 @@ _QUEUE = _object(
         pendingWorkloads=int,
     ),
 )
-# How many GPUs its pods request; with their models, in the affinity, lists take 4 times as long.
+# What its pods request; with the models of GPUs, in the affinity, lists take 4 times as long.
 _TEMPLATE = _fields(
-    spec=_fields(containers=_list(_fields(resources=_RESOURCES)), nodeSelector=_Texts)
+    spec=_fields(
+        containers=_list(_fields(name=str, image=str, resources=_RESOURCES)), nodeSelector=_Texts
+    )
 )
 _JOB_SPEC = dict.fromkeys(  # all other fields but the selector
     (

@@ -1,8 +1,8 @@
 """`gpus`, `top` and `usage`: the GPUs of the cluster, the usage of tasks, their GPU-hours."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from threading import Event
 
 from msgspec import Struct
@@ -23,7 +23,7 @@ from kubectl_sky.errors import (
     UserError,
 )
 from kubectl_sky.gpus import hours, model, smi
-from kubectl_sky.gpus.hours import Span
+from kubectl_sky.gpus.hours import Span, Usage
 from kubectl_sky.gpus.model import AcceleratorNode, Holding, Use
 from kubectl_sky.gpus.smi import Gpu
 from kubectl_sky.observe.nodes import NodeStatus, State
@@ -93,6 +93,22 @@ def counted(session: Session, scope: Scope, since: datetime, *, with_models: boo
     tasks = find.list_owned(session, scope, trimmed=not with_models).tasks
     labels = _labels(session) if with_models else {}
     return [span for span in hours.spans(tasks, datetime.now(UTC), labels) if span.end > since]
+
+
+def usage(
+    session: Session, scope: Scope, since: timedelta, by: str, prices: Mapping[str, float]
+) -> Usage:
+    """Return the GPU-hours of the tasks of a scope, by user, task name or GPU."""
+    start = datetime.now(UTC) - since
+    spans = counted(session, scope, start, with_models=bool(prices) or by == "gpu")
+    return Usage(
+        start,
+        by,
+        hours.rows(spans, by, start, prices),
+        hours.total(spans, start, prices),
+        hours.inexact(spans),
+        hours.unpriced(spans, prices),
+    )
 
 
 def _labels(session: Session) -> hours.Labels:

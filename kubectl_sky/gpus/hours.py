@@ -173,6 +173,33 @@ class Row(Struct, frozen=True):
         }
 
 
+class Usage(Struct, frozen=True):
+    """The GPU-hours of tasks since a time, by user, task name or GPU.
+
+    `inexact` is the number of tasks whose hours are not exact, `unpriced` the GPUs without a price.
+    """
+
+    since: datetime
+    by: str
+    rows: list[Row]
+    total: Row
+    inexact: int
+    unpriced: list[str]
+
+    def as_json(self) -> "models.GpuHoursList":
+        """Return the GPU-hours as JSON values."""
+        return {
+            "apiVersion": names.API_VERSION,
+            "kind": "GpuHoursList",
+            "since": self.since.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "by": self.by,
+            "rows": [row.as_json() for row in self.rows],
+            "total": self.total.as_json(),
+            "inexact_tasks": self.inexact,
+            "unpriced": self.unpriced,
+        }
+
+
 KEYS: Mapping[str, Callable[[Span], str]] = {
     "user": lambda span: span.user,
     "name": lambda span: span.name,

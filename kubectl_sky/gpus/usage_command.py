@@ -1,6 +1,6 @@
 """`kubectl sky usage`."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import click
@@ -8,7 +8,7 @@ import click
 from kubectl_sky.cli import commands, options, output
 
 if TYPE_CHECKING:
-    from kubectl_sky.gpus.hours import Row
+    from kubectl_sky.gpus.hours import Usage
 
 
 @commands.command(
@@ -48,43 +48,32 @@ def command(
     not known to the cluster, nor is the time before a queue suspended a task.
     """
     from kubectl_sky.actions import config
-    from kubectl_sky.gpus import action, hours
+    from kubectl_sky.gpus import action
 
     prices = config.preferences().prices
     session = cluster.session()
-    start = datetime.now(UTC) - since
     scope = options.scope(session, cluster, all_users)
-    spans = action.counted(session, scope, start, with_models=bool(prices) or by == "gpu")
-    rows, total = hours.rows(spans, by, start, prices), hours.total(spans, start, prices)
-    unpriced, inexact = hours.unpriced(spans, prices), hours.inexact(spans)
+    usage = action.usage(session, scope, since, by, prices)
     if form:
-        fields = {
-            "since": start.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "by": by,
-            "rows": [row.as_json() for row in rows],
-            "total": total.as_json(),
-            "inexact_tasks": inexact,
-            "unpriced": unpriced,
-        }
-        output.out(output.document("GpuHoursList", fields, form))
+        output.out(output.data(usage.as_json(), form))
         return
-    if rows:
-        output.out(_table(by, rows, total, with_cost=bool(prices)))
+    if usage.rows:
+        output.out(_table(usage, with_cost=bool(prices)))
     output.note(
-        f"counted: {output.count(total.tasks, 'task')} with GPUs; not counted: deleted tasks"
+        f"counted: {output.count(usage.total.tasks, 'task')} with GPUs; not counted: deleted tasks"
     )
-    if inexact:
+    if usage.inexact:
         output.note(
-            f"not exact: {output.count(inexact, 'task')} with deleted pods or Jobs;"
+            f"not exact: {output.count(usage.inexact, 'task')} with deleted pods or Jobs;"
             " waiting for a cluster node may be counted"
         )
-    if unpriced:
-        output.warning(f"no price for {', '.join(unpriced)}: set prices in the settings")
+    if usage.unpriced:
+        output.warning(f"no price for {', '.join(usage.unpriced)}: set prices in the settings")
 
 
-def _table(by: str, rows: "list[Row]", total: "Row", *, with_cost: bool) -> str:
-    lines = [*rows, total] if len(rows) > 1 else rows
-    header = [by.upper(), "TASKS", "GPU-HOURS", *(["COST"] if with_cost else [])]
+def _table(usage: "Usage", *, with_cost: bool) -> str:
+    lines = [*usage.rows, usage.total] if len(usage.rows) > 1 else usage.rows
+    header = [usage.by.upper(), "TASKS", "GPU-HOURS", *(["COST"] if with_cost else [])]
     return output.table(
         header,
         [

@@ -27,6 +27,7 @@ from kubectl_sky.observe.nodes import (
     retrying,
 )
 from kubectl_sky.observe.ownership import Missing, Ownership, TaskObjects
+from kubectl_sky.observe.requested import Requested, requested
 from kubectl_sky.plan.pipeline import PipelineMember, member_of
 from kubectl_sky.words import names
 from kubectl_sky.workloads import registry
@@ -54,6 +55,7 @@ class TaskStatus(Struct, frozen=True, dict=True):
     rivals: tuple[str, ...] = ()  # objects that may also be the task
     missing: Missing = Missing.UNKNOWN  # why it has fewer `nodes` than requested, if it does
     interactive: bool = False  # whether its nodes stay up until it is stopped
+    requested: Requested = Requested()  # what each of its nodes requests
     unschedulable: str = ""  # why no cluster node fits the first of its pending pods
 
     def __repr__(self) -> str:
@@ -225,6 +227,8 @@ class TaskStatus(Struct, frozen=True, dict=True):
             "namespace": self.namespace,
             "backend": self.backend,
             "num_nodes": self.num_nodes,
+            "image": self.requested.image,
+            "resources": self.requested.as_json(),
             "node_jobs": [node.job for node in self.nodes],
             "succeeded_nodes": self.count(State.COMPLETED),
             "failed_nodes": self.count(State.FAILED),
@@ -321,6 +325,7 @@ def of(task: TaskObjects) -> TaskStatus:
         rivals=task.rivals,
         missing=task.missing,
         interactive=names.INTERACTIVE in annotations,
+        requested=requested(items[0]),
     )
 
 

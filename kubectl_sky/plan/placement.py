@@ -36,7 +36,8 @@ class Placement(Struct, frozen=True):
     """The chosen candidate, its device, node label terms, and notes for the user.
 
     The terms cover all candidates that differ from the chosen one only by GPU model. They are
-    alternatives; no terms means every cluster node.
+    alternatives; no terms means every cluster node. `accelerators` are the GPUs of these
+    candidates, for people.
     """
 
     resources: Resources
@@ -44,6 +45,7 @@ class Placement(Struct, frozen=True):
     terms: tuple[Term, ...] = ()
     preferred: tuple[Preference, ...] = ()
     notes: tuple[str, ...] = ()
+    accelerators: str = ""  # A100:8 or H100:8
 
 
 def needs_cluster_nodes(task: Task) -> bool:
@@ -124,7 +126,14 @@ def _choose(task: Task, facts: Facts) -> Placement:
         terms=_terms_present(terms, facts),
         preferred=_preferred(options, facts) if task.ordered and terms else (),
         notes=tuple(notes),
+        accelerators=_accelerators(candidates[index] for index in available),
     )
+
+
+def _accelerators(candidates: Iterable[Resources]) -> str:
+    """Return the GPUs of candidates: `A100:1 or H100:1`; `GPU:1` if any GPU will do."""
+    gpus = (item.accelerator for item in candidates if item.accelerator)
+    return " or ".join(dict.fromkeys(f"{gpu.name or 'GPU'}:{gpu.count}" for gpu in gpus))
 
 
 def _first_fitting(

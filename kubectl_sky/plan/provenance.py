@@ -118,6 +118,7 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
     annotations = {
         names.ORIGINAL_NAME: name,
         names.NUM_NODES: nodes,
+        names.ACCELERATORS: origins.resource("accelerators"),
         names.PRIORITY: origins.resource("priority"),
     }
     restarts = origins.resource("job_recovery", default=_DEFAULT)

@@ -41,7 +41,7 @@ def resolve(
     task, resources = move_login_to_secrets(runtime.keep_running(task)), placement.resources
     requests, network = node_requests(placement, settings), find_network(placement, facts)
     pod_options = build_pod_options(task, resources, facts, settings)
-    metadata = build_metadata(task, task_id, facts, resources, pod_options.queue)
+    metadata = build_metadata(task, task_id, facts, placement, pod_options.queue)
     name, login = metadata.object_name, find_login(task, metadata.object_name)
     image = full_image(resources.image, login) or default_image(placement, settings)
     volumes = plan_storage(task, facts, settings, ObjectNames(name, metadata.labels, image))

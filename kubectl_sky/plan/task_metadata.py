@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from kubectl_sky.plan import queueing, runtime
+from kubectl_sky.plan.placement import Placement
 from kubectl_sky.plan.plan import Node
 from kubectl_sky.spec import resource_fields
 from kubectl_sky.spec.task import Resources, Task
@@ -46,9 +47,10 @@ class TaskMetadata(Struct, frozen=True):
 
 
 def build_metadata(
-    task: Task, task_id: str, facts: Facts, resources: Resources, queue: str | None
+    task: Task, task_id: str, facts: Facts, placement: Placement, queue: str | None
 ) -> TaskMetadata:
     """Return a task's identity; the default name contains the task ID."""
+    resources = placement.resources
     title = task.name or f"task-{task_id}"
     user_labels = _user_labels(task.kubernetes.labels, resources.labels, queue)
     stem = names.dns_label(title)
@@ -57,8 +59,13 @@ def build_metadata(
         id=task_id,
         stem=stem,
         labels=standard | user_labels | _labels(title, task_id, facts),
-        annotations=_annotations(task, title, facts, resources),
+        annotations=_annotations(task, title, facts, resources) | _accelerators(placement),
     )
+
+
+def _accelerators(placement: Placement) -> dict[str, str]:
+    """Return the annotation that lists show: the pods' affinity names many labels."""
+    return {names.ACCELERATORS: placement.accelerators} if placement.accelerators else {}
 
 
 def array_annotation(task: Task) -> dict[str, str]:

@@ -1,15 +1,19 @@
-"""The cluster and the caller: whoami, GPUs and queues."""
+"""The cluster and the caller: whoami, GPUs and GPU-hours, queues and services."""
 
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import timedelta
+from typing import Annotated, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query, Request
 
+from kubectl_sky.actions import config
 from kubectl_sky.actions import queues as queueing
 from kubectl_sky.cluster import access, objects, parallel, shapes
 from kubectl_sky.errors import Forbidden, UserError
 from kubectl_sky.gpus import action as gpu_action
-from kubectl_sky.server.identity import AnyCaller, Caller
+from kubectl_sky.serve import action as services_action
+from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
 from kubectl_sky.users import model as users
 from kubectl_sky.words import kinds, models, owners
 from kubectl_sky.words.names import API_VERSION
@@ -27,6 +31,7 @@ def whoami(caller: AnyCaller) -> models.WhoAmI:
     return {
         "user": caller.user.name,
         "groups": list(caller.groups),
+        "context": caller.session.context,
         "namespace": caller.session.namespace,
         "all_namespaces": everywhere,
         "namespaces": _all_namespaces(caller) if everywhere else _own_namespaces(caller),
@@ -74,6 +79,27 @@ def gpus(caller: AnyCaller) -> models.GpuList:
     """Show the cluster's accelerators, by cluster node, and who uses them."""
     machines = [node.as_json() for node in gpu_action.accelerators(caller.session)]
     return {"apiVersion": API_VERSION, "kind": "GpuList", "machines": machines}
+
+
+@router.get("/usage")
+def usage(
+    request: Request,
+    caller: AnyCaller,
+    scope: AnyScope,
+    by: Annotated[Literal["user", "name", "gpu"], Query(description="What to add up by.")] = "user",
+    days: Annotated[float, Query(gt=0, le=36_500, description="Days until now.")] = 30,
+) -> models.GpuHoursList:
+    """Show the GPU-hours of your tasks, and their cost if the server's settings have prices."""
+    prices = config.preferences(request.app.state.config.environ).prices
+    return gpu_action.usage(caller.session, scope, timedelta(days=days), by, prices).as_json()
+
+
+@router.get("/services")
+def services(caller: AnyCaller, scope: AnyScope) -> models.ServiceList:
+    """List your services, newest first, and why their replicas are not ready."""
+    statuses = services_action.statuses(caller.session, scope.namespace, scope.user)
+    fields = [status.as_json() for status in statuses]
+    return {"apiVersion": API_VERSION, "kind": "ServiceList", "services": fields}
 
 
 @router.get("/queues")

@@ -102,6 +102,15 @@ class DeletedPod(TypedDict):
     lines: Annotated[list[str], Note("its last log lines")]
 
 
+class NodeResources(TypedDict):
+    """What each node of a task requests, as Kubernetes quantities. Fields not set are left out."""
+
+    gpus: int
+    accelerators: NotRequired[Annotated[str, Note("`A100:8`, `A100:1 or H100:1`")]]
+    cpus: NotRequired[Annotated[str, Note("`4`, `500m`")]]
+    memory: NotRequired[Annotated[str, Note("`16Gi`")]]
+
+
 class TaskMetadata(TypedDict):
     """The details of a task."""
 
@@ -116,6 +125,8 @@ class TaskMetadata(TypedDict):
     namespace: str
     backend: str
     num_nodes: int
+    image: Annotated[str, Note("empty if it is not known")]
+    resources: NodeResources
     node_jobs: Annotated[list[str], Note("the object that runs each node")]
     succeeded_nodes: int
     failed_nodes: int
@@ -363,7 +374,7 @@ class GpuHours(TypedDict):
 
 
 class GpuHoursList(Document):
-    """GPU-hours of the tasks that exist, also if their pods are deleted: `usage`."""
+    """GPU-hours of the tasks that exist, also if their pods are deleted: `usage`, `GET /usage`."""
 
     since: str
     by: Annotated[str, Note("`user`, `name` or `gpu`")]
@@ -619,7 +630,7 @@ class Service(Document, ServiceFields):
 
 
 class ServiceList(Document):
-    """Services: `serve status`."""
+    """Services, newest first: `serve status`, `GET /services`."""
 
     services: list[ServiceFields]
 
@@ -712,6 +723,7 @@ class WhoAmI(TypedDict):
 
     user: str
     groups: list[str]
+    context: Annotated[str, Note("the context of the server's kubeconfig, or `in-cluster`")]
     namespace: Annotated[str, Note("the namespace of requests that name none")]
     all_namespaces: Annotated[bool, Note("whether the caller may list all namespaces")]
     namespaces: Annotated[list[str], Note("known namespaces in which the caller may list tasks")]

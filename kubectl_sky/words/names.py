@@ -49,6 +49,7 @@ AUXILIARY = "kubectl-sky/auxiliary-stages"  # stopped when the other tasks of a 
 STOPPED_FOR = "kubectl-sky/stopped-for"  # the node whose failure stopped this one
 AWAITS_UPLOAD = "kubectl-sky/awaits-upload"  # of pods: started once their files have arrived
 DELAY = "kubectl-sky/termination-delay"  # seconds until an auxiliary task is stopped
+ACCELERATORS = "kubectl-sky/accelerators"  # of each node: A100:8
 PRIORITY = "kubectl-sky/priority"  # SkyPilot's priority, a number
 BACKEND = "kubectl-sky/backend"  # not set for the default backend
 ARRAY = "kubectl-sky/array"  # the indexes of the tasks of an array

@@ -44,6 +44,14 @@ def test_placement_gpu_without_name_uses_only_resource_of_cluster() -> None:
     assert placement.device and placement.device.resource == "amd.com/gpu"
 
 
+def test_placement_names_gpus_of_equivalent_candidates() -> None:
+    assert placed(Resources()).accelerators == ""
+    assert placed(gpus(":2")).accelerators == "GPU:2"
+    assert placed(gpus("A100:2"), gpus("L4:2"), gpus("H100:1")).accelerators == "A100:2 or L4:2"
+    only = placed(gpus("A100:2"), gpus("L4:2"), on=(make_machine(product="NVIDIA-L4"),))
+    assert only.accelerators == "L4:2"
+
+
 def test_placement_without_cluster_lists_every_label_key() -> None:
     placement = placed(gpus("L4"))
     assert values(placement) == {

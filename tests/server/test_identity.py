@@ -16,6 +16,7 @@ def test_whoami_with_token_returns_user_of_token(client: Client) -> None:
         assert answer.json() == {
             "user": name,
             "groups": ["testers"],
+            "context": "fake",
             "namespace": "default",
             "all_namespaces": True,
             "namespaces": [],

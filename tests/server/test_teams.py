@@ -1,5 +1,8 @@
 """Users of a team: their namespaces, pipelines, and what the page of a pipeline offers."""
 
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
 import pytest
 from starlette.testclient import TestClient
 
@@ -67,3 +70,45 @@ def test_openapi_requires_no_token_where_none_is_needed(alice: TestClient) -> No
     paths = alice.get("/openapi.json").json()["paths"]
     public = {path for path, item in paths.items() for op in item.values() if not op["security"]}
     assert public == {"/", "/login", "/healthz", "/readyz", "/metrics"}
+
+
+GPU_TASK = "name: t\nresources: {accelerators: A100:2, cpus: 4+, memory: 16}\nrun: train\n"
+
+
+def test_list_has_image_and_resources_of_a_pending_task(alice: TestClient) -> None:
+    alice.post("/tasks/submit", content=GPU_TASK, headers=YAML)
+    (task,) = alice.get("/tasks").json()["tasks"]
+    assert task["metadata"]["image"] == "python:3.13-slim"
+    assert task["metadata"]["resources"] == {
+        "gpus": 2, "accelerators": "A100:2", "cpus": "4", "memory": "16Gi",
+    }  # fmt: skip
+
+
+def test_usage_adds_up_gpu_hours_as_the_caller(alice: TestClient, cluster: FakeCluster) -> None:
+    task_id = alice.post("/tasks/submit", content=GPU_TASK, headers=YAML).json()["task_id"]
+    pod: Any = cluster.get(kinds.POD, cluster.start(f"t-{task_id}"))
+    start = (datetime.now(UTC) - timedelta(hours=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    cluster.put(pod | {"status": pod["status"] | {"startTime": start}})
+    cluster.change(kinds.JOB, f"t-{task_id}", status={"active": 1, "startTime": start})
+    usage = alice.get("/usage", params={"by": "user", "days": 1 / 24}).json()
+    assert [(row["key"], row["gpu_hours"]) for row in usage["rows"]] == [("alice", 2.0)]
+    assert alice.get("/usage", params={"by": "gpu"}).json()["rows"][0]["gpu_hours"] == 6.0
+    assert alice.get("/usage", params={"days": 0}).status_code == 400
+    cluster.forbidden.add("alice: list jobs")
+    assert alice.get("/usage").status_code == 403
+
+
+def test_services_lists_those_of_the_caller(alice: TestClient, cluster: FakeCluster) -> None:
+    cluster.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA}
+    for user in ("alice", "bob"):
+        name = f"web-{user}"
+        labels = {"kubectl-sky/service": name, "username": user}
+        template = {"metadata": {"labels": labels}, "spec": {}}
+        spec = {"replicas": 1, "template": template}
+        metadata = {"name": name, "namespace": "default", "labels": labels}
+        cluster.put(
+            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+        )
+    (service,) = alice.get("/services").json()["services"]
+    assert (service["name"], service["replicas"]["wanted"]) == ("web-alice", 1)
+    assert len(alice.get("/services?all_users=true").json()["services"]) == 2

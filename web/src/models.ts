@@ -81,6 +81,30 @@ export interface GpuNode {
   users: Record<string, number>;
 }
 
+export interface GpuHoursList {
+  since: string;
+  by: string;
+  rows: GpuHours[];
+  total: GpuHours;
+  inexact_tasks: number;
+  unpriced: string[];
+}
+
+export interface ServiceFields {
+  name: string;
+  namespace: string;
+  username: string;
+  status: string;
+  created_at: string;
+  version: number;
+  version_id: string;
+  replicas: ReplicaCounts;
+  endpoints: string[];
+  message: string;
+  findings: Finding[];
+  pods: Replica[];
+}
+
 export interface QueueFields {
   name: string;
   namespace: string;
@@ -105,6 +129,7 @@ export interface ClusterEvent {
 export interface WhoAmI {
   user: string;
   groups: string[];
+  context: string;
   namespace: string;
   all_namespaces: boolean;
   namespaces: string[];
@@ -116,6 +141,8 @@ export interface TaskMetadata {
   namespace: string;
   backend: string;
   num_nodes: number;
+  image: string;
+  resources: NodeResources;
   node_jobs: string[];
   succeeded_nodes: number;
   failed_nodes: number;
@@ -128,6 +155,13 @@ export interface TaskMetadata {
   pipeline_name?: string;
   stage?: number;
   evidence?: DeletedPod[];
+}
+
+export interface NodeResources {
+  gpus: number;
+  accelerators?: string;
+  cpus?: string;
+  memory?: string;
 }
 
 export interface Node {
@@ -181,6 +215,32 @@ export interface Finding {
 export interface VolumeMetadata {
   pvc_name: string;
   namespace: string;
+}
+
+export interface GpuHours {
+  key: string;
+  tasks: number;
+  gpu_hours: number;
+  cost: number | null;
+}
+
+export interface ReplicaCounts {
+  wanted: number;
+  ready: number;
+  updated: number;
+  total: number;
+  most: number | null;
+}
+
+export interface Replica {
+  number: number;
+  pod: string;
+  version: number;
+  ready: boolean;
+  restarts: number;
+  host: string;
+  created_at: string;
+  reason: string;
 }
 
 export interface Share {
