@@ -274,6 +274,7 @@ def test_pages_are_accessible_and_fit_the_width(
         "/tasks": page.get_by_role("table"),
         f"/tasks/{task}": page.locator(".finding"),
         f"/tasks/{task}/logs": page.get_by_text("0 lines"),
+        "/services": page.get_by_text("No services"),
         "/volumes": page.get_by_role("table"),
         "/cluster": page.get_by_role("heading", name="Queues", exact=True),
         "/submit": page.get_by_text("The file is valid"),
@@ -301,6 +302,25 @@ def test_dark_switch_is_remembered_until_it_is_the_choice_of_the_system(page: Pa
     assert color() == light
     page.emulate_media(color_scheme="dark")
     expect(switch).to_be_checked()
+
+
+def test_gpus_of_a_task_are_in_the_list_and_its_hours_in_bars(page: Page, sky: Command) -> None:
+    gpus = "name: gpus\nresources: {cpus: 0.1, accelerators: A100:2}\nrun: sleep 600\n"
+    task = submit(sky, gpus)
+    row = page.get_by_role("row").filter(has_text=task)
+    expect(row).to_contain_text("A100:2, 0.1 CPU")
+    expect(row).to_contain_text("python:3.13-slim")
+    open_page(page, "/cluster")
+    expect(page.get_by_role("meter", name="A100: 0.0 GPU-hours")).to_be_attached()
+
+
+def test_services_page_shows_why_a_replica_is_not_ready(page: Page, sky: Command) -> None:
+    head = "name: web\nresources: {cpus: 0.1, ports: 8645}\nservice: {readiness_probe: /}\n"
+    assert sky("serve", "up", "--detach", "-", stdin=f"{head}run: exit 3\n").returncode == 0
+    open_page(page, "/services")
+    service = page.get_by_role("article", name="web")
+    expect(service).to_contain_text("0 of 1 replica ready")
+    expect(service.locator(".finding")).to_contain_text("exit code 3")
 
 
 def axe(page: Page) -> list[str]:

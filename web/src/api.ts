@@ -3,8 +3,8 @@
 import type * as models from "./models";
 import type { Problem } from "./models";
 
-export type { ClusterEvent, Finding, NodeUsage, Problem, Volume } from "./models";
-export type { Diagnosis as Verdict, GpuNode, QueueFields as Queue, WhoAmI as Whoami } from "./models";
+export type { ClusterEvent, Finding, GpuHoursList, NodeUsage, Problem, Volume } from "./models";
+export type { Diagnosis as Verdict, GpuNode, QueueFields as Queue, ServiceFields as Service, WhoAmI as Whoami } from "./models";
 
 export type State = "pending" | "running" | "completed" | "failed";
 export type Node = models.Node & { state: State };
@@ -22,7 +22,7 @@ export class ApiError extends Error {
   }
 }
 
-type Query = Record<string, string | number | boolean | undefined>;
+export type Query = Record<string, string | number | boolean | undefined>;
 
 // The session is no cookie: browsers send cookies to every port of a host, and on loopback other
 // ports belong to other users.

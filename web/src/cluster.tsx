@@ -1,34 +1,15 @@
-// The cluster's GPUs and Kueue's queues, as bars.
-import { useEffect, useState } from "preact/hooks";
-import { get, type GpuNode, type Queue } from "./api";
+// The cluster's GPUs, the GPU-hours of tasks, and Kueue's queues, as bars.
+import { useState } from "preact/hooks";
+import type { GpuHoursList, GpuNode, Queue } from "./api";
 import { age, bytes, plural, quantity } from "./format";
-import { Bar, Empty, ErrorNote, Title } from "./parts";
-
-const INTERVAL = 15_000;
-
-function usePolled<T>(path: string): [T | null, unknown] {
-  const [value, setValue] = useState<T | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  useEffect(() => {
-    const load = () => {
-      if (document.hidden) return;
-      get<T>(path).then((result) => {
-        setValue(result);
-        setError(null);
-      }, setError);
-    };
-    load();
-    const timer = setInterval(load, INTERVAL);
-    return () => clearInterval(timer);
-  }, [path]);
-  return [value, error];
-}
+import { AllUsers, Bar, Empty, ErrorNote, Title, usePolled } from "./parts";
 
 export function ClusterPage() {
   return (
     <>
       <div class="heading"><Title text="GPUs and queues" /></div>
       <Gpus />
+      <GpuHours />
       <Queues />
     </>
   );
@@ -147,6 +128,67 @@ function QueueCard({ queue }: { queue: Queue }) {
       )}
     </article>
   );
+}
+
+const DAYS = [1, 7, 30, 90];
+
+function GpuHours() {
+  const [days, setDays] = useState(30);
+  const [allUsers, setAllUsers] = useState(true);
+  const query = { days, all_users: allUsers };
+  const [byUser, error] = usePolled<GpuHoursList>("/usage", { ...query, by: "user" }, 60);
+  const [byGpu] = usePolled<GpuHoursList>("/usage", { ...query, by: "gpu" }, 60);
+  const inexact = byUser?.inexact_tasks ?? 0;
+  return (
+    <section aria-labelledby="hours">
+      <h2 id="hours">GPU-hours</h2>
+      <div class="toolbar">
+        <label class="field">
+          Last
+          <select value={days} onChange={(event) => setDays(Number(event.currentTarget.value))}>
+            {DAYS.map((count) => <option key={count} value={count}>{plural(count, "day")}</option>)}
+          </select>
+        </label>
+        <AllUsers checked={allUsers} onChange={setAllUsers} />
+        <span class="muted">
+          Deleted tasks are not counted.{inexact > 0 && ` Not exact: ${plural(inexact, "task")} with deleted pods or Jobs.`}
+        </span>
+      </div>
+      {error ? <ErrorNote error={error} quiet /> : null}
+      <div class="grid">
+        {byUser && <HoursCard title="By user" usage={byUser} />}
+        {byGpu && <HoursCard title="By GPU" usage={byGpu} />}
+      </div>
+    </section>
+  );
+}
+
+function HoursCard({ title, usage }: { title: string; usage: GpuHoursList }) {
+  const { rows, total } = usage;
+  const most = Math.max(...rows.map((row) => row.gpu_hours));
+  return (
+    <article class="card" aria-label={`GPU-hours ${title}`}>
+      <div class="card-head">
+        <h3>{title}</h3>
+        <span class="number">{hours(total)} of {plural(total.tasks, "task")}</span>
+      </div>
+      {rows.length > 0 && (
+        <ul class="bars">
+          {rows.map((row) => (
+            <li key={row.key}>
+              <span class="bar-name">{row.key}</span>
+              <Bar used={row.gpu_hours} total={most} label={`${row.key}: ${hours(row)}`} plain />
+              <span class="number" title={hours(row)}>{row.gpu_hours.toFixed(1)}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </article>
+  );
+}
+
+function hours({ gpu_hours: count, cost }: GpuHoursList["total"]): string {
+  return `${count.toFixed(1)} GPU-hours${cost === null ? "" : `, cost ${cost.toFixed(2)}`}`;
 }
 
 function amount(resource: string, text: string | null): string {

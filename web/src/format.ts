@@ -1,4 +1,5 @@
 // Times, amounts and log text as people read them.
+import type { Task } from "./api";
 
 const UNITS: [string, number][] = [
   ["d", 86_400],
@@ -57,6 +58,14 @@ export function quantity(text: string | null): number | null {
   const factor = FACTORS[match?.[2] ?? ""];
   const value = Number(match?.[1]);
   return match && factor !== undefined && Number.isFinite(value) ? value * factor : null;
+}
+
+// What each node of a task requests, without GPUs.
+export function sizes({ metadata: { resources } }: Task): string {
+  const { cpus, memory } = resources;
+  const cores = quantity(cpus ?? null);
+  const size = quantity(memory ?? null);
+  return [cores !== null && `${cores} CPU`, size !== null && bytes(size)].filter(Boolean).join(", ");
 }
 
 export function plural(count: number, noun: string): string {

@@ -9,7 +9,7 @@ import { follow, mayRetry } from "./stream";
 const ROW = 20; // pixels, as in style.css
 const MARGIN = 20; // rows above and below the window
 
-export function Logs({ id, scope, rank }: { id: string; scope: TaskScope; rank: string }) {
+export function Logs({ id, scope, rank, byNode }: { id: string; scope: TaskScope; rank: string; byNode: boolean }) {
   const [task, setTask] = useState<Task | null>(null);
   const [error, setError] = useState<Error | null>(null);
   const [note, setNote] = useState("");
@@ -35,7 +35,7 @@ export function Logs({ id, scope, rank }: { id: string; scope: TaskScope; rank: 
         setVersion((version) => version + 1);
       });
     };
-    const stop = follow(url(taskPath(id, "/logs"), { ...scope, follow: true, rank }), {
+    const stop = follow(url(taskPath(id, "/logs"), { ...scope, follow: true, rank, by_node: byNode }), {
       onConnected: () => {
         setStatus("live");
         setError(null);
@@ -81,7 +81,7 @@ export function Logs({ id, scope, rank }: { id: string; scope: TaskScope; rank: 
   const fatal = error instanceof ApiError && !mayRetry(error);
   const name = task?.name ?? id;
   const save = () => {
-    const target = url(taskPath(id, "/logs"), { ...scope, follow: "false", rank });
+    const target = url(taskPath(id, "/logs"), { ...scope, follow: "false", rank, by_node: byNode });
     download(target, `${name}-${id}${rank && `-node-${rank}`}.log`).catch(setError);
   };
   return (
@@ -106,6 +106,11 @@ export function Logs({ id, scope, rank }: { id: string; scope: TaskScope; rank: 
         </label>
         <input type="search" aria-label="Search in the logs" placeholder="Search" value={search}
           onInput={(event) => setSearch(event.currentTarget.value)} onKeyDown={keys} />
+        {nodes > 1 && !rank && (
+          <label class="check">
+            <input type="checkbox" checked={byNode} onChange={() => go("tasks", [id, "logs"], { ...scope, by_node: byNode ? undefined : "true" })} />By node
+          </label>
+        )}
         {search && (
           <span class="found">
             <span role="status" class="number">

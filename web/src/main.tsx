@@ -6,6 +6,7 @@ import { Login } from "./login";
 import { Logs } from "./logs";
 import { ClusterPage } from "./cluster";
 import { TargetPage } from "./pipeline";
+import { Services } from "./services";
 import { notesOf, Submit } from "./submit";
 import { Tasks } from "./tasks";
 import { Volumes } from "./volumes";
@@ -15,10 +16,11 @@ import { isDark, onTheme, setDark } from "./theme";
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 
-const PAGES: [string, string][] = [
+const PAGES: [page: string, title: string, rest?: string][] = [ // rest: only on wide screens
   ["tasks", "Tasks"],
+  ["services", "Services"],
   ["volumes", "Volumes"],
-  ["cluster", "GPUs and queues"],
+  ["cluster", "GPUs", " and queues"],
   ["submit", "Submit"], // on wide screens it is a button
 ];
 
@@ -106,7 +108,7 @@ function Page({ route, user }: { route: Route; user: Whoami }) {
   switch (route.page) {
     case "tasks":
       if (id && part === "logs") {
-        return <Logs key={`${id}/${route.query}`} id={id} scope={scope} rank={route.query.get("rank") ?? ""} />;
+        return <Logs key={`${id}/${route.query}`} id={id} scope={scope} rank={route.query.get("rank") ?? ""} byNode={route.query.has("by_node")} />;
       }
       if (!id) return <Tasks user={user} route={route} />;
       return (
@@ -115,6 +117,8 @@ function Page({ route, user }: { route: Route; user: Whoami }) {
           <TargetPage key={`${id}/${route.query}`} id={id} scope={scope} />
         </>
       );
+    case "services":
+      return <Services />;
     case "volumes":
       return <Volumes user={user} />;
     case "cluster":
@@ -149,10 +153,10 @@ function Header({ route, user, namespace, onNamespace, onLogout }: HeaderProps) 
   };
   return (
     <header class="bar">
-      <a class="brand" href={href("tasks")}><Logo /><span>kubectl sky</span></a>
+      <a class="brand" href={href("tasks")}><Logo /><span>kubectl sky<span class="context" title={`Context ${user.context}`}>{user.context}</span></span></a>
       <nav aria-label="Main">
-        {PAGES.map(([page, title]) => (
-          <a key={page} href={href(page)} class={page === "submit" ? "narrow-only" : ""} aria-current={route.page === page ? "page" : undefined}>{title}</a>
+        {PAGES.map(([page, title, rest]) => (
+          <a key={page} href={href(page)} class={page === "submit" ? "narrow-only" : ""} aria-current={route.page === page ? "page" : undefined}>{title}{rest && <span class="wide-only">{rest}</span>}</a>
         ))}
       </nav>
       <div class="account">

@@ -1,8 +1,9 @@
 // Small parts that several pages use.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, type State, type Task } from "./api";
+import { ApiError, get, url, type Query, type State, type Task } from "./api";
 import { plural } from "./format";
+import { mayRetry } from "./stream";
 
 export function Logo() {
   return (
@@ -51,11 +52,18 @@ export function NodeProgress({ task }: { task: Task }) {
   );
 }
 
-export function Bar({ used, total, label }: { used: number; total: number; label: string }) {
+interface BarProps {
+  used: number;
+  total: number;
+  label: string;
+  plain?: boolean; // a full bar is no warning
+}
+
+export function Bar({ used, total, label, plain = false }: BarProps) {
   const share = total > 0 ? Math.min(1, used / total) : 0;
   return (
     <span
-      class={`meter ${share >= 0.9 ? "full" : ""}`}
+      class={`meter ${share >= 0.9 && !plain ? "full" : ""}`}
       role="meter"
       aria-label={label}
       aria-valuemin={0}
@@ -172,6 +180,38 @@ export function Announcements() {
     return () => clearTimeout(timer);
   }, []);
   return <div class={`toast ${text && "shown"}`} role="status">{text}</div>;
+}
+
+export function AllUsers({ checked, onChange }: { checked: boolean; onChange(on: boolean): void }) {
+  return <label class="check"><input type="checkbox" checked={checked} onChange={() => onChange(!checked)} />All users</label>;
+}
+
+// What the server answers now, and at an interval while the page is visible, until an error that a retry cannot help.
+export function usePolled<T>(path: string, query: Query = {}, seconds = 15): [T | null, unknown] {
+  const [value, setValue] = useState<T | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const target = url(path, query);
+  useEffect(() => {
+    const controller = new AbortController();
+    let timer = 0;
+    const load = async () => {
+      try {
+        if (!document.hidden) setValue(await get<T>(path, query, controller.signal));
+        setError(null);
+      } catch (problem) {
+        if (controller.signal.aborted) return;
+        setError(problem);
+        if (!mayRetry(problem as Error)) return;
+      }
+      timer = window.setTimeout(load, seconds * 1000);
+    };
+    void load();
+    return () => {
+      controller.abort();
+      clearTimeout(timer);
+    };
+  }, [target]);
+  return [value, error];
 }
 
 // Render again at an interval, for ages that grow.

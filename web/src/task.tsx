@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, get, taskPath, url, type ClusterEvent, type Finding, type Node, type Pipeline, type Task, type Verdict } from "./api";
 import { Usage } from "./usage";
-import { age, duration, localTime } from "./format";
+import { age, duration, localTime, sizes } from "./format";
 import { Badge, copy, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
 import { go, href, type TaskScope } from "./route";
 import { StopTask, useStream } from "./tasks";
@@ -68,6 +68,9 @@ function Facts({ task }: { task: Task }) {
     ["Pipeline", details.pipeline_name ?? ""],
     ["Age", age(task.created_at)],
     ["Created", localTime(task.created_at)],
+    ["GPUs per node", details.resources.accelerators ?? ""],
+    ["Resources per node", sizes(task)],
+    ["Image", details.image],
     ["Restarts", details.restarts ? String(details.restarts) : ""],
   ];
   return (
@@ -129,12 +132,12 @@ function Doctor({ id, scope, state }: { id: string; scope: TaskScope; state: str
   );
 }
 
-function Cause({ finding }: { finding: Finding }) {
+export function Cause({ finding, word = "node-" }: { finding: Finding; word?: string }) {
   return (
     <div class="finding">
       <p class="finding-title">
         <span class="tag">{finding.stage}</span>
-        {finding.nodes.length > 0 && <span class="tag">{ranks(finding.nodes)}</span>}
+        {finding.nodes.length > 0 && <span class="tag">{ranks(finding.nodes, word)}</span>}
       </p>
       <p>{finding.what}</p>
       <p class="hint"><strong>Next:</strong> {finding.then}</p>
@@ -143,14 +146,14 @@ function Cause({ finding }: { finding: Finding }) {
 }
 
 // Ranks as ranges: node-0 to node-3, node-7.
-function ranks(values: number[]): string {
+function ranks(values: number[], word: string): string {
   const spans: [number, number][] = [];
   for (const value of [...values].sort((a, b) => a - b)) {
     const last = spans.at(-1);
     if (last && value === last[1] + 1) last[1] = value;
     else spans.push([value, value]);
   }
-  return spans.map(([from, to]) => (from === to ? `node-${from}` : `node-${from} to node-${to}`)).join(", ");
+  return spans.map(([from, to]) => (from === to ? `${word}${from}` : `${word}${from} to ${word}${to}`)).join(", ");
 }
 
 function Nodes({ task, scope }: { task: Task; scope: TaskScope }) {

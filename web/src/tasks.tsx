@@ -2,8 +2,8 @@
 import { Fragment } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { taskPath, post, url, type Pipeline, type State, type Task, type Whoami } from "./api";
-import { age, localTime, plural } from "./format";
-import { announce, Badge, Confirm, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
+import { age, localTime, plural, sizes } from "./format";
+import { AllUsers, announce, Badge, Confirm, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
 import { href, type Route, type TaskScope } from "./route";
 import { follow } from "./stream";
 
@@ -86,10 +86,7 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
             />
           ))}
         </div>
-        <label class="check">
-          <input type="checkbox" checked={allUsers} onChange={() => set("all_users", allUsers ? "" : "true")} />
-          All users
-        </label>
+        <AllUsers checked={allUsers} onChange={(on) => set("all_users", on ? "true" : "")} />
         {user.all_namespaces && (
           <label class="check">
             <input
@@ -113,6 +110,7 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
                 <th scope="col">Task</th>
                 <th scope="col">Status</th>
                 <th scope="col">Nodes</th>
+                <th scope="col" class="wide-only">Resources of a node</th>
                 {allUsers && <th scope="col" class="wide-only">User</th>}
                 {allNamespaces && <th scope="col" class="wide-only">Namespace</th>}
                 <th scope="col" class="wide-only">Age</th>
@@ -187,6 +185,7 @@ function PipelineRow({ pipeline, allUsers, allNamespaces }: { pipeline?: Pipelin
       </th>
       <td><Badge state={pipeline.status} />{note && <span class="sub reason" title={note}>{note}</span>}</td>
       <td>{done} of {plural(total, word === "group" ? "task" : "stage")}</td>
+      <td class="wide-only" />
       {allUsers && <td class="wide-only">{pipeline.username}</td>}
       {allNamespaces && <td class="wide-only">{namespace}</td>}
       <td class="wide-only" title={localTime(pipeline.created_at)}>{age(pipeline.created_at)}</td>
@@ -226,7 +225,7 @@ interface RowProps {
 }
 
 function Row({ task, allUsers, allNamespaces, onStop }: RowProps) {
-  const { namespace, note, pipeline_name: pipeline } = task.metadata;
+  const { namespace, note, pipeline_name: pipeline, image, resources } = task.metadata;
   const query = { namespace, all_users: allUsers ? "true" : undefined };
   return (
     <tr>
@@ -234,13 +233,17 @@ function Row({ task, allUsers, allNamespaces, onStop }: RowProps) {
         <a class="task-name" href={href("tasks", [task.task_id], query)}>
           {pipeline ? `${pipeline}/` : ""}{task.name}
         </a>
-        <span class="sub"><code>{task.task_id}</code><span class="narrow-only"> · {age(task.created_at)}</span></span>
+        <span class="sub"><code>{task.task_id}</code><span class="narrow-only"> · {age(task.created_at)}{resources.accelerators && ` · ${resources.accelerators}`}</span></span>
       </th>
       <td>
         <Badge state={task.status} />
         {note && <span class="sub reason" title={note}>{note}</span>}
       </td>
       <td><NodeProgress task={task} /></td>
+      <td class="wide-only">
+        {[resources.accelerators, sizes(task)].filter(Boolean).join(", ")}
+        <code class="sub image" title={image}>{image}</code>
+      </td>
       {allUsers && <td class="wide-only">{task.username}</td>}
       {allNamespaces && <td class="wide-only">{namespace}</td>}
       <td class="wide-only" title={localTime(task.created_at)}>{age(task.created_at)}</td>

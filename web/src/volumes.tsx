@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, post, request, url, type Volume, type Whoami } from "./api";
 import { age, localTime } from "./format";
-import { announce, Confirm, Dialog, Empty, ErrorNote, Title, useClock } from "./parts";
+import { AllUsers, announce, Confirm, Dialog, Empty, ErrorNote, Title, useClock } from "./parts";
 
 const ACCESS_MODES = ["ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany"];
 
@@ -41,9 +41,7 @@ export function Volumes({ user }: { user: Whoami }) {
         </div>
       </div>
       <div class="toolbar">
-        <label class="check">
-          <input type="checkbox" checked={allUsers} onChange={() => setAllUsers(!allUsers)} />All users
-        </label>
+        <AllUsers checked={allUsers} onChange={setAllUsers} />
       </div>
       {error ? <ErrorNote error={error} /> : null}
       {!volumes && !error && <p class="muted">Loading…</p>}
