@@ -1,6 +1,7 @@
 """Follow a task, pipeline or group until it finishes, and report how it ended."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kubectl_sky.actions import evidence, logs, pipeline
 from kubectl_sky.actions.find import Target
@@ -17,7 +18,9 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.words import names
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.decide import Decision
+
+if TYPE_CHECKING:
+    from kubectl_sky.workloads.decide import Decision
 
 
 def follow(session: Session, target: Target, request: LogRequest, ui: UI) -> None:
@@ -171,7 +174,7 @@ def _reason(session: Session, task: TaskStatus, shown: Mapping[str, str]) -> tup
 
 
 def note_next_steps(
-    session: Session, target_id: str, decision: Decision, note: Callable[[str], None]
+    session: Session, target_id: str, decision: "Decision", note: Callable[[str], None]
 ) -> None:
     """Note who goes on with what no client follows, and how to get into its nodes."""
     plans = decision.plans

@@ -7,19 +7,22 @@ them.
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from time import sleep
+from typing import TYPE_CHECKING
 
 from kubectl_sky.actions import find, stop
 from kubectl_sky.actions.find import Scope, Target
-from kubectl_sky.actions.preflight import refuse_foreign
-from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import access, objects, parallel
 from kubectl_sky.cluster.apply import apply_all
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Forbidden, NotServed, SkyError, UserError
+from kubectl_sky.errors import Forbidden, Interrupted, NotServed, SkyError, UserError
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.words import kinds, names
+
+if TYPE_CHECKING:
+    from kubectl_sky.actions.ui import UI
+    from kubectl_sky.render.manifests import Manifests
 
 _JOB_UID = "kueue.x-k8s.io/job-uid"
 _SECONDS = 2.0  # between two looks at a queue
@@ -52,17 +55,18 @@ def sends_away(session: Session, queue: str) -> bool:
 
 
 @contextmanager
-def copied(session: Session, manifests: Manifests) -> Iterator[None]:
+def copied(session: Session, manifests: "Manifests", refuse: objects.Accept) -> Iterator[None]:
     """Copy what a Job needs to the workers, and delete the copies again if the body fails.
 
-    Raises ClusterError, and UserError without workers.
+    `refuse` raises if an existing object is not the user's. Raises ClusterError, and UserError
+    without workers.
     """
     if not session.workers:
         raise UserError("no context of a worker cluster of MultiKueue is set", _SET_HINT)
     copies = [_copy(manifest.object) for manifest in (*manifests.shared, *manifests.auxiliary)]
     with ExitStack() as stack:
         for worker in workers(session):
-            applied = apply_all(worker, [copies], _refuse_foreign)
+            applied = apply_all(worker, [copies], partial(_refuse_foreign, refuse))
             created = [(worker, result.object) for result in applied if result.created]
             stack.callback(stop.delete_orphans, created)
         yield
@@ -76,11 +80,11 @@ def _copy(item: Json) -> Json:
     return {**item, "metadata": {**metadata, "annotations": annotations}}
 
 
-def _refuse_foreign(copy: Json, live: Json) -> None:
+def _refuse_foreign(refuse: objects.Accept, copy: Json, live: Json) -> None:
     """Refuse another content. Scripts may be there already, for tasks that need no copy."""
     marked = copy["metadata"]["annotations"]
     annotations = {key: marked[key] for key in marked if key != names.MULTIKUEUE_COPY}
-    refuse_foreign({**copy, "metadata": {**copy["metadata"], "annotations": annotations}}, live)
+    refuse({**copy, "metadata": {**copy["metadata"], "annotations": annotations}}, live)
 
 
 def workers(session: Session) -> list[Session]:
@@ -108,10 +112,24 @@ def located(session: Session, task: TaskStatus) -> tuple[Session, TaskStatus]:
     return worker, find.single_task(target)
 
 
-def sent(session: Session, target: Target, ui: UI) -> tuple[Session, TaskStatus]:
-    """Wait until Kueue has sent a new task to a worker, or it has finished; see `located`."""
+def sent(session: Session, target: Target, ui: "UI") -> tuple[Session, TaskStatus]:
+    """Wait until Kueue has sent a new task to a worker, or it has finished; see `located`.
+
+    Ctrl-C does not change the task. Raises Interrupted, ClusterError, and UserError as `located`.
+    """
     task = find.single_task(target)
     ui.note("waiting for Kueue to choose a cluster")
+    try:
+        return _sent(session, task, ui)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"interrupted; task {task.id} stays in its queue",
+            f"`kubectl sky wait {task.id}` waits for it, `kubectl sky logs {task.id} -f` follows it"
+            f" once it runs, `kubectl sky stop {task.id}` stops it",
+        ) from None
+
+
+def _sent(session: Session, task: TaskStatus, ui: "UI") -> tuple[Session, TaskStatus]:
     while True:
         worker, there = located(session, task)
         if worker is not session:

@@ -17,7 +17,7 @@ from kubectl_sky.observe import status
 from kubectl_sky.observe.difference import foreign_fields, is_of_other_version
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.observe.volumes import DEFAULT_CLASS, default_class
-from kubectl_sky.plan import environment, quota
+from kubectl_sky.plan import quota
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifest, Manifests
 from kubectl_sky.words import kinds, names
@@ -337,10 +337,10 @@ def _as_first_sent(manifests: Manifests, items: Sequence[Json]) -> Manifests:
 
 def _with_token(item: Json, live: Json) -> Json:
     """Copy the token of the live object, if both objects have one."""
-    data, token = item.get("data") or {}, (live.get("data") or {}).get(environment.TOKEN)
-    if item["kind"] != kinds.SECRET.kind or environment.TOKEN not in data or token is None:
+    data, token = item.get("data") or {}, (live.get("data") or {}).get(names.TOKEN)
+    if item["kind"] != kinds.SECRET.kind or names.TOKEN not in data or token is None:
         return item
-    return item | {"data": data | {environment.TOKEN: token}}
+    return item | {"data": data | {names.TOKEN: token}}
 
 
 def _refuse_other_task(

@@ -18,10 +18,10 @@ from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.words import settings
 from kubectl_sky.words.private import Folder
-from kubectl_sky.workloads.decide import Decision
 
 if TYPE_CHECKING:
     from kubectl_sky.words import models
+    from kubectl_sky.workloads.decide import Decision
 
 _MAX_TASKS = 5_000
 _UID = re.compile(r"[A-Za-z0-9-]{1,100}")  # it comes from the server, and becomes a file name
@@ -33,7 +33,7 @@ class Submitted(Struct, frozen=True):
     `unchanged` is whether an earlier submit had sent everything. `file` is the path of the file.
     """
 
-    decision: Decision
+    decision: "Decision"
     workloads: tuple[Json, ...]
     unchanged: bool = False
     file: str = ""

@@ -211,7 +211,7 @@ def _count(cluster_node: ClusterNode) -> int:
 
 
 TPU_RESOURCE = "google.com/tpu"
-RESOURCES = (*(family.resource for family in FAMILIES), TPU_RESOURCE)
+RESOURCES: tuple[str, ...] = (*(family.resource for family in FAMILIES), TPU_RESOURCE)
 TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
 TPU_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 

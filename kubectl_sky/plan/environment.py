@@ -14,12 +14,12 @@ from kubectl_sky.plan.placement import Placement
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import REGISTRY, RESERVED, SecretReference
+from kubectl_sky.words import names
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.secret import Secret, reveal
 from kubectl_sky.words.settings import Settings
 
 Value = TypeVar("Value")
-RANKS = ("NODE_RANK", "SKYPILOT_NODE_RANK")  # variables with a node's own rank
 
 
 def variables(
@@ -98,9 +98,6 @@ def literal(value: str) -> str:
     return re.sub(r"\$(?=[$(])", "$$", value)
 
 
-TOKEN = "KUBECTL_SKY_TOKEN"  # authenticates the nodes of a task to each other; see barrier.py
-
-
 class SecretEnvVar(Struct, frozen=True):
     """A variable whose value is a key of a Secret."""
 
@@ -111,7 +108,7 @@ class SecretEnvVar(Struct, frozen=True):
 
 def secret_values(task: Task, facts: Facts) -> dict[str, Secret]:
     """Return the data of the task's Secret: the user's values and the nodes' token."""
-    token = {TOKEN: facts.token} if task.num_nodes > 1 else {}
+    token = {names.TOKEN: facts.token} if task.num_nodes > 1 else {}
     return without_reserved(task.secrets) | token
 
 

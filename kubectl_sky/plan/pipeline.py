@@ -1,17 +1,20 @@
 """A task's position in a pipeline or group: names, labels and variables."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.plan import runtime
-from kubectl_sky.plan.plan import Plan, TaskGroup
-from kubectl_sky.spec.pipeline import Pipeline
-from kubectl_sky.spec.task import Task
+from kubectl_sky.plan.plan import TaskGroup
 from kubectl_sky.words import bounded, names
 from kubectl_sky.words.names import standard_labels
+
+if TYPE_CHECKING:
+    from kubectl_sky.plan.plan import Plan
+    from kubectl_sky.spec.pipeline import Pipeline
+    from kubectl_sky.spec.task import Task
 
 PARALLEL = "parallel"
 _MAX_STAGES = 10_000  # upper limit for stage counts read from an object
@@ -111,7 +114,7 @@ def member_of(metadata: Mapping[str, Any]) -> PipelineMember | None:
     )
 
 
-def with_names(tasks: Sequence[Task], title: str) -> tuple[Task, ...]:
+def with_names(tasks: "Sequence[Task]", title: str) -> "tuple[Task, ...]":
     """Return the tasks, all with names: SkyPilot numbers unnamed ones from 0.
 
     Those without run end after setup.
@@ -123,7 +126,7 @@ def with_names(tasks: Sequence[Task], title: str) -> tuple[Task, ...]:
 
 
 def members(
-    pipeline: Pipeline, pipeline_id: str, tasks: Sequence[Task]
+    pipeline: "Pipeline", pipeline_id: str, tasks: "Sequence[Task]"
 ) -> tuple[PipelineMember, ...]:
     """Return the position of each task; all tasks must have names."""
     title = title_of(pipeline, pipeline_id)
@@ -156,7 +159,7 @@ def members(
     )
 
 
-def with_member(plan: Plan, member: PipelineMember) -> Plan:
+def with_member(plan: "Plan", member: PipelineMember) -> "Plan":
     """Return the plan of a task at its position in a pipeline or group."""
     pvcs = tuple(
         replace(pvc, labels={**pvc.labels, **member.labels}) for pvc in plan.storage.new_pvcs
@@ -176,7 +179,7 @@ def with_member(plan: Plan, member: PipelineMember) -> Plan:
     return _with_group_service(updated, member) if member.service else updated
 
 
-def without_queue_until_resumed(plan: Plan) -> Plan:
+def without_queue_until_resumed(plan: "Plan") -> "Plan":
     """Return a suspended task's plan without its queue until the task is resumed.
 
     Otherwise the queue would start the task before the previous one has succeeded.
@@ -191,7 +194,7 @@ def without_queue_until_resumed(plan: Plan) -> Plan:
     )
 
 
-def _with_group_service(plan: Plan, member: PipelineMember) -> Plan:
+def _with_group_service(plan: "Plan", member: PipelineMember) -> "Plan":
     """Return the plan of a task in a group.
 
     Its pods get host names `TASK-RANK` in the shared Service.
@@ -215,6 +218,6 @@ def _with_group_service(plan: Plan, member: PipelineMember) -> Plan:
     return replace(plan, nodes=nodes, service=member.service, group=group)
 
 
-def title_of(pipeline: Pipeline, pipeline_id: str) -> str:
+def title_of(pipeline: "Pipeline", pipeline_id: str) -> str:
     """Return the name of a pipeline or group; the default contains its id."""
     return pipeline.name or f"{'group' if pipeline.parallel else 'pipeline'}-{pipeline_id}"

@@ -1,21 +1,24 @@
 """The plan of a task: every value that a manifest template may use."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from kubectl_sky.plan.accelerators import Term
-from kubectl_sky.plan.environment import RegistryLogin, SecretEnvVar
-from kubectl_sky.plan.high_speed_network import HighSpeedNetwork
-from kubectl_sky.plan.local_files import FileTransfer
-from kubectl_sky.plan.placement import Preference
-from kubectl_sky.plan.pod_options import PodOptions
-from kubectl_sky.plan.ports import Ports
 from kubectl_sky.plan.runtime import UPLOADED, Check, Runtime, profile, runtime, start
-from kubectl_sky.plan.storage import PodStorage
 from kubectl_sky.words import names
 from kubectl_sky.words.secret import Secret
 from kubectl_sky.words.settings import DEFAULT_IMAGE
+
+if TYPE_CHECKING:  # backends import this module also to read, and then need none of these
+    from kubectl_sky.plan.accelerators import Term
+    from kubectl_sky.plan.environment import RegistryLogin, SecretEnvVar
+    from kubectl_sky.plan.high_speed_network import HighSpeedNetwork
+    from kubectl_sky.plan.local_files import FileTransfer
+    from kubectl_sky.plan.placement import Preference
+    from kubectl_sky.plan.pod_options import PodOptions
+    from kubectl_sky.plan.ports import Ports
+    from kubectl_sky.plan.storage import PodStorage
 
 _SIZES = ("cpu", "memory", "ephemeral-storage")  # all other resources are devices
 
@@ -110,15 +113,15 @@ class Plan(Struct, frozen=True):
     selector: Mapping[str, str]
     nodes: tuple[Node, ...]
     image: str
-    login: RegistryLogin | None
+    login: "RegistryLogin | None"
     env: Mapping[str, str]
     secrets: Mapping[str, Secret]
-    secret_env: tuple[SecretEnvVar, ...]
+    secret_env: "tuple[SecretEnvVar, ...]"
     requests: Mapping[str, str]
     limits: Mapping[str, str]
-    storage: PodStorage
-    terms: tuple[Term, ...]
-    preferred: tuple[Preference, ...]
+    storage: "PodStorage"
+    terms: "tuple[Term, ...]"
+    preferred: "tuple[Preference, ...]"
     tolerations: tuple[Toleration, ...]
     priority_class: str | None
     ttl_seconds: int | None
@@ -129,12 +132,12 @@ class Plan(Struct, frozen=True):
     backend: str
     scripts: Mapping[str, str]
     pod_annotations: Mapping[str, str]
-    pod_options: PodOptions
-    file_transfer: FileTransfer
+    pod_options: "PodOptions"
+    file_transfer: "FileTransfer"
+    network: "HighSpeedNetwork"
     service: str | None
     suspended: bool = False
-    ports: Ports | None = None
-    network: HighSpeedNetwork = field(default_factory=HighSpeedNetwork)
+    ports: "Ports | None" = None
     group: TaskGroup | None = None
     extras: Extras = field(default_factory=Extras)
 

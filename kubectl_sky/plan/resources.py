@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from kubectl_sky.plan import accelerators
-from kubectl_sky.plan.placement import Placement
-from kubectl_sky.plan.plan import Plan
 from kubectl_sky.spec import quantity
 from kubectl_sky.words.settings import DEFAULT_IMAGE, SKYPILOT_GPU_IMAGE, SKYPILOT_IMAGE, Settings
+
+if TYPE_CHECKING:
+    from kubectl_sky.plan.placement import Placement
+    from kubectl_sky.plan.plan import Plan
 
 ACCELERATORS = accelerators.RESOURCES
 _STEPS = {"cpu": Fraction(1, 1000)}  # bytes and devices are whole numbers
@@ -21,7 +23,7 @@ _CPUS_OF_A_GPU = 4
 _GIB_OF_A_CPU = {False: 1, True: 4}  # GPU tasks get more memory per CPU
 
 
-def node_requests(placement: Placement, settings: Settings) -> dict[str, str]:
+def node_requests(placement: "Placement", settings: Settings) -> dict[str, str]:
     """Return the task's requests and the settings' defaults; GPUs are limits only."""
     resources = placement.resources
     sizes = {"cpu": resources.cpus, "memory": resources.memory, _DISK: resources.disk}
@@ -30,7 +32,7 @@ def node_requests(placement: Placement, settings: Settings) -> dict[str, str]:
 
 
 def node_limits(
-    placement: Placement, requested: Mapping[str, str], factor: Fraction | None
+    placement: "Placement", requested: Mapping[str, str], factor: Fraction | None
 ) -> dict[str, str]:
     """Return the limits: a multiple of the requests; a factor of 0 means none.
 
@@ -56,7 +58,7 @@ def node_limits(
     return bounds | ({device.resource: str(device.count)} if device else {})
 
 
-def _default_requests(placement: Placement, settings: Settings) -> dict[str, str]:
+def _default_requests(placement: "Placement", settings: Settings) -> dict[str, str]:
     """Return SkyPilot's default requests for sizes that are not set, if enabled.
 
     They are not limits, as in SkyPilot (clouds/kubernetes.py): a task without sizes is not limited.
@@ -72,7 +74,7 @@ def _default_requests(placement: Placement, settings: Settings) -> dict[str, str
     return {name: size for name, size in estimates.items() if given[name] is None}
 
 
-def default_image(placement: Placement, settings: Settings) -> str:
+def default_image(placement: "Placement", settings: Settings) -> str:
     """Return the image of a task that sets none."""
     if settings.image:
         return settings.image
@@ -81,7 +83,7 @@ def default_image(placement: Placement, settings: Settings) -> str:
     return DEFAULT_IMAGE
 
 
-def default_notes(placement: Placement, settings: Settings) -> tuple[str, ...]:
+def default_notes(placement: "Placement", settings: Settings) -> tuple[str, ...]:
     """Return notes on what the settings add."""
     requested = [f"{name} {size}" for name, size in _default_requests(placement, settings).items()]
     messages = (
@@ -93,7 +95,7 @@ def default_notes(placement: Placement, settings: Settings) -> tuple[str, ...]:
     return tuple(messages)
 
 
-def total_requests(plan: Plan) -> dict[str, str]:
+def total_requests(plan: "Plan") -> dict[str, str]:
     """Return the nodes' total requests; empty if the pod config may change them."""
     if "containers" in (plan.pod_options.pod_config.get("spec") or {}):
         return {}

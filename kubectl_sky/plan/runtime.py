@@ -7,14 +7,17 @@ the scripts that the task runs, which tasks with the same scripts in a namespace
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.spec.task import Task
 from kubectl_sky.words import assets, names
 from kubectl_sky.words.names import standard_labels
 from kubectl_sky.words.settings import DEFAULT_IMAGE
+
+if TYPE_CHECKING:
+    from kubectl_sky.spec.task import Task
 
 
 class Http(Struct, frozen=True):
@@ -98,12 +101,12 @@ _KEEP_RUNNING = f"echo '{READY.decode()}'\nexec sleep 2147483647\n"
 _EXIT = ":\n"
 
 
-def keep_running(task: Task) -> Task:
+def keep_running(task: "Task") -> "Task":
     """Return the task with a script that keeps its nodes up, if it has no run."""
     return task if task.run else replace(task, run=_KEEP_RUNNING)
 
 
-def exit_after_setup(task: Task) -> Task:
+def exit_after_setup(task: "Task") -> "Task":
     """Return the task with a run that ends at once, if it has none.
 
     The tasks of a pipeline, a group or an array end after setup: others wait for them.
@@ -111,12 +114,12 @@ def exit_after_setup(task: Task) -> Task:
     return task if task.run else replace(task, run=_EXIT)
 
 
-def interactive_annotations(task: Task) -> Mapping[str, str]:
+def interactive_annotations(task: "Task") -> Mapping[str, str]:
     """Return the annotation that tells clients not to wait for the end of a staying task."""
     return {names.INTERACTIVE: "true"} if task.stays or task.run == _KEEP_RUNNING else {}
 
 
-def interactive_notes(task: Task) -> Iterator[str]:
+def interactive_notes(task: "Task") -> Iterator[str]:
     """Yield a note on when the task ends, if it has no run."""
     if not (task.run or task.stays):
         yield "the task has no run: its nodes stay up until it is stopped"

@@ -15,7 +15,6 @@ from kubectl_sky.spec.lifecycle import is_deleted_when_finished
 from kubectl_sky.spec.schema import described
 from kubectl_sky.spec.substitute import Filled
 
-REPLICA = "SKYPILOT_SERVE_REPLICA_ID"  # in SkyPilot a number from 1
 _HEADER = re.compile(r"[-A-Za-z0-9]+")
 _POLICY: Path = ("service", "replica_policy")
 _PROBE: Path = ("service", "readiness_probe")

@@ -164,7 +164,7 @@ def as_task(document: Document) -> tuple[Document, list[str]]:
         if entry.as_task and document.get(*entry.field) is not None
     ]
     if document.get("service") is not None:
-        document = document.override(("envs", service.REPLICA), "1", "--as-task")
+        document = document.override(("envs", names.REPLICA), "1", "--as-task")
     if document.get("pool") is not None and not document.get("run"):
         notes.append("the task has no run, so it ends after setup")
         document = document.override(("run",), ":\n", "--as-task")

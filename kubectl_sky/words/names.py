@@ -69,6 +69,10 @@ LAST_ACTION = "kubectl-sky/last-action"  # of a controller, in its Lease: a time
 OWNERS_POLICY = "kubectl-sky-owners"  # admission policy: only you create tasks in your name
 
 CONTAINER = "main"  # the container that runs setup and run
+# Its variables that backends set or leave out.
+RANKS = ("NODE_RANK", "SKYPILOT_NODE_RANK")  # a node's own rank
+REPLICA = "SKYPILOT_SERVE_REPLICA_ID"  # in SkyPilot a number from 1
+TOKEN = "KUBECTL_SKY_TOKEN"  # authenticates the nodes of a task to each other; see barrier.py
 SCRIPTS = "scripts"  # volume of these scripts
 SCRIPTS_FOLDER = "/etc/kubectl-sky"
 SCRATCH = "kubectl-sky"  # writable scratch volume for any image and user

@@ -1,12 +1,15 @@
 """Shared base of the backends that run all nodes in one object."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from kubectl_sky.plan import environment
-from kubectl_sky.plan.plan import Node, Plan
+from kubectl_sky.plan.plan import Node
 from kubectl_sky.words import names
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.workload import SUSPEND, Object, Workload
+
+if TYPE_CHECKING:
+    from kubectl_sky.plan.plan import Plan
 
 
 class AllNodes(Workload):
@@ -20,11 +23,11 @@ class AllNodes(Workload):
     suspend_path: tuple[str, ...] = SUSPEND
     field = job_status.INDEX_FIELD  # pod field with the node's rank
 
-    def is_gang(self, plan: Plan) -> bool:
+    def is_gang(self, plan: "Plan") -> bool:
         """Return whether a queue of Kueue admits the object, now or when it is resumed."""
         return bool(plan.queue or names.LATER_QUEUE in plan.annotations)
 
-    def pods(self, plan: Plan) -> tuple[Node, ...]:
+    def pods(self, plan: "Plan") -> tuple[Node, ...]:
         """Return one entry for all nodes."""
         return (
             Node(
@@ -32,16 +35,16 @@ class AllNodes(Workload):
                 job=plan.name,
                 labels=plan.labels,
                 env=self.env(plan),
-                env_from_fields=dict.fromkeys(environment.RANKS, self.field),
+                env_from_fields=dict.fromkeys(names.RANKS, self.field),
                 annotations=self.annotations(plan),
             ),
         )
 
-    def env(self, plan: Plan) -> Mapping[str, str]:
+    def env(self, plan: "Plan") -> Mapping[str, str]:
         """Return the variables of all pods: their host names start with the Job's name."""
         return {"KUBECTL_SKY_HOSTS": f"{self.pod_owner_name(plan.name)}-"} if plan.service else {}
 
-    def annotations(self, plan: Plan) -> Mapping[str, str]:
+    def annotations(self, plan: "Plan") -> Mapping[str, str]:
         """Return annotations of the object in addition to the task's."""
         return {}
 

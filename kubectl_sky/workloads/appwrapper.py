@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from kubectl_sky.plan.plan import Plan
 from kubectl_sky.words import bounded, kinds
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import STOPPED, Object, Phase, PhaseDetails, condition, waiting
+
+if TYPE_CHECKING:
+    from kubectl_sky.plan.plan import Plan
 
 _PREFIX = "workload.codeflare.dev.appwrapper/"
 _LIMIT = f"{_PREFIX}retryLimit"
@@ -41,7 +44,7 @@ class AppWrapper(AllNodes):
     restarts_all_nodes = True
     owner_label = "workload.codeflare.dev/appwrapper"
 
-    def annotations(self, plan: Plan) -> Mapping[str, str]:
+    def annotations(self, plan: "Plan") -> Mapping[str, str]:
         """Return the restart limit and delays, and the TTL after success."""
         ttl = {} if plan.ttl_seconds is None else {_SUCCESS: f"{plan.ttl_seconds}s"}
         return {_LIMIT: str(plan.restarts)} | _OWN | ttl
@@ -52,11 +55,11 @@ class AppWrapper(AllNodes):
         template: Object = components[0].get("template") or {}
         return template
 
-    def fits(self, plan: Plan) -> str:
+    def fits(self, plan: "Plan") -> str:
         """It counts every failure, so the task must set a limit."""
         return job_status.needs_restart_limit(plan)
 
-    def notes(self, plan: Plan) -> Sequence[str]:
+    def notes(self, plan: "Plan") -> Sequence[str]:
         """Return notes on retention of failed tasks and on counted restarts."""
         retention = (
             "appwrapper: a failed task keeps its logs and its quota for an hour, or until `stop`"

@@ -1,12 +1,11 @@
 """Array backend: many one-node tasks as the independent indexes of one Job."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kubectl_sky.plan.plan import Extras, Node, Plan
-from kubectl_sky.spec.pipeline import Array
-from kubectl_sky.spec.task import Task
+from kubectl_sky.plan.plan import Extras, Node
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads import job_status
@@ -20,11 +19,16 @@ from kubectl_sky.workloads.workload import (
     waiting,
 )
 
+if TYPE_CHECKING:
+    from kubectl_sky.plan.plan import Plan
+    from kubectl_sky.spec.pipeline import Array
+    from kubectl_sky.spec.task import Task
+
 
 class Indexes(Extras, frozen=True, kw_only=True):
     """The numbers of the tasks."""
 
-    array: Array
+    array: "Array"
 
 
 class ArrayJob(Workload):
@@ -37,12 +41,12 @@ class ArrayJob(Workload):
     selectable = False
     independent_nodes = True
 
-    def adapted(self, plan: Plan, task: Task, facts: Facts) -> Plan:
+    def adapted(self, plan: "Plan", task: "Task", facts: Facts) -> "Plan":
         """Add the numbers, and the script that finds a pod's own."""
         assert task.array
         return replace(plan, extras=Indexes(scripts=("array.sh",), array=task.array))
 
-    def pods(self, plan: Plan) -> tuple[Node, ...]:
+    def pods(self, plan: "Plan") -> tuple[Node, ...]:
         """Return one Job; its pods look up their number in the list by their index."""
         assert isinstance(plan.extras, Indexes)
         (node,) = plan.nodes

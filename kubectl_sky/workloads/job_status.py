@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from kubectl_sky.plan.plan import Plan
 from kubectl_sky.words import bounded
 from kubectl_sky.workloads.workload import Object, condition, field, number
+
+if TYPE_CHECKING:
+    from kubectl_sky.plan.plan import Plan
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 INDEX_FIELD = f"metadata.annotations['{INDEX}']"  # also a label since Kubernetes 1.28
@@ -45,7 +48,7 @@ def has_index(item: Object, field: str, requested: int) -> bool:
     return requested in list_indexes(item.get("status", {}).get(field, ""))
 
 
-def needs_restart_limit(plan: Plan) -> str:
+def needs_restart_limit(plan: "Plan") -> str:
     """Return why a backend that counts every failure cannot run a plan.
 
     Empty if it can.

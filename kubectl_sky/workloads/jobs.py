@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.words import kinds, names
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.workload import (
@@ -20,6 +19,9 @@ from kubectl_sky.workloads.workload import (
     waiting,
 )
 
+if TYPE_CHECKING:
+    from kubectl_sky.plan.plan import Node, Plan
+
 _LATE = "DeadlineExceeded"
 _MANY = 100  # nodes from which one Job is clearly faster than a Job for each
 
@@ -33,7 +35,7 @@ class PerNode(Workload):
     stable_hostnames = True
     suspend_path = SUSPEND
 
-    def pods(self, plan: Plan) -> tuple[Node, ...]:
+    def pods(self, plan: "Plan") -> "tuple[Node, ...]":
         """Return one Job for each node."""
         return plan.nodes
 
@@ -79,7 +81,7 @@ class Jobs(PerNode):
     name = "jobs"
     merit = "one Job per node"
 
-    def notes(self, plan: Plan) -> Sequence[str]:
+    def notes(self, plan: "Plan") -> Sequence[str]:
         """Return a note on many nodes; docs/scale.md has the measurement."""
         if len(plan.nodes) < _MANY:
             return ()

@@ -1,8 +1,8 @@
 """JobSet backend: one Job whose nodes fail and restart together."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from kubectl_sky.plan.plan import Plan
 from kubectl_sky.words import kinds
 from kubectl_sky.workloads.allnodes import AllNodes
 from kubectl_sky.workloads.workload import (
@@ -15,6 +15,9 @@ from kubectl_sky.workloads.workload import (
     field,
     unfinished,
 )
+
+if TYPE_CHECKING:
+    from kubectl_sky.plan.plan import Plan
 
 _GROUP = "node"  # the JobSet's only Job
 _MAX_NAME = 63  # maximum length of a pod name
@@ -31,14 +34,14 @@ class JobSet(AllNodes):
     restarts_all_nodes = True
     owner_label = "jobset.sigs.k8s.io/jobset-name"
 
-    def fits(self, plan: Plan) -> str:
+    def fits(self, plan: "Plan") -> str:
         """JobSet rejects names that would make pod names too long."""
         longest = len(f"{self.pod_owner_name(plan.name)}-{len(plan.nodes) - 1}-xxxxx")
         if longest <= _MAX_NAME:
             return ""
         return f"the pod names would be {longest - _MAX_NAME} characters too long; shorten its name"
 
-    def notes(self, plan: Plan) -> Sequence[str]:
+    def notes(self, plan: "Plan") -> Sequence[str]:
         """All nodes restart together, so there is no note."""
         return ()
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kubectl_sky.plan.environment import TOKEN
-from kubectl_sky.plan.plan import Extras, Plan
-from kubectl_sky.spec.task import Task
-from kubectl_sky.words import bounded, kinds
+from kubectl_sky.plan.plan import Extras
+from kubectl_sky.words import bounded, kinds, names
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.allnodes import AllNodes
@@ -23,6 +22,10 @@ from kubectl_sky.workloads.workload import (
     unfinished,
     waiting,
 )
+
+if TYPE_CHECKING:
+    from kubectl_sky.plan.plan import Plan
+    from kubectl_sky.spec.task import Task
 
 _RANK = "training.kubeflow.org/replica-index"  # 0 for the launcher if it is also a node
 _KEYS = "/etc/kubectl-sky-ssh"
@@ -52,7 +55,7 @@ class MPIJob(AllNodes):
     grace_period = 5
     field = f"metadata.labels['{_RANK}']"
 
-    def adapted(self, plan: Plan, task: Task, facts: Facts) -> Plan:
+    def adapted(self, plan: "Plan", task: "Task", facts: Facts) -> "Plan":
         """The operator creates the Service, and nodes connect by SSH."""
         return replace(
             plan,
@@ -60,12 +63,14 @@ class MPIJob(AllNodes):
                 scripts=("mpi.sh", "session.sh"),
                 may_drop_capabilities=False,  # the sshd of such images may have a file capability
             ),
-            secrets={name: value for name, value in plan.secrets.items() if name != TOKEN},
-            secret_env=tuple(variable for variable in plan.secret_env if variable.name != TOKEN),
+            secrets={name: value for name, value in plan.secrets.items() if name != names.TOKEN},
+            secret_env=tuple(
+                variable for variable in plan.secret_env if variable.name != names.TOKEN
+            ),
             service=None,
         )
 
-    def template_values(self, plan: Plan) -> Mapping[str, object]:
+    def template_values(self, plan: "Plan") -> Mapping[str, object]:
         """Return the MPI ranks per node, and the nodes in addition to rank 0."""
         return {
             "slots": int(plan.env["SKYPILOT_NUM_GPUS_PER_NODE"]) or 1,
@@ -74,15 +79,15 @@ class MPIJob(AllNodes):
             "ssh_keys": _KEYS,
         }
 
-    def env(self, plan: Plan) -> Mapping[str, str]:
+    def env(self, plan: "Plan") -> Mapping[str, str]:
         """Return the Service that resolves the nodes' host names, and the SSH key folder."""
         return {"KUBECTL_SKY_SERVICE": plan.name, "KUBECTL_SKY_KEYS": _KEYS}
 
-    def fits(self, plan: Plan) -> str:
+    def fits(self, plan: "Plan") -> str:
         """It counts every failure."""
         return job_status.needs_restart_limit(plan)
 
-    def notes(self, plan: Plan) -> Sequence[str]:
+    def notes(self, plan: "Plan") -> Sequence[str]:
         """Return notes on where `run` runs and on the differences from Jobs."""
         messages = []
         if len(plan.nodes) > 1:

@@ -6,17 +6,21 @@ The command of its task is `serve run MODULE:APP`.
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import yaml
 from msgspec.structs import replace
 
-from kubectl_sky.plan.plan import Node, Plan, PodPort
+from kubectl_sky.plan.plan import PodPort
 from kubectl_sky.spec.document import FieldError
-from kubectl_sky.spec.task import Task
 from kubectl_sky.words import bounded, kinds
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.service import Replicas, Service, plan_replicas
 from kubectl_sky.workloads.workload import Object
+
+if TYPE_CHECKING:
+    from kubectl_sky.plan.plan import Node, Plan
+    from kubectl_sky.spec.task import Task
 
 # Starts Ray after `setup`, as KubeRay would; applications are imported from the working directory.
 _START = """export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}"
@@ -41,12 +45,12 @@ class RayService(Service):
     template = "rayservice.yaml.j2"
     requires = "KubeRay"
 
-    def adapted(self, plan: Plan, task: Task, facts: Facts) -> Plan:
+    def adapted(self, plan: "Plan", task: "Task", facts: Facts) -> "Plan":
         """Start Ray in place of `run`, and leave probes and the Service to KubeRay."""
         plan = super().adapted(plan, task, facts)
         return replace(plan, scripts={**plan.scripts, "run.sh": _START}, ports=None)
 
-    def replicas(self, plan: Plan, task: Task, facts: Facts) -> Replicas:
+    def replicas(self, plan: "Plan", task: "Task", facts: Facts) -> Replicas:
         """Parse the command. Raises FieldError unless it is `serve run MODULE:APP`."""
         if not any(candidate.image for candidate in task.candidates):
             hint = "such as image_id: rayproject/ray:2.55.1"
@@ -69,17 +73,17 @@ class RayService(Service):
             ray_config=yaml.safe_dump(config, sort_keys=False),
         )
 
-    def pods(self, plan: Plan) -> tuple[Node, ...]:
+    def pods(self, plan: "Plan") -> "tuple[Node, ...]":
         """Return one RayService; its annotation lets the pods run their own command."""
         (node,) = super().pods(plan)
         return (replace(node, annotations={"ray.io/overwrite-container-cmd": "true"}),)
 
-    def template_values(self, plan: Plan) -> Mapping[str, object]:
+    def template_values(self, plan: "Plan") -> Mapping[str, object]:
         """Return the plan of the head, which has a size of its own and no devices."""
         head = replace(plan, requests=HEAD_REQUESTS, limits=_HEAD_LIMITS, terms=(), tolerations=())
         return {"head": head}
 
-    def notes(self, plan: Plan) -> Sequence[str]:
+    def notes(self, plan: "Plan") -> Sequence[str]:
         """Return notes on what Ray decides."""
         return (
             *super().notes(plan),

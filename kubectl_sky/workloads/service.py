@@ -5,20 +5,24 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan.plan import Extras, Node, Plan
+from kubectl_sky.plan.plan import Extras, Node
 from kubectl_sky.plan.runtime import Check, Http
 from kubectl_sky.spec.document import FieldError
-from kubectl_sky.spec.service import REPLICA, Probe, ServiceSpec
-from kubectl_sky.spec.task import Task
 from kubectl_sky.words import assets, bounded, kinds, names
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.workload import Object, PhaseDetails, Workload, node_index, waiting
+
+if TYPE_CHECKING:
+    from kubectl_sky.plan.plan import Plan
+    from kubectl_sky.spec.service import Probe, ServiceSpec
+    from kubectl_sky.spec.task import Task
 
 _START_SECONDS = 1200  # SkyPilot's limit for the start of a replica
 _START_INTERVAL = 3  # seconds between requests until a replica has started
@@ -76,7 +80,7 @@ class Service(Workload):
     selectable = False
     independent_nodes = True
 
-    def adapted(self, plan: Plan, task: Task, facts: Facts) -> Plan:
+    def adapted(self, plan: "Plan", task: "Task", facts: Facts) -> "Plan":
         """Name the objects that all versions share after the service.
 
         Its pods lack the label of tasks, so that no command takes them for a task's.
@@ -87,12 +91,12 @@ class Service(Workload):
             plan,
             labels={**plan.labels, **service},
             selector=service,
-            env={key: value for key, value in plan.env.items() if key != REPLICA},
+            env={key: value for key, value in plan.env.items() if key != names.REPLICA},
             ports=plan.ports and replace(plan.ports, service=replicas.name),
             extras=replicas,
         )
 
-    def replicas(self, plan: Plan, task: Task, facts: Facts) -> Replicas:
+    def replicas(self, plan: "Plan", task: "Task", facts: Facts) -> Replicas:
         """Decide how a service runs. Raises FieldError, UserError."""
         service = _spec(task)
         scaling = _scaling(service, "cpu" in plan.requests)
@@ -103,7 +107,7 @@ class Service(Workload):
             templates=("hpa.yaml.j2",) if scaling else (),
         )
 
-    def pods(self, plan: Plan) -> tuple[Node, ...]:
+    def pods(self, plan: "Plan") -> tuple[Node, ...]:
         """Return one Deployment for all replicas."""
         labels = {key: value for key, value in plan.labels.items() if key != names.TASK}
         return (
@@ -111,11 +115,11 @@ class Service(Workload):
                 index=0,
                 job=replicas_of(plan).name,
                 labels=labels,
-                env_from_fields={REPLICA: "metadata.name"},
+                env_from_fields={names.REPLICA: "metadata.name"},
             ),
         )
 
-    def notes(self, plan: Plan) -> Sequence[str]:
+    def notes(self, plan: "Plan") -> Sequence[str]:
         """Return notes on what differs from SkyPilot's services."""
         return replicas_of(plan).notes
 
@@ -136,13 +140,13 @@ class Service(Workload):
         return f"replica-{rank}"
 
 
-def replicas_of(plan: Plan) -> Replicas:
+def replicas_of(plan: "Plan") -> Replicas:
     """Return the replicas of a service's plan."""
     assert isinstance(plan.extras, Replicas)
     return plan.extras
 
 
-def as_replica(task: Task, service: ServiceSpec) -> Task:
+def as_replica(task: "Task", service: "ServiceSpec") -> "Task":
     """Return the task of a replica, whose port is one of its ports."""
     candidates = [
         replace(item, ports=tuple(sorted({*item.ports, service.port}))) for item in task.candidates
@@ -157,12 +161,12 @@ def as_replica(task: Task, service: ServiceSpec) -> Task:
     )
 
 
-def _spec(task: Task) -> ServiceSpec:
+def _spec(task: "Task") -> "ServiceSpec":
     assert task.service
     return task.service
 
 
-def plan_replicas(plan: Plan, task: Task, facts: Facts) -> Replicas:
+def plan_replicas(plan: "Plan", task: "Task", facts: Facts) -> Replicas:
     """Decide how many replicas run, and how they are replaced. Raises FieldError."""
     service = _spec(task)
     for files in plan.file_transfer.large_files.values():
@@ -186,9 +190,9 @@ def plan_replicas(plan: Plan, task: Task, facts: Facts) -> Replicas:
     )
 
 
-def _notes(plan: Plan, task: Task, facts: Facts) -> Iterator[str]:
-    if REPLICA in f"{task.setup} {task.run}":
-        yield f"{REPLICA} is the name of the replica's pod, not a number"
+def _notes(plan: "Plan", task: "Task", facts: Facts) -> Iterator[str]:
+    if names.REPLICA in f"{task.setup} {task.run}":
+        yield f"{names.REPLICA} is the name of the replica's pod, not a number"
     if plan.queue:
         yield f"queue {plan.queue}: Kueue admits services only with its integration for Deployments"
     for volume in task.volumes if _spec(task).most > 1 else ():
@@ -200,7 +204,7 @@ def _notes(plan: Plan, task: Task, facts: Facts) -> Iterator[str]:
             )
 
 
-def _scaling(service: ServiceSpec, requests_cpu: bool) -> Scaling | None:
+def _scaling(service: "ServiceSpec", requests_cpu: bool) -> Scaling | None:
     flags, percent = service.flags, service.flags.cpu_target
     if service.most <= service.fewest:
         if flags.cpu_target or flags.qps_metric:
@@ -222,7 +226,7 @@ def _scaling(service: ServiceSpec, requests_cpu: bool) -> Scaling | None:
     )
 
 
-def _checks(probe: Probe, port: int) -> Iterator[Check]:
+def _checks(probe: "Probe", port: int) -> Iterator[Check]:
     """Yield the probes; a replica that fails later is restarted only if its time is set.
 
     Kubernetes sends the others only when the startup probe has succeeded.
@@ -237,16 +241,16 @@ def _checks(probe: Probe, port: int) -> Iterator[Check]:
         yield Check("livenessProbe", http, period, timeout, failures)
 
 
-def _start_seconds(probe: Probe) -> float:
+def _start_seconds(probe: "Probe") -> float:
     return _START_SECONDS if probe.start is None else probe.start
 
 
-def _needs_script(probe: Probe) -> bool:
+def _needs_script(probe: "Probe") -> bool:
     """Return whether the kubelet cannot send the request: it POSTs, or needs a secret's value."""
     return probe.data is not None or _has_secret(probe)
 
 
-def _has_secret(probe: Probe) -> bool:
+def _has_secret(probe: "Probe") -> bool:
     return any(
         match[1] in probe.secrets
         for text in (*probe.headers.values(), probe.data or "")
@@ -254,7 +258,7 @@ def _has_secret(probe: Probe) -> bool:
     )
 
 
-def probe_script(service: ServiceSpec) -> dict[str, str]:
+def probe_script(service: "ServiceSpec") -> dict[str, str]:
     """Return the script of the probe by its name, if the probe needs one."""
     probe = service.probe
     if not _needs_script(probe):
@@ -275,7 +279,7 @@ def probe_script(service: ServiceSpec) -> dict[str, str]:
     return {_SCRIPT: "\n".join(lines) + "\n" + assets.read("runtime", _SCRIPT)}
 
 
-def _quoted(text: str, probe: Probe) -> str:
+def _quoted(text: str, probe: "Probe") -> str:
     """Return the text as a shell word; the shell inserts the values of secrets."""
     words, start = [], 0
     for match in _REFERENCE.finditer(text):

@@ -3,15 +3,17 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from kubectl_sky.plan.plan import Node, Plan
-from kubectl_sky.spec.task import Task
 from kubectl_sky.words import bounded, names
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.kinds import Kind
+
+if TYPE_CHECKING:
+    from kubectl_sky.plan.plan import Node, Plan
+    from kubectl_sky.spec.task import Task
 
 Object = Mapping[str, Any]
 
@@ -72,19 +74,19 @@ class Workload(ABC):
         """The kind that not every cluster serves; None if all do."""
         return (self.companion_kind or self.kind) if self.requires else None
 
-    def adapted(self, plan: Plan, task: Task, facts: Facts) -> Plan:
+    def adapted(self, plan: "Plan", task: "Task", facts: Facts) -> "Plan":
         """Return the plan with the changes and extras that this backend needs.
 
         Raises UserError or FieldError if it cannot run the task.
         """
         return plan
 
-    def template_values(self, plan: Plan) -> Mapping[str, object]:
+    def template_values(self, plan: "Plan") -> Mapping[str, object]:
         """Return what the backend's own templates need in addition to the plan: `backend.KEY`."""
         return {}
 
     @abstractmethod
-    def pods(self, plan: Plan) -> tuple[Node, ...]:
+    def pods(self, plan: "Plan") -> "tuple[Node, ...]":
         """Return one entry per object to render: its name and the variables of its pods."""
 
     @abstractmethod
@@ -119,15 +121,15 @@ class Workload(ABC):
         """
         return False
 
-    def is_gang(self, plan: Plan) -> bool:
+    def is_gang(self, plan: "Plan") -> bool:
         """Return whether all nodes of a plan are admitted together or none is."""
         return False
 
-    def fits(self, plan: Plan) -> str:
+    def fits(self, plan: "Plan") -> str:
         """Return why the backend cannot run a plan; empty if it can."""
         return ""
 
-    def notes(self, plan: Plan) -> Sequence[str]:
+    def notes(self, plan: "Plan") -> Sequence[str]:
         """Return notes for the user on how the backend runs a plan."""
         if not plan.recovers or len(plan.nodes) == 1:
             return ()

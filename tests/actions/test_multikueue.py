@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from kubectl_sky.actions import find, multikueue
+from kubectl_sky.actions.preflight import refuse_foreign
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import Unreachable
+from kubectl_sky.errors import Interrupted, Unreachable
 from kubectl_sky.observe.status import TaskStatus
-from tests.actions.conftest import Submitter
+from tests.actions.conftest import Recorder, Submitter
 from tests.actions.drafts import drafted, plans
 from tests.fake_cluster import FakeCluster
 
@@ -66,7 +67,7 @@ def test_copies_are_deleted_again_if_the_submit_fails(
     task_file = drafted(HELLO, tmp_path)
     manifests = task_file.render(plans(task_file))
     session = api.session(Connection(workers=("near",)))
-    with pytest.raises(Unreachable), multikueue.copied(session, manifests):
+    with pytest.raises(Unreachable), multikueue.copied(session, manifests, refuse_foreign):
         assert any(name.startswith("configmaps hello-") for name in near.names())
         raise Unreachable("the manager is gone")
     assert near.names() == []
@@ -78,8 +79,22 @@ def test_copies_stay_if_the_submit_succeeds(
     near = FakeCluster()
     reach(near)
     task_file = drafted(HELLO, tmp_path)
-    with multikueue.copied(
-        api.session(Connection(workers=("near",))), task_file.render(plans(task_file))
-    ):
+    manifests = task_file.render(plans(task_file))
+    session = api.session(Connection(workers=("near",)))
+    with multikueue.copied(session, manifests, refuse_foreign):
         pass
     assert near.names() and api.names() == []
+
+
+def test_interrupted_wait_for_a_cluster_says_how_to_go_on(
+    api: FakeCluster, send: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    session, task = sent(api, send)
+    monkeypatch.setattr(multikueue, "sleep", interrupt)
+    with pytest.raises(Interrupted, match=f"task {task.id} stays in its queue") as error:
+        multikueue.sent(session, task, Recorder())
+    assert f"kubectl sky wait {task.id}" in error.value.hint
+    assert f"kubectl sky stop {task.id}" in error.value.hint

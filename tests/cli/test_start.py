@@ -12,15 +12,65 @@ from kubectl_sky import __main__ as start
 
 HEAVY = {"kubernetes", "fastapi", "urllib3", "requests", "pydantic", "rich", "starlette", "uvicorn"}
 TEMPLATES = {"jinja2", "yaml", "dotenv", "jsonschema"}
-EXAMPLE = str(Path(__file__).parent.parent.parent / "examples" / "05-multi-node.yaml")
+# Reading needs the readers of backends, not what plans and renders tasks.
+PLANNER = {
+    "jinja2",
+    "jsonschema",
+    "kubectl_sky.plan.placement",
+    "kubectl_sky.plan.resolve",
+    "kubectl_sky.render",
+    "kubectl_sky.spec.task",
+    "kubectl_sky.spec.validate",
+    "kubectl_sky.workloads.decide",
+}
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLE = str(ROOT / "examples" / "05-multi-node.yaml")
 SCRIPT = """
 import sys
 from kubectl_sky.cli.main import main
 
 for line in sys.argv[1:]:
     assert main(line.split()) == 0
-print(*{name.partition(".")[0] for name in sys.modules}, file=sys.stderr)
+print(*sys.modules, file=sys.stderr)
 """
+ON_CLUSTER = """
+from kubectl_sky.cluster.session import Session
+from tests.fake_cluster import FakeCluster
+
+JOB = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {
+        "name": "train-bcdf2345",
+        "labels": {
+            "skypilot-task": "true",
+            "task-id": "bcdf2345",
+            "task-name": "train",
+            "username": "alice",
+            "node-idx": "0",
+        },
+    },
+    "spec": {"template": {"metadata": {"labels": {"task-id": "bcdf2345"}}, "spec": {}}},
+}
+cluster = FakeCluster()
+cluster.put(JOB)
+cluster.start("train-bcdf2345")
+cluster.finish("train-bcdf2345")
+Session.connect = cluster.session
+"""
+
+
+def modules_after(script: str, lines: tuple[str, ...]) -> set[str]:
+    """Run commands in a new process, and return the modules that it has imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", script, *lines],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.split())
 
 
 @pytest.mark.parametrize(
@@ -35,11 +85,14 @@ print(*{name.partition(".")[0] for name in sys.modules}, file=sys.stderr)
 def test_offline_commands_import_only_what_they_need(
     lines: tuple[str, ...], unneeded: set[str]
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *lines], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert not unneeded.intersection(done.stderr.split())
+    assert not unneeded.intersection(modules_after(SCRIPT, lines))
+
+
+@pytest.mark.parametrize(
+    "line", ["list", "status train", "logs train", "wait train", "clean", "stop train"]
+)
+def test_commands_on_existing_tasks_do_not_import_the_planner(line: str) -> None:
+    assert not PLANNER.intersection(modules_after(ON_CLUSTER + SCRIPT, (line,)))
 
 
 def test_interrupted_import_prints_one_line(
