@@ -9,19 +9,26 @@ __version__ = "0.1.0"
 
 # Imported when they are used: every command of the command line imports this module.
 _MODULES = {
+    "AcceleratorNode": "gpus.model",
     "Client": "api.client",
+    "ClusterCheck": "actions.doctor",
     "Danger": "spec.dangers",
+    "Diagnosis": "observe.verdict",
     "LogLine": "api.logs",
+    "LogLines": "api.logs",
     "Manifests": "api.task",
     "NodeStatus": "observe.nodes",
     "PipelineStatus": "observe.pipelines",
     "Problem": "errors",
     "State": "observe.nodes",
     "Submission": "api.client",
+    "Table": "api.table",
     "Task": "api.task",
     "TaskStatus": "observe.status",
+    "Usage": "gpus.hours",
     "Validation": "api.task",
     "VolumeStatus": "observe.volumes",
+    "run_in_thread": "api.threads",
 }
 __all__ = ["__version__", *_MODULES]
 

@@ -11,7 +11,9 @@ from typing import Any, BinaryIO
 
 from msgspec import Struct
 
+from kubectl_sky.actions import find, multikueue
 from kubectl_sky.actions.apply import require_same_program
+from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program, Sink
@@ -251,6 +253,36 @@ def parse_path(text: str) -> CopyPath:
     """Parse `FILE` or `TASK:PATH`; write a local name with a colon as `./a:b`."""
     match = _REMOTE.fullmatch(text)
     return CopyPath(match["task"], match["path"]) if match else CopyPath("", text)
+
+
+def parse_paths(source: str, target: str) -> tuple[CopyPath, CopyPath]:
+    """Parse the source and the target of a copy. Raises UserError unless one is in a task."""
+    paths = parse_path(source), parse_path(target)
+    if all(path.task for path in paths):
+        raise UserError(
+            "cannot copy from one node to another", "copy to a local path first, or use a volume"
+        )
+    if not any(path.task for path in paths):
+        raise UserError("source or target must be in a task", "use TASK:PATH for it")
+    return paths
+
+
+def copy(
+    session: Session,
+    scope: Scope,
+    paths: tuple[CopyPath, CopyPath],
+    rank: int,
+    note: Callable[[str], None],
+) -> None:
+    """Copy a file or folder to or from a node; `note` reports what is skipped."""
+    source, target = paths
+    task = find.get_task(session, scope, source.task or target.task)
+    session, task = multikueue.located(session, task)
+    node = Node(session, task_environment(session, task), node_of_rank(task, rank), note)
+    if source.task:
+        node.get(source.path, target.path)
+    else:
+        node.put(source.path, target.path)
 
 
 class Node(Struct, frozen=True):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from time import sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from kubectl_sky.actions import find, stop
 from kubectl_sky.actions.find import Scope, Target
@@ -92,24 +92,30 @@ def workers(session: Session) -> list[Session]:
     return [session.worker(context) for context in session.workers]
 
 
-def located(session: Session, task: TaskStatus) -> tuple[Session, TaskStatus]:
-    """Return where a task runs, and its status there.
+@overload
+def located(session: Session, target: TaskStatus) -> tuple[Session, TaskStatus]: ...
+@overload
+def located(session: Session, target: Target) -> tuple[Session, Target]: ...
+def located(session: Session, target: Target) -> tuple[Session, Target]:
+    """Return where a task runs, and its status there; a pipeline as it is.
 
     That is a worker from when Kueue has sent the Job there until it has finished: then Kueue
     deletes it there, with its pods. Raises UserError if no context is set for the worker.
     """
-    cluster = _cluster(session, task) if session.workers and not task.state.ended else ""
+    if not session.workers or not isinstance(target, TaskStatus) or target.state.ended:
+        return session, target
+    cluster = _cluster(session, target)
     if not cluster:
-        return session, task
+        return session, target
     if cluster not in session.workers:
-        message = f'task {task.id} is in the worker cluster "{cluster}", which has no context'
+        message = f'task {target.id} is in the worker cluster "{cluster}", which has no context'
         raise UserError(message, _SET_HINT)
     worker = session.worker(cluster)
     try:
-        target = find.get_by_label(worker, task.namespace, names.TASK_ID, task.id)
+        there = find.get_by_label(worker, target.namespace, names.TASK_ID, target.id)
     except find.TaskNotFound:
-        return session, task
-    return worker, find.single_task(target)
+        return session, target
+    return worker, find.single_task(there)
 
 
 def sent(session: Session, target: Target, ui: "UI") -> tuple[Session, TaskStatus]:

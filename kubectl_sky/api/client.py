@@ -1,14 +1,27 @@
 """The client: what runs on a cluster, as one user."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
 from functools import cached_property
+from subprocess import CompletedProcess
 from threading import Event
 from typing import Literal, Self, overload
 
-from kubectl_sky.actions import find, identity, pipeline, stop, submissions
+from kubectl_sky.actions import (
+    config,
+    doctor,
+    find,
+    identity,
+    multikueue,
+    pipeline,
+    stop,
+    submissions,
+)
+from kubectl_sky.actions import exec as executing
 from kubectl_sky.actions import follow as following
 from kubectl_sky.actions import logs as reading
+from kubectl_sky.actions.doctor import ClusterCheck
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.actions.pending import explain_all, explain_pending
@@ -16,17 +29,26 @@ from kubectl_sky.actions.submit import DryRun, Options
 from kubectl_sky.actions.submit import submit as submit_task
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.actions.watch import Wait
-from kubectl_sky.api.logs import LogLine, lines
+from kubectl_sky.api.logs import LogLines
 from kubectl_sky.api.notes import LOG, Notes, Report
+from kubectl_sky.api.table import Table
 from kubectl_sky.api.task import Manifests, Task
 from kubectl_sky.api.volumes import Volumes
+from kubectl_sky.cluster import exec as programs
 from kubectl_sky.cluster.connection import Connection
+from kubectl_sky.cluster.exec import FirstBytes, Pipes
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import Problem
+from kubectl_sky.gpus import action as gpus
+from kubectl_sky.gpus.hours import Usage
+from kubectl_sky.gpus.model import AcceleratorNode
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.observe.verdict import Diagnosis
 from kubectl_sky.spec.dangers import Danger
+
+_MAX_OUTPUT = 16 << 20  # bytes of stdout, and of stderr
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,10 +121,10 @@ class Client:
             client=self._in_context(connections[-1].context),
         )
 
-    def list(self) -> tuple[TaskStatus, ...]:
+    def list(self) -> Table[TaskStatus]:
         """Return your tasks, newest first."""
         tasks = find.list_tasks(self._session, self._scope)
-        return tuple(explain_all(self._session, self._scope.namespace, tasks))
+        return Table(explain_all(self._session, self._scope.namespace, tasks))
 
     def status(self, task: str) -> TaskStatus | PipelineStatus:
         """Return the state of a task and its nodes, or that of a pipeline or group.
@@ -123,7 +145,7 @@ class Client:
         tail: int | None = None,
         since: float | None = None,
         start_timeout: float = 300.0,
-    ) -> Iterator[LogLine]:
+    ) -> LogLines:
         """Yield the log lines of a task's nodes: the last `tail` of each, of the last seconds.
 
         With `follow`, the lines of all nodes as they come, until the task has finished. If it
@@ -136,7 +158,9 @@ class Client:
             since_seconds=None if since is None else max(int(since), 1),
             timestamps=True,
         )
-        session, target = self._session, find.get(self._session, self._scope, task)
+        session, target = multikueue.located(
+            self._session, find.get(self._session, self._scope, task)
+        )
 
         def read(ui: UI, stop: Event) -> None:
             request = LogRequest(
@@ -148,19 +172,25 @@ class Client:
             for item in find.tasks_of(target):
                 reading.show(session, item, request, ui)
 
-        return lines(read)
+        return LogLines(read)
 
     def wait(
-        self, task: str, *, timeout: float | None = None, resume: bool = False
+        self,
+        task: str,
+        *,
+        timeout: float | None = None,
+        resume: bool = False,
+        stop: Event | None = None,
     ) -> TaskStatus | PipelineStatus:
         """Wait until a task, pipeline or group has completed, and return its final state.
 
         With `resume`, resume each stage of a pipeline when the one before it has completed, and
         stop the other nodes of a failed task: plain Kubernetes has no controller that does.
-        `timeout` is in seconds. Raises TaskFailed if the task failed, and SkyError at the timeout.
+        `timeout` is in seconds. Raises TaskFailed if the task failed, and SkyError at the timeout,
+        or soon after `stop` is set.
         """
         target = find.get(self._session, self._scope, task)
-        wait = Wait(timeout, leads=resume)
+        wait = Wait(timeout, leads=resume, stop=stop or Event())
         (finished,) = pipeline.wait_for_all(self._session, [target], wait, Notes())
         following.check_outcome(self._session, finished)
         return finished
@@ -175,10 +205,73 @@ class Client:
             LOG.warning("%s", stop.secret_warning(remaining))
         return tuple(tasks)
 
+    @overload
+    def doctor(self, task: None = None) -> ClusterCheck: ...
+
+    @overload
+    def doctor(self, task: str) -> Diagnosis: ...
+
+    def doctor(self, task: str | None = None) -> Diagnosis | ClusterCheck:
+        """Explain why a task does not start or has failed; without a task, check the cluster.
+
+        Of a pipeline or group, it explains the task that failed or that the others wait for.
+        """
+        if task is None:
+            return doctor.check_cluster(self._session)
+        target = find.get(self._session, self._scope, task)
+        session, target = multikueue.located(self._session, target)
+        return doctor.diagnose(
+            session, target.current if isinstance(target, PipelineStatus) else target
+        )
+
+    def gpus(self) -> Table[AcceleratorNode]:
+        """Return the cluster nodes that have GPUs, and how many are free."""
+        return Table(gpus.accelerators(self._session))
+
+    def usage(self, *, days: float = 30.0, by: Literal["user", "name", "gpu"] = "user") -> Usage:
+        """Return the GPU-hours of your tasks, with costs if the settings have prices."""
+        prices = config.preferences().prices
+        return gpus.usage(self._session, self._scope, timedelta(days=days), by, prices)
+
+    def exec(
+        self,
+        task: str,
+        command: Sequence[str],
+        *,
+        rank: int = 0,
+        stdin: bytes = b"",
+        timeout: float | None = None,
+        stop: Event | None = None,
+    ) -> CompletedProcess[str]:
+        """Run a program in a node of a task, with the variables of `run`; return how it ended.
+
+        The result is that of `subprocess.run`: `returncode`, `stdout`, `stderr`, and
+        `check_returncode()`. Raises TimedOut after `timeout` seconds, and ClusterError if it prints
+        more than 16 MiB. Setting `stop` ends the call soon, not the program.
+        """
+        session, match = self._located(task)
+        node = executing.node_of_rank(match, rank)
+        program = executing.task_environment(session, match).program(node, command)
+        out, err = (FirstBytes(_MAX_OUTPUT, _MAX_OUTPUT) for _ in range(2))
+        blocks = [stdin] if stdin else None
+        pipes = Pipes(stdin=blocks, stdout=out, stderr=err, seconds=timeout, stop=stop)
+        code = programs.run(session, program, pipes)
+        texts = (sink.data.decode(errors="replace") for sink in (out, err))
+        return CompletedProcess(list(command), code, *texts)
+
+    def cp(self, source: str, target: str, *, rank: int = 0) -> None:
+        """Copy a file or folder to or from a node: one of the paths is `TASK:PATH`."""
+        paths = executing.parse_paths(source, target)
+        executing.copy(self._session, self._scope, paths, rank, LOG.info)
+
     @property
     def volumes(self) -> Volumes:
         """The volumes: create, list and delete them."""
         return Volumes(self._session, self._scope, self.user)
+
+    def _located(self, task: str) -> tuple[Session, TaskStatus]:
+        """Return a task, and a session with the cluster that it runs in."""
+        return multikueue.located(self._session, find.get_task(self._session, self._scope, task))
 
     def _in_context(self, context: str | None) -> Self:
         return self if context == self.context else replace(self, context=context)
@@ -225,13 +318,15 @@ class Submission:
         """Return the state, as `Client.status` does."""
         return self.client.status(self.id)
 
-    def logs(self, *, follow: bool = True) -> Iterator[LogLine]:
+    def logs(self, *, follow: bool = True) -> LogLines:
         """Yield the log lines, as `Client.logs` does; by default until the end."""
         return self.client.logs(self.id, follow=follow)
 
-    def wait(self, *, timeout: float | None = None) -> TaskStatus | PipelineStatus:
+    def wait(
+        self, *, timeout: float | None = None, stop: Event | None = None
+    ) -> TaskStatus | PipelineStatus:
         """Wait until it has completed, and resume the stages of a pipeline, as `Client.wait`."""
-        return self.client.wait(self.id, timeout=timeout, resume=True)
+        return self.client.wait(self.id, timeout=timeout, resume=True, stop=stop)
 
     def stop(self) -> None:
         """Stop it and delete its objects, as `Client.stop` does."""

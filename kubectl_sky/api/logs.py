@@ -1,13 +1,16 @@
 """Log lines as an iterator: a thread reads them, and a bounded queue hands them over."""
 
+from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Full, Queue
 from threading import Event
+from typing import Self
 
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.api.notes import Notes
+from kubectl_sky.api.threads import run_in_thread
 from kubectl_sky.cluster import parallel
 from kubectl_sky.errors import Interrupted
 from kubectl_sky.observe.logs import Origin
@@ -32,27 +35,60 @@ class LogLine:
         return self.text
 
 
-def lines(read: Callable[[UI, Event], object]) -> Iterator[LogLine]:
-    """Yield the lines that `read` shows; it stops soon after its event is set.
+class LogLines(Iterator[LogLine]):
+    """Log lines, for `for` and for `async for`. Any thread may close them, which ends them soon."""
 
-    Raises what `read` raises, after the lines before it.
-    """
-    reader = _Reader()
+    def __init__(self, read: Callable[[UI, Event], object]) -> None:
+        self._stop = Event()
+        self._lines = _lines(read, self._stop)
+
+    def __next__(self) -> LogLine:
+        """Return the next line; after the last one, raise the error of the logs if there is one."""
+        return next(self._lines)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> LogLine:
+        """Await the next line."""
+        try:
+            line = await run_in_thread(self._next)
+        except CancelledError:
+            self.close()
+            raise
+        if line is None:
+            raise StopAsyncIteration
+        return line
+
+    def _next(self) -> LogLine | None:
+        """Return the next line, or None after the last: no Future holds StopIteration."""
+        return next(self._lines, None)
+
+    def close(self) -> None:
+        """End the lines, and their thread."""
+        self._stop.set()
+
+
+def _lines(read: Callable[[UI, Event], object], stop: Event) -> Iterator[LogLine]:
+    """Yield the lines that `read` shows, until `stop` is set or nobody needs them any more."""
+    reader = _Reader(stop)
     result = parallel.run_future(reader.run, read, name="logs")
     try:
-        while (batch := reader.queue.get()) is not None:
+        while not stop.is_set() and (batch := reader.queue.get()) is not None:
             yield from batch
+        if stop.is_set():
+            return
     finally:
-        reader.stop.set()
+        stop.set()
     result.result()
 
 
 class _Reader(Notes):
     """Queue log lines, and the end of the logs as None."""
 
-    def __init__(self) -> None:
+    def __init__(self, stop: Event) -> None:
         self.queue: Queue[list[LogLine] | None] = Queue(_MAX_QUEUED)
-        self.stop = Event()
+        self.stop = stop
 
     def run(self, read: Callable[[UI, Event], object]) -> None:
         try:
@@ -60,6 +96,8 @@ class _Reader(Notes):
         finally:
             with suppress(Interrupted):
                 self._put(None)
+            with suppress(Full):  # after a stop, for a reader that still waits
+                self.queue.put_nowait(None)
 
     def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
         """Queue lines, which begin with their timestamps."""

@@ -4,6 +4,7 @@ import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
@@ -126,7 +127,14 @@ class Task:
     _overrides: Overrides = field(repr=False)
 
     def __init__(self, **fields: Unpack[TaskFields]) -> None:
-        """Build a task from its fields. Raises TypeError for values that YAML does not have."""
+        """Build a task from its fields.
+
+        Raises TypeError for unknown fields, and for values that YAML does not have.
+        """
+        for name in fields.keys() - TaskFields.__annotations__:
+            similar = get_close_matches(name, TaskFields.__annotations__, 1)
+            hint = f'; did you mean "{similar[0]}"?' if similar else ""
+            raise TypeError(f'Task: unknown field "{name}"{hint}')
         try:
             text: str = yaml.dump(
                 _plain(fields), Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True

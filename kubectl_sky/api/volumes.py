@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from kubectl_sky.actions import identity, preflight, taskfile, volumes
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.api.notes import LOG
+from kubectl_sky.api.table import Table
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.observe.volumes import VolumeStatus
 from kubectl_sky.plan import pvc
@@ -39,9 +40,9 @@ class Volumes:
         user = self._scope.user or identity.user(self._session, self._user)
         return volumes.create(self._session, user, name, taskfile.new_id(), storage)
 
-    def list(self) -> tuple[VolumeStatus, ...]:
+    def list(self) -> Table[VolumeStatus]:
         """Return your volumes, newest first."""
-        return tuple(volumes.list_volumes(self._session, self._scope))
+        return Table(volumes.list_volumes(self._session, self._scope))
 
     def delete(self, volume: str, *, force: bool = False) -> VolumeStatus:
         """Delete a volume and its data; `volume` is an id, a prefix of an id, or a name.

@@ -2,8 +2,7 @@
 
 import click
 
-from kubectl_sky.cli import commands, options, output, tasks
-from kubectl_sky.errors import UserError
+from kubectl_sky.cli import commands, options, output
 
 
 @commands.command(
@@ -29,23 +28,9 @@ def command(
     TASK:PATH is a path in the node. A relative path starts at the node's working directory. The
     image needs tar. A copy from a node never writes outside of TARGET, whatever the node sends.
     """  # noqa: D301 -- click reads the \b
-    from kubectl_sky.actions import exec, find  # noqa: A004
+    from kubectl_sky.actions import exec as action
 
-    source_path, target_path = exec.parse_path(source), exec.parse_path(target)
-    if source_path.task and target_path.task:
-        raise UserError(
-            "cannot copy from one node to another", "copy to a local path first, or use a volume"
-        )
-    if not (source_path.task or target_path.task):
-        raise UserError("source or target must be in a task", "use TASK:PATH for it")
+    paths = action.parse_paths(source, target)
     session = cluster.session()
-    task_name = source_path.task or target_path.task
-    match = find.get_task(session, options.scope(session, cluster, all_users), task_name)
-    session, match = tasks.located(session, match)
-    node = exec.Node(
-        session, exec.task_environment(session, match), exec.node_of_rank(match, rank), output.note
-    )
-    if source_path.task:
-        node.get(source_path.path, target_path.path)
-    else:
-        node.put(source_path.path, target_path.path)
+    scope = options.scope(session, cluster, all_users)
+    action.copy(session, scope, paths, rank, output.note)

@@ -80,7 +80,7 @@ def command(
         kubectl sky doctor --role | kubectl apply -f - --context ADMIN
         kubectl sky doctor --role --with clean,cluster
     """  # noqa: D301 -- click reads the \b
-    from kubectl_sky.actions import doctor
+    from kubectl_sky.actions import doctor, multikueue
 
     extras, role = flags["extras"], flags["role"]
     assert isinstance(extras, tuple)
@@ -97,7 +97,7 @@ def command(
         output.out(output.data(check.as_json(), form) if form else _format_check(check))
         return 0 if check.ok else 3
     scope = options.scope(session, cluster, all_users)
-    session, match = tasks.located(session, tasks.get_or_show_evidence(session, scope, task))
+    session, match = multikueue.located(session, tasks.get_or_show_evidence(session, scope, task))
     if isinstance(match, PipelineStatus):
         output.note(match.heading(match.current))
         match = match.current

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from kubectl_sky.cli import commands, options, output, tasks
+from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli.terminal import write
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.escapes import Cleaner
@@ -66,7 +66,7 @@ def command(
     that run itself exported are not available.
     """  # noqa: D301 -- click reads the \b
     from kubectl_sky.actions import exec as action
-    from kubectl_sky.actions import find
+    from kubectl_sky.actions import find, multikueue
     from kubectl_sky.cluster.exec import run
 
     before_dashes = click.get_current_context().meta[commands.BEFORE_DASHES]
@@ -84,7 +84,7 @@ def command(
         raise UserError("--all-ranks cannot be combined with --rank, -i, -t or -c")
     session = cluster.session()
     match = find.get_task(session, options.scope(session, cluster, all_users), task)
-    session, match = tasks.located(session, match)
+    session, match = multikueue.located(session, match)
     target = action.task_environment(session, match)
     if all_ranks:
         out = action.Stream(write, sys.stdout.isatty())

@@ -141,6 +141,7 @@ def command(
     With -o json each line is an object with task, rank, pod, time and text. A --template has the
     same fields; {time} is the local time with -t.
     """  # noqa: D301 -- click reads the \f
+    from kubectl_sky.actions import multikueue
     from kubectl_sky.actions.follow import follow, show
 
     if flags["invert"] and not flags["grep"]:
@@ -153,7 +154,7 @@ def command(
     request = _request(following, flags)
     session = cluster.session()
     target = tasks.get_or_show_evidence(session, options.scope(session, cluster, all_users), task)
-    session, target = tasks.located(session, target)
+    session, target = multikueue.located(session, target)
     if following:
         follow(session, target, request, ui)
     else:

@@ -2,7 +2,7 @@
 
 import click
 
-from kubectl_sky.cli import commands, options, output, tasks
+from kubectl_sky.cli import commands, options, output
 
 
 @commands.command(
@@ -39,7 +39,7 @@ def command(
     If the connection is lost or the pod restarts, open connections end, and new ones go to the new
     pod. Half-closed connections are not supported.
     """  # noqa: D301 -- click reads the \b
-    from kubectl_sky.actions import find
+    from kubectl_sky.actions import find, multikueue
     from kubectl_sky.actions import ports as action
 
     if not ports:  # the only argument is a port of the last task
@@ -50,7 +50,7 @@ def command(
     addresses = [item.strip() for item in address.split(",") if item.strip()]
     session = cluster.session()
     match = find.get_task(session, options.scope(session, cluster, all_users), task)
-    session, match = tasks.located(session, match)
+    session, match = multikueue.located(session, match)
     try:
         action.forward(session, match, rank, (addresses, pairs), output.note)
     except KeyboardInterrupt:  # the normal way to stop

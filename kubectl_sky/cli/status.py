@@ -39,11 +39,11 @@ def command(
 
     A pipeline or group is shown with all its tasks.
     """
-    from kubectl_sky.actions import evidence, pending
+    from kubectl_sky.actions import evidence, multikueue, pending
 
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
-    session, match = tasks.located(session, tasks.get_or_show_evidence(session, scope, task))
+    session, match = multikueue.located(session, tasks.get_or_show_evidence(session, scope, task))
     if watch:
         _watch(session, scope, match, form)
         return

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -277,19 +277,6 @@ def get_or_show_evidence(session: "Session", scope: "Scope", reference: str | No
                 f"task {record.task_id} ({record.name}) was deleted\n{format_evidence(record)}"
             )
         raise
-
-
-@overload
-def located(session: "Session", target: TaskStatus) -> "tuple[Session, TaskStatus]": ...
-@overload
-def located(session: "Session", target: "Target") -> "tuple[Session, Target]": ...
-def located(session: "Session", target: "Target") -> "tuple[Session, Target]":
-    """Return where a task runs, and its status there: MultiKueue may have sent it away."""
-    if not session.workers or not isinstance(target, TaskStatus):
-        return session, target
-    from kubectl_sky.actions import multikueue
-
-    return multikueue.located(session, target)
 
 
 def format_evidence(evidence: "Evidence") -> str:

@@ -49,6 +49,7 @@ def run_daemon(work: Callable[..., object], *arguments: object, name: str = "") 
 def run_future(work: Callable[..., R], *arguments: object, name: str = "") -> Future[R]:
     """Run work in a thread that never delays the exit; the Future has its result or its error."""
     future = Future[R]()
+    future.set_running_or_notify_cancel()  # cancelling it would discard the result
 
     def run() -> None:
         try:

@@ -18,7 +18,7 @@ from kubectl_sky.observe import status
 from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.resources import Gpus, gpus_of
-from kubectl_sky.words import age, bounded, names
+from kubectl_sky.words import age, bounded, names, notebook
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Object, field
 
@@ -172,6 +172,13 @@ class Row(Struct, frozen=True):
             "cost": cost,
         }
 
+    @property
+    def row(self) -> dict[str, object]:
+        """The columns of a table in a notebook."""
+        return {"key": self.key, "tasks": self.tasks, "GPU-hours": f"{self.hours:.1f}"} | (
+            {} if self.cost is None else {"cost": f"{self.cost:.2f}"}
+        )
+
 
 class Usage(Struct, frozen=True):
     """The GPU-hours of tasks since a time, by user, task name or GPU.
@@ -198,6 +205,10 @@ class Usage(Struct, frozen=True):
             "inexact_tasks": self.inexact,
             "unpriced": self.unpriced,
         }
+
+    def _repr_html_(self) -> str:
+        rows = [*self.rows, self.total] if len(self.rows) > 1 else self.rows
+        return notebook.table(row.row for row in rows)
 
 
 KEYS: Mapping[str, Callable[[Span], str]] = {

@@ -66,6 +66,18 @@ class NodeStatus(Struct, frozen=True):
     stopped_for: str = ""  # the node whose failure stops this one
 
     @property
+    def row(self) -> dict[str, object]:
+        """The columns of a table in a notebook."""
+        return {
+            "node": self.name,
+            "state": self.state,
+            "exit code": self.exit_code,
+            "host": self.host,
+            "pod": self.pod,
+            "reason": self.message or self.reason,
+        }
+
+    @property
     def end(self) -> str:
         """How it failed: the reason, or the exit code and its meaning."""
         return end_text(self.reason, self.exit_code)

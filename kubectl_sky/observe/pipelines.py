@@ -14,7 +14,7 @@ from msgspec import Struct
 from kubectl_sky.observe.nodes import DetailedStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.pipeline import PipelineMember
-from kubectl_sky.words import names
+from kubectl_sky.words import names, notebook
 
 if TYPE_CHECKING:
     from kubectl_sky.words import models
@@ -31,6 +31,9 @@ class PipelineStatus(Struct, frozen=True):
         note = f", {self.note}" if self.note else ""
         tasks = f"{self.count(State.COMPLETED)}/{self.first_member.stages} tasks"
         return f"<PipelineStatus {self.id} ({self.name}): {self.state}, {tasks}{note}>"
+
+    def _repr_html_(self) -> str:
+        return notebook.table((task.row for task in self.tasks), repr(self)[1:-1])
 
     @property
     def id(self) -> str:

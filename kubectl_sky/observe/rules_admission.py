@@ -18,7 +18,7 @@ _BEYOND = (
     r" \((?:(?P<total>\S+) > )?(?P<most>[^)]*)\)"
 )
 
-QUEUE = (
+QUEUE: tuple[Rule, ...] = (
     Rule(
         "queue-missing",
         Stage.QUEUE,
@@ -142,7 +142,7 @@ QUEUE = (
     ),
 )
 
-ADMISSION = (
+ADMISSION: tuple[Rule, ...] = (
     Rule(
         "not-submitted",
         Stage.ADMISSION,

@@ -69,7 +69,7 @@ def _logged(name: str, message: str, what: str, then: str) -> Rule:
     return Rule(name, Stage.RUN, SignalSource.LOG, what, then, message=message, detail=_image)
 
 
-RUN = (
+RUN: tuple[Rule, ...] = (
     Rule(
         "setup-failed",
         Stage.SETUP,

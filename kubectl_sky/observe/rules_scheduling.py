@@ -147,7 +147,7 @@ _ROWS = (
     ),
 )
 
-SCHEDULING = (
+SCHEDULING: tuple[Rule, ...] = (
     Rule(
         "no-scheduler",
         Stage.SCHEDULING,

@@ -14,7 +14,7 @@ def _volume(
     return Rule(name, Stage.VOLUMES, source, what, then, message=message, mere=mere)
 
 
-VOLUMES = (
+VOLUMES: tuple[Rule, ...] = (
     _volume(
         "no-storage-class",
         SignalSource.CLAIM,
@@ -112,7 +112,7 @@ def _image(name: str, message: str, what: str, then: str, reason: str = _PULL) -
 
 
 _WHICH = r'^(?:.*?image "(?P<image>[^"]+)")?.*'
-IMAGE = (
+IMAGE: tuple[Rule, ...] = (
     _image(
         "image-name",
         r'name "(?P<image>[^"]+)": (?P<rest>.*)',
@@ -181,7 +181,7 @@ def _ended(name: str, message: str, what: str, then: str) -> Rule:
     return Rule(name, Stage.START, SignalSource.ENDED, what, then, reason=_START, message=message)
 
 
-START = (
+START: tuple[Rule, ...] = (
     _config(
         "config-missing",
         _CONFIG,

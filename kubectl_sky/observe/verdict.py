@@ -16,7 +16,7 @@ from kubectl_sky.observe.rules_scheduling import SCHEDULING
 from kubectl_sky.observe.rules_start import IMAGE, START, VOLUMES
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.words import kinds, names
+from kubectl_sky.words import kinds, names, notebook
 
 if TYPE_CHECKING:
     from kubectl_sky.words import models
@@ -42,6 +42,21 @@ class Diagnosis(Struct, frozen=True):
     stages: tuple[tuple[Stage, StageResult], ...]
     findings: tuple[Finding, ...]
     unread: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """Return what a notebook shows, on one line."""
+        return f"<Diagnosis {self.headline}>"
+
+    def _repr_html_(self) -> str:
+        causes = (
+            {
+                "stage": finding.stage,
+                "cause": finding.cause(self.task.num_nodes),
+                "next": finding.then,
+            }
+            for finding in self.findings
+        )
+        return notebook.table(causes, self.headline)
 
     @property
     def cause(self) -> Finding | None:

@@ -45,6 +45,18 @@ class VolumeStatus(Struct, frozen=True):
     created_at: str
     reason: str = ""  # what its deletion waits for, while it is Terminating
 
+    @property
+    def row(self) -> dict[str, object]:
+        """The columns of a table in a notebook."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "size": self.size,
+            "phase": self.phase,
+            "storage class": self.storage_class,
+            "created": self.created_at,
+        }
+
     def as_json(self) -> "models.Volume":
         """Return the volume as JSON values."""
         fields: models.Volume = {

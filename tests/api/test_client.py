@@ -10,12 +10,15 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
+from msgspec import structs
 
-from kubectl_sky import Client, State, Task, TaskStatus
+from kubectl_sky import Client, PipelineStatus, State, Table, Task, TaskStatus
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.api import logs
 from kubectl_sky.cli import main
+from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster.connection import Connection
+from kubectl_sky.cluster.exec import Pipes, Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
     Forbidden,
@@ -25,6 +28,7 @@ from kubectl_sky.errors import (
     SkyError,
     TaskFailed,
     UnknownName,
+    UserError,
 )
 from kubectl_sky.observe.logs import Origin
 from kubectl_sky.words import kinds
@@ -136,7 +140,7 @@ def test_closed_iterator_ends_its_thread(api: FakeCluster, client: Client) -> No
     assert next(lines).text == "one"
     assert readers() == 1
     assert isinstance(lines, Iterator)
-    lines.close()  # type: ignore[attr-defined]
+    lines.close()
     deadline = time.monotonic() + 10
     while readers() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -151,7 +155,7 @@ def test_slow_reader_slows_logs_down() -> None:
             ui.logs(Origin(ID, 0, "node-0", "pod"), [b"t %d" % number], True)
             shown.append(number)
 
-    lines = logs.lines(read)
+    lines = logs.LogLines(read)
     assert next(lines).text == "0"
     time.sleep(0.05)
     assert len(shown) < 30
@@ -260,3 +264,75 @@ def test_local_files_are_sent(api: FakeCluster, client: Client, tmp_path: Path) 
     submission = client.submit(HELLO.override(workdir=str(tmp_path)))
     assert any(note.startswith("files: 1") for note in submission.notes)
     assert any(name.startswith("configmaps files-") for name in api.names())
+
+
+def test_doctor_explains_task_and_stage_of_pipeline_and_checks_cluster(
+    api: FakeCluster, client: Client
+) -> None:
+    client.submit(HELLO)
+    run(api, 3, b"ModuleNotFoundError: No module named 'torch'\n")
+    verdict = client.doctor(ID)
+    assert "torch" in verdict.summary
+    assert repr(verdict) == f"<Diagnosis {verdict.headline}>"
+    submission = client.submit(Task.from_yaml(PIPELINE))
+    assert client.doctor(submission.id).task.id == submission.task_ids[0]
+    assert client.doctor().namespace == "default"
+
+
+def test_gpus_and_usage_return_what_the_command_line_prints(
+    api: FakeCluster, client: Client, capfd: pytest.CaptureFixture[str]
+) -> None:
+    labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
+    status = {"allocatable": {"nvidia.com/gpu": "8"}}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "gpu-1", "labels": labels}}
+    api.put(node | {"status": status})
+    client.submit(HELLO.override(gpus="A100:2"))
+    assert main.main(["gpus", "-o", "json"]) == 0
+    (row,) = json.loads(capfd.readouterr().out)["machines"]
+    assert [item.as_json() for item in client.gpus()] == [row]
+    assert main.main(["usage", "--by", "gpu", "-o", "json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert {**client.usage(by="gpu").as_json(), "since": document["since"]} == document
+
+
+def test_exec_and_cp_run_in_the_node_of_the_rank(
+    api: FakeCluster, client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    programs: list[Program] = []
+
+    def execute(session: Session, program: Program, pipes: Pipes) -> int:
+        programs.append(program)
+        pipes.stdout(b"/work/a\xff")
+        pipes.stderr(b"oops")
+        return 0 if "tar" in program.command else 3 if "nvidia-smi" in program.command else 0
+
+    monkeypatch.setattr(executing, "run", execute)
+    client.submit(TWO)
+    pods = [api.start(f"hello-{ID}-node-{rank}") for rank in range(2)]
+    done = client.exec(ID, ["nvidia-smi", "-L"], rank=1)
+    assert (done.args, done.returncode, done.stderr) == (["nvidia-smi", "-L"], 3, "oops")
+    assert done.stdout == "/work/a\N{REPLACEMENT CHARACTER}"
+    (tmp_path / "a").write_text("x")
+    client.cp(str(tmp_path / "a"), f"{ID}:a", rank=1)
+    assert {program.pod for program in programs} == {pods[1]}
+    with pytest.raises(UserError, match="source or target must be in a task"):
+        client.cp("a", "b")
+
+
+def test_notebook_shows_lists_and_states_as_escaped_tables(
+    api: FakeCluster, client: Client
+) -> None:
+    client.submit(HELLO)
+    status = replace_name(client.status(ID), "<script>")
+    for html in (Table([status])._repr_html_(), status._repr_html_()):
+        assert "<script>" not in html and "&lt;script&gt;" in html
+    assert client.list()._repr_html_().startswith("<table><tr><th>id</th><th>name</th>")
+    assert "<td>node-0</td><td>pending</td>" in status._repr_html_()
+    assert client.volumes.list()._repr_html_() == "<p>none</p><table></table>"
+    many = Table([status] * 201)._repr_html_()
+    assert (many.count("<tr>"), "<p>and 1 more</p>" in many) == (201, True)
+
+
+def replace_name(status: TaskStatus | PipelineStatus, name: str) -> TaskStatus:
+    assert isinstance(status, TaskStatus)
+    return structs.replace(status, name=name)

@@ -137,6 +137,16 @@ def test_value_that_yaml_does_not_have_is_type_error(fields: Any, message: str) 
         Task(**fields)
 
 
+def test_unknown_field_is_type_error_at_once() -> None:
+    for fields, message in (
+        ({"nam": "x"}, 'unknown field "nam"; did you mean "name"\\?'),
+        ({"zzz": 1}, 'unknown field "zzz"$'),
+    ):
+        unknown: Any = fields
+        with pytest.raises(TypeError, match=message):
+            Task(**unknown)
+
+
 def test_secret_values_are_neither_shown_nor_rendered() -> None:
     task = Task(run="x", secrets={"TOKEN": "hunter2"}).override(secret={"OTHER": "hunter3"})
     shown = f"{task!r}{task.render()!r}{task.validate()!r}"
@@ -173,7 +183,7 @@ def test_stub_has_public_names() -> None:
 
 
 USER_SCRIPT = """
-from kubectl_sky import Client, Task, TaskStatus
+from kubectl_sky import Client, Task, TaskStatus, run_in_thread
 from kubectl_sky.errors import InvalidFiles, TaskFailed
 
 task = Task(name="train", run="python train.py", resources={"accelerators": "A100:8"})
@@ -195,6 +205,17 @@ else:
         print(status.state.ended, [node.exit_code for node in status.nodes])
 print(client.submit(task, dry_run="server").yaml.upper())
 print([volume.size.upper() for volume in client.volumes.list()])
+print(client.doctor("train").summary.upper(), client.doctor().ok)
+print([node.free for node in client.gpus()], client.usage(by="gpu").total.hours)
+print(client.exec("train", ["nvidia-smi"]).stdout.upper())
+client.cp("train:results", ".")
+
+
+async def main() -> None:
+    state = (await run_in_thread(client.wait, "train", timeout=60)).state
+    print(state.ended)
+    async for line in client.logs("train", follow=True):
+        print(line.text.upper())
 """
 WRONG = """
 from kubectl_sky import Client, Nothing, Task
@@ -226,6 +247,8 @@ def test_documented_attributes_exist() -> None:
         "PipelineStatus",
         "LogLine",
         "VolumeStatus",
+        "AcceleratorNode",
+        "ClusterCheck",
         "Problem",
     ):
         kind = getattr(kubectl_sky, name)

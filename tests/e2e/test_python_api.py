@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky import Client, Task
+from kubectl_sky.errors import TimedOut
 from tests.e2e.command import ROOT, Command
 from tests.polling import eventually
 
@@ -61,3 +63,32 @@ def test_python_and_command_line_show_same_task(sky: Command, tmp_path: Path) ->
     eventually(lambda: sky.json("status", run.id) == run.status().as_json())
     assert sky("stop", run.id).returncode == 0
     assert run.client.list() == ()
+
+
+@pytest.mark.usefixtures("in_cluster")
+def test_snippets_of_page_run_in_nodes_and_with_await(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "python-api.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    awaiting, inside = (
+        next(block for block in blocks if word in block) for word in ("asyncio.run", "client.exec")
+    )
+    client = Client(user="tester")
+    run = "echo $SKYPILOT_NODE_RANK > results; touch done; echo ready; sleep 600"
+    train = client.submit(Task(name="train", run=run, num_nodes=2))
+    lines = train.logs()
+    assert {next(lines).text, next(lines).text} == {"ready"}
+    lines.close()
+    exec(compile(inside.replace("Client()", 'Client(user="tester")'), "page", "exec"), {})
+    assert (tmp_path / "results").read_text() == "0\n"
+    done = client.exec("train", ["sh", "-c", "cat; cat results >&2; exit 5"], rank=1, stdin=b"in")
+    assert (done.stdout, done.stderr, done.returncode) == ("in", "1\n", 5)
+    with pytest.raises(TimedOut):
+        client.exec("train", ["sleep", "60"], timeout=0.5)
+    train.stop()
+    capsys.readouterr()
+    exec(compile(awaiting, "page", "exec"), {})
+    printed = capsys.readouterr().out
+    assert printed == "part 0\n['completed', 'completed', 'completed']\n"
