@@ -126,10 +126,12 @@ class TaskUpdate(Struct, frozen=True):
     owned: Ownership
 
 
-def watch_owned(session: Session, scope: Scope) -> Iterator[TaskUpdate | None]:
-    """Yield the tasks of a scope with their pods after changes; None when idle."""
+def watch_owned(
+    session: Session, scope: Scope, labels: dict[str, str] | None = None
+) -> Iterator[TaskUpdate | None]:
+    """Yield the tasks of a scope, and with these labels, after changes; None when idle."""
     watched, resolver = (*find.served_kinds(session), kinds.POD), _OwnershipResolver(session)
-    selector = names.selector({names.TASK: "true"} | scope.labels)
+    selector = names.selector({names.TASK: "true"} | scope.labels | (labels or {}))
     items, yielded_at, changed = _WatchedObjects(watched), 0.0, False
     for change in watch_kinds(session, watched, scope.namespace, selector):
         if change:
@@ -151,9 +153,11 @@ def watch_owned(session: Session, scope: Scope) -> Iterator[TaskUpdate | None]:
             yield None
 
 
-def watch_tasks(session: Session, scope: Scope) -> Iterator[list[TaskStatus] | None]:
-    """Yield the tasks of a scope, newest first, after changes; None when idle."""
-    for update in watch_owned(session, scope):
+def watch_tasks(
+    session: Session, scope: Scope, labels: dict[str, str] | None = None
+) -> Iterator[list[TaskStatus] | None]:
+    """Yield the tasks of a scope, and with these labels, newest first; None when idle."""
+    for update in watch_owned(session, scope, labels):
         yield update.tasks if update else None
 
 
@@ -165,7 +169,8 @@ def watch_pipeline(
     Raises TaskDeleted when its tasks are deleted.
     """
     known = frozenset(uid for task in pipeline.tasks for uid in task.uids.values())
-    for tasks in watch_tasks(session, replace(scope, namespace=pipeline.namespace)):
+    scope, labels = replace(scope, namespace=pipeline.namespace), {names.PIPELINE: pipeline.id}
+    for tasks in watch_tasks(session, scope, labels):
         if tasks is None:
             yield None
             continue

@@ -77,7 +77,9 @@ class Sweeper(Controller[str]):
 
     def process(self, key: str) -> float:
         """Delete the tasks that finished long ago."""
-        tasks = find.list_tasks(self._session, self._scope)  # its answer tells the server's time
+        tasks = find.list_without_pods(
+            self._session, self._scope
+        )  # its answer tells the server's time
         cutoff = (self._session.now() - self._retention).strftime("%Y-%m-%dT%H:%M:%SZ")
         deleted = [task for task in finished_before(tasks, cutoff) if not task.rivals]
         if deleted:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from urllib.parse import unquote
 
 import pytest
 import yaml
@@ -79,3 +80,17 @@ def test_list_watch_yaml_is_a_stream_of_documents(run: Run, send: Submitter) -> 
     documents = list(yaml.safe_load_all(run("list", "--watch", "-o", "yaml")[1]))
     assert len(documents) >= 2
     assert documents[-1]["tasks"][0]["status"] == "completed"
+
+
+@pytest.mark.usefixtures("changes")
+@pytest.mark.parametrize("words", [("status", ID), ("list",)])
+def test_watch_of_many_tasks_is_one_stream_per_kind(
+    run: Run, send: Submitter, api: FakeCluster, words: tuple[str, ...]
+) -> None:
+    send("name: many\n" + "".join(f"---\nname: t{number}\nrun: x\n" for number in range(12)))
+    if words == ("status", ID):
+        send(TASK, task_id="another1")
+    assert run(*words, "--watch")[0] == 0
+    assert (api.count("watch jobs"), api.count("watch pods")) == (1, 1)
+    queries = [unquote(request.url) for request in api.sent if "watch=" in request.url]
+    assert all((f"pipeline={ID}" in query) is (words[0] == "status") for query in queries)

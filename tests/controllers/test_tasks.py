@@ -131,6 +131,24 @@ def test_controller_rights_are_those_that_it_uses(api: FakeCluster, send: Submit
     assert used_rights(api) <= needed | refused | {("list", "podgroups")}
 
 
+def test_controller_reads_a_task_only_when_something_is_due(
+    api: FakeCluster, send: Submitter
+) -> None:
+    """Plain tasks need no request; a stage to resume needs two lists, and a patch."""
+    for number in range(10):
+        send(NODES.replace("num_nodes: 3", "num_nodes: 1"), task_id=f"plain00{number}")
+        api.start(f"wide-plain00{number}")
+        api.finish(f"wide-plain00{number}")
+    send(CHAIN)
+    api.requests.clear()
+    run(api, 0)
+    control(api, lambda: suspended(api)[:3] == [False, False, True])
+    on_tasks = {"list jobs", "list pods", "patch jobs"}
+    sent = [" ".join(text.split()[:2]) for text in api.requests]
+    assert sorted(text for text in sent if text in on_tasks) == sorted(on_tasks)
+    assert sent.count("watch jobs") == 1
+
+
 @pytest.mark.parametrize("clock", [-1.5, 0, 1.5])
 @pytest.mark.parametrize(("hours", "left"), [(1, 1), (-1, 0)])
 def test_sweeper_deletes_finished_task_after_retention_by_clock_of_server(
