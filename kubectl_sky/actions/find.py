@@ -26,6 +26,8 @@ Reference = str | None  # an id, a prefix of an id or a name; None: the last tas
 # Chooses from the tasks with a name, newest first; from all tasks for the reference None.
 Choose = Callable[[Reference, Sequence[Target]], Sequence[Target]]
 
+ShapeOf = Callable[[Kind], type | None]  # which fields of a kind to read; None: all
+
 MAX_LABEL_VALUES = 100  # maximum number of values in a label selector
 MIN_PREFIX = 3  # characters: a mistyped name must not be the prefix of an id
 
@@ -86,14 +88,23 @@ class _Location(Struct, frozen=True):
     namespace: str
 
 
-def list_tasks(session: Session, scope: Scope) -> list[TaskStatus]:
-    """List the tasks in a scope, newest first, with one parallel request per kind."""
-    return evidence.folded(session, list_owned(session, scope)).tasks
+def list_tasks(
+    session: Session, scope: Scope, ids: Collection[str] | None = None
+) -> list[TaskStatus]:
+    """List the tasks in a scope, newest first, with one parallel request per kind.
+
+    Of more than 100 `ids`, other tasks are read and returned, too.
+    """
+    return evidence.folded(session, list_owned(session, scope, ids=ids)).tasks
 
 
-def list_owned(session: Session, scope: Scope, *, trimmed: bool = True) -> Ownership:
+def list_owned(
+    session: Session, scope: Scope, *, trimmed: bool = True, ids: Collection[str] | None = None
+) -> Ownership:
     """List the objects and pods of the tasks in a scope; `trimmed` to the fields of a status."""
     selector = names.selector({names.TASK: "true"} | scope.labels)
+    if ids is not None:
+        selector += f",{with_ids(ids)}"
     items, pods = list_workloads_and_pods(session, scope.namespace, selector, trimmed=trimmed)
     owned = _owned(session, scope, scope.filter_owned(items), pods)
     for text in owned.ignored:
@@ -384,8 +395,9 @@ def list_workloads_and_pods(
     session: Session, namespace: str | None, selector: str, *, trimmed: bool = True
 ) -> tuple[list[Json], list[Json]]:
     """List workloads and pods in parallel; `trimmed` to the fields of a status."""
+    shape_of = shapes.of if trimmed else _whole
     *workload_lists, pods = _list_kinds(
-        session, (*registry.KINDS, kinds.POD), namespace, selector, trimmed=trimmed
+        session, (*registry.KINDS, kinds.POD), namespace, selector, shape_of
     )
     return [item for items in workload_lists for item in items], pods
 
@@ -394,8 +406,25 @@ def list_workloads(
     session: Session, namespace: str | None, selector: str, *, trimmed: bool = True
 ) -> list[Json]:
     """List the workloads of all backends, with one request per kind."""
-    lists = _list_kinds(session, registry.KINDS, namespace, selector, trimmed=trimmed)
+    return _workloads(session, namespace, selector, shapes.of if trimmed else _whole)
+
+
+def list_metadata(session: Session, scope: Scope) -> list[Json]:
+    """List the metadata of the workloads in a scope."""
+    selector = names.selector({names.TASK: "true"} | scope.labels)
+    items = _workloads(session, scope.namespace, selector, lambda _: shapes.METADATA_ONLY)
+    return scope.filter_owned(items)
+
+
+def _workloads(
+    session: Session, namespace: str | None, selector: str, shape_of: ShapeOf
+) -> list[Json]:
+    lists = _list_kinds(session, registry.KINDS, namespace, selector, shape_of)
     return [item for items in lists for item in items if registry.is_root_object(item)]
+
+
+def _whole(_: Kind) -> None:
+    """Read all fields of a kind."""
 
 
 def served_kinds(session: Session) -> list[Kind]:
@@ -412,8 +441,7 @@ def _list_kinds(
     kinds_to_list: Iterable[Kind],
     namespace: str | None,
     selector: str,
-    *,
-    trimmed: bool,
+    shape_of: ShapeOf,
 ) -> list[list[Json]]:
     """List several kinds in parallel, and check at the same time which are installed.
 
@@ -425,7 +453,7 @@ def _list_kinds(
         if optional and not access.may_serve(session, kind):
             return []
         try:
-            shape = shapes.of(kind) if trimmed else None
+            shape = shape_of(kind)
             return objects.list_all(session, kind, namespace, label_selector=selector, shape=shape)
         except (NotServed, Forbidden):
             if not optional:

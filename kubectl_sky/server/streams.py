@@ -31,6 +31,7 @@ from kubectl_sky.cluster.loglines import ResumePosition
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import Interrupted, SkyError, TaskFailed, attempt
 from kubectl_sky.observe.logs import Form, Origin
+from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.server import problems
 from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
@@ -316,7 +317,7 @@ def _task_lists(caller: Caller, scope: Scope, stop: Event) -> Iterator[models.Ta
         if stop.is_set():
             return
         if update:
-            yield as_list(update.tasks, update.tasks)
+            yield as_list(update.tasks, pipelines(update.tasks))
 
 
 def _statuses(caller: Caller, task: TaskStatus, stop: Event) -> Iterator[models.Task]:

@@ -7,11 +7,12 @@ import json
 from functools import partial
 from typing import Annotated, cast
 
+import msgspec
 from anyio import to_thread
-from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from kubectl_sky.actions import doctor, find, pipeline
+from kubectl_sky.actions import doctor, find, paging, pipeline
 from kubectl_sky.actions import stop as stopping
 from kubectl_sky.actions import submit as submission
 from kubectl_sky.actions.flags import Overrides
@@ -20,7 +21,7 @@ from kubectl_sky.actions.ui import Collected
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.errors import NotServed
 from kubectl_sky.gpus import action as gpu_action
-from kubectl_sky.observe.pipelines import pipelines
+from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.render.manifests import as_yaml
 from kubectl_sky.server.config import Config
@@ -51,7 +52,7 @@ class SubmitOptions(BaseModel):
     backend: str | None = Field(None, max_length=40, description="Backend, or auto.")
 
 
-@router.get("/tasks")
+@router.get("/tasks", response_model=models.TaskList)
 def list_tasks(
     caller: AnyCaller,
     scope: AnyScope,
@@ -59,26 +60,27 @@ def list_tasks(
     cursor: Annotated[
         str | None, Query(max_length=500, description="`next` of the previous page.")
     ] = None,
-) -> models.TaskList:
-    """List your tasks, newest first."""
-    everything = tasks = find.list_tasks(caller.session, scope)
-    if cursor is not None:
-        position = _position(cursor)
-        tasks = [task for task in tasks if task.position() < position]
-    page = explain_all(caller.session, scope.namespace, tasks[:limit])
-    more = len(tasks) > limit
-    return as_list(page, everything) | {"next": _cursor(page[-1]) if more else None}
+) -> Response:
+    """List your tasks, newest first.
+
+    A page is a number of tasks, whatever objects run them. Tasks that are submitted or deleted
+    between two pages are neither repeated nor missed.
+    """
+    before = None if cursor is None else _position(cursor)
+    page = paging.read(caller.session, scope, limit, before)
+    tasks = explain_all(caller.session, scope.namespace, page.tasks)
+    body = as_list(tasks, page.pipelines) | {"next": _cursor(page.last) if page.last else None}
+    # FastAPI would check and encode 1,000 tasks in 20 ms, a fifth of what the server adds.
+    return Response(msgspec.json.encode(body), media_type="application/json")
 
 
-def as_list(tasks: list[TaskStatus], everything: list[TaskStatus]) -> models.TaskList:
+def as_list(tasks: list[TaskStatus], pipelines: list[PipelineStatus]) -> models.TaskList:
     """Return tasks, and the pipelines and groups that they are part of, with all their stages."""
-    members = {task.member.id for task in tasks if task.member}
-    whole = [pipeline for pipeline in pipelines(everything) if pipeline.id in members]
     return {
         "apiVersion": API_VERSION,
         "kind": "TaskList",
         "tasks": [task.as_json() for task in tasks],
-        "pipelines": [pipeline.as_json() for pipeline in whole],
+        "pipelines": [pipeline.as_json() for pipeline in pipelines],
     }
 
 
@@ -245,11 +247,11 @@ def show_events(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.C
     return {"events": doctor.list_events(caller.session, task)}
 
 
-def _cursor(task: TaskStatus) -> str:
-    return base64.urlsafe_b64encode(json.dumps(task.position()).encode()).decode()
+def _cursor(position: paging.Position) -> str:
+    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode()
 
 
-def _position(cursor: str) -> tuple[str, str, str]:
+def _position(cursor: str) -> paging.Position:
     try:
         created_at, task_id, namespace = json.loads(base64.b64decode(cursor, b"-_", validate=True))
         return str(created_at), str(task_id), str(namespace)

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from starlette.testclient import TestClient
@@ -76,6 +77,27 @@ def test_list_pages_newest_first_without_gaps(alice: TestClient) -> None:
             break
     assert [len(page) for page in pages] == [2, 2, 1]
     assert {task_id for page in pages for task_id in page} == ids
+
+
+def test_small_page_reads_only_its_tasks_and_their_pipelines_in_full(
+    alice: TestClient, cluster: FakeCluster
+) -> None:
+    pipeline = alice.post("/tasks/submit", content=TWO_TASKS, headers=YAML).json()
+    for number in range(3):
+        submitted(alice, id=f"zzzzzzz{number}")  # newer, or first of the same second
+    cursor = alice.get("/tasks", params={"limit": 3}).json()["next"]
+    cluster.sent.clear()
+    page = alice.get("/tasks", params={"limit": 1, "cursor": cursor}).json()
+    assert page["tasks"][0]["task_id"] in pipeline["task_ids"]
+    assert [task["name"] for task in page["pipelines"][0]["tasks"]] == ["one", "two"]
+    selectors = {
+        parse_qs(urlsplit(request.url).query).get("labelSelector", [""])[0]
+        for request in cluster.sent
+        if "PartialObjectMetadata" not in request.headers.get("Accept", "")
+    }
+    selectors.discard("")  # of discovery
+    ids = ",".join(sorted(pipeline["task_ids"]))
+    assert selectors == {f"skypilot-task=true,username=alice,task-id in ({ids})"}
 
 
 @pytest.mark.parametrize("cursor", ["x", "e30=", "W10=", "[", "é", "WzEsMiwzXQ==="])

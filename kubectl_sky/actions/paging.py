@@ -1,0 +1,81 @@
+"""Read one page of the tasks, newest first.
+
+The API server sorts objects by name only, so its own pages do not have the newest tasks first. A
+page reads the metadata of all workloads, and in full only its own tasks and their pods.
+"""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from kubectl_sky.actions import find
+from kubectl_sky.actions.find import Scope
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.observe import ownership
+from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words import names
+
+Position = tuple[str, str, str]  # as TaskStatus.position
+
+
+class Page(Struct, frozen=True):
+    """Tasks, newest first, and the pipelines and groups that they are part of, in full.
+
+    `last` is the position to continue from; None after the last page.
+    """
+
+    tasks: list[TaskStatus]
+    pipelines: list[PipelineStatus]
+    last: Position | None
+
+
+def read(session: Session, scope: Scope, limit: int, before: Position | None) -> Page:
+    """Return the first `limit` tasks of a scope that are older than `before`.
+
+    There are fewer if some are deleted meanwhile.
+    """
+    if limit > find.MAX_LABEL_VALUES:  # a selector cannot name so many
+        tasks = find.list_tasks(session, scope)
+        chosen, last = _cut((task.position() for task in tasks), limit, before)
+    else:
+        members = _members(session, scope)
+        chosen, last = _cut(members, limit, before)
+        shared = {(members[key], key[2]) for key in chosen if members[key]}
+        ids = {key[1] for key in chosen}
+        ids |= {key[1] for key, pipeline in members.items() if (pipeline, key[2]) in shared}
+        tasks = find.list_tasks(session, scope, ids) if ids else []
+    wanted = {position[1:] for position in chosen}
+    page = [task for task in tasks if (task.id, task.namespace) in wanted]
+    return Page(page, pipelines_of(page, tasks), last)
+
+
+def pipelines_of(page: Iterable[TaskStatus], tasks: Iterable[TaskStatus]) -> list[PipelineStatus]:
+    """Return the pipelines and groups of a page's tasks; `tasks` has all their stages."""
+    ids = {task.member.id for task in page if task.member}
+    return [pipeline for pipeline in pipelines(tasks) if pipeline.id in ids]
+
+
+def _members(session: Session, scope: Scope) -> dict[Position, str]:
+    """Return the positions of all tasks in a scope, with the id of their pipeline or group."""
+    created: dict[ownership.Key, tuple[str, str]] = {}
+    for item in find.list_metadata(session, scope):
+        metadata = item["metadata"]
+        pipeline = metadata["labels"].get(names.PIPELINE, "")
+        entry = (metadata["creationTimestamp"], pipeline)
+        key = ownership.key(item)
+        created[key] = min(created.get(key, entry), entry)
+    return {
+        (time, task_id, namespace): pipeline
+        for (namespace, task_id), (time, pipeline) in created.items()
+        if task_id
+    }
+
+
+def _cut(
+    positions: Iterable[Position], limit: int, before: Position | None
+) -> tuple[list[Position], Position | None]:
+    """Return the newest positions before one, and the last of them if others follow."""
+    older = [position for position in positions if before is None or position < before]
+    older.sort(reverse=True)
+    return older[:limit], older[limit - 1] if len(older) > limit else None
