@@ -31,6 +31,7 @@ from kubectl_sky.server.limits import Rates, Streams
 from kubectl_sky.words import assets, models
 
 _ONLY_POST = ("/tasks/submit", "/tasks/stop", "/volumes/create")
+_OTHERS = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "PUT"]
 _ERRORS = (400, 401, 403, 404, 409, 413, 415, 421, 429, 500, 502, 503)
 
 
@@ -57,8 +58,7 @@ def create_app(config: Config) -> FastAPI:
     problems.install(app)
     app.add_api_route("/", _root, response_model=models.Health, name="root")
     for path in _ONLY_POST:  # else the last word would be an invalid id
-        methods = ["GET", "DELETE"]
-        app.add_api_route(path, _post_only, methods=methods, include_in_schema=False)
+        app.add_api_route(path, _post_only, methods=_OTHERS, include_in_schema=False)
     for module in (streams, tasks, volumes, files, cluster, pages):
         app.include_router(module.router)
     app.mount("/schemas", StaticFiles(directory=assets.folder("schemas")))
@@ -104,7 +104,7 @@ def _operation_id(route: APIRoute) -> str:
 
 def _post_only() -> None:
     """Refuse another method than POST."""
-    raise HTTPException(405, "Method Not Allowed", {"Allow": "POST"})
+    raise HTTPException(405)
 
 
 def _root(request: Request) -> Response | models.Health:

@@ -29,6 +29,7 @@ _UNPRINTABLE = re.compile(
     r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
 
+_FIELDS = {"type": "object", "minProperties": 1}
 BODY: dict[str, object] = {
     "requestBody": {
         "required": True,
@@ -36,7 +37,7 @@ BODY: dict[str, object] = {
         " a group.",
         "content": {
             "application/json": {
-                "schema": {"type": "object", "minProperties": 1},
+                "schema": _FIELDS,
                 "example": {
                     "name": "train",
                     "num_nodes": 2,
@@ -46,8 +47,8 @@ BODY: dict[str, object] = {
                 },
             },
             "application/yaml": {
-                "schema": {"type": "string", "minLength": 1},
-                "example": "name: hello\nrun: echo hello\n",
+                "schema": _FIELDS,
+                "example": {"name": "hello", "run": "echo hello"},
             },
         },
     }

