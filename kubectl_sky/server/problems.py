@@ -1,12 +1,12 @@
 """Answers for errors: `{"detail": …}`, with a hint and the problems of files."""
 
 import logging
+import re
 from collections.abc import Mapping
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from kubectl_sky.errors import (
@@ -101,7 +101,9 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     def _http_error(request: Request, error: HTTPException) -> JSONResponse:
-        headers = _allow(request) if error.status_code == 405 else error.headers
+        headers = dict(error.headers or {})
+        if error.status_code == 405 and (methods := _methods(request)):
+            headers["Allow"] = methods
         return JSONResponse({"detail": error.detail}, error.status_code, headers)
 
     @app.exception_handler(RequestValidationError)
@@ -111,12 +113,18 @@ def install(app: FastAPI) -> None:
         return JSONResponse({"detail": f"{where or 'body'}: {first['msg']}"}, 400)
 
 
-def _allow(request: Request) -> dict[str, str]:
-    """Return the header with all methods of a path; each has a route of its own."""
-    path = getattr(request.scope.get("route"), "path", "")
-    routes = [route for route in request.app.routes if isinstance(route, APIRoute)]
-    same = [route for route in routes if route.path == path and route.include_in_schema]
-    return {"Allow": ", ".join(sorted(method for route in same for method in route.methods))}
+def _methods(request: Request) -> str:
+    """Return all methods of a path: routes know only their own."""
+    path, paths = request.url.path, request.app.openapi()["paths"]
+    templates = [path, *(name for name in paths if _template(name).fullmatch(path))]
+    operations: Mapping[str, object] = next(
+        (paths[name] for name in templates if name in paths), {}
+    )
+    return ", ".join(sorted(operations)).upper()
+
+
+def _template(path: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"{\w+}", "[^/]+", path))
 
 
 def bug(error: Exception) -> JSONResponse:
