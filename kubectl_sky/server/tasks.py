@@ -222,21 +222,19 @@ def show_manifests(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> model
 
 @router.get("/tasks/{task_id}/usage")
 def show_usage(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.Usage:
-    """Show what the nodes of a task use; nothing without a metrics API.
-
-    Pages ask every few seconds: each answer would be an error.
-    """
+    """Show what the nodes of a task use; without a metrics API, only the reason."""
     task = find.get_task(caller.session, scope, task_id)
-    try:
-        samples = gpu_action.top(caller.session, task)
-    except NotServed:
-        samples = []
-    return {
+    usage: models.Usage = {
         "apiVersion": API_VERSION,
         "kind": "Usage",
         "task_id": task.id,
-        "nodes": [sample.as_json() for sample in samples],
+        "nodes": [],
     }
+    try:
+        usage["nodes"] = [sample.as_json() for sample in gpu_action.top(caller.session, task)]
+    except NotServed as error:
+        usage["reason"] = str(error)
+    return usage
 
 
 @router.get("/tasks/{task_id}/cluster-events")

@@ -331,6 +331,7 @@ class Usage(Document):
 
     task_id: str
     nodes: list[NodeUsage]
+    reason: NotRequired[Annotated[str, Note("of REST: why nothing can be measured")]]
 
 
 class GpuSample(TypedDict):

@@ -314,6 +314,23 @@ def test_gpus_of_a_task_are_in_the_list_and_its_hours_in_bars(page: Page, sky: C
     expect(page.get_by_role("meter", name="A100: 0.0 GPU-hours")).to_be_attached()
 
 
+def test_usage_without_metrics_api_is_asked_for_once(page: Page, sky: Command) -> None:
+    task, asked = submit(sky, ENDLESS), []
+    reason = "the cluster has no metrics API"
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.url)
+        route.fulfill(json={"nodes": [], "reason": reason})
+
+    page.route(re.compile(rf"/tasks/{task}/usage"), answer)
+    page.clock.install()
+    open_page(page, f"/tasks/{task}")
+    expect(page.get_by_text(f"No measurements: {reason}")).to_be_visible()
+    page.clock.run_for(60_000)
+    page.wait_for_timeout(300)
+    assert len(asked) == 1
+
+
 def test_services_page_shows_why_a_replica_is_not_ready(page: Page, sky: Command) -> None:
     head = "name: web\nresources: {cpus: 0.1, ports: 8645}\nservice: {readiness_probe: /}\n"
     assert sky("serve", "up", "--detach", "-", stdin=f"{head}run: exit 3\n").returncode == 0

@@ -123,9 +123,10 @@ def test_list_tasks_of_other_user_requires_all_users(client: Client) -> None:
     assert alice.get(f"/tasks/{task_id}").status_code == 200
 
 
-def test_usage_without_metrics_api_is_empty(alice: TestClient) -> None:
+def test_usage_without_metrics_api_has_only_the_reason(alice: TestClient) -> None:
     answer = alice.get(f"/tasks/{submitted(alice)}/usage")
     assert (answer.status_code, answer.json()["nodes"]) == (200, [])
+    assert answer.json()["reason"] == "the cluster has no metrics API; install metrics-server"
 
 
 def test_list_all_users_returns_only_tasks_allowed_by_rbac(

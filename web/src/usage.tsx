@@ -4,6 +4,7 @@ import type uPlot from "uplot";
 import { get, taskPath, type NodeUsage } from "./api";
 import { bytes } from "./format";
 import type { TaskScope } from "./route";
+import { mayRetry } from "./stream";
 import { Empty, ErrorNote } from "./parts";
 import { onTheme } from "./theme";
 
@@ -41,21 +42,25 @@ export function Usage({ id, scope, running }: { id: string; scope: TaskScope; ru
   const key = `${scope.namespace ?? ""}/${id}`;
   const [samples, setSamples] = useState<Sample[]>(history.get(key) ?? []);
   const [error, setError] = useState<unknown>(null);
+  const [reason, setReason] = useState(""); // why nothing can be measured
   useEffect(() => {
     let timer = 0;
     const controller = new AbortController();
     const poll = async () => {
       try {
         if (!document.hidden) {
-          const result = await get<{ nodes: NodeUsage[] }>(taskPath(id, "/usage"), scope, controller.signal);
+          const result = await get<{ nodes: NodeUsage[]; reason?: string }>(taskPath(id, "/usage"), scope, controller.signal);
           const kept = [...(history.get(key) ?? []), { time: Date.now() / 1000, nodes: result.nodes }].slice(-MAX_SAMPLES);
           if (result.nodes.length) history.set(key, kept);
           setSamples(history.get(key) ?? []);
           setError(null);
+          setReason(result.reason ?? "");
+          if (result.reason) return;
         }
       } catch (problem) {
         if (controller.signal.aborted) return;
         setError(problem);
+        if (!mayRetry(problem as Error)) return;
       }
       if (running) timer = window.setTimeout(poll, INTERVAL);
     };
@@ -72,7 +77,7 @@ export function Usage({ id, scope, running }: { id: string; scope: TaskScope; ru
       <div class="card-head"><h2 id="usage">Usage</h2><span class="muted">since this page was opened</span></div>
       {error ? <ErrorNote error={error} quiet /> : null}
       {!error && !last && (
-        <Empty title={running ? "No measurements yet" : "No measurements: the task has finished"} />
+        <Empty title={reason ? `No measurements: ${reason}` : running ? "No measurements yet" : "No measurements: the task has finished"} />
       )}
       {last && (
         <>
