@@ -26,7 +26,7 @@ BEYOND = 'real Kubernetes and controllers, kubectl, browser, krew, packages, sit
 HEADING = printf '\n==== %s ====\n'
 
 .DEFAULT_GOAL := help
-.PHONY: lock web help demo test test-all lint style types layers workflows unit practice prepare without-cluster tools cluster bench bench-cluster bench-scale site venv cluster-up cluster-env cluster-down dist image packages picture clean
+.PHONY: lock web help demo test test-all lint style types layers workflows unit practice prepare without-cluster tools cluster bench bench-cluster bench-scale site venv cluster-up cluster-env cluster-down dist image packages man picture clean
 
 help: ## list targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -151,6 +151,9 @@ lock: venv ## choose the newest versions of the packages that a release and the 
 
 site: venv ## build the documentation as a site, into dist/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+man: venv ## write the man pages of all commands into dist/man
+	$(BIN)/python .ci/man.py $(DIST)/man
 
 picture: venv ## make the picture of a terminal in README.md, on a practice cluster
 	$(BIN)/python .ci/picture.py
