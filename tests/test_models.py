@@ -25,6 +25,7 @@ OF_DASHBOARD = (
     models.Problem,
     models.Diagnosis,
     models.NodeUsage,
+    models.Timeline,
     models.Volume,
     models.GpuNode,
     models.GpuHoursList,

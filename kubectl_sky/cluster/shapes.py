@@ -178,7 +178,7 @@ _SHAPES: Mapping[Kind, Any] = {
         count=int,
         eventTime=_MaybeTime,
         firstTimestamp=_MaybeTime,
-        involvedObject=_fields(kind=str, name=str, namespace=str, uid=str),
+        involvedObject=_fields(fieldPath=str, kind=str, name=str, namespace=str, uid=str),
         lastTimestamp=_MaybeTime,
         message=str,
         reason=str,

@@ -10,7 +10,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from kubectl_sky.actions import doctor, find, paging, pipeline
+from kubectl_sky.actions import doctor, find, paging, pipeline, timeline
 from kubectl_sky.actions import stop as stopping
 from kubectl_sky.actions import submit as submission
 from kubectl_sky.actions.flags import Overrides
@@ -235,6 +235,13 @@ def show_usage(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.Us
     except NotServed as error:
         usage["reason"] = str(error)
     return usage
+
+
+@router.get("/tasks/{task_id}/timeline")
+def show_timeline(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.Timeline:
+    """Show when each node of a task or pipeline was queued, scheduled, started and run."""
+    target = find.get(caller.session, scope, task_id)
+    return timeline.read(caller.session, find.tasks_of(target)).as_json()
 
 
 @router.get("/tasks/{task_id}/cluster-events")

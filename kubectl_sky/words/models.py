@@ -314,6 +314,50 @@ class ClusterCheck(Document):
     missing_rights: list[MissingRight]
 
 
+class PhaseTime(TypedDict):
+    """The time of a phase of a node, in whole seconds."""
+
+    phase: Annotated[
+        str,
+        Note(
+            "`queued`, `scheduling`, `starting`, `image` (pulled), `files`, `setup`, `run`, or"
+            " `unknown` for a time that is one of those in the node's `unknown`"
+        ),
+    ]
+    start: Annotated[str, Note("RFC 3339, in UTC")]
+    end: Annotated[str | None, Note("null if it goes on")]
+
+
+class NodeTimeline(TypedDict):
+    """The phases of a node's latest attempt, in order."""
+
+    index: Annotated[int, Note("rank")]
+    name: str
+    state: str
+    restarts: int
+    pod: Annotated[str, Note("may be empty")]
+    phases: list[PhaseTime]
+    unknown: Annotated[
+        list[str], Note("phases whose times nothing tells: events expire, logs are long")
+    ]
+
+
+class TaskTimeline(TypedDict):
+    """The nodes of a task. Logs, which tell when `run` began, are read of its first 20 nodes."""
+
+    task_id: str
+    name: str
+    status: str
+    nodes: list[NodeTimeline]
+
+
+class Timeline(Document):
+    """When nodes were queued and run: `status --timeline`, `GET /tasks/ID/timeline`."""
+
+    now: Annotated[str, Note("the API server's time")]
+    tasks: Annotated[list[TaskTimeline], Note("one, or those of a pipeline or group")]
+
+
 class NodeUsage(TypedDict):
     """What a node uses, and what it requested."""
 

@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 from kubectl_sky.words import kinds
 from tests.fake_cluster import FakeCluster
 from tests.server.conftest import ALICE
+from tests.test_models import check
 
 PIPELINE = "name: sums\n---\nname: one\nrun: echo 1\n---\nname: two\nrun: echo 2\n"
 YAML = {"Content-Type": "application/yaml"}
@@ -117,3 +118,15 @@ def test_services_lists_those_of_the_caller(alice: TestClient, cluster: FakeClus
     (service,) = alice.get("/services").json()["services"]
     assert (service["name"], service["replicas"]["wanted"]) == ("web-alice", 1)
     assert len(alice.get("/services?all_users=true").json()["services"]) == 2
+
+
+def test_timeline_has_the_phases_of_each_node(alice: TestClient, cluster: FakeCluster) -> None:
+    submitted = alice.post("/tasks/submit", content=PIPELINE, headers=YAML).json()
+    first, _ = submitted["task_ids"]
+    cluster.start(f"one-{first}")
+    answer = alice.get(f"/tasks/{submitted['pipeline_id']}/timeline").json()
+    check(answer)
+    one, two = answer["tasks"]
+    assert [one["name"], two["name"]] == ["one", "two"]
+    assert [phase["phase"] for phase in two["nodes"][0]["phases"]] == ["queued"]
+    assert alice.get(f"/tasks/{first}/timeline").json()["tasks"] == [one]

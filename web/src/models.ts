@@ -55,6 +55,11 @@ export interface NodeUsage {
   gpus_asked: number | null;
 }
 
+export interface Timeline {
+  now: string;
+  tasks: TaskTimeline[];
+}
+
 export interface Volume {
   volume_id: string;
   name: string;
@@ -210,6 +215,29 @@ export interface Finding {
   then: string;
   nodes: number[];
   evidence: string;
+}
+
+export interface TaskTimeline {
+  task_id: string;
+  name: string;
+  status: string;
+  nodes: NodeTimeline[];
+}
+
+export interface NodeTimeline {
+  index: number;
+  name: string;
+  state: string;
+  restarts: number;
+  pod: string;
+  phases: PhaseTime[];
+  unknown: string[];
+}
+
+export interface PhaseTime {
+  phase: string;
+  start: string;
+  end: string | null;
 }
 
 export interface VolumeMetadata {

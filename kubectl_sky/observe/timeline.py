@@ -1,0 +1,371 @@
+"""Compute when each node of a task was queued, scheduled, started, set up and run.
+
+All times are the cluster's, in whole seconds: of conditions, container states, events and the log's
+timestamps. Events expire, and a log may be long: what nothing tells is unknown, never guessed.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from kubectl_sky.observe.nodes import NodeStatus, Object, State, container
+from kubectl_sky.observe.signals import TaskSnapshot
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words import age, kinds, names
+from kubectl_sky.workloads.workload import QUEUED, field
+
+if TYPE_CHECKING:
+    from kubectl_sky.words import models
+
+LOG_BYTES = 64 * 1024  # of the start of a log, in which the lines of entry.sh are looked for
+
+# Lines of runtime/entry.sh, after the timestamp of the API server.
+_SETUP = re.compile(rb"^(\S{20,40}) kubectl-sky: setup begins$", re.MULTILINE)
+_RUN = re.compile(
+    rb"^(\S{20,40}) kubectl-sky: setup has ended after [0-9]{1,9} seconds, run begins$",
+    re.MULTILINE,
+)
+_MAIN = f"spec.containers{{{names.CONTAINER}}}"  # what an event of the main container is about
+_NOT_PULLED = "NotPulled"  # the practice cluster's event: it has no images
+_MULTIPLE = ("Evicted", "Preempted")  # conditions of Workloads that were queued more than once
+
+
+class Phase(StrEnum):
+    """A phase of a node. STARTING is the rest of the time on a cluster node before setup or run."""
+
+    QUEUED = "queued"
+    SCHEDULING = "scheduling"
+    STARTING = "starting"
+    IMAGE = "image"
+    FILES = "files"
+    SETUP = "setup"
+    RUN = "run"
+    UNKNOWN = "unknown"
+
+
+_OF_PODS = (Phase.SCHEDULING, Phase.IMAGE, Phase.FILES, Phase.SETUP, Phase.RUN)
+
+
+class Span(Struct, frozen=True):
+    """The time of a phase; `end` is None if it goes on."""
+
+    phase: Phase
+    start: datetime
+    end: datetime | None
+
+    def seconds(self, now: datetime) -> int:
+        """Return how long it took, or has taken until now."""
+        return max(int(((self.end or now) - self.start).total_seconds()), 0)
+
+    def as_json(self) -> "models.PhaseTime":
+        """Return the times as JSON values."""
+        end = _text(self.end) if self.end else None
+        return {"phase": str(self.phase), "start": _text(self.start), "end": end}
+
+
+class NodeTimeline(Struct, frozen=True):
+    """The phases of a node's latest attempt, in order, and those whose times are not known."""
+
+    node: NodeStatus
+    spans: tuple[Span, ...]
+    unknown: tuple[Phase, ...] = ()
+
+    def seconds(self, phase: Phase, now: datetime) -> int | None:
+        """Return how long a phase took; None if it is not known, or there was none."""
+        times = [span.seconds(now) for span in self.spans if span.phase is phase]
+        return sum(times) if times else None
+
+    def as_json(self) -> "models.NodeTimeline":
+        """Return the node as JSON values."""
+        return {
+            "index": self.node.index,
+            "name": self.node.name,
+            "state": str(self.node.state),
+            "restarts": self.node.restarts,
+            "pod": self.node.pod,
+            "phases": [span.as_json() for span in self.spans],
+            "unknown": [str(phase) for phase in self.unknown],
+        }
+
+
+class TaskTimeline(Struct, frozen=True):
+    """The nodes of a task."""
+
+    task: TaskStatus
+    nodes: tuple[NodeTimeline, ...]
+
+    def as_json(self) -> "models.TaskTimeline":
+        """Return the task as JSON values."""
+        return {
+            "task_id": self.task.id,
+            "name": self.task.name,
+            "status": str(self.task.state),
+            "nodes": [node.as_json() for node in self.nodes],
+        }
+
+
+class Timeline(Struct, frozen=True):
+    """One task, or the tasks of a pipeline, at a time of the API server."""
+
+    now: datetime
+    tasks: tuple[TaskTimeline, ...]
+
+    def as_json(self) -> "models.Timeline":
+        """Return the timeline as JSON values."""
+        return {
+            "apiVersion": names.API_VERSION,
+            "kind": "Timeline",
+            "now": _text(self.now),
+            "tasks": [task.as_json() for task in self.tasks],
+        }
+
+
+def task_timeline(
+    snapshot: TaskSnapshot, task: TaskStatus, logs: Mapping[int, bytes]
+) -> TaskTimeline:
+    """Return the timeline of a task; `logs` are the first bytes of logs with timestamps."""
+    pods = {pod["metadata"]["name"]: pod for pod in snapshot.of(kinds.POD.kind)}
+    items = {item["metadata"]["name"]: item for item in snapshot.workloads}
+    nodes = (
+        _node(snapshot, node, items.get(node.job), pods.get(node.pod), logs.get(node.index))
+        for node in task.nodes
+    )
+    return TaskTimeline(task, tuple(nodes))
+
+
+def runs_setup(pod: Object) -> bool:
+    """Return whether a pod runs a setup script, so that its log tells when run began."""
+    return any(
+        entry.get("key") == "setup.sh"
+        for volume in field(pod, ("spec", "volumes")) or ()
+        for source in (volume.get("projected") or {}).get("sources") or ()
+        for entry in (source.get("configMap") or {}).get("items") or ()
+    )
+
+
+def _node(
+    snapshot: TaskSnapshot,
+    node: NodeStatus,
+    item: Object | None,
+    pod: Object | None,
+    log: bytes | None,
+) -> NodeTimeline:
+    before = list(_before_scheduling(snapshot, node, item, pod))
+    scheduled = _condition_time(pod, "PodScheduled") if pod else None
+    if pod is None and node.state.ended and before:  # its pod is deleted
+        before.append(Span(Phase.UNKNOWN, before.pop().start, None))
+        return NodeTimeline(node, _in_order(before, node), _OF_PODS)
+    if pod is None or scheduled is None:
+        return NodeTimeline(node, _in_order(before, node))
+    if before:
+        before.append(Span(Phase.SCHEDULING, before.pop().start, scheduled))
+    state = container(pod).get("state", {})
+    times = state.get("running") or state.get("terminated") or {}
+    started = _time(times.get("startedAt"))
+    starting, unknown = _starting(snapshot, pod, scheduled, started)
+    spans = [*before, *starting]
+    if started:
+        finished = _time(times.get("finishedAt")) or _ended_at(node)
+        spans += _in_container(node, pod, started, finished, log)
+        if any(span.phase is Phase.UNKNOWN for span in spans):
+            known = {span.phase for span in spans}
+            unknown += tuple(phase for phase in (Phase.SETUP, Phase.RUN) if phase not in known)
+    return NodeTimeline(node, _in_order(spans, node), unknown)
+
+
+def _before_scheduling(
+    snapshot: TaskSnapshot, node: NodeStatus, item: Object | None, pod: Object | None
+) -> Iterator[Span]:
+    """Yield the time in the queue, if any, and the one that the scheduler takes.
+
+    Of a later attempt, the time from its pod on.
+    """
+    if item is None:
+        return
+    start = _time(item["metadata"].get("creationTimestamp"))
+    if pod and node.restarts:
+        start = _time(pod["metadata"].get("creationTimestamp"))
+    if start is None:
+        return
+    if not pod and node.reason in ("Suspended", QUEUED):
+        yield Span(Phase.QUEUED, start, None)
+        return
+    admitted = None if node.restarts else _admitted_at(snapshot, item)
+    if admitted and admitted > start:
+        if not _was_queued_again(snapshot, item):
+            yield Span(Phase.QUEUED, start, admitted)
+        start = admitted
+    yield Span(Phase.SCHEDULING, start, None)
+
+
+def _admitted_at(snapshot: TaskSnapshot, item: Object) -> datetime | None:
+    """Return when a queue admitted an object, or it was resumed; None if neither happened."""
+    conditions = [*_conditions(item), *_queue_conditions(snapshot, item)]
+    for kind, status in (("Suspended", "False"), ("Admitted", "True"), ("QuotaReserved", "True")):
+        for condition in conditions:
+            if (condition.get("type"), condition.get("status")) == (kind, status):
+                return _time(condition.get("lastTransitionTime"))
+    return None
+
+
+def _was_queued_again(snapshot: TaskSnapshot, item: Object) -> bool:
+    return any(item.get("type") in _MULTIPLE for item in _queue_conditions(snapshot, item))
+
+
+def _queue_conditions(snapshot: TaskSnapshot, item: Object) -> list[Object]:
+    uid = item["metadata"].get("uid")
+    return [
+        condition
+        for workload in snapshot.of(kinds.QUEUED_WORKLOAD.kind)
+        if any(owner.get("uid") == uid for owner in workload["metadata"].get("ownerReferences", ()))
+        for condition in _conditions(workload)
+    ]
+
+
+def _starting(
+    snapshot: TaskSnapshot, pod: Object, scheduled: datetime, started: datetime | None
+) -> tuple[list[Span], tuple[Phase, ...]]:
+    """Return the phases on the cluster node before the container starts, and unknown ones."""
+    parts: list[Span] = []
+    files = _files(pod)
+    if files:
+        parts.append(files)
+    image, is_known = _image(snapshot, pod)
+    if image and image.start >= scheduled and (started is None or image.start <= started):
+        parts.append(image)
+    parts.sort(key=lambda part: part.start)
+    spans, at = [], scheduled
+    for part in parts:
+        spans.append(Span(Phase.STARTING, at, part.start))
+        end = part.end or started  # its container runs: the event is missing
+        spans.append(Span(part.phase, part.start, end))
+        if end is None:
+            return spans, ()
+        at = max(at, end)
+    spans.append(Span(Phase.STARTING, at, started))
+    return spans, () if is_known else (Phase.IMAGE,)
+
+
+def _files(pod: Object) -> Span | None:
+    """Return when the init containers downloaded buckets and files."""
+    ends = [
+        state.get("terminated") or state.get("running") or {}
+        for state in (
+            status.get("state", {})
+            for status in pod.get("status", {}).get("initContainerStatuses") or ()
+        )
+    ]
+    starts = [time for end in ends if (time := _time(end.get("startedAt")))]
+    finished = [time for end in ends if (time := _time(end.get("finishedAt")))]
+    if not starts:
+        return None
+    is_over = len(finished) == len(ends)
+    return Span(Phase.FILES, min(starts), max(finished) if is_over else None)
+
+
+def _image(snapshot: TaskSnapshot, pod: Object) -> tuple[Span | None, bool]:
+    """Return when the image was pulled, if it was, and whether that is known: events expire."""
+    times: dict[str, datetime] = {}
+    for event in snapshot.of(kinds.EVENT.kind):
+        about = event.get("involvedObject", {})
+        is_of_container = about.get("fieldPath") == _MAIN or event.get("reason") == _NOT_PULLED
+        if about.get("uid") == pod["metadata"].get("uid") and is_of_container:
+            texts = (event.get("firstTimestamp"), event.get("eventTime"))
+            if time := next(filter(None, map(_time, texts)), None):
+                times.setdefault(event.get("reason", ""), time)
+    pulling, pulled = times.get("Pulling"), times.get("Pulled")
+    if pulling is None:
+        return None, bool(pulled) or _NOT_PULLED in times
+    return Span(Phase.IMAGE, pulling, pulled), True
+
+
+def _in_container(
+    node: NodeStatus,
+    pod: Object,
+    started: datetime,
+    finished: datetime | None,
+    log: bytes | None,
+) -> Iterator[Span]:
+    """Yield the phases of the container, by its log if it has a setup script."""
+    awaits_files = names.AWAITS_UPLOAD in (pod["metadata"].get("annotations") or {})
+    first = Phase.FILES if awaits_files else Phase.STARTING
+    if not runs_setup(pod):
+        ready = _condition_time(pod, "Ready") if awaits_files else started
+        if ready:
+            yield Span(first, started, ready)
+            yield Span(Phase.RUN, ready, finished)
+        else:
+            goes_on = finished is None and node.awaits_files
+            yield Span(Phase.FILES if goes_on else Phase.UNKNOWN, started, finished)
+        return
+    is_whole = log is not None and len(log) < LOG_BYTES
+    begin = _line_time(_SETUP, log, started, finished)
+    if begin is None:  # before setup, or not known
+        yield Span(first if is_whole else Phase.UNKNOWN, started, finished)
+        return
+    yield Span(first, started, begin)
+    run = _line_time(_RUN, log, begin, finished)
+    if run:
+        yield Span(Phase.SETUP, begin, run)
+        yield Span(Phase.RUN, run, finished)
+    else:
+        yield Span(Phase.SETUP if is_whole else Phase.UNKNOWN, begin, finished)
+
+
+def _line_time(
+    line: re.Pattern[bytes], log: bytes | None, earliest: datetime, latest: datetime | None
+) -> datetime | None:
+    """Return the time of the first such line: anybody's program can print one, so within bounds."""
+    match = line.search(log or b"")
+    time = _time(match[1].decode("ascii", "replace")) if match else None
+    return time if time and earliest <= time and (latest is None or time <= latest) else None
+
+
+def _in_order(spans: list[Span], node: NodeStatus) -> tuple[Span, ...]:
+    """Return the spans without empty ones, and none after the end of a finished node.
+
+    Clocks of the cluster may differ by some seconds: none begins before the one before it ended.
+    """
+    result: list[Span] = []
+    ended = _ended_at(node) if node.state.ended else None
+    for span in spans:
+        start = max(span.start, (result[-1].end or span.start) if result else span.start)
+        end = span.end or ended
+        if node.state.ended and end is None:
+            continue  # it is not known when it ended
+        if end is not None and end <= start and (span.end or node.state.ended):
+            continue
+        result.append(Span(span.phase, start, end))
+    return tuple(result)
+
+
+def _ended_at(node: NodeStatus) -> datetime | None:
+    return _time(node.ended_at) if node.state is not State.PENDING else None
+
+
+def _conditions(item: Object) -> list[Object]:
+    conditions = (item.get("status") or {}).get("conditions") or ()
+    return [condition for condition in conditions if isinstance(condition, Mapping)]
+
+
+def _condition_time(pod: Object, kind: str) -> datetime | None:
+    for condition in _conditions(pod):
+        if condition.get("type") == kind and condition.get("status") == "True":
+            return _time(condition.get("lastTransitionTime"))
+    return None
+
+
+def _time(text: object) -> datetime | None:
+    """Return a time in whole seconds, as most of the cluster's are; None if it is none."""
+    try:
+        return age.parse(str(text)).replace(microsecond=0) if text else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _text(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
