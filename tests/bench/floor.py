@@ -1,7 +1,7 @@
-"""The least that a list or a submit costs: its requests alone, from a bare loop.
+"""The least that a list, a submit or a stop costs: its requests alone, from a bare loop.
 
 `python -m tests.bench.floor list NAMESPACE` reads Jobs and pods in pages; `create FILE` posts the
-objects of a YAML stream, 16 at a time.
+objects of a YAML stream, and `delete NAMESPACE` deletes Jobs, 16 at a time.
 """
 
 import json
@@ -19,6 +19,7 @@ from tests.cluster.target import selected
 _CONNECTIONS = 16
 _CONTINUE = re.compile(rb'"continue":"([^"]+)"')
 _METADATA_BYTES = 1000  # at the begin of a page
+_JOBS = "/apis/batch/v1/namespaces/{}/jobs"
 _PATHS = {
     "Job": "/apis/batch/v1",
     "Service": "/api/v1",
@@ -51,10 +52,7 @@ def read(namespace: str) -> None:
             token = found[1].decode()
 
     with ThreadPoolExecutor(2) as threads:
-        paths = (
-            f"/apis/batch/v1/namespaces/{namespace}/jobs",
-            f"/api/v1/namespaces/{namespace}/pods",
-        )
+        paths = (_JOBS.format(namespace), f"/api/v1/namespaces/{namespace}/pods")
         list(threads.map(pages, paths))
 
 
@@ -77,5 +75,23 @@ def create(file: str) -> None:
         list(threads.map(post, items))
 
 
+def delete(namespace: str) -> None:
+    """Delete all Jobs; the garbage collector deletes their pods meanwhile, as after any stop."""
+    pool, server, headers = connect()
+    jobs = f"{server}{_JOBS.format(namespace)}"
+    names = [
+        item["metadata"]["name"]
+        for item in pool.request("GET", jobs, headers=headers).json()["items"]
+    ]
+
+    def end(name: str) -> None:
+        url = f"{jobs}/{name}?propagationPolicy=Background"
+        answer = pool.request("DELETE", url, headers=headers)
+        assert answer.status == 200, answer.data
+
+    with ThreadPoolExecutor(_CONNECTIONS) as threads:
+        list(threads.map(end, names))
+
+
 if __name__ == "__main__":
-    {"list": read, "create": create}[sys.argv[1]](sys.argv[2])
+    {"list": read, "create": create, "delete": delete}[sys.argv[1]](sys.argv[2])

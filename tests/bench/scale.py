@@ -97,9 +97,14 @@ class Scale(Bench):
                 stop = (self.sky, "stop", "--all", "--yes", "-n", name)
                 self.timed("stop --all", size, stop, rounds=1)
             with self.namespace() as name:
+                pretend.tasks(self.session, job, name, range(size), place)
+                self.timed("floor: 16 parallel DELETEs", size, (*BARE, "delete", name), rounds=1)
+            with self.namespace() as name:
                 pretend.tasks(self.session, job, name, range(size))
                 ids = (f"b{number:07d}" for number in range(TASKS[0]))
                 self.timed(f"wait, {TASKS[0]} tasks", size, (self.sky, "wait", *ids, "-n", name))
+                watch = (self.sky, "status", "b0000000", "--watch", "-n", name)
+                self.timed("status TASK --watch", size, watch)
                 ended = ("--older-than", "1s", "--yes", "-n", name)
                 self.timed("clean", size, (self.sky, "clean", *ended), rounds=1)
 
