@@ -35,6 +35,8 @@ _TITLES: Mapping[type[click.Parameter], str] = {
     options.ConnectionOption: "Connection options",
     GeneralOption: "General options",
 }
+# Below the options of the command itself.
+_COMMON = ("namespace", "all_namespaces", "user", "all_users")
 _RARE = (options.ConnectionOption, GeneralOption, options.RareOption)  # only --help-all shows them
 HELP_ALL = "kubectl_sky.help_all"  # whether to show them, in Context.meta
 
@@ -183,7 +185,8 @@ class Command(click.Command):
         records: dict[str, list[tuple[str, str]]] = {
             title: [] for title in ("Options", *_TITLES.values())
         }
-        for option in self.get_params(ctx):
+        params = self.get_params(ctx)
+        for option in sorted(params, key=lambda item: (item.is_eager, item.name in _COMMON)):
             if isinstance(option, _RARE) and not ctx.meta.get(HELP_ALL):
                 continue
             record = option.get_help_record(ctx) if isinstance(option, click.Option) else None

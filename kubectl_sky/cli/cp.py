@@ -6,7 +6,12 @@ from kubectl_sky.cli import commands, options, output
 
 
 @commands.command(
-    "cp", examples=["cp data.csv train:/data/", "cp train:results ./results --rank 1"]
+    "cp",
+    examples=[
+        "cp data.csv train:/data/",
+        "cp train:results ./results",
+        "cp train:~/model.pt . --rank 1",
+    ],
 )
 @click.argument("source")
 @click.argument("target")
@@ -20,14 +25,10 @@ def command(
 ) -> None:
     """Copy a file or folder to or from a node of a task, like kubectl cp.
 
-    \b
-        kubectl sky cp data.csv abcd:/data/          # into an existing folder
-        kubectl sky cp abcd:results ./results        # relative to ~/sky_workdir
-        kubectl sky cp abcd:~/model.pt . --rank 1
-
-    TASK:PATH is a path in the node. A relative path starts at the node's working directory. The
-    image needs tar. A copy from a node never writes outside of TARGET, whatever the node sends.
-    """  # noqa: D301 -- click reads the \b
+    TASK:PATH is a path in the node. A relative path starts at the node's working directory,
+    ~/sky_workdir. If the target is an existing folder, the copy is made in it. The image needs tar.
+    A copy from a node never writes outside of TARGET, whatever the node sends.
+    """
     from kubectl_sky.actions import exec as action
 
     paths = action.parse_paths(source, target)

@@ -47,7 +47,12 @@ def _extras(
 
 
 @commands.command(
-    "doctor", examples=["doctor", "doctor train", "doctor --role | kubectl apply -f -"]
+    "doctor",
+    examples=[
+        "doctor",
+        "doctor train",
+        "doctor --role --with clean | kubectl apply -f -",
+    ],
 )
 @click.argument("task", required=False)
 @options.cluster_all_namespaces
@@ -74,12 +79,8 @@ def command(
     Of a pipeline or group, it explains the task that failed or that the others wait for.
 
     Without TASK, check the cluster and your rights in the namespace, and exit with 3 if a required
-    right is missing. A cluster admin can apply the Role:
-
-    \b
-        kubectl sky doctor --role | kubectl apply -f - --context ADMIN
-        kubectl sky doctor --role --with clean,cluster
-    """  # noqa: D301 -- click reads the \b
+    right is missing. A cluster admin can apply the Role that --role prints.
+    """
     from kubectl_sky.actions import doctor, multikueue
 
     extras, role = flags["extras"], flags["role"]

@@ -29,9 +29,9 @@ Size = tuple[int, int]
 @commands.command(
     "exec",
     examples=[
-        "exec train -it -- bash",
+        "exec train --rank 1 -it -- bash",
         "exec -- nvidia-smi",
-        "exec train --all-ranks -- nvidia-smi",
+        "exec train --all-ranks -- sh -c 'df -h $HOME'",
     ],
 )
 @click.argument("task", required=False)
@@ -56,15 +56,10 @@ def command(
 
     Without TASK, run it in your last task.
 
-    \b
-        kubectl sky exec abcd -- nvidia-smi
-        kubectl sky exec abcd --rank 1 -it -- bash
-        kubectl sky exec abcd --all-ranks -- sh -c 'df -h $HOME'
-
     The program runs in ~/sky_workdir if that exists, with the variables of run: envs and secrets,
     SKYPILOT_NODE_RANK, SKYPILOT_NUM_NODES, SKYPILOT_NODE_IPS, MASTER_ADDR and so on. Variables
     that run itself exported are not available.
-    """  # noqa: D301 -- click reads the \b
+    """
     from kubectl_sky.actions import exec as action
     from kubectl_sky.actions import find, multikueue
     from kubectl_sky.cluster.exec import run

@@ -382,8 +382,8 @@ class _Format(click.ParamType[str | None]):
         self.formats = (*formats, *(f"{template}…" for template in self.templates))
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """Return the formats as --help shows them."""
-        return f"[{'|'.join(self.formats)}]"
+        """Return the formats as --help shows them; its text lists those with templates."""
+        return "FORMAT" if self.templates else f"[{'|'.join(self.formats)}]"
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -440,9 +440,9 @@ no_headers = click.option(
 
 def output(*formats: str, paths: bool = True) -> Option:
     """Return the `-o` option with the given formats; `paths` adds jsonpath."""
-    return click.option(
-        "-o", "--output", "form", type=_Format(formats, paths), default=None, help="Output format."
-    )
+    kind = _Format(formats, paths)
+    text = f"Format: {', '.join(kind.formats)}." if paths else "Output format."
+    return click.option("-o", "--output", "form", type=kind, default=None, help=text)
 
 
 DRY_RUNS = {"none": "", "client": " (dry run)", "server": " (server dry run)"}

@@ -6,7 +6,7 @@ from kubectl_sky.cli import commands, options, output
 
 
 @commands.command(
-    "port-forward", examples=["port-forward 8888", "port-forward train 9000:8888 --rank 2"]
+    "port-forward", examples=["port-forward 8888", "port-forward train 8080:80 :6006 --rank 2"]
 )
 @click.argument("task", required=False)
 @click.argument("ports", nargs=-1, metavar="[LOCAL:]REMOTE...")
@@ -32,13 +32,11 @@ def command(
 ) -> None:
     """Forward local ports to a node of TASK (your last task), until Ctrl-C.
 
-    \b
-        kubectl sky port-forward abcd 8888        # local 8888 to 8888 of the node
-        kubectl sky port-forward abcd 8080:80 :6006  # any free local port to 6006
+    8888 is the same port on both sides, 8080:80 is local 8080, and :6006 any free local port.
 
     If the connection is lost or the pod restarts, open connections end, and new ones go to the new
     pod. Half-closed connections are not supported.
-    """  # noqa: D301 -- click reads the \b
+    """
     from kubectl_sky.actions import find, multikueue
     from kubectl_sky.actions import ports as action
 

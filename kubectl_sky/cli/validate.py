@@ -55,14 +55,14 @@ def command(
     name fields that reach beyond the task: --strict does not turn them into errors, but settings
     can refuse a class (refuse: [privileged, host]).
 
-    --compat uses a table of known differences and does not run SkyPilot. It does not consider
+    \f--compat uses a table of known differences and does not run SkyPilot. It does not consider
     SkyPilot's server, the GPUs and prices that SkyPilot looks up, or variables that are not set
     yet. It does not change the exit code.
 
     --live also asks the cluster, as submit does: GPUs, queues, volumes, quotas, your rights, and
     admission by server-side dry runs. It exits with 3 if only the cluster refuses a file, or does
     not answer. The connection options are those of --live. (--cluster NAME is kubectl's.)
-    """
+    """  # noqa: D301 -- click ends --help at the form feed
     from kubectl_sky.actions.validate import check
 
     reports = check(files, sys.stdin.buffer, os.environ, as_task, flags["compat"], local_files)

@@ -41,6 +41,14 @@ def test_help_of_each_command_fits_on_a_screen(name: str) -> None:
     assert max(map(len, help_of(*name.split(), flag="--help-all").splitlines())) <= 80
 
 
+def test_help_lists_options_of_command_before_common_ones() -> None:
+    for name in ("wait", "list", "doctor", "exec"):
+        text = help_of(*name.split()).partition("Options:")[2]
+        options = re.findall(r"^  (?:-\w, )?--([\w-]+)", text, re.MULTILINE)
+        common = ["namespace", "all-namespaces", "user", "all-users", "help-all", "help"]
+        assert options[-6:] == common
+
+
 def test_help_all_of_submit_has_every_option_and_the_whole_text() -> None:
     short, whole = help_of("submit"), help_of("submit", flag="--help-all")
     assert "--context" not in short and "pipeline" not in short
