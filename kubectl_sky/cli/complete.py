@@ -150,7 +150,10 @@ def _fetch(source: str, params: Mapping[str, Any]) -> list[tuple[str, str]]:
         with suppress(Exception):  # nothing may be printed into the line that is completed
             flags = options.flags_of({**params, "request_timeout": _DEADLINE_SECONDS})
             request = completion.Request(
-                flags.flags(), flags.user, bool(params.get("all_users")), flags.all_namespaces
+                flags.flags(note=str),
+                flags.user,
+                bool(params.get("all_users")),
+                flags.all_namespaces,
             )
             if source in _SLICES:
                 module = importlib.import_module(f"kubectl_sky.{_SLICES[source]}")

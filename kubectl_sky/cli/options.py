@@ -54,12 +54,29 @@ class ClusterFlags(Struct, frozen=True):
 
         return Session.connect(self.flags())
 
-    def flags(self) -> "Connection":
-        """Return the connection settings of the flags."""
+    def flags(self, note: Callable[[str], object] = output_of.note) -> "Connection":
+        """Return the connection settings of the flags.
+
+        Through a server of `kubectl sky api`, a namespace that is not set is one of the user's own.
+        """
         from kubectl_sky.actions import identity
         from kubectl_sky.cluster.session import Connection
 
-        return identity.configured(Connection(**self.connection), self.user)
+        connection = identity.configured(Connection(**self.connection), self.user)
+        return _located(connection, note) if connection.server_url else connection
+
+
+def _located(connection: "Connection", note: Callable[[str], object]) -> "Connection":
+    from kubectl_sky.actions import namespaces
+    from kubectl_sky.cluster.session import Session
+
+    session = Session.connect(connection)
+    if connection.namespace or session.namespace != "default":
+        return connection
+    namespace = namespaces.find(session)
+    if namespace != session.namespace:
+        note(f"namespace {namespace}: you may not list tasks in {session.namespace}")
+    return replace(connection, namespace=namespace)
 
 
 def _single_value(

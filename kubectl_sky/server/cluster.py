@@ -1,26 +1,22 @@
 """The cluster and the caller: whoami, GPUs and GPU-hours, queues and services."""
 
-from collections.abc import Sequence
-from contextlib import suppress
 from datetime import timedelta
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
 
-from kubectl_sky.actions import config
+from kubectl_sky.actions import config, namespaces
 from kubectl_sky.actions import queues as queueing
-from kubectl_sky.cluster import access, objects, parallel, shapes
-from kubectl_sky.errors import Forbidden, UserError
+from kubectl_sky.cluster import access, objects, shapes
+from kubectl_sky.errors import Forbidden
 from kubectl_sky.gpus import action as gpu_action
 from kubectl_sky.serve import action as services_action
 from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
-from kubectl_sky.users import model as users
-from kubectl_sky.words import kinds, models, owners
+from kubectl_sky.words import kinds, models
 from kubectl_sky.words.names import API_VERSION
 
 router = APIRouter(tags=["cluster"])
 
-_MAX_GROUPS = 8  # whose namespaces are tried
 _MAX_NAMESPACES = 1000  # that a page offers
 
 
@@ -34,7 +30,9 @@ def whoami(caller: AnyCaller) -> models.WhoAmI:
         "context": caller.session.context,
         "namespace": caller.session.namespace,
         "all_namespaces": everywhere,
-        "namespaces": _all_namespaces(caller) if everywhere else _own_namespaces(caller),
+        "namespaces": _all_namespaces(caller)
+        if everywhere
+        else namespaces.allowed(caller.session, _candidates(caller)),
     }
 
 
@@ -48,30 +46,8 @@ def _all_namespaces(caller: Caller) -> list[str]:
     return sorted(item["metadata"]["name"] for item in items)[:_MAX_NAMESPACES]
 
 
-def _own_namespaces(caller: Caller) -> list[str]:
-    def may_list(namespace: str) -> bool:
-        return access.may(caller.session, "list", kinds.JOB, namespace=namespace)
-
-    candidates = _candidates(caller)
-    allowed = parallel.map_parallel(may_list, candidates)
-    return [name for name, is_allowed in zip(candidates, allowed, strict=True) if is_allowed]
-
-
 def _candidates(caller: Caller) -> list[str]:
-    """Return the default, and the namespaces of `users add` for the caller and its groups.
-
-    Nobody may search all namespaces for those where a RoleBinding names the caller.
-    """
-    named: Sequence[str] = [group for group in caller.groups if not group.startswith("system:")]
-    match caller.user.name.split(":"):
-        case ["system", "serviceaccount", namespace, _]:
-            found = [namespace]
-        case _:
-            found = [users.default_namespace(caller.user)]
-    for group in named[:_MAX_GROUPS]:
-        with suppress(UserError):
-            found.append(users.default_namespace(owners.named(group)))
-    return list(dict.fromkeys([caller.session.namespace, *found]))
+    return namespaces.candidates(caller.session, caller.user.name, caller.groups)
 
 
 @router.get("/gpus")

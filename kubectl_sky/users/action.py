@@ -80,7 +80,7 @@ def add(session: Session, request: Request, dry_run: str) -> Added:
     with one of the names belongs to somebody else.
     """
     model.check_name(request.user, request.kind)
-    name = request.namespace or model.default_namespace(request.user)
+    name = request.namespace or request.user.namespace
     namespace = _get(session, kinds.NAMESPACE, name)
     labels = (namespace or {"metadata": {}})["metadata"].get("labels") or {}
     level = request.pod_security or labels.get(model.POD_SECURITY_LABEL, "baseline")

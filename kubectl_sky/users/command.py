@@ -96,6 +96,9 @@ def _next_steps(added: "Added") -> list[str]:
     account = added.account
     namespace, name = account.namespace, account.user.name
     steps = [f"tasks of {name}: kubectl sky submit FILE -n {namespace}"]
+    if account.kind != "ServiceAccount" and namespace != account.user.namespace:
+        remember = f"kubectl config set-context --current --namespace {namespace}"
+        steps.append(f"{name} has to name this namespace, or set it once: {remember}")
     if account.cluster_queue:
         steps.append(
             f"in the queue: kubectl sky submit FILE -n {namespace} --queue {account.queue}"

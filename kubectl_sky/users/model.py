@@ -28,7 +28,6 @@ NONE = "none"  # value of a flag that removes a limit
 CPUS, MEMORY, TASKS = "requests.cpu", "requests.memory", "pods"
 # Services that open ports of cluster nodes, or cost money: without limits, none are allowed.
 _NO_PORTS = {"services.loadbalancers": "0", "services.nodeports": "0"}
-_MAX_SLUG = 40  # characters; a longer name is cut, and ends with a hash
 _MAX_TASKS = 100_000
 # Requests of containers that set none, so that they fit under a quota.
 _DEFAULT_REQUESTS = {CPUS: ("cpu", "500m"), MEMORY: ("memory", "512Mi")}
@@ -65,12 +64,12 @@ class Account(Struct, frozen=True):
     @property
     def name(self) -> str:
         """The name of the objects."""
-        return f"kubectl-sky-{slug(self.user)}"
+        return f"kubectl-sky-{self.user.slug}"
 
     @property
     def queue(self) -> str:
         """The name of the LocalQueue, for `submit --queue`."""
-        return slug(self.user)
+        return self.user.slug
 
     @property
     def labels(self) -> dict[str, str]:
@@ -105,19 +104,6 @@ class Account(Struct, frozen=True):
                 smaller = quantity.quantity(limit) < quantity.quantity(size)
                 defaults[resource] = limit if smaller else size
         return defaults
-
-
-def slug(user: User) -> str:
-    """Return the user's name as part of object names: `alice@example.com` is alice-example-com."""
-    text = names.dns_label(user.name, "user")
-    if len(text) < _MAX_SLUG - 1:  # a longer name may have been cut at a `-`
-        return text
-    return f"{text[: _MAX_SLUG - names.ID_LENGTH - 1].rstrip('-')}-{names.part_id(user.name, 0)}"
-
-
-def default_namespace(user: User) -> str:
-    """Return the namespace of a user without `--namespace`."""
-    return f"sky-{slug(user)}"
 
 
 def check_name(user: User, kind: str) -> None:

@@ -8,6 +8,8 @@ from msgspec import Struct
 from kubectl_sky.errors import UserError
 from kubectl_sky.words import names
 
+_MAX_SLUG = 40  # characters; a longer name is cut, and ends with a hash
+
 
 def named(name: str) -> "User":
     """Return the user with a name. Raises UserError if no label can represent it."""
@@ -29,6 +31,20 @@ class User(Struct, frozen=True):
     def label(self) -> str:
         """Return the name as a label value: `alice-example.com`."""
         return names.label_value(self.name)
+
+    @property
+    def slug(self) -> str:
+        """Return the name as part of object names: `alice@example.com` is alice-example-com."""
+        text = names.dns_label(self.name, "user")
+        if len(text) < _MAX_SLUG - 1:  # a longer name may have been cut at a `-`
+            return text
+        cut = text[: _MAX_SLUG - names.ID_LENGTH - 1].rstrip("-")
+        return f"{cut}-{names.part_id(self.name, 0)}"
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace that `users add` gives to the user."""
+        return f"sky-{self.slug}"
 
     def owns(self, metadata: Mapping[str, object]) -> bool:
         """Report whether this user owns an object, according to its metadata.

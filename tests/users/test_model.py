@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.users.action import render
-from kubectl_sky.users.model import Account, QuotaFlags, default_namespace, quota, slug
+from kubectl_sky.users.model import Account, QuotaFlags, quota
 from kubectl_sky.words import owners
 
 GPU = "requests.nvidia.com/gpu"
@@ -76,14 +76,14 @@ def test_default_requests_fit_into_small_quota() -> None:
 
 def test_long_names_with_same_prefix_give_different_objects() -> None:
     alice, bob = (owners.named("system:serviceaccount:" + "x" * 40 + name) for name in ("a", "b"))
-    assert slug(alice) != slug(bob)
-    assert len(default_namespace(alice)) <= 63
+    assert alice.slug != bob.slug
+    assert len(alice.namespace) <= 63
 
 
 @pytest.mark.parametrize("prefix", ["x" * 39, "1" * 34, "x" * 40])
 def test_slug_of_name_cut_at_dash_ends_with_hash(prefix: str) -> None:
     alice, bob = (owners.named(f"{prefix}-{name}") for name in ("alice", "bob"))
-    assert slug(alice) != slug(bob)
+    assert alice.slug != bob.slug
 
 
 @given(st.text(min_size=1, max_size=300))
@@ -92,7 +92,7 @@ def test_random_name_gives_manifests_with_this_name(name: str) -> None:
         user = owners.named(name)
     except UserError:
         return
-    account = Account(user, "User", default_namespace(user), {"pods": "1"})
+    account = Account(user, "User", user.namespace, {"pods": "1"})
     for manifest in render(account, with_namespace=True):
         metadata = manifest.object["metadata"]
         assert metadata["annotations"]["kubectl-sky/user"] == user.name

@@ -1,0 +1,49 @@
+"""Find the namespaces in which a user may list tasks."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from kubectl_sky.cluster import access, parallel
+from kubectl_sky.cluster.core import CoreManager
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import UserError
+from kubectl_sky.words import kinds, owners
+
+_MAX_GROUPS = 8  # whose namespaces are tried
+
+
+def candidates(session: Session, user: str, groups: Sequence[str]) -> list[str]:
+    """Return the session's namespace, and those of `users add` for the user and its groups.
+
+    Nobody may search all namespaces for those where a RoleBinding names the user.
+    """
+    match user.split(":"):
+        case ["system", "serviceaccount", namespace, _]:
+            own = [namespace]
+        case _:
+            own = [owners.named(user).namespace]
+    named = [group for group in groups if not group.startswith("system:")]
+    for group in named[:_MAX_GROUPS]:
+        with suppress(UserError):
+            own.append(owners.named(group).namespace)
+    return list(dict.fromkeys([session.namespace, *own]))
+
+
+def allowed(session: Session, names: Iterable[str]) -> list[str]:
+    """Return the namespaces in which the user may list tasks."""
+    names = list(names)
+
+    def may_list(namespace: str) -> bool:
+        return access.may(session, "list", kinds.JOB, namespace=namespace)
+
+    answers = parallel.map_parallel(may_list, names)
+    return [name for name, is_allowed in zip(names, answers, strict=True) if is_allowed]
+
+
+def find(session: Session) -> str:
+    """Return the session's namespace, or one of the user's own if tasks there are forbidden."""
+    if allowed(session, [session.namespace]):
+        return session.namespace
+    identity = CoreManager(session).identity()
+    _, *own = candidates(session, identity.name, identity.groups)
+    return next(iter(allowed(session, own)), session.namespace)
