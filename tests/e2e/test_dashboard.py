@@ -331,6 +331,25 @@ def test_usage_without_metrics_api_is_asked_for_once(page: Page, sky: Command) -
     assert len(asked) == 1
 
 
+def test_timeline_shows_an_unknown_time_as_unknown(page: Page, sky: Command) -> None:
+    def phase(name: str, start: int, end: int) -> dict[str, str]:
+        return {
+            "phase": name,
+            "start": f"2026-01-01T00:{start}:00Z",
+            "end": f"2026-01-01T00:{end}:00Z",
+        }
+
+    task = submit(sky, ENDLESS)
+    phases = [phase("starting", 10, 20), phase("unknown", 20, 40)]
+    node = {"name": "node-0", "phases": phases, "unknown": ["setup", "run"]}
+    times = {"now": "2026-01-01T00:50:00Z", "tasks": [{"name": "endless", "nodes": [node]}]}
+    page.route(re.compile(rf"/tasks/{task}/timeline"), lambda route: route.fulfill(json=times))
+    open_page(page, f"/tasks/{task}")
+    bars = page.get_by_role("img", name="node-0: starting 10m, unknown 20m")
+    expect(bars.locator("rect").last).to_have_attribute("fill", "url(#hatch)")
+    expect(page.get_by_text("is read: setup, run")).to_be_visible()
+
+
 def test_services_page_shows_why_a_replica_is_not_ready(page: Page, sky: Command) -> None:
     head = "name: web\nresources: {cpus: 0.1, ports: 8645}\nservice: {readiness_probe: /}\n"
     assert sky("serve", "up", "--detach", "-", stdin=f"{head}run: exit 3\n").returncode == 0
@@ -363,6 +382,7 @@ def test_pipeline_has_rows_and_a_page_that_resumes_its_stages(page: Page, sky: C
     expect(graph.get_by_role("link", name="2. second: pending", exact=True)).to_be_visible()
     page.get_by_role("button", name="Resume second").click()
     expect(page.locator(".heading .badge")).to_have_text("completed")
+    expect(page.get_by_role("img", name=re.compile("second: .*run [0-9]+s"))).to_be_visible()
     stage = graph.get_by_role("link", name="2. second: completed")
     stage.focus()
     page.keyboard.press("Enter")

@@ -6,6 +6,7 @@ import { Graph } from "./graph";
 import { announce, Badge, Confirm, ErrorNote, NodeProgress, Title, useClock } from "./parts";
 import { go, href, type TaskScope } from "./route";
 import { TaskPage } from "./task";
+import { Timeline } from "./timeline";
 
 const INTERVAL = 3_000;
 
@@ -81,6 +82,7 @@ function PipelinePage({ pipeline, scope, error, reload }: Props) {
           </tbody>
         </table>
       </div>
+      <Timeline id={id} scope={scope} state={pipeline.tasks.map(({ updated_at: time, metadata }) => `${time} ${metadata.detailed_status}`).join()} />
       {stopping && (
         <Confirm title={`Stop ${word} ${pipeline.name}?`} text="This deletes the Jobs of all its tasks, their pods and logs. Volumes are kept."
           action={`Stop ${word}`} run={stop} onClose={() => setStopping(false)} />

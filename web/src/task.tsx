@@ -6,6 +6,7 @@ import { age, duration, localTime, sizes } from "./format";
 import { Badge, copy, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
 import { go, href, type TaskScope } from "./route";
 import { StopTask, useStream } from "./tasks";
+import { Timeline } from "./timeline";
 
 const SHOWN_NODES = 100;
 
@@ -49,6 +50,7 @@ export function TaskPage({ id, scope, onPipeline }: TaskPageProps) {
       {task.metadata.note && <p class={`banner ${task.status}`}>{task.metadata.note}</p>}
       <Facts task={task} />
       <Doctor id={id} scope={scope} state={`${task.status} ${task.metadata.note ?? ""}`} />
+      <Timeline id={id} scope={scope} state={`${task.updated_at} ${task.metadata.detailed_status}`} />
       <Nodes task={task} scope={scope} />
       <Usage id={id} scope={scope} running={!finished} />
       <Events id={id} scope={scope} state={task.updated_at} />
