@@ -1,7 +1,8 @@
 """`logs`: write the logs of all nodes of a task and return its outcome."""
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from queue import Queue
 from threading import Event
 
@@ -17,7 +18,7 @@ from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import (
     MAX_STREAMS,
-    Batch,
+    Block,
     Following,
     LogOptions,
     LogSource,
@@ -31,8 +32,6 @@ from kubectl_sky.observe.waiting import notes
 from kubectl_sky.plan.runtime import READY
 from kubectl_sky.words import names
 
-_PREFETCHED_LOGS = 4  # logs read in parallel while they are written one after the other
-
 Note = Callable[[str], None]
 OnUpdate = Callable[[Sequence[TaskStatus]], Collection[str]]
 
@@ -43,10 +42,10 @@ class LogRequest(Struct, frozen=True):
     A client that `leads` stops the remaining nodes of a task when one fails, resumes the stages of
     a pipeline and stops auxiliary tasks, unless a controller does. Others change nothing.
 
-    `start_timeout` is that of the first node in seconds. At most `max_streams` logs are read in
-    parallel; the remaining ones follow. `until_ready` ends the logs of an interactive task when all
-    its nodes are ready. Setting `stop` ends them soon, as Ctrl-C does. `shown` has the last line
-    that was written of each pod.
+    `start_timeout` is that of the first node in seconds. Existing lines are written in order of
+    time, or `by_node`. At most `max_streams` logs are read in parallel; the remaining ones follow.
+    `until_ready` ends the logs of an interactive task when all its nodes are ready. Setting `stop`
+    ends them soon, as Ctrl-C does. `shown` has the last line that was written of each pod.
     """
 
     options: LogOptions
@@ -54,6 +53,7 @@ class LogRequest(Struct, frozen=True):
     start_timeout: float = 300.0
     container: str = names.CONTAINER
     max_streams: int = MAX_STREAMS
+    by_node: bool = False
     until_ready: bool = False
     stop: Event = field(default_factory=Event)
     shown: dict[str, str] = {}
@@ -65,43 +65,34 @@ class LogRequest(Struct, frozen=True):
 
 
 def show(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> None:
-    """Write the existing logs node by node, and prefetch the next ones."""
+    """Write the existing logs in order of time, or node by node."""
     _check_ranks(task, request)
-    nodes = deque(filter(request.wants, task.nodes))
-    streams: deque[tuple[NodeStatus, Following | None]] = deque()
-    try:
-        while nodes or streams:
-            while nodes and len(streams) < _PREFETCHED_LOGS:
-                node = nodes.popleft()
-                streams.append((node, _start_reading(session, task, request, node)))
-            node, following = streams[0]
-            if following:
-                _pump(following, task, ui, ui.note, request)
-                following.close()
-            else:
-                reason = f": {node.reason}" if node.reason else ""
-                state = "no longer has a log" if node.state.ended else "has not started"
-                ui.note(f"{node.name} {state}{reason}")
-            streams.popleft()
-    finally:
-        for _, following in streams:
-            if following:
-                following.close()
+    nodes = list(filter(request.wants, task.nodes))
+    ui.notes(_no_log(node) for node in nodes if not node.started)
+    sources = [_source(task, request, node) for node in nodes if node.started]
+    limit = request.max_streams
+    if len(sources) > limit and not request.by_node:
+        request = replace(request, by_node=True)
+        ui.note(
+            f"printing node by node: at most {limit} logs are read at a time;"
+            f" --max-log-requests {len(sources)} prints them in order of time"
+        )
+    with _following(session, request) as following:
+        following.add_all([sources])
+        _pump(following, task, ui, ui.note, request)
 
 
-def _start_reading(
-    session: Session, task: TaskStatus, request: LogRequest, node: NodeStatus
-) -> Following | None:
-    """Start to read the log of a node; None if the node has not started."""
-    if not node.started:
-        return None
-    pod, options = node.pod, request.options
-    if options.previous and node.previous:  # the node was restarted in another pod
-        pod, options = node.previous, replace(options, previous=False)
-    following = Following(session, options)
-    following.add(LogSource(task.namespace, pod, request.container, node.index))
-    following.finish_adding()
-    return following
+def _no_log(node: NodeStatus) -> str:
+    reason = f": {node.reason}" if node.reason else ""
+    state = "no longer has a log" if node.state.ended else "has not started"
+    return f"{node.name} {state}{reason}"
+
+
+def _source(task: TaskStatus, request: LogRequest, node: NodeStatus) -> LogSource:
+    """Return the log of a node; its previous one may be that of an earlier pod."""
+    is_earlier = request.options.previous and bool(node.previous)
+    pod = node.previous if is_earlier else node.pod
+    return LogSource(task.namespace, pod, request.container, node.index, is_earlier_pod=is_earlier)
 
 
 def follow(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> TaskStatus:
@@ -115,7 +106,7 @@ def follow(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> T
     _check_ranks(task, request)
     follower = TaskFollower(session, task, request, ui, ui.note)
     waits = request.until_ready and task.interactive
-    with Following(session, request.options, request.max_streams) as following:
+    with _following(session, request) as following:
         parallel.run_daemon(following.add_all, follower.sources())
         try:
             is_ready = _pump(
@@ -148,19 +139,19 @@ def follow_all(
         for task in tasks
     }
     owners: dict[str, TaskFollower] = {}
-    with shared, Following(session, request.options, request.max_streams) as following:
+    with shared, _following(session, request) as following:
         sources = _all_sources(list(followers.values()), owners)
         parallel.run_daemon(following.add_all, sources)
         try:
-            for batch in following.batches():
+            for block in following.blocks():
                 if request.stop.is_set():
                     raise Interrupted("interrupted")
                 may_disappear = on_update([follower.latest for follower in followers.values()])
-                if batch and batch.note and owners[batch.source.pod].latest.id not in may_disappear:
-                    ui.note(batch.note)
-                if batch and batch.lines:
-                    origin = owners[batch.source.pod].origin(batch)
-                    _write(origin, batch, ui, request)
+                if block and block.source:
+                    if owners[block.source.pod].latest.id not in may_disappear:
+                        ui.note(block.note)
+                elif block:
+                    _write(block, lambda source: owners[source.pod].origin(source), ui, request)
         finally:
             for follower in followers.values():
                 follower.stop.set()
@@ -177,14 +168,14 @@ def _prefixed(note: Note, task: TaskStatus) -> Note:
 
 def _all_sources(
     followers: Sequence["TaskFollower"], owners: dict[str, "TaskFollower"]
-) -> Iterator[LogSource]:
+) -> Iterator[list[LogSource]]:
     """Yield the logs of several tasks as they appear; map pods to their watchers."""
-    queue: Queue[tuple[TaskFollower, LogSource | None]] = Queue()
+    queue: Queue[tuple[TaskFollower, list[LogSource] | None]] = Queue()
 
     def watch(follower: TaskFollower) -> None:
         try:
-            for source in follower.sources():
-                queue.put((follower, source))
+            for sources in follower.sources():
+                queue.put((follower, sources))
         finally:
             queue.put((follower, None))
 
@@ -192,12 +183,16 @@ def _all_sources(
         parallel.run_daemon(watch, follower)
     active = len(followers)
     while active:
-        follower, source = queue.get()
-        if source is None:
+        follower, sources = queue.get()
+        if sources is None:
             active -= 1
         else:
-            owners[source.pod] = follower
-            yield source
+            owners.update((source.pod, follower) for source in sources)
+            yield sources
+
+
+def _following(session: Session, request: LogRequest) -> Following:
+    return Following(session, request.options, request.max_streams, by_node=request.by_node)
 
 
 def _pump(
@@ -209,34 +204,39 @@ def _pump(
     *,
     until_ready: bool = False,
 ) -> bool:
-    """Write batches as they arrive, with a prefix if the task has several nodes.
+    """Write blocks as they arrive, with a prefix if the task has several nodes.
 
     Returns whether all nodes of an interactive task are ready. Raises Interrupted on `stop`.
     """
-    ready = set()
-    for batch in following.batches():
+    ready = set[int]()
+    for block in following.blocks():
         if request.stop.is_set():
             raise Interrupted("interrupted")
-        if batch and batch.note:
-            note(batch.note)
-        if batch and batch.lines:
-            _write(_origin(task, batch), batch, ui, request)
-            if until_ready and READY in (line.rstrip() for line in batch.lines):
-                ready.add(batch.source.rank)
+        if block and block.note:
+            note(block.note)
+        elif block:
+            _write(block, partial(_origin, task), ui, request)
+            if until_ready:
+                ready |= {source.rank for source, line in block.lines if line.rstrip() == READY}
                 if len(ready) == task.num_nodes:
                     return True
     return False
 
 
-def _write(origin: Origin, batch: Batch, ui: UI, request: LogRequest) -> None:
-    ui.logs(origin, batch.lines, batch.final_newline)
-    request.shown[batch.source.pod] = batch.lines[-1].decode(errors="replace")
+def _write(
+    block: Block, origin_of: Callable[[LogSource], Origin], ui: UI, request: LogRequest
+) -> None:
+    last = {source.pod: (source, line) for source, line in block.lines}
+    origins = {pod: origin_of(source) for pod, (source, _) in last.items()}
+    ui.logs([(origins[source.pod], line) for source, line in block.lines], block.final_newline)
+    for pod, (_, line) in last.items():
+        request.shown[pod] = line.decode(errors="replace")
 
 
-def _origin(task: TaskStatus, batch: Batch) -> Origin:
-    title = task.workload.title(batch.source.rank)
+def _origin(task: TaskStatus, source: LogSource) -> Origin:
+    title = task.workload.title(source.rank)
     prefix = title if task.num_nodes > 1 else ""
-    return Origin(task.id, batch.source.rank, title, batch.source.pod, prefix)
+    return Origin(task.id, source.rank, title, source.pod, prefix)
 
 
 def _check_ranks(task: TaskStatus, request: LogRequest) -> None:
@@ -284,9 +284,9 @@ class TaskFollower:
             )
         return task
 
-    def origin(self, batch: Batch) -> Origin:
-        """Return the origin of a batch, with the task name in its prefix."""
-        origin = _origin(self.latest, batch)
+    def origin(self, source: LogSource) -> Origin:
+        """Return the origin of a log, with the task name in its prefix."""
+        origin = _origin(self.latest, source)
         return replace(origin, prefix=f"{self.latest.name} {origin.prefix}".rstrip())
 
     def note_about_log(self, text: str) -> None:
@@ -297,8 +297,8 @@ class TaskFollower:
         if not self.stopping:
             self.note(text)
 
-    def sources(self) -> Iterator[LogSource]:
-        """Yield the log of each node as it starts, until the task has finished."""
+    def sources(self) -> Iterator[list[LogSource]]:
+        """Yield the logs of the nodes as they start, until the task has finished."""
         current = self.latest
         try:
             patient = self.session.patient(self.stop)
@@ -314,7 +314,7 @@ class TaskFollower:
                         patient, current, leads
                     )
                 if snapshot:
-                    yield from self._started()
+                    yield list(self._started())
                     if self.latest.finished:
                         return
                 self._note_failures()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kubectl_sky.errors import Problem
-from kubectl_sky.observe.logs import Origin
+from kubectl_sky.observe.logs import Lines
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.submissions import Submitted
@@ -57,8 +57,8 @@ class UI:
         if waiting:
             self.note(waiting.text)
 
-    def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
-        """Report log lines of one node; `final_newline` is False if the last has no newline."""
+    def logs(self, lines: Lines, final_newline: bool) -> None:
+        """Report log lines; `final_newline` is False if the last has no newline."""
 
     def progress(self, label: str, total: int) -> AbstractContextManager[Advance]:
         """Show the progress over a number of objects."""

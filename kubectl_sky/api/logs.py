@@ -1,7 +1,7 @@
 """Log lines as an iterator: a thread reads them, and a bounded queue hands them over."""
 
 from asyncio import CancelledError
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Full, Queue
@@ -13,7 +13,7 @@ from kubectl_sky.api.notes import Notes
 from kubectl_sky.api.threads import run_in_thread
 from kubectl_sky.cluster import parallel
 from kubectl_sky.errors import Interrupted
-from kubectl_sky.observe.logs import Origin
+from kubectl_sky.observe.logs import Lines, Origin
 
 _MAX_QUEUED = 16  # batches, so that a slow reader slows the logs down
 _POLL_SECONDS = 0.5
@@ -99,13 +99,9 @@ class _Reader(Notes):
             with suppress(Full):  # after a stop, for a reader that still waits
                 self.queue.put_nowait(None)
 
-    def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
+    def logs(self, lines: Lines, final_newline: bool) -> None:
         """Queue lines, which begin with their timestamps."""
-        batch = []
-        for line in lines:
-            time, _, text = line.decode(errors="replace").partition(" ")
-            batch.append(LogLine(origin.task, origin.rank, origin.title, origin.pod, time, text))
-        self._put(batch)
+        self._put([_parsed(origin, line) for origin, line in lines])
 
     def _put(self, batch: list[LogLine] | None) -> None:
         """Wait for space. Raises Interrupted when nobody reads any more."""
@@ -114,3 +110,8 @@ class _Reader(Notes):
                 self.queue.put(batch, timeout=_POLL_SECONDS)
                 return
         raise Interrupted("interrupted")
+
+
+def _parsed(origin: Origin, line: bytes) -> LogLine:
+    time, _, text = line.decode(errors="replace").partition(" ")
+    return LogLine(origin.task, origin.rank, origin.title, origin.pod, time, text)

@@ -95,6 +95,7 @@ def _template(context: click.Context, param: click.Parameter, value: str | None)
     metavar="R,...",
     help="Show only these ranks: 0,3, 0-7.",
 )
+@click.option("--by-node", is_flag=True, help="Print one node after the other, not by time.")
 @click.option("-c", "--container", help="Container of the pods (default: the task's).")
 @click.option("--grep", callback=pattern, metavar="REGEX", help="Show only lines that match (RE2).")
 @click.option(
@@ -202,4 +203,5 @@ def _request(following: bool, flags: Mapping[str, Any]) -> "LogRequest":
         start_timeout=timeout.total_seconds(),
         container=flags["container"] or names.CONTAINER,
         max_streams=flags["most"] or MAX_STREAMS,
+        by_node=flags["by_node"] or bool(flags["folder"]),
     )

@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 from kubectl_sky.actions.ui import UI, Waiting
 from kubectl_sky.cli import output
 from kubectl_sky.errors import Problem, UserError
-from kubectl_sky.observe.logs import Form, LogFormat, Origin
+from kubectl_sky.observe.logs import Form, Lines, LogFormat, Origin
 from kubectl_sky.words import bounded
 
 if TYPE_CHECKING:
@@ -42,23 +43,30 @@ class Printer:
                 form, color=output.colored(sys.stdout), terminal=sys.stdout.isatty()
             )
 
-    def __call__(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
-        """Print lines of one node; `final_newline` is False if the last has no newline."""
-        block = self._form.block(origin, lines, final_newline)
-        path = self._folder / _file(origin) if self._folder else None
-        if block:
-            if self._unfinished.pop(path, origin.pod) != origin.pod:
-                block = b"\n" + block
-            if not block.endswith(b"\n"):
-                self._unfinished[path] = origin.pod
-        if not path:
-            write(block)
+    def __call__(self, lines: Lines, final_newline: bool) -> None:
+        """Print lines; `final_newline` is False if the last has no newline."""
+        if not self._folder:
+            write(self._block(None, lines, final_newline))
             return
         try:
-            self._write_file(path, block)
+            for title, group in groupby(lines, lambda pair: _file(pair[0])):
+                path, node_lines = self._folder / title, list(group)
+                complete = final_newline or node_lines[-1] is not lines[-1]
+                self._write_file(path, self._block(path, node_lines, complete))
         except OSError as error:
             message = f"cannot write to {error.filename or self._folder}: {bounded.reason(error)}"
             raise UserError(message, "choose another folder with --output-dir") from None
+
+    def _block(self, path: Path | None, lines: Lines, final_newline: bool) -> bytes:
+        """Return the output for these lines, after the line of another pod without a newline."""
+        block = self._form.block(lines, final_newline)
+        first, last = lines[0][0].pod, lines[-1][0].pod
+        if block:
+            if self._unfinished.pop(path, first) != first:
+                block = b"\n" + block
+            if not block.endswith(b"\n"):
+                self._unfinished[path] = last
+        return block
 
     def _write_file(self, path: Path, block: bytes) -> None:
         """Replace the file at the first write, then append.
@@ -112,10 +120,10 @@ class Terminal(UI):
         else:
             super().waiting(task_id, waiting)
 
-    def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
-        """Print log lines of one node."""
+    def logs(self, lines: Lines, final_newline: bool) -> None:
+        """Print log lines."""
         with output.live.hidden(final_newline):
-            self._printer(origin, lines, final_newline)
+            self._printer(lines, final_newline)
 
     def progress(self, label: str, total: int) -> AbstractContextManager[Callable[[int], object]]:
         """Show a progress bar if there are many objects."""

@@ -10,9 +10,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from itertools import accumulate
 
 MAX_LINE_BYTES = 1 << 20  # with its timestamp; programs may write lines of any length
 _SECOND_LENGTH = 19  # length of 2026-11-21T04:47:04
+_FRACTION_END = 29  # length of 2026-11-21T04:47:04.123456789
 _TIMESTAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ZONE_AT_END = re.compile(rb"(Z|[+-]\d\d:\d\d)$")
@@ -167,6 +170,33 @@ def _sort_key(timestamp: bytes) -> tuple[bytes, bytes]:
     return timestamp[:_SECOND_LENGTH], timestamp[_SECOND_LENGTH:].rstrip(b"Z").lstrip(b".").ljust(
         9, b"0"
     )
+
+
+def sort_keys(lines: Sequence[bytes]) -> list[bytes]:
+    """Return a time of each line as text that sorts like it: in UTC, and none before the last.
+
+    A kubelet writes nine digits after the second. On a cluster node in UTC they are the key.
+    """
+    if all(timestamp_of(line)[_FRACTION_END:] == b"Z" for line in (lines[0], lines[-1])):
+        times = [line[:_FRACTION_END] for line in lines]
+    else:
+        times = [_in_utc(timestamp_of(line)) for line in lines]
+    return list(accumulate(times, max))  # a clock may be set back
+
+
+def _in_utc(timestamp: bytes) -> bytes:
+    zone = _ZONE_AT_END.search(timestamp)
+    second, fraction = _sort_key(_ZONE_AT_END.sub(b"", timestamp))
+    return b"%s.%s" % (_second_in_utc(second + zone[0] if zone else second), fraction)
+
+
+@lru_cache(maxsize=1024)  # many lines have the same second
+def _second_in_utc(time: bytes) -> bytes:
+    try:
+        moment = datetime.fromisoformat(time.decode()).astimezone(UTC)
+    except (ValueError, OverflowError):  # such as day 99 of a month
+        return time[:_SECOND_LENGTH]
+    return moment.isoformat()[:_SECOND_LENGTH].encode()
 
 
 def _nanoseconds(timestamp: bytes) -> int:

@@ -17,6 +17,7 @@ from kubectl_sky.cluster.loglines import (
     MAX_LINE_BYTES,
     LineSplitter,
     ResumePosition,
+    sort_keys,
     split_messages,
     timestamp_of,
     without_timestamps,
@@ -42,7 +43,7 @@ class LogSource:
     """A container whose log is read; `rank` is the task's node, for the output.
 
     `terminated` is set by a watch when the container has terminated for good. Without a watch, the
-    pod is requested instead.
+    pod is requested instead. The log of an earlier pod is a previous one as it is.
     """
 
     namespace: str
@@ -50,6 +51,7 @@ class LogSource:
     container: str
     rank: int = 0
     terminated: Event | None = field(default=None, compare=False)
+    is_earlier_pod: bool = False
 
 
 class LogOptions(Struct, frozen=True):
@@ -76,15 +78,18 @@ class LogOptions(Struct, frozen=True):
 
 
 class Batch(Struct, frozen=True):
-    """Lines that arrived together, without newlines; or only a note for the user.
+    """Lines that arrived together, without newlines, and their times; or only a note for the user.
 
-    `final_newline` is False if the last line ends the log without a newline.
+    `final_newline` is False if the last line ends the log without a newline. If `is_live`, all
+    lines that existed when reading began were read.
     """
 
     source: LogSource
     lines: list[bytes]
+    times: list[bytes] = []
     final_newline: bool = True
     note: str = ""
+    is_live: bool = False
 
 
 class Tail:
@@ -119,32 +124,47 @@ class Tail:
     def batches(self) -> Iterator[Batch]:
         """Yield the log; when following, until the container has terminated for good.
 
-        The end of a response counts only if the container has terminated and its last line was
-        read, checked again a moment later: load balancers cut long responses, and containerd
-        reports the end of a container while it still writes its log. Existing lines are read before
-        following, because the kubelet sends single lines to followers, which costs both sides much
-        more. Raises ClusterError.
+        Existing lines are read before following, because the kubelet sends single lines to
+        followers, which costs both sides much more. Raises ClusterError.
         """
-        last = not self._options.follow
-        behind = self._options.follow and self._options.tail != 0
         try:
-            while not self._stop.is_set():
-                try:
-                    previous = self._position.last
-                    yield from self._read(follow=not (last or behind), last=last)
-                    if last and (self._position.last == previous or not self._options.follow):
-                        break
-                    last = not behind and self._has_terminated()
-                    if last and not self._stop.wait(_SETTLE_SECONDS) and self._is_last_line_read():
-                        break
-                    if not (last or behind):
-                        self._stop.wait(_POLL_INTERVAL)
-                    behind = False
-                except Unreachable as error:
-                    self._backoff.wait_or_raise(error)
+            if self._options.follow:
+                yield from self._read_existing()
+                yield Batch(self._source, [], is_live=True)
+            yield from self._read_to_end()
         except NotFound:
             yield from self._note(f"pod {self._source.pod} was deleted")
         yield from self._remainder()
+
+    def _read_existing(self) -> Iterator[Batch]:
+        while self._options.tail != 0 and not self._stop.is_set():
+            try:
+                yield from self._read(follow=False, last=False)
+                return
+            except Unreachable as error:
+                self._backoff.wait_or_raise(error)
+
+    def _read_to_end(self) -> Iterator[Batch]:
+        """Yield the log, again after each lost connection.
+
+        The end of a response counts only if the container has terminated and its last line was
+        read, checked again a moment later: load balancers cut long responses, and containerd
+        reports the end of a container while it still writes its log.
+        """
+        last = not self._options.follow
+        while not self._stop.is_set():
+            try:
+                previous = self._position.last
+                yield from self._read(follow=not last, last=last)
+                if last and (self._position.last == previous or not self._options.follow):
+                    return
+                last = self._has_terminated()
+                if last and not self._stop.wait(_SETTLE_SECONDS) and self._is_last_line_read():
+                    return
+                if not last:
+                    self._stop.wait(_POLL_INTERVAL)
+            except Unreachable as error:
+                self._backoff.wait_or_raise(error)
 
     def _read(self, *, follow: bool, last: bool) -> Iterator[Batch]:
         """Request the log once and yield new lines; if `last`, also why there are none."""
@@ -198,12 +218,12 @@ class Tail:
                     " lines may be missing"
                 )
             elif timestamp_of(self._rest):
-                yield Batch(self._source, self._format_lines([self._rest]))
+                yield self._batch([self._rest])
         if lines:
             self._rest = b""
             self._position.advance(lines)
             self._backoff.reset()
-            yield Batch(self._source, self._format_lines(lines))
+            yield self._batch(lines)
 
     def _query(self, *, follow: bool, tail: int | None = None) -> dict[str, str]:
         """Query the lines the user wants, or those since the connection was lost."""
@@ -211,7 +231,7 @@ class Tail:
         query = {"timestamps": "true", "follow": str(follow).lower()}
         if self._source.container:
             query["container"] = self._source.container
-        if options.previous:
+        if options.previous and not self._source.is_earlier_pod:
             query["previous"] = "true"
         if tail is not None:
             return query | {"tailLines": str(tail)}
@@ -249,7 +269,7 @@ class Tail:
             yield from self._unavailable(note)
         remaining = self._position.new_lines(remaining)
         if remaining and not self._stop.is_set():
-            yield Batch(self._source, self._format_lines(remaining), final_newline=False)
+            yield self._batch(remaining, final_newline=False)
 
     def _is_last_line_read(self) -> bool:
         """Compare the last line of a complete log with the last line read."""
@@ -269,8 +289,9 @@ class Tail:
         rest = self._splitter.remainder()
         return text == rest if rest else timestamp_of(text) == self._position.last
 
-    def _format_lines(self, lines: list[bytes]) -> list[bytes]:
-        return lines if self._options.timestamps else without_timestamps(lines)
+    def _batch(self, lines: list[bytes], *, final_newline: bool = True) -> Batch:
+        shown = lines if self._options.timestamps else without_timestamps(lines)
+        return Batch(self._source, shown, sort_keys(lines), final_newline)
 
     def _has_terminated(self) -> bool:
         """Check whether the container is done. Raises NotFound if the pod is deleted.

@@ -44,6 +44,9 @@ class Origin(Struct, frozen=True):
     prefix: str = ""
 
 
+Lines = Sequence[tuple[Origin, bytes]]
+
+
 class Template:
     """A template of log lines with fields in braces: `{time} {rank} {text}`.
 
@@ -105,24 +108,29 @@ class Form(Struct, frozen=True):
     grep: Regex | None = None
     invert: bool = False
 
-    def block(self, origin: Origin, lines: Sequence[bytes], complete: bool) -> bytes:
+    def block(self, lines: Lines, complete: bool) -> bytes:
         """Return the output for these lines; `complete` as in `prefixed`."""
         if self.grep:
             last = lines[-1]
-            lines = [line for line in lines if self._chosen(line)]
+            lines = [pair for pair in lines if self._chosen(pair[1])]
             if not lines:
                 return b""
             complete = complete or lines[-1] is not last
         if self.output is LogFormat.JSON:
-            return self._json(origin, lines)
+            return self._json(lines)
         if self.template:
-            return self._from_template(self.template, origin, lines)
+            return b"".join(self._from_template(self.template, *pair) for pair in lines)
+        texts = [text for _, text in lines]
         if self.local:
-            lines = [b" ".join(self._time_and_text(line)) for line in lines]
+            texts = [b" ".join(self._time_and_text(text)) for text in texts]
         elif self.terminal:
-            lines = [harmless(line) for line in lines]
-        prefix = b"" if self.output is LogFormat.RAW else self._prefix(origin)
-        return prefixed(lines, prefix, complete)
+            texts = [harmless(text) for text in texts]
+        prefixes = self._prefixes(lines)
+        if len(set(prefixes.values())) == 1:
+            return prefixed(texts, prefixes[lines[0][0].pod], complete)
+        pods = [origin.pod for origin, _ in lines]
+        pairs = zip(pods, texts, strict=True)
+        return b"".join([prefixes[pod] + text + b"\n" for pod, text in pairs])
 
     def _chosen(self, line: bytes) -> bool:
         assert self.grep
@@ -139,22 +147,28 @@ class Form(Struct, frozen=True):
             stamp = _local_time(stamp[:_SECOND], stamp[-6:], self.zone) or stamp
         return (harmless(stamp), harmless(text)) if self.terminal else (stamp, text)
 
-    def _from_template(self, template: Template, origin: Origin, lines: Sequence[bytes]) -> bytes:
-        """Return the lines as the template has them; each ends with a newline."""
+    def _from_template(self, template: Template, origin: Origin, line: bytes) -> bytes:
+        """Return a line as the template has it, with a newline."""
+        time, text = self._time_and_text(line)
         values = {
             "task": plain(origin.task).encode(),
             "rank": str(origin.rank).encode(),
             "pod": plain(origin.pod).encode(),
+            "time": time,
+            "text": text,
         }
-        result = []
-        for line in lines:
-            values["time"], values["text"] = self._time_and_text(line)
-            result.append(template.line(values) + b"\n")
-        return b"".join(result)
+        return template.line(values) + b"\n"
 
     def _split(self, line: str) -> Sequence[str]:
         """Return the timestamp and the text of a line."""
         return line.partition(" ")[::2] if self.stamped else ("", line)
+
+    def _prefixes(self, lines: Lines) -> dict[str, bytes]:
+        """Return the prefix of each pod."""
+        origins = _by_pod(lines)
+        if self.output is LogFormat.RAW:
+            return dict.fromkeys(origins, b"")
+        return {pod: self._prefix(origin) for pod, origin in origins.items()}
 
     def _prefix(self, origin: Origin) -> bytes:
         if not origin.prefix:
@@ -164,18 +178,28 @@ class Form(Struct, frozen=True):
             return f"{prefix} | ".encode()
         return f"\x1b[{_COLOURS[origin.rank % len(_COLOURS)]}m{prefix} |\x1b[0m ".encode()
 
-    def _json(self, origin: Origin, lines: Sequence[bytes]) -> bytes:
+    def _json(self, lines: Lines) -> bytes:
         """Return one JSON object per line; a single encoder call for all lines is faster."""
-        texts = b"\n".join(lines).decode(errors="replace").split("\n")
+        texts = b"\n".join([text for _, text in lines]).decode(errors="replace").split("\n")
         values = [part for text in texts for part in self._split(text)]
-        origin_fields = {"task": origin.task, "rank": origin.rank, "pod": origin.pod}
-        head = json.dumps(origin_fields, ensure_ascii=self.terminal)[:-1]
+        heads = {pod: self._json_head(origin) for pod, origin in _by_pod(lines).items()}
         # Encoded strings contain no line breaks.
         encoded = json.dumps(values, ensure_ascii=self.terminal, separators=("\n", ":"))[1:-1]
         strings = iter(encoded.split("\n"))
-        pairs = zip(strings, strings, strict=True)
-        objects = [f'{head}, "time": {time}, "text": {text}}}\n' for time, text in pairs]
+        fields = zip(lines, strings, strings, strict=True)
+        objects = [
+            f'{heads[origin.pod]}, "time": {time}, "text": {text}}}\n'
+            for (origin, _), time, text in fields
+        ]
         return "".join(objects).encode()
+
+    def _json_head(self, origin: Origin) -> str:
+        fields = {"task": origin.task, "rank": origin.rank, "pod": origin.pod}
+        return json.dumps(fields, ensure_ascii=self.terminal)[:-1]
+
+
+def _by_pod(lines: Lines) -> dict[str, Origin]:
+    return {origin.pod: origin for origin, _ in lines}
 
 
 @lru_cache(maxsize=1024)  # many lines have the same second

@@ -6,7 +6,7 @@ from threading import Event
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.cluster.streams import Batch, Following, LogOptions, LogSource
+from kubectl_sky.cluster.streams import Following, LogOptions, LogSource
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe import nodes
 from kubectl_sky.observe.logs import Origin
@@ -29,11 +29,12 @@ def show(
     with Following(session, options) as following:
         parallel.run_daemon(following.add_all, replicas.sources())
         try:
-            for batch in following.batches():
-                if batch and batch.note:
-                    ui.note(batch.note)
-                if batch and batch.lines:
-                    ui.logs(replicas.origin(batch), batch.lines, batch.final_newline)
+            for block in following.blocks():
+                if block and block.note:
+                    ui.note(block.note)
+                elif block:
+                    lines = [(replicas.origin(source), line) for source, line in block.lines]
+                    ui.logs(lines, block.final_newline)
         finally:
             replicas.stop.set()
 
@@ -65,13 +66,10 @@ class _Replicas:
             if not _has_started(pod):
                 yield f"replica-{self._numbers[pod['metadata']['name']]} has not started"
 
-    def sources(self) -> Iterator[LogSource]:
+    def sources(self) -> Iterator[list[LogSource]]:
         """Yield the logs; to follow, those of new pods too, until `stop` is set."""
         while True:
-            for pod in filter(_has_started, self._pods):
-                name = pod["metadata"]["name"]
-                number = self._numbers.setdefault(name, len(self._numbers))
-                yield LogSource(pod["metadata"]["namespace"], name, names.CONTAINER, number)
+            yield [self._source(pod) for pod in filter(_has_started, self._pods)]
             if not self._follow or self.stop.wait(_POLL_SECONDS):
                 return
             pods = action.pods(self._session.patient(self.stop), self._deployment)
@@ -79,11 +77,16 @@ class _Replicas:
                 pod for pod in pods if self._later or pod["metadata"]["name"] in self._numbers
             ]
 
-    def origin(self, batch: Batch) -> Origin:
+    def _source(self, pod: Object) -> LogSource:
+        name = pod["metadata"]["name"]
+        number = self._numbers.setdefault(name, len(self._numbers))
+        return LogSource(pod["metadata"]["namespace"], name, names.CONTAINER, number)
+
+    def origin(self, source: LogSource) -> Origin:
         """Return the source of lines for the output."""
-        title = f"replica-{batch.source.rank}"
+        title = f"replica-{source.rank}"
         prefix = "" if self._single else title
-        return Origin(self._name, batch.source.rank, title, batch.source.pod, prefix)
+        return Origin(self._name, source.rank, title, source.pod, prefix)
 
 
 def _has_started(pod: Object) -> bool:

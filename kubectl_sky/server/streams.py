@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from threading import Event, Semaphore
 from time import monotonic
@@ -30,7 +30,7 @@ from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.loglines import ResumePosition
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import Interrupted, SkyError, TaskFailed, attempt
-from kubectl_sky.observe.logs import Form, Origin
+from kubectl_sky.observe.logs import Form, Lines, Origin
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.server import problems
@@ -188,27 +188,27 @@ class _EventOutput(UI):
         self._positions = {pod: ResumePosition.decode(text) for pod, text in positions.items()}
         self._ids = {pod: f"{_key(pod)}:{text}" for pod, text in positions.items()}
 
-    def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
+    def logs(self, lines: Lines, final_newline: bool) -> None:
         """Send lines, which begin with their timestamps."""
-        new = ResumePosition(partial=self._is_partial)
-        position = self._positions.setdefault(origin.pod, new)
-        self._ids.setdefault(origin.pod, "")
         events: list[bytes] = []
         size = 0
-        for line in lines:
-            position.advance([line])
-            self._ids[origin.pod] = f"{_key(origin.pod)}:{position.encode()}"
-            time, _, text = line.decode(errors="replace").partition(" ")
-            data = {"task": origin.task, "rank": origin.rank, "node": origin.title}
-            events.append(
-                _event("line", data | {"time": time, "text": text}, ",".join(self._ids.values()))
-            )
+        for origin, line in lines:
+            events.append(self._line(origin, line))
             size += len(events[-1])
             if size > _MAX_BLOCK_BYTES:  # with many pods, ids are longer than lines
                 self._put(b"".join(events))
                 events, size = [], 0
         if events:
             self._put(b"".join(events))
+
+    def _line(self, origin: Origin, line: bytes) -> bytes:
+        new = ResumePosition(partial=self._is_partial)
+        position = self._positions.setdefault(origin.pod, new)
+        position.advance([line])
+        self._ids[origin.pod] = f"{_key(origin.pod)}:{position.encode()}"
+        time, _, text = line.decode(errors="replace").partition(" ")
+        data = {"task": origin.task, "rank": origin.rank, "node": origin.title}
+        return _event("line", data | {"time": time, "text": text}, ",".join(self._ids.values()))
 
     def note(self, text: str) -> None:
         """Send a note."""
@@ -227,9 +227,9 @@ class _TextOutput(UI):
         self._put = put
         self._form = form
 
-    def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
+    def logs(self, lines: Lines, final_newline: bool) -> None:
         """Send lines."""
-        self._put(self._form.block(origin, lines, final_newline))
+        self._put(self._form.block(lines, final_newline))
 
 
 class LogQuery(BaseModel):
@@ -242,6 +242,7 @@ class LogQuery(BaseModel):
         None, pattern="^[0-9]{1,6}[smhd]?$", description="Only lines of the last 90s, 5m, 2h."
     )
     timestamps: bool = Field(False, description="Begin each line with its time.")
+    by_node: bool = Field(False, description="Existing lines node by node, not in order of time.")
 
     @property
     def since_seconds(self) -> int | None:
@@ -294,7 +295,7 @@ def logs(
             if is_events
             else _TextOutput(put, Form(stamped=query.timestamps))
         )
-        selected = LogRequest(options, ranks=query.rank, stop=stop)
+        selected = LogRequest(options, ranks=query.rank, by_node=query.by_node, stop=stop)
         end: dict[str, object] = {"state": "completed"}
         try:
             if query.follow:

@@ -1,7 +1,7 @@
 """Threads that read from the cluster, so that nothing blocks the screen."""
 
 import math
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Sequence
 from threading import Event, Lock
 
@@ -17,7 +17,7 @@ from kubectl_sky.cluster.loglines import ResumePosition
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import ClusterError, Interrupted, SkyError, TaskFailed, Unreachable
-from kubectl_sky.observe.logs import Origin
+from kubectl_sky.observe.logs import Lines, Origin
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.ui.text import MAX_LINE_BYTES, log_text, node_prefix, one_line
 
@@ -154,12 +154,15 @@ class LogFeed(UI):
         """Keep a note among the lines."""
         self._keep([LogLine(Text(one_line(text), style))])
 
-    def logs(self, origin: Origin, lines: Sequence[bytes], final_newline: bool) -> None:
+    def logs(self, lines: Lines, final_newline: bool) -> None:
         """Keep log lines, which begin with their times."""
-        position = self._positions.setdefault(origin.pod, ResumePosition(partial=True))
-        position.advance(list(lines))
+        by_pod = defaultdict[str, list[bytes]](list)
+        for origin, line in lines:
+            by_pod[origin.pod].append(line)
+        for pod, texts in by_pod.items():
+            self._positions.setdefault(pod, ResumePosition(partial=True)).advance(texts)
         limit = _MAX_TIME_BYTES + MAX_LINE_BYTES  # a line may have a mebibyte
-        self._keep([(origin, line[:limit]) for line in lines])
+        self._keep([(origin, line[:limit]) for origin, line in lines])
 
     def _keep(self, items: Sequence[tuple[Origin, bytes] | LogLine]) -> None:
         with self._lock:

@@ -3,7 +3,7 @@
 import io
 import logging
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.http_trace import LOGGER
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.transport import Retries
-from kubectl_sky.observe.logs import Origin
+from kubectl_sky.observe.logs import Lines
 from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.words import kinds
 from tests.builders import ID
@@ -59,8 +59,8 @@ class Recorder(UI):
     def notes(self, items: Any) -> None:
         self.noted += map(str, items)
 
-    def logs(self, origin: Origin, lines: Sequence[bytes], whole: bool) -> None:
-        for line in lines:
+    def logs(self, lines: Lines, final_newline: bool) -> None:
+        for origin, line in lines:
             text = f"{origin.prefix} {line.decode()}".strip()
             self.lines.append(text)
             self.on.get(text, lambda: None)()

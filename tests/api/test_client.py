@@ -152,7 +152,7 @@ def test_slow_reader_slows_logs_down() -> None:
 
     def read(ui: UI, stop: Event) -> None:
         for number in range(1000):
-            ui.logs(Origin(ID, 0, "node-0", "pod"), [b"t %d" % number], True)
+            ui.logs([(Origin(ID, 0, "node-0", "pod"), b"t %d" % number)], True)
             shown.append(number)
 
     lines = logs.LogLines(read)

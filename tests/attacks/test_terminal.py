@@ -109,12 +109,12 @@ def test_table_cells_are_short_single_lines() -> None:
 
 def test_log_prefix_is_single_harmless_line() -> None:
     origin = Origin("t", 0, "node-0", "pod", "evil\x1b[2J\nnode-1 |")
-    assert Form(color=True).block(origin, [b"x"], True) == (b"\x1b[36mevil node-1 | |\x1b[0m x\n")
+    assert Form(color=True).block([(origin, b"x")], True) == (b"\x1b[36mevil node-1 | |\x1b[0m x\n")
 
 
 def test_log_file_of_any_task_name_stays_in_folder(tmp_path: Path) -> None:
     printer = Printer(folder=str(tmp_path / "logs"))
-    printer(Origin("../../evil\0", 0, "node-0", "pod"), [b"x"], True)
+    printer([(Origin("../../evil\0", 0, "node-0", "pod"), b"x")], True)
     assert [path.name for path in tmp_path.rglob("*")] == ["logs", ".._.._evil_-node-0.log"]
 
 

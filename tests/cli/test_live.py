@@ -105,11 +105,11 @@ def test_live_line_stays_below_notes_and_logs(monkeypatch: pytest.MonkeyPatch) -
     eventually(lambda: len(screen.lines) == 2 and screen.lines[1].startswith("train: queued"))
     assert screen.lines[0] == "a note"
     origin = Origin("a", 0, "node-0", "pod", "")
-    ui.logs(origin, [b"text without newline"], False)
+    ui.logs([(origin, b"text without newline")], False)
     written = screen.written
     output.live.set("a", Waiting("train: other", 0.0))
     assert screen.written == written, "it would overwrite the text"
-    ui.logs(origin, [b"", b"next"], True)
+    ui.logs([(origin, b""), (origin, b"next")], True)
     eventually(lambda: screen.lines[-1].startswith("train: other"))
 
 

@@ -11,9 +11,9 @@ FIRST, SECOND = (Origin("a", 0, "node-0", f"a-node-0-{pod}") for pod in "xy")
 
 
 def print_lines(printer: Printer) -> None:
-    printer(FIRST, [b"one", b"no newline"], False)
-    printer(SECOND, [b"two", b"also "], False)
-    printer(SECOND, [b"without"], False)
+    printer([(FIRST, b"one"), (FIRST, b"no newline")], False)
+    printer([(SECOND, b"two"), (SECOND, b"also ")], False)
+    printer([(SECOND, b"without")], False)
 
 
 def test_printer_line_without_newline_ends_before_the_next_pod(

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.cluster.streams import Batch, Following, LogOptions, LogSource
-from kubectl_sky.cluster.tail import Tail
+from kubectl_sky.cluster.streams import Following, LogOptions, LogSource
+from kubectl_sky.cluster.tail import Batch, Tail
 from kubectl_sky.words import kinds
 from tests.contract.makers import make_pod
 from tests.polling import eventually
@@ -39,23 +39,23 @@ def merged(session: Session, sources: Iterable[LogSource], options: LogOptions) 
     `sources` is read in a thread of its own, so it may wait for pods to appear. The end comes when
     it has ended and so have all logs. Raises ClusterError, also what reading `sources` raises.
     """
+    groups = ([source] for source in sources)
     with Following(session, options) as following:
-        Thread(target=following.add_all, args=(sources,), name="log sources", daemon=True).start()
-        for batch in following.batches():
-            if batch:
-                yield from _lines(batch)
+        Thread(target=following.add_all, args=(groups,), name="log sources", daemon=True).start()
+        for block in following.blocks():
+            if block and block.source:
+                yield Line(block.source, block.note.encode(), note=True)
+            elif block:
+                *lines, (source, text) = block.lines
+                yield from (Line(*line) for line in lines)
+                yield Line(source, text, block.final_newline)
 
 
 def _lines(batch: Batch) -> Iterator[Line]:
     if batch.note:
         yield Line(batch.source, batch.note.encode(), note=True)
-    source, last = batch.source, len(batch.lines) - 1
-    if batch.final_newline:
-        for text in batch.lines:
-            yield Line(source, text)
-    else:
-        for index, text in enumerate(batch.lines):
-            yield Line(source, text, index != last)
+    for number, text in enumerate(batch.lines, 1):
+        yield Line(batch.source, text, batch.final_newline or number < len(batch.lines))
 
 
 FOLLOW = LogOptions(follow=True)

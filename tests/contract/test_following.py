@@ -60,11 +60,9 @@ def test_merged_logs_close_stops_threads(session: Session, namespace: str) -> No
 def test_following_added_source_is_read_once(session: Session, namespace: str) -> None:
     source = run_pod(session, namespace, "echo one")
     with Following(session, FOLLOW) as following:
-        assert following.add(source) is True
-        assert following.add(source) is False
-        following.finish_adding()
-        texts = [text for batch in following.batches() if batch for text in batch.lines]
-    assert texts == [b"one"]
+        following.add_all([[source, source], [source]])
+        lines = [line for block in following.blocks() if block for line in block.lines]
+    assert lines == [(source, b"one")]
 
 
 @pytest.mark.practice_only
@@ -79,9 +77,9 @@ def test_following_large_logs_use_bounded_memory(session: Session, namespace: st
         until_finished(session, source)
     tracemalloc.start()
     with Following(session, LogOptions()) as following:
-        following.add_all(sources)
+        following.add_all([sources])
         time.sleep(2)
-        total = sum(len(batch.lines) for batch in following.batches() if batch)
+        total = sum(len(block.lines) for block in following.blocks() if block)
         _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert total == 3 * 60_001
@@ -92,14 +90,10 @@ def test_following_large_logs_use_bounded_memory(session: Session, namespace: st
 def test_following_max_streams_limits_open_logs(session: Session, namespace: str) -> None:
     sources = [run_pod(session, namespace, f"echo {name}; sleep 1", name) for name in "abcd"]
     with Following(session, FOLLOW, max_streams=2) as following:
-        following.add_all(iter(sources))
-        batches = [batch for batch in following.batches() if batch]
-    assert sorted(b"".join(batch.lines) for batch in batches if batch.lines) == [
-        b"a",
-        b"b",
-        b"c",
-        b"d",
-    ]
-    assert [batch.note for batch in batches if batch.note] == [
+        following.add_all([[source] for source in sources])
+        blocks = [block for block in following.blocks() if block]
+    texts = [text for block in blocks for _, text in block.lines]
+    assert sorted(texts) == [b"a", b"b", b"c", b"d"]
+    assert [block.note for block in blocks if block.note] == [
         "reading 2 logs at a time; the remaining logs follow as these end"
     ]

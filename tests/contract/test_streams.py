@@ -193,9 +193,9 @@ def test_lines_waiting_container_returns_note(session: Session, namespace: str) 
     assert note.note
     assert note.text.startswith(b"pod a has no log: its container is waiting to start: ")
     with Following(session, FOLLOW) as following:
-        following.add(source)
-        batches = following.batches()
-        assert [next(batches) for _ in range(4)] == [None] * 4
+        following.add([source])
+        blocks = following.blocks()
+        assert [next(blocks) for _ in range(4)] == [None] * 4
 
 
 def test_lines_deleted_pod_ends_with_note(session: Session, namespace: str) -> None:

@@ -9,11 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubectl_sky.observe.escapes import harmless, plain
-from kubectl_sky.observe.logs import Form, LogFormat, Origin, Template
+from kubectl_sky.observe.logs import Form, Lines, LogFormat, Origin, Template
 from kubectl_sky.words import regex
 
 NODE = Origin("t1", 1, "node-1", "pod-a", "node-1")
 LONELY = Origin("t1", 0, "node-0", "pod-a")
+
+
+def of(origin: Origin, *lines: bytes) -> Lines:
+    return [(origin, line) for line in lines]
+
 
 HOSTILE = {
     b"plain": b"plain",
@@ -69,22 +74,21 @@ def test_harmless_long_hostile_line_is_fast() -> None:
 
 def test_log_form_pipe_keeps_bytes() -> None:
     line = b"\x1b[2J 1%\r 2%\xff\r"
-    assert Form().block(LONELY, [line], True) == line + b"\n"
-    assert Form(terminal=True).block(LONELY, [line], True) == " 2%\ufffd\n".encode()
+    assert Form().block([(LONELY, line)], True) == line + b"\n"
+    assert Form(terminal=True).block([(LONELY, line)], True) == " 2%\ufffd\n".encode()
 
 
 def test_log_form_color_marks_rank() -> None:
-    colored = Form(color=True).block(NODE, [b"a", b"b"], True)
+    colored = Form(color=True).block(of(NODE, b"a", b"b"), True)
     assert colored == b"\x1b[32mnode-1 |\x1b[0m a\n\x1b[32mnode-1 |\x1b[0m b\n"
-    assert Form(color=True).block(LONELY, [b"a"], True) == b"a\n"
-    assert Form(output=LogFormat.RAW, color=True).block(NODE, [b"a"], False) == b"a"
+    assert Form(color=True).block([(LONELY, b"a")], True) == b"a\n"
+    assert Form(output=LogFormat.RAW, color=True).block([(NODE, b"a")], False) == b"a"
 
 
 def test_log_form_json_prints_object_per_line() -> None:
     form = Form(output=LogFormat.JSON, stamped=True)
-    block = form.block(
-        NODE, [b"2026-11-21T04:47:04.5Z a \xff\x1b\r", b"2026-11-21T04:47:05Z"], False
-    )
+    lines = [b"2026-11-21T04:47:04.5Z a \xff\x1b\r", b"2026-11-21T04:47:05Z"]
+    block = form.block(of(NODE, *lines), False)
     assert [json.loads(line) for line in block.splitlines()] == [
         {
             "task": "t1",
@@ -95,18 +99,18 @@ def test_log_form_json_prints_object_per_line() -> None:
         },
         {"task": "t1", "rank": 1, "pod": "pod-a", "time": "2026-11-21T04:47:05Z", "text": ""},
     ]
-    on_terminal = Form(output=LogFormat.JSON, terminal=True).block(NODE, ["\x9b2J".encode()], True)
+    on_terminal = Form(output=LogFormat.JSON, terminal=True).block(of(NODE, b"\xc2\x9b2J"), True)
     assert b"\\u009b" in on_terminal
 
 
 def test_log_form_grep_matches_text_not_timestamp() -> None:
     lines = [b"2026-11-21T04:47:04Z loss=5", b"2026-11-21T04:47:05Z step 21"]
     form = Form(stamped=True, grep=regex.compiled(rb"2[16]"))
-    assert form.block(LONELY, lines, True) == lines[1] + b"\n"
+    assert form.block(of(LONELY, *lines), True) == lines[1] + b"\n"
     inverted = Form(stamped=True, grep=regex.compiled(rb"2[16]"), invert=True)
-    assert inverted.block(LONELY, lines, False) == lines[0] + b"\n"
-    assert form.block(LONELY, lines, False) == lines[1]
-    assert Form(grep=regex.compiled(b"x")).block(NODE, [b"a"], True) == b""
+    assert inverted.block(of(LONELY, *lines), False) == lines[0] + b"\n"
+    assert form.block(of(LONELY, *lines), False) == lines[1]
+    assert Form(grep=regex.compiled(b"x")).block([(NODE, b"a")], True) == b""
 
 
 def test_plain_removes_escape_sequences() -> None:
@@ -128,8 +132,8 @@ def test_plain_random_text_has_no_control_characters(text: str) -> None:
 def test_log_form_grep_nested_repetition_is_linear() -> None:
     line = b"a" * 100_000 + b"!"
     form = Form(grep=regex.compiled(b"(a+)+$"))
-    assert form.block(NODE, [line, b"aaa", "é".encode()], True).endswith(b"aaa\n")
-    assert not Form(grep=regex.compiled("^[é]$".encode())).block(NODE, [b"\xc3", b"e"], True)
+    assert form.block(of(NODE, line, b"aaa", "é".encode()), True).endswith(b"aaa\n")
+    assert not Form(grep=regex.compiled("^[é]$".encode())).block(of(NODE, b"\xc3", b"e"), True)
 
 
 IST = timezone(timedelta(hours=5, minutes=30))
@@ -148,14 +152,14 @@ IST = timezone(timedelta(hours=5, minutes=30))
 def test_log_form_local_time_is_short(stamp: str, expected: str) -> None:
     form = Form(stamped=True, local=True, zone=IST)
     line = f"{stamp} loss = 5".encode()
-    assert form.block(NODE, [line], True) == f"node-1 | {expected} loss = 5\n".encode()
+    assert form.block([(NODE, line)], True) == f"node-1 | {expected} loss = 5\n".encode()
 
 
 def test_log_form_local_time_of_progress_bar_on_terminal_is_kept() -> None:
     form = Form(stamped=True, local=True, zone=IST, terminal=True)
     line = b"2026-11-21T22:47:04Z 10%\r\x1b[2J100%\r"
-    assert form.block(LONELY, [line], True) == b"11-22 04:17:04 100%\n"
-    assert form.block(LONELY, [b"\x1b[2Jx y"], True) == b"x y\n"
+    assert form.block([(LONELY, line)], True) == b"11-22 04:17:04 100%\n"
+    assert form.block(of(LONELY, b"\x1b[2Jx y"), True) == b"x y\n"
 
 
 def test_log_form_template_has_fields_of_json() -> None:
@@ -163,16 +167,16 @@ def test_log_form_template_has_fields_of_json() -> None:
     form = Form(stamped=True, template=template)
     line = b"2026-11-21T22:47:04.5Z a {rank} \xff"
     expected = b"{2026-11-21T22:47:04.5Z} t1/1@pod-a: a {rank} \xff\n"
-    assert form.block(NODE, [line], False) == expected
+    assert form.block([(NODE, line)], False) == expected
     local = Form(stamped=True, local=True, zone=IST, template=Template("{time}|{text}"))
-    assert local.block(NODE, [line], True) == b"11-22 04:17:04|a {rank} \xff\n"
-    assert Form(template=Template("{time}{text}")).block(NODE, [b"a b"], True) == b"a b\n"
+    assert local.block([(NODE, line)], True) == b"11-22 04:17:04|a {rank} \xff\n"
+    assert Form(template=Template("{time}{text}")).block([(NODE, b"a b")], True) == b"a b\n"
 
 
 def test_log_form_template_on_terminal_is_harmless() -> None:
     form = Form(terminal=True, stamped=True, template=Template("{pod} {time} {text}"))
     origin = Origin("t1", 0, "node-0", "pod\x1b[2J")
-    block = form.block(origin, [b"2026\x1b]0;x\x07 \x1b[2Ja\xe2\x80\xae"], True)
+    block = form.block(of(origin, *[b"2026\x1b]0;x\x07 \x1b[2Ja\xe2\x80\xae"]), True)
     assert block == b"pod 2026 a<U+202E>\n"
 
 

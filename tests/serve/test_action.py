@@ -305,7 +305,7 @@ def test_logs_of_service_go_on_after_an_outage(
     services.put(pod | {"status": {"phase": "Running", "containerStatuses": [state]}})
     for number in range(1, 7):  # more than the retries of a request
         services.before("list pods", lost, number)
-    assert next(replicas.sources()).pod == "web"
+    assert next(filter(None, replicas.sources()))[0].pod == "web"
 
 
 NAMELESS = "service: {readiness_probe: /}\nresources: {ports: 8080}\nrun: serve\n"

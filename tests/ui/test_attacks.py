@@ -91,7 +91,7 @@ def test_flood_of_long_lines_keeps_memory_bounded_and_quit_works(
     def flood(feed: LogFeed) -> None:
         while not enough.wait(0.005):
             lines = [b"2026-01-01T00:00:00Z %d " % number + line for number in range(50)]
-            feed.logs(Origin(ID, 0, "node-0", "pod"), lines, True)
+            feed.logs([(Origin(ID, 0, "node-0", "pod"), line) for line in lines], True)
 
     async def act(screen: Screen) -> None:
         nonlocal peak

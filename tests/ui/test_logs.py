@@ -243,12 +243,12 @@ def test_log_feed_keeps_newest_lines_and_counts_skipped(
     count = feeds.MAX_LINES + 10
     lines = [b"2026-01-01T00:00:00.%09dZ line %d" % (number, number) for number in range(count)]
     for start in range(0, count, 100):
-        feed.logs(origin, lines[start : start + 100], True)
+        feed.logs([(origin, line) for line in lines[start : start + 100]], True)
     taken, skipped = feed.take(2)
     assert (skipped, [line.text.plain for line in taken]) == (10, ["line 10", "line 11"])
     assert taken[0].shown(True).plain == "2026-01-01T00:00:00.000000010Z line 10"
     assert feed.take(1)[1] == 0
-    feed.logs(origin, lines, True)
+    feed.logs([(origin, line) for line in lines], True)
     assert feed.take(count)[1] == 10 + feeds.MAX_LINES - 3
     assert feed.take(count) == ([], 0)
 
@@ -256,7 +256,8 @@ def test_log_feed_keeps_newest_lines_and_counts_skipped(
 def test_log_feed_cuts_long_lines(api: FakeCluster, send: Submitter) -> None:
     send(HELLO)
     feed = LogFeed(api.session(), find.get_task(api.session(), Scope("default", None), ID), ())
-    feed.logs(Origin(ID, 0, "node-0", "pod"), [b"2026-01-01T00:00:00Z " + b"x" * 1_000_000], True)
+    text = b"2026-01-01T00:00:00Z " + b"x" * 1_000_000
+    feed.logs([(Origin(ID, 0, "node-0", "pod"), text)], True)
     assert all(len(item[1]) < 3000 for item in feed._lines if isinstance(item, tuple))
     (line,), _ = feed.take(1)
     assert len(line.text) == MAX_LINE_BYTES + 1 and line.text.plain.endswith("x…")
