@@ -130,7 +130,7 @@ def command(
     all_users: bool,
     **flags: Any,  # noqa: ANN401 -- click's own types
 ) -> int:
-    """Print the logs of TASK (your last task): `node-1 | line` for several nodes.
+    """Print the logs of TASK (your last task): `node-1 | line` for several nodes, by time.
 
     TASK may be a pipeline: its stages are printed in order, with headings on stderr.
 
