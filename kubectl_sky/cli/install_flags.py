@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 image = click.option(
     "--image",
-    help="Image of --install: NAME@sha256:DIGEST (default: that of this version).",
+    help="Image of the pods: NAME@sha256:DIGEST (default: that of this version).",
 )
 api_server_ports = click.option(
     "--api-server-port",

@@ -84,7 +84,7 @@ _GROUPS = {
         "config": "Show and change the settings",
         "completion": "Complete commands, tasks and flags in your shell",
         "options": "List the options of all commands",
-        "version": "Print the version",
+        "version": "Print the version, and look for a newer one",
     },
 }
 COMMANDS = {name: purpose for group in _GROUPS.values() for name, purpose in group.items()}
