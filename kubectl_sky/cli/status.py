@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_sky.cli import commands, options, output, tasks
+from kubectl_sky.errors import UserError
 from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     examples=[
         "status train",
         "status train --watch",
+        "status train --timeline",
         "status train -o jsonpath={.metadata.detailed_status}",
     ],
 )
@@ -29,8 +31,18 @@ if TYPE_CHECKING:
 @options.all_users
 @options.output("json", "yaml", "name")
 @click.option("-w", "--watch", is_flag=True, help="Watch for changes until the task has finished.")
+@click.option(
+    "--timeline",
+    is_flag=True,
+    help="Show when each node was queued, scheduled, started, set up and run.",
+)
 def command(
-    task: str | None, cluster: options.ClusterFlags, all_users: bool, form: str | None, watch: bool
+    task: str | None,
+    cluster: options.ClusterFlags,
+    all_users: bool,
+    form: str | None,
+    watch: bool,
+    timeline: bool,
 ) -> None:
     """Show TASK and each of its nodes.
 
@@ -41,9 +53,14 @@ def command(
     """
     from kubectl_sky.actions import evidence, multikueue, pending
 
+    if timeline and (watch or form == "name"):
+        raise UserError("--timeline excludes --watch and -o name")
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
     session, match = multikueue.located(session, tasks.get_or_show_evidence(session, scope, task))
+    if timeline:
+        _show_timeline(session, match, form)
+        return
     if watch:
         _watch(session, scope, match, form)
         return
@@ -52,6 +69,15 @@ def command(
         output.out(_format(match, form, evidence.of_deleted_pods(session, match)))
         return
     output.out(_format(match, form))
+
+
+def _show_timeline(session: "Session", target: "Target", form: str | None) -> None:
+    from kubectl_sky.actions import find, timeline
+    from kubectl_sky.cli.timeline import formatted
+
+    times = timeline.read(session, find.tasks_of(target))
+    text = output.data(times.as_json(), form) if form else formatted(times)
+    output.out(text if form else f"{tasks.line(target)}\n\n{text}")
 
 
 def _format(

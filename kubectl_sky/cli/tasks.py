@@ -1,5 +1,6 @@
 """Format tasks, pipelines and the evidence of deleted ones: for people, and JSON for programs."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _MAX_LISTED_NODES = 100  # nodes that are listed individually
 _MAX_LAST_LINES = 10  # log lines shown of a deleted pod
+_MAX_DEPTH = 5  # of the branches of a long pipeline
 _MAX_OTHERS = 5  # nodes shown that failed after the first
 FORMATS = ("wide", "json", "yaml", "name")
 
@@ -248,9 +250,19 @@ def pipeline_details(pipeline: PipelineStatus) -> str:
     }
     table = output.table(
         ["STAGE", "ID", "NAME", "STATUS", "NODES", "NOTE"],
-        [[str(stage), *rows[stage]] for stage in sorted(rows)],
+        [[_branch(pipeline, stage), *rows[stage]] for stage in sorted(rows)],
     )
     return f"{head}\n\n{table}"
+
+
+def _branch(pipeline: PipelineStatus, stage: int) -> str:
+    """Return the number of a stage; on a terminal as a branch of those that it waits for."""
+    first, parallel = stage == 1, pipeline.first_member.parallel
+    if not sys.stdout.isatty() or (first and not parallel):
+        return str(stage)
+    depth = 0 if parallel else min(stage - 2, _MAX_DEPTH)
+    corner = "├" if parallel and stage < pipeline.first_member.stages else "└"
+    return f"{'  ' * depth}{corner}─ {stage}"
 
 
 def _status_of_missing(pipeline: PipelineStatus, stage: int) -> str:

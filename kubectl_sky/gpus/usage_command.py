@@ -1,5 +1,6 @@
 """`kubectl sky usage`."""
 
+import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ from kubectl_sky.cli import commands, options, output
 
 if TYPE_CHECKING:
     from kubectl_sky.gpus.hours import Usage
+
+_BAR = 20  # characters of the longest bar, which only a terminal shows
 
 
 @commands.command(
@@ -74,6 +77,8 @@ def command(
 def _table(usage: "Usage", *, with_cost: bool) -> str:
     lines = [*usage.rows, usage.total] if len(usage.rows) > 1 else usage.rows
     header = [usage.by.upper(), "TASKS", "GPU-HOURS", *(["COST"] if with_cost else [])]
+    most = max((row.hours for row in usage.rows), default=0) if sys.stdout.isatty() else 0
+    header += [""] if most else []
     return output.table(
         header,
         [
@@ -82,7 +87,13 @@ def _table(usage: "Usage", *, with_cost: bool) -> str:
                 str(row.tasks),
                 f"{row.hours:.1f}",
                 *(["-" if row.cost is None else f"{row.cost:.2f}"] if with_cost else []),
+                *([_bar(row.hours, most) if row is not usage.total else ""] if most else []),
             ]
             for row in lines
         ],
     )
+
+
+def _bar(hours: float, most: float) -> str:
+    """Return a bar that is as long as the share of the largest row."""
+    return "#" * max(round(_BAR * hours / most), 1 if hours else 0)

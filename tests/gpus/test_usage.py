@@ -206,3 +206,14 @@ def test_usage_help_says_what_is_not_counted(capsys: pytest.CaptureFixture[str])
     assert main(["usage", "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "Stopped and other deleted tasks are not known to the cluster" in text
+
+
+def test_usage_has_bars_on_a_terminal(
+    run: Run, send: Submitter, api: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(TASK.replace("train", "long"), task_id="long2345")
+    start(api, "long-long2345", 6)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    long, train, total = (line.split() for line in run("usage", "--by", "name")[1].splitlines()[1:])
+    assert (long[0], long[-1], train[-1]) == ("long", "#" * 20, "#" * 10)
+    assert total == ["total", "2", "18.0"]

@@ -1,0 +1,129 @@
+"""Format timelines: a bar for each node, and how long each phase took."""
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from kubectl_sky.actions.timeline import MAX_LOGS
+from kubectl_sky.cli import output
+from kubectl_sky.observe.timeline import NodeTimeline, Phase, Span, Timeline
+from kubectl_sky.words import age
+
+_MARKS = {
+    Phase.QUEUED: ".",
+    Phase.SCHEDULING: ":",
+    Phase.STARTING: "-",
+    Phase.IMAGE: "=",
+    Phase.FILES: "+",
+    Phase.SETUP: "%",
+    Phase.RUN: "#",
+    Phase.UNKNOWN: "?",
+}
+_WIDTH = 80  # characters of a line if stdout is no terminal
+_MAX_WIDTH = 120
+_MAX_NAME = 16
+_UNKNOWN = "?: events are kept for about an hour, and only the first 64 KiB of a log are read"
+
+Row = tuple[str, NodeTimeline]
+
+
+def formatted(timeline: Timeline) -> str:
+    """Format the timeline of a task, or of the tasks of a pipeline."""
+    rows, omitted = _rows(timeline)
+    if not any(node.spans for _, node in rows):
+        return "no node has started or is queued"
+    lines = [*_bars(rows, timeline.now), "", _times(rows, timeline)]
+    if any(node.unknown for _, node in rows):
+        lines.append(_UNKNOWN)
+    if omitted:
+        lines.append(f"… and {output.count(omitted, 'more node')}; `-o json` has all")
+    return "\n".join(lines)
+
+
+def _rows(timeline: Timeline) -> tuple[list[Row], int]:
+    """Return the first nodes of each task, and how many there are besides."""
+    limit = max(MAX_LOGS // len(timeline.tasks), 1)
+    rows: list[Row] = []
+    omitted = 0
+    for task in timeline.tasks:
+        alone = len(task.nodes) == 1
+        for node in task.nodes[:limit]:
+            name = node.node.name if len(timeline.tasks) == 1 else task.task.name
+            if len(timeline.tasks) > 1 and not alone:
+                name = f"{task.task.name}/{node.node.index}"
+            rows.append((name + (f" ({node.node.restarts}x)" if node.node.restarts else ""), node))
+        omitted += len(task.nodes[limit:])
+    return rows, omitted
+
+
+def _bars(rows: Sequence[Row], now: datetime) -> Iterator[str]:
+    """Yield an axis and a bar for each node, all with the same scale."""
+    spans = [span for _, node in rows for span in node.spans]
+    begin = min(span.start for span in spans)
+    end = max(span.end or now for span in spans)
+    names = [_cut(output.cell(name), _MAX_NAME) for name, _ in rows]
+    column = max(map(len, names)) + 2
+    terminal = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH
+    width = max(min(terminal, _MAX_WIDTH) - column - 1, 10)
+    scale = age.duration(end - begin)
+    yield f"{'':<{column}}0s{scale:>{width - 2}}"
+    for name, (_, node) in zip(names, rows, strict=True):
+        bar = "".join(_mark(node.spans, begin, end, (at + 0.5) / width, now) for at in range(width))
+        yield f"{name:<{column}}{bar}".rstrip()
+
+
+def _mark(
+    spans: Sequence[Span], begin: datetime, end: datetime, share: float, now: datetime
+) -> str:
+    """Return the mark of the phase at a share of the whole time; blank if there is none."""
+    time = begin + (end - begin) * share
+    for span in spans:
+        if span.start <= time < (span.end or now):
+            return _MARKS[span.phase]
+    return " "
+
+
+def _times(rows: Sequence[Row], timeline: Timeline) -> str:
+    """Format how long each phase took: of several nodes, the fastest and the slowest."""
+    everything = [row for task in timeline.tasks for row in ((n.node.name, n) for n in task.nodes)]
+    if len(timeline.tasks) > 1:
+        everything = list(rows)
+    lines = []
+    for phase, mark in _MARKS.items():
+        times = [
+            (seconds, name, node)
+            for name, node in everything
+            if (seconds := node.seconds(phase, timeline.now)) is not None
+        ]
+        if not times:
+            continue
+        fastest, slowest = (
+            min(times, key=lambda item: item[0]),
+            max(times, key=lambda item: item[0]),
+        )
+        cells = [f"{mark} {phase}"]
+        if len(everything) == 1:
+            cells += [_first_start(fastest[2], phase), _text(fastest[0], fastest[2], phase)]
+        else:
+            cells += [
+                f"{_text(item[0], item[2], phase)}   {item[1]}" for item in (fastest, slowest)
+            ]
+        lines.append(cells)
+    if len(everything) == 1:
+        return output.table(["PHASE", "START", "FOR"], lines)
+    return output.table(["PHASE", "FASTEST", "SLOWEST"], lines)
+
+
+def _first_start(node: NodeTimeline, phase: Phase) -> str:
+    span = next(span for span in node.spans if span.phase is phase)
+    return span.start.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _text(seconds: int, node: NodeTimeline, phase: Phase) -> str:
+    goes_on = any(span.phase is phase and span.end is None for span in node.spans)
+    return age.duration(timedelta(seconds=seconds)) + (" so far" if goes_on else "")
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
