@@ -52,7 +52,7 @@ class _Table(Struct, frozen=True):
 
 @cache
 def _table() -> _Table:
-    data = yaml.safe_load(assets.read("schemas", "programs.yaml"))
+    data = yaml.load(assets.read("schemas", "programs.yaml"), yaml.CSafeLoader)  # 7 ms less
     names = "|".join(map(re.escape, data["missing"]))
     return _Table(
         **{name: frozenset(data[name]) for name in _Table.__struct_fields__[:-2]},
