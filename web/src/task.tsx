@@ -5,7 +5,7 @@ import { Usage } from "./usage";
 import { age, duration, localTime, sizes } from "./format";
 import { Badge, copy, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
 import { go, href, type TaskScope } from "./route";
-import { StopTask, useStream } from "./tasks";
+import { Live, StopTask, useStream } from "./tasks";
 import { Timeline } from "./timeline";
 
 const SHOWN_NODES = 100;
@@ -40,7 +40,7 @@ export function TaskPage({ id, scope, onPipeline }: TaskPageProps) {
       <div class="heading">
         <Title text={task.name}>{task.name}</Title>
         <Badge state={task.status} />
-        {!finished && <span class={`live ${interrupted ? "off" : ""}`}>{interrupted ? "reconnecting" : "live"}</span>}
+        {!finished && <Live interrupted={interrupted} />}
         <div class="heading-actions">
           <a class="button" href={href("tasks", [id, "logs"], scope)}>Logs</a>
           <button type="button" class="danger-quiet" onClick={() => setStopping(true)}>Stop</button>

@@ -50,7 +50,6 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
     setTasks(list.tasks);
     setPipelines(list.pipelines);
   });
-  const stale = useStale();
 
   const matching = useMemo(() => (tasks ?? []).filter((task) => matches(task, text)), [tasks, text]);
   const visible = matching.filter((task) => !state || task.status === state);
@@ -64,7 +63,7 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
     <>
       <div class="heading">
         <Title text="Tasks" />
-        <Live interrupted={interrupted} stale={stale} />
+        <Live interrupted={interrupted} />
       </div>
       <div class="toolbar" role="search">
         <input
@@ -158,7 +157,8 @@ function useStale(): Date | null {
   return stale;
 }
 
-function Live({ interrupted, stale }: { interrupted: Error | null; stale: Date | null }) {
+export function Live({ interrupted }: { interrupted: Error | null }) {
+  const stale = useStale();
   if (stale) return <span class="live off" role="status">stale since {stale.toLocaleTimeString()}: the cluster does not answer</span>;
   return <span class={`live ${interrupted ? "off" : ""}`}>{interrupted ? "reconnecting" : "live"}</span>;
 }
