@@ -5,6 +5,7 @@ timestamps. Events expire, and a log may be long: what nothing tells is unknown,
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -130,11 +131,30 @@ def task_timeline(
     """Return the timeline of a task; `logs` are the first bytes of logs with timestamps."""
     pods = {pod["metadata"]["name"]: pod for pod in snapshot.of(kinds.POD.kind)}
     items = {item["metadata"]["name"]: item for item in snapshot.workloads}
+    signs = _signs(snapshot)
     nodes = (
-        _node(snapshot, node, items.get(node.job), pods.get(node.pod), logs.get(node.index))
+        _node(signs, node, items.get(node.job), pods.get(node.pod), logs.get(node.index))
         for node in task.nodes
     )
     return TaskTimeline(task, tuple(nodes))
+
+
+class _Signs(Struct, frozen=True):
+    """Events by the uid of their object, and conditions of Kueue's Workloads by their owner's."""
+
+    events: Mapping[str, list[Object]]
+    queueing: Mapping[str, list[Object]]
+
+
+def _signs(snapshot: TaskSnapshot) -> _Signs:
+    events: dict[str, list[Object]] = defaultdict(list)
+    for event in snapshot.of(kinds.EVENT.kind):
+        events[event.get("involvedObject", {}).get("uid", "")].append(event)
+    queueing: dict[str, list[Object]] = defaultdict(list)
+    for workload in snapshot.of(kinds.QUEUED_WORKLOAD.kind):
+        for owner in workload["metadata"].get("ownerReferences", ()):
+            queueing[owner["uid"]] += _conditions(workload)
+    return _Signs(events, queueing)
 
 
 def runs_setup(pod: Object) -> bool:
@@ -148,13 +168,13 @@ def runs_setup(pod: Object) -> bool:
 
 
 def _node(
-    snapshot: TaskSnapshot,
+    signs: _Signs,
     node: NodeStatus,
     item: Object | None,
     pod: Object | None,
     log: bytes | None,
 ) -> NodeTimeline:
-    before = list(_before_scheduling(snapshot, node, item, pod))
+    before = list(_before_scheduling(signs, node, item, pod))
     scheduled = _condition_time(pod, "PodScheduled") if pod else None
     if pod is None and node.state.ended and before:  # its pod is deleted
         before.append(Span(Phase.UNKNOWN, before.pop().start, None))
@@ -166,7 +186,7 @@ def _node(
     state = container(pod).get("state", {})
     times = state.get("running") or state.get("terminated") or {}
     started = _time(times.get("startedAt"))
-    starting, unknown = _starting(snapshot, pod, scheduled, started)
+    starting, unknown = _starting(signs, pod, scheduled, started)
     spans = [*before, *starting]
     if started:
         finished = _time(times.get("finishedAt")) or _ended_at(node)
@@ -178,7 +198,7 @@ def _node(
 
 
 def _before_scheduling(
-    snapshot: TaskSnapshot, node: NodeStatus, item: Object | None, pod: Object | None
+    signs: _Signs, node: NodeStatus, item: Object | None, pod: Object | None
 ) -> Iterator[Span]:
     """Yield the time in the queue, if any, and the one that the scheduler takes.
 
@@ -194,17 +214,17 @@ def _before_scheduling(
     if not pod and node.reason in ("Suspended", QUEUED):
         yield Span(Phase.QUEUED, start, None)
         return
-    admitted = None if node.restarts else _admitted_at(snapshot, item)
+    admitted = None if node.restarts else _admitted_at(signs, item)
     if admitted and admitted > start:
-        if not _was_queued_again(snapshot, item):
+        if not _was_queued_again(signs, item):
             yield Span(Phase.QUEUED, start, admitted)
         start = admitted
     yield Span(Phase.SCHEDULING, start, None)
 
 
-def _admitted_at(snapshot: TaskSnapshot, item: Object) -> datetime | None:
+def _admitted_at(signs: _Signs, item: Object) -> datetime | None:
     """Return when a queue admitted an object, or it was resumed; None if neither happened."""
-    conditions = [*_conditions(item), *_queue_conditions(snapshot, item)]
+    conditions = [*_conditions(item), *_queue_conditions(signs, item)]
     for kind, status in (("Suspended", "False"), ("Admitted", "True"), ("QuotaReserved", "True")):
         for condition in conditions:
             if (condition.get("type"), condition.get("status")) == (kind, status):
@@ -212,29 +232,23 @@ def _admitted_at(snapshot: TaskSnapshot, item: Object) -> datetime | None:
     return None
 
 
-def _was_queued_again(snapshot: TaskSnapshot, item: Object) -> bool:
-    return any(item.get("type") in _MULTIPLE for item in _queue_conditions(snapshot, item))
+def _was_queued_again(signs: _Signs, item: Object) -> bool:
+    return any(condition.get("type") in _MULTIPLE for condition in _queue_conditions(signs, item))
 
 
-def _queue_conditions(snapshot: TaskSnapshot, item: Object) -> list[Object]:
-    uid = item["metadata"].get("uid")
-    return [
-        condition
-        for workload in snapshot.of(kinds.QUEUED_WORKLOAD.kind)
-        if any(owner.get("uid") == uid for owner in workload["metadata"].get("ownerReferences", ()))
-        for condition in _conditions(workload)
-    ]
+def _queue_conditions(signs: _Signs, item: Object) -> list[Object]:
+    return signs.queueing.get(item["metadata"].get("uid", ""), [])
 
 
 def _starting(
-    snapshot: TaskSnapshot, pod: Object, scheduled: datetime, started: datetime | None
+    signs: _Signs, pod: Object, scheduled: datetime, started: datetime | None
 ) -> tuple[list[Span], tuple[Phase, ...]]:
     """Return the phases on the cluster node before the container starts, and unknown ones."""
     parts: list[Span] = []
     files = _files(pod)
     if files:
         parts.append(files)
-    image, is_known = _image(snapshot, pod)
+    image, is_known = _image(signs, pod)
     if image and image.start >= scheduled and (started is None or image.start <= started):
         parts.append(image)
     parts.sort(key=lambda part: part.start)
@@ -267,13 +281,12 @@ def _files(pod: Object) -> Span | None:
     return Span(Phase.FILES, min(starts), max(finished) if is_over else None)
 
 
-def _image(snapshot: TaskSnapshot, pod: Object) -> tuple[Span | None, bool]:
+def _image(signs: _Signs, pod: Object) -> tuple[Span | None, bool]:
     """Return when the image was pulled, if it was, and whether that is known: events expire."""
     times: dict[str, datetime] = {}
-    for event in snapshot.of(kinds.EVENT.kind):
-        about = event.get("involvedObject", {})
-        is_of_container = about.get("fieldPath") == _MAIN or event.get("reason") == _NOT_PULLED
-        if about.get("uid") == pod["metadata"].get("uid") and is_of_container:
+    for event in signs.events.get(pod["metadata"].get("uid", ""), ()):
+        path = event["involvedObject"].get("fieldPath")
+        if path == _MAIN or event.get("reason") == _NOT_PULLED:
             texts = (event.get("firstTimestamp"), event.get("eventTime"))
             if time := next(filter(None, map(_time, texts)), None):
                 times.setdefault(event.get("reason", ""), time)
