@@ -11,6 +11,7 @@ from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Interrupted, Unreachable
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words import kinds, names
 from tests.actions.conftest import Recorder, Submitter
 from tests.actions.drafts import drafted, plans
 from tests.fake_cluster import FakeCluster
@@ -49,6 +50,21 @@ def test_delete_copies_of_unreachable_worker_is_a_warning(
     assert multikueue.delete_copies(session, [task]) == [
         'copies in the worker cluster "far" may remain: cannot reach far'
     ]
+
+
+def test_delete_copies_keeps_what_is_no_copy(
+    api: FakeCluster, send: Submitter, reach: Callable[[FakeCluster], None]
+) -> None:
+    near = FakeCluster()
+    reach(near)
+    _, task = sent(api, send)
+    labels = api.get(kinds.JOB, f"hello-{task.id}")["metadata"]["labels"]
+    for name, annotations in (("copy", {names.MULTIKUEUE_COPY: "true"}), ("other", {})):
+        metadata = {"name": name, "labels": labels, "annotations": annotations}
+        near.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    session = api.session(Connection(workers=("near",)))
+    assert multikueue.delete_copies(session, [task]) == []
+    assert near.names() == ["configmaps other"]
 
 
 def test_delete_copies_without_workers_sends_nothing(api: FakeCluster, send: Submitter) -> None:
