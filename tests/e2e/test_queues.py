@@ -331,3 +331,20 @@ def test_kustomize_overlay_with_queue_is_admitted_and_applied_again_unchanged(
 
 def test_submit_appwrapper_example_prints_expected_output(sky: Command) -> None:
     check_run(sky, "18-appwrapper")
+
+
+@pytest.mark.parametrize("backend", ["jobs", "indexed"])
+def test_timeline_has_the_time_in_the_queue(sky: Command, gold: str, backend: str) -> None:
+    flags = ("--queue", gold, "--detach", "--backend", backend)
+    assert sky("submit", "-", "--id", "first002", *flags, stdin=HOLDING).returncode == 0
+    eventually(lambda: sky.json("status", "first002")["metadata"]["running_nodes"] == 3)
+    assert sky("submit", "-", "--id", "second02", *flags, stdin=TASK).returncode == 0
+
+    def phases() -> list[list[str]]:
+        (task,) = sky.json("status", "second02", "--timeline")["tasks"]
+        return [[phase["phase"] for phase in node["phases"]] for node in task["nodes"]]
+
+    eventually(lambda: phases()[0] == ["queued"])
+    assert sky("stop", "first002", "-y").returncode == 0
+    assert sky("wait", "second02", "--timeout", "60s").returncode == 0
+    assert all(node[0] == "queued" and node[-1] == "run" for node in phases()), phases()
