@@ -1,7 +1,7 @@
 """Read one container's log to its end, across reconnects, each line exactly once."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -33,6 +33,7 @@ _NOT_STARTED = re.compile(
 )
 _MAX_ERROR_BYTES = 1000  # bytes shown of an error that the kubelet returns instead of a log
 _MAX_SINCE_SECONDS = 100 * 365 * 86_400  # nanoseconds of an API server have 64 bits
+_CHUNK_BYTES = 65536
 _POLL_INTERVAL = 0.5  # seconds between two checks of a container that has not started
 _SETTLE_SECONDS = 0.5  # seconds: the status may say terminated before the last lines are written
 _SILENCE_SECONDS = 150.0  # seconds without data before reconnecting: the connection may be dead
@@ -192,7 +193,7 @@ class Tail:
             self._opened_at = self._opened_at or monotonic()
             if self._stop.is_set():  # `close` came before the stream
                 return
-            for chunk in stream:
+            for chunk in stream if follow else _joined(stream):
                 if self._stop.is_set():
                     return
                 yield from self._read_chunk(chunk)
@@ -312,6 +313,21 @@ class Tail:
     def _pod(self) -> Json:
         source = self._source
         return objects.get(self._session, kinds.POD, source.pod, source.namespace)
+
+
+def _joined(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Join the small chunks of a server: a batch of 40 lines costs as much as one of 700."""
+    part = bytearray()
+    try:
+        for chunk in chunks:
+            part += chunk
+            if len(part) >= _CHUNK_BYTES:
+                yield bytes(part)
+                part.clear()
+    except ClusterError:
+        yield bytes(part)  # before the connection was lost
+        raise
+    yield bytes(part)
 
 
 def _silence_timeout() -> float:
