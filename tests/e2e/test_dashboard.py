@@ -3,15 +3,21 @@
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
+import yaml
 
 pytest.importorskip("playwright", reason="make test-all installs it")
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, Route, expect, sync_playwright
 
 from tests.cluster.packages import require
+from tests.cluster.target import Cluster, selected
+from tests.contract.proxies import CuttingProxy
 from tests.e2e.command import Command
 
 pytestmark = [pytest.mark.practice_only, pytest.mark.tools]
@@ -55,7 +61,11 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def link(sky: Command) -> str:
-    """The one-time link of a dashboard that runs until the test ends."""
+    return start_dashboard(sky)
+
+
+def start_dashboard(sky: Command) -> str:
+    """Start a dashboard that runs until the test ends; return its one-time link."""
     process = sky.start("dashboard", "--no-browser")
     assert process.stdout
     return process.stdout.readline().strip()
@@ -63,7 +73,13 @@ def link(sky: Command) -> str:
 
 @pytest.fixture
 def page(browser: Browser, link: str) -> Iterator[Page]:
-    """A page of a user who is logged in; it fails the test for an error in the console."""
+    with logged_in(browser, link) as page:
+        yield page
+
+
+@contextmanager
+def logged_in(browser: Browser, link: str) -> Iterator[Page]:
+    """Open a page of a user who is logged in; it fails the test for an error in the console."""
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
@@ -109,6 +125,32 @@ def close_dialog(page: Page) -> None:
     expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_page_is_stale_while_the_api_server_is_away(
+    browser: Browser, sky: Command, cluster: Cluster, tmp_path: Path
+) -> None:
+    server = selected(yaml.safe_load(cluster.kubeconfig.read_text()))[0]["server"]
+    proxy = CuttingProxy(server)
+    text = Path(sky.environment["KUBECONFIG"]).read_text()
+    (tmp_path / "proxied").write_text(text.replace(server, proxy.url))
+    environment = {**sky.environment, "KUBECONFIG": str(tmp_path / "proxied")}
+    live = ".heading .live"
+    with logged_in(browser, start_dashboard(replace(sky, environment=environment))) as page:
+        expect(page.locator(live)).to_have_text("live")
+        task_id = submit(sky, ENDLESS)
+        for path in ("tasks", f"tasks/{task_id}"):
+            open_page(page, path)
+            expect(page.locator(live)).to_have_text("live")
+            proxy.refusing = True
+            proxy.cut()
+            expect(page.locator(live)).to_contain_text("stale since")
+            proxy.refusing = False
+            expect(page.locator(live)).to_have_text("live")
+        assert sky("stop", task_id).returncode == 0
+        open_page(page, "tasks")
+        expect(page.get_by_text(task_id)).to_have_count(0)
+    proxy.close()
 
 
 def test_browser_submits_a_task_reads_its_logs_and_stops_it(page: Page, sky: Command) -> None:

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from kubectl_sky.server import metrics
 from kubectl_sky.server.config import Config, Limits
 from tests.builders import ID
-from tests.fake_cluster import FakeCluster
+from tests.fake_cluster import FakeCluster, lost
 from tests.polling import eventually
 from tests.server.conftest import ALICE, HELLO, Client, bearer, serving, submitted
 
@@ -209,6 +210,36 @@ def test_list_events_follow_changes(
         cluster.start(f"hello-{ID}")
         read_until(client, lambda text: b'"running"' in text)
         assert app.state.streams.total == 1
+
+
+def test_list_events_go_on_after_the_api_server_was_away(
+    alice: TestClient, cluster: FakeCluster, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = threading.Event()
+    original = cluster.answer
+
+    def answer(*arguments: Any) -> Any:
+        if away.is_set():
+            lost()
+        return original(*arguments)
+
+    monkeypatch.setattr(cluster, "answer", answer)
+    monkeypatch.setattr(metrics, "_READY_SECONDS", 0.0)
+    anyone = b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    with serving(config) as (port, app), connect(port, "/tasks/events") as client:
+
+        def readiness() -> bytes:
+            return _first_line(("127.0.0.1", port), anyone)
+
+        read_until(client, lambda text: b'"tasks": []' in text)
+        away.set()
+        cluster.break_streams()
+        eventually(lambda: b" 503 " in readiness())  # from then on the page is stale
+        assert app.state.streams.total == 1  # the stream waits for the API server
+        away.clear()
+        submitted(alice, id=ID)
+        read_until(client, lambda text: b'"pending"' in text)
+        assert b" 200 " in readiness()
 
 
 def test_slow_bodies_of_many_requests_are_bounded_together(config: Config) -> None:
