@@ -54,7 +54,7 @@ def test_alerts_and_table_of_the_page_use_metrics_that_exist(alice: TestClient) 
     ]
     labels = {sample.name: set(sample.labels) for sample in existing}
     page = OPERATION.read_text(encoding="utf-8")
-    _, block = re.findall(r"```yaml\n(.*?)```", page, re.S)
+    *_, block = re.findall(r"```yaml\n(.*?)```", page, re.S)
     rules = yaml.safe_load(block)["groups"][0]["rules"]
     assert len(rules) == 7
     for rule in rules:
