@@ -189,6 +189,18 @@ def test_browser_submits_a_task_reads_its_logs_and_stops_it(page: Page, sky: Com
     assert sky.json("list")["tasks"] == []
 
 
+def test_submit_again_fills_the_editor_with_the_text_of_the_task(page: Page) -> None:
+    page.get_by_role("link", name="Submit a task").first.click()
+    write_file(page, ENDLESS)
+    page.get_by_role("button", name="Submit", exact=True).click()
+    expect(page.get_by_role("heading", name="endless", exact=True)).to_be_visible()
+    page.get_by_role("link", name="Submit a task").first.click()
+    write_file(page, PIPELINE)
+    page.go_back()
+    page.get_by_role("link", name="Submit again").click()
+    expect(page.locator(".cm-content")).to_contain_text("name: endless")
+
+
 def test_session_is_in_no_cookie_and_shared_by_tabs_until_logout(page: Page) -> None:
     assert page.context.cookies() == []
     with page.context.expect_page() as popup:

@@ -5,6 +5,7 @@ import { age, localTime } from "./format";
 import { Graph } from "./graph";
 import { announce, Badge, Confirm, ErrorNote, NodeProgress, Title, useClock } from "./parts";
 import { go, href, type TaskScope } from "./route";
+import { SubmitAgain } from "./submit";
 import { TaskPage } from "./task";
 import { Timeline } from "./timeline";
 
@@ -55,6 +56,7 @@ function PipelinePage({ pipeline, scope, error, reload }: Props) {
         <Badge state={pipeline.status} />
         <span class="muted">{word} <code>{id}</code> of {pipeline.username}, <span title={localTime(pipeline.created_at)}>{age(pipeline.created_at)}</span></span>
         <div class="heading-actions">
+          <SubmitAgain id={id} scope={scope} />
           <button type="button" class="danger-quiet" onClick={() => setStopping(true)}>Stop</button>
         </div>
       </div>

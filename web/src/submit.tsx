@@ -4,7 +4,7 @@ import { get, postYaml, type Problem, type Queue, type Whoami } from "./api";
 import type { Editor } from "./editor";
 import { plural } from "./format";
 import { announce, copy, ErrorNote, Title } from "./parts";
-import { go } from "./route";
+import { go, href, type TaskScope } from "./route";
 
 const EXAMPLE = `name: hello
 num_nodes: 1
@@ -37,14 +37,21 @@ interface Submitted {
 // What the server said about a submit, for the page of the task; kept while the page is open.
 export const notesOf = new Map<string, string[]>();
 
-let draft = EXAMPLE; // kept while the page is open
+// Texts of the editor by the id of the task that was submitted; kept while the page is open, as they may hold secrets.
+const drafts = new Map([["", EXAMPLE]]);
+
+export function SubmitAgain({ id, scope }: { id: string; scope: TaskScope }) {
+  return drafts.has(id) ? <a class="button" href={href("submit", [], { ...scope, from: id })}>Submit again</a> : null;
+}
 
 // A repeated submit of the same text is the same task.
 function newKey(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-export function Submit({ user }: { user: Whoami }) {
+// `from` is the id of a task whose text fills the editor.
+export function Submit({ user, from }: { user: Whoami; from: string }) {
+  const text = () => drafts.get(from) ?? EXAMPLE;
   const host = useRef<HTMLDivElement>(null);
   const editor = useRef<Editor | null>(null);
   const key = useRef(newKey());
@@ -82,10 +89,10 @@ export function Submit({ user }: { user: Whoami }) {
       if (stopped || !host.current) return;
       editor.current = createEditor(host.current, {
         label: "Task file in YAML",
-        text: draft,
+        text: text(),
         validate,
         onChange: (text) => {
-          draft = text;
+          drafts.set(from, text);
           key.current = newKey();
           setRendered(null);
           setError(null);
@@ -110,13 +117,14 @@ export function Submit({ user }: { user: Whoami }) {
       setBusy(false);
     }
   };
-  const preview = () => run(async () => setRendered(await postYaml<Rendered>("/render", options, draft)));
+  const preview = () => run(async () => setRendered(await postYaml<Rendered>("/render", options, text())));
   const submit = (event: Event) => {
     event.preventDefault();
     return run(async () => {
-      const result = await postYaml<Submitted>("/tasks/submit", options, draft, { headers: { "Idempotency-Key": key.current } });
+      const result = await postYaml<Submitted>("/tasks/submit", options, text(), { headers: { "Idempotency-Key": key.current } });
       announce(result.message || `Task ${result.task_id} submitted`);
       key.current = newKey();
+      drafts.set(result.task_id, text());
       notesOf.set(result.task_id, [...result.notes, ...result.warnings.map(({ message }) => message)]);
       go("tasks", [result.task_id], { namespace: user.namespace });
     });

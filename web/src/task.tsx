@@ -5,6 +5,7 @@ import { Usage } from "./usage";
 import { age, duration, localTime, sizes } from "./format";
 import { Badge, copy, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
 import { go, href, type TaskScope } from "./route";
+import { SubmitAgain } from "./submit";
 import { Live, StopTask, useStream } from "./tasks";
 import { Timeline } from "./timeline";
 
@@ -43,6 +44,7 @@ export function TaskPage({ id, scope, onPipeline }: TaskPageProps) {
         {!finished && <Live interrupted={interrupted} />}
         <div class="heading-actions">
           <a class="button" href={href("tasks", [id, "logs"], scope)}>Logs</a>
+          <SubmitAgain id={id} scope={scope} />
           <button type="button" class="danger-quiet" onClick={() => setStopping(true)}>Stop</button>
         </div>
       </div>
