@@ -43,6 +43,26 @@ def test_merged_logs_error_in_log_is_raised(session: Session, namespace: str) ->
     assert_no_threads()
 
 
+@pytest.mark.parametrize("follow", [False, True])
+def test_existing_logs_of_two_pods_come_in_order_of_time(
+    session: Session, namespace: str, follow: bool
+) -> None:
+    script = "for i in 1 2 3 4 5 6; do echo $i; sleep 0.5; done"
+    for name in "ba":  # even if they do not overlap, the order of time is not that of the ranks
+        run_pod(session, namespace, script, name)
+    sources = [LogSource(namespace, name, "main", rank) for rank, name in enumerate("ab")]
+    for source in sources:
+        until_finished(session, source)
+    with Following(session, LogOptions(follow=follow, timestamps=True)) as following:
+        following.add_all([sources])
+        lines = [line for block in following.blocks() if block for line in block.lines]
+    times = [text for _, text in lines]
+    assert len(times) == 12
+    assert times == sorted(times)
+    ranks = [source.rank for source, _ in lines]
+    assert ranks != sorted(ranks)
+
+
 def assert_no_threads() -> None:
     eventually(lambda: not any(thread.name.startswith("log ") for thread in threading.enumerate()))
 
