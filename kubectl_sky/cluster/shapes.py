@@ -280,6 +280,10 @@ _SHAPES: Mapping[Kind, Any] = {
         spec=_fields(priority=int | None, queueName=str), status=_fields(conditions=_CONDITIONS)
     ),
     kinds.REPLICA_SET: _DEPLOYMENT,
+    # The API server writes null for the conditions of a new one.
+    kinds.CUSTOM_RESOURCE_DEFINITION: _object(
+        spec=dict[str, Any], status=_fields(conditions=_CONDITIONS | None)
+    ),
     kinds.RESOURCE_QUOTA: _object(
         spec=_fields(hard=_Texts), status=_fields(hard=_Texts, used=_Texts)
     ),

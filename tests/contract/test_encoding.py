@@ -135,6 +135,10 @@ def test_shapes_accept_what_definitions_of_kinds_allow(kind: kinds.Kind) -> None
             shapes.of(kinds.POD_METRICS),
             {"metadata": {"name": "a"}, "containers": [{"name": "x", "usage": None}]},
         ),
+        (
+            shapes.of(kinds.CUSTOM_RESOURCE_DEFINITION),
+            {"metadata": METADATA, "status": {"conditions": None}},
+        ),
         (shapes.API_RESOURCES, {"resources": None}),
     ],
 )
