@@ -137,6 +137,7 @@ def controllers(place: Place) -> Sequence[str]:
         f"--service-account-private-key-file={place.folder}/accounts.key",
         f"--root-ca-file={place.folder}/certificates/apiserver.crt",
         "--enable-hostpath-provisioner=true",
+        "--horizontal-pod-autoscaler-sync-period=2s",
         "--secure-port=0",
         "--leader-elect=false",
     ]

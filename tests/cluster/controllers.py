@@ -61,6 +61,7 @@ KUBERAY = Controller(
         "--metrics-addr=0",
         "--health-probe-bind-address=0",
         "--enable-leader-election=false",
+        "--use-kubernetes-proxy",  # it is no pod, and reaches Ray's dashboard by the API server
     ),
     fixtures=("kuberay",),
 )

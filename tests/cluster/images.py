@@ -11,12 +11,18 @@ import re
 import shutil
 import sys
 import tarfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+import yaml
+
 from tests.cluster import cache, debian, packages, rclone
+from tests.cluster.place import FOLDER
 from tests.cluster.shell import find, run
+from tests.cluster.target import ADMIN, Cluster, selected
 
 SUITE = "trixie"
 INCLUDE = "bash,ca-certificates,gzip,procps,python3,tar"
@@ -49,6 +55,7 @@ BUSYBOX = (
 )
 RCLONE = (Image("docker.io/rclone/rclone:1.68.2", ("rclone",)),)
 MPI = (Image("docker.io/mpioperator/openmpi:v0.8.0", ("bash",)),)
+RAY = Image("docker.io/rayproject/ray:2.60.0", ("bash",))
 _MPI = ("openmpi-bin", "openssh-client", "openssh-server")
 
 
@@ -82,7 +89,7 @@ def archives() -> tuple[Path, ...]:
     return tuple(folder / f"{name}.tar" for name in ("busybox", "rclone", "python", "mpi"))
 
 
-def ours(folder: Path, name: str, wheel: Path) -> Path:
+def ours(folder: Path, names: Iterable[str], wheel: Path) -> Path:
     """Make the image of the Containerfile over Debian's root: no builder of images is needed."""
     _unpacked(next(path for path in archives() if path.stem == "python"), folder / "root")
     environment = folder / "ours" / "opt/kubectl-sky"
@@ -95,27 +102,56 @@ def ours(folder: Path, name: str, wheel: Path) -> Path:
     )
     program.chmod(0o755)
     target = environment / "lib/python3.13/site-packages"
-    uv: list[str | Path] = [
-        sys.executable,
-        "-m",
-        "uv",
-        "pip",
-        "install",
-        "--quiet",
-        "--target",
-        target,
-    ]
-    uv += ["--python-version", "3.13", "--only-binary", ":all:"]
-    run([*uv, "--require-hashes", "--requirement", _ROOT / ".ci/lock/image.txt"])
-    run([*uv, "--no-deps", wheel])
+    _pip(target, "--require-hashes", "--requirement", _ROOT / ".ci/lock/image.txt")
+    _pip(target, "--no-deps", wheel)
     text = (_ROOT / "Containerfile").read_text()
     entry = json.loads(re.findall(r"^ENTRYPOINT (.*)", text, re.M)[-1])
     user = re.findall(r"^USER (.*)", text, re.M)[-1]
     variables = re.findall(r"^ENV (.*)", text, re.M)[-1].split()
     settings = (("Entrypoint", entry), ("User", user), ("Env", variables))
     archive = folder / "ours.tar"
-    _archive(archive, (Image(name, (), settings),), folder / "root", folder / "ours")
+    tagged = tuple(Image(name, (), settings) for name in names)
+    _archive(archive, tagged, folder / "root", folder / "ours")
     return archive
+
+
+def ray() -> Path:
+    """Return the archive of an image with Ray, from the cache or made now: half a gigabyte."""
+
+    def make(folder: Path) -> None:
+        cache.say("making the image of Ray: this takes a minute, once")
+        root, layer = folder / "root", folder / "ray"
+        _unpacked(next(path for path in archives() if path.stem == "python"), root)
+        debian.unpack(root, layer, ("wget",))  # which the probes of KubeRay call
+        _without_useless(layer)
+        target = layer / "usr/local/lib/python3.13/dist-packages"
+        _pip(target, f"ray[serve]=={RAY.name.rpartition(':')[2]}")
+        program = layer / "usr/local/bin/ray"
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text("#!/usr/bin/python3\nfrom ray.scripts.scripts import main\nmain()\n")
+        program.chmod(0o755)
+        _archive(folder / "ray.tar", (RAY,), root, layer)
+        shutil.rmtree(root)
+        shutil.rmtree(layer)
+
+    key = cache.digest(SUITE, INCLUDE, Path(__file__), Path(debian.__file__))
+    return cache.keep("ray", key, make) / "ray.tar"
+
+
+def load(cluster: Cluster, archive: Path) -> None:
+    """Import the images of an archive into a cluster that was built here."""
+    entry, _ = selected(yaml.safe_load(cluster.kubeconfig.read_text()), ADMIN)
+    built = [path for path in FOLDER.glob("*/kubeconfig") if entry["server"] in path.read_text()]
+    if not built:
+        pytest.skip("only a cluster that was built on this machine imports images from a file")
+    socket = built[0].parent / "containerd.sock"
+    run(["ctr", "--address", socket, "-n", "k8s.io", "images", "import", archive])
+
+
+def _pip(target: Path, *arguments: str | Path) -> None:
+    """Install packages for the Python of the images into a folder."""
+    uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--target", str(target)]
+    run([*uv, "--python-version", "3.13", "--only-binary", ":all:", *arguments])
 
 
 def _unpacked(archive: Path, root: Path) -> None:

@@ -161,6 +161,22 @@ def crd_installed(kubectl: Command, definition: dict[str, Any]) -> Iterator[None
         kubectl("delete", "-f", "-", "--timeout=60s", stdin=text)
 
 
+@contextmanager
+def crds_applied(kubectl: Command, *paths: Path) -> Iterator[None]:
+    """Apply CRDs of files, and delete them afterwards unless they existed."""
+    files = [word for path in paths for word in ("-f", str(path))]
+    before = kubectl("get", *files, "--ignore-not-found", "-o", "name").stdout
+    made = kubectl("apply", "--server-side", *files)
+    try:
+        assert made.returncode == 0, made.stderr
+        wait = ("wait", "--for=condition=Established", "--timeout=60s", *files)
+        eventually(lambda: kubectl(*wait).returncode == 0)  # it fails without conditions
+        yield
+    finally:
+        if not before:
+            kubectl("delete", *files, "--ignore-not-found", "--timeout=60s")
+
+
 def wait_for_controller(check: Callable[[], bool], seconds: float = 120) -> None:
     """Wait longer than `eventually` does: a controller that has just started takes its time."""
     eventually(check, seconds, message="the controller did not act in time")

@@ -3,18 +3,24 @@
 import json
 import re
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 
+import httpx2
 import pytest
-import yaml
 
-from tests.cluster import images
-from tests.cluster.place import FOLDER
-from tests.cluster.shell import run
-from tests.cluster.target import ADMIN, Cluster, selected
+from kubectl_sky.plan.fair_share import class_name
+from kubectl_sky.words.names import CONTROLLERS_NAMESPACE
+from tests.cluster import cache, images
+from tests.cluster.target import Cluster
 from tests.e2e.command import PROGRAM, Command, InProcess
+from tests.e2e.support import crds_applied, free_port, pod_of
+from tests.e2e.test_ray_graphs import RAY_SERVICES, make_graph
+from tests.e2e.volcano import FILES as VOLCANO
 from tests.polling import eventually
+from tests.ray.graphs import make_bytes
 from tests.wheel import build
 
 pytestmark = [
@@ -23,7 +29,7 @@ pytestmark = [
         "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
     ),
 ]
-IMAGE = "kubectl-sky.test/sky:1"
+IMAGE, UPGRADE = "kubectl-sky.test/sky:1", "kubectl-sky.test/sky:2"
 TASK = """\
 resources: {image_id: 'busybox:1.36'}
 config:
@@ -41,14 +47,9 @@ STAGES = "name: chain\n" + "".join(
 @pytest.fixture(scope="module")
 def image(real_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The image of this checkout, imported into the cluster."""
-    entry, _ = selected(yaml.safe_load(real_cluster.kubeconfig.read_text()), ADMIN)
-    built = [path for path in FOLDER.glob("*/kubeconfig") if entry["server"] in path.read_text()]
-    if not built:
-        pytest.skip("only a cluster that was built on this machine imports images from a file")
-    socket = built[0].parent / "containerd.sock"
     folder = tmp_path_factory.mktemp("image")
-    archive = images.ours(folder, IMAGE, build("wheel", tmp_path_factory.mktemp("wheel")))
-    run(["ctr", "--address", socket, "-n", "k8s.io", "images", "import", archive])
+    wheel = build("wheel", tmp_path_factory.mktemp("wheel"))
+    images.load(real_cluster, images.ours(folder, (IMAGE, UPGRADE), wheel))
     return IMAGE
 
 
@@ -84,6 +85,93 @@ def test_in_cluster_controllers_finish_pipeline_after_leader_is_killed(
     eventually(lambda: "led a step" in sky("controllers", "status", "-n", restricted).stdout)
 
 
+SOURCE = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: source, labels: {app: source}}
+spec:
+  securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}
+  volumes: [{name: graphs, configMap: {name: graphs}}]
+  containers:
+    - name: source
+      image: python:3.13-slim
+      command: [python3, -m, http.server, -d, /graphs, '8000']
+      volumeMounts: [{name: graphs, mountPath: /graphs}]
+      securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+"""
+
+
+@pytest.fixture
+def installed(
+    sky: Command, kubectl: Command, restricted: str, image: str
+) -> Iterator[Callable[[], dict[str, Any]]]:
+    """Both controllers of all namespaces, with two replicas each; yield what reads their status."""
+    with cache.lock("volcano"), cache.lock("kuberay-kinds"):
+        if not all(path.is_file() for path in (RAY_SERVICES, *VOLCANO)):
+            pytest.skip("the definitions of Volcano and KubeRay are not beside the checkout")
+        flags = ("--only", "ray,fairshare", "--replicas", "2", "--image", image)
+        manifests = sky("controllers", "install", *flags).stdout
+        settings = {
+            "fair_share": {restricted: {"base": 100_000, "penalty": 100}},
+            "ray_graphs": {"trusted_hosts": [f"source.{restricted}.svc"]},
+        }
+        sky.write("settings.yaml", json.dumps(settings))
+        try:
+            with crds_applied(kubectl, RAY_SERVICES, *VOLCANO):
+                where = ("-n", CONTROLLERS_NAMESPACE)
+                kubectl("create", "namespace", CONTROLLERS_NAMESPACE)
+                file = ("configmap", "kubectl-sky-settings", "--from-file=settings.yaml")
+                kubectl("create", *file, *where)
+                done = sky("controllers", "install", *flags, "--apply")
+                assert done.returncode == 0, done.stderr
+                yield lambda: controllers(sky)
+        finally:
+            kubectl("delete", "-f", "-", "--ignore-not-found", "--timeout=90s", stdin=manifests)
+
+
+def controllers(sky: Command) -> dict[str, Any]:
+    listed = sky.json("controllers", "status")["controllers"]
+    return {item["controller"]: item for item in listed}
+
+
+def test_in_cluster_ray_and_fairshare_controllers_lead_and_reconcile(
+    kubectl: Command, restricted: str, installed: Callable[[], dict[str, Any]]
+) -> None:
+    (kubectl.folder / "fruit").write_bytes(make_bytes("1", 1))
+    kubectl("create", "configmap", "graphs", "--from-file=fruit")
+    kubectl("apply", "-f", "-", stdin=SOURCE)
+    kubectl("expose", "pod/source", "--port=8000")
+    graph = make_graph(f"http://source.{restricted}.svc:8000/fruit")
+    del graph["spec"]["source"]["tokenSecretRef"], graph["spec"]["webhook"]
+    labels, share = {"username": "alice"}, class_name(restricted, "alice")
+    group = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "fair", "labels": labels},
+        "spec": {"minMember": 1, "queue": restricted, "priorityClassName": share},
+    }
+    items = json.dumps({"apiVersion": "v1", "kind": "List", "items": [graph, group]})
+    # The definition is new: the API server does not serve it at once.
+    eventually(lambda: kubectl("apply", "-f", "-", stdin=items).returncode == 0)
+    try:
+        wait = ("wait", "rayservegraph/fruit", "--for=condition=Applied", "--timeout=90s")
+        assert kubectl(*wait).returncode == 0, kubectl("get", "rayservegraphs", "-o", "yaml").stdout
+        assert kubectl("get", "rayservice/fruit").returncode == 0
+        value = ("get", f"priorityclass/{share}", "-o", "jsonpath={.value}")
+        eventually(lambda: kubectl(*value).stdout == "100000")
+
+        def led() -> bool:
+            status = installed()
+            assert status.keys() == {"ray", "fairshare"}
+            return all(item["ready"] == 2 and item["leader"] for item in status.values())
+
+        eventually(led)
+        # It is written when the leader renews its Lease.
+        eventually(lambda: installed()["fairshare"]["last_action"].endswith("changed priorities"))
+    finally:
+        kubectl("delete", "rayservegraph/fruit", f"priorityclass/{share}", "podgroup/fair")
+
+
 def statuses(sky: Command) -> dict[str, str]:
     """Return the status of each stage, by name."""
     tasks = json.loads(sky("status", "chain001", "-o", "json").stdout)["tasks"]
@@ -104,6 +192,14 @@ def forwarded(kubectl: Command, environment: dict[str, str]) -> Iterator[str]:
             process.terminate()
 
 
+def install_server(sky: Command, kubectl: Command, namespace: str, image: str) -> None:
+    """Install the server, or another image of it, and wait until all its pods are the new ones."""
+    manifests = sky("api", "--install", "--image", image, "-n", namespace).stdout
+    assert kubectl("apply", "-f", "-", stdin=manifests).returncode == 0
+    ready = kubectl("rollout", "status", "deployment/kubectl-sky-api", "--timeout=90s")
+    assert ready.returncode == 0, ready.stderr
+
+
 def test_in_cluster_server_runs_task_of_user_with_token(
     environment: dict[str, str],
     sky: Command,
@@ -112,10 +208,7 @@ def test_in_cluster_server_runs_task_of_user_with_token(
     image: str,
     cluster: Cluster,
 ) -> None:
-    install = sky("api", "--install", "--image", image, "-n", restricted).stdout
-    assert kubectl("apply", "-f", "-", stdin=install).returncode == 0
-    ready = kubectl("rollout", "status", "deployment/kubectl-sky-api", "--timeout=90s")
-    assert ready.returncode == 0, ready.stderr
+    install_server(sky, kubectl, restricted, image)
     home, token = f"{restricted[:50]}-alice", cluster.token("alice")
     added = sky("users", "add", cluster.users["alice"], "--namespace", home)
     assert added.returncode == 0, added.stderr
@@ -135,3 +228,117 @@ def test_in_cluster_server_runs_task_of_user_with_token(
     finally:
         sky("users", "remove", cluster.users["alice"], "--namespace", home, "--yes", "--force")
         kubectl("delete", "namespace", home, "--wait=false", "--ignore-not-found")
+
+
+@contextmanager
+def balanced(kubectl: Command) -> Iterator[str]:
+    """Yield an address whose connections go to the Service: each to any of its pods."""
+    service = kubectl.json("get", "service", "kubectl-sky-api")["spec"]["clusterIP"]
+    port = free_port()
+    listen = f"TCP-LISTEN:{port},bind=127.0.0.1,fork,reuseaddr"
+    with subprocess.Popen(["socat", listen, f"TCP:{service}:80"]) as process:
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+
+
+class Page(threading.Thread):
+    """Follow a stream as the dashboard does: again from the last id until an event is final."""
+
+    def __init__(self, url: str, token: str, is_final: Callable[[str, Any], bool]) -> None:
+        super().__init__(daemon=True)
+        self.events: list[tuple[str, Any]] = []
+        self.connections = 0
+        self._url, self._is_final, self._last = url, is_final, ""
+        self._headers = {"Accept": "text/event-stream", "Authorization": f"Bearer {token}"}
+        self.start()
+
+    def run(self) -> None:
+        while not (self.events and self._is_final(*self.events[-1])):
+            with suppress(httpx2.TransportError):
+                self._read()
+
+    def _read(self) -> None:
+        headers = self._headers | ({"Last-Event-ID": self._last} if self._last else {})
+        fields: dict[str, str] = {}
+        with httpx2.stream("GET", self._url, headers=headers, timeout=60) as answer:
+            assert answer.status_code == 200, answer.read()
+            self.connections += 1
+            for line in answer.iter_lines():
+                if line:
+                    name, _, value = line.partition(": ")
+                    fields[name] = value
+                    continue
+                self._last = fields.get("id", self._last)
+                if "event" in fields:
+                    self.events.append((fields["event"], json.loads(fields["data"])))
+                    if self._is_final(*self.events[-1]):
+                        return
+                fields = {}
+
+
+class Visitor(threading.Thread):
+    """Open the server again and again; count the answers and the connections that failed."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(daemon=True)
+        self.answers = self.failures = 0
+        self._url, self._stop_now = url, threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        while not self._stop_now.wait(0.05):
+            try:
+                self.answers += httpx2.get(self._url, timeout=20).status_code == 200
+            except httpx2.TransportError:
+                self.failures += 1
+
+    def end(self) -> None:
+        self._stop_now.set()
+        self.join()
+
+
+COUNT = f"""\
+name: count
+{TASK}run: |
+  i=0; until [ -e /tmp/done ]; do echo line $i; i=$((i+1)); sleep 0.1; done
+"""
+
+
+def test_in_cluster_server_upgrade_loses_and_doubles_no_line_of_open_streams(
+    sky: Command, kubectl: Command, restricted: str, image: str, cluster: Cluster
+) -> None:
+    install_server(sky, kubectl, restricted, image)
+    kubectl("scale", "deployment/kubectl-sky-api", "--replicas=2")
+    done = sky("submit", sky.write("count.yaml", COUNT), "--detach", "--id", "count001")
+    assert done.returncode == 0, done.stderr
+    with balanced(kubectl) as url:
+        ready = kubectl("rollout", "status", "deployment/kubectl-sky-api", "--timeout=90s")
+        assert ready.returncode == 0, ready.stderr
+        command = sky.start("logs", "-f", "count001", "--server-url", url)
+        where, token = f"namespace={restricted}&all_users=true", cluster.token()
+        log = Page(f"{url}/tasks/count001/logs?{where}", token, lambda name, data: name == "end")
+        tasks = Page(f"{url}/tasks/events?{where}", token, is_completed)
+        visitor = Visitor(f"{url}/healthz")
+        eventually(lambda: log.events and tasks.events)
+        install_server(sky, kubectl, restricted, UPGRADE)
+        images_of = "jsonpath={.items[*].spec.containers[*].image}"
+        pods = ("get", "pods", "-l", "app.kubernetes.io/name=kubectl-sky-api", "-o", images_of)
+        eventually(lambda: kubectl(*pods).stdout.split() == [UPGRADE] * 2)
+        visitor.end()
+        kubectl("exec", pod_of(kubectl, "count001")["metadata"]["name"], "--", "touch", "/tmp/done")
+        printed, errors = command.communicate(timeout=60)
+        lines = [f"line {number}" for number in range(len(printed.splitlines()))]
+        assert (command.returncode, printed.splitlines()) == (0, lines), errors
+        for page in (log, tasks):
+            page.join(20)
+            assert not page.is_alive() and page.connections > 1, "its pod was replaced"
+        assert [data["text"] for name, data in log.events if name == "line"] == lines
+        assert log.events[-1] == ("end", {"state": "completed"})
+        assert is_completed(*tasks.events[-1])
+        assert len(lines) > 50 and visitor.answers and not visitor.failures
+
+
+def is_completed(name: str, data: Any) -> bool:
+    return [task["status"] for task in data["tasks"]] == ["completed"]

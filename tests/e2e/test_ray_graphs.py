@@ -2,10 +2,8 @@
 
 import http.client
 import json
-import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +14,11 @@ from kubectl_sky.ray import webhook
 from kubectl_sky.words import assets
 from tests.cluster import cache
 from tests.cluster.controllers import KUBERAY, require
-from tests.cluster.process import defined as defined_kinds
-from tests.cluster.process import running
+from tests.cluster.images import RAY
+from tests.cluster.process import defined, running
 from tests.cluster.target import Cluster
 from tests.e2e.command import ROOT, Command
-from tests.e2e.support import as_controller
+from tests.e2e.support import as_controller, crds_applied, free_port
 from tests.polling import eventually
 from tests.ray.graphs import make_bytes
 from tests.ray.source import SECRET, GraphSource, serving
@@ -37,24 +35,10 @@ def alone() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def defined(kubectl: Command, file: Path) -> Iterator[None]:
-    before = kubectl("get", "-f", str(file), "--ignore-not-found", "-o", "name").stdout
-    made = kubectl("apply", "--server-side", "-f", str(file))
-    try:
-        assert made.returncode == 0, made.stderr
-        wait = ("wait", "--for=condition=Established", "--timeout=60s", "-f", str(file))
-        eventually(lambda: kubectl(*wait).returncode == 0)  # it fails without conditions
-        yield
-    finally:
-        if not before:
-            kubectl("delete", "-f", str(file), "--ignore-not-found", "--timeout=60s")
-
-
 @pytest.fixture
 def graphs(kubectl: Command, alone: None) -> Iterator[None]:
     """The CRD of RayServeGraphs."""
-    with defined(kubectl, assets.folder("templates") / "ray" / "rayservegraph-crd.yaml.j2"):
+    with crds_applied(kubectl, assets.folder("templates") / "ray" / "rayservegraph-crd.yaml.j2"):
         yield
 
 
@@ -64,7 +48,7 @@ def kuberay(
 ) -> Iterator[None]:
     """The KubeRay operator, running beside the real cluster."""
     require(pytestconfig, KUBERAY)
-    with defined_kinds(KUBERAY, cluster), running(KUBERAY, cluster, tmp_path, []):
+    with defined(KUBERAY, cluster), running(KUBERAY, cluster, tmp_path, []):
         yield
 
 
@@ -75,23 +59,21 @@ def source() -> Iterator[GraphSource]:
         yield server
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
-
-
-def pod_template(image: str = "rayproject/ray:2.50.0") -> dict[str, Any]:
-    resources = {"limits": {"cpu": "1", "memory": "1Gi"}}
+def pod_template(image: str) -> dict[str, Any]:
+    resources = {"limits": {"cpu": "1", "memory": "2Gi"}}
     container = {"name": "ray", "image": image, "resources": resources}
     return {"spec": {"containers": [container]}}
 
 
-def make_graph(url: str, image: str = "rayproject/ray:2.50.0") -> dict[str, Any]:
+def make_graph(url: str, image: str = RAY.name) -> dict[str, Any]:
     group = {"groupName": "cpu", "replicas": 1, "minReplicas": 1, "maxReplicas": 2}
     workers = [{**group, "rayStartParams": {}, "template": pod_template(image)}]
     head = {"rayStartParams": {}, "template": pod_template(image)}
-    cluster = {"rayVersion": "2.50.0", "headGroupSpec": head, "workerGroupSpecs": workers}
+    cluster = {
+        "rayVersion": RAY.name.rpartition(":")[2],
+        "headGroupSpec": head,
+        "workerGroupSpecs": workers,
+    }
     return {
         "apiVersion": "kubectl-sky.dev/v1alpha1",
         "kind": "RayServeGraph",
@@ -107,6 +89,12 @@ def make_graph(url: str, image: str = "rayproject/ray:2.50.0") -> dict[str, Any]
             "rayService": {"spec": {"rayClusterConfig": cluster}},
         },
     }
+
+
+@pytest.fixture
+def graph(source: GraphSource) -> dict[str, Any]:
+    """The RayServeGraph that the tests begin with."""
+    return make_graph(source.url)
 
 
 @dataclass(frozen=True)
@@ -183,6 +171,7 @@ def operated(
     environment: dict[str, str],
     namespace: str,
     source: GraphSource,
+    graph: dict[str, Any],
     graphs: None,
 ) -> Iterator[Operated]:
     """The controller as a process with the installed rights, and a RayServeGraph."""
@@ -192,7 +181,7 @@ def operated(
     (folder / "settings.yaml").write_text(json.dumps(settings))
     result = Operated(kubectl, source, namespace, port)
     result.set_secret(source.token)
-    result.apply(make_graph(source.url))
+    result.apply(graph)
     command = as_controller(sky, kubectl, environment, namespace, "ray")
     process = command.start("controllers", "run", "--only", "ray", "-n", namespace)
     yield result
@@ -214,7 +203,7 @@ def test_ray_graph_changes_and_failures_reach_status_and_service(
         pytest.skip("the definition of RayServices is not beside the checkout")
     if operated.kubectl("get", "crd", "rayservices.ray.io").returncode:  # or another test's
         operated.until("Applied", "RayServiceNotServed")
-    with defined(operated.kubectl, RAY_SERVICES):
+    with crds_applied(operated.kubectl, RAY_SERVICES):
         operated.until("Applied", "Applied")
         check_created(operated)
         check_failures(operated)
@@ -328,9 +317,9 @@ def until_applied(operated: Operated, text: str) -> None:
     "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
 )
 def test_ray_graph_with_kuberay_classifies_edits_as_operator_applies_them(
-    kuberay: None, operated: Operated
+    kuberay: None, operated: Operated, graph: dict[str, Any]
 ) -> None:
-    kubectl, graph = operated.kubectl, make_graph(operated.source.url)
+    kubectl = operated.kubectl
     try:
         operated.until("Ready", "Initializing")
         first = eventually(lambda: pending_cluster(operated), _ROUND_SECONDS)
@@ -351,7 +340,7 @@ def test_ray_graph_with_kuberay_classifies_edits_as_operator_applies_them(
         eventually(lambda: len(ray_clusters(kubectl)[first]["workerGroupSpecs"]) == 2)
         assert ray_clusters(kubectl)[first]["workerGroupSpecs"][0]["replicas"] == 2
 
-        changed = make_graph(operated.source.url, "rayproject/ray:2.51.0")
+        changed = make_graph(operated.source.url, "rayproject/ray:another")
         operated.apply(changed)
         until_applied(operated, "new RayCluster: spec.rayClusterConfig.headGroupSpec")
         second = eventually(lambda: pending_cluster(operated).removeprefix(first), _ROUND_SECONDS)

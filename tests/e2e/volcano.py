@@ -6,6 +6,7 @@ import pytest
 
 from tests.cluster import cache
 from tests.e2e.command import ROOT, Command
+from tests.e2e.support import crds_applied
 
 CRDS = ROOT.parent / "shared" / "crds"
 FILES = [CRDS / f"scheduling.volcano.sh_{plural}.yaml" for plural in ("podgroups", "queues")]
@@ -23,14 +24,7 @@ def volcano(kubectl: Command, alone: None) -> Iterator[None]:
     """The CRDs of Volcano without its controllers."""
     if not all(path.is_file() for path in FILES):
         pytest.skip("the definitions of Volcano are not beside the checkout")
-    files = [word for path in FILES for word in ("-f", str(path))]
-    if kubectl("get", *files, "--ignore-not-found", "-o", "name").stdout:
+    if kubectl("get", "crd/queues.scheduling.volcano.sh").returncode == 0:
         pytest.skip("the cluster has Volcano")
-    made = kubectl("apply", "--server-side", *files)
-    try:
-        assert made.returncode == 0, made.stderr
-        waited = kubectl("wait", "--for=condition=Established", "--timeout=60s", *files)
-        assert waited.returncode == 0, waited.stderr
+    with crds_applied(kubectl, *FILES):
         yield
-    finally:
-        kubectl("delete", *files, "--timeout=60s")
