@@ -92,7 +92,7 @@ def make_graph(url: str, image: str = RAY.name) -> dict[str, Any]:
 
 
 @pytest.fixture
-def graph(source: GraphSource) -> dict[str, Any]:
+def graph(source: GraphSource, graphs: None) -> dict[str, Any]:
     """The RayServeGraph that the tests begin with."""
     return make_graph(source.url)
 
@@ -172,7 +172,6 @@ def operated(
     namespace: str,
     source: GraphSource,
     graph: dict[str, Any],
-    graphs: None,
 ) -> Iterator[Operated]:
     """The controller as a process with the installed rights, and a RayServeGraph."""
     port = free_port()
