@@ -69,6 +69,29 @@ def test_logs_output_dir_has_a_file_per_node(run: Run, tmp_path: Path) -> None:
     assert (code, "cannot write to /dev/null/x" in err) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("flags", "order", "note"),
+    [
+        ("", "0101", ""),
+        ("--tail 1", "01", ""),
+        ("--by-node", "0011", ""),
+        ("--max-log-requests 1", "0011", "--max-log-requests 2 prints them in order of time"),
+    ],
+)
+def test_logs_of_alternating_nodes_come_in_order_of_time(
+    run: Run, api: FakeCluster, send: Submitter, flags: str, order: str, note: str
+) -> None:
+    send("name: ring\nnum_nodes: 2\nrun: echo\n")
+    pods = [api.start(node) for node in NODES[:2]]
+    for pod in pods * 2:
+        api.log(pod, b"step\n")
+    for node in NODES[:2]:
+        api.finish(node)
+    code, out, err = run("logs", ID, *flags.split())
+    assert (code, out) == (0, "".join(f"node-{rank} | step\n" for rank in order))
+    assert (note in err) if note else not err
+
+
 def test_logs_of_pending_node_print_reason_and_time_out(
     run: Run, api: FakeCluster, send: Submitter
 ) -> None:
