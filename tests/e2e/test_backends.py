@@ -34,7 +34,7 @@ run: |
     usual = ("ring: ", "practice cluster: ")  # a slow start, and that images are not pulled
     assert [line for line in done.stderr.splitlines() if not line.startswith(usual)] == []
     task_id = submitted(done)
-    assert sky("logs", task_id).stdout.splitlines() == expected
+    assert sky("logs", task_id, "--by-node").stdout.splitlines() == expected
     assert sky("wait", task_id).stdout == f"task/{task_id} (ring) completed\n"
     metadata = sky.json("status", task_id)["metadata"]
     assert [node["state"] for node in metadata["nodes"]] == ["completed"] * 3
@@ -117,7 +117,7 @@ def test_submit_array_with_failed_task_reports_every_index(sky: Command, kubectl
     assert (metadata["succeeded_nodes"], metadata["failed_nodes"]) == (4, 1)
     assert [node["index"] for node in metadata["nodes"]] == list(numbers)
     assert sky("list").stdout.splitlines()[1].split()[:4] == ["array001", "sweep", "failed", "4/5"]
-    assert sky("logs", "array001").stdout.splitlines() == expected, (
+    assert sky("logs", "array001", "--by-node").stdout.splitlines() == expected, (
         "all logs, not only the first batch"
     )
     assert sky("logs", "array001", "--rank", "7").stdout == f"{expected[2]}\n"

@@ -35,7 +35,7 @@ def test_submit_jobset_nodes_reach_each_other(sky: Command, kubectl: Command) ->
     expected = [f"node-{rank} | {rank} of 3" for rank in range(3)]
     assert sorted(done.stdout.splitlines()[1:]) == expected
     task_id = submitted(done)
-    assert sky("logs", task_id).stdout.splitlines() == expected
+    assert sky("logs", task_id, "--by-node").stdout.splitlines() == expected
     assert sky("wait", task_id).stdout == f"task/{task_id} (ring) completed\n"
     ready = ("wait", "--for=condition=Completed", "--timeout=30s")
     assert kubectl(*ready, f"jobset/ring-{task_id}").returncode == 0

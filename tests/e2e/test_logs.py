@@ -25,16 +25,15 @@ run: |
 def test_logs_output_formats_filters_and_colors(sky: Command, tmp_path: Path) -> None:
     done = sky("submit", "-", "--id", "shown001", stdin=LINES)
     assert done.returncode == 0, done.stderr
-    raw = sky("logs", "shown001", "--rank", "1-2", "--grep", "^(start|no)", "-o", "raw")
+    flags = ("--rank", "1-2", "--grep", "^(start|no)", "-o", "raw", "--by-node")
+    raw = sky("logs", "shown001", *flags)
     assert raw.stdout == "start of 1\nno newline\nstart of 2\nno newline"
     inverted = sky("logs", "shown001", "--rank", "0", "--grep", "%|hello|no", "--invert-match")
     assert inverted.stdout == "node-0 | start of 0\n"
-    documents = [
-        json.loads(line) for line in sky("logs", "shown001", "-o", "json").stdout.splitlines()
-    ]
-    assert [(line["rank"], line["text"]) for line in documents if "start" in line["text"]] == [
-        (rank, f"start of {rank}") for rank in range(3)
-    ]
+    documents = list(map(json.loads, sky("logs", "shown001", "-o", "json").stdout.splitlines()))
+    assert [line["time"] for line in documents] == sorted(line["time"] for line in documents)
+    starts = [(line["rank"], line["text"]) for line in documents if "start" in line["text"]]
+    assert sorted(starts) == [(rank, f"start of {rank}") for rank in range(3)]
     assert all(re.match(r"\d{4}-\d\d-\d\dT[\d:.]+Z$", line["time"]) for line in documents)
     assert all(line["task"] == "shown001" and line["pod"] for line in documents)
     assert len(documents) == 12

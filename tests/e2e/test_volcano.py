@@ -108,7 +108,7 @@ def test_submit_volcano_bound_gang_runs_to_completion(
     assert process.returncode == 0, err
     expected = [f"node-{rank} | {rank} of 2" for rank in range(2)]
     assert sorted(out.splitlines()[1:]) == expected
-    assert sky("logs", "volcano5").stdout.splitlines() == expected
+    assert sky("logs", "volcano5", "--by-node").stdout.splitlines() == expected
     assert sky("wait", "volcano5").stdout == "task/volcano5 (gang) completed\n"
     rows = sky("list").stdout.splitlines()
     assert rows[1].split()[:4] == ["volcano5", "gang", "completed", "2/2"]
