@@ -26,7 +26,7 @@ BEYOND = 'real Kubernetes and controllers, kubectl, browser, krew, packages, sit
 HEADING = printf '\n==== %s ====\n'
 
 .DEFAULT_GOAL := help
-.PHONY: lock web help demo test test-all lint style types layers workflows unit practice prepare without-cluster tools cluster bench bench-cluster bench-scale site venv cluster-up cluster-env cluster-down dist image packages man picture clean
+.PHONY: lock web help demo test test-all test-ray lint style types layers workflows unit practice prepare without-cluster tools cluster bench bench-cluster bench-scale site venv cluster-up cluster-env cluster-down dist image packages man picture clean
 
 help: ## list targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -61,7 +61,10 @@ tools: venv
 
 cluster: venv
 	@$(HEADING) 'tests with a real Kubernetes'
-	$(BIN)/pytest $(WORKERS) -m cluster
+	$(BIN)/pytest $(WORKERS) -m 'cluster and not ray'
+
+test-ray: venv ## run a graph on a real Ray in a real Kubernetes; makes an image of half a gigabyte
+	$(BIN)/pytest --numprocesses 0 -m ray
 
 lint: style types layers ## check style, types and the layers
 
