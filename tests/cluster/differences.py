@@ -42,7 +42,7 @@ REAL_ONLY = {
     "tests/e2e/test_lifecycle.py::test_submit_pending_node_prints_reason[image]": _IMAGES,
     "tests/e2e/test_recovery.py::test_submit_evicted_pod_is_replaced_and_logs_continue": _EVICTIONS,
     "tests/e2e/test_controllers.py::test_controllers_install_is_accepted_by_cluster": _SECURITY,
-    "tests/e2e/test_server_install.py::test_server_and_ingress_are_accepted": _SECURITY,
+    "tests/e2e/test_server_install.py::test_kustomize_example_is_accepted_as_restricted": _SECURITY,
     "tests/e2e/test_seed.py::test_task_lifecycle_from_specification_completes": _IMAGES,
     "tests/e2e/test_seed.py::test_multi_node_training_from_specification_completes": _IMAGES,
     "tests/e2e/test_submit.py::test_submit_failed_task_exits_with_4[out of memory]": _ACCOUNTED,
