@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -336,15 +337,18 @@ def test_submit_appwrapper_example_prints_expected_output(sky: Command) -> None:
 @pytest.mark.parametrize("backend", ["jobs", "indexed"])
 def test_timeline_has_the_time_in_the_queue(sky: Command, gold: str, backend: str) -> None:
     flags = ("--queue", gold, "--detach", "--backend", backend)
-    assert sky("submit", "-", "--id", "first002", *flags, stdin=HOLDING).returncode == 0
+    first, second = (task.replace("100m", "130m") for task in (HOLDING, TASK))  # no room for a node
+    assert sky("submit", "-", "--id", "first002", *flags, stdin=first).returncode == 0
     eventually(lambda: sky.json("status", "first002")["metadata"]["running_nodes"] == 3)
-    assert sky("submit", "-", "--id", "second02", *flags, stdin=TASK).returncode == 0
+    second += "  sleep 1.5\n"  # times are in whole seconds
+    assert sky("submit", "-", "--id", "second02", *flags, stdin=second).returncode == 0
 
     def phases() -> list[list[str]]:
         (task,) = sky.json("status", "second02", "--timeline")["tasks"]
         return [[phase["phase"] for phase in node["phases"]] for node in task["nodes"]]
 
-    eventually(lambda: phases()[0] == ["queued"])
+    eventually(lambda: phases() == [["queued"]] * 3)
+    sleep(1.5)
     assert sky("stop", "first002", "-y").returncode == 0
     assert sky("wait", "second02", "--timeout", "60s").returncode == 0
     assert all(node[0] == "queued" and node[-1] == "run" for node in phases()), phases()
