@@ -164,6 +164,7 @@ def _unpacked(archive: Path, root: Path) -> None:
         index = json.load(tar.extractfile("index.json") or io.BytesIO())
         (layer,) = blob(index["manifests"][0]["digest"])["layers"]
         with tarfile.open(fileobj=tar.extractfile(_blob(layer["digest"]))) as files:
+            files.extraction_filter = lambda member, _path: member  # 3.14 refuses absolute links
             files.extractall(root)
 
 
