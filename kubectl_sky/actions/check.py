@@ -248,10 +248,13 @@ def of_documents(
     pipeline = replace(pipeline, name=overrides.name or pipeline.name)
     named_tasks = with_names(tasks, title_of(pipeline, file_id))
     positions = members(pipeline, file_id, named_tasks)
-    return tuple(
+    entries = [
         TaskEntry(document, task, names.part_id(file_id, position.stage), position, token=_token())
         for document, task, position in zip(task_documents, named_tasks, positions, strict=True)
-    )
+    ]
+    if documents[0].is_header:
+        entries[0] = replace(entries[0], header=documents[0])
+    return tuple(entries)
 
 
 def _token() -> Secret:

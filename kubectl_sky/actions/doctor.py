@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kubectl_sky.words import models
 
 _LOG_LINES = 20  # log lines that a verdict may quote
+_NEXT_DOCUMENT = "---\n"
 _MAX_LOGS = 4  # number of nodes whose logs are read: the first that failed
 
 
@@ -301,6 +302,24 @@ def as_yaml(session: Session, task: TaskStatus) -> str:
     auxiliary, _ = stop.auxiliary_of_tasks(session, [task], trimmed=False)
     items = [*auxiliary[task.namespace, task.id], *workloads]
     return "---\n".join(_text(_shown(item)) for item in items)
+
+
+def task_file(session: Session, target: find.Target) -> str | None:
+    """Return the YAML that a task, pipeline or group was submitted with; None if it is not kept.
+
+    It has no values of secrets. The task's pods run the scripts of the same ConfigMap.
+    """
+    tasks = find.tasks_of(target)
+    labels = find.with_ids(task.id for task in tasks)
+    items = objects.list_all(session, kinds.CONFIG_MAP, target.namespace, label_selector=labels)
+    by_name = {item["metadata"]["name"]: item.get("data") or {} for item in items}
+    own = [names.task_object(names.dns_label(task.name), task.id) for task in tasks]
+    kept = [str(by_name.get(name, {}).get(names.TASK_FILE, "")) for name in own]
+    if not all(0 < len(text) <= names.MAX_TASK_FILE for text in kept):
+        return None
+    if isinstance(target, TaskStatus):  # the first task of a pipeline has the header, too
+        return kept[0].rpartition(f"\n{_NEXT_DOCUMENT}")[-1]
+    return _NEXT_DOCUMENT.join(kept) if len(kept) == target.first_member.stages else None
 
 
 def _shown(item: Json) -> Json:

@@ -1,7 +1,7 @@
 """The plan of a task: every value that a manifest template may use."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
@@ -100,9 +100,10 @@ class Plan(Struct, frozen=True):
     `exit_codes` are not counted. `suspended` Jobs start when a client resumes them. `backend` is
     the name of the backend, which adds the `extras`. The tasks of a `group` share the Service.
 
-    `pod_annotations` are those of the pods, `login` is for the registry of the image, and
-    `pod_options` holds the user's settings for pods and queues. `file_transfer` is the user's local
-    files.
+    `task_file` has the YAML documents of the task without the values of secrets: the header of a
+    pipeline or group before its first task. `pod_annotations` are those of the pods, `login` is for
+    the registry of the image, and `pod_options` holds the user's settings for pods and queues.
+    `file_transfer` is the user's local files.
     """
 
     id: str
@@ -140,6 +141,7 @@ class Plan(Struct, frozen=True):
     ports: "Ports | None" = None
     group: TaskGroup | None = None
     extras: Extras = field(default_factory=Extras)
+    task_file: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def restart_policy(self) -> str:

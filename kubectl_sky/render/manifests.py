@@ -51,7 +51,11 @@ def engine(overrides: Path | None = None) -> jinja2.Environment:
         auto_reload=False,  # templates do not change while a task is rendered
     )
     environment.filters.update(
-        block=writer.block, base64=writer.b64, fields=writer.fields, nest=writer.nest
+        block=writer.block,
+        base64=writer.b64,
+        documents=writer.documents,
+        fields=writer.fields,
+        nest=writer.nest,
     )
     return environment
 

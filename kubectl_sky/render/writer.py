@@ -6,7 +6,7 @@ else. A script is a literal block if it reads back unchanged.
 
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +15,7 @@ import yaml
 from markupsafe import Markup
 
 from kubectl_sky.plan import provenance
+from kubectl_sky.words import names
 from kubectl_sky.words.secret import Secret, reveal
 
 # A string needs no quotes if PyYAML (YAML 1.1), YAML 1.2 and kubectl's Go parser all read it back
@@ -147,6 +148,12 @@ def nest(text: str, indent: int) -> str:
 def document(value: object) -> str:
     """Write a whole object with one field per line."""
     return _dump(value, default_flow_style=False)
+
+
+def documents(values: Iterable[object]) -> str:
+    """Write a task file; empty if it is too long to be kept in the cluster."""
+    text = "---\n".join(map(document, values))
+    return text if len(text.encode()) <= names.MAX_TASK_FILE else ""
 
 
 def b64(value: str | bytes | Secret) -> Markup:

@@ -220,6 +220,13 @@ def show_manifests(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> model
     return {"manifests": doctor.as_yaml(caller.session, task)}
 
 
+@router.get("/tasks/{task_id}/file")
+def show_file(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.TaskFile:
+    """Return the YAML that a task, pipeline or group was submitted with, without secret values."""
+    target = find.get(caller.session, scope, task_id)
+    return {"file": doctor.task_file(caller.session, target)}
+
+
 @router.get("/tasks/{task_id}/usage")
 def show_usage(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.Usage:
     """Show what the nodes of a task use; without a metrics API, only the reason."""

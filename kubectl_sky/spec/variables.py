@@ -65,6 +65,22 @@ def secret_names(document: Document) -> frozenset[str]:
     return frozenset(names | login_names)
 
 
+def without_secret_values(document: Document) -> dict[str, Any]:
+    """Return a task's data without the values of secrets, and without fields for anchors."""
+    names, data = secret_names(document), document.data
+    hidden = {
+        field: {key: None if str(key) in names else value for key, value in data[field].items()}
+        for field in ("envs", "secrets")
+        if isinstance(data.get(field), dict)
+    }
+    return {key: value for key, value in (data | hidden).items() if not _is_unused(key)}
+
+
+def _is_unused(field: Data) -> bool:
+    """Return whether a field only has an anchor; no manifest has it."""
+    return str(field).startswith("x-")
+
+
 def secret_aliases(document: Document) -> Iterator[Path]:
     """Yield the fields that share their value with a secret by a YAML alias.
 
@@ -75,8 +91,7 @@ def secret_aliases(document: Document) -> Iterator[Path]:
     values = [document.node(path) for path in variables if not document.source(path)]
     nodes = {id(node) for node in values if node and node.value is not None}
     for path in document.shared(nodes) if nodes else ():
-        is_unused = str(path[0]).startswith("x-")  # for anchors; no manifest has it
-        if path not in variables and not is_unused and not document.source(path):
+        if path not in variables and not _is_unused(path[0]) and not document.source(path):
             yield path
 
 

@@ -794,6 +794,12 @@ class Manifests(TypedDict):
     manifests: str
 
 
+class TaskFile(TypedDict):
+    """The YAML that a task was submitted with; null if it is too long to be kept."""
+
+    file: str | None
+
+
 class TaskStopped(TypedDict):
     """A stopped task or pipeline."""
 

@@ -97,6 +97,9 @@ SUBDOMAIN = re.compile(
     r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 )
 
+TASK_FILE = "task.yaml"  # the key of the task as submitted, in its ConfigMap
+MAX_TASK_FILE = 16 * 1024  # bytes of it
+
 _LABEL_MAX = 63
 _NAME_MAX = 40  # leaves room for "-{id}-node-{index}" within a DNS label
 

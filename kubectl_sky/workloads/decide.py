@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import notes, resolve
 from kubectl_sky.spec.document import Document, FieldError
 from kubectl_sky.spec.task import Task
+from kubectl_sky.spec.variables import without_secret_values
 from kubectl_sky.words import names
 from kubectl_sky.words.facts import Access, Archive, Facts
 from kubectl_sky.words.kinds import Kind
@@ -36,7 +38,8 @@ _LACKS = {Access.ABSENT: "{} is not installed", Access.FORBIDDEN: "you may not c
 class TaskEntry(Struct, frozen=True):
     """A checked task of a file, with its id and its position in a pipeline or group.
 
-    `document` is the source of the task. `archives` are its local files by target path. `token`
+    `document` is the source of the task, and `header` the document before the first task of a
+    pipeline or group. `archives` are its local files by target path. `token`
     authenticates its nodes to each other.
     """
 
@@ -46,6 +49,14 @@ class TaskEntry(Struct, frozen=True):
     member: PipelineMember | None = None
     archives: Mapping[str, Archive] = {}
     token: Secret = Secret("")
+    header: Document | None = None
+
+    @property
+    def task_file(self) -> tuple[Mapping[str, Any], ...]:
+        """Return the documents of the task by its name, without the values of secrets."""
+        named = {"name": self.task.name} if self.task.name else {}
+        own = named | without_secret_values(self.document) | named
+        return (self.header.data, own) if self.header else (own,)
 
     def backend(self, settings: Settings) -> str | None:
         """Return the requested backend, or `auto`; None if it is not set."""
@@ -169,6 +180,7 @@ def _task(
         if not reason:
             messages = [*notes(candidate, placement, facts, settings), *_notes(choice, plan)]
             prefix = f"{task.name}: " if entry.member else ""
+            plan = replace(plan, task_file=entry.task_file)
             return plan, placement, [f"{prefix}{note}" for note in messages]
     message = f'backend "{choice.backend.name}" cannot run task "{plan.title}": {reason}'
     if task.backend:

@@ -199,6 +199,11 @@ def test_submit_again_fills_the_editor_with_the_text_of_the_task(page: Page) -> 
     page.go_back()
     page.get_by_role("link", name="Submit again").click()
     expect(page.locator(".cm-content")).to_contain_text("name: endless")
+    page.reload()  # the text is the cluster's now
+    expect(page.locator(".cm-content")).to_contain_text("name: endless")
+    page.go_back()
+    page.get_by_role("heading", name="Task file").click()
+    expect(page.get_by_role("group", name="Task file in YAML")).to_contain_text("name: endless")
 
 
 def test_session_is_in_no_cookie_and_shared_by_tabs_until_logout(page: Page) -> None:

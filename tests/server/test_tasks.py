@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import yaml
 from starlette.testclient import TestClient
 
 from kubectl_sky.actions import render as rendering
@@ -113,7 +114,7 @@ def test_list_tasks_of_other_user_requires_all_users(client: Client) -> None:
     assert bob.get("/tasks").json()["tasks"] == []
     for method, path in (
         ("GET", ""), ("POST", "/stop"), ("GET", "/doctor"), ("GET", "/manifests"),
-        ("GET", "/usage"), ("GET", "/logs"), ("GET", "/events"),
+        ("GET", "/usage"), ("GET", "/logs"), ("GET", "/events"), ("GET", "/file"),
     ):  # fmt: skip
         assert bob.request(method, f"/tasks/{task_id}{path}").status_code == 404, path
     assert [task["username"] for task in bob.get("/tasks?all_users=true").json()["tasks"]] == [
@@ -290,6 +291,7 @@ def test_secrets_are_not_in_responses(alice: TestClient) -> None:
         alice.get("/tasks"),
         alice.get(f"/tasks/{task_id}"),
         alice.get(f"/tasks/{task_id}/manifests"),
+        alice.get(f"/tasks/{task_id}/file"),
         alice.get(f"/tasks/{task_id}/doctor"),
         alice.post("/render", json=task),
         alice.post("/validate", json=task | {"run": 5}),
@@ -299,6 +301,38 @@ def test_secrets_are_not_in_responses(alice: TestClient) -> None:
         assert "hunter2" not in answer.text
         assert "aHVudGVyMg" not in answer.text
     assert "kind: Secret" in alice.get(f"/tasks/{task_id}/manifests").json()["manifests"]
+
+
+def test_file_is_that_of_the_task_or_of_the_whole_pipeline(alice: TestClient) -> None:
+    answer = alice.post("/tasks/submit", content=TWO_TASKS, headers=YAML).json()
+    whole = alice.get(f"/tasks/{answer['pipeline_id']}/file").json()["file"]
+    assert list(yaml.safe_load_all(whole)) == list(yaml.safe_load_all(TWO_TASKS))
+    for task_id, name in zip(answer["task_ids"], ("one", "two"), strict=True):
+        text = alice.get(f"/tasks/{task_id}/file").json()["file"]
+        assert yaml.safe_load(text) == {"name": name, "run": "true"}
+
+
+def test_file_of_incomplete_pipeline_is_null(alice: TestClient, cluster: FakeCluster) -> None:
+    answer = alice.post("/tasks/submit", content=TWO_TASKS, headers=YAML).json()
+    alice.post(f"/tasks/{answer['task_ids'][1]}/stop")
+    assert alice.get(f"/tasks/{answer['pipeline_id']}/file").json() == {"file": None}
+
+
+@pytest.mark.parametrize(("size", "kept"), [(16_000, True), (17_000, False)])
+def test_file_is_kept_up_to_16_kib(alice: TestClient, size: int, kept: bool) -> None:
+    task_id = submitted(alice, HELLO | {"setup": "#" * size})
+    assert (alice.get(f"/tasks/{task_id}/file").json()["file"] is not None) is kept
+
+
+def test_file_of_a_neighbours_config_map_is_not_shown(
+    alice: TestClient, cluster: FakeCluster
+) -> None:
+    task_id = submitted(alice, HELLO | {"setup": "#" * 17_000})
+    own = cluster.get(kinds.CONFIG_MAP, f"hello-{task_id}")["metadata"]
+    metadata = {"name": "planted", "namespace": "default", "labels": own["labels"]}
+    data = {"task.yaml": "run: steal"}
+    cluster.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+    assert alice.get(f"/tasks/{task_id}/file").json() == {"file": None}
 
 
 def test_doctor_returns_verdict(alice: TestClient, cluster: FakeCluster) -> None:
@@ -439,7 +473,7 @@ def test_large_bodies_are_refused(alice: TestClient) -> None:
 def test_invalid_ids_are_refused_before_any_request(
     alice: TestClient, cluster: FakeCluster, task_id: str
 ) -> None:
-    for path in ("", "/doctor", "/logs", "/manifests"):
+    for path in ("", "/doctor", "/logs", "/manifests", "/file"):
         assert alice.get(f"/tasks/{task_id}{path}").status_code in (400, 404)
     assert alice.get(f"/volumes/{task_id}").status_code in (400, 404)
     assert not [text for text in cluster.requests if text.startswith("list")]

@@ -14,7 +14,7 @@ from kubectl_sky.words.facts import Access, Queues
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import AUTO, Decision, choices, decide, needed_kinds
-from tests.actions.drafts import FACTS, drafted
+from tests.actions.drafts import FACTS, drafted, plans
 
 
 def chosen(
@@ -44,6 +44,29 @@ def test_backend_unknown_lists_existing() -> None:
         f'backend "slurm" not found; choose one of: {", ".join(registry.NAMED)}'
     )
     assert caught.value.exit_code == 2
+
+
+def test_task_file_in_plan_has_flags_but_no_secrets(tmp_path: Path) -> None:
+    login = {f"SKYPILOT_DOCKER_{name}": "hidden.io" for name in ("USERNAME", "PASSWORD", "SERVER")}
+    text = f"""name: both
+---
+x-common: &common {{TOKEN: hidden}}
+run: echo
+envs: {json.dumps({"A": 1, "TOKEN": "hidden"} | login)}
+secrets: *common
+---
+name: second
+run: echo
+secrets: ['secrets:HF_TOKEN']
+"""
+    found = drafted(text, tmp_path, env=("B=2",), secret=("KEY=hidden",), num_nodes="2")
+    first, second = (plan.task_file for plan in plans(found))
+    envs = {"A": 1, "TOKEN": None, **dict.fromkeys(login), "B": "2"}
+    own = {"name": "both-0", "run": "echo", "envs": envs, "secrets": {"TOKEN": None, "KEY": None}}
+    assert first == ({"name": "both"}, own | {"num_nodes": 2})
+    secrets = {"secrets:HF_TOKEN": None, "KEY": None}
+    own = {"name": "second", "run": "echo", "secrets": secrets, "envs": {"B": "2"}}
+    assert second == (own | {"num_nodes": 2},)
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ function Page({ route, user }: { route: Route; user: Whoami }) {
     case "cluster":
       return <ClusterPage />;
     case "submit":
-      return <Submit key={route.query.get("from")} user={user} from={route.query.get("from") ?? ""} />;
+      return <Submit key={route.query.get("from")} user={user} from={route.query.get("from") ?? ""} scope={scope} />;
     default:
       return (
         <>

@@ -1,6 +1,6 @@
 // Write a task file, check it, and submit it.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { get, postYaml, type Problem, type Queue, type Whoami } from "./api";
+import { get, postYaml, taskPath, type Problem, type Queue, type Whoami } from "./api";
 import type { Editor } from "./editor";
 import { plural } from "./format";
 import { announce, copy, ErrorNote, Title } from "./parts";
@@ -41,7 +41,14 @@ export const notesOf = new Map<string, string[]>();
 const drafts = new Map([["", EXAMPLE]]);
 
 export function SubmitAgain({ id, scope }: { id: string; scope: TaskScope }) {
-  return drafts.has(id) ? <a class="button" href={href("submit", [], { ...scope, from: id })}>Submit again</a> : null;
+  return <a class="button" href={href("submit", [], { ...scope, from: id })}>Submit again</a>;
+}
+
+// What the cluster keeps of a task's file: no comments, and no values of secrets.
+export async function taskFile(id: string, scope: TaskScope): Promise<string> {
+  const { file } = await get<{ file: string | null }>(taskPath(id, "/file"), scope);
+  if (file === null) throw new Error(`The cluster does not keep the file of ${id}: files of up to 16 KiB are kept.`);
+  return file;
 }
 
 // A repeated submit of the same text is the same task.
@@ -49,8 +56,8 @@ function newKey(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-// `from` is the id of a task whose text fills the editor.
-export function Submit({ user, from }: { user: Whoami; from: string }) {
+// `from` is the id of a task whose text fills the editor, in the scope.
+export function Submit({ user, from, scope }: { user: Whoami; from: string; scope: TaskScope }) {
   const text = () => drafts.get(from) ?? EXAMPLE;
   const host = useRef<HTMLDivElement>(null);
   const editor = useRef<Editor | null>(null);
@@ -86,6 +93,13 @@ export function Submit({ user, from }: { user: Whoami; from: string }) {
     };
     const start = async () => {
       const { createEditor } = await import("./editor");
+      if (!drafts.has(from)) {
+        try {
+          drafts.set(from, await taskFile(from, scope));
+        } catch (problem) {
+          if (!stopped) setError(problem);
+        }
+      }
       if (stopped || !host.current) return;
       editor.current = createEditor(host.current, {
         label: "Task file in YAML",

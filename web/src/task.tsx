@@ -5,7 +5,7 @@ import { Usage } from "./usage";
 import { age, duration, localTime, sizes } from "./format";
 import { Badge, copy, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
 import { go, href, type TaskScope } from "./route";
-import { SubmitAgain } from "./submit";
+import { SubmitAgain, taskFile } from "./submit";
 import { Live, StopTask, useStream } from "./tasks";
 import { Timeline } from "./timeline";
 
@@ -56,7 +56,8 @@ export function TaskPage({ id, scope, onPipeline }: TaskPageProps) {
       <Nodes task={task} scope={scope} />
       <Usage id={id} scope={scope} running={!finished} />
       <Events id={id} scope={scope} state={task.updated_at} />
-      <Manifests id={id} scope={scope} />
+      <YamlText title="Task file" note="as submitted, without the values of secrets" load={() => taskFile(id, scope)} />
+      <YamlText title="Manifests" note="as in the cluster; the values of Secrets are hidden" load={() => manifests(id, scope)} />
       {stopping && <StopTask task={task} scope={scope} onClose={() => setStopping(false)} onStopped={() => go("tasks")} />}
     </>
   );
@@ -259,24 +260,26 @@ function Events({ id, scope, state }: { id: string; scope: TaskScope; state: str
   );
 }
 
-function Manifests({ id, scope }: { id: string; scope: TaskScope }) {
+async function manifests(id: string, scope: TaskScope): Promise<string> {
+  return (await get<{ manifests: string }>(taskPath(id, "/manifests"), scope)).manifests;
+}
+
+// A text that is fetched when it is opened.
+function YamlText({ title, note, load }: { title: string; note: string; load(): Promise<string> }) {
   const [text, setText] = useState<string | null>(null);
   const [error, setError] = useState<unknown>(null);
-  const load = () => {
-    get<{ manifests: string }>(taskPath(id, "/manifests"), scope).then((result) => setText(result.manifests), setError);
-  };
   const toggled = (event: Event) => {
-    if ((event.currentTarget as HTMLDetailsElement).open && text === null) load();
+    if ((event.currentTarget as HTMLDetailsElement).open && text === null) load().then(setText, setError);
   };
   return (
     <details class="card" onToggle={toggled}>
-      <summary><h2>Manifests</h2><span class="muted">as in the cluster; the values of Secrets are hidden</span></summary>
+      <summary><h2>{title}</h2><span class="muted">{note}</span></summary>
       {error ? <ErrorNote error={error} /> : null}
       {text === null && !error && <p class="muted">Loading…</p>}
       {text !== null && (
         <>
           <button type="button" class="small" onClick={() => copy(text)}>Copy</button>
-          <pre tabIndex={0} role="group" aria-label="Manifests in YAML">{text}</pre>
+          <pre tabIndex={0} role="group" aria-label={`${title} in YAML`}>{text}</pre>
         </>
       )}
     </details>
