@@ -315,12 +315,12 @@ def _with_name_of(session: Session, item: Json) -> Json | None:
 
 
 def _as_first_sent(manifests: Manifests, items: Sequence[Json]) -> Manifests:
-    """Keep what only the first submit decides: the token and the suspended state."""
+    """Keep what only the first submit decides: token, task file and the suspended state."""
     existing = {_name(item): item for item in items}
     return replace(
         manifests,
         auxiliary=tuple(
-            replace(manifest, object=_with_token(manifest.object, existing.get(manifest.name, {})))
+            replace(manifest, object=_with_kept(manifest.object, existing.get(manifest.name, {})))
             for manifest in manifests.auxiliary
         ),
         workload=tuple(
@@ -335,12 +335,14 @@ def _as_first_sent(manifests: Manifests, items: Sequence[Json]) -> Manifests:
     )
 
 
-def _with_token(item: Json, live: Json) -> Json:
-    """Copy the token of the live object, if both objects have one."""
-    data, token = item.get("data") or {}, (live.get("data") or {}).get(names.TOKEN)
-    if item["kind"] != kinds.SECRET.kind or names.TOKEN not in data or token is None:
-        return item
-    return item | {"data": data | {names.TOKEN: token}}
+_KEPT = {kinds.SECRET.kind: names.TOKEN, kinds.CONFIG_MAP.kind: names.TASK_FILE}  # keys of `data`
+
+
+def _with_kept(item: Json, live: Json) -> Json:
+    """Copy the token or the task file of the live object, if both objects have one."""
+    data, key = item.get("data") or {}, _KEPT.get(item["kind"])
+    kept = (live.get("data") or {}).get(key)
+    return item if key not in data or kept is None else item | {"data": data | {key: kept}}
 
 
 def _refuse_other_task(

@@ -53,7 +53,6 @@ def engine(overrides: Path | None = None) -> jinja2.Environment:
     environment.filters.update(
         block=writer.block,
         base64=writer.b64,
-        documents=writer.documents,
         fields=writer.fields,
         nest=writer.nest,
     )
@@ -147,7 +146,10 @@ def render(plan: Plan, templates: Path | None = None, budget: Budget | None = No
         "plan": plan,
         "backend": backend.template_values(plan),
     }
-    auxiliary = [_manifest(environment, name, plan=plan) for name in _auxiliary(plan)]
+    task_file = writer.task_file(plan.task_file)
+    auxiliary = [
+        _manifest(environment, name, plan=plan, task_file=task_file) for name in _auxiliary(plan)
+    ]
     if plan.ports:
         auxiliary.append(
             _manifest(environment, "ports.yaml.j2", plan=plan, first=backend.rank0_selector)

@@ -150,9 +150,9 @@ def document(value: object) -> str:
     return _dump(value, default_flow_style=False)
 
 
-def documents(values: Iterable[object]) -> str:
-    """Write a task file; empty if it is too long to be kept in the cluster."""
-    text = "---\n".join(map(document, values))
+def task_file(documents: Iterable[object]) -> str:
+    """Write the documents of a task file; empty if it is too long to be kept in the cluster."""
+    text = "---\n".join(map(document, documents))
     return text if len(text.encode()) <= names.MAX_TASK_FILE else ""
 
 

@@ -58,6 +58,7 @@ ELSEWHERE = {
     (PodOptions, "queue"),
     (PodOptions, "queueing"),
     (Plan, "backend"),
+    (Plan, "task_file"),
     (RegistryLogin, "server"),
     (RegistryLogin, "username"),
     (RegistryLogin, "password"),

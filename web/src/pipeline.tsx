@@ -13,21 +13,24 @@ const INTERVAL = 3_000;
 
 // An id may be that of a task, a pipeline or a group: only the server knows.
 export function TargetPage({ id, scope }: { id: string; scope: TaskScope }) {
-  const [pipeline, setPipeline] = useState<Pipeline | null>(null);
+  const [target, setTarget] = useState<Task | Pipeline | null>(null);
   const [error, setError] = useState<unknown>(null);
   const load = () => {
-    get<Pipeline>(taskPath(id), scope).then((result) => {
-      setPipeline(result);
+    get<Task | Pipeline>(taskPath(id), scope).then((result) => {
+      setTarget(result);
       setError(null);
     }, setError);
   };
+  useEffect(load, []);
+  const pipeline = target && "pipeline_id" in target ? target : null;
   const running = pipeline !== null && pipeline.status !== "completed" && pipeline.status !== "failed";
   useEffect(() => {
     if (!running) return;
     const timer = setInterval(() => !document.hidden && load(), INTERVAL);
     return () => clearInterval(timer);
   }, [running]);
-  if (!pipeline) return <TaskPage id={id} scope={scope} onPipeline={setPipeline} />;
+  if (!target) return error ? <ErrorNote error={error} /> : <p class="muted">Loading…</p>;
+  if (!pipeline) return <TaskPage first={target as Task} scope={scope} />;
   return <PipelinePage pipeline={pipeline} scope={scope} error={error} reload={load} />;
 }
 

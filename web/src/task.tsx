@@ -1,6 +1,6 @@
 // One task: nodes, diagnosis, usage, events and manifests.
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, get, taskPath, url, type ClusterEvent, type Finding, type Node, type Pipeline, type Task, type Verdict } from "./api";
+import { ApiError, get, taskPath, url, type ClusterEvent, type Finding, type Node, type Task, type Verdict } from "./api";
 import { Usage } from "./usage";
 import { age, duration, localTime, sizes } from "./format";
 import { Badge, copy, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
@@ -11,28 +11,14 @@ import { Timeline } from "./timeline";
 
 const SHOWN_NODES = 100;
 
-interface TaskPageProps {
-  id: string;
-  scope: TaskScope;
-  onPipeline(pipeline: Pipeline): void; // the id is that of a pipeline or group
-}
-
-export function TaskPage({ id, scope, onPipeline }: TaskPageProps) {
-  const [task, setTask] = useState<Task | null>(null);
-  const [error, setError] = useState<unknown>(null);
+export function TaskPage({ first, scope }: { first: Task; scope: TaskScope }) {
+  const [task, setTask] = useState(first);
   const [stopping, setStopping] = useState(false);
+  const id = first.task_id;
   useClock();
-  useEffect(() => {
-    // The stream may be faster, and then it is newer.
-    get<Task | Pipeline>(taskPath(id), scope).then((result) => {
-      if ("pipeline_id" in result) onPipeline(result);
-      else setTask((current) => current ?? result);
-    }, setError);
-  }, [id, scope.namespace]);
   const interrupted = useStream(url(taskPath(id, "/events"), scope), (name, data) => {
     if (name === "task") setTask(data as Task);
   });
-  if (!task) return error ? <ErrorNote error={error} /> : <p class="muted">Loading…</p>;
   const finished = task.status === "completed" || task.status === "failed";
   const gone = interrupted instanceof ApiError && interrupted.status === 404;
   return (
