@@ -42,7 +42,7 @@ class Machine(World):
 
     async def phase(self, name: str, *phases: str) -> Json:
         """Wait until a pod is in one of these phases."""
-        await until(lambda: self.status(name)["phase"] in phases, 10)
+        await until(lambda: self.status(name)["phase"] in phases)
         return self.status(name)
 
     async def ended(self, name: str) -> Json:
@@ -55,7 +55,7 @@ class Machine(World):
     async def wait_for_log(self, name: str, text: str) -> None:
         """Wait until a text is in the log of a pod that runs."""
         await self.phase(name, "Running")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             async for block in self.running.log(self.get("pods", name), {"follow": "true"}):
                 if text in block.decode():
                     return
@@ -64,7 +64,7 @@ class Machine(World):
         self.api.delete("pods", (NS, name), Deletion(grace=grace))
 
     async def gone(self, name: str) -> None:
-        await until(lambda: not self.api.state.get("pods", NS, name), 10)
+        await until(lambda: not self.api.state.get("pods", NS, name))
 
 
 _OF_CONTAINERS = {"env", "envFrom", "volumeMounts", "workingDir", "stdin", "tty", "resources"}
@@ -75,6 +75,14 @@ _OF_CONTAINERS |= {"startupProbe", "readinessProbe", "livenessProbe"}
 def container(name: str, command: str) -> Json:
     """Return a container that runs a command of the shell."""
     return {"name": name, "image": "busybox:1.36", "command": ["/bin/sh", "-c", command]}
+
+
+def shared(folder: Path) -> Json:
+    """Return the fields of a pod that has a folder of the test as /test."""
+    return {
+        "volumes": [{"name": "test", "hostPath": {"path": str(folder)}}],
+        "volumeMounts": [{"name": "test", "mountPath": "/test"}],
+    }
 
 
 def conditions(status: Json) -> dict[str, tuple[str, str]]:

@@ -133,7 +133,7 @@ async def test_job_active_deadline_exceeded_deletes_pods(w: World) -> None:
 
 
 async def test_job_ttl_deletes_finished_job(w: World) -> None:
-    w.create("jobs.batch", "a", job(ttlSecondsAfterFinished=1))
+    w.create("jobs.batch", "a", job(ttlSecondsAfterFinished=2))  # of whole seconds
     await settle()
     w.end(w.pods()[0])
     await settle()
@@ -225,8 +225,8 @@ async def test_job_lower_parallelism_deletes_pods(w: World) -> None:
 
 async def test_job_with_600_pods_completes(w: World) -> None:
     w.create("jobs.batch", "a", job(parallelism=600, completions=600))
-    await until(lambda: len(w.pods()) == 600, 30)
+    await until(lambda: len(w.pods()) == 600)
     for pod in w.pods():
         w.end(pod)
-    await until(lambda: conditions(w.get("jobs.batch", "a")), 30)
+    await until(lambda: conditions(w.get("jobs.batch", "a")))
     assert w.get("jobs.batch", "a")["status"]["succeeded"] == 600

@@ -8,26 +8,28 @@ import pytest
 from tests.cluster import practice
 from tests.polling import eventually
 from tests.practice.client import Client
-from tests.practice.machine import Machine, conditions, container, play
+from tests.practice.machine import Machine, conditions, container, play, shared
 from tests.practice.world import Json, until
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_pods_of_headless_service_resolve_each_other(m: Machine) -> None:
+async def test_pods_of_headless_service_resolve_each_other(m: Machine, tmp_path: Path) -> None:
     """Pods of a headless Service resolve each other when they start."""
     selector = {"app": "x"}
     spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector}
     m.create("services", "ring", spec)
     ask = "until getent hosts {0}.ring; do sleep 0.05; done; getent hosts {0}.ring.team.svc"
+    meet = "touch /test/{}; until [ -e /test/{} ]; do sleep 0.05; done"
     for this, other in (("one", "two"), ("two", "one")):
         m.pod(
             this,
-            f"{ask.format(other)}.cluster.local; echo $IP; sleep 1",
+            f"{ask.format(other)}.cluster.local; echo $IP; {meet.format(this, other)}",
             metadata={"labels": selector},
             hostname=this,
             subdomain="ring",
             env=[{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+            **shared(tmp_path),
         )
     await m.ended("one")
     await m.ended("two")
@@ -64,20 +66,25 @@ def test_node_restart_fails_or_restarts_running_pods(tmp_path: Path) -> None:
     play(tmp_path, after)
 
 
-BEAT = "setsid sh -c 'while :; do date +%N > /mark/beat; sleep 0.02; done' & wait"
+BEAT = "setsid sh -c 'while :; do date +%N > /test/beat; sleep 0.02; done' & wait"
 
 
 def beating_pod(folder: Path) -> Json:
     """Return a pod whose background process writes to a file repeatedly."""
-    main = container("main", BEAT) | {"volumeMounts": [{"name": "v", "mountPath": "/mark"}]}
-    return {"containers": [main], "volumes": [{"name": "v", "hostPath": {"path": str(folder)}}]}
+    files = shared(folder)
+    main = container("main", BEAT) | {"volumeMounts": files["volumeMounts"]}
+    return {"containers": [main], "volumes": files["volumes"]}
 
 
 def assert_no_beat(file: Path) -> None:
-    time.sleep(0.2)  # the kernel may still be killing the process
-    file.unlink()
-    time.sleep(0.2)
-    assert not file.exists()
+    """Wait until nothing writes to the file: the kernel may still be killing the process."""
+
+    def is_still() -> bool:
+        file.unlink(missing_ok=True)
+        time.sleep(0.5)
+        return not file.exists()
+
+    eventually(is_still)
 
 
 def test_node_stop_kills_all_processes(tmp_path: Path) -> None:
@@ -109,7 +116,7 @@ def test_server_killed_kills_all_processes(tmp_path: Path) -> None:
     with practice.server() as server:
         pod = {"metadata": {"name": "a"}, "spec": beating_pod(tmp_path)}
         assert Client(server).ask("POST", "/api/v1/namespaces/default/pods", pod) == 201
-        eventually(lambda: (tmp_path / "beat").exists(), 20)
+        eventually(lambda: (tmp_path / "beat").exists())
         server.process.kill()
         server.process.wait()
     assert_no_beat(tmp_path / "beat")

@@ -1,8 +1,10 @@
 """Lifecycle of pods with real processes, compared with recorded behavior of a real kubelet."""
 
+from pathlib import Path
+
 import pytest
 
-from tests.practice.machine import Machine, conditions, container
+from tests.practice.machine import Machine, conditions, container, shared
 from tests.practice.world import NS, Json, until
 
 pytestmark = pytest.mark.anyio
@@ -139,10 +141,11 @@ async def test_pod_sidecar_stops_after_main_container(m: Machine) -> None:
     assert await m.log("a", container="side") == "over\n"
 
 
-async def test_pod_with_two_containers_fails_if_either_fails(m: Machine) -> None:
-    m.pod("a", "exit 0", "sleep 1; exit 2")
-    await until(lambda: m.container("a")["state"].get("terminated"), 10)
+async def test_pod_with_two_containers_fails_if_either_fails(m: Machine, tmp_path: Path) -> None:
+    m.pod("a", "exit 0", "until [ -e /test/end ]; do sleep 0.05; done; exit 2", **shared(tmp_path))
+    await until(lambda: m.container("a")["state"].get("terminated"))
     await m.phase("a", "Running")  # no longer Pending once the second container has started
+    (tmp_path / "end").touch()
     assert (await m.ended("a"))["phase"] == "Failed"
 
 
@@ -154,8 +157,9 @@ async def test_pod_deleted_gets_sigterm_then_sigkill(m: Machine, stubborn: bool)
     await m.wait_for_log("a", "up\n")
     changes: list[Json] = []
     m.api.state.listeners.append(lambda change: changes.append(change.object))
-    m.delete("a", grace=1)
-    assert m.get("pods", "a")["metadata"]["deletionGracePeriodSeconds"] == 1
+    grace = 1 if stubborn else 60
+    m.delete("a", grace=grace)
+    assert m.get("pods", "a")["metadata"]["deletionGracePeriodSeconds"] == grace
     await m.gone("a")
     last = [entry for entry in changes if entry["kind"] == "Pod"][-1]["status"]
     code = last["containerStatuses"][0]["state"]["terminated"]["exitCode"]
@@ -176,7 +180,8 @@ async def test_pod_force_deleted_name_can_be_reused(m: Machine) -> None:
 
 
 async def test_pod_active_deadline_exceeded_fails_it(m: Machine) -> None:
-    m.pod("a", "sleep 100", activeDeadlineSeconds=1, terminationGracePeriodSeconds=0)
+    # The start is known in whole seconds: the container has at least three to run in.
+    m.pod("a", "sleep 100", activeDeadlineSeconds=4, terminationGracePeriodSeconds=0)
     status = await m.ended("a")
     assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
     message = "Pod was active on the node longer than the specified deadline"
@@ -184,16 +189,19 @@ async def test_pod_active_deadline_exceeded_fails_it(m: Machine) -> None:
     assert m.container("a")["state"]["terminated"]["exitCode"] == 137
 
 
-async def test_startup_probe_command_decides_when_container_has_started(m: Machine) -> None:
-    command = ["sh", "-c", "[ -e /tmp/up ] || { echo not up; exit 1; }"]
-    times = {"periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": 2}
-    probe = {"exec": {"command": command}, **times}
-    m.pod("good", "sleep 0.5; touch /tmp/up; sleep 60", startupProbe=probe)
-    m.pod("bad", "exec sleep 60", startupProbe=probe)
-    await until(lambda: bool(m.events("Unhealthy")), 10)
+async def test_startup_probe_command_decides_when_container_has_started(
+    m: Machine, tmp_path: Path
+) -> None:
+    command = ["sh", "-c", "[ -e /test/$(hostname) ] || { echo not up; exit 1; }"]
+    probe = {"exec": {"command": command}, "periodSeconds": 1, "timeoutSeconds": 60}
+    files = shared(tmp_path)
+    m.pod("good", "exec sleep 1000", startupProbe=probe | {"failureThreshold": 60}, **files)
+    m.pod("bad", "exec sleep 1000", startupProbe=probe | {"failureThreshold": 2}, **files)
+    await until(lambda: bool(m.events("Unhealthy")))
     assert set(m.events("Unhealthy")) == {"Startup probe failed: not up\n"}
     assert not m.container("good")["started"]
-    await until(lambda: m.container("good")["started"], 10)
+    (tmp_path / "good").touch()
+    await until(lambda: m.container("good")["started"])
     assert m.container("good")["ready"]
     assert conditions(m.status("good"))["Ready"] == ("True", "")
     status = await m.ended("bad")
@@ -205,7 +213,7 @@ SERVE = """
 import http.server, os, pathlib
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        up = pathlib.Path("/tmp/up").exists() and self.headers["Token"] == "x"
+        up = pathlib.Path("/test/up").exists() and self.headers["Token"] == "x"
         self.send_response(200 if up else 503)
         self.end_headers()
 http.server.HTTPServer((os.environ["POD_IP"], 8080), Handler).serve_forever()
@@ -213,23 +221,27 @@ http.server.HTTPServer((os.environ["POD_IP"], 8080), Handler).serve_forever()
 POD_IP = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
 
 
-async def test_readiness_probe_by_http_decides_when_pod_is_ready(m: Machine) -> None:
+async def test_readiness_probe_by_http_decides_when_pod_is_ready(
+    m: Machine, tmp_path: Path
+) -> None:
     headers = [{"name": "Token", "value": "x"}]
     request = {"path": "/", "port": "web", "httpHeaders": headers}
-    probe = {"httpGet": request, "periodSeconds": 1, "failureThreshold": 1}
+    probe = {"httpGet": request, "periodSeconds": 1, "timeoutSeconds": 60, "failureThreshold": 1}
     ports = [{"name": "web", "containerPort": 8080}]
-    script = '(sleep 1; touch /tmp/up; sleep 3; rm /tmp/up) & exec python3 -c "$SERVE"'
     env = [POD_IP, {"name": "SERVE", "value": SERVE}]
-    m.pod("web", script, readinessProbe=probe, env=env, ports=ports)
-    await m.phase("web", "Running")
+    fields = {"readinessProbe": probe, "env": env, "ports": ports, **shared(tmp_path)}
+    m.pod("web", 'exec python3 -c "$SERVE"', **fields)
+    refused = "Readiness probe failed: HTTP probe failed with statuscode: 503"
+    await until(lambda: refused in m.events("Unhealthy"))
     assert not m.container("web")["ready"]
-    await until(lambda: m.container("web")["ready"], 9)
-    await until(lambda: not m.container("web")["ready"], 9)
-    assert "Readiness probe failed: HTTP probe failed with statuscode: 503" in m.events("Unhealthy")
+    (tmp_path / "up").touch()
+    await until(lambda: m.container("web")["ready"])
+    (tmp_path / "up").unlink()
+    await until(lambda: not m.container("web")["ready"])
 
 
 async def test_liveness_probe_that_fails_restarts_container(m: Machine) -> None:
     probe = {"httpGet": {"path": "/", "port": 8080}, "periodSeconds": 1, "failureThreshold": 2}
     m.pod("dead", "exec sleep 60", restartPolicy="Always", livenessProbe=probe)
-    await until(lambda: "Container main failed liveness probe" in m.events("Killing"), 9)
-    await until(lambda: m.container("dead")["restartCount"] == 1, 9)
+    await until(lambda: "Container main failed liveness probe" in m.events("Killing"))
+    await until(lambda: m.container("dead")["restartCount"] == 1)

@@ -86,7 +86,7 @@ async def settle(turns: int = 30) -> None:
         await asyncio.sleep(0)
 
 
-async def until(holds: Callable[[], object], seconds: float = 3.0) -> None:
+async def until(holds: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait until something is true."""
     async with asyncio.timeout(seconds):
         while not holds():
