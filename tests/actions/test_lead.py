@@ -1,7 +1,7 @@
 """Who leads pipelines, groups and failed tasks: a client, or a controller that holds a Lease."""
 
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from threading import Event, Thread
 
@@ -18,6 +18,7 @@ from kubectl_sky.cluster.leases import Claim
 from kubectl_sky.errors import TaskFailed
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.words import kinds, names
+from tests import clock, fake_cluster
 from tests.actions.conftest import Submitter, lose
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster, interrupt
@@ -40,7 +41,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def put_lease(api: FakeCluster, **spec: object) -> None:
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    fields = {"holderIdentity": "c", "leaseDurationSeconds": 45, "renewTime": now} | spec
+    fields = {"holderIdentity": "c", "leaseDurationSeconds": 600, "renewTime": now} | spec
     manifest = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
     api.put(manifest | {"metadata": {"name": CLAIM.name}, "spec": fields})
 
@@ -55,12 +56,17 @@ def suspended(api: FakeCluster) -> list[bool]:
     return [bool(api.get(kinds.JOB, name)["spec"].get("suspend")) for name in jobs]
 
 
-def step(api: FakeCluster, label: str = names.PIPELINE, token: str | None = None) -> float | None:
+def step(
+    api: FakeCluster,
+    label: str = names.PIPELINE,
+    token: str | None = None,
+    now: datetime | None = None,
+) -> float | None:
     session = api.session(Connection(token=token))
     target = get_by_label(session, "default", label, ID)
-    return (
-        pipeline.lead(session, target, datetime.now(UTC)) if pipeline.needs_action(target) else -1
-    )
+    if not pipeline.needs_action(target):
+        return -1
+    return pipeline.lead(session, target, now or datetime.now(UTC))
 
 
 @pytest.mark.parametrize(
@@ -133,17 +139,20 @@ def test_lead_pipeline_without_its_first_stage_resumes_nothing(
     assert suspended(api) == [True, True]
 
 
-@pytest.mark.parametrize(("delay", "left"), [("30s", 30.0), ("0s", None)])
+@pytest.mark.parametrize(("delay", "left"), [("30s", 23.0), ("0s", None)])
 def test_lead_group_stops_auxiliary_task_after_delay(
-    api: FakeCluster, send: Submitter, delay: str, left: float | None
+    api: FakeCluster,
+    send: Submitter,
+    monkeypatch: pytest.MonkeyPatch,
+    delay: str,
+    left: float | None,
 ) -> None:
+    end = clock.stop(monkeypatch, fake_cluster)
     send(GROUP.replace("primary_tasks: [a]", f"primary_tasks: [a]\ntermination_delay: {delay}"))
     api.start(STAGES[0])
     assert step(api) == -1
     api.finish(STAGES[0])
-    seconds = step(api)
-    assert (seconds is None) is (left is None)
-    assert seconds is None or 25 <= seconds <= 30
+    assert step(api, now=end + timedelta(seconds=7)) == left
     assert (f"jobs {STAGES[1]}" in api.names()) is (left is not None)
 
 

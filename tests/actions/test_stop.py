@@ -1,14 +1,16 @@
 """Stop and clean on a cluster in memory: objects that change between list and delete."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from kubectl_sky.actions import find, stop
 from kubectl_sky.actions.find import Scope
+from kubectl_sky.cluster import session as session_module
 from kubectl_sky.errors import Forbidden
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import kinds, names
+from tests import clock, fake_cluster
 from tests.actions.conftest import Run, Submitter, disown
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
@@ -160,13 +162,14 @@ def test_clean_orphan_adopted_meanwhile_is_kept(api: FakeCluster, send: Submitte
 
 @pytest.mark.parametrize(("seconds", "expected"), [(-1, 0), (0, 0), (-3600, -3600)])
 def test_clock_of_server_within_resolution_of_date_is_ours(
-    api: FakeCluster, seconds: int, expected: int
+    api: FakeCluster, monkeypatch: pytest.MonkeyPatch, seconds: int, expected: int
 ) -> None:
+    now = clock.stop(monkeypatch, session_module)
+    monkeypatch.setattr(fake_cluster, "time", now.timestamp)
     api.ahead = timedelta(seconds=seconds)
     session = api.session()
     find.list_tasks(session, Scope("default", None))
-    ahead = session.now() - datetime.now(UTC)
-    assert abs(ahead - timedelta(seconds=expected)) < timedelta(seconds=1.5)
+    assert session.now() - now == timedelta(seconds=expected)
 
 
 @pytest.mark.parametrize("clock", [-1.5, 0, 1.5])

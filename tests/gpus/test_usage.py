@@ -1,15 +1,19 @@
 """`usage` and `list -o wide`: GPU-hours, over a cluster in memory."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kubectl_sky.cli import list as list_command
 from kubectl_sky.cli import output
+from kubectl_sky.cli import tasks as task_tables
 from kubectl_sky.cli.main import main
+from kubectl_sky.gpus import action
 from kubectl_sky.words import kinds
+from tests import clock, fake_cluster
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
@@ -23,7 +27,8 @@ INEXACT = "not exact: 1 task with deleted pods or Jobs; waiting for a cluster no
 
 
 def ago(hours: float) -> str:
-    return (datetime.now(UTC) - timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    time = datetime.fromisoformat(fake_cluster._now()) - timedelta(hours=hours)
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def start(api: FakeCluster, job: str, hours: float) -> None:
@@ -36,8 +41,9 @@ def start(api: FakeCluster, job: str, hours: float) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _tasks(api: FakeCluster, send: Submitter) -> None:
+def _tasks(api: FakeCluster, send: Submitter, monkeypatch: pytest.MonkeyPatch) -> None:
     """A running task with two GPUs since three hours, one without, and the cluster node."""
+    clock.stop(monkeypatch, action, fake_cluster, list_command, task_tables)
     labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
     api.put({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "gpu-7", "labels": labels}})
     send(TASK)

@@ -1,12 +1,14 @@
 """Users of a team: their namespaces, pipelines, and what the page of a pipeline offers."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from kubectl_sky.gpus import action
 from kubectl_sky.words import kinds
+from tests import clock
 from tests.fake_cluster import FakeCluster
 from tests.server.conftest import ALICE
 from tests.test_models import check
@@ -90,10 +92,13 @@ def test_list_has_image_and_resources_of_a_pending_task(alice: TestClient) -> No
     }  # fmt: skip
 
 
-def test_usage_adds_up_gpu_hours_as_the_caller(alice: TestClient, cluster: FakeCluster) -> None:
+def test_usage_adds_up_gpu_hours_as_the_caller(
+    alice: TestClient, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = clock.stop(monkeypatch, action)
     task_id = alice.post("/tasks/submit", content=GPU_TASK, headers=YAML).json()["task_id"]
     pod: Any = cluster.get(kinds.POD, cluster.start(f"t-{task_id}"))
-    start = (datetime.now(UTC) - timedelta(hours=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    start = (now - timedelta(hours=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
     cluster.put(pod | {"status": pod["status"] | {"startTime": start}})
     cluster.change(kinds.JOB, f"t-{task_id}", status={"active": 1, "startTime": start})
     usage = alice.get("/usage", params={"by": "user", "days": 1 / 24}).json()
