@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.actions import find
+from kubectl_sky.actions import find, pending
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.actions.pending import explain_pending
 from kubectl_sky.actions.pipeline import wait_for_all
@@ -82,8 +82,9 @@ def test_wait_in_a_pipe_reports_stages_as_submit_does(api: FakeCluster, send: Su
 
 
 def test_wait_in_a_pipe_is_silent_about_quick_starts_and_runs(
-    api: FakeCluster, send: Submitter
+    api: FakeCluster, send: Submitter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(pending, "_USUAL_START_SECONDS", 60.0)
     send(TASK)
     ui = LiveRecorder(live=False)
     with pytest.raises(SkyError, match="gave up waiting"):

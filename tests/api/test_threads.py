@@ -83,8 +83,12 @@ def test_cancelled_logs_end_their_threads(api: FakeCluster, client: Client) -> N
             texts.append(line.text)  # noqa: PERF401 -- the lines before the end
 
     async def main() -> None:
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(read(), 0.5)
+        reading = asyncio.create_task(read())
+        while not texts and not reading.done():
+            await asyncio.sleep(0.01)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
 
     asyncio.run(main())
     assert (texts, alive()) == (["one"], set())

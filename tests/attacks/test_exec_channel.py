@@ -27,10 +27,12 @@ class Scripted:
     def __init__(self, messages: Sequence[bytes]) -> None:
         self.messages = list(messages)
         self.sent: list[bytes] = []
+        self.waiting = Event()
 
     def receive(self, stop: Event | None, until: float | None) -> bytes | None:
         if self.messages:
             return self.messages.pop(0)
+        self.waiting.set()
         while not (stop and stop.is_set()):
             if until and monotonic() > until:
                 break
@@ -107,16 +109,23 @@ def test_exec_silent_program_is_stalled() -> None:
         ran(b"\1x", idle=0.2)
 
 
-def test_exec_program_reading_stdin_is_not_stalled() -> None:
-    def slow() -> Any:
-        for _ in range(5):
-            sleep(0.1)
-            yield b"x"
+def test_exec_program_reading_stdin_is_not_stalled(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, passed = monotonic, 0.0
 
-    begun = monotonic()
-    with pytest.raises(ClusterError, match="stalled"):
-        ran(stdin=slow(), idle=0.3)
-    assert monotonic() - begun > 0.7
+    def slow() -> Iterator[bytes]:
+        nonlocal passed
+        assert session.waiting.wait(60)
+        for _ in range(5):
+            passed += 20
+            yield b"x"
+        passed += 60
+
+    for module in ("kubectl_sky.cluster.exec", __name__):
+        monkeypatch.setattr(f"{module}.monotonic", lambda: clock() + passed)
+    session = Scripted([])
+    with pytest.raises(ClusterError, match="stalled: no data for 30 seconds"):
+        run(cast(Session, session), PROGRAM, Pipes(stdin=slow(), idle=30))
+    assert session.sent[:5] == [b"\0x"] * 5
 
 
 def test_exec_flood_of_messages_is_error() -> None:

@@ -104,11 +104,12 @@ def test_complete_prefix_and_given_tasks_are_respected() -> None:
 def test_complete_same_line_within_seconds_uses_cache(
     cluster: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
     assert words("logs", "") == words("logs", "") and words("logs", "tr") == ["train"]
     assert cluster == ["tasks"]
     words("logs", "-n", "other", "")
     assert cluster == ["tasks"] * 2, "another namespace has other tasks"
-    now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 11)
     words("logs", "")
     assert cluster == ["tasks"] * 3
@@ -210,7 +211,8 @@ def test_completion_prints_script_of_shell(shell: str, capsys: pytest.CaptureFix
 def test_complete_imports_no_kubernetes_client_from_cache(cluster: list[str]) -> None:
     words("logs", "")
     script = (
-        "import atexit, sys; from kubectl_sky.cli import main\n"
+        "import atexit, sys; from kubectl_sky.cli import complete, main\n"
+        "complete._CACHE_SECONDS = 3600\n"
         "atexit.register(lambda: print({'kubernetes', 'jsonschema'} & sys.modules.keys()))\n"
         "main.run_completion()"
     )

@@ -3,9 +3,8 @@
 import os
 import shutil
 import subprocess
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -106,94 +105,123 @@ class Container:
         new.write_text(f"usage_usec {microseconds}\nuser_usec 1\nsystem_usec 1\n")
         new.rename(self.cgroup / "cpu.stat")
 
-    def start(self, lifetime: int = 0, idle: int = 0) -> "subprocess.Popen[str]":
+    def script(self, lifetime: int, idle: int) -> str:
         text = model.stay(model.Expiry(lifetime, idle))
-        text = text.replace("=/proc", f"={self.proc}").replace("=/sys/fs/cgroup", f"={self.cgroup}")
-        text = text.replace("interval=10", "interval=0.1")
-        command = [*self._shell.split(), "-c", text]
-        return subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+        return text.replace("=/proc", f"={self.proc}").replace("=/sys/fs/cgroup", f"={self.cgroup}")
+
+    def start(self, lifetime: int = 0, idle: int = 0) -> "Stay":
+        """Start the script with the clock at 0."""
+        return Stay(self._shell, _CLOCK + self.script(lifetime, idle))
 
 
-def still_runs(process: "subprocess.Popen[str]", seconds: float) -> bool:
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return True
-    return False
+# Each sleep lasts until the test has set the clock.
+_CLOCK = """
+now=0
+date() { echo "$now"; }
+sleep() { echo asleep; read -r now; }
+"""
 
 
-def ended(process: "subprocess.Popen[str]") -> str:
-    """Wait until the script completes; return its last line."""
-    out, _ = process.communicate(timeout=20)
-    assert process.returncode == 0, out
-    lines = out.splitlines()
-    assert runtime.READY.decode() in lines
-    return lines[-1]
+class Stay:
+    """stay.sh with a clock of the test."""
+
+    def __init__(self, shell: str, text: str) -> None:
+        self._process = run_shell(shell, text)
+        self.noted = list(iter(self._line, "asleep"))
+
+    def _line(self) -> str:
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        assert line, "the script has ended"
+        return line.strip()
+
+    def at(self, seconds: int) -> str:
+        """Set the clock, and return what the script prints then: "asleep" if it goes on."""
+        assert self._process.stdin
+        self._process.stdin.write(f"{seconds}\n")
+        self._process.stdin.flush()
+        line = self._line()
+        if line != "asleep":
+            assert self._process.wait() == 0
+        return line
+
+    def close(self) -> None:
+        self._process.communicate()  # the end of its input ends the script
+
+
+def run_shell(shell: str, text: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [*shell.split(), "-c", text],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+IDLE = "kubectl-sky: no exec session and no CPU use for 60 seconds: this development pod ends"
+OVER = "kubectl-sky: the time of this development pod is over (60 seconds)"
 
 
 def test_stay_ends_when_idle(tmp_path: Path, shell: str) -> None:
-    last = ended(Container(tmp_path, shell).start(idle=1))
-    assert last.startswith("kubectl-sky: no exec session and no CPU use for 1 seconds")
+    with closing(Container(tmp_path, shell).start(idle=60)) as pod:
+        assert pod.noted == [runtime.READY.decode()]
+        assert [pod.at(10), pod.at(59), pod.at(60)] == ["asleep", "asleep", IDLE]
 
 
 def test_stay_ends_when_lifetime_is_over_despite_session(tmp_path: Path, shell: str) -> None:
     container = Container(tmp_path, shell)
     container.add(9, 0)
-    last = ended(container.start(lifetime=1, idle=60))
-    assert last == "kubectl-sky: the time of this development pod is over (1 seconds)"
+    with closing(container.start(lifetime=60, idle=600)) as pod:
+        assert [pod.at(59), pod.at(60)] == ["asleep", OVER]
 
 
 def test_stay_does_not_end_while_exec_session_runs(tmp_path: Path, shell: str) -> None:
     container = Container(tmp_path, shell)
     container.add(9, 0, "a) S 1 (b")  # a name that looks like the fields after it
-    process = container.start(idle=1)
-    assert still_runs(process, 2.5)
-    container.remove(9)
-    assert ended(process)
+    with closing(container.start(idle=60)) as pod:
+        assert [pod.at(50), pod.at(500)] == ["asleep", "asleep"]
+        container.remove(9)
+        assert [pod.at(559), pod.at(560)] == ["asleep", IDLE]
 
 
 def test_stay_does_not_end_while_cpu_is_used(tmp_path: Path) -> None:
-    container, stop = Container(tmp_path), threading.Event()
-
-    def use() -> None:
-        started = time.monotonic()
-        while not stop.wait(0.02):
-            container.cpu(5_000_000 + int((time.monotonic() - started) * 5_000_000))  # five CPUs
-
-    thread = threading.Thread(target=use)
-    thread.start()
-    process = container.start(idle=1)
-    try:
-        assert still_runs(process, 2.5)
-    finally:
-        stop.set()
-        thread.join()
-    assert ended(process)
+    container = Container(tmp_path)
+    with closing(container.start(idle=60)) as pod:
+        for seconds in range(10, 500, 10):
+            container.cpu(5_000_000 + seconds * 51_000)  # 5.1 % of a CPU
+            assert pod.at(seconds) == "asleep"
+        for seconds in range(500, 550, 10):
+            container.cpu(30_000_000 + seconds * 49_000)
+            assert pod.at(seconds) == "asleep"
+        assert pod.at(560) == IDLE
 
 
 def test_stay_ignores_idle_if_cpu_use_is_not_known(tmp_path: Path) -> None:
     container = Container(tmp_path)
     (container.cgroup / "cpu.stat").unlink()
-    process = container.start(lifetime=3, idle=1)
-    assert "the time of this development pod is over" in ended(process)
+    with closing(container.start(lifetime=60, idle=1)) as pod:
+        assert pod.noted[0].startswith("kubectl-sky: --idle is ignored")
+        assert [pod.at(59), pod.at(60)] == ["asleep", OVER]
 
 
 def test_stay_reads_cpu_use_of_cgroup_v1(tmp_path: Path) -> None:
     container = Container(tmp_path)
     (container.cgroup / "cpu.stat").unlink()
     (container.cgroup / "cpuacct").mkdir()
-    (container.cgroup / "cpuacct" / "cpuacct.usage").write_text("5000000000\n")
-    assert ended(container.start(idle=1)).startswith("kubectl-sky: no exec session")
+    usage = container.cgroup / "cpuacct" / "cpuacct.usage"
+    usage.write_text("5000000000\n")
+    with closing(container.start(idle=60)) as pod:
+        usage.write_text("9000000000\n")
+        assert [pod.at(59), pod.at(118), pod.at(119)] == ["asleep", "asleep", IDLE]
 
 
 def test_stay_stops_on_sigterm(tmp_path: Path, shell: str) -> None:
-    with Container(tmp_path, shell).start(idle=60) as process:
+    with run_shell(shell, Container(tmp_path, shell).script(0, 60)) as process:
         assert process.stdout
         assert process.stdout.readline() == f"{runtime.READY.decode()}\n"
         process.terminate()
-        assert process.wait(5) != 0
+        assert process.wait() != 0
 
 
 TYPE, TEXT = "ssh-ed25519", "AAAAC3NzaC1lZDI1NTE5AAAA"

@@ -96,10 +96,11 @@ async def test_job_failed_pod_is_replaced_after_backoff(w: World) -> None:
     assert stored["status"]["failed"] == 1 and "active" not in stored["status"]
 
 
-def test_job_backoff_doubles_up_to_limit() -> None:
-    waits = [round(job_status.backoff(count, time.time())) for count in (0, 1, 2, 3, 6, 7, 50)]
+def test_job_backoff_doubles_up_to_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: 1000.0)
+    waits = [job_status.backoff(count, 1000.0) for count in (0, 1, 2, 3, 6, 7, 50)]
     assert waits == [0, 10, 20, 40, 320, 600, 600]
-    assert job_status.backoff(1, time.time() - 11) == 0
+    assert (job_status.backoff(1, 991.0), job_status.backoff(1, 989.0)) == (1, 0)
 
 
 async def test_job_restart_policy_on_failure_counts_restarts(w: World) -> None:
@@ -122,7 +123,8 @@ async def test_job_restart_policy_on_failure_counts_restarts(w: World) -> None:
 
 
 async def test_job_active_deadline_exceeded_deletes_pods(w: World) -> None:
-    w.create("jobs.batch", "a", job(activeDeadlineSeconds=1, parallelism=2, completions=2))
+    spec = job(activeDeadlineSeconds=2, parallelism=2, completions=2)  # of whole seconds
+    w.create("jobs.batch", "a", spec)
     await until(lambda: len(conditions(w.get("jobs.batch", "a"))) == 2)
     stored = w.get("jobs.batch", "a")
     why = "Job was active longer than specified deadline"

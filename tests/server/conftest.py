@@ -47,7 +47,9 @@ def submitted(client: TestClient, task: dict[str, Any] | None = None, **query: s
 def serving(config: Config) -> Iterator[tuple[int, FastAPI]]:
     """Serve on a loopback port for any Host; yield the port and the application."""
     app = create_app(replace(config, hosts=()))
-    server = uvicorn.Server(uvicorn_config(app, Listener("127.0.0.1", 0)))
+    settings = uvicorn_config(app, Listener("127.0.0.1", 0))
+    settings.timeout_keep_alive = 600  # a slow machine may do nothing for longer than the default
+    server = uvicorn.Server(settings)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()

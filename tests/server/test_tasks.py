@@ -2,6 +2,7 @@
 
 import json
 import stat
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -428,15 +429,18 @@ def test_manifests_larger_than_the_limit_are_refused_while_they_are_rendered(
 
 
 def test_render_waits_while_others_render(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    running, most = 0, 0
+    running, most, lock, pair = 0, 0, threading.Lock(), threading.Barrier(2, timeout=60)
     original = rendering.render_files
 
     def counted(*arguments: Any) -> Manifests:
         nonlocal running, most
-        running += 1
-        most = max(most, running)
-        time.sleep(0.1)
-        running -= 1
+        with lock:
+            running += 1
+            most = max(most, running)
+        pair.wait()  # two at a time
+        time.sleep(0.1)  # for more than two
+        with lock:
+            running -= 1
         return original(*arguments)
 
     monkeypatch.setattr(rendering, "render_files", counted)
