@@ -226,11 +226,10 @@ def _pump(
 def _write(
     block: Block, origin_of: Callable[[LogSource], Origin], ui: UI, request: LogRequest
 ) -> None:
-    last = {source.pod: (source, line) for source, line in block.lines}
-    origins = {pod: origin_of(source) for pod, (source, _) in last.items()}
+    origins = {source.pod: origin_of(source) for source in block.last}
     ui.logs([(origins[source.pod], line) for source, line in block.lines], block.final_newline)
-    for pod, (_, line) in last.items():
-        request.shown[pod] = line.decode(errors="replace")
+    for source, line in block.last.items():
+        request.shown[source.pod] = line.decode(errors="replace")
 
 
 def _origin(task: TaskStatus, source: LogSource) -> Origin:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import repeat
 
 from msgspec import Struct
@@ -19,10 +19,12 @@ Order = tuple[int, int]  # of logs: decides between lines of the same time
 class Block(Struct, frozen=True):
     """Lines of several logs in order; or a note on the log `source`.
 
-    `final_newline` is False if the last line ends its log without a newline.
+    `last` has the last line of each log. `final_newline` is False if the last line ends its log
+    without a newline.
     """
 
     lines: list[tuple[LogSource, bytes]]
+    last: Mapping[LogSource, bytes] = {}
     final_newline: bool = True
     note: str = ""
     source: LogSource | None = None
@@ -80,11 +82,14 @@ def _merged(batches: list[tuple[Log, Batch]]) -> Block:
     end = min(log.end(batch, count) for log, batch in batches)
     lines: list[tuple[LogSource, bytes]] = []
     times: list[bytes] = []
+    last: dict[LogSource, bytes] = {}
     for log, batch in batches:
         taken, taken_times = log.take(batch, end)
+        if taken:
+            last[batch.source] = taken[-1]
         lines += zip(repeat(batch.source), taken)
         times += taken_times
     if len(batches) > 1:
         lines = [lines[index] for index in sorted(range(len(times)), key=times.__getitem__)]
     unfinished = [batch.source for _, batch in batches if not batch.final_newline]
-    return Block(lines, final_newline=lines[-1][0] not in unfinished)
+    return Block(lines, last, final_newline=lines[-1][0] not in unfinished)

@@ -120,17 +120,14 @@ class Form(Struct, frozen=True):
             return self._json(lines)
         if self.template:
             return b"".join(self._from_template(self.template, *pair) for pair in lines)
-        texts = [text for _, text in lines]
         if self.local:
-            texts = [b" ".join(self._time_and_text(text)) for text in texts]
+            lines = [(origin, b" ".join(self._time_and_text(text))) for origin, text in lines]
         elif self.terminal:
-            texts = [harmless(text) for text in texts]
+            lines = [(origin, harmless(text)) for origin, text in lines]
         prefixes = self._prefixes(lines)
         if len(set(prefixes.values())) == 1:
-            return prefixed(texts, prefixes[lines[0][0].pod], complete)
-        pods = [origin.pod for origin, _ in lines]
-        pairs = zip(pods, texts, strict=True)
-        return b"".join([prefixes[pod] + text + b"\n" for pod, text in pairs])
+            return prefixed([text for _, text in lines], prefixes[lines[0][0].pod], complete)
+        return b"".join([prefixes[origin.pod] + text + b"\n" for origin, text in lines])
 
     def _chosen(self, line: bytes) -> bool:
         assert self.grep
