@@ -128,7 +128,15 @@ def test_exec_terminal_passes_input_and_size(
     monkeypatch.setattr(executing, "PROTOCOLS", protocols)
     pod = start(session, namespace)
 
+    resized = threading.Event()
+
+    def sizes() -> Iterator[tuple[int, int]]:
+        yield 80, 24
+        yield 91, 17
+        resized.set()
+
     def typed() -> Iterator[bytes]:
+        assert resized.wait(60)
         time.sleep(0.5)
         yield b"go\n"
 
@@ -140,7 +148,7 @@ def test_exec_terminal_passes_input_and_size(
         "read word; echo $word; stty size; test -t 0 && exit 3",
         stdin=typed(),
         tty=True,
-        sizes=[(80, 24), (91, 17)],
+        sizes=sizes(),
     )
     assert (code, err) == (3, b"")
     assert out.replace(b"\r", b"") == b"go\ngo\n17 91\n"

@@ -23,7 +23,9 @@ from tests.contract.makers import make_pod
 from tests.contract.proxies import CuttingProxy
 from tests.polling import eventually
 
-PORT = 20_000 + os.getpid() % 10_000  # pods of the practice cluster share a network
+# Pods of the practice cluster share a network, also with those of other processes; nobody listens
+# on the odd ports.
+PORT = 20_000 + os.getpid() % 5_000 * 2
 ECHO = """
 import os, socketserver
 class Echo(socketserver.BaseRequestHandler):

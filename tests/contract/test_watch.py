@@ -84,7 +84,10 @@ def test_watch_objects_have_api_version_and_kind(session: Session, namespace: st
 
 
 @pytest.mark.practice_only
-def test_watch_timeout_and_stop_end_it(session: Session, namespace: str) -> None:
+def test_watch_timeout_and_stop_end_it(
+    session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_POLL_INTERVAL", 0.05)
     begun = time.monotonic()
     ticks = [event for event in follow(session, namespace, 1.6) if event is None]
     assert len(ticks) >= 2
