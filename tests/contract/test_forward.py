@@ -25,7 +25,7 @@ from tests.polling import eventually
 
 # Pods of the practice cluster share a network, also with those of other processes; nobody listens
 # on the odd ports.
-PORT = 20_000 + os.getpid() % 5_000 * 2
+PORT = 20_000 + os.getpid() % 4_000 * 2
 ECHO = """
 import os, socketserver
 class Echo(socketserver.BaseRequestHandler):

@@ -11,19 +11,11 @@ from kubectl_sky.controllers import metrics
 from kubectl_sky.controllers.http_server import PATH, serve_health
 from kubectl_sky.controllers.metrics import Numbers
 from kubectl_sky.errors import UserError
-
-
-def free_port(host: str) -> int:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        with socket.create_server((host, 0), family=family) as server:
-            return int(server.getsockname()[1])
-    except OSError:
-        pytest.skip(f"this machine has no {host}")
+from tests.ports import free_port
 
 
 def status(host: str, port: int, path: str = PATH) -> int:
-    connection = HTTPConnection(host, port, timeout=5)
+    connection = HTTPConnection(host, port, timeout=60)
     try:
         connection.request("GET", path)
         return connection.getresponse().status
@@ -33,7 +25,10 @@ def status(host: str, port: int, path: str = PATH) -> int:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_health_of_ipv4_and_ipv6_pod_is_ok(host: str) -> None:
-    port = free_port(host)
+    try:
+        port = free_port(host)
+    except OSError:
+        pytest.skip(f"this machine has no {host}")
     with serve_health(host, port, str):
         assert status(host, port) == 200
         assert status(host, port, "/other") == 404
@@ -41,10 +36,10 @@ def test_health_of_ipv4_and_ipv6_pod_is_ok(host: str) -> None:
 
 def test_metrics_are_a_text_that_prometheus_reads() -> None:
     loops = {("tasks", "Sweeper"): Numbers(3, 1, 2, 0.25, 4, 1, 1.5)}
-    port = free_port("127.0.0.1")
+    port = free_port()
     with (
         serve_health("127.0.0.1", port, lambda: metrics.text(("tasks",), True, loops)),
-        urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer,
+        urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer,
     ):
         assert answer.headers["Content-Type"] == metrics.CONTENT_TYPE
         text = answer.read().decode()
@@ -67,13 +62,13 @@ def test_metrics_are_a_text_that_prometheus_reads() -> None:
 
 
 def test_health_of_one_address_is_not_served_at_another() -> None:
-    port = free_port("127.0.0.1")
+    port = free_port()
     with serve_health("127.0.0.1", port, str), pytest.raises(ConnectionRefusedError):
         status("127.0.0.2", port)
 
 
 def test_health_beside_many_silent_connections_is_ok() -> None:
-    port = free_port("127.0.0.1")
+    port = free_port()
     with serve_health("127.0.0.1", port, str):
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
         assert status("127.0.0.1", port) == 200

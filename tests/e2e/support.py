@@ -72,6 +72,7 @@ def failure_texts(sky: Command, task_id: str, timeout: str = "60s") -> dict[str,
 
 
 LONG = "--timeout=100s"
+GRACE = 30  # seconds between SIGTERM and SIGKILL of a pod
 
 
 FAILING = """
@@ -188,12 +189,6 @@ def listening(port: int) -> socket.socket:
     other.bind(("127.0.0.1", port))
     other.listen()
     return other
-
-
-def free_port() -> int:
-    with listening(0) as probe:
-        port: int = probe.getsockname()[1]
-    return port
 
 
 TROUBLE_ID = "trouble1"

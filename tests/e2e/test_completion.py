@@ -74,7 +74,7 @@ def test_bash_completes_task_on_tab(sky: Command, environment: dict[str, str]) -
 def until(terminal: int, text: str) -> str:
     """Read the screen until a text appears, for a minute at most."""
     screen = b""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while text.encode() not in screen and time.monotonic() < deadline:
         if select.select([terminal], [], [], 0.2)[0]:
             screen += os.read(terminal, 65536)

@@ -8,14 +8,14 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.controllers.test_health import free_port
 from tests.e2e.command import Command
 from tests.e2e.pipelines import chain
 from tests.e2e.support import as_controller
 from tests.polling import eventually
+from tests.ports import free_port
 
 LEASE = "kubectl-sky-tasks"
-METRICS = free_port("127.0.0.1")
+METRICS = free_port()
 IMAGE = "resources: {image_id: 'busybox:1.36'}\n"
 GROUP = (
     "name: duo\nexecution: parallel\nprimary_tasks: [main]\n"
@@ -84,7 +84,7 @@ def test_controller_leads_detached_tasks_without_client(
     eventually(lambda: wide_jobs(kubectl) == [True] * 3)
     follow = sky("submit", sky.write("task.yaml", files["chain001"]), "--id", "follow01")
     assert (follow.returncode, follow.stdout.splitlines()[1:]) == (0, ["one", "two", "three"])
-    with urlopen(f"http://127.0.0.1:{METRICS}/metrics", timeout=5) as answer:
+    with urlopen(f"http://127.0.0.1:{METRICS}/metrics", timeout=60) as answer:
         text = answer.read().decode()
     numbers = dict(re.findall(r"^kubectl_sky_controller_(\w+){.*} (.*)$", text, re.M))
     assert (numbers["leader"], numbers["errors_total"]) == ("1", "0")

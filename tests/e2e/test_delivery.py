@@ -161,21 +161,23 @@ def test_submit_volume_too_small_for_files_fails_task(sky: Command, image: str) 
 @pytest.mark.practice_only
 @pytest.mark.usefixtures("code")
 def test_node_without_client_waits_for_files_then_fails(sky: Command, kubectl: Command) -> None:
-    task = "workdir: code\nnum_nodes: 2\nenvs: {KUBECTL_SKY_FILES_TIMEOUT: '6'}\nrun: sh main.sh\n"
-    manifests = sky("render", "-", "--id", "waits001", stdin=task)
-    assert kubectl("apply", "-f", "-", stdin=manifests.stdout).returncode == 0
+    for task_id, seconds in (("waits001", 600), ("late0001", 2)):
+        task = f"envs: {{KUBECTL_SKY_FILES_TIMEOUT: '{seconds}'}}\nworkdir: code\n"
+        task += "num_nodes: 2\nrun: sh main.sh\n"
+        manifests = sky("render", "-", "--id", task_id, stdin=task)
+        assert kubectl("apply", "-f", "-", stdin=manifests.stdout).returncode == 0
     note = "waits for files; submit again with --id waits001 if no upload is running"
 
     def waits() -> bool:
         return bool(sky.json("status", "waits001")["metadata"]["note"] == f"node-0: {note}")
 
-    assert eventually(waits, 30)
+    assert eventually(waits)
     (row,) = (line for line in sky("list").stdout.splitlines() if line.startswith("waits001"))
     assert ("pending" in row, "0/2" in row, note in row) == (True, True, True), row
     waited = sky("wait", "waits001", "--timeout", "1s")
     assert note in waited.stderr
     assert "is pending: waits for files" in sky("doctor", "waits001").stdout
-    assert sky("wait", "waits001", "--timeout", "60s").returncode == 4
+    assert sky("wait", "late0001", "--timeout", "60s").returncode == 4
     end = "upload timed out: no client connected (exit code 1)"
-    assert end in sky.json("status", "waits001")["metadata"]["note"]
+    assert end in sky.json("status", "late0001")["metadata"]["note"]
     assert "timed out after 6 s" in sky("doctor", "waits001").stdout

@@ -16,10 +16,11 @@ from kubectl_sky.words.names import CONTROLLERS_NAMESPACE
 from tests.cluster import cache, images
 from tests.cluster.target import Cluster
 from tests.e2e.command import PROGRAM, Command, InProcess
-from tests.e2e.support import crds_applied, free_port, pod_of
+from tests.e2e.support import crds_applied, pod_of
 from tests.e2e.test_ray_graphs import RAY_SERVICES, make_graph
 from tests.e2e.volcano import FILES as VOLCANO
 from tests.polling import eventually
+from tests.ports import free_port
 from tests.ray.graphs import make_bytes
 from tests.wheel import build
 

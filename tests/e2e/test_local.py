@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,8 +16,9 @@ import yaml
 
 from kubectl_sky.cluster.session import Connection, Session
 from tests.e2e.command import PROGRAM, Command, Done
-from tests.e2e.support import free_port, listening
+from tests.e2e.support import listening
 from tests.polling import eventually
+from tests.ports import free_port
 
 HELLO = "name: hello\nrun: echo hello from $(hostname)\n"
 
@@ -58,6 +58,11 @@ def inside(sky: Command, *arguments: str, stdin: str = "") -> Done:
     return done
 
 
+def saved(sky: Command) -> bytes:
+    """Return what the practice cluster has written to its database."""
+    return b"".join(path.read_bytes() for path in folder(sky).rglob("state.db*"))
+
+
 def is_dead(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -82,7 +87,7 @@ def test_local_up_and_down_start_stop_and_purge_cluster(sky: Command) -> None:
     done = sky("local", "down")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == "The practice cluster was stopped; its data is kept\n"
-    assert is_dead(known["pid"])
+    eventually(lambda: is_dead(known["pid"]))
     assert status(sky)["state"] == "stopped"
     assert "was not running" in sky("local", "down").stderr
     assert sky("local", "down", "--purge").stderr == "The practice cluster was removed\n"
@@ -105,7 +110,7 @@ END
         cwd=sky.folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -179,7 +184,7 @@ def test_local_up_after_down_keeps_tasks_volumes_and_settings(sky: Command) -> N
 def test_local_up_after_killed_process_keeps_volumes(sky: Command) -> None:
     up(sky)
     inside(sky, "volumes", "create", "notes", "1Gi")
-    time.sleep(0.5)  # changes are saved with a short delay
+    eventually(lambda: b"notes" in saved(sky), message="changes are saved with a short delay")
     os.kill(status(sky)["pid"], signal.SIGKILL)
     eventually(lambda: status(sky)["state"] != "running")
     assert status(sky)["note"] == (
@@ -196,7 +201,7 @@ def test_local_down_stale_pid_file_kills_no_other_process(sky: Command) -> None:
     bystander = subprocess.Popen(["sleep", "60"])
     try:
         (folder(sky) / "practice" / "pid").write_text(f"{bystander.pid}\n")
-        assert status(sky)["state"] == "stopped"
+        eventually(lambda: status(sky)["state"] == "stopped")
         assert "pid" not in status(sky)
         assert sky("local", "down").returncode == 0
         assert "is ready" in up(sky).stderr
@@ -231,7 +236,7 @@ def test_local_up_after_down_reuses_port_if_free(sky: Command) -> None:
 
 def test_local_up_concurrent_runs_start_cluster_once(sky: Command) -> None:
     started = [sky.start("local", "up") for _ in range(4)]
-    ended = [process.communicate(timeout=60) for process in started]
+    ended = [process.communicate(timeout=200) for process in started]
     assert [process.returncode for process in started] == [0] * 4
     assert len({stdout for stdout, _ in ended}) == 1
     ready = [stderr for _, stderr in ended if "is ready" in stderr]
@@ -248,9 +253,9 @@ def test_local_up_interrupted_leaves_no_process(sky: Command) -> None:
     while not (pid_file.exists() and pid_file.read_text()):
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stdout, stderr.strip()) == (130, "", "interrupted")
-    assert is_dead(int(pid_file.read_text()))
+    eventually(lambda: is_dead(int(pid_file.read_text())))
     assert status(sky)["state"] != "running"
     up(sky)
 

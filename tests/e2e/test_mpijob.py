@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.target import Cluster
 from tests.e2e import gallery
 from tests.e2e.command import ROOT, Command, submitted
-from tests.e2e.support import objects, selected_pods, until_deleted, wait_for_controller
+from tests.e2e.support import GRACE, objects, selected_pods, until_deleted, wait_for_controller
 
 pytestmark = pytest.mark.usefixtures("mpi")
 
@@ -97,7 +97,7 @@ run: |
     conditions = kubectl.json("get", "mpijob", "mpijob02-mpijob02")["status"]["conditions"]
     (failed,) = (condition for condition in conditions if condition["type"] == "Failed")
     took = datetime.fromisoformat(failed["lastTransitionTime"]) - datetime.fromisoformat(ended)
-    assert took.total_seconds() <= 10
+    assert took.total_seconds() < GRACE
     assert sky("stop", "mpijob02").returncode == 0
     until_deleted(kubectl, "mpijob02")
     wait_for_controller(lambda: remaining_objects(kubectl, "mpijob02") == [])

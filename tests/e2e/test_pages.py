@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.command import home
-from tests.e2e.support import free_port
 from tests.markdown import PAGES, ROOT, Command, File, Transcript, steps
+from tests.ports import free_port
 
 _START = 'eval "$(kubectl sky local up)"'
 _END = "\x1e"

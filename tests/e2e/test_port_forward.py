@@ -33,5 +33,5 @@ def test_port_forward_reaches_port_of_rank(sky: Command, cluster: Cluster) -> No
     for _ in range(3):
         assert fetch(f"http://{match[1]}") == "hello from 1\n"
     running.send_signal(signal.SIGINT)
-    running.communicate(timeout=20)
+    running.communicate(timeout=60)
     assert running.returncode == 0

@@ -6,7 +6,7 @@ from tests.e2e.command import Command
 from tests.e2e.support import submit, until_deleted
 from tests.polling import eventually
 
-PORT = 33_000 + os.getpid() % 2_000  # pods of the practice cluster share a network
+PORT = 28_000 + os.getpid() % 2_000  # pods of the practice cluster share a network
 SERVER = f"""
 name: web
 num_nodes: 2

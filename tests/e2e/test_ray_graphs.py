@@ -18,8 +18,9 @@ from tests.cluster.images import RAY
 from tests.cluster.process import defined, running
 from tests.cluster.target import Cluster
 from tests.e2e.command import ROOT, Command
-from tests.e2e.support import as_controller, crds_applied, free_port
+from tests.e2e.support import as_controller, crds_applied
 from tests.polling import eventually
+from tests.ports import free_port
 from tests.ray.graphs import make_bytes
 from tests.ray.source import SECRET, GraphSource, serving
 

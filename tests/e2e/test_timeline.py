@@ -25,7 +25,7 @@ def test_timeline_has_setup_and_run_of_each_node(sky: Command) -> None:
         *before, setup, run = node["phases"]
         assert (setup["phase"], run["phase"]) == ("setup", "run")
         assert {phase["phase"] for phase in before} <= {"scheduling", "starting", "image"}
-        assert 1 <= seconds(setup) <= 10 and 2 <= seconds(run) <= 10
+        assert 1 <= seconds(setup) < 60 and 2 <= seconds(run) < 60
         ends = [phase["end"] for phase in node["phases"]]
         assert [phase["start"] for phase in node["phases"][1:]] == ends[:-1], "gaps"
     text = sky("status", "timed001", "--timeline").stdout

@@ -8,6 +8,7 @@ import pytest
 from tests.e2e.command import ROOT, Command
 from tests.e2e.support import (
     FAILING,
+    GRACE,
     seconds_between_failures,
     selected_pods,
     until_deleted,
@@ -133,7 +134,7 @@ def test_submit_volcano_failed_node_stops_remaining_nodes(
     output = sky("status", "volcano6").stdout
     assert "failed — node-2: exit code 7" in output
     assert output.count("Stopped") == 3
-    assert seconds_between_failures(kubectl, "volcano6") <= 10
+    assert seconds_between_failures(kubectl, "volcano6") < GRACE
     assert sky("wait", "volcano6").stdout == ("task/volcano6 (gang) failed: node-2: exit code 7\n")
     assert sky("stop", "volcano6").returncode == 0
     until_deleted(kubectl, "volcano6")
