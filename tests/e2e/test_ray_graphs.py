@@ -196,11 +196,12 @@ def operated(
     assert "Traceback" not in text
 
 
+@pytest.mark.skipif(
+    not RAY_SERVICES.is_file(), reason="the definition of RayServices is not beside the checkout"
+)
 def test_ray_graph_changes_and_failures_reach_status_and_service(
     operated: Operated, cluster: Cluster
 ) -> None:
-    if not RAY_SERVICES.is_file():
-        pytest.skip("the definition of RayServices is not beside the checkout")
     if operated.kubectl("get", "crd", "rayservices.ray.io").returncode:  # or another test's
         operated.until("Applied", "RayServiceNotServed")
     with crds_applied(operated.kubectl, RAY_SERVICES):
