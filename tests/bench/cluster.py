@@ -1,6 +1,7 @@
 """Time commands beside kubectl and stern on a real cluster: `python -m tests.bench.cluster [NAME]`.
 
-`list` in an empty namespace, and `logs` of 1, 10 and 100 pods. `tests.bench.scale` times others.
+`list` in an empty namespace, and `logs` of 1, 10 and 100 pods. With `--write`, the tables take
+the place of those in docs/performance.md. `tests.bench.scale` times others.
 """
 
 import os
@@ -87,14 +88,21 @@ class Bench:
             select = ("-n", name, "-l", f"task-id={task}", f"--max-log-requests={pods}")
             commands: measure.Commands = {
                 "`kubectl-sky logs`": (self.sky, "logs", task, "-n", name),
+                "`kubectl-sky logs --by-node`": (self.sky, "logs", task, "-n", name, "--by-node"),
                 "`kubectl-sky logs -f`": (self.sky, "logs", task, "-n", name, "-f"),
                 "`kubectl-sky logs -o json`": (self.sky, "logs", task, "-n", name, "-o", "json"),
-                "`stern`": (stern, *select, "--no-follow", "--color=never"),
-                "`kubectl logs -l`": (self.kubectl, "logs", *select, "--prefix", "--tail=-1"),
+                "`stern --no-follow`": (stern, *select, "--no-follow", "--color=never"),
+                "`kubectl logs -l … --prefix`": (
+                    self.kubectl,
+                    "logs",
+                    *select,
+                    "--prefix",
+                    "--tail=-1",
+                ),
             }
             runs = measure.in_turn(commands, self.environment, ROUNDS)
         head = (f"{pods} pods of {lines:,} lines", *measure.COMPARED)
-        measure.table(f"logs of {pods}", head, measure.compared(runs, "`stern`"))
+        measure.table(f"logs of {pods}", head, measure.compared(runs, "`stern --no-follow`"))
 
     def start(self) -> None:
         """Of nothing: what remains is the start of the programs."""
