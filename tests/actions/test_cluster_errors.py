@@ -1,7 +1,6 @@
 """Errors of the cluster, in every command: a single line with a hint, and exit code 3."""
 
 import re
-import socket
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from kubectl_sky.cli import main
 from tests.actions.conftest import Run
 from tests.fake_cluster import FakeCluster
+from tests.ports import free_port
 
 COMMANDS = (
     "list",
@@ -40,8 +40,7 @@ def check(code: int, out: str, err: str) -> None:
 def test_command_with_unreachable_server_prints_one_error(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"127.0.0.1:{server.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     code = main.main([*command.split(), "--server", f"https://{address}"])
     out, err = capsys.readouterr()
     check(code, out, err)

@@ -16,6 +16,7 @@ from kubectl_sky.words import kinds
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
+from tests.ports import free_port
 from tests.test_models import check
 
 TASK = "name: train\nenvs: {TOKEN: hidden-value}\nrun: echo hello\n"
@@ -146,12 +147,9 @@ def test_notify_refused_is_warning_without_path(
 
 
 def test_notify_unreachable_is_warning_without_path(run: Run, send: Submitter) -> None:
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
     send(TASK)
     finish(send.cluster)
-    code, _, err = run("wait", ID, "--notify", f"http://localhost:{port}{PATH}")
+    code, _, err = run("wait", ID, "--notify", f"http://localhost:{free_port()}{PATH}")
     assert (code, err) == (0, "warning: cannot notify localhost: Connection refused\n")
 
 
