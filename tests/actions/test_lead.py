@@ -211,7 +211,7 @@ def test_wait_several_tasks_interrupted_ends_its_threads(api: FakeCluster, send:
         wait_for_all(session, targets, Wait(), UI())
     for thread in threading.enumerate():
         if thread.name.startswith(("wait", "watch")):
-            thread.join(10)
+            thread.join(60)
             assert not thread.is_alive()
 
 

@@ -22,7 +22,7 @@ def test_log_closed_while_it_is_requested_ends_its_thread(api: FakeCluster) -> N
     api.before("get pods/log", log.close, nth=2)
     reader = Thread(target=lambda: list(log.batches()), daemon=True)
     reader.start()
-    reader.join(5)
+    reader.join(60)
     blocked = reader.is_alive()
     api.break_streams()
     assert not blocked

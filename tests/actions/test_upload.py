@@ -104,7 +104,7 @@ def test_upload_waiting_for_other_nodes_sends_heartbeats(
             heartbeats.append(program.pod)
             heartbeat.set()
         elif not heartbeats:
-            assert heartbeat.wait(10), "no heartbeat to the other node"
+            assert heartbeat.wait(60), "no heartbeat to the other node"
         return Outcome()
 
     heartbeats: list[str] = []

@@ -38,7 +38,7 @@ def test_watch_task_waits_for_slow_kind_while_another_is_read_again(
     jobs_may_be_read = Event()
 
     def wait() -> None:
-        jobs_may_be_read.wait(10)
+        jobs_may_be_read.wait(60)
 
     api.before("watch jobs", wait)
     api.after("watch pods", api.break_streams)

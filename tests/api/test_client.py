@@ -141,7 +141,7 @@ def test_closed_iterator_ends_its_thread(api: FakeCluster, client: Client) -> No
     assert readers() == 1
     assert isinstance(lines, Iterator)
     lines.close()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while readers() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert readers() == 0

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kubectl_sky.cluster import streams
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import Following, LogOptions, LogSource
 from kubectl_sky.errors import ClusterError
@@ -45,8 +46,9 @@ def test_merged_logs_error_in_log_is_raised(session: Session, namespace: str) ->
 
 @pytest.mark.parametrize("follow", [False, True])
 def test_existing_logs_of_two_pods_come_in_order_of_time(
-    session: Session, namespace: str, follow: bool
+    session: Session, namespace: str, follow: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(streams, "_HOLD_SECONDS", 60.0)
     script = "for i in 1 2 3 4 5 6; do echo $i; sleep 0.5; done"
     for name in "ba":  # even if they do not overlap, the order of time is not that of the ranks
         run_pod(session, namespace, script, name)

@@ -68,7 +68,7 @@ def forwarded(
         yield int(place.rpartition(":")[2]), notes
     finally:
         forwarder.close()
-        serving.join(10)
+        serving.join(60)
 
 
 def talk(port: int, data: bytes) -> bytes:

@@ -57,7 +57,7 @@ def running(controller: Letters, api: FakeCluster | None = None) -> Iterator[Loo
         yield loop
     finally:
         loop.stop()
-        loop.join(5)
+        loop.join(60)
         assert controller.is_stopped
 
 
@@ -152,7 +152,7 @@ def test_schedule_keys_of_a_group_wait_for_each_other_not_those_of_another() -> 
 
 
 def test_loop_processes_different_keys_in_parallel() -> None:
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=60)
 
     def process(key: str) -> None:
         both.wait()
@@ -261,13 +261,13 @@ def test_loop_stop_waits_for_running_key_and_starts_no_other(api: FakeCluster) -
 
     def process(key: str) -> float:
         entered.set()
-        finish.wait(10)
+        finish.wait(60)
         return 0.0
 
     controller = Letters(process)
     with running(controller, api) as loop:
         loop.add("a")
-        assert entered.wait(10)
+        assert entered.wait(60)
         loop.stop()
         loop.join(0.05)
         assert controller.log == ["+a"]

@@ -50,7 +50,7 @@ def controlled(api: FakeCluster) -> Iterator[TasksController]:
         yield controller
     finally:
         loop.stop()
-        loop.join(10)
+        loop.join(60)
 
 
 def control(api: FakeCluster, done: Callable[[], object]) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kubectl_sky.actions import pending
 from tests.e2e.command import Command, submitted
 from tests.e2e.support import objects
 
@@ -12,7 +13,10 @@ run: echo "hello from $NODE_RANK of $NUM_NODES, $A"
 """
 
 
-def test_submit_single_node_prints_id_and_output(sky: Command, kubectl: Command) -> None:
+def test_submit_single_node_prints_id_and_output(
+    sky: Command, kubectl: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pending, "_USUAL_START_SECONDS", 60.0)  # it says why a start takes longer
     done = sky("submit", "-", stdin=HELLO)
     assert (done.returncode, done.stderr) == (0, "")
     first, *rest = done.stdout.splitlines()

@@ -231,10 +231,10 @@ def test_missing_crd_is_cluster_error_and_installed_later_is_noticed(
     try:
         eventually(lambda: world.cluster.count("list priorityclasses") > 1)
         world.cluster.kinds.add(kinds.POD_GROUP)
-        eventually(lambda: f"priorityclasses {ALICE}" in world.cluster.names(), 10)
+        eventually(lambda: f"priorityclasses {ALICE}" in world.cluster.names())
     finally:
         loop.stop()
-        loop.join(10)
+        loop.join(60)
 
 
 def test_change_of_pod_group_that_matters_wakes_controller(world: World) -> None:

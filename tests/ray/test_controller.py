@@ -117,4 +117,4 @@ def test_slow_sources_of_one_namespace_do_not_delay_graphs_of_another() -> None:
         eventually(lambda: rounds.count("stranger") == 16)
     finally:
         loop.stop()
-        loop.join(10)
+        loop.join(60)

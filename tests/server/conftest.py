@@ -58,7 +58,7 @@ def serving(config: Config) -> Iterator[tuple[int, FastAPI]]:
             yield listener.getsockname()[1], app
         finally:
             server.should_exit = server.force_exit = True
-            thread.join(10)
+            thread.join(60)
 
 
 @pytest.fixture
