@@ -159,7 +159,7 @@ def test_list_from_hostile_server_prints_short_error(
     assert not any(TOKEN in request for request in server.requests), "a token over http"
 
 
-def session_with(server: HostileServer, seconds: float = 4) -> Session:
+def session_with(server: HostileServer, seconds: float = 60) -> Session:
     return Session.connect(Connection(server=server.url, kubeconfig=None, request_timeout=seconds))
 
 

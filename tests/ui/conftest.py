@@ -9,6 +9,7 @@ import pytest
 from textual.events import Key
 from textual.pilot import Pilot
 
+from kubectl_sky.actions import pending
 from kubectl_sky.ui import feeds, logs
 from kubectl_sky.ui.app import SkyApp
 from kubectl_sky.ui.feeds import LogFeed
@@ -74,6 +75,12 @@ class Screen:
 
 
 Play = Callable[..., SkyApp]
+
+
+@pytest.fixture
+def no_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing but the doctor read events."""
+    monkeypatch.setattr(pending, "_FIRST_LOOK", 3600.0)
 
 
 @pytest.fixture

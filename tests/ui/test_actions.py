@@ -108,6 +108,7 @@ def test_doctor_shows_stages_and_cause(api: FakeCluster, send: Submitter, play: 
     play(act, NARROW)
 
 
+@pytest.mark.usefixtures("no_look")
 def test_doctor_without_answer_leaves_keys_working(
     api: FakeCluster, send: Submitter, play: Play
 ) -> None:
@@ -133,13 +134,14 @@ def test_doctor_without_answer_leaves_keys_working(
     play(act)
 
 
+@pytest.mark.usefixtures("no_look")
 def test_doctor_refused_shows_error(api: FakeCluster, send: Submitter, play: Play) -> None:
     send(HELLO)
 
     async def act(screen: Screen) -> None:
         await screen.shows(ID)
-        for _ in range(10):
-            api.before("list events", lambda: 401)
+        for nth in range(1, 11):
+            api.before("list events", lambda: 401, nth)
         await screen.press("d")
         await screen.shows("error: ", "press r to try again")
 
@@ -282,6 +284,7 @@ def test_terminal_that_is_small_at_start_says_so(play: Play) -> None:
     assert play(act, (30, 10)).return_code == 0
 
 
+@pytest.mark.usefixtures("no_look")
 def test_end_does_not_wait_for_server(api: FakeCluster, send: Submitter, play: Play) -> None:
     send(HELLO)
     answer = Event()
