@@ -4,6 +4,7 @@ import io
 import logging
 import sys
 from collections.abc import Iterator
+from itertools import count
 from time import monotonic
 
 import pytest
@@ -85,7 +86,7 @@ def test_line_of_several_tasks_counts_the_others() -> None:
 
 def test_live_line_ticks_until_it_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = make_screen(monkeypatch)
-    clock = iter(range(1000))
+    clock = count()
     monkeypatch.setattr(live, "monotonic", lambda: float(next(clock)))
     ui = Terminal()
     ui.waiting("a", Waiting("train: queued", 0.0, 300.0))

@@ -211,9 +211,9 @@ def test_exec_lost_connection_raises_unreachable(
     session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
 ) -> None:
     pod = start(session, namespace)
-    threading.Timer(1, proxy.cut).start()
+    program = Program(namespace, pod, "main", ["cat"])
     with pytest.raises(Unreachable, match=r"lost the connection to .*, and with it cat in pod a"):
-        run(cut_session, pod, "cat", stdin=ticking())
+        executing.run(cut_session, program, Pipes(stdin=ticking(), stdout=lambda _: proxy.cut()))
     proxy.budget, proxy.cuts = 300_000, 1
     with pytest.raises(Unreachable, match="and with it head in pod a"):
         run(cut_session, pod, "head", "-c", "50000000", "/dev/zero")
@@ -223,14 +223,14 @@ def test_exec_lost_connection_raises_unreachable(
 def test_exec_deleted_pod_ends(session: Session, namespace: str) -> None:
     pod = start(session, namespace)
 
-    def delete() -> None:
+    def delete(_: bytes) -> None:
         objects.delete(session, kinds.POD, pod, namespace, grace=0)
 
-    threading.Timer(1, delete).start()
+    program = Program(namespace, pod, "main", ["sh", "-c", "echo up; sleep 60"])
     try:
-        assert run(session, pod, "sleep", "60")[0] == 137
+        assert executing.run(session, program, Pipes(stdout=delete)) == 137
     except SkyError as error:
-        assert "sleep in pod a" in str(error)
+        assert "sh in pod a" in str(error)
 
 
 @pytest.mark.practice_only
