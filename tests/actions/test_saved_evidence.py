@@ -53,9 +53,12 @@ def test_wait_failed_task_saves_evidence_and_deletes_old_files(
     assert run("status", "older100")[0] == 2
 
 
-def test_commands_on_deleted_pod_or_task_show_saved_evidence(run: Run, api: FakeCluster) -> None:
+def test_commands_on_deleted_pod_or_task_show_saved_evidence(
+    run: Run, api: FakeCluster, folder: Path
+) -> None:
     api.finish(JOB, 9)
     assert run("wait", ID)[0] == 4
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert "evidence" not in json.loads(run("status", ID, "-o", "json")[1])["metadata"]
     api.remove(kinds.POD, f"{JOB}-0")
     status = run("status", ID)[1]

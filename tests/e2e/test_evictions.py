@@ -1,11 +1,10 @@
-"""Commands with evicted and terminating pods, other contexts, and killed submits."""
+"""Commands with evicted and terminating pods, and pods over their limits."""
 
 import json
 
 import pytest
 
 from tests.cluster.target import Cluster
-from tests.e2e import killing
 from tests.e2e.command import Command
 from tests.e2e.support import PAIR, failure_texts, submit_pair
 from tests.polling import eventually
@@ -85,11 +84,3 @@ def test_commands_terminating_pod_is_named_until_deleted(sky: Command, kubectl: 
     for command, text in failure_texts(sky, "ending01").items():
         assert ("its pod is gone" if command == "doctor" else "PodNotFound") in text, text
     assert sky("stop", "ending01").returncode == 0
-
-
-@pytest.mark.practice_only
-def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
-    sky: Command, kubectl: Command, cluster: Cluster
-) -> None:
-    """`kill -9` of a process; tests/actions has every write and every backend."""
-    killing.check(sky, kubectl, cluster, "jobs")

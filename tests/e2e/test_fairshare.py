@@ -1,9 +1,6 @@
 """Fair share with the real CRDs of Volcano; the tests set the phases of PodGroups."""
 
 import json
-import multiprocessing
-import os
-import random
 import signal
 import time
 from collections.abc import Iterator
@@ -16,9 +13,8 @@ import pytest
 import yaml
 
 from kubectl_sky.cluster import objects
-from kubectl_sky.cluster.session import Answer, Connection, Session
+from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.errors import ClusterError
-from kubectl_sky.fairshare.controller import FairShare
 from kubectl_sky.fairshare.model_policy import Policy
 from kubectl_sky.fairshare.model_state import LABEL, State
 from kubectl_sky.plan.fair_share import class_name
@@ -33,7 +29,6 @@ __all__ = ["alone", "volcano"]
 
 Json = dict[str, Any]
 
-KILLS = {"practice": 15}  # others have 50
 POLICY = Policy(base=100_000, floor=1_000, penalty=10, recovery_interval=10**6)
 
 
@@ -78,12 +73,6 @@ class Groups:
         body = {"status": {"phase": phase}}
         objects.patch(self.session, kinds.POD_GROUP, name, None, body)
 
-    def complete(self, name: str) -> None:
-        self.phase(name, "Completed")
-
-    def delete(self, name: str) -> None:
-        objects.delete(self.session, kinds.POD_GROUP, name)
-
     def numbers(self) -> tuple[int, int, int]:
         """Return value, count and running; the value must be one that the policy allows."""
         item = objects.get(self.session, kinds.PRIORITY_CLASS, self.name)
@@ -91,12 +80,6 @@ class Groups:
         assert state
         assert item["value"] == POLICY.value(state.weight)
         return item["value"], state.count, len(state.running)
-
-    def journal(self) -> list[str]:
-        config_maps = objects.list_all(
-            self.session, kinds.CONFIG_MAP, self.session.namespace, label_selector=LABEL
-        )
-        return [item["metadata"]["name"] for item in config_maps]
 
 
 @pytest.fixture
@@ -113,66 +96,6 @@ def groups(cluster: Cluster, namespace: str, queue: str, volcano: None) -> Itera
     yield Groups(session, queue)
     objects.delete(session, kinds.VOLCANO_QUEUE, queue)
     session.close()
-
-
-class KilledSession(Session):
-    """A session whose process is killed at its n-th write: before it, or before its answer."""
-
-    kill_at = 0
-    late = False
-
-    def send(self, method: str, path: str, **options: Any) -> Answer:
-        if method == "GET":
-            return super().send(method, path, **options)
-        self.kill_at -= 1
-        if self.kill_at == 0 and not self.late:
-            os.kill(os.getpid(), signal.SIGKILL)
-        answer = super().send(method, path, **options)
-        if self.kill_at == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return answer
-
-
-def controller(kubeconfig: str, namespace: str, queue: str, kill_at: int, late: bool) -> None:
-    """Be a process that makes one pass, and is killed in it."""
-    connection = Connection(kubeconfig=kubeconfig, context=ADMIN, namespace=namespace)
-    session = KilledSession.connect(connection)
-    session.kill_at, session.late = kill_at, late
-    FairShare(session, {queue: POLICY}, namespace=namespace).once()
-
-
-def test_controller_killed_at_random_points_ends_with_allowed_value(
-    cluster: Cluster, namespace: str, groups: Groups
-) -> None:
-    """`kill -9` of a real process: at each of its writes, and after a random time."""
-    kubeconfig, seed = str(cluster.kubeconfig), random.Random(18)
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    queue = groups.queue
-    groups.create("first", "Running")
-    FairShare(groups.session, {queue: POLICY}, namespace=namespace).once()
-    missing = killed = 0
-    kills = KILLS.get(cluster.driver, 50)
-    for number in range(1, kills + 1):
-        groups.create(f"g{number}", "Running")
-        if number > 1:
-            finish = seed.choice((groups.delete, groups.complete))
-            finish(f"g{number - 1}")
-        timed = number % 3 == 0
-        point = (0, False) if timed else (seed.randint(1, 4), seed.random() < 0.5)
-        process = context.Process(target=controller, args=(kubeconfig, namespace, queue, *point))
-        process.start()
-        process.join(seed.uniform(0.05, 0.25) if timed else None)
-        process.kill()
-        process.join()
-        killed += process.exitcode == -signal.SIGKILL
-        missing += quietly(groups) is None
-        FairShare(groups.session, {queue: POLICY}, namespace=namespace).once()
-        expected = (POLICY.value(number + 1), number - 1, 2)
-        assert groups.numbers() == expected, (number, point)
-        assert groups.journal() == []
-    assert killed >= kills * 3 // 5
-    assert missing >= kills // 10, "the class was missing after some of the kills"
 
 
 def write_settings(sky: Command, queue: str, **policy: object) -> None:

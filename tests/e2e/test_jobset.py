@@ -6,7 +6,6 @@ from datetime import datetime
 import pytest
 
 from tests.cluster.target import Cluster
-from tests.e2e import killing
 from tests.e2e.command import Command, submitted
 from tests.e2e.gallery import check_run
 from tests.e2e.support import FAILING, GRACE, objects, selected_pods, until_deleted
@@ -110,12 +109,6 @@ def test_stop_jobset_deletes_all_objects(sky: Command, kubectl: Command) -> None
     assert len(remaining_objects(kubectl, "stopit01")) >= 4
     assert sky("stop", "stopit01").returncode == 0
     until_deleted(kubectl, "stopit01")
-
-
-def test_submit_killed_at_each_write_is_shown_completed_and_stopped(
-    sky: Command, kubectl: Command, cluster: Cluster
-) -> None:
-    killing.check(sky, kubectl, cluster, "jobset")
 
 
 def test_submit_jobset_example_prints_expected_output(sky: Command) -> None:

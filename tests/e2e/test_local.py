@@ -7,14 +7,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from kubectl_sky.cluster.session import Connection, Session
 from tests.e2e.command import PROGRAM, Command, Done
 from tests.e2e.support import listening
 from tests.polling import eventually
@@ -127,17 +125,6 @@ def test_local_up_running_cluster_is_unchanged(sky: Command) -> None:
         assert "The practice cluster runs already: " in again.stderr
         assert "2 nodes with A100:8 each" in again.stderr
     assert status(sky)["pid"] == pid
-
-
-def test_local_up_nodes_and_gpus_are_reported_by_nodes(sky: Command) -> None:
-    up(sky, "--nodes", "2", "--gpus", "A100:8")
-    connection = Connection(kubeconfig=str(folder(sky) / "kubeconfig"))
-    with closing(Session.connect(connection)) as session:
-        nodes = session.request("GET", "/api/v1/nodes")["items"]
-    assert len(nodes) == 2
-    for node in nodes:
-        assert node["status"]["allocatable"]["nvidia.com/gpu"] == "8"
-        assert "A100" in node["metadata"]["labels"]["nvidia.com/gpu.product"]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ import pytest
 
 from kubectl_sky import Client, Task
 from kubectl_sky.errors import TimedOut
-from tests.e2e.command import ROOT, Command
-from tests.polling import eventually
+from tests.e2e.command import ROOT
 
 NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
 
@@ -45,24 +44,6 @@ def test_notebook_cells_print_stored_outputs() -> None:
         assert cell["outputs"] == outputs, f"cell {number}"
     if os.environ.get("UPDATE_GOLDEN"):
         NOTEBOOK.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", "utf-8")
-
-
-@pytest.mark.practice_only
-@pytest.mark.usefixtures("in_cluster")
-def test_python_and_command_line_show_same_task(sky: Command, tmp_path: Path) -> None:
-    """What one submits, the other sees. Files that no ConfigMap holds go to the pod."""
-    folder = tmp_path / "data"
-    folder.mkdir()
-    (folder / "random").write_bytes(os.urandom(2_000_000))
-    task = Task(name="shared", run="wc -c < random", workdir=str(folder))
-    run = Client(user="tester").submit(task)
-    assert [line.text.strip() for line in run.logs()] == ["2000000"]
-    assert run.wait(timeout=120).name == "shared"
-    assert sky("logs", run.id).stdout.strip() == "2000000"
-    # A node has completed with its pod: `updated_at` changes once more, with its Job.
-    eventually(lambda: sky.json("status", run.id) == run.status().as_json())
-    assert sky("stop", run.id).returncode == 0
-    assert run.client.list() == ()
 
 
 @pytest.mark.usefixtures("in_cluster")

@@ -28,26 +28,6 @@ def test_submit_on_terminal_shows_what_it_waits_for(sky: Command) -> None:
     assert last.startswith(f"\r\x1b[K{message}")
 
 
-def test_submit_interrupted_on_terminal_begins_new_line(sky: Command) -> None:
-    path = sky.write("quick.yaml", TASK)
-    arguments = ("submit", path, "--id", "line0002")
-    code, screen = run_on_terminal(sky, *arguments, types="\x03", when="pending: ")
-    assert code == 130, screen
-    erased = r"(\r\x1b\[K)?"  # if something else than the wait was interrupted
-    assert re.search(
-        rf" of 5:00(\^C)?{erased}\r\ninterrupted; task line0002 goes on\r\n", screen
-    ), screen
-    assert "error" not in screen
-
-
-def test_list_watch_on_terminal_updates_ages(sky: Command) -> None:
-    assert sky("submit", "-", "--id", "ages0001", "--detach", stdin=TASK).returncode == 0
-    row = r"ages0001 +quick +\S*pending\S* +0/1 +"
-    changes = rf"{row}(\d+)s\b.*{row}(?!\1s)\d+s\b"
-    _, screen = run_on_terminal(sky, "list", "-w", types="\x03", when=changes)
-    assert re.search(changes, screen, re.DOTALL), screen
-
-
 def test_submit_many_objects_shows_progress_on_terminal_only(sky: Command) -> None:
     path = sky.write("many.yaml", TASK + "num_nodes: 60\n")
     code, screen = run_on_terminal(sky, "submit", path, "--id", "bars0001", "--detach")

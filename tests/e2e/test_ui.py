@@ -9,7 +9,6 @@ from tests.e2e.command import Command
 from tests.e2e.terminal import on_terminal
 
 TALKING = "name: talk\nrun: |\n  echo '[red]data[/red]'\n  sleep 600\n"
-FAILING = "name: crash\nrun: exit 3\n"
 
 
 @pytest.mark.practice_only
@@ -27,16 +26,6 @@ def test_ui_shows_log_and_stops_task(sky: Command) -> None:
         terminal.shows("stopped")
         terminal.press("q")
     assert "not found" in sky("status", "full0001").stderr
-
-
-@pytest.mark.practice_only
-def test_ui_of_narrow_terminal_diagnoses_failed_task(sky: Command) -> None:
-    assert sky("submit", "-", "--id", "full0002", "--detach", stdin=FAILING).returncode == 0
-    with on_terminal(sky, 60, 20, expected=130) as terminal:
-        terminal.shows("full0002", "failed", "exit code 3")
-        terminal.press("d")
-        terminal.shows("task/full0002 (crash) failed", "next: ")
-        terminal.press("\x03")
 
 
 @pytest.mark.practice_only

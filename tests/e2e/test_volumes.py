@@ -40,28 +40,3 @@ def test_task_runs_once_a_missing_volume_is_created_as_advised(sky: Command) -> 
     assert created.returncode == 0, created.stderr
     assert sky("wait", "keeper01", "--timeout", "60s").returncode == 0
     assert sky("logs", "keeper01").stdout.splitlines()[-1] == "1"
-
-
-def test_volume_deletion_that_waits_for_finished_task_is_explained(
-    sky: Command, kubectl: Command
-) -> None:
-    volume = create(sky, "notes", "1Gi")
-    script = KEEPER.replace("run: ", "name: keeper\nrun: ")
-    assert sky("submit", "-", "--id", "keeper01", stdin=script).returncode == 0
-    literal = KEEPER.replace("notes", f"notes-{volume}")  # render reads no PVCs
-    later = sky("render", "-", "--id", "later001", stdin=literal).stdout
-    waits = "waits for task/keeper01 (keeper, finished) to be stopped"
-    forced = sky("volumes", "delete", volume, "--force")
-    assert forced.stdout == f"volume/{volume} (notes) is being deleted: {waits}\n"
-    (listed,) = sky.json("volumes", "list")["volumes"]
-    assert (listed["status"], listed["reason"]) == ("Terminating", waits)
-    assert kubectl("apply", "-f", "-", stdin=later).returncode == 0
-
-    def explained() -> bool:
-        words = " ".join(sky("doctor", "later001").stdout.split())
-        return f"is being deleted: {waits}" in words
-
-    assert eventually(explained, 30)
-    assert sky("stop", "keeper01").returncode == 0
-    kubectl("wait", "--for=delete", "pvc", "--all", "--timeout=90s", timeout=100)
-    assert sky.json("volumes", "list")["volumes"] == []
