@@ -68,7 +68,7 @@ def show(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> Non
     """Write the existing logs in order of time, or node by node."""
     _check_ranks(task, request)
     nodes = list(filter(request.wants, task.nodes))
-    ui.notes(_no_log(node) for node in nodes if not node.started)
+    ui.notes(_no_log(task, node) for node in nodes if not node.started)
     sources = [_source(task, request, node) for node in nodes if node.started]
     limit = request.max_streams
     if len(sources) > limit and not request.by_node:
@@ -82,8 +82,8 @@ def show(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> Non
         _pump(following, task, ui, ui.note, request)
 
 
-def _no_log(node: NodeStatus) -> str:
-    reason = f": {node.reason}" if node.reason else ""
+def _no_log(task: TaskStatus, node: NodeStatus) -> str:
+    reason = f": {cause}" if (cause := task.reason(node)) else ""
     state = "no longer has a log" if node.state.ended else "has not started"
     return f"{node.name} {state}{reason}"
 

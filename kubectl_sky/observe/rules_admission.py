@@ -1,9 +1,11 @@
 """Explain why a task waits in a queue, or why the cluster rejects its pods."""
 
+from collections.abc import Mapping
+
 from kubectl_sky.observe import capacity
 from kubectl_sky.observe.findings import Rule, Stage
 from kubectl_sky.observe.ownership import Missing
-from kubectl_sky.observe.signals import SignalSource
+from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 
 _QUOTA = (
     r"exceeded quota: (?P<quota>[^,]+), requested: (?P<asked>.+?), used: (?P<used>.+?),"
@@ -17,6 +19,21 @@ _BEYOND = (
     r" \+ current podset request \((?P<asked>[^)]*)\)) > maximum capacity"
     r" \((?:(?P<total>\S+) > )?(?P<most>[^)]*)\)"
 )
+
+
+def _suspended(state: TaskSnapshot, _signal: Signal, _groups: Mapping[str, str]) -> dict[str, str]:
+    """Return why Jobs in no queue are suspended, and what resumes those of a pipeline's stage."""
+    member = state.task.member if state.task else None
+    if member is None or not member.suspended:
+        return {
+            "cause": "its Jobs are suspended and in no queue",
+            "advice": f"see `kubectl get jobs -n {state.namespace} -l task-id={state.task_id}`",
+        }
+    return {
+        "cause": f"stage {member.stage} is suspended; resumed after stage {member.stage - 1}",
+        "advice": f"if no client follows it, run `kubectl sky wait {member.id} --continue`",
+    }
+
 
 QUEUE: tuple[Rule, ...] = (
     Rule(
@@ -134,10 +151,10 @@ QUEUE: tuple[Rule, ...] = (
         "suspended",
         Stage.QUEUE,
         SignalSource.WORKLOAD,
-        "its Jobs are suspended and in no queue",
-        "see `kubectl get jobs -n {namespace} -l task-id={id}`;"
-        " a stage of a pipeline is resumed after the previous stage",
+        "{cause}",
+        "{advice}",
         reason="Suspended|JobSuspended",
+        detail=_suspended,
         mere=True,
     ),
 )

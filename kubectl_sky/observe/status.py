@@ -285,8 +285,13 @@ class TaskStatus(Struct, frozen=True, dict=True):
             return f"{lacking.name}: waits for files; {lacking.message}"
         if not waiting:
             return self._again()
-        cause = self.unschedulable if waiting[0].reason == UNSCHEDULABLE else ""
-        return f"{waiting[0].name}: {cause or waiting[0].reason}"
+        if self.member and self.member.suspended and self.suspended:
+            return f"suspended; resumed after stage {self.member.stage - 1}"
+        return f"{waiting[0].name}: {self.reason(waiting[0])}"
+
+    def reason(self, node: NodeStatus) -> str:
+        """Return why a node does not run: for an unschedulable node, what the cluster lacks."""
+        return (self.unschedulable if node.reason == UNSCHEDULABLE else "") or node.reason
 
     def _again(self, before: str = "") -> str:
         """Return `2 restarts`; empty without restarts."""

@@ -102,7 +102,10 @@ def test_logs_of_pending_node_print_reason_and_time_out(
     api.change(kinds.POD, api.start(f"slow-{ID}"), status=status)
     code, out, err = run("logs", ID)
     assert (code, out) == (0, "")
-    assert err.startswith("node-0 has not started")
+    assert (
+        err
+        == "node-0 has not started: 1/1 cluster nodes have insufficient cpu: a node requests 0\n"
+    )
     code, _, err = run("logs", ID, "-f", "--wait-timeout", "0.2")
     assert code == 1
     cause = "1/1 cluster nodes have insufficient cpu: a node requests 0"

@@ -60,6 +60,10 @@ def test_suspended_stage_names_command_that_resumes_it(
     send(PIPELINE)
     finish(api, 0)
     assert "stage 2, b, is suspended" in run("status", ID)[1]
+    assert "suspended; resumed after stage 1" in run("list")[1].splitlines()[3]
+    diagnosis = " ".join(run("doctor", ID)[1].split())
+    assert "stage 2 is suspended; resumed after stage 1" in diagnosis
+    assert f"next: if no client follows it, run `kubectl sky wait {ID} --continue`" in diagnosis
     code, _, err = run("wait", ID, "--timeout", "0.1")
     assert (code, f"`kubectl sky wait {ID} --continue`, resumes it" in err) == (1, True)
 
