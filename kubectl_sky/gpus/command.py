@@ -35,13 +35,10 @@ def command(cluster: options.ClusterFlags, free: bool, form: str | None) -> None
     elif not machines:
         output.note("no accelerator is free" if free else "no cluster node has accelerators")
     else:
-        output.out("\n\n".join(table for table in _tables(machines) if table))
+        tables = (_by_type(machines), _by_machine(machines), _by_user(machines))
+        output.out("\n\n".join(filter(None, tables)))
         if any(machine.used is None for machine in machines):
             output.note("usage is unknown: you are not allowed to list pods in all namespaces")
-
-
-def _tables(machines: Sequence["AcceleratorNode"]) -> tuple[str, ...]:
-    return _by_type(machines), _by_machine(machines), _by_user(machines)
 
 
 def _by_type(machines: Sequence["AcceleratorNode"]) -> str:

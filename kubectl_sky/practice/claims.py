@@ -29,10 +29,6 @@ _PVC_ANNOTATIONS = {
 }
 
 
-def _is_pending(claim: Json) -> bool:
-    return str(claim["status"].get("phase")) == "Pending"
-
-
 def _claims_of(pod: Json) -> Iterator[Key]:
     for volume in pod["spec"].get("volumes") or ():
         if volume.get("persistentVolumeClaim"):
@@ -60,7 +56,9 @@ class Claims(Controller):
         elif storage == "pods" and change.type == "DELETED":
             yield from _claims_of(obj)
         if storage == _CLASSES:
-            yield from (key_of(pvc) for pvc in self.api.state.all(_CLAIMS) if _is_pending(pvc))
+            for claim in self.api.state.all(_CLAIMS):
+                if claim["status"].get("phase") == "Pending":
+                    yield key_of(claim)
 
     def reconcile(self, key: Key) -> None:
         obj = self.api.state.get(_CLAIMS if key[0] else _VOLUMES, *key)
