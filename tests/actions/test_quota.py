@@ -53,11 +53,6 @@ def test_submit_over_quota_is_refused_and_names_resources(
     ]
 
 
-def test_submit_single_node_over_quota_is_refused(api: FakeCluster, send: Submitter) -> None:
-    put_quota(api, {"pods": "1"}, {"pods": "1"})
-    assert refusal(send, HELLO) == "quota few is full: pods: requested 1, used 1 of 1"
-
-
 def test_submit_under_quota_is_sent(api: FakeCluster, send: Submitter) -> None:
     put_quota(api, {"pods": "3", "limits.cpu": "4"}, {"pods": "1"})
     send(SIZED)

@@ -57,8 +57,6 @@ REFUSED = {
     ("{}:/tmp/nothing", "."): "/tmp/nothing: no such file or folder in node-0",
     ("kubeconfig", "{}:/no/such/"): "/no/such/: no such target folder in node-0",
     ("{}:/etc", "no/such"): "no: no such folder",
-    ("a", "b"): "source or target must be in a task",
-    ("{}:/a", "{}:/b"): "cannot copy from one node to another",
     ("{}:/", "."): "the root folder cannot be copied",
     ("{}:/tmp", ".", "--rank", "7"): "has no rank 7",
 }
