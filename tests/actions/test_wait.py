@@ -76,7 +76,7 @@ def test_wait_in_a_pipe_reports_stages_as_submit_does(api: FakeCluster, send: Su
     api.change(kinds.POD, api.start(JOB), status=blocked)
     ui = LiveRecorder(live=False)
     ui.on = {"pending": lambda: api.finish(JOB)}
-    (finished,) = wait(api, ui, timeout=20)
+    (finished,) = wait(api, ui, timeout=60)
     assert finished.state == "completed"
     assert ui.texts == ['train: pending: pulling image "" failed: not found', ""]
 

@@ -197,7 +197,7 @@ def test_wait_resumes_stages_of_pipeline(api: FakeCluster, client: Client) -> No
     names = [text.split()[1] for text in api.names() if text.startswith("jobs ")]
     assert sorted(map(suspended, names)) == [False, True]
     Thread(target=controller).start()
-    assert submission.wait(timeout=20).state is State.COMPLETED
+    assert submission.wait(timeout=60).state is State.COMPLETED
 
 
 def test_client_that_sent_nothing_closes_without_kubeconfig(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_awaited_methods_return_and_raise_what_the_plain_ones_do(
         submission = await run_in_thread(client.submit, HELLO)
         with pytest.raises(UnknownName):
             await run_in_thread(client.status, "nothing")
-        waiting = asyncio.create_task(run_in_thread(submission.wait, timeout=20))
+        waiting = asyncio.create_task(run_in_thread(submission.wait, timeout=60))
         tasks, nodes = await asyncio.gather(
             run_in_thread(client.list), run_in_thread(client.volumes.list)
         )

@@ -23,7 +23,7 @@ from tests.polling import eventually
 Changes = list[tuple[str, str]]
 
 
-def follow(session: Session, namespace: str, timeout: float = 20) -> Iterator[WatchEvent | None]:
+def follow(session: Session, namespace: str, timeout: float = 60) -> Iterator[WatchEvent | None]:
     return watch_kinds(session, (kinds.CONFIG_MAP,), namespace, "of=test", timeout=timeout)
 
 
@@ -253,7 +253,7 @@ def test_watch_without_right_raises_forbidden(cluster: Cluster, namespace: str) 
 def test_watch_kinds_syncs_every_kind(session: Session, namespace: str) -> None:
     objects.create(session, make_config_map("a", namespace))
     both = (kinds.CONFIG_MAP, kinds.JOB)
-    watched = filter(None, watch_kinds(session, both, namespace, "of=test", timeout=30))
+    watched = filter(None, watch_kinds(session, both, namespace, "of=test", timeout=60))
     changes = [next(watched) for _ in range(3)]
     assert [event.type for event in changes].count(Change.SYNCED) == 2
     assert [event.object["kind"] for event in changes if event.object] == ["ConfigMap"]

@@ -259,7 +259,7 @@ class Image:
             executable=shutil.which(shell.split()[0]),
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=60,
             check=False,
         )
         return done.returncode, done.stdout.strip(), done.stderr.strip()

@@ -162,7 +162,7 @@ def test_start_command_runs_script_and_returns_exit_code(shell: str, tmp_path: P
         env=environment,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (7, "0 1 10.0.0.1\n", "")

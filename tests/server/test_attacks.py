@@ -180,7 +180,7 @@ def test_slow_reviews_of_new_tokens_delay_no_known_caller(
 
     def wait() -> None:
         reviewing.set()
-        stop.wait(20)
+        stop.wait(60)
 
     limits = Limits(reviews=1, workers=2)
     with serving(replace(config, limits=limits)) as (port, _), ExitStack() as clients:
@@ -188,6 +188,6 @@ def test_slow_reviews_of_new_tokens_delay_no_known_caller(
         cluster.before("create selfsubjectreviews", wait)
         for token in (BOB, "wrong", "wrong", "wrong"):
             clients.enter_context(sent(port, head("GET", "/whoami", token=token)))
-        assert reviewing.wait(20)
+        assert reviewing.wait(60)
         assert answers(port, known)
         stop.set()

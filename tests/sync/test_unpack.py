@@ -118,6 +118,6 @@ def run_entry(scripts: Path, **variables: str) -> subprocess.CompletedProcess[st
         env={"PATH": os.environ["PATH"], "POD_IP": "10.0.0.1", **variables},
         capture_output=True,
         text=True,
-        timeout=15,
+        timeout=60,
         check=False,
     )
