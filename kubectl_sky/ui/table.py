@@ -26,7 +26,7 @@ class Table(DataTable[Text]):
     ]
 
     def __init__(self, titles: Sequence[str], cut: Sequence[str] = ()) -> None:
-        super().__init__(cursor_type="row", cursor_foreground_priority="renderable")
+        super().__init__(cursor_type="row", cursor_foreground_priority="renderable", id="content")
         self.titles = tuple(titles)
         self._cut = cut
         self._widths: Mapping[str, int] = {}

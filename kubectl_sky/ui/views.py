@@ -97,9 +97,7 @@ class TaskList(TaskActions):
 
     def content(self) -> Widget:
         """Return the table."""
-        table = Table(_TASK_COLUMNS, cut=("REASON", "USER", "NAMESPACE", "NODES", "AGE"))
-        table.id = "content"
-        return table
+        return Table(_TASK_COLUMNS, cut=("REASON", "USER", "NAMESPACE", "NODES", "AGE"))
 
     def heading(self) -> str:
         """Return the number of tasks."""
@@ -176,9 +174,7 @@ class NodeList(TaskActions):
 
     def content(self) -> Widget:
         """Return the table."""
-        table = Table(_NODE_COLUMNS, cut=("POD", "RESTARTS", "HOST", "REASON", "FOR"))
-        table.id = "content"
-        return table
+        return Table(_NODE_COLUMNS, cut=("POD", "RESTARTS", "HOST", "REASON", "FOR"))
 
     def heading(self) -> str:
         """Return the name and state of the task."""
@@ -317,9 +313,7 @@ class NamespaceList(View):
 
     def content(self) -> Widget:
         """Return the table."""
-        table = Table(("NAMESPACE",))
-        table.id = "content"
-        return table
+        return Table(("NAMESPACE",))
 
     def heading(self) -> str:
         """Return what the view shows."""
