@@ -57,7 +57,7 @@ def _by_type(machines: Sequence["AcceleratorNode"]) -> str:
         ]
         for (model, resource), group in groups.items()
     ]
-    header = ["ACCELERATOR", "RESOURCE", "MACHINES", "TOTAL", "USED", "FREE", "MOST ON ONE"]
+    header = ["ACCELERATOR", "RESOURCE", "CLUSTER NODES", "TOTAL", "USED", "FREE", "MOST ON ONE"]
     return output.table(header, rows)
 
 
@@ -78,7 +78,7 @@ def _by_machine(machines: Sequence["AcceleratorNode"]) -> str:
         ]
         for node in machines
     ]
-    return output.table(["MACHINE", "ACCELERATOR", "TOTAL", "USED", "FREE", ""], rows)
+    return output.table(["CLUSTER NODE", "ACCELERATOR", "TOTAL", "USED", "FREE", ""], rows)
 
 
 def _by_user(machines: Sequence["AcceleratorNode"]) -> str:

@@ -94,6 +94,7 @@ def test_gpus_of_running_task_are_counted_for_its_owner(
     code, out, err = run("gpus", "--free")
     assert code == 0, err
     assert "ACCELERATOR" in out and "MOST ON ONE" in out
+    assert "CLUSTER NODES" in out and "MACHINE" not in out
     assert "alice" in out
 
 
