@@ -248,9 +248,9 @@ class _Page(View):
         return VerticalScroll(Static(id="text"), id="content")
 
     def show_text(self, text: RenderableType) -> None:
-        """Show a text, unless the view is closed."""
-        if self.is_attached:
-            self.query_one("#text", Static).update(text)
+        """Show a text, unless the view is closed or being closed."""
+        for shown in self.query("#text").results(Static) if self.is_attached else ():
+            shown.update(text)
 
 
 class DoctorView(_Page):

@@ -279,6 +279,8 @@ def test_follow_pipeline_completed_stage_resumes_next_stage(
     send(PIPELINE, follow=True)
     assert send.ui.lines == ["one", "two"]
     assert api.count("patch jobs") == 1
+    stages = [text.split(":")[0] for text in send.ui.noted if text.startswith("stage ")]
+    assert stages == ["stage 1 of 2", "stage 2 of 2"]
 
 
 @pytest.mark.parametrize("request_", ["patch jobs", "get leases"])

@@ -48,7 +48,7 @@ def test_listing_waits_once_for_server_that_does_not_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def serve(head: str) -> Iterator[bytes]:
-        time.sleep(0.2 if head.startswith("GET /apis ") else 0)
+        time.sleep(1.5 if head.startswith("GET /apis ") else 0)
         yield answer(b"{}", "404 Not Found")
 
     monkeypatch.setenv("KUBECONFIG", "/none")

@@ -175,6 +175,16 @@ def test_keys_typed_at_once_after_slash_are_the_filter(
     play(act)
 
 
+def test_help_closed_while_it_opens_is_no_error(send: Submitter, play: Play) -> None:
+    async def act(screen: Screen) -> None:
+        view = HelpView()
+        await screen.app.push_screen(view)
+        await view.query("#text").remove()
+        view.on_mount()
+
+    play(act)
+
+
 def test_command_typed_at_once_runs(send: Submitter, play: Play) -> None:
     send(HELLO)
 
