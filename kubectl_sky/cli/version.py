@@ -51,7 +51,8 @@ def _newest() -> str:
     try:
         status, location = web.send("GET", f"{_RELEASES}/latest")
     except SkyError as error:
-        raise SkyError(f"cannot ask {_RELEASES} for the newest version: {error.what}") from None
+        what = f"cannot ask {_RELEASES} for the newest version: {error.what}"
+        raise SkyError(what, "check the network; `version` alone asks nobody") from None
     match = re.fullmatch(
         rf"{re.escape(_RELEASES)}/tag/v([0-9]{{1,6}}(?:\.[0-9]{{1,6}}){{2}})", location
     )

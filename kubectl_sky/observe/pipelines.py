@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kubectl_sky.observe.nodes import DetailedStatus, State
+from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.pipeline import PipelineMember
 from kubectl_sky.words import names, notebook
@@ -313,11 +313,5 @@ def _pipeline(tasks: list[TaskStatus]) -> PipelineStatus:
 
 
 def reason(target: TaskStatus | PipelineStatus) -> str:
-    """Return why a task or pipeline is pending, unknown, waits for files or has failed.
-
-    Empty in other states.
-    """
-    tasks = target.tasks if isinstance(target, PipelineStatus) else (target,)
-    if any(task.awaits_files or task.detailed_status is DetailedStatus.UNKNOWN for task in tasks):
-        return target.note
-    return target.note if target.state in (State.PENDING, State.FAILED) else ""
+    """Return why a task or pipeline, or one of its nodes, does not run; empty if completed."""
+    return "" if target.state is State.COMPLETED else target.note

@@ -82,7 +82,7 @@ def test_version_check_compares_with_newest_release(
     assert message in capsys.readouterr().err
 
 
-def test_version_check_without_network_is_one_line(
+def test_version_check_without_network_has_a_hint(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(*request: str) -> tuple[int, str]:
@@ -92,5 +92,6 @@ def test_version_check_without_network_is_one_line(
     assert main.main(["version", "--check", "-o", "json"]) == 1
     assert capsys.readouterr() == (
         "",
-        f"error: cannot ask {RELEASES} for the newest version: Name or service not known\n",
+        f"error: cannot ask {RELEASES} for the newest version: Name or service not known\n"
+        "hint: check the network; `version` alone asks nobody\n",
     )

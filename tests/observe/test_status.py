@@ -181,6 +181,9 @@ def test_node_unschedulable_has_message() -> None:
     task = fold([make_job()], pods)
     assert task.note == "node-0: Unschedulable"
     assert task.nodes[0].message == message
+    pods = [make_pod(0, state=RUNNING), make_pod(1, "Pending", conditions=[scheduled])]
+    task = fold([make_job(rank, 2) for rank in range(2)], pods)
+    assert (task.state, pipelines.reason(task)) == (State.RUNNING, "node-1: Unschedulable")
 
 
 def test_node_uses_newest_pod() -> None:
