@@ -401,6 +401,7 @@ def test_timeline_shows_an_unknown_time_as_unknown(page: Page, sky: Command) -> 
     bars = page.get_by_role("img", name="node-0: starting 10m, unknown 20m")
     expect(bars.locator("rect").last).to_have_attribute("fill", "url(#hatch)")
     expect(page.get_by_text("is read: setup, run")).to_be_visible()
+    expect(page.locator(".marks text")).to_have_text(["0m", "10m", "20m", "30m"])
 
 
 def test_services_page_shows_why_a_replica_is_not_ready(page: Page, sky: Command) -> None:

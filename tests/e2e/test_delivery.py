@@ -180,4 +180,4 @@ def test_node_without_client_waits_for_files_then_fails(sky: Command, kubectl: C
     assert sky("wait", "late0001", "--timeout", "60s").returncode == 4
     end = "upload timed out: no client connected (exit code 1)"
     assert end in sky.json("status", "late0001")["metadata"]["note"]
-    assert "timed out after 6 s" in sky("doctor", "waits001").stdout
+    assert "timed out after 2 s" in sky("doctor", "late0001").stdout

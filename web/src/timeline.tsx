@@ -6,7 +6,9 @@ import { ErrorNote } from "./parts";
 import type { TaskScope } from "./route";
 
 const SHOWN_ROWS = 20;
-const MARKS = [0, 0.25, 0.5, 0.75, 1]; // of the axis
+const UNITS: [number, string][] = [[86_400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
+const STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 43_200]; // seconds between marks; then days
+const MAX_MARKS = 6;
 const UNKNOWN = "unknown";
 const PHASES = ["queued", "scheduling", "starting", "image", "files", "setup", "run", UNKNOWN];
 
@@ -71,7 +73,13 @@ export function Timeline({ id, scope, state }: { id: string; scope: TaskScope; s
             <span class="number">{total(row)}</span>
           </li>
         ))}
-        <li class="axis" aria-hidden="true"><span /><span class="marks">{MARKS.map((mark) => <span key={mark}>{span((mark * length) / 1000)}</span>)}</span><span /></li>
+        <li class="axis" aria-hidden="true">
+          <span />
+          <svg class="marks" width="100%" height="16">
+            {marks(length / 1000).map(({ at, label }) => <text key={at} x={`${at}%`} y="12">{label}</text>)}
+          </svg>
+          <span />
+        </li>
       </ol>
       {missing.length > 0 && <p class="muted">Unknown for some nodes, because events expire and only the start of a log is read: {missing.join(", ")}</p>}
       {shown.length < rows.length && (
@@ -95,6 +103,13 @@ export function Timeline({ id, scope, state }: { id: string; scope: TaskScope; s
       </details>
     </section>
   );
+}
+
+// The marks of an axis of some seconds, all in one unit, at percents of its length.
+function marks(length: number): { at: number; label: string }[] {
+  const step = STEPS.find((seconds) => length / seconds < MAX_MARKS) ?? 86_400 * Math.ceil(length / 86_400 / MAX_MARKS);
+  const [size, unit] = UNITS.find(([seconds]) => step % seconds === 0)!;
+  return Array.from({ length: Math.floor(length / step) + 1 }, (_, index) => ({ at: (100 * index * step) / length, label: `${(index * step) / size}${unit}` }));
 }
 
 function Bar({ name, x, width, title }: { name: string; x: string; width: string; title?: string }) {
