@@ -80,6 +80,11 @@ def interrupt() -> None:
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
+def interrupt_soon() -> None:
+    """Press Ctrl-C when all threads have started and wait."""
+    threading.Timer(0.7, interrupt).start()
+
+
 @dataclass(frozen=True)
 class _Call:
     """A request, parsed."""

@@ -15,7 +15,7 @@ from kubectl_sky.errors import Interrupted, SkyError, TaskFailed
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Recorder, Submitter, lose
 from tests.builders import ID
-from tests.fake_cluster import FakeCluster, interrupt
+from tests.fake_cluster import FakeCluster, interrupt_soon
 
 HELLO = "name: hello\nrun: echo hello\n"
 JOB = f"hello-{ID}"
@@ -30,7 +30,7 @@ def jobs(send: Submitter) -> list[str]:
 
 def test_follow_interrupted_leaves_task_running(api: FakeCluster, send: Submitter) -> None:
     send.ui.then = lambda: api.start(JOB)
-    api.after("get pods/log", interrupt)
+    api.after("get pods/log", interrupt_soon)
     with pytest.raises(Interrupted, match=f"interrupted; task {ID} goes on"):
         send(HELLO, follow=True)
     assert api.names() == [f"configmaps {JOB}", f"jobs {JOB}", f"pods {JOB}-0"]

@@ -21,7 +21,7 @@ from kubectl_sky.words import kinds, names
 from tests import clock, fake_cluster
 from tests.actions.conftest import Submitter, lose
 from tests.builders import ID
-from tests.fake_cluster import FakeCluster, interrupt
+from tests.fake_cluster import FakeCluster, interrupt_soon
 
 CHAIN = "name: chain\n" + "".join(f"---\nname: {name}\nrun: 'true'\n" for name in "abc")
 GROUP = (
@@ -206,7 +206,7 @@ def test_wait_several_tasks_interrupted_ends_its_threads(api: FakeCluster, send:
     send(NODES, task_id="cdfg2345")
     session = api.session()
     targets = [get_by_label(session, "default", names.TASK_ID, text) for text in (ID, "cdfg2345")]
-    api.after("watch jobs", interrupt)
+    api.after("watch jobs", interrupt_soon)
     with pytest.raises(KeyboardInterrupt):
         wait_for_all(session, targets, Wait(), UI())
     for thread in threading.enumerate():
