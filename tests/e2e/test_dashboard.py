@@ -39,7 +39,7 @@ name: sums
 ---
 name: first
 resources: {cpus: 0.1}
-run: echo 1
+run: sleep 2
 ---
 name: second
 resources: {cpus: 0.1}
