@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from kubectl_sky.words import models
 
 _LOG_LINES = 20  # log lines that a verdict may quote
-_NEXT_DOCUMENT = "---\n"
 _MAX_LOGS = 4  # number of nodes whose logs are read: the first that failed
+_NEXT_DOCUMENT = "---\n"
 
 
 def diagnose(session: Session, task: TaskStatus) -> Diagnosis:
@@ -301,7 +301,7 @@ def as_yaml(session: Session, task: TaskStatus) -> str:
     ]
     auxiliary, _ = stop.auxiliary_of_tasks(session, [task], trimmed=False)
     items = [*auxiliary[task.namespace, task.id], *workloads]
-    return "---\n".join(_text(_shown(item)) for item in items)
+    return _NEXT_DOCUMENT.join(_text(_shown(item)) for item in items)
 
 
 def task_file(session: Session, target: find.Target) -> str | None:

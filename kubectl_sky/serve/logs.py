@@ -33,7 +33,8 @@ def show(
                 if block and block.note:
                     ui.note(block.note)
                 elif block:
-                    lines = [(replicas.origin(source), line) for source, line in block.lines]
+                    origins = {source.pod: replicas.origin(source) for source in block.last}
+                    lines = [(origins[source.pod], line) for source, line in block.lines]
                     ui.logs(lines, block.final_newline)
         finally:
             replicas.stop.set()
