@@ -2,7 +2,8 @@
 
 import json
 import re
-from functools import lru_cache
+import threading
+from functools import cache
 from typing import Any
 
 import msgspec.json
@@ -46,6 +47,19 @@ def decode(data: bytes, shape: type | Trimmed = dict) -> Json:
     return whole
 
 
-@lru_cache
-def _decoder(shape: type) -> "msgspec.json.Decoder[Any]":
+@cache
+def _make_decoder(shape: type) -> "msgspec.json.Decoder[Any]":
     return msgspec.json.Decoder(shape)
+
+
+_first_use = threading.Lock()
+
+
+def _decoder(shape: type) -> "msgspec.json.Decoder[Any]":
+    """Return the decoder of a type.
+
+    msgspec keeps what it knows of a type, and of those within it, from its first use on. A second
+    thread that reads this while the first one writes it crashes the process.
+    """
+    with _first_use:
+        return _make_decoder(shape)

@@ -1,6 +1,8 @@
 """Trimmed decoding gives the same values as full decoding, and both check the type."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -84,6 +86,12 @@ def test_recorded_objects_have_types_of_their_kinds() -> None:
                 assert decode(json.dumps(item).encode(), shapes.of(known[kind])) == item
                 checked.add(kind)
     assert {"Job", "Pod", "Event", "Node"} < checked
+
+
+@pytest.mark.parametrize("run", range(5))
+def test_decode_first_time_in_many_threads_does_not_crash(run: int) -> None:
+    command = [sys.executable, "-m", "tests.contract.race"]
+    assert subprocess.run(command, timeout=60).returncode == 0, run
 
 
 METADATA = {"name": "a", "uid": "b", "creationTimestamp": "2026-01-01T00:00:00Z"}
