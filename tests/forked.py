@@ -12,6 +12,7 @@ from tempfile import TemporaryFile
 from typing import NoReturn
 
 from kubectl_sky.cli import main
+from tests import crashes
 from tests.e2e.command import PROGRAM, Command, Done
 
 
@@ -49,6 +50,7 @@ class Forked(Command):
             out.seek(0)
             errors.seek(0)
             code = os.waitstatus_to_exitcode(status)
+            crashes.record(list(arguments), code)
             return Done(list(arguments), code, out.read(), errors.read())
 
     def _become(self, arguments: Sequence[str], streams: Sequence[int], timeout: float) -> NoReturn:
