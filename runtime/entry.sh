@@ -22,12 +22,13 @@ nap() { sleep 0.3 2> /dev/null || sleep 1; }
 # Passes a signal to the user's processes, which have the pod's grace period to exit.
 stop() {
   stopping=1
-  [ -n "$child" ] || exit 143
+  [ -n "$child" ] || exit "${result-143}"
   kill -TERM "-$child" 2> /dev/null || kill -TERM "$child" 2> /dev/null
 }
 trap stop TERM INT
 
-# Runs one of the user's scripts in its own process group and returns its exit code.
+# Runs one of the user's scripts in its own process group and returns its exit code. That of a script
+# that was told to stop is never 0: a program that saves and exits has not finished its work.
 run_phase() { # NAME
   if command -v setsid > /dev/null; then
     setsid "$shell" "$dir/$1.sh" &
@@ -42,6 +43,7 @@ run_phase() { # NAME
     code=$?
   done
   while [ -n "$stopping" ] && kill -0 "-$child" 2> /dev/null; do nap; done # the children of the script
+  [ -z "$stopping" ] || [ "$code" -ne 0 ] || code=143
   child=
   return "$code"
 }
@@ -100,5 +102,6 @@ export SKYPILOT_NODE_IPS MASTER_ADDR="${MASTER_ADDR-${SKYPILOT_NODE_IPS%%
 [ ! -f "$dir/setup.sh" ] || setup
 [ -z "$mpi" ] || start_mpi
 run_phase run
-while [ -z "$stopping" ] && [ "$(date +%s)" -lt "$stay_until" ]; do nap; done
-exit "$code"
+result=$code
+while [ "$(date +%s)" -lt "$stay_until" ]; do nap; done
+exit "$result"

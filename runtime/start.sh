@@ -1,4 +1,5 @@
-# Runs run.sh. SIGTERM, as from "kubectl sky stop", goes to its processes, which may then exit in time.
+# Runs run.sh. SIGTERM, as from "kubectl sky stop", goes to its processes, which may then exit in time,
+# also with 0: the node has not finished then.
 export SKYPILOT_NUM_NODES="${SKYPILOT_NUM_NODES-1}" SKYPILOT_NODE_RANK=0 NUM_NODES=1 NODE_RANK=0
 export SKYPILOT_NODE_IPS="$POD_IP" MASTER_ADDR="${MASTER_ADDR-$POD_IP}" SKYPILOT_NUM_JOBS=1 SKYPILOT_JOB_RANK=0
 export PYTHONUNBUFFERED="${PYTHONUNBUFFERED-1}" BASH_ENV="${BASH_ENV-/etc/kubectl-sky/profile.sh}"
@@ -10,4 +11,5 @@ trap 'stopping=1; kill -TERM "-$!" || kill "$!"' TERM INT
 exec 2> /dev/null
 while wait "$!"; code=$?; kill -0 "$!"; do :; done
 while [ "$stopping" ] && kill -0 "-$!"; do sleep 1; done
+[ -z "$stopping" ] || [ "$code" -ne 0 ] || code=143
 exit "$code"

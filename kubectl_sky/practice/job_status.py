@@ -134,6 +134,15 @@ class JobState:
     def terminating(self) -> list[Json]:
         return [pod for pod in self._unfinished if "deletionTimestamp" in pod["metadata"]]
 
+    @property
+    def unreplaced(self) -> list[Json]:
+        """The pods that no new pod replaces yet."""
+        return self._unfinished if self._waits_for_end else self.active
+
+    @property
+    def _waits_for_end(self) -> bool:
+        return bool(self.spec["podReplacementPolicy"] == "Failed")
+
     @cached_property
     def _unfinished(self) -> list[Json]:
         return [pod for pod in self.pods if phase(pod) not in OVER]
@@ -151,8 +160,10 @@ class JobState:
         return [pod for pod in self.tracked if phase(pod) == "Succeeded"]
 
     def is_failed(self, pod: Json) -> bool:
-        deleted = "deletionTimestamp" in pod["metadata"] and phase(pod) != "Succeeded"
-        return deleted or phase(pod) == "Failed"
+        ends_itself = self._waits_for_end and "nodeName" in pod["spec"]
+        if phase(pod) in OVER or ends_itself:
+            return phase(pod) == "Failed"
+        return "deletionTimestamp" in pod["metadata"]
 
     @cached_property
     def failed(self) -> list[Json]:

@@ -127,12 +127,14 @@ class Jobs(Controller):
         for pod in surplus[:_BATCH_SIZE]:
             self._release(pod)
             self._delete(job, pod)
-        missing = wanted - len(active)
+        missing = wanted - len(state.unreplaced)
         if surplus or missing <= 0:
             return float("inf")
         indexes = [-1] * missing
         if state.is_indexed:
-            taken = state.done | state.given_up | {job_status.index(pod) for pod in active}
+            taken = (
+                state.done | state.given_up | {job_status.index(pod) for pod in state.unreplaced}
+            )
             indexes = [at for at in range(spec["completions"]) if at not in taken][:missing]
         return self._create_pods(state, indexes[:_BATCH_SIZE])
 

@@ -46,6 +46,10 @@ REAL_ONLY = {
     "tests/e2e/test_seed.py::test_task_lifecycle_from_specification_completes": _IMAGES,
     "tests/e2e/test_seed.py::test_multi_node_training_from_specification_completes": _IMAGES,
     "tests/e2e/test_submit.py::test_submit_failed_task_exits_with_4[out of memory]": _ACCOUNTED,
+    "tests/e2e/test_disruptions.py::test_evicted_node_that_saves_is_restarted": _EVICTIONS,
+    "tests/e2e/test_disruptions.py::test_evicted_stage_that_saves_does_not_start_next_stage": (
+        _EVICTIONS
+    ),
     "tests/e2e/test_evictions.py::test_commands_pod_over_ephemeral_storage_report_evicted": _ROOM,
     "tests/e2e/test_evictions.py::test_commands_evicted_pod_name_node_and_reason": _EVICTIONS,
     "tests/e2e/test_volcano.py::test_submit_volcano_bound_gang_runs_to_completion": _BOUND,

@@ -168,6 +168,36 @@ def test_start_command_runs_script_and_returns_exit_code(shell: str, tmp_path: P
     assert (done.returncode, done.stdout, done.stderr) == (7, "0 1 10.0.0.1\n", "")
 
 
+SAVES = "trap 'exit 0' TERM\necho ready\nwhile :; do sleep 0.1; done\n"
+
+
+@pytest.mark.parametrize("script", ["start.sh", "entry.sh"])
+@pytest.mark.parametrize(
+    ("run", "code"),
+    [(SAVES, 143), ("echo ready\nexit 0\n", 0), (SAVES.replace("exit 0", "exit 7"), 7)],
+    ids=["saves", "finished", "fails"],
+)
+def test_node_told_to_stop_never_ends_with_success(
+    script: str, run: str, code: int, shell: str, tmp_path: Path
+) -> None:
+    (tmp_path / "run.sh").write_text(run)
+    text = assets.read("runtime", script).replace("/etc/kubectl-sky", str(tmp_path))
+    (tmp_path / script).write_text(text)
+    environment = {
+        "HOME": str(tmp_path),
+        "PATH": "/usr/bin:/bin",
+        "POD_IP": "10.0.0.1",
+        "KUBECTL_SKY_FILES": str(tmp_path),
+    }
+    command = [*shell.split(), str(tmp_path / script)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"ready\n"
+        if code:
+            process.terminate()
+        assert process.wait(60) == code
+
+
 def test_task_without_run_stays_up_and_is_noted(tmp_path: Path) -> None:
     found = drafted("setup: pip install x\nnum_nodes: 2\n", tmp_path)
     (plan,) = plans(found)

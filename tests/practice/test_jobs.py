@@ -189,6 +189,21 @@ async def test_job_deleted_pod_counts_as_failed(w: World) -> None:
     assert stored["status"]["failed"] == 1, "as counted by a real controller"
 
 
+async def test_job_replacement_policy_failed_waits_for_end_of_deleted_pod(w: World) -> None:
+    w.node()
+    w.create("jobs.batch", "a", job(podReplacementPolicy="Failed"))
+    await settle()
+    (pod,) = w.pods()
+    w.run(pod)
+    w.api.delete("pods", (NS, pod["metadata"]["name"]))
+    await settle()
+    status = w.get("jobs.batch", "a")["status"]
+    assert (status["terminating"], "failed" in status, len(w.pods())) == (1, False, 1)
+    w.end(pod)
+    await settle()
+    assert conditions(w.get("jobs.batch", "a"))[-1] == complete("Complete")
+
+
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
 async def test_job_deleted_with_propagation_deletes_pods(w: World, propagation: str) -> None:
     w.node()
