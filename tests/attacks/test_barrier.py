@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import os
 import resource
+import select
 import socket
 import subprocess
 import sys
@@ -33,6 +34,7 @@ class Task:
     token: str = TOKEN
     number: int = field(default_factory=lambda: next(_numbers) % 250 + 1)
     started: list[subprocess.Popen[str]] = field(default_factory=list)
+    connections: list[socket.socket] = field(default_factory=list)
 
     def address(self, rank: int) -> str:
         return f"{NETWORK}.{rank}.{self.number}"
@@ -70,10 +72,20 @@ class Task:
         deadline = time.monotonic() + 60
         while True:
             try:
-                return socket.create_connection((self.address(rank), PORT), 10, (source, 0))
+                connection = socket.create_connection((self.address(rank), PORT), 60, (source, 0))
+                self.connections.append(connection)
+                return connection
             except ConnectionRefusedError:
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
+
+    def end(self) -> None:
+        """Close what a failed test leaves, which would fail another test."""
+        for connection in self.connections:
+            connection.close()
+        for process in self.started:
+            process.kill()
+            process.communicate()
 
     def sign(self, *words: str, token: str | None = None) -> str:
         text = " ".join((self.address(0), *words))
@@ -101,9 +113,7 @@ def task(tmp_path: Path) -> Iterator[Task]:
     (tmp_path / "entry.sh").write_text('echo "$SKYPILOT_NODE_IPS"; echo "${KUBECTL_SKY_TOKEN-}"\n')
     made = Task(tmp_path)
     yield made
-    for process in made.started:
-        process.kill()
-        process.communicate()
+    made.end()
 
 
 def line(connection: socket.socket) -> str:
@@ -224,17 +234,18 @@ def test_barrier_silent_stranger_is_disconnected(task: Task) -> None:
 
 def test_barrier_connected_rank_is_kept_and_lost_rank_is_replaced(task: Task) -> None:
     task.start(0)
-    first = task.call(task.address(1))
-    nonce, _ = line(first).split()
-    first.sendall(task.greeting(nonce, 1, task.address(1)))
-    assert line(first)
     elsewhere = f"{NETWORK}.1.251"
-    with task.call(elsewhere) as second:
-        nonce, _ = line(second).split()
-        second.sendall(task.greeting(nonce, 1, elsewhere))
-        assert line(second), "the token is right"
-        assert line(second) == "", "but rank 1 is connected"
-    first.close()
+    rivals = []
+    for address in (task.address(1), elsewhere):
+        connection = task.call(address)
+        nonce, _ = line(connection).split()
+        connection.sendall(task.greeting(nonce, 1, address))
+        assert line(connection), "the token is right"
+        rivals.append(connection)
+    (refused,), _, _ = select.select(rivals, [], [], 60)
+    assert line(refused) == "", "rank 1 is connected"
+    (kept,) = (connection for connection in rivals if connection is not refused)
+    kept.close()
     task.start(1, elsewhere)
     addresses = [task.address(0), elsewhere, task.address(2)]
     assert task.meet(2) == [addresses] * 3
