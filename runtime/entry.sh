@@ -27,9 +27,19 @@ stop() {
 }
 trap stop TERM INT
 
+# Chooses the shell for the user's scripts. They are written for bash; setup may install it.
+choose_shell() {
+  shell=$(command -v bash) && return
+  shell="sh"
+  [ ! -f "$dir/bash.sh" ] || . "$dir/bash.sh"
+  [ -n "${told-}" ] || say "the image has no bash: sh runs the scripts"
+  told=yes
+}
+
 # Runs one of the user's scripts in its own process group and returns its exit code. That of a script
 # that was told to stop is never 0: a program that saves and exits has not finished its work.
 run_phase() { # NAME
+  choose_shell
   if command -v setsid > /dev/null; then
     setsid "$shell" "$dir/$1.sh" &
   else

@@ -207,7 +207,7 @@ class Plan(Struct, frozen=True):
         """The command of a task that only runs `run` on one node; others use the runtime."""
         several = self.extras.scripts or len(self.nodes) > 1
         mounted = self.storage.links or self.storage.downloads
-        if several or mounted or self.scripts.keys() != {"run.sh"}:
+        if several or mounted or self.scripts.keys() - {"bash.sh"} != {"run.sh"}:
             return None
         return start(self.image)
 

@@ -1,5 +1,6 @@
 """Build the plan of a task and its notes from facts and settings, without any I/O."""
 
+import shlex
 from collections.abc import Iterator
 
 from msgspec.structs import replace
@@ -25,6 +26,7 @@ from kubectl_sky.plan.resources import default_image, default_notes, node_limits
 from kubectl_sky.plan.storage import ObjectNames, PodStorage, plan_storage
 from kubectl_sky.plan.task_metadata import array_annotation, build_metadata
 from kubectl_sky.spec.accelerator import Accelerator
+from kubectl_sky.spec.bash import find_need
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.words import assets, names
@@ -117,6 +119,22 @@ def _sudo(task: Task) -> dict[str, str]:
     return {"sudo.sh": assets.read("runtime", "sudo.sh")} if is_used else {}
 
 
+def _bash(task: Task) -> dict[str, str]:
+    """Return the script that fails in an image without bash, if the task's scripts need it.
+
+    A setup that names bash may install it for `run`.
+    """
+    for phase, script in (("setup", task.setup or ""), ("run", task.run or "")):
+        if phase == "run" and "bash" in (task.setup or ""):
+            break
+        if need := find_need(script):
+            text = f"{phase} uses {need.name} on line {need.line}"
+            values = (text, "") if need.only_bash else ("", text)
+            lines = f"of_bash={shlex.quote(values[0])}\nof_busybox={shlex.quote(values[1])}\n"
+            return {"bash.sh": lines + assets.read("runtime", "bash.sh")}
+    return {}
+
+
 def _tolerations(placement: Placement) -> tuple[Toleration, ...]:
     """Return tolerations for the usual taints of GPU and spot nodes.
 
@@ -143,7 +161,7 @@ def _scripts(task: Task, file_transfer: FileTransfer) -> dict[str, str]:
         scripts["setup.sh"] = task.setup
     if task.run:
         scripts["run.sh"] = task.run
-    scripts |= _sudo(task) | dict(task.scripts)
+    scripts |= _sudo(task) | _bash(task) | dict(task.scripts)
     size = sum(len(text.encode()) for text in scripts.values())
     if size > MAX_SCRIPTS:
         larger = max(("run", "setup"), key=lambda field: len(getattr(task, field) or ""))

@@ -40,9 +40,9 @@ def lines_of(task: Task, runtime: bool = True) -> list[str]:
     return manifests.as_yaml(items).splitlines()
 
 
-def test_manifests_of_single_node_have_at_most_88_lines() -> None:
+def test_manifests_of_single_node_have_at_most_89_lines() -> None:
     """12 of them are the standard labels."""
-    assert len(lines_of(HELLO)) <= 88
+    assert len(lines_of(HELLO)) <= 89
 
 
 def test_manifests_of_three_indexed_nodes_have_at_most_160_lines() -> None:
@@ -138,7 +138,7 @@ def test_runtime_contains_only_scripts_that_task_runs(name: str) -> None:
 
 def test_runtime_cases_contain_every_script() -> None:
     existing = {path.name for path in assets.folder("runtime").iterdir()}
-    others = {"start.sh", "sudo.sh", "stay.sh", "sshd.sh", "probe.sh"}
+    others = {"start.sh", "bash.sh", "sudo.sh", "stay.sh", "sshd.sh", "probe.sh"}
     others.add("kubectl_sky_graph.py")  # of Ray pods
     assert existing == {name for _, text in SCRIPTS.values() for name in text.split()} | others
 
@@ -174,8 +174,8 @@ SAVES = "trap 'exit 0' TERM\necho ready\nwhile :; do sleep 0.1; done\n"
 @pytest.mark.parametrize("script", ["start.sh", "entry.sh"])
 @pytest.mark.parametrize(
     ("run", "code"),
-    [(SAVES, 143), ("echo ready\nexit 0\n", 0), (SAVES.replace("exit 0", "exit 7"), 7)],
-    ids=["saves", "finished", "fails"],
+    [(SAVES, 143), ("echo ready\nexit 0\n", 0)],
+    ids=["saves", "finished"],
 )
 def test_node_told_to_stop_never_ends_with_success(
     script: str, run: str, code: int, shell: str, tmp_path: Path
@@ -196,6 +196,63 @@ def test_node_told_to_stop_never_ends_with_success(
         if code:
             process.terminate()
         assert process.wait(60) == code
+
+
+def start_without_bash(shell: str, folder: Path, task: Task) -> subprocess.CompletedProcess[str]:
+    """Start a task where the image has only this shell, by its command or by entry.sh."""
+    programs = folder / "bin"
+    programs.mkdir()
+    for program in ("mkdir", "sleep", "date"):
+        (programs / program).symlink_to(shutil.which(program) or "")
+    (programs / "sh").symlink_to(shutil.which(shell) or "")
+    plan = make_plan(task)
+    for name, text in plan.files.items():
+        (folder / name).write_text(text)
+    text = plan.start or assets.read("runtime", "entry.sh")
+    environment = {
+        "HOME": str(folder),
+        "PATH": str(programs),
+        "SKYPILOT_NUM_GPUS_PER_NODE": "0",
+        "POD_IP": "10.0.0.1",
+        "KUBECTL_SKY_FILES": str(folder),
+    }
+    (folder / "entry.sh").write_text(text.replace("/etc/kubectl-sky", str(folder)))
+    return subprocess.run(
+        [str(programs / "sh"), str(folder / "entry.sh")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+PARTS = "if [[ $SKYPILOT_NODE_RANK == 0 ]]; then echo head; else echo worker; fi\n"
+
+
+@pytest.mark.parametrize("setup", [None, "true\n"])
+@pytest.mark.parametrize(
+    ("shell", "run", "output"),
+    [
+        ("dash", f"echo\n{PARTS}", "the image has no bash, and run uses [[ on line 2"),
+        ("dash", "echo a\n", "the image has no bash: sh runs the scripts\na"),
+        pytest.param(
+            *("busybox", PARTS, "the image has no bash: sh runs the scripts\nhead"),
+            marks=pytest.mark.tools,
+        ),
+        pytest.param(
+            *("busybox", "a=(1)\n", "the image has no bash, and run uses an array on line 1"),
+            marks=pytest.mark.tools,
+        ),
+    ],
+)
+def test_script_for_bash_in_image_without_it_fails_unless_sh_knows_it(
+    shell: str, run: str, output: str, setup: str | None, tmp_path: Path
+) -> None:
+    done = start_without_bash(shell, tmp_path, replace(HELLO, run=run, setup=setup))
+    lines = [line for line in done.stdout.splitlines() if not re.search("setup (begins|has)", line)]
+    assert "\n".join(lines) == f"kubectl-sky: {output}", done.stderr
+    assert done.returncode == ("and" in output)
 
 
 def test_task_without_run_stays_up_and_is_noted(tmp_path: Path) -> None:
