@@ -7,3 +7,5 @@ if [ -n "$lacks" ]; then
   echo "the image has no bash, and $lacks" > /dev/termination-log 2> /dev/null
   exit 1
 fi
+[ -n "${told-}" ] || echo "kubectl-sky: the image has no bash: its sh runs the scripts"
+told=yes

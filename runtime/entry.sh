@@ -32,8 +32,6 @@ choose_shell() {
   shell=$(command -v bash) && return
   shell="sh"
   [ ! -f "$dir/bash.sh" ] || . "$dir/bash.sh"
-  [ -n "${told-}" ] || say "the image has no bash: sh runs the scripts"
-  told=yes
 }
 
 # Runs one of the user's scripts in its own process group and returns its exit code. That of a script

@@ -5,7 +5,6 @@ export PYTHONUNBUFFERED="${PYTHONUNBUFFERED-1}" BASH_ENV="${BASH_ENV-/etc/kubect
 mkdir -p ~/sky_workdir 2> /dev/null && [ -w ~/sky_workdir ] || { export HOME=/kubectl-sky/user; mkdir -p ~/sky_workdir; }
 cd "${KUBECTL_SKY_START_DIRECTORY-$HOME/sky_workdir}" || exit
 shell=$(command -v bash) || { [ ! -f /etc/kubectl-sky/bash.sh ] || . /etc/kubectl-sky/bash.sh; shell="sh"; }
-[ "$shell" != sh ] || echo "kubectl-sky: the image has no bash: sh runs the scripts"
 $(command -v setsid) "$shell" /etc/kubectl-sky/run.sh &
 trap 'stopping=1; kill -TERM "-$!" || kill "$!"' TERM INT
 exec 2> /dev/null

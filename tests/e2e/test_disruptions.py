@@ -144,13 +144,12 @@ def test_node_preempted_by_kueue_that_saves_is_restarted(
     script = (RESUMES % create_volume(sky, "marks")).replace("  memory: 32Mi\n", "")
     submit(sky, script, "resumes4", "--queue", "gold")
     first_pod(sky, kubectl, "resumes4")
-    label = {"metadata": {"labels": {"kueue.x-k8s.io/priority-class": f"{namespace}-high"}}}
-    urgent = {
-        "name": "urgent",
-        "resources": {"cpus": 0.05, "image_id": "busybox:1.36"},
-        "config": {"kubernetes": {"pod_config": label}},
-        "run": "echo urgent",
+    resources = {
+        "cpus": 0.05,
+        "image_id": "busybox:1.36",
+        "priority_class": f"{namespace}-high",
     }
+    urgent = {"name": "urgent", "resources": resources, "run": "echo urgent"}
     done = sky("submit", "-", "--queue", "gold", "--id", "urgent01", stdin=json.dumps(urgent))
     assert done.returncode == 0, done.stderr
     check_resumed(sky, "resumes4")
