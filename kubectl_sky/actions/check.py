@@ -38,23 +38,26 @@ _SPLIT = "send several requests, or use the plugin with --server-url"
 
 
 def problems(
-    documents: Sequence[Document], settings: Settings, as_task: bool, *, strict: bool
+    documents: Sequence[Document], settings: Settings, as_task: bool, *, strict: bool, scripts: bool
 ) -> list[Problem]:
     """Return the problems of documents; `strict` turns warnings into errors."""
     of_documents = [
         problem
         for document in documents
-        for problem in document_problems(document, settings, as_task)
+        for problem in document_problems(document, settings, as_task, scripts=scripts)
     ]
     return [problem.as_error() for problem in of_documents] if strict else of_documents
 
 
 def document_problems(
-    document: Document, settings: Settings, as_task: bool = False
+    document: Document, settings: Settings, as_task: bool = False, *, scripts: bool
 ) -> list[Problem]:
-    """Return the problems of a document, with a warning for programs that its image lacks."""
+    """Return the problems of a document; `scripts` adds warnings about its setup and run.
+
+    A server does not read the scripts of its callers.
+    """
     file_problems = validate(document, as_task=as_task)
-    if settings.image or settings.defaults:  # the image of the settings may have the programs
+    if not scripts or settings.image or settings.defaults:  # that image may have the programs
         return file_problems
     warning = programs.missing(document, DEFAULT_IMAGE)
     return sorted([*file_problems, warning]) if warning else file_problems

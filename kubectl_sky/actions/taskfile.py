@@ -140,7 +140,13 @@ def prepare(source: Source, ui: UI) -> TaskFile:
     if source.services and not overrides.as_task and documents[0].get("service") is not None:
         serve = service.Flags()
     settings = _settings(overrides, environ)
-    problems = check.problems(documents, settings, overrides.as_task, strict=source.strict)
+    problems = check.problems(
+        documents,
+        settings,
+        overrides.as_task,
+        strict=source.strict,
+        scripts=source.local_files,
+    )
     remarks: list[str] = []
     if overrides.as_task:
         documents, remarks = check.as_tasks(documents)

@@ -88,7 +88,7 @@ def check(
     reads_files = local_files == "read"
     reports = []
     for path in paths:
-        problems, documents = _read(path, stdin, settings, as_task)
+        problems, documents = _read(path, stdin, settings, as_task, scripts=local_files != "refuse")
         if not _has_error(problems):
             refused = _refused(documents, settings, as_task)
             if refused and reads_files:
@@ -129,7 +129,7 @@ def _whole_file(document: Document, error: SkyError) -> Problem:
 
 
 def _read(
-    path: str, stdin: BinaryIO, settings: Settings, as_task: bool
+    path: str, stdin: BinaryIO, settings: Settings, as_task: bool, *, scripts: bool
 ) -> tuple[Sequence[Problem], Sequence[Document]]:
     try:
         documents = read_documents(path, stdin)
@@ -138,7 +138,7 @@ def _read(
     return [
         problem
         for document in documents
-        for problem in sorted(document_problems(document, settings, as_task))
+        for problem in sorted(document_problems(document, settings, as_task, scripts=scripts))
     ], documents
 
 

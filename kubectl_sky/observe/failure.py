@@ -7,7 +7,7 @@ from kubectl_sky.observe.escapes import harmless
 from kubectl_sky.observe.evidence import Death, Evidence
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.words.settings import DEFAULT_IMAGE, USE_SKYPILOT_IMAGE
+from kubectl_sky.words.settings import DEFAULT_IMAGE, MISSING_PROGRAM_ADVICE
 from kubectl_sky.workloads.workload import Object
 
 NOTE_PREFIX = "kubectl-sky: "  # of the lines that entry.sh adds to a log
@@ -71,7 +71,7 @@ def missing_command_advice(pod: Object) -> str:
     """Return what to do about a command that the image of a pod does not have."""
     containers = pod.get("spec", {}).get("containers", ())
     if any(container.get("image") == DEFAULT_IMAGE for container in containers):
-        return USE_SKYPILOT_IMAGE
+        return MISSING_PROGRAM_ADVICE
     return "install it in setup, or use an image that has it"
 
 

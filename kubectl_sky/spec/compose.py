@@ -165,10 +165,19 @@ class Composer:
         node.end = (end.line + 1, end.column + 1) if end else position
         if not node.style and node.end[0] > position[0]:
             node.lines = tuple(self._lines[position[0] - 1 : node.end[0]])
+        if node.style == "|":
+            node.indent = self._indent(node)
         self.last_scalar = node
         if event.anchor:
             self._anchors[event.anchor] = node
         return node
+
+    def _indent(self, node: YamlNode) -> int:
+        """Return the indentation of a text with the style |, from its first line with words."""
+        for number, line in enumerate(node.text.split("\n"), node.position[0]):
+            if line.strip() and number < len(self._lines):
+                return max(len(self._lines[number]) - len(line), 0)
+        return 0
 
     def _alias(self, event: yaml.AliasEvent) -> YamlNode:
         position = _position(event)

@@ -26,6 +26,7 @@ class YamlNode:
         "children",
         "depth",
         "end",
+        "indent",
         "keys",
         "lines",
         "position",
@@ -41,6 +42,7 @@ class YamlNode:
         self.text = text  # a scalar as written
         self.style = ""  # of a scalar: a quote, | or >; "" if plain
         self.end = position  # where a scalar ends
+        self.indent = 0  # spaces before each line of a scalar with the style |
         self.lines: tuple[str, ...] = ()  # of a plain scalar of several lines, which YAML joins
         self.keys: dict[Data, Position] = {}
         self.children: dict[Data, YamlNode] = {}
@@ -175,6 +177,16 @@ class Document(Struct, frozen=True, dict=True):
             severity=severity,
             document=self.index + 1 if self.count > 1 and not source else 0,
         )
+
+    def warning_in_text(self, field: str, offset: int, message: str, hint: str) -> Problem:
+        """Return a warning about a place in a script; without `|` it has the field's position."""
+        problem = self.problem((field,), message, hint, "warning")
+        node = self.node((field,))
+        if node is None or node.style != "|" or self.source((field,)):
+            return problem
+        before = str(node.value)[:offset]
+        column = node.indent + offset - (before.rfind("\n") + 1) + 1
+        return replace(problem, line=node.position[0] + 1 + before.count("\n"), column=column)
 
     def unused(self, path: Path, message: str, hint: str = "", key: bool = False) -> Problem:
         """Return a warning about a field that has no effect, nor has anything below it."""

@@ -19,8 +19,9 @@ DEFAULT_IMAGE = "python:3.13-slim"
 _SKYPILOT = "us-docker.pkg.dev/sky-dev-465/skypilotk8s"
 SKYPILOT_IMAGE = f"{_SKYPILOT}/skypilot:202607220236"
 SKYPILOT_GPU_IMAGE = f"{_SKYPILOT}/skypilot-gpu:202607220236"
-USE_SKYPILOT_IMAGE = (
-    "run `kubectl sky config set defaults skypilot` to use SkyPilot's image, or set image_id"
+MISSING_PROGRAM_ADVICE = (  # for the default image
+    "install it in setup, set image_id, or run `kubectl sky config set defaults skypilot` to use"
+    " SkyPilot's image"
 )
 DEFAULT_FETCHER = "docker.io/rclone/rclone:1.68.2"  # the version that SkyPilot uses
 _LOGIN_BYTES = 10_000

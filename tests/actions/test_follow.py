@@ -228,7 +228,7 @@ def test_follow_nodes_that_fail_together_are_named_once(api: FakeCluster, send: 
 @pytest.mark.parametrize(
     ("image", "hint"),
     [
-        ("", "run `kubectl sky config set defaults skypilot`"),
+        ("", "install it in setup, set image_id, or run `kubectl sky config set"),
         ("resources: {image_id: 'docker:debian'}\n", "install it in setup, or use an image"),
     ],
 )

@@ -9,7 +9,7 @@ import yaml
 
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.render import render_files
-from kubectl_sky.actions.taskfile import Source, prepare
+from kubectl_sky.actions.taskfile import REQUEST, Source, prepare
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.actions.validate import check
 from kubectl_sky.cluster.session import Session
@@ -127,10 +127,18 @@ def test_validate_file_with_errors_has_no_settings_warning(tmp_path: Path) -> No
 
 def test_validate_missing_programs_are_warning_or_error_if_strict(tmp_path: Path) -> None:
     (warning,) = checked(tmp_path, "run: |\n  git pull\n")
-    assert str(warning).partition("task.yaml:")[2].startswith("2:1: run: warning: the default")
+    assert str(warning).partition("task.yaml:")[2].startswith("2:3: run: warning: the default")
     assert drafted(tmp_path) == (warning,)
     with pytest.raises(InvalidFiles, match="has no git"):
         drafted(tmp_path, strict=True)
+
+
+def test_validate_on_server_does_not_read_scripts() -> None:
+    text = b"run: |\n  git pull\n"
+    (report,) = check([REQUEST], io.BytesIO(text), {}, local_files="refuse")
+    assert report.problems == ()
+    source = Source(REQUEST, Overrides(), {}, io.BytesIO(text), local_files=False)
+    assert prepare(source, UI()).warnings == ()
 
 
 @pytest.mark.parametrize("settings", ["image: base:1\n", "defaults: skypilot\n"])
