@@ -307,12 +307,18 @@ def as_yaml(session: Session, task: TaskStatus) -> str:
 def task_file(session: Session, target: find.Target) -> str | None:
     """Return the YAML that a task, pipeline or group was submitted with; None if it is not kept.
 
-    It has no values of secrets. The task's pods run the scripts of the same ConfigMap.
+    It has no values of secrets. The task's pods run the scripts of the same ConfigMap, which the
+    task owns.
     """
     tasks = find.tasks_of(target)
+    uids = {uid for task in tasks for uid in task.uids.values()}
     labels = find.with_ids(task.id for task in tasks)
     items = objects.list_all(session, kinds.CONFIG_MAP, target.namespace, label_selector=labels)
-    by_name = {item["metadata"]["name"]: item.get("data") or {} for item in items}
+    by_name = {
+        item["metadata"]["name"]: item.get("data") or {}
+        for item in items
+        if uids & ownership.owner_uids(item)
+    }
     own = [names.task_object(names.dns_label(task.name), task.id) for task in tasks]
     kept = [str(by_name.get(name, {}).get(names.TASK_FILE, "")) for name in own]
     if not all(0 < len(text) <= names.MAX_TASK_FILE for text in kept):

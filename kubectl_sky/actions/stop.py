@@ -17,14 +17,15 @@ from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Workload
 
 AUXILIARY = (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE, kinds.PVC)
+_MAX_NAMES = 8  # in a warning
 ROLE_HINT = "`kubectl sky doctor --role --with clean` prints a Role that grants it"
 
 
-def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[TaskStatus]:
+def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:
     """Delete the workloads of the tasks; their dependents are garbage-collected.
 
     Also delete what a killed submit left without an owner, and Jobs that lost their labels.
-    Return the tasks of killed submits whose Secrets may remain: the user may not list them.
+    Return warnings: Secrets that may remain, and objects with a task's labels that are not its own.
     """
     decided = find.refuse_ambiguous(list(tasks))
     lacking = {_key(task) for task in decided if _lost_jobs(task)}
@@ -49,11 +50,17 @@ def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[TaskStatus]:
         )
 
     parallel.map_parallel(delete, workloads)
-    _delete(session, [item for task in decided for item in _unowned(auxiliary[_key(task)])])
+    unowned = {_key(task): _unowned(auxiliary[_key(task)]) for task in decided}
+    items = [item for task in decided for item in unowned[_key(task)]]
+    leftovers = [item for item in items if _has_own_name(item)]
+    _delete(session, leftovers)
     return [
-        task
-        for task in decided
-        if task.namespace in unread and (task.incomplete or _unowned(auxiliary[_key(task)]))
+        *(
+            _secret_warning(task)
+            for task in decided
+            if task.namespace in unread and (task.incomplete or unowned[_key(task)])
+        ),
+        *_kept_warning([item for item in items if item not in leftovers]),
     ]
 
 
@@ -71,8 +78,25 @@ def _is_owned(item: Json) -> bool:
     return bool(item["metadata"].get("ownerReferences"))
 
 
-def secret_warning(task: TaskStatus) -> str:
-    """Say that a Secret may remain of a task that `stop` has returned."""
+def _has_own_name(item: Json) -> bool:
+    """Return whether an object is named as by submit: after its task or group, or by content."""
+    metadata = item["metadata"]
+    labels = metadata["labels"]
+    owner_id = labels.get(names.TASK_ID) or labels.get(names.PIPELINE)
+    if not owner_id:
+        return names.FILES in labels or names.RUNTIME in labels
+    return f"-{owner_id}-" in metadata["name"] + "-"
+
+
+def _kept_warning(items: Sequence[Json]) -> Iterator[str]:
+    if items:
+        titles = [f"{item['kind']}/{item['metadata']['name']}" for item in items]
+        more = f" and {len(titles) - _MAX_NAMES} more" if titles[_MAX_NAMES:] else ""
+        listed = ", ".join(titles[:_MAX_NAMES])
+        yield f"kept {listed}{more}: labelled like a part of the task, but not its own"
+
+
+def _secret_warning(task: TaskStatus) -> str:
     reason = f"you may not list Secrets; {ROLE_HINT}"
     return f"a Secret of the interrupted submit of task {task.id} may remain: {reason}"
 
@@ -179,6 +203,7 @@ def list_orphans(
     def is_orphan(item: Json) -> bool:
         return (
             not _is_owned(item)
+            and _has_own_name(item)
             and _task(item) not in workloads
             and is_copy(item) is (copies_of is not None)
             and not (_is_runtime(item) and item["metadata"]["namespace"] in namespaces)

@@ -201,8 +201,8 @@ class Client:
         Returns the tasks as they were before.
         """
         tasks = find.get_tasks(self._session, self._scope, [task])
-        for remaining in stop.stop(self._session, tasks):
-            LOG.warning("%s", stop.secret_warning(remaining))
+        for text in stop.stop(self._session, tasks):
+            LOG.warning("%s", text)
         return tuple(tasks)
 
     @overload

@@ -47,9 +47,7 @@ def command(
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
     tasks = _choose_tasks(session, scope, None if everything else references, bool(flags["yes"]))
-    for task in stop.stop(session, tasks):
-        output.warning(stop.secret_warning(task))
-    for text in multikueue.delete_copies(session, tasks):
+    for text in (*stop.stop(session, tasks), *multikueue.delete_copies(session, tasks)):
         output.warning(text)
     form = flags["form"]
     message = f"Stopped {output.count(len(tasks), 'task')}"

@@ -183,7 +183,7 @@ def confirmed(owned: Ownership, current: Iterable[Object]) -> Ownership:
 def _missing(task: TaskObjects, services: Iterable[Object], now: datetime | None) -> Missing:
     uids, identity = set(map(_uid, task.items)), _identity(task.items[0])
     owners = [
-        {owner.get("uid") for owner in service["metadata"].get("ownerReferences") or ()}
+        owner_uids(service)
         for service in services
         if service["metadata"].get("namespace", "") == task.key[0] and identity & _identity(service)
     ]
@@ -230,6 +230,11 @@ def _labelled(item: Object) -> bool:
         and names.USERNAME in labels
         and (names.NODE_IDX in labels or not one_node)
     )
+
+
+def owner_uids(item: Object) -> set[str]:
+    """Return the uids of the objects that own an object."""
+    return {owner.get("uid") for owner in item["metadata"].get("ownerReferences") or ()}
 
 
 def controller(item: Object) -> str:

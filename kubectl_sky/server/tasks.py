@@ -173,7 +173,7 @@ def stop_all(caller: AnyCaller, scope: AnyScope) -> models.Stopped:
 
 def _stop(caller: Caller, tasks: list[TaskStatus]) -> list[str]:
     """Stop tasks and return warnings about objects that may remain."""
-    return list(map(stopping.secret_warning, stopping.stop(caller.session, tasks)))
+    return stopping.stop(caller.session, tasks)
 
 
 @router.get("/tasks/{task_id}")

@@ -180,13 +180,13 @@ class Workspace(App[None]):
 
     def _stop(self, task: TaskStatus) -> None:
         try:
-            left = stop.stop(self.session, [task])
+            warnings = stop.stop(self.session, [task])
         except SkyError as error:
             self._stop_error = error
             self.from_thread(self._show_stop_error, error)
             return
-        warnings = "".join(f"; warning: {stop.secret_warning(each)}" for each in left)
-        self.from_thread(self.show_note, f"task/{task.id} ({name_of(task)}) stopped{warnings}")
+        suffix = "".join(f"; warning: {text}" for text in warnings)
+        self.from_thread(self.show_note, f"task/{task.id} ({name_of(task)}) stopped{suffix}")
 
     def _show_stop_error(self, error: SkyError) -> None:
         self._stop_error = None

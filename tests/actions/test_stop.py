@@ -188,11 +188,11 @@ def test_clean_wrong_client_clock_keeps_objects_of_running_submit(
 
 @pytest.mark.parametrize(
     ("lost_job", "unowned", "remaining"),
-    [(True, False, [ID]), (False, True, [ID]), (False, False, [])],
+    [(True, False, True), (False, True, True), (False, False, False)],
     ids=["not all Jobs", "no owners", "complete"],
 )
-def test_stop_without_right_to_list_secrets_returns_killed_submits(
-    api: FakeCluster, send: Submitter, lost_job: bool, unowned: bool, remaining: list[str]
+def test_stop_without_right_to_list_secrets_warns_of_killed_submits(
+    api: FakeCluster, send: Submitter, lost_job: bool, unowned: bool, remaining: bool
 ) -> None:
     send(TWO)
     if unowned or lost_job:
@@ -200,9 +200,30 @@ def test_stop_without_right_to_list_secrets_returns_killed_submits(
     if lost_job:
         api.remove(kinds.JOB, JOBS[1])
     api.forbidden.add("list secrets")
-    assert [killed.id for killed in stop.stop(api.session(), [task(api)])] == remaining
+    warnings = stop.stop(api.session(), [task(api)])
+    assert [f"interrupted submit of task {ID} may remain" in text for text in warnings] == (
+        [True] if remaining else []
+    )
     left = [name for name in api.names() if "-runtime-" not in name]
     assert left == ([f"secrets train-{ID}"] if remaining else [])
+
+
+def test_stop_and_clean_object_with_labels_of_task_and_other_name_is_kept(
+    api: FakeCluster, send: Submitter, run: Run
+) -> None:
+    send(TWO)
+    disown(api)
+    labels = api.get(kinds.CONFIG_MAP, f"train-{ID}")["metadata"]["labels"]
+    for kind, name in (("ConfigMap", "precious"), ("Service", f"{ID}x")):
+        metadata = {"name": name, "namespace": "default", "labels": labels}
+        api.put({"apiVersion": "v1", "kind": kind, "metadata": metadata})
+    warnings = run("stop", ID, "--yes")[2]
+    assert (
+        f"warning: kept ConfigMap/precious, Service/{ID}x: labelled like a part of the task"
+        in warnings
+    )
+    run("clean", "--yes", "--orphans", "--older-than", "0s")
+    assert api.names() == ["configmaps precious", f"services {ID}x"]
 
 
 def test_stop_killed_submit_with_right_to_list_secrets_returns_nothing(

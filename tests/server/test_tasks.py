@@ -325,14 +325,15 @@ def test_file_is_kept_up_to_16_kib(alice: TestClient, size: int, kept: bool) -> 
     assert (alice.get(f"/tasks/{task_id}/file").json()["file"] is not None) is kept
 
 
-def test_file_of_a_neighbours_config_map_is_not_shown(
-    alice: TestClient, cluster: FakeCluster
+@pytest.mark.parametrize("owners", [[], [{"kind": "Job", "name": "hello", "uid": "other"}]])
+def test_file_of_config_map_that_the_task_does_not_own_is_null(
+    alice: TestClient, cluster: FakeCluster, owners: list[dict[str, str]]
 ) -> None:
-    task_id = submitted(alice, HELLO | {"setup": "#" * 17_000})
-    own = cluster.get(kinds.CONFIG_MAP, f"hello-{task_id}")["metadata"]
-    metadata = {"name": "planted", "namespace": "default", "labels": own["labels"]}
-    data = {"task.yaml": "run: steal"}
-    cluster.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+    """Somebody has deleted the ConfigMap and created another one with the same name."""
+    task_id = submitted(alice)
+    config_map = cluster.get(kinds.CONFIG_MAP, f"hello-{task_id}")
+    config_map["metadata"]["ownerReferences"] = owners
+    cluster.put(config_map)
     assert alice.get(f"/tasks/{task_id}/file").json() == {"file": None}
 
 
