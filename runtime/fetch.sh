@@ -12,14 +12,17 @@ fail() { # MESSAGE: "kubectl sky status" shows it as the reason
   exit 1
 }
 
-# Prints the last line of a log without time and level.
-last() { echo "$1" | sed -n '$s|^[0-9/]* [0-9:]* [A-Z]* *: *||p'; }
+# Prints the last message of a program, without rclone's time and level, or else its exit code.
+cause() { # EXIT_CODE LOG
+  message=$(printf '%s\n' "$2" | sed 's|^[0-9/]\{10\} [0-9:]* [A-Z]* *: *||; /[^[:space:]]/h; $!d; x')
+  echo "${message:-exit code $1}"
+}
 
 from_bucket() {
   command -v "$KUBECTL_SKY_PROGRAM" > /dev/null ||
     fail "the image that copies buckets has no $KUBECTL_SKY_PROGRAM: set fetch_image or fetch_program in the settings"
   output=$("$KUBECTL_SKY_PROGRAM" --config "" copyto "SRC:$KUBECTL_SKY_LOCATION" "$target" 2>&1) ||
-    fail "$source could not be copied: $(last "$output")"
+    fail "$source could not be copied: $(cause $? "$output")"
   [ -e "$target" ] || [ -z "$KUBECTL_SKY_PREFIX" ] || fail "$source could not be copied: not found"
 }
 
@@ -34,14 +37,14 @@ with urllib.request.urlopen(sys.argv[1]) as source, open(sys.argv[2], "wb") as t
     shutil.copyfileobj(source, target)' "$KUBECTL_SKY_SOURCE" "$target" 2>&1)
   else
     fail "$source could not be fetched: the image has none of curl, wget and python3"
-  fi || fail "$source could not be fetched: $(echo "$output" | sed -n '$p')"
+  fi || fail "$source could not be fetched: $(cause $? "$output")"
 }
 
 from_hub() {
   command -v python3 > /dev/null ||
     fail "$source could not be copied: the image has no python3; set another in the settings: stores: {hf: {image: …}}"
   # stdout, the progress, goes to the log
-  { output=$(python3 "${0%/*}/hub.py" 2>&1 >&3) || fail "$source could not be copied: $(echo "$output" | sed -n '$p')"; } 3>&1
+  { output=$(python3 "${0%/*}/hub.py" 2>&1 >&3) || fail "$source could not be copied: $(cause $? "$output")"; } 3>&1
 }
 
 case $KUBECTL_SKY_SOURCE in

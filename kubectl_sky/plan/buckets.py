@@ -195,10 +195,14 @@ def _remote(bucket: Bucket, store: Mapping[str, Any]) -> dict[str, str]:
         fields["ENDPOINT"] = _IBM.format(bucket.account)
     if store.get("anonymous"):
         fields |= {"ANONYMOUS": "true"} if bucket.store == "gcs" else _ANONYMOUS
+    options = {key.upper(): str(value) for key, value in (store.get("options") or {}).items()}
     for name in ("endpoint", "region"):
         if store.get(name):
             fields[name.upper()] = store[name]
-    fields |= {key.upper(): str(value) for key, value in (store.get("options") or {}).items()}
+    endpoint = options.get("ENDPOINT") or fields.get("ENDPOINT", "")
+    if bucket.store == "s3" and endpoint and "amazonaws.com" not in endpoint:
+        fields["PROVIDER"] = "Other"  # the bucket is in the path: it has no host name of its own
+    fields |= options
     if bucket.store in _ENDPOINTS and "ENDPOINT" not in fields:
         raise FieldError(
             ("file_mounts", bucket.key or bucket.path),

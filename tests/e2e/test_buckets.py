@@ -124,7 +124,7 @@ def test_submit_bucket_as_non_root_user_is_copied(sky: Command, settings: Path) 
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("s3://nothing", "s3://nothing could not be copied: "),
+        ("s3://nothing", "s3://nothing could not be copied: Failed to copyto: directory not found"),
         ("s3://data/nothing", "s3://data/nothing could not be copied: not found"),
     ],
 )

@@ -116,6 +116,25 @@ def test_bucket_store_settings_become_rclone_variables(
         assert download.env[f"RCLONE_CONFIG_SRC_{name}"] == value
 
 
+@pytest.mark.parametrize(
+    ("store", "provider"),
+    [
+        ({"region": "eu-1"}, "AWS"),
+        ({"endpoint": "https://s3.eu-west-1.amazonaws.com"}, "AWS"),
+        ({"endpoint": "http://minio.storage:9000"}, "Other"),
+        ({"options": {"endpoint": "http://minio.storage:9000"}}, "Other"),
+        ({"endpoint": "http://minio.storage:9000", "options": {"provider": "Minio"}}, "Minio"),
+    ],
+)
+def test_bucket_s3_with_endpoint_of_another_server_is_addressed_by_path(
+    store: dict[str, object], provider: str
+) -> None:
+    """rclone's provider AWS takes the bucket for a host name."""
+    made = plan(Bucket("/a", "s3", "b"), settings=Settings(stores={"s3": store}))
+    (download,) = made.storage.downloads
+    assert download.env["RCLONE_CONFIG_SRC_PROVIDER"] == provider
+
+
 CSI = {"driver": "d", "attributes": {"b": "{bucket}", "o": "{prefix}/{account}"}, "secret": "s"}
 MOUNT = Bucket("/a", "s3", "b/p", "MOUNT", read_only=True)
 

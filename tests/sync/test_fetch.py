@@ -47,6 +47,45 @@ def test_fetch_url_is_copied_by_program_of_plan(
     assert (tmp_path / "data").read_text() == f"{used}\n"
 
 
+@pytest.mark.parametrize(
+    ("script", "cause"),
+    [
+        (
+            "echo '2026/11/27 02:06:24 ERROR : Attempt 3/3 failed'; echo; exit 3",
+            "Attempt 3/3 failed",
+        ),
+        ("echo '2026/11/27 02:06:24 NOTICE: Failed: no such host'; exit 1", "Failed: no such host"),
+        ("echo 'MissingRegion: \\x\\n'; echo 'caused by: panic'; exit 2", "caused by: panic"),
+        ("exit 8", "exit code 8"),
+        ("kill -KILL $$", "exit code 137"),
+    ],
+)
+@pytest.mark.parametrize("program", [{"KUBECTL_SKY_PROGRAM": "rclone"}, {}])
+def test_fetch_program_fails_last_message_or_exit_code_is_cause(
+    tmp_path: Path, program: dict[str, str], script: str, cause: str
+) -> None:
+    for name in ("curl", "rclone"):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    done = subprocess.run(
+        ["/bin/sh", "-c", assets.read("runtime", "fetch.sh")],
+        env={
+            "PATH": f"{tmp_path}:/usr/bin:/bin",
+            "KUBECTL_SKY_SOURCE": "s3://box",
+            "KUBECTL_SKY_SCRATCH": str(tmp_path),
+            "KUBECTL_SKY_LOCATION": "box",
+            "KUBECTL_SKY_PREFIX": "",
+            **program,
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith(
+        f"could not be {'copied' if program else 'fetched'}: {cause}"
+    )
+
+
 class Server(BaseHTTPRequestHandler):
     """Answers with the path of the request."""
 
