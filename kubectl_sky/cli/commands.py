@@ -110,6 +110,7 @@ SHARED = [
 ]
 for _option in SHARED:
     options.name_value(_option)
+complete.add_types(SHARED)
 
 
 class Command(click.Command):
@@ -202,6 +203,10 @@ class Group(click.Group):
     """A group of commands with examples, which accepts kubectl's flags before the command."""
 
     command_class = Command
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, for shell completion with the flags before the command."""
+        return [*super().get_params(ctx), *(SHARED if ctx.resilient_parsing else ())]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands with their whole summaries; click itself cuts them."""

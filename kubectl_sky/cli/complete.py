@@ -73,6 +73,11 @@ class Text(click.types.StringParamType):
 
         if self.kind in ("fields", "settings"):
             return _fields(incomplete, "settings." if self.kind == "settings" else "")
+        if self.kind == "values":
+            from kubectl_sky.spec import explain
+
+            values = explain.explain(f"settings.{ctx.params['setting']}").values
+            return [CompletionItem(value) for value in values if value.startswith(incomplete)]
         if self.kind in ("file", "dir"):
             return [CompletionItem(incomplete, type=self.kind)]
         paths = self.kind == "paths"  # of cp: TASK:PATH, or a local path
@@ -177,9 +182,29 @@ def responded(command: click.Command, words: Sequence[str]) -> bool:
             sys.stdout.flush()
             os._exit(0)  # an exit waits for the requests of other threads
         return True
-    if os.environ.get(VARIABLE):
+    if shell := os.environ.get(VARIABLE, "").partition("_")[0]:
         _silence()
+        if shell != "bash":
+            _keep_option_names(shell)
     return False
+
+
+def _keep_option_names(shell: str) -> None:
+    """Complete `--for=` to `--for=completed`: bash replaces the value, other shells the word."""
+    from click.shell_completion import ShellComplete, add_completion_class, get_completion_class
+
+    base: Any = get_completion_class(shell) or ShellComplete
+
+    class Complete(base):  # type: ignore[misc]
+        def get_completions(self, args: list[str], incomplete: str) -> "list[CompletionItem]":
+            items: list[CompletionItem] = super().get_completions(args, incomplete)
+            option, equals, _ = incomplete.partition("=")
+            for item in items if equals and option.startswith("--") else ():
+                if item.type == "plain":
+                    item.value = f"{option}={item.value}"
+            return items
+
+    add_completion_class(Complete, shell)
 
 
 def _silence() -> None:

@@ -43,7 +43,7 @@ def get(setting: str) -> None:
     "set", examples=["config set queue team-queue", "config set ports.expose nodeport"]
 )
 @click.argument("setting", type=_SETTING)
-@click.argument("value")
+@click.argument("value", type=complete.Text("values"))
 def put(setting: str, value: str) -> None:
     """Set SETTING to VALUE, in YAML, and keep the comments of the file.
 

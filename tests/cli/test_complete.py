@@ -1,6 +1,7 @@
 """Completion of command lines: what completes each word, for shells and for kubectl."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -65,6 +66,8 @@ def test_complete_dash_lists_flags_with_help() -> None:
         (("submit", "--backend", "jo"), ["jobs", "jobset"]),
         (("submit", "--expose", "p"), ["podip"]),
         (("submit", "--dry-run", "s"), ["server"]),
+        (("config", "set", "backend", "j"), ["jobs", "jobset"]),
+        (("config", "set", "ports.expose", "p"), ["podip"]),
     ],
 )
 def test_complete_choice_lists_values(arguments: tuple[str, ...], values: list[str]) -> None:
@@ -81,6 +84,16 @@ def test_complete_choice_lists_values(arguments: tuple[str, ...], values: list[s
         (("submit", "--queue", ""), "queues"),
         (("submit", "--gpus", ""), "gpus"),
         (("list", "-n", ""), "namespaces"),
+        (("-n", ""), "namespaces"),
+        (
+            (
+                "--context",
+                "a",
+                "--namespace=",
+            ),
+            "namespaces",
+        ),
+        (("volumes", "-n", ""), "namespaces"),
         (("list", "--context", ""), "contexts"),
         (("list", "--context="), "contexts"),
         (("list", "--user", ""), "owners"),
@@ -197,6 +210,22 @@ def test_complete_ends_without_waiting_for_requests(tmp_path: Path) -> None:
         timeout=30,
     )
     assert done.stdout == ":4\n"
+
+
+@pytest.mark.parametrize(
+    ("shell", "value"),
+    [("bash", "completed"), ("zsh", "--for=completed"), ("fish", "--for=completed")],
+)
+def test_complete_value_after_equals_sign_keeps_what_the_shell_replaces(
+    tmp_path: Path, shell: str, value: str
+) -> None:
+    environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    environment |= {complete.VARIABLE: f"{shell}_complete"}
+    environment |= {"COMP_WORDS": "kubectl-sky wait hello --for=co", "COMP_CWORD": "3"}
+    if shell == "fish":
+        environment |= {"COMP_CWORD": "--for=co"}
+    done = Forked(PROGRAM, environment, tmp_path)()
+    assert value in re.split(r"[,\s]", done.stdout)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
