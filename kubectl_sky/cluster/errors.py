@@ -32,6 +32,8 @@ _PATH = re.compile(
 SERVER_PREFIX = "kubectl-sky: "  # of messages by `kubectl sky api`, not by the API server
 
 _MAX_MESSAGE_CHARACTERS = 4000  # characters of a message
+# Of `serve` only, which the Role of `doctor --role` leaves out by default.
+_OF_SERVICES = ("deployments.apps", "replicasets.apps", "horizontalpodautoscalers.autoscaling")
 CHECK_ADDRESS = "check the server's address in the kubeconfig"
 
 
@@ -200,10 +202,11 @@ def lacks_permission(who: str, verb: str, resource: str, namespace: str | None) 
     """Return the error of a missing right."""
     where = f" in namespace {namespace}" if namespace else " in the whole cluster"
     flag = f" -n {namespace}" if namespace else ""
-    return Forbidden(
-        f"forbidden: {who} may not {verb} {resource}{where}",
-        f"run `kubectl sky doctor{flag}` to see all missing rights, or ask a cluster admin",
-    )
+    hint = f"run `kubectl sky doctor{flag}` to see all missing rights, or ask a cluster admin"
+    if resource in _OF_SERVICES:
+        role = f"kubectl sky doctor{flag} --role --with serve"
+        hint = f"ask a cluster admin to apply the Role that `{role}` prints"
+    return Forbidden(f"forbidden: {who} may not {verb} {resource}{where}", hint)
 
 
 def _not_found(refusal: Refusal) -> ClusterError:

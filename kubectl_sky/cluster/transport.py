@@ -13,6 +13,7 @@ from urllib3.exceptions import HTTPError, InvalidHeader, ReadTimeoutError
 from urllib3.util.retry import Retry
 
 from kubectl_sky.cluster import deadlines, tracing
+from kubectl_sky.cluster.connection import KUBERNETES_PATH
 from kubectl_sky.cluster.errors import CHECK_ADDRESS, RequestInfo
 from kubectl_sky.cluster.http_trace import Trace
 from kubectl_sky.errors import ClusterError, SkyError, Unreachable
@@ -27,6 +28,7 @@ _MAX_RETRY_AFTER_SECONDS = 30  # seconds
 _CHUNK_BYTES = 65536
 _NO_METHODS = frozenset({"none"})  # urllib3 treats an empty set as all methods
 _CHECK_NETWORK = "check that the cluster runs and that you are on its network or VPN"
+_CHECK_SKY_SERVER = "check the address of --server-url, and that `kubectl sky api` runs there"
 _CHECK_CERTIFICATE = "check certificate-authority and server in the kubeconfig"
 _TOO_MANY_REQUESTS = 429
 _SERVER_ERROR = 500
@@ -237,7 +239,9 @@ def unreachable(info: RequestInfo, error: Exception) -> ClusterError:
         if isinstance(error, failure):
             host = info.host.rsplit(":", 1)[0]
             why = _matching(_NOT_CONNECTED, str(error).lower()) or str(error)
-            if why == _REFUSED and host in _LOOPBACK:
+            if hint == _CHECK_NETWORK and info.server.endswith(KUBERNETES_PATH):
+                hint = _CHECK_SKY_SERVER
+            elif why == _REFUSED and host in _LOOPBACK:
                 hint = _CHECK_LOCAL
             return result(what.format(info=info, host=host, why=why), hint)
     return Unreachable(f"lost the connection to {info.host}", "try again")

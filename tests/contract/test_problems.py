@@ -49,6 +49,8 @@ def test_error_forbidden_names_user_verb_resource_and_namespace(
     )
     with pytest.raises(Forbidden, match="may not list nodes in the whole cluster"):
         objects.list_all(alice, kinds.NODE)
+    with pytest.raises(Forbidden, match=f"`kubectl sky doctor -n {namespace} --role --with serve`"):
+        objects.list_all(alice, kinds.DEPLOYMENT, namespace)
 
 
 @pytest.mark.practice_only
@@ -68,6 +70,18 @@ def test_error_connection_refused_is_unreachable(cluster: Any) -> None:
     assert text_of(error).startswith("cannot reach 127.0.0.1:1: connection refused; check")
     assert "`kubectl sky local up`" in error.value.hint, "after `local down`"
     assert time.monotonic() - begun < 30
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1", "https://nosuch.invalid:6443"])
+@pytest.mark.practice_only
+def test_error_unreachable_server_url_is_about_server_of_kubectl_sky(
+    cluster: Any, address: str
+) -> None:
+    session = connect(cluster, server_url=address, token="x")
+    with pytest.raises(
+        Unreachable, match="cannot reach .*--server-url, and that `kubectl sky api`"
+    ):
+        objects.list_all(session, kinds.NODE)
 
 
 @pytest.mark.practice_only
