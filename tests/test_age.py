@@ -25,3 +25,8 @@ def test_since_returns_age_or_unknown() -> None:
     assert since("2026-01-01T00:00:30Z", now) == "30s"
     assert since("2026-01-01T00:00:30.123456Z", now) == "29s"
     assert since("", now) == "<unknown>"
+
+
+@pytest.mark.parametrize("text", ["10000-01-01T23:58:59Z", "9999-12-31T23:59:59-23:59", "x"])
+def test_since_invalid_time_is_unknown(text: str) -> None:
+    assert since(text, datetime(2026, 1, 1, tzinfo=UTC)) == "<unknown>"

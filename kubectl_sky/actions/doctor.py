@@ -20,7 +20,7 @@ from kubectl_sky.observe.rights import Right, role, served
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import Diagnosis, judge
-from kubectl_sky.words import kinds, names
+from kubectl_sky.words import age, kinds, names
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads import registry
 
@@ -373,7 +373,7 @@ def _as_json(event: Json) -> "models.ClusterEvent":
     about = event["involvedObject"]
     times = (event.get("lastTimestamp"), event.get("eventTime"), event.get("firstTimestamp"))
     return {
-        "time": next(filter(None, times), ""),
+        "time": next(filter(age.parse, times), None) or "",
         "type": event.get("type", ""),
         "reason": event.get("reason", ""),
         "object": f"{about.get('kind', '')}/{about.get('name', '')}",

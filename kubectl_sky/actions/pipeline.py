@@ -326,8 +326,8 @@ def _has_finished(group: PipelineStatus) -> bool:
 
 
 def _stop_auxiliary(session: Session, group: PipelineStatus, now: datetime) -> float | None:
-    elapsed = (now - age.parse(group.primaries_ended_at)).total_seconds()
-    delays = group.remaining_delays(elapsed)
+    ended_at = age.parse(group.primaries_ended_at)
+    delays = group.remaining_delays((now - (ended_at or now)).total_seconds())
     due = [task for task, delay in delays if not delay]
     if due:
         stop.stop(session, due)

@@ -201,9 +201,7 @@ def _suffix(task: TaskStatus | PipelineStatus) -> str:
 def _duration(node: NodeStatus) -> str:
     if not node.started_at:
         return ""
-    return age.since(
-        node.started_at, age.parse(node.ended_at) if node.ended_at else datetime.now(UTC)
-    )
+    return age.since(node.started_at, age.parse(node.ended_at) or datetime.now(UTC))
 
 
 def _specific_status(task: TaskStatus) -> str:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from kubectl_sky.cluster import objects, shapes
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.words import kinds
+from kubectl_sky.words import age, kinds
 
 _MAX_LOG_BYTES = 1 << 20  # bytes kept of the end of a log
 _LOG_SECONDS = 30.0  # seconds to read the end of a log
@@ -95,4 +95,4 @@ class CoreManager:
 
 def _event_time(event: Json) -> str:
     times = (event.get("eventTime"), event.get("lastTimestamp"), event.get("firstTimestamp"))
-    return next((str(time) for time in times if time), event["metadata"]["creationTimestamp"])
+    return str(next(filter(age.parse, times), None) or event["metadata"]["creationTimestamp"])

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Conflict, NotFound
-from kubectl_sky.words import names
+from kubectl_sky.words import age, names
 from kubectl_sky.words.kinds import LEASE
 
 _LABELS = {names.MANAGED_BY: names.MANAGER}
@@ -123,9 +123,7 @@ def _spec(claim: Claim, now: datetime, *, acquired: bool = True) -> dict[str, ob
 
 def _lease(session: Session, item: Json) -> Lease:
     spec, now = item.get("spec", {}), session.now()
-    renewed_at = _NEVER
-    with suppress(ValueError, OverflowError):  # day 31 of a month that has 30
-        renewed_at = datetime.fromisoformat(spec.get("renewTime") or "").astimezone(UTC)
+    renewed_at = age.parse(spec.get("renewTime")) or _NEVER
     if renewed_at > now + _MAX_AHEAD:
         renewed_at = _NEVER  # a wrong clock must not hold it for years
     metadata = item["metadata"]

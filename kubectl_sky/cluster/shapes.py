@@ -21,7 +21,7 @@ _Time = Annotated[
         r"T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$"
     ),
 ]
-_MaybeTime = _Time | None  # the API server writes null for some times that are not set
+_MaybeTime = str | None  # users may write some, and any time; null if it is not set
 _Texts = dict[str, str]
 
 
@@ -191,12 +191,12 @@ _SHAPES: Mapping[Kind, Any] = {
         status=_fields(
             active=int,
             completedIndexes=str,
-            completionTime=_Time,
+            completionTime=_MaybeTime,
             conditions=_CONDITIONS,
             failed=int,
             failedIndexes=str,
             ready=int,
-            startTime=_Time,
+            startTime=_MaybeTime,
             succeeded=int,
             terminating=int,
         ),
@@ -258,7 +258,7 @@ _SHAPES: Mapping[Kind, Any] = {
             initContainerStatuses=_CONTAINER_STATUSES,
             hostIP=str,
             podIP=str,
-            startTime=_Time,
+            startTime=_MaybeTime,
         ),
     ),
     kinds.POD_GROUP: _object(

@@ -63,7 +63,7 @@ def status(cluster: options.ClusterFlags, form: str | None) -> None:
                 item.owner or "-",
                 *(str("?" if number is None else number) for number in (item.base, item.value)),
                 *("?" if number is None else str(number) for number in (item.count, item.running)),
-                age.duration(age.parse(item.recovers) - now) if item.recovers else "-",
+                age.duration(recovers - now) if (recovers := age.parse(item.recovers)) else "-",
             ]
             for item in classes
         ]

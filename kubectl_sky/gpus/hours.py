@@ -91,11 +91,11 @@ def _times(
     """
     backend = registry.of(item)
     ended = backend.ended_at(item)
-    start, end = _time(backend.started_at(item)), _time(ended) if ended else now
+    start, end = age.parse(backend.started_at(item)), age.parse(ended) if ended else now
     if start and end and len(pods) >= _pods_made(item):
         for pod in pods:
             gpus = gpus_of(pod, cluster_nodes.get(pod.get("spec", {}).get("nodeName", "")))
-            pod_start = _time(pod.get("status", {}).get("startTime"))
+            pod_start = age.parse(pod.get("status", {}).get("startTime"))
             if gpus and pod_start:
                 yield gpus, pod_start, _pod_end(pod, pod_start, end), True
     elif end and (start or ended):
@@ -121,10 +121,10 @@ def _pod_end(pod: Object, start: datetime, end: datetime) -> datetime:
     if state.get("phase") not in ("Succeeded", "Failed"):
         return end
     ends = [
-        _time(container.get("state", {}).get("terminated", {}).get("finishedAt"))
+        age.parse(container.get("state", {}).get("terminated", {}).get("finishedAt"))
         for container in state.get("containerStatuses", ())
     ]
-    changes = [_time(item.get("lastTransitionTime")) for item in state.get("conditions", ())]
+    changes = [age.parse(item.get("lastTransitionTime")) for item in state.get("conditions", ())]
     return max(filter(None, ends), default=max(filter(None, changes), default=start))
 
 
@@ -142,13 +142,6 @@ def _requested(item: Object) -> Gpus | None:
     if backend.independent_nodes:  # its controller creates as many pods as it may
         count *= bounded.integer(field(item, ("spec", "parallelism")))
     return Gpus(count, model) if 0 < count <= _MAX_GPUS else None
-
-
-def _time(text: object) -> datetime | None:
-    try:
-        return age.parse(str(text)) if text else None
-    except (ValueError, OverflowError):
-        return None
 
 
 class Row(Struct, frozen=True):

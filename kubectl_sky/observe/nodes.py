@@ -319,15 +319,12 @@ def _deleted(pod: Object, end: Object) -> str:
 
     The deletion timestamp is the end of the grace period.
     """
-    metadata, finished_at = pod["metadata"], end.get("finishedAt")
+    metadata = pod["metadata"]
     if "deletionTimestamp" not in metadata:
         return ""
     grace = timedelta(seconds=bounded.integer(metadata.get("deletionGracePeriodSeconds")))
-    try:
-        deleted_at = age.parse(metadata["deletionTimestamp"]) - grace
-        by_itself = bool(finished_at) and age.parse(str(finished_at)) < deleted_at
-    except (ValueError, OverflowError):
-        by_itself = False
+    finished, deleted = age.parse(end.get("finishedAt")), age.parse(metadata["deletionTimestamp"])
+    by_itself = finished and deleted and deleted - finished > grace
     return "" if by_itself else POD_DELETED
 
 

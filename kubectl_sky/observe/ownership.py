@@ -199,10 +199,10 @@ def _may_have_expired(task: TaskObjects, now: datetime | None) -> bool:
         for item in task.items
         if "ttlSecondsAfterFinished" in item.get("spec", {})
     ]
-    created = min(map(_created, task.items))
+    created = age.parse(min(map(_created, task.items)))
     if not seconds or now is None or not created:
         return bool(seconds)
-    return now - age.parse(created) >= timedelta(seconds=min(seconds))
+    return now - created >= timedelta(seconds=min(seconds))
 
 
 def _identity(item: Object) -> set[tuple[str, str]]:

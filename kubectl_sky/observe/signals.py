@@ -377,13 +377,13 @@ def _ray_head_signals(
     for signal in signals:
         killed = signal.source is SignalSource.ENDED and _KILLED.fullmatch(signal.reason)
         yield replace(signal, source=SignalSource.RAY_HEAD) if killed else signal
-    started = container(pod).get("state", {}).get("running", {}).get("startedAt")
+    started = age.parse(container(pod).get("state", {}).get("running", {}).get("startedAt"))
     limit = resources.container_limit(pod, names.CONTAINER, "cpu")
     if not started or not limit or amount_of(limit) >= amount_of(rayservice.HEAD_REQUESTS["cpu"]):
         return
     for event in _events(snapshot, pod["metadata"]["name"]):
-        last = event.get("lastTimestamp") if event.get("reason") == "Unhealthy" else None
-        if last and age.parse(last) - age.parse(started) >= _RAY_START:
+        last = age.parse(event.get("lastTimestamp"))
+        if event.get("reason") == "Unhealthy" and last and last - started >= _RAY_START:
             yield Signal(SignalSource.RAY_HEAD, "Unhealthy", limit)
 
 

@@ -374,10 +374,8 @@ def _condition_time(pod: Object, kind: str) -> datetime | None:
 
 def _time(text: object) -> datetime | None:
     """Return a time in whole seconds, as most of the cluster's are; None if it is none."""
-    try:
-        return age.parse(str(text)).replace(microsecond=0) if text else None
-    except (ValueError, OverflowError):
-        return None
+    time = age.parse(str(text)) if text else None
+    return time.replace(microsecond=0) if time else None
 
 
 def _text(time: datetime) -> str:

@@ -225,7 +225,7 @@ class NodeList(TaskActions):
 
 def _node_cells(node: NodeStatus, now: datetime) -> tuple[str, ...]:
     """Return the cells of a node; FOR is how long its container has been running, or ran."""
-    end = age.parse(node.ended_at) if node.ended_at else now
+    end = age.parse(node.ended_at) or now
     return (
         node.name,
         str(node.state),

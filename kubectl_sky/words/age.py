@@ -17,15 +17,20 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "y": 31_536_000}
 
 
 def since(time: str, now: datetime) -> str:
-    """Return the time since an RFC 3339 time; `<unknown>` if it is empty."""
-    if not time:
-        return "<unknown>"
-    return duration(now - parse(time))
+    """Return the time since an RFC 3339 time; `<unknown>` if it is empty or invalid."""
+    moment = parse(time)
+    return duration(now - moment) if moment else "<unknown>"
 
 
-def parse(time: str) -> datetime:
-    """Parse an RFC 3339 time in UTC, with or without fractions of a second."""
-    return datetime.fromisoformat(time.replace("Z", "+00:00")).astimezone(UTC)
+def parse(time: str | None) -> datetime | None:
+    """Parse an RFC 3339 time in UTC; None if it is empty or invalid.
+
+    Users may write any time into events and custom resources, such as one in the year 10000.
+    """
+    try:
+        return datetime.fromisoformat(time or "").astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 def duration(span: timedelta) -> str:

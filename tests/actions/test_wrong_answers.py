@@ -34,6 +34,7 @@ COMMANDS = {
     "dry-run": ("submit", "rich.yaml", "--dry-run=server"),
     "list": ("list", "--all-namespaces"),
     "status": ("status", ID),
+    "timeline": ("status", ID, "--timeline"),
     "logs": ("logs", ID),
     "wait": ("wait", ID, "--timeout", "0.02s"),
     "exec": ("exec", ID, "--", "true"),
@@ -202,8 +203,10 @@ class Gateway:
         self.code = self.run(command)[0]
         return bodies
 
-    def problem(self, command: str, request: str, path: Keys, value: Any) -> str:
-        """Run a command with another value in the first answer to a request; return what is bad."""
+    def run_changed(
+        self, command: str, request: str, path: Keys, value: Any
+    ) -> tuple[int, str, str]:
+        """Run a command with another value in the first answer to a request."""
         replaced = False
 
         def alter(name: str, body: Any) -> Any:
@@ -214,7 +217,11 @@ class Gateway:
             return changed(body, path, value)
 
         self._api.alter = alter
-        code, out, err = self.run(command)
+        return self.run(command)
+
+    def problem(self, command: str, request: str, path: Keys, value: Any) -> str:
+        """Run a command with another value in the first answer to a request; return what is bad."""
+        code, out, err = self.run_changed(command, request, path, value)
         if "internal error" in err or code not in (0, 3, self.code):
             return f"exit {code}: {err}"
         if "\x1b" in out + err:
@@ -245,6 +252,12 @@ def changed(body: Any, path: Keys, value: Any) -> Any:
     for key in path[:-1]:
         inner = inner[key]
     inner[path[-1]] = value
+    return body
+
+
+def valued(body: Any, path: Keys) -> Any:
+    for key in path:
+        body = body[key]
     return body
 
 
@@ -292,6 +305,30 @@ def test_field_of_wrong_type_exits_3_or_is_not_read(gateway: Gateway, command: s
         if (problem := gateway.problem(command, request, path, value))
         and not problem.startswith("exit 2: ")  # a text with another value
     }
+    assert not problems
+
+
+UNREADABLE = (
+    "10000-01-01T23:58:59Z",
+    "-0001-12-31T00:01:00Z",
+    "0000-01-01T00:00:00Z",
+    "9999-12-31T23:59:59-23:59",
+    "2026-02-30T00:00:00Z",
+)
+
+
+@pytest.mark.parametrize("command", ("list", "status", "timeline", "doctor-task", "queues"))
+def test_time_that_users_may_write_is_unreadable_is_no_time(gateway: Gateway, command: str) -> None:
+    problems = {
+        (request, path): err
+        for request, body in gateway.answers(command).items()
+        for path in paths(body)
+        if "metadata" not in path and valued(body, path) == CREATED
+        for value in UNREADABLE
+        for code, _, err in [gateway.run_changed(command, request, path, value)]
+        if code != gateway.code
+    }
+    assert gateway.code == 0
     assert not problems
 
 
