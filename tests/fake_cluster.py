@@ -237,11 +237,14 @@ class FakeCluster:
         self.change(kinds.JOB, job, status={"active": 1, "ready": 1, "failed": len(pods)})
         return name
 
-    def finish(self, job: str, exit_code: int = 0, *, final: bool = True) -> None:
+    def finish(
+        self, job: str, exit_code: int = 0, *, final: bool = True, message: str = ""
+    ) -> None:
         """Let the newest pod of a Job exit; the Job completes or fails if that is `final`."""
         pod = self._pods(job)[-1]
         reason = "Error" if exit_code else "Completed"
         end = {"exitCode": exit_code, "reason": reason, "finishedAt": self._now()}
+        end |= {"message": message} if message else {}
         main = {"name": "main", "state": {"terminated": end}}
         phase = "Failed" if exit_code else "Succeeded"
         self.change(kinds.POD, pod, status={"phase": phase, "containerStatuses": [main]})

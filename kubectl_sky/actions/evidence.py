@@ -102,7 +102,7 @@ def of_task(session: Session, task: TaskStatus) -> Evidence | None:
 
 
 def folded(session: Session, owned: Ownership) -> Folded:
-    """Compute the status of tasks, with why pods do not fit on a cluster node.
+    """Compute the status of tasks, with why their pods do not start or have failed.
 
     Failed nodes without a pod get their recorded causes: lists the records once, and reads those of
     such tasks only.
@@ -122,12 +122,9 @@ def folded(session: Session, owned: Ownership) -> Folded:
 
 
 def _explained(result: Folded, owned: Ownership) -> Folded:
-    """Add why the pods of tasks that no cluster node fits are pending."""
+    """Add why pods do not start, and why the first nodes failed."""
     objects_of = {task.key: task for task in owned.tasks}
-    tasks = [
-        verdict.explain_unschedulable(task, objects_of[task.namespace, task.id])
-        for task in result.tasks
-    ]
+    tasks = [verdict.explain(task, objects_of[task.namespace, task.id]) for task in result.tasks]
     return replace(result, tasks=tasks)
 
 

@@ -14,7 +14,7 @@ from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed, SkyError, Unreachable
-from kubectl_sky.observe import queues, waiting
+from kubectl_sky.observe import queues, verdict, waiting
 from kubectl_sky.observe.nodes import UNSCHEDULABLE, NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import NORMAL_REASONS, WaitingStage
@@ -147,21 +147,26 @@ def _has_no_reason(node: NodeStatus) -> bool:
 
 
 def _with_warnings(task: TaskStatus, warnings: _Warnings) -> TaskStatus:
-    if not any(map(_has_no_reason, task.nodes)):
-        return task
-    return replace(task, nodes=tuple(_with_warning(task, node, warnings) for node in task.nodes))
+    """Return the task with the latest warning about each pending node without a reason."""
+    nodes, causes = [], dict(task.causes)
+    for node in task.nodes:
+        event = _warning(task, node, warnings) if _has_no_reason(node) else None
+        if event:
+            reason, message = event.get("reason", ""), event.get("message", "")
+            causes.setdefault(reason, verdict.explain_event(task, node, event))
+            nodes.append(replace(node, reason=reason, message=message))
+        else:
+            nodes.append(node)
+    return replace(task, nodes=tuple(nodes), causes=causes)
 
 
-def _with_warning(task: TaskStatus, node: NodeStatus, warnings: _Warnings) -> NodeStatus:
-    """Return a node without a reason with the warning about its pod, or the owner of its pods."""
+def _warning(task: TaskStatus, node: NodeStatus, warnings: _Warnings) -> Json | None:
+    """Return the warning about a node's pod, or the owner of its pods."""
     name = node.pod or task.workload.pod_owner_name(node.job)
     event = warnings.get((task.namespace, name))
-    if not event or not _has_no_reason(node):
-        return node
-    uid = event["involvedObject"].get("uid")
-    if uid and uid != task.uids.get(name, uid):  # of a deleted object of this name
-        return node
-    return replace(node, reason=event.get("reason", ""), message=event.get("message", ""))
+    uid = event["involvedObject"].get("uid") if event else None
+    is_earlier = uid and uid != task.uids.get(name, uid)  # of a deleted object of this name
+    return None if is_earlier else event
 
 
 class StartReporter:

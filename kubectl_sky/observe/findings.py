@@ -137,20 +137,18 @@ def _is_explained(finding: Finding, causes: Sequence[Finding]) -> bool:
 
 def _findings(snapshot: TaskSnapshot, rules: Sequence[Rule]) -> Iterator[Finding]:
     for signal in find_signals(snapshot):
-        rule, match = _first_match(signal, rules)
-        if rule and match:
-            yield _finding(snapshot, signal, rule, match)
+        if finding := find_cause(snapshot, signal, rules):
+            yield finding
 
 
-def _first_match(
-    signal: Signal, rules: Sequence[Rule]
-) -> tuple[Rule, re.Match[str]] | tuple[None, None]:
+def find_cause(snapshot: TaskSnapshot, signal: Signal, rules: Sequence[Rule]) -> Finding | None:
+    """Return the finding of the first rule that matches a symptom; None if none does."""
     for rule in rules:
         if rule.source is signal.source and re.fullmatch(rule.reason, signal.reason):
             match = re.search(rule.message, signal.message, re.DOTALL)
             if match:
-                return rule, match
-    return None, None
+                return _finding(snapshot, signal, rule, match)
+    return None
 
 
 def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match[str]) -> Finding:

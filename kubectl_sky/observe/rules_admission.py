@@ -268,8 +268,9 @@ ADMISSION: tuple[Rule, ...] = (
         "pods-refused",
         Stage.ADMISSION,
         SignalSource.WORKLOAD_EVENT,
-        "the API server rejects its pods: {message}",
+        "the API server rejects its pods: {rest}",
         "change the task accordingly, or ask a cluster admin",
         reason="FailedCreate",
+        message=r'^(?:Error creating: )?(?:pods (?:"[^"]*" )?is forbidden: )?(?P<rest>.*)',
     ),
 )

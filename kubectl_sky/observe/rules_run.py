@@ -19,6 +19,7 @@ from kubectl_sky.words import names
 Words = Mapping[str, str]
 _RAY_SIZE = "resources.limits of the container in config.kubernetes.pod_config"
 _LINES = 3  # log lines at the end of a finding
+_SEE_LOGS = "see `kubectl sky logs {id}`"
 
 
 def _last_lines(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
@@ -37,9 +38,12 @@ def _missing_command(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> W
 
 
 def _setup_error(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
-    """Return the error of `setup`, from the log of the node."""
-    text = cause(snapshot.logs.get(signal.ranks[0] if signal.ranks else 0, ()))
-    return {"error": f": {text}" if text else ""}
+    """Return the error of `setup`, from the log of the node, and what to do."""
+    rank = signal.ranks[0] if signal.ranks else 0
+    text = cause(snapshot.logs.get(rank, ()))
+    is_missing = groups["code"] == "127"
+    advice = missing_command_advice(snapshot.pods.get(rank, {})) if is_missing else _SEE_LOGS
+    return {"error": f": {text}" if text else "", "advice": advice.format(id=snapshot.task_id)}
 
 
 def _head_memory(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
@@ -75,7 +79,7 @@ RUN: tuple[Rule, ...] = (
         Stage.SETUP,
         SignalSource.ENDED,
         "setup failed with exit code {code}{error}",
-        "see `kubectl sky logs {id}`",
+        "{advice}",
         message=r"setup failed with exit code (?P<code>\d+)",
         detail=_setup_error,
     ),
@@ -272,7 +276,7 @@ RUN: tuple[Rule, ...] = (
         "crashed",
         r"\w+ (?:139|134|136)",
         "crashed: {end}{lines}",
-        "see `kubectl sky logs {id}`",
+        _SEE_LOGS,
     ),
     _ended(
         "killed",
@@ -285,7 +289,7 @@ RUN: tuple[Rule, ...] = (
         "failed",
         r"\w+ \d+",
         "{end}{lines}",
-        "see `kubectl sky logs {id}`",
+        _SEE_LOGS,
         mere=True,
     ),
     Rule(

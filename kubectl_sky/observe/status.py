@@ -13,7 +13,6 @@ from kubectl_sky.observe.nodes import (
     JOB_NOT_FOUND,
     NODE_LOST,
     TERMINATING,
-    UNSCHEDULABLE,
     DetailedStatus,
     NodeStatus,
     Object,
@@ -56,7 +55,7 @@ class TaskStatus(Struct, frozen=True, dict=True):
     missing: Missing = Missing.UNKNOWN  # why it has fewer `nodes` than requested, if it does
     interactive: bool = False  # whether its nodes stay up until it is stopped
     requested: Requested = Requested()  # what each of its nodes requests
-    unschedulable: str = ""  # why no cluster node fits the first of its pending pods
+    causes: Mapping[str, str] = {}  # what the reasons of nodes mean, in the words of doctor
 
     def __repr__(self) -> str:
         """Return what a notebook shows, on one line."""
@@ -270,7 +269,8 @@ class TaskStatus(Struct, frozen=True, dict=True):
         if failure:
             failed_count = f"{self.count(State.FAILED)} of {self.num_nodes} failed, first "
             prefix = failed_count if self.workload.independent_nodes else ""
-            return f"{prefix}{failure.name}: {failure.end}{self._again(' after ')}"
+            cause = f": {text}" if (text := self.causes.get(failure.reason)) else ""
+            return f"{prefix}{failure.name}: {failure.end}{self._again(' after ')}{cause}"
         if self.incomplete:
             word = "submitted" if self.missing is Missing.NOT_SUBMITTED else "found"
             return f"incomplete: {len(self.nodes)} of {self.num_nodes} nodes {word}"
@@ -290,8 +290,8 @@ class TaskStatus(Struct, frozen=True, dict=True):
         return f"{waiting[0].name}: {self.reason(waiting[0])}"
 
     def reason(self, node: NodeStatus) -> str:
-        """Return why a node does not run: for an unschedulable node, what the cluster lacks."""
-        return (self.unschedulable if node.reason == UNSCHEDULABLE else "") or node.reason
+        """Return why a node does not run, in the words of doctor if they are known."""
+        return self.causes.get(node.reason) or node.reason
 
     def _again(self, before: str = "") -> str:
         """Return `2 restarts`; empty without restarts."""

@@ -7,21 +7,24 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.observe.findings import Finding, Rule, Stage, diagnose
-from kubectl_sky.observe.nodes import UNSCHEDULABLE, NodeStatus, State
+from kubectl_sky.observe.findings import Finding, Rule, Stage, diagnose, find_cause
+from kubectl_sky.observe.nodes import NodeStatus, Object, State
 from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.observe.rules_admission import ADMISSION, QUEUE
 from kubectl_sky.observe.rules_run import RUN
 from kubectl_sky.observe.rules_scheduling import SCHEDULING
 from kubectl_sky.observe.rules_start import IMAGE, START, VOLUMES
-from kubectl_sky.observe.signals import TaskSnapshot
+from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.observe.waiting import is_blocked
 from kubectl_sky.words import kinds, names, notebook
 
 if TYPE_CHECKING:
     from kubectl_sky.words import models
 
 RULES: tuple[Rule, ...] = (*QUEUE, *ADMISSION, *SCHEDULING, *VOLUMES, *IMAGE, *START, *RUN)
+_NOT_STARTED = (*SCHEDULING, *VOLUMES, *IMAGE, *START)
+_LOGGED = tuple(rule for rule in RUN if rule.source is SignalSource.LOG)
 
 
 class StageResult(StrEnum):
@@ -120,18 +123,38 @@ def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) 
     return Diagnosis(task, tuple(stages), findings, tuple(unread))
 
 
-def explain_unschedulable(task: TaskStatus, owned: TaskObjects) -> TaskStatus:
-    """Return the task with why no cluster node fits its first such pod, in the words of doctor.
+def explain(task: TaskStatus, owned: TaskObjects) -> TaskStatus:
+    """Return the task with why pods do not start, or why its first node failed, as doctor says it.
 
-    Reads the pod alone, so that the tasks of a list need no further request.
+    Reads a pod of each reason alone, and the end of its log from the termination message, so that
+    the tasks of a list need no further request.
     """
-    node = next((node for node in task.nodes if node.reason == UNSCHEDULABLE), None)
-    if not node:
-        return task
-    pod = next(pod for pod in owned.all_pods if pod["metadata"]["name"] == node.pod)
-    snapshot = TaskSnapshot(task.id, task.namespace, {kinds.POD.kind: (pod,)}, task=task)
-    causes = diagnose(snapshot, SCHEDULING)
-    return replace(task, unschedulable=causes[0].headline) if causes else task
+    pods = {pod["metadata"]["name"]: pod for pod in owned.all_pods}
+    nodes = {node.reason: node for node in reversed(task.nodes) if is_blocked(node)}
+    failure = task.first_failure
+    if failure and failure.reason == "Error":  # others are said by the reason
+        nodes[failure.reason] = failure
+    causes: dict[str, str] = {}
+    for reason, node in nodes.items():
+        if pod := pods.get(node.pod):
+            logs = {node.index: tuple(node.message.splitlines())} if node is failure else {}
+            rules = _LOGGED if node is failure else _NOT_STARTED
+            objects = {kinds.POD.kind: (pod,)}
+            snapshot = TaskSnapshot(task.id, task.namespace, objects, logs, task)
+            if findings := diagnose(snapshot, rules):
+                causes[reason] = findings[0].headline
+    return replace(task, causes=causes) if causes else task
+
+
+def explain_event(task: TaskStatus, node: NodeStatus, event: Object) -> str:
+    """Return what a warning about a node's pod, or the object that creates it, means.
+
+    In the words of doctor; empty if it does not know the warning.
+    """
+    source = SignalSource.POD_EVENT if node.pod else SignalSource.WORKLOAD_EVENT
+    signal = Signal(source, event.get("reason", ""), event.get("message", ""), (node.index,))
+    cause = find_cause(TaskSnapshot(task.id, task.namespace, {}, task=task), signal, RULES)
+    return cause.headline if cause else ""
 
 
 def _reached(task: TaskStatus, snapshot: TaskSnapshot, findings: Sequence[Finding]) -> int:

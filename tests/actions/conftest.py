@@ -94,7 +94,13 @@ class Submitter:
         return self.ui
 
 
-def put_warning(api: FakeCluster, name: str, reason: str = "FailedCreate", **about: Any) -> None:
+def put_warning(
+    api: FakeCluster,
+    name: str,
+    reason: str = "FailedCreate",
+    message: str = 'pods "x" is forbidden: RuntimeClass "fast" not found',
+    **about: Any,
+) -> None:
     """Create a warning event about an object."""
     api.put(
         {
@@ -103,7 +109,7 @@ def put_warning(api: FakeCluster, name: str, reason: str = "FailedCreate", **abo
             "metadata": {"name": f"{name}.{reason}", "namespace": "default"},
             "type": "Warning",
             "reason": reason,
-            "message": 'pods "x" is forbidden: RuntimeClass "fast" not found',
+            "message": message,
             "involvedObject": {"name": name, "namespace": "default"} | about,
         }
     )

@@ -6,19 +6,23 @@ from threading import Thread
 
 import pytest
 
-from kubectl_sky.actions import find
+from kubectl_sky.actions import find, pending
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.actions.follow import follow
 from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import Interrupted, SkyError, TaskFailed
 from kubectl_sky.words import kinds
-from tests.actions.conftest import Recorder, Submitter, lose
+from tests.actions.conftest import Recorder, Submitter, lose, put_warning
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster, interrupt_soon
 
 HELLO = "name: hello\nrun: echo hello\n"
 JOB = f"hello-{ID}"
+OVER_QUOTA = (
+    f'Error creating: pods "{JOB}-x" is forbidden: exceeded quota: q, requested: cpu=1,'
+    " used: cpu=1, limited: cpu=1"
+)
 EVERYBODY = Scope("default", None)
 TWO = HELLO + "num_nodes: 2\n"
 PIPELINE = "name: both\n---\nname: one\nrun: 'true'\n---\nname: two\nrun: 'true'\n"
@@ -78,6 +82,31 @@ def test_follow_pending_task_reports_each_stage_once(api: FakeCluster, send: Sub
     send(HELLO, follow=True)
     stages = [text for text in send.ui.noted if text.startswith("hello: ")]
     assert stages == ["hello: pending: 2/2 cluster nodes have insufficient cpu: a node requests 0"]
+
+
+def test_follow_task_whose_pods_are_refused_reports_the_quota(
+    api: FakeCluster, send: Submitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        put_warning(api, JOB, message=OVER_QUOTA)
+
+    def wait(text: str) -> None:
+        send.ui.noted.append(text)
+        if "waiting for a pod" in text:
+            refuse()
+        elif "pending" in text:
+            api.start(JOB)
+            api.finish(JOB)
+
+    for name in ("_FIRST_LOOK", "_LOOK_INTERVAL", "_USUAL_START_SECONDS"):
+        monkeypatch.setattr(pending, name, 0.0)
+    send.ui.note = wait  # type: ignore[method-assign]
+    send(HELLO, follow=True)
+    stages = [text for text in send.ui.noted if text.startswith("hello: ")]
+    assert stages == [
+        "hello: waiting for a pod",
+        'hello: pending: quota "q" exceeded: a node requests cpu=1, and cpu=1 of cpu=1 are in use',
+    ]
 
 
 def test_follow_pending_task_times_out_with_cause(api: FakeCluster, send: Submitter) -> None:
@@ -225,6 +254,7 @@ def test_follow_nodes_that_fail_together_are_named_once(api: FakeCluster, send: 
     assert not [text for text in send.ui.noted if text.startswith("node-0 failed")]
 
 
+@pytest.mark.parametrize("message", ["", "setup failed with exit code 127"])
 @pytest.mark.parametrize(
     ("image", "hint"),
     [
@@ -233,11 +263,11 @@ def test_follow_nodes_that_fail_together_are_named_once(api: FakeCluster, send: 
     ],
 )
 def test_follow_missing_command_offers_an_image(
-    api: FakeCluster, send: Submitter, image: str, hint: str
+    api: FakeCluster, send: Submitter, image: str, hint: str, message: str
 ) -> None:
     def fail() -> None:
         api.start(JOB)
-        api.finish(JOB, 127)
+        api.finish(JOB, 127, message=message)
 
     send.ui.then = fail
     with pytest.raises(TaskFailed) as caught:

@@ -1,5 +1,7 @@
 """The verdict of `doctor` where the eye is: at the end of a failure, and in lists."""
 
+from collections.abc import Callable
+
 import pytest
 
 from kubectl_sky.errors import TaskFailed
@@ -68,6 +70,43 @@ def test_list_unschedulable_task_has_the_words_of_doctor_without_more_requests(
     lack_volume(api, pod)
     before = len(api.requests)
     assert 'node-0: PVC "x" not found in namespace "default"' in run("list")[1]
+    assert len(api.requests) - before == requests
+
+
+def fail_to_pull(api: FakeCluster, pod: str) -> None:
+    message = 'Back-off pulling image "x:1": ErrImagePull: dial tcp: lookup x: no such host'
+    state = {"waiting": {"reason": "ImagePullBackOff", "message": message}}
+    containers = [{"name": "main", "state": state}]
+    api.change(kinds.POD, pod, status={"phase": "Pending", "containerStatuses": containers})
+
+
+def fail_in_python(api: FakeCluster, pod: str) -> None:
+    """Let a pod fail; its termination message is the end of its log."""
+    api.finish(JOB, 1, message=f"Traceback:\n{NO_TORCH.decode()}")
+
+
+@pytest.mark.parametrize(
+    ("trouble", "reason"),
+    [
+        (fail_to_pull, 'the cluster node cannot reach the registry of image "x:1": no such host'),
+        (fail_in_python, 'exit code 1: Python module "torch" not found'),
+    ],
+)
+def test_list_pod_with_a_known_problem_has_the_words_of_doctor_without_more_requests(
+    run: Run,
+    api: FakeCluster,
+    send: Submitter,
+    trouble: Callable[[FakeCluster, str], None],
+    reason: str,
+) -> None:
+    send(HELLO)
+    pod = api.start(JOB)
+    before = len(api.requests)
+    run("list")
+    requests = len(api.requests) - before
+    trouble(api, pod)
+    before = len(api.requests)
+    assert f"node-0: {reason}\n" in run("list")[1]
     assert len(api.requests) - before == requests
 
 
