@@ -15,7 +15,7 @@ from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.plan import runtime
 from kubectl_sky.plan.pipeline import members, title_of, with_names
 from kubectl_sky.plan.resolve import find_refusals
-from kubectl_sky.spec import dangers, programs, service, unsupported
+from kubectl_sky.spec import bash, dangers, programs, service, unsupported
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.document import Document, printable
 from kubectl_sky.spec.document import Path as Keys
@@ -56,11 +56,13 @@ def document_problems(
 
     A server does not read the scripts of its callers.
     """
-    file_problems = validate(document, as_task=as_task)
+    found = validate(document, as_task=as_task)
+    if scripts and (warning := bash.find_missing(document)):
+        found = [*found, warning]
     if not scripts or settings.image or settings.defaults:  # that image may have the programs
-        return file_problems
+        return sorted(found)
     warning = programs.missing(document, DEFAULT_IMAGE)
-    return sorted([*file_problems, warning]) if warning else file_problems
+    return sorted([*found, warning] if warning else found)
 
 
 def document_refusals(

@@ -4,6 +4,10 @@ import re
 
 from msgspec import Struct
 
+from kubectl_sky.errors import Problem
+from kubectl_sky.spec import image
+from kubectl_sky.spec.document import Document
+
 _MAX_SCRIPT = 1 << 16  # characters that are read
 # Escaped characters, texts in quotes, comments, and the start of a here-document.
 _TEXT = re.compile(
@@ -35,6 +39,9 @@ _OF_BUSYBOX = {
 }
 
 
+_WITHOUT_BASH = re.compile(r"(?:[^:]*/)?(?:alpine|busybox)(?:[:@].*)?|.*:.*(?:alpine|busybox).*")
+
+
 class Need(Struct, frozen=True):
     """The first thing that sh lacks, its line from 1, and whether busybox's sh lacks it, too."""
 
@@ -52,6 +59,22 @@ def find_need(script: str) -> Need | None:
         if ends:
             end, name = min(ends)
             return Need(name, code.count("\n", 0, end) + 1, only_bash)
+    return None
+
+
+def find_missing(document: Document) -> Problem | None:
+    """Return a warning if a script needs bash, and an image of the task is known to have none."""
+    images = sorted(filter(_WITHOUT_BASH.fullmatch, image.images(document)))
+    scripts = {field: document.get(field) for field in ("setup", "run")}
+    for field, script in scripts.items() if images else ():
+        if not isinstance(script, str) or not (need := find_need(script)):
+            continue
+        message = f"the image {images[0]} has no bash, and {field} uses {need.name}"
+        if not need.only_bash:
+            message += ", which the sh of busybox knows, and no other sh"
+        offset = sum(len(line) + 1 for line in script.split("\n")[: need.line - 1])
+        hint = "use an image that has bash"
+        return document.warning_in_text(field, offset, message, hint)
     return None
 
 

@@ -64,6 +64,11 @@ def of(resources: Mapping[str, Data]) -> str | None:
     return container(image[1]) if image else None
 
 
+def images(document: Document) -> set[str]:
+    """Return the container images of all candidates, without the default image."""
+    return {name for _, resources in _complete(document) if (name := of(resources))}
+
+
 def is_default(document: Document) -> bool:
     """Report whether a candidate of the task leaves the image to the settings."""
     return any(of(resources) is None for _, resources in _complete(document))

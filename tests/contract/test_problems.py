@@ -79,7 +79,7 @@ def test_error_unreachable_server_url_is_about_server_of_kubectl_sky(
 ) -> None:
     session = connect(cluster, server_url=address, token="x")
     with pytest.raises(
-        Unreachable, match="cannot reach .*--server-url, and that `kubectl sky api`"
+        Unreachable, match=r"cannot reach .*--server-url, and that `kubectl sky api`"
     ):
         objects.list_all(session, kinds.NODE)
 

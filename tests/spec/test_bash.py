@@ -2,7 +2,8 @@
 
 import pytest
 
-from kubectl_sky.spec.bash import Need, find_need
+from kubectl_sky.spec.bash import Need, find_missing, find_need
+from tests.spec.documents import read
 
 PLAIN = r"""#!/bin/bash
 set -eu
@@ -56,3 +57,34 @@ def test_need_of_bash_only_is_found(code: str, name: str) -> None:
 )
 def test_need_of_busybox_too_is_found(code: str, name: str) -> None:
     assert find_need(PLAIN + code) == Need(name, 12, False)
+
+
+TASK = "resources: {image_id: %s}\nrun: |\n  true\n  a=(1)\n"
+
+
+@pytest.mark.parametrize(
+    "image", ["alpine", "docker:alpine:3.20", "host:5000/busybox@sha256:0", "python:3.12-alpine"]
+)
+def test_script_for_bash_with_image_without_bash_is_warned(image: str) -> None:
+    (document,) = read(TASK % image)
+    name = image.removeprefix("docker:")
+    assert str(find_missing(document)) == (
+        f"task.yaml:4:3: run: warning: the image {name} has no bash, and run uses an array;"
+        " use an image that has bash"
+    )
+
+
+@pytest.mark.parametrize("image", ["python:3.13-slim", "alpinelinux/x:1", "null"])
+def test_script_for_bash_with_other_image_is_not_warned(image: str) -> None:
+    (document,) = read(TASK % image)
+    assert find_missing(document) is None
+
+
+def test_posix_script_with_image_without_bash_is_not_warned() -> None:
+    (document,) = read("resources: {image_id: alpine}\nrun: echo")
+    assert find_missing(document) is None
+
+
+def test_need_that_busybox_knows_is_said_so() -> None:
+    (document,) = read("resources: {image_id: alpine}\nsetup: source x\nrun: echo")
+    assert "setup uses source, which the sh of busybox knows" in str(find_missing(document))
