@@ -107,6 +107,14 @@ RUN: tuple[Rule, ...] = (
         "see why those did not start; KUBECTL_SKY_BARRIER_TIMEOUT sets the timeout in seconds",
         message=r"gave up waiting for the other nodes:? ?(?P<rest>.*)",
     ),
+    Rule(
+        "bash-missing",
+        Stage.START,
+        SignalSource.ENDED,
+        "{message}",
+        "use an image that has bash, or write the script for sh",
+        message=r"^the image has no bash, and ",
+    ),
     _ended(
         "out-of-memory",
         r"OOMKilled [1-9]\d*",

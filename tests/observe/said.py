@@ -304,6 +304,13 @@ SAID = (
         "upload of the files for ~/sky_workdir timed out after 300 s",
         "Error",
     ),
+    Said(
+        "bash-missing",
+        SignalSource.ENDED,
+        "the image has no bash, and run uses [[ on line 3",
+        "no bash, and run uses [[ on line 3",
+        "Error 1",
+    ),
     Said("ray-head-killed", SignalSource.RAY_HEAD, "", "memory limit is 1Gi", "OOMKilled 137"),
     Said("ray-head-slow", SignalSource.RAY_HEAD, "", "CPU limit of 300m", "Unhealthy"),
     Said("process-out-of-memory", SignalSource.ENDED, "", "one of its processes", "OOMKilled 0"),
