@@ -100,7 +100,10 @@ def local_files(data: Mapping[str, Any]) -> tuple[LocalFiles, ...]:
     files = [LocalFiles(WORKDIR, workdir, ("workdir",))] if isinstance(workdir, str) else []
     for path, source in entries(mounts):
         if isinstance(source, str) and not is_url(source):
-            files.append(LocalFiles(target_path(path), source, ("file_mounts", path)))
+            target = target_path(path)
+            if files and PurePosixPath(target) == PurePosixPath(WORKDIR):
+                target = f"{WORKDIR}/."  # added to the workdir
+            files.append(LocalFiles(target, source, ("file_mounts", path)))
         target, field_path = target_path(path), ("file_mounts", path, "source")
         sources = copied_sources(source)
         if isinstance(sources, str):

@@ -13,8 +13,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.errors import UserError
+from kubectl_sky.sync import git
 from kubectl_sky.words import bounded, regex
 from kubectl_sky.words.regex import Regex
 
@@ -38,6 +40,7 @@ _CLASSES = {
     b"upper": rb"A-Z",
     b"xdigit": rb"0-9A-Fa-f",
 }
+_DOT = re.compile(rb"^(!?)\./", re.MULTILINE)
 _SLASH = ord("/")
 _SPECIAL = re.compile(rb"[*?\[\\]")
 _RANGE = re.compile(rb"-(\\?[^\]])", re.DOTALL)
@@ -208,16 +211,24 @@ _GIT_FOLDER = read(b".git")  # changes with every git status; include it with !.
 class Rules(Struct, frozen=True):
     """The ignore files that apply to one folder, its own first.
 
-    `base` is the folder's path relative to the root, `name` the name of the ignore files.
+    `base` is the folder's path relative to the root, `name` the name of the ignore files. Paths in
+    `tracked` are not ignored. `ignored` means that the folder itself is.
     """
 
     name: bytes
     patterns: tuple[Rule, ...] = _GIT_FOLDER
     base: bytes = b""
     parent: "Rules | None" = None
+    tracked: frozenset[bytes] = frozenset()
+    ignored: bool = False
 
     def ignores(self, path: bytes, folder: bool) -> bool:
         """Check whether a path is ignored; an ignored folder is ignored with its content."""
+        return path not in self.tracked and self._matches(path, folder)
+
+    def _matches(self, path: bytes, folder: bool) -> bool:
+        if self.ignored:
+            return True
         rules: Rules | None = self
         while rules:
             relative = path[len(rules.base) :]
@@ -229,10 +240,12 @@ class Rules(Struct, frozen=True):
 
     def in_folder(self, path: bytes, files: os.PathLike[bytes] | bytes, has_file: bool) -> "Rules":
         """Return the rules of a subfolder; `files` is its local path."""
-        if not has_file:
+        if path in self.tracked and not self.ignored and self._matches(path, folder=True):
+            return replace(self, ignored=True)  # git tracks some of its files all the same
+        if not has_file or self.ignored:
             return self
         file_rules = _read(os.path.join(files, self.name))
-        return Rules(self.name, file_rules, path + b"/" if path else b"", self)
+        return Rules(self.name, file_rules, path + b"/" if path else b"", self, self.tracked)
 
 
 def rules(folder: Path, with_parents: bool) -> tuple[Rules, bytes]:
@@ -244,7 +257,7 @@ def rules(folder: Path, with_parents: bool) -> tuple[Rules, bytes]:
     if (folder / os.fsdecode(SKYIGNORE)).is_file():
         return Rules(SKYIGNORE), b""
     root = _repository(folder) if with_parents else folder
-    parent_rules = _with_exclude_file(Rules(GITIGNORE), root)
+    parent_rules = _of_git(root)
     path = b""
     for part in folder.relative_to(root).parts:
         files = os.fsencode(root / os.fsdecode(path))
@@ -253,7 +266,7 @@ def rules(folder: Path, with_parents: bool) -> tuple[Rules, bytes]:
         )
         path = path + b"/" * bool(path) + os.fsencode(part)
         if parent_rules.ignores(path, folder=True):
-            return _with_exclude_file(Rules(GITIGNORE), folder), b""
+            return _of_git(folder), b""
     return parent_rules, path
 
 
@@ -262,19 +275,27 @@ def _repository(folder: Path) -> Path:
     return next((parent for parent in parents if (parent / ".git").exists()), folder)
 
 
-def _with_exclude_file(rules: Rules, root: Path) -> Rules:
-    """Add the rules of `.git/info/exclude`, which are local to one clone."""
-    exclude_file = root / ".git" / "info" / "exclude"
-    if not exclude_file.is_file():
+def _of_git(root: Path) -> Rules:
+    """Return what git knows besides the ignore files of folders."""
+    repository = _repository(root)
+    if not (repository / ".git").exists():
+        return Rules(GITIGNORE)
+    rules = Rules(GITIGNORE, tracked=git.tracked(root))
+    if root != repository:
         return rules
-    return Rules(GITIGNORE, _read(os.fsencode(exclude_file)), b"", rules)
+    for file in (git.user_ignore_file(root), root / ".git" / "info" / "exclude"):
+        if file.is_file():
+            rules = Rules(GITIGNORE, _read(os.fsencode(file)), b"", rules, rules.tracked)
+    return rules
 
 
 def _read(path: bytes) -> tuple[Rule, ...]:
     """Return the rules of an ignore file. Raises UserError for one that is too large."""
     name = os.fsdecode(path)
     try:
-        return read(bounded.read(path, _MAX_BYTES))
+        text = bounded.read(path, _MAX_BYTES)
+        # ./x is /x in SkyPilot's ignore files, and nothing in git's.
+        return read(_DOT.sub(rb"\1/", text) if path.endswith(SKYIGNORE) else text)
     except LineTooLong as error:
         message = f"{name}:{error}:1: the pattern is longer than {MAX_LINE:,} bytes"
         raise UserError(message) from None

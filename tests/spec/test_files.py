@@ -107,6 +107,15 @@ def test_workdir_invalid_git_url_is_error(workdir: str, wrong: str) -> None:
     assert wrong in problem
 
 
+@pytest.mark.parametrize("target", ["~/sky_workdir", "~/sky_workdir/", "."])
+def test_file_mount_at_workdir_is_added_to_workdir(target: str) -> None:
+    files = local_files({"workdir": ".", "file_mounts": {target: "x"}})
+    assert [(item.path, item.source) for item in files] == [
+        ("~/sky_workdir", "."),
+        ("~/sky_workdir/.", "x"),
+    ]
+
+
 def test_file_mounts_with_same_target_are_error() -> None:
     (problem,) = messages("file_mounts:\n  a: x\n  ~/sky_workdir/a: y")
     assert (

@@ -136,6 +136,49 @@ def test_archive_respects_ignore_files(tmp_path: Path) -> None:
     assert ".git/info/exclude" in listed(repository)
 
 
+def test_archive_has_tracked_files_that_patterns_match(tmp_path: Path) -> None:
+    (tmp_path / "pkg" / "lib").mkdir(parents=True)
+    (tmp_path / ".gitignore").write_text("lib/\n*.bin\n")
+    for name in ("pkg/lib/core.py", "pkg/model.bin", "a.py"):
+        (tmp_path / name).write_text("")
+    run_git(tmp_path, "init", "-q")
+    run_git(tmp_path, "add", "-f", ".")
+    for name in ("pkg/lib/new.py", "pkg/new.bin"):
+        (tmp_path / name).write_text("")
+    files = [".gitignore", "a.py", "pkg", "pkg/lib", "pkg/lib/core.py", "pkg/model.bin"]
+    assert listed(tmp_path, with_parents=True) == files
+    assert listed(tmp_path / "pkg", with_parents=True) == ["lib", "lib/core.py", "model.bin"]
+
+
+def test_archive_skyignore_with_dot_is_anchored(tmp_path: Path) -> None:
+    (tmp_path / "data" / "data").mkdir(parents=True)
+    (tmp_path / "sub" / "data").mkdir(parents=True)
+    (tmp_path / ".skyignore").write_text("./data/\n")
+    assert listed(tmp_path) == [".skyignore", "sub", "sub/data"]
+
+
+def test_archive_respects_ignore_file_of_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    run_git(checkout, "init", "-q")
+    for name in ("a.secret", "a.py", "a.log"):
+        (checkout / name).write_text("")
+    configuration = tmp_path / "config" / "git"
+    configuration.mkdir(parents=True)
+    (configuration / "ignore").write_text("*.secret\n")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    assert listed(checkout, with_parents=True) == ["a.log", "a.py"]
+    (tmp_path / "mine").write_text("*.log\n")
+    run_git(checkout, "config", "core.excludesFile", str(tmp_path / "mine"))
+    assert listed(checkout, with_parents=True) == ["a.py", "a.secret"]
+
+
+def run_git(folder: Path, *arguments: str) -> None:
+    subprocess.run(["git", *arguments], cwd=folder, check=True)
+
+
 def fifo(root: Path) -> None:
     os.mkfifo(root / "x")
 
