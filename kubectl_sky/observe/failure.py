@@ -67,8 +67,28 @@ def program_lines(lines: Iterable[str]) -> list[str]:
     return [harmless(line.encode(errors="replace")).decode() for line in own_lines]
 
 
-def missing_command_advice(pod: Object) -> str:
-    """Return what to do about a command that the image of a pod does not have."""
+_ADVICE_BY_LINE = (
+    (
+        r"\\r\W|\r|bad interpreter|required file not found",
+        r"correct its first line: a missing program, or \r at its end (sed -i 's/\r$//' FILE)",
+    ),
+    (
+        r"^(?!.*\benv: ).*(?:No such file or directory|/\S*: not found)$",
+        "check the path: scripts start in ~/sky_workdir, the folder of workdir",
+    ),
+    (
+        r"\bnvidia-smi: ",
+        "request a GPU with resources.accelerators: its driver brings nvidia-smi",
+    ),
+)
+
+
+def missing_command_advice(pod: Object, lines: Sequence[str]) -> str:
+    """Return what to do about a command that was not found; the log's last lines say which."""
+    text = "\n".join(lines[-_MAX_LINES:])
+    for pattern, advice in _ADVICE_BY_LINE:
+        if re.search(pattern, text, re.MULTILINE):
+            return advice
     containers = pod.get("spec", {}).get("containers", ())
     if any(container.get("image") == DEFAULT_IMAGE for container in containers):
         return MISSING_PROGRAM_ADVICE

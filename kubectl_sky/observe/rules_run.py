@@ -31,18 +31,19 @@ def _last_lines(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
 
 
 def _missing_command(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
-    """Return the last log lines of the node, and what to do about its image."""
-    pod = snapshot.pods.get(signal.ranks[0] if signal.ranks else 0, {})
-    advice = missing_command_advice(pod)
+    """Return the last log lines of the node, and what to do about the missing command."""
+    rank = signal.ranks[0] if signal.ranks else 0
+    lines = snapshot.logs.get(rank, ()) or signal.message.splitlines()
+    advice = missing_command_advice(snapshot.pods.get(rank, {}), lines)
     return {**_last_lines(snapshot, signal, groups), "advice": advice}
 
 
 def _setup_error(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return the error of `setup`, from the log of the node, and what to do."""
     rank = signal.ranks[0] if signal.ranks else 0
-    text = cause(snapshot.logs.get(rank, ()))
-    is_missing = groups["code"] == "127"
-    advice = missing_command_advice(snapshot.pods.get(rank, {})) if is_missing else _SEE_LOGS
+    lines = snapshot.logs.get(rank, ())
+    text, pod = cause(lines), snapshot.pods.get(rank, {})
+    advice = missing_command_advice(pod, lines) if groups["code"] == "127" else _SEE_LOGS
     return {"error": f": {text}" if text else "", "advice": advice.format(id=snapshot.task_id)}
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kubectl_sky.observe.evidence import Death, Evidence
-from kubectl_sky.observe.failure import cause, describe, program_lines
+from kubectl_sky.observe.failure import cause, describe, missing_command_advice, program_lines
 from kubectl_sky.observe.nodes import end_text
 from kubectl_sky.observe.status import TaskStatus, tasks
 from tests.builders import Json, make_job, make_pod, terminated
@@ -144,3 +144,23 @@ def test_cause_is_last_error_or_last_line(lines: tuple[str, ...], expected: str)
 def test_program_lines_leave_out_notes_and_are_safe_for_terminal() -> None:
     lines = ("kubectl-sky: setup begins", " ", "a\x1b[2Jb", "c")
     assert program_lines(lines) == ["ab", "c"]
+
+
+IMAGE = "install it in setup, or use an image that has it"
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("bash: line 1: foo: command not found", IMAGE),
+        ("sh: foo: not found", IMAGE),
+        ("/usr/bin/env: 'python': No such file or directory", IMAGE),
+        ("/usr/bin/env: 'bash\\r': No such file or directory", "correct its first line"),
+        ("bash: line 1: ./y.sh: cannot execute: required file not found", "correct its first line"),
+        ("run.sh: 1: ./x.sh: not found", "check the path: scripts start in ~/sky_workdir"),
+        ("bash: x.sh: No such file or directory", "check the path"),
+        ("bash: line 1: nvidia-smi: command not found", "request a GPU"),
+    ],
+)
+def test_missing_command_advice_fits_last_line(line: str, advice: str) -> None:
+    assert missing_command_advice({}, ["a", line, "/usr/bin/env: use -[v]S"]).startswith(advice)
