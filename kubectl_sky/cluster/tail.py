@@ -34,6 +34,8 @@ _NOT_STARTED = re.compile(
 _MAX_ERROR_BYTES = 1000  # bytes shown of an error that the kubelet returns instead of a log
 _MAX_SINCE_SECONDS = 100 * 365 * 86_400  # nanoseconds of an API server have 64 bits
 _CHUNK_BYTES = 65536
+_KEPT_BYTES = 10 << 20  # of a log; the default of kubelets, which then begin a new file
+_LONG_BYTES = 128 << 10  # of the part that is left: no shorter log is asked about
 _POLL_INTERVAL = 0.5  # seconds between two checks of a container that has not started
 _SETTLE_SECONDS = 0.5  # seconds: the status may say terminated before the last lines are written
 _SILENCE_SECONDS = 150.0  # seconds without data before reconnecting: the connection may be dead
@@ -115,6 +117,7 @@ class Tail:
         self._stream: Stream | None = None
         self._last_note = ""
         self._opened_at = 0.0
+        self._first, self._bytes = b"", 0  # the time of the first line, and the size of all
 
     def close(self) -> None:
         """Stop reading and close the connection."""
@@ -131,8 +134,11 @@ class Tail:
         try:
             if self._options.follow:
                 yield from self._read_existing()
+                yield from self._note_lost_beginning()
                 yield Batch(self._source, [], is_live=True)
             yield from self._read_to_end()
+            if not self._options.follow:
+                yield from self._note_lost_beginning()
         except NotFound:
             yield from self._note(f"pod {self._source.pod} was deleted")
         yield from self._remainder()
@@ -221,6 +227,8 @@ class Tail:
             elif timestamp_of(self._rest):
                 yield self._batch([self._rest])
         if lines:
+            self._first = self._first or timestamp_of(lines[0])
+            self._bytes += sum(map(len, lines))
             self._rest = b""
             self._position.advance(lines)
             self._backoff.reset()
@@ -257,6 +265,24 @@ class Tail:
         why = line[:_MAX_ERROR_BYTES].decode(errors="replace")
         pod = self._source.pod
         yield from self._note(f"the log of pod {pod} is no longer available: {why}")
+
+    def _note_lost_beginning(self) -> Iterator[Batch]:
+        """Note that the beginning is gone, if the log begins too late for its size.
+
+        A program that wrote at this rate from its start on has filled a file of the kubelet.
+        """
+        options = self._options
+        if options.is_partial or options.previous or options.positions or self._bytes < _LONG_BYTES:
+            return
+        with suppress(NotFound, ValueError, TypeError):  # invalid times are no times
+            started = _started_at(self._pod(), self._source.container)
+            first, last = map(_time, (self._first, self._position.last))
+            late = (first - started).total_seconds() if started else 0.0
+            if late * self._bytes > _KEPT_BYTES * max((last - first).total_seconds(), 1.0):
+                yield from self._note(
+                    f"the log of pod {self._source.pod} begins at {first:%H:%M:%S} UTC,"
+                    f" {late:.0f} s after the start: its cluster node keeps about 10 MiB"
+                )
 
     def _note(self, text: str) -> Iterator[Batch]:
         if text != self._last_note:  # do not repeat the same note after a retry
@@ -349,15 +375,22 @@ def has_terminated(pod: Json, container: str) -> bool:
 
 def started_since(pod: Json, container: str, timestamp: bytes) -> bool:
     """Check whether a container restarted after a line was written, to the second."""
-    state = _state(pod, container)
-    started = next((phase["startedAt"] for phase in state.values() if phase.get("startedAt")), None)
-    if not started or not timestamp:
-        return False
-    try:
-        written = datetime.fromisoformat(timestamp.decode()).replace(microsecond=0)
-        return datetime.fromisoformat(started) >= written
-    except (ValueError, TypeError):  # invalid time, such as day 99 of a month, or no time zone
-        return False
+    with suppress(
+        ValueError, TypeError
+    ):  # invalid time, such as day 99 of a month, or no time zone
+        started = _started_at(pod, container)
+        return bool(started and timestamp and started >= _time(timestamp).replace(microsecond=0))
+    return False
+
+
+def _started_at(pod: Json, container: str) -> datetime | None:
+    times = (phase.get("startedAt") for phase in _state(pod, container).values())
+    started = next(filter(None, times), None)
+    return datetime.fromisoformat(started) if started else None
+
+
+def _time(timestamp: bytes) -> datetime:
+    return datetime.fromisoformat(timestamp.decode())
 
 
 def _state(pod: Json, container: str) -> Json:

@@ -2,6 +2,8 @@
 
 from threading import Thread
 
+import pytest
+
 from kubectl_sky.cluster.tail import Batch, LogOptions, LogSource, Tail
 from kubectl_sky.words import kinds
 from tests.builders import make_pod
@@ -68,3 +70,30 @@ def test_log_of_restarted_container_keeps_last_line_without_newline(api: FakeClu
             log.close()
     assert [line for batch in batches for line in batch.lines] == [b"old", b"last words", b"new"]
     assert [batch.note for batch in batches if batch.note] == []
+
+
+@pytest.mark.parametrize(
+    ("start", "size", "note"),
+    [
+        (
+            "2025-12-31T23:59:00Z",
+            1 << 20,
+            f"the log of pod {NAME} begins at 00:00:00 UTC, 60 s after the start: its cluster"
+            " node keeps about 10 MiB",
+        ),
+        ("2025-12-31T23:59:59Z", 1 << 20, ""),  # a log of 1 MiB in the first second
+        ("2025-12-31T23:59:00Z", 1 << 10, ""),  # a program that is silent first
+        ("2025-12-99T23:59:00Z", 1 << 20, ""),
+    ],
+)
+def test_log_begins_too_late_for_its_size_is_noted(
+    api: FakeCluster, start: str, size: int, note: str
+) -> None:
+    api.put(make_pod(0, state={"running": {}}))
+    state = {"name": "main", "state": {"running": {"startedAt": start}}}
+    api.change(kinds.POD, NAME, status={"phase": "Running", "containerStatuses": [state]})
+    api.log(NAME, (b"x" * 99 + b"\n") * (size // 100))
+    batches = list(Tail(api.session(), SOURCE, LogOptions()).batches())
+    assert "".join(batch.note for batch in batches) == note
+    limited = list(Tail(api.session(), SOURCE, LogOptions(tail=9999999)).batches())
+    assert not any(batch.note for batch in limited)
