@@ -31,11 +31,13 @@ class Filled:
     `unknown` holds the paths of texts whose variables come from the command line, and of texts that
     refer to secrets. `keys` holds those of them that are field names. `secret` holds the paths that
     would reveal a secret's value. `written` is the original document. `problems` has the first
-    problem of substitution. Texts that variables make too long are left unchanged.
+    problem of substitution. Texts that variables make too long are left unchanged. `unset` has an
+    error for each text with a variable that nothing sets.
     """
 
     def __init__(self, document: Document) -> None:
         self.problems: list[Problem] = []
+        self.unset: list[Problem] = []
         self._added = 0
         self.unknown: set[str] = set()
         self.keys: set[str] = set()
@@ -90,6 +92,7 @@ class Filled:
             return value
         if not self._variables.isdisjoint(_SHELL_FORM.findall(value)):
             self._report(path, "only $NAME and ${NAME} are substituted, no other form of the shell")
+        self._check_set(value, path)
         filled = _REFERENCE.sub(lambda match: self._values.get(match[1], match[0]), value)
         leaks = not self._secrets.isdisjoint(references(filled))
         leaks = leaks and not (path == _URL and files.login(filled))
@@ -98,6 +101,19 @@ class Filled:
         if leaks or not self._open.isdisjoint(references(value)):
             self.unknown |= {dotted(path), dotted((*path[:-1], filled))}
         return filled
+
+    def _check_set(self, value: str, path: Path) -> None:
+        """Report variables that nothing sets; $name in small letters may be another text."""
+        for match in _REFERENCE.finditer(value):
+            name, has_braces = match[1], match[0].startswith("${")
+            if name not in self._variables and (has_braces or name.isupper()):
+                if name in variables.RESERVED or name.startswith("SKYPILOT_"):
+                    message, hint = f"{name} is set in setup and run only", ""
+                else:
+                    message = f"the variable {name} is not set"
+                    hint = f"set it in envs, or with --env {name}=VALUE"
+                self.unset.append(self.written.problem(path, message, hint))
+                return
 
     def _hides(self, value: Data) -> bool:
         names = references(value) if isinstance(value, str) else ()

@@ -57,7 +57,7 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
     filled = Filled(document)
     if filled.problems:
         return filled.problems
-    problems = _schema(filled.document, schema, filled.hides)
+    problems = _add_unreported(filled.unset, _schema(filled.document, schema, filled.hides))
     reported = {problem.path for problem in problems}
     excluded_prefixes = tuple(f"{dotted(path)}." for path in infra.left_out(document))
     problems += [

@@ -1,0 +1,44 @@
+"""Variables in fields that nothing sets."""
+
+import pytest
+
+from kubectl_sky.spec.validate import validate
+from tests.spec.documents import read
+
+
+def errors(text: str) -> list[str]:
+    (document,) = read(text)
+    return [str(problem) for problem in validate(document) if problem.severity == "error"]
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        'file_mounts: {"/tmp/${X}": ./sub}',
+        'file_mounts: {/a: "${X}/x"}',
+        'file_mounts: {SCRATCH: "https://example.com/${X}"}',
+        'file_mounts: {/a: "s3://${X}/a"}',
+        'service: {readiness_probe: "/$X/ok"}',
+        'workdir: {url: "https://github.com/${X}/x.git"}',
+        "workdir: ${X}",
+        'volumes: {/v: "${X}"}',
+    ],
+)
+def test_variable_that_is_not_set_is_one_error_with_its_name(field: str) -> None:
+    (problem,) = errors(f"envs: {{Y: 1}}\nrun: a\n{field}\n")
+    assert problem.startswith("task.yaml:3:")
+    assert problem.endswith("the variable X is not set; set it in envs, or with --env X=VALUE")
+    assert errors(f"envs: {{X: a}}\nrun: a\n{field}\n") == []
+
+
+@pytest.mark.parametrize(
+    "field", ['file_mounts: {/a: "./$NODE_RANK"}', "volumes: {/v: $NUM_NODES}"]
+)
+def test_variable_of_node_is_error_in_field(field: str) -> None:
+    (problem,) = errors(f"run: a\n{field}\n")
+    assert problem.endswith(" is set in setup and run only")
+
+
+def test_text_with_dollar_is_no_variable() -> None:
+    probe = "{path: /, post_data: {text: costs $five or 5$}}"
+    assert errors(f"run: a\nservice: {{readiness_probe: {probe}}}\n") == []
