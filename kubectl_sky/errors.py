@@ -45,7 +45,8 @@ class SkyError(Exception):
     without_prefix = False  # whether to print the message without the prefix "error: "
 
     def __init__(self, what: str, hint: str = "") -> None:
-        super().__init__(f"{what}; {hint}" if hint else what)
+        separator = "\nhint: " if "\n" in what else "; "  # a task's last lines are not ours
+        super().__init__(f"{what}{separator}{hint}" if hint else what)
         self.what = what
         self.hint = hint
         self.problems: tuple[Problem, ...] = ()  # of files, with their positions

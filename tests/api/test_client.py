@@ -177,6 +177,19 @@ def test_wait_raises_at_timeout_and_failure_of_task(api: FakeCluster, client: Cl
     assert client.list() == ()
 
 
+def test_wait_failed_task_text_of_error_keeps_hint_off_the_last_line(
+    api: FakeCluster, client: Client
+) -> None:
+    client.submit(HELLO)
+    run(api, exit_code=1, text=b"ModuleNotFoundError: No module named 'torch'\n")
+    with pytest.raises(TaskFailed) as caught:
+        client.wait(ID)
+    last, hint = str(caught.value).splitlines()[-2:]
+    assert last.strip() == "ModuleNotFoundError: No module named 'torch'"
+    assert hint == f"hint: {caught.value.hint}"
+    assert "install it in setup" in hint
+
+
 def test_wait_resumes_stages_of_pipeline(api: FakeCluster, client: Client) -> None:
     submission = client.submit(Task.from_yaml(PIPELINE))
     assert len(submission.task_ids) == 2
