@@ -1,5 +1,6 @@
 """List tasks and pipelines in the cluster; find them by user, id, prefix of an id, or name."""
 
+import difflib
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -357,7 +358,7 @@ def _matches(scope: Scope, text: Reference, tasks: Sequence[TaskStatus]) -> Sequ
         return scope.choose(text, named)
     matches = [target for target in candidates if text and target.id.startswith(text)]
     if not matches or len(text or "") < MIN_PREFIX:
-        raise _not_found(text, scope)
+        raise _not_found(text, scope, {target.name for target in candidates})
     return refuse_several(text, matches)
 
 
@@ -381,14 +382,16 @@ def _not_owned(task_id: str, items: Sequence[Json]) -> UnknownName | None:
     return None
 
 
-def _not_found(text: Reference, scope: Scope) -> UserError:
+def _not_found(text: Reference, scope: Scope, titles: Collection[str] = ()) -> UserError:
     where = f'in namespace "{scope.namespace}"' if scope.namespace else "in any namespace"
     owner = f" (owner: {scope.user.name})" if scope.user else ""
     if text is None:
         return TaskNotFound(f"no tasks found {where}{owner}", "run `kubectl sky submit FILE`")
-    return TaskNotFound(
-        f'task "{text}" not found {where}{owner}', "run `kubectl sky list` to see your tasks"
+    similar = difflib.get_close_matches(text, titles, n=1)
+    hint = (
+        f'did you mean "{similar[0]}"?' if similar else "run `kubectl sky list` to see your tasks"
     )
+    return TaskNotFound(f'task "{text}" not found {where}{owner}', hint)
 
 
 def list_workloads_and_pods(

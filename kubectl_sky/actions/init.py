@@ -106,12 +106,13 @@ def _yaml_value(text: str) -> object:
 
 def _resources(draft: Draft, kind: str) -> Sequence[str]:
     gpus = draft.gpus or ("" if kind == "script" else _GPUS)
+    cpus, memory = _sizes(gpus)
     image = {"torchrun": _TORCH_IMAGE, "vllm": _VLLM_IMAGE}.get(kind, "")
     return [
         "# What each node needs. Remove what you do not need.",
         "resources:",
-        "  cpus: 1+          # at least 1 CPU; without the +, exactly 1",
-        "  memory: 1+        # GiB",
+        f"  {f'cpus: {cpus}+':<17} # at least; without the +, exactly {cpus}",
+        f"  {f'memory: {memory}+':<17} # GiB",
         f"  accelerators: {gpus}" if gpus else f"  # accelerators: {_GPUS}",
         f"  image_id: {image}"
         if image
@@ -119,6 +120,13 @@ def _resources(draft: Draft, kind: str) -> Sequence[str]:
         *(["  ports: 8000"] if kind == "vllm" else []),
         *_nodes(draft, kind),
     ]
+
+
+def _sizes(gpus: str) -> tuple[int, int]:
+    """Return CPUs and GiB of memory as SkyPilot's defaults of GPUs: 4 and 16 for each."""
+    count = re.search(r"(?:^|:)([1-9]\d*)$", gpus)
+    number = int(count[1]) if count else 1
+    return (4 * number, 16 * number) if gpus else (1, 1)
 
 
 def _nodes(draft: Draft, kind: str) -> Sequence[str]:

@@ -1,5 +1,6 @@
 """From a task file and flags to checked tasks: the steps of all commands before the cluster."""
 
+import difflib
 import errno
 import secrets
 import sys
@@ -17,7 +18,7 @@ from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.spec import service
-from kubectl_sky.spec.document import Document
+from kubectl_sky.spec.document import Document, printable
 from kubectl_sky.spec.load import MAX_BYTES
 from kubectl_sky.spec.load import load as read_yaml
 from kubectl_sky.spec.task import Task
@@ -33,7 +34,8 @@ _START_TIMEOUT = 300.0  # seconds
 STDIN = "-"
 REQUEST = "<request>"  # the body of a request to a server
 _STREAMS = {STDIN: "<stdin>", REQUEST: REQUEST}  # their names in messages
-_HINTS = {errno.EISDIR: "use a task file in this folder", errno.EFBIG: "is it a task file?"}
+_TASK_FILES = (".yaml", ".yml")
+_PROGRAMS = {".py": "a Python program", ".sh": "a shell script"}
 
 
 class Source(Struct, frozen=True):
@@ -109,15 +111,32 @@ class TaskFile(Struct, frozen=True):
 def read_documents(path: str, stdin: BinaryIO) -> tuple[Document, ...]:
     """Load the documents of a file, or of stdin for STDIN and REQUEST. Raises InvalidFiles."""
     name = _STREAMS.get(path, path)
+    program = _PROGRAMS.get(Path(path).suffix)
+    if program and Path(path).is_file():
+        hint = f"write a task file for it: kubectl sky init {printable(path, 200)}"
+        raise InvalidFiles([Problem(name, 0, 0, "", f"{program}, not a task file", hint)])
     try:
         text = stdin.read(MAX_BYTES + 1) if path in _STREAMS else bounded.read(path, MAX_BYTES)
     except OSError as error:
         reason = f"cannot be read: {bounded.reason(error)}"
-        hint = _HINTS.get(error.errno or 0, "")
-        if error.errno == errno.ENOENT and not Path(path).suffix:
-            hint = "to run a command, write it as `run:` in a task file"
-        raise InvalidFiles([Problem(name, 0, 0, "", reason, hint)]) from error
+        raise InvalidFiles([Problem(name, 0, 0, "", reason, _hint(Path(path), error))]) from error
     return read_yaml(text, name)
+
+
+def _hint(path: Path, error: OSError) -> str:
+    """Return what may be meant by a path that cannot be read as a task file."""
+    if error.errno == errno.EFBIG:
+        return "is it a task file?"
+    folder = path if error.errno == errno.EISDIR else path.parent
+    files = sorted(file.name for file in folder.glob("*") if file.suffix in _TASK_FILES)
+    if error.errno == errno.EISDIR:
+        named = ", ".join(printable(str(path / file), 200) for file in files[:3])
+        return f"name a task file in it{f': {named}' if named else ''}"
+    if error.errno != errno.ENOENT:
+        return ""
+    if similar := difflib.get_close_matches(path.name, files, n=1):
+        return f'did you mean "{printable(str(path.with_name(similar[0])), 200)}"?'
+    return "" if path.suffix else "to run a command, write it as `run:` in a task file"
 
 
 def load(source: Source) -> Sequence[Document]:

@@ -54,6 +54,8 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
         )
     if schema != "task":
         return _sorted(_schema(document, schema))
+    if problems := list(_manifest(document)):
+        return problems
     filled = Filled(document)
     if filled.problems:
         return filled.problems
@@ -311,7 +313,6 @@ def _folded(document: Document) -> Iterator[Problem]:
 # Rules, and the fields of which at least one must be set for them to apply.
 _ANY: tuple[Rule, ...] = (_commands, *pipeline.RULES, _numbers, _folded)
 _RULES: Table = (
-    (frozenset({"apiVersion"}), (_manifest,)),
     (frozenset({"name"}), (_name,)),
     (frozenset({"num_nodes"}), (_nodes,)),
     (frozenset({"file_mounts", "volumes"}), (_mounts,)),

@@ -44,6 +44,10 @@ def test_find_task_of_other_user_is_refused(api: FakeCluster) -> None:
         find.get_task(api.session(), bob, ID)
     with pytest.raises(TaskNotFound, match='task "hello" not found in namespace "default"'):
         find.get_task(api.session(), bob, "hello")
+    with pytest.raises(TaskNotFound, match="run `kubectl sky list`"):
+        find.get_task(api.session(), bob, "helo")
+    with pytest.raises(TaskNotFound, match=r'task "helo" not found .* did you mean "hello"'):
+        find.get_task(api.session(), ALICE, "helo")
 
 
 @pytest.mark.usefixtures("tasks")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.taskfile import Source, TaskFile, prepare
+from kubectl_sky.actions.taskfile import Source, TaskFile, prepare, read_documents
 from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles, UserError
 from kubectl_sky.spec.files import Repository
@@ -30,6 +30,31 @@ def test_load_unset_values_are_reported_with_document(tmp_path: Path) -> None:
         "5:11: document 2: envs.B: the value is not set; set it with --env B=…",
         "6:14: document 2: secrets.S: the value is not set; set it with --secret S=…",
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (
+            "train.py",
+            "a Python program, not a task file; write a task file for it: kubectl sky init",
+        ),
+        ("helo.yaml", 'no such file or directory; did you mean "hello.yaml"?'),
+        ("far.yaml", "no such file or directory"),
+        ("", "is a directory; name a task file in it: hello.yaml, other.yml"),
+    ],
+)
+def test_read_documents_other_path_error_names_what_may_be_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, message: str
+) -> None:
+    for name in ("hello.yaml", "other.yml", "train.py", "notes.txt"):
+        (tmp_path / name).write_text("run: x\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidFiles) as error:
+        read_documents(str(Path(path)), io.BytesIO())
+    (problem,) = error.value.problems
+    assert message in str(problem)
+    assert bool(problem.hint) == (";" in message)
 
 
 def test_load_flags_apply_to_every_task(tmp_path: Path) -> None:

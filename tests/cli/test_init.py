@@ -84,6 +84,17 @@ def test_init_script_runs_it_from_uploaded_folder(
     assert ("\nworkdir: ." in written) == (not command.startswith("vllm"))
 
 
+@pytest.mark.parametrize(
+    ("gpus", "cpu", "memory"),
+    [("A100", "4", "16Gi"), ("H100:8", "32", "128Gi"), ("2", "8", "32Gi")],
+)
+def test_init_gpus_sizes_are_those_of_skypilot(
+    folder: Path, gpus: str, cpu: str, memory: str
+) -> None:
+    task_file = drafted(init.text(Draft("a", "", gpus), "a.yaml"), folder)
+    assert plans(task_file)[0].requests == {"cpu": cpu, "memory": memory}
+
+
 def test_init_torchrun_has_nodes_gpus_and_image(folder: Path) -> None:
     (folder / "my_Train.py").write_text(TORCH)
     assert run("my_Train.py", "--gpus", "H100:8", "--nodes", "2").exit_code == 0
