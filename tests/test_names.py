@@ -46,6 +46,11 @@ def test_node_object_name_has_rank_suffix() -> None:
     assert names.node_object("train", "abc12345", 1, 2) == "train-abc12345-node-1"
 
 
+def test_object_name_of_default_name_has_id_once() -> None:
+    assert names.task_object("task-abc12345", "abc12345") == "task-abc12345"
+    assert names.node_object("task-abc12345", "abc12345", 1, 2) == "task-abc12345-node-1"
+
+
 def metadata(label: str, original: str | None) -> dict[str, object]:
     annotations = {"kubectl-sky/user": original} if original else {}
     return {"labels": {"username": label}, "annotations": annotations}

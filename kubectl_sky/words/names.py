@@ -123,8 +123,11 @@ def dns_label(text: str, fallback: str = "task") -> str:
 
 
 def task_object(name: str, task_id: str) -> str:
-    """Return the name of the objects that a task has once: `{name}-{id}`."""
-    return f"{name}-{task_id}"
+    """Return the name of the objects that a task has once: `{name}-{id}`.
+
+    The default name ends with the id already.
+    """
+    return name if name.endswith(f"-{task_id}") else f"{name}-{task_id}"
 
 
 def part_id(base: str, stage: int) -> str:

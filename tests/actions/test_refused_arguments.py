@@ -139,7 +139,7 @@ def test_nodes_and_containers_that_a_task_lacks_are_refused(
     run: Run, send: Submitter, api: FakeCluster
 ) -> None:
     send(TASK)
-    api.start(f"task-{ID}-{ID}")
+    api.start(f"task-{ID}")
     for command in (("exec", ID, "--rank", "4", "--", "true"), ("logs", ID, "--rank", "4")):
         code, _, err = run(*command)
         assert code == 2
@@ -147,7 +147,7 @@ def test_nodes_and_containers_that_a_task_lacks_are_refused(
     code, _, err = run("exec", ID, "--all-ranks", "-i", "--", "true")
     assert (code, "--all-ranks cannot be combined with" in err) == (2, True)
     assert run("exec", "absent01", "--", "true")[0] == 2
-    api.finish(f"task-{ID}-{ID}")
+    api.finish(f"task-{ID}")
     for arguments, message in (
         (("exec", ID, "--", "true"), f"node-0 of task {ID} has ended"),
         (("port-forward", ID, "80"), "has finished"),

@@ -74,7 +74,7 @@ def test_submit_file_mounts_are_written_to_target_paths(
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == ["1", "main", "data", "tool", "{}", "600"]
     assert "sent in 1 ConfigMap and in a Secret" in done.stderr
-    assert kubectl("get", "secret", "task-mounts01-mounts01-files").returncode == 0
+    assert kubectl("get", "secret", "task-mounts01-files").returncode == 0
     shown = sky("render", "-", "--id", "mounts01", stdin=MOUNTS).stdout
     assert "UkVEQUNURUQ=" in shown
 

@@ -145,7 +145,7 @@ def test_render_ephemeral_volume_is_pvc_with_labels() -> None:
     volumes = (VolumeMount("/a", storage=Storage("1Gi", "fast", ("ReadWriteMany",), {"x": "y"})),)
     rendered = manifests.render(make_plan(Task(volumes=volumes, run="true")))
     (claim,) = (one.object for one in rendered.all if one.object["kind"] == KIND)
-    assert claim["metadata"]["name"] == "task-bcdf2345-bcdf2345-volume-0"
+    assert claim["metadata"]["name"] == "task-bcdf2345-volume-0"
     assert {"x": "y", "task-id": "bcdf2345"}.items() <= claim["metadata"]["labels"].items()
     assert claim["spec"] == {
         "accessModes": ["ReadWriteMany"],
