@@ -1,7 +1,8 @@
-"""The audit log: who did what, with which result; no bodies, no queries and no tokens."""
+"""The audit log: who did what, with which result; of bodies and queries only the namespace."""
 
 import json
 import os
+import re
 import sys
 from datetime import UTC, datetime
 from typing import TextIO
@@ -10,10 +11,14 @@ from starlette.datastructures import QueryParams
 from starlette.types import Message, Scope
 
 from kubectl_sky.errors import UserError
+from kubectl_sky.server.identity import MAX_NAMESPACE, NAMESPACE_PATTERN
+from kubectl_sky.server.metrics import PROBES
 from kubectl_sky.server.problems import LOG
+from kubectl_sky.words import names
 
 _STDOUT = "-"
-_PUBLIC = ("/ui", "/schemas/", "/healthz", "/readyz", "/metrics")
+_UNLOGGED = ("/ui/", "/schemas/")
+_MAX_METHOD = 20
 _MAX_PATH = 2000
 
 
@@ -36,18 +41,22 @@ def user_of(scope: Scope) -> str:
 
 def write(log: TextIO | None, scope: Scope, first: Message) -> None:
     """Write a line for a request when its answer begins with the first message."""
-    if log is None or scope["path"].startswith(_PUBLIC):
+    if log is None or scope["path"] in PROBES or scope["path"].startswith(_UNLOGGED):
         return
     state, parameters = scope.get("state", {}), scope.get("path_params", {})
-    caller, task = state.get("caller"), state.get("task") or parameters.get("task_id")
+    caller = state.get("caller")
+    task = state.get("task") or parameters.get("task_id", "")
+    task = task if names.ID.fullmatch(task) else None
     default = caller.session.namespace if caller and task else None
+    namespace = QueryParams(scope["query_string"]).get("namespace", "")[: MAX_NAMESPACE + 1]
+    is_valid = len(namespace) <= MAX_NAMESPACE and re.fullmatch(NAMESPACE_PATTERN, namespace)
     entry = {
         "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "user": user_of(scope) or None,
         "address": scope["client"][0] if scope.get("client") else None,
-        "method": scope.get("method", "GET"),
+        "method": scope.get("method", "GET")[:_MAX_METHOD],
         "path": scope["path"][:_MAX_PATH],
-        "namespace": QueryParams(scope["query_string"]).get("namespace") or default,
+        "namespace": namespace if is_valid else default,
         "task": task,
         "status": first.get("status", 101),  # 101: a WebSocket
     }

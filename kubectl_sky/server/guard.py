@@ -9,7 +9,7 @@ from functools import partial
 import anyio.to_thread
 from anyio import CapacityLimiter
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import HTTPConnection
+from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,7 +25,7 @@ _ANY_HOST = PROBES  # scrapers and kubelets use the pod's IP
 _LOGIN = frozenset({"/login", "/logout"})
 _PUBLIC = _ANY_HOST | _LOGIN | {"/", "/openapi.json", "/ui"}
 _PUBLIC_FOLDERS = ("/ui/", "/schemas/")
-_CLOSING = (400, 408)  # the end of the request is not known
+_CLOSING = (400, 408, 411)  # the end of the request is not known
 _PART_BYTES = 64 * 1024  # of an answer; larger ones are counted until they are sent
 
 _SECURITY_HEADERS = {
@@ -40,6 +40,10 @@ _SECURITY_HEADERS = {
 def too_large(limit: int) -> Rejected:
     """Return the error for a body that is larger than the limit."""
     return Rejected(413, f"the body is larger than {limit} bytes")
+
+
+def _is_chunked(scope: Scope) -> bool:
+    return "transfer-encoding" in Headers(scope=scope)
 
 
 class _Memory:
@@ -182,7 +186,8 @@ class _Exchange:
         if error and not self._started:
             self._start = None
             answer = self._answer(error)
-            if answer.status_code in _CLOSING and self._has_body:
+            is_bomb = _is_chunked(self._scope) and not audit.user_of(self._scope)
+            if self._has_body and (answer.status_code in _CLOSING or is_bomb):
                 answer.headers["Connection"] = "close"
             await answer(self._scope, self._receive, self.send)
 
@@ -214,7 +219,7 @@ class Guard:
             await self._authenticate(scope)
             await self._app(scope, exchange.receive, exchange.send)
             await exchange.finish()
-        except ConnectionError:  # a stream was lost: end the answer without its last chunk
+        except (ConnectionError, ClientDisconnect):  # end the answer without its last chunk
             return
         except Exception as error:  # noqa: BLE001 -- the door that reports all errors
             await exchange.finish(error)
@@ -251,6 +256,8 @@ class Guard:
         """
         path = scope["path"]
         if path in _PUBLIC or path.startswith(_PUBLIC_FOLDERS):
+            if _is_chunked(scope):  # each chunk costs time, and nobody is known to pay
+                raise Rejected(411, f"{path} takes no body in chunks", "send a Content-Length")
             return
         connection = HTTPConnection(scope)
         authenticate = partial(

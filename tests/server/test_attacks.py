@@ -6,10 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 
+import anyio
 import pytest
 from starlette.responses import PlainTextResponse
+from starlette.types import Message
 
 from kubectl_sky.server import connection
+from kubectl_sky.server.app import create_app
 from kubectl_sky.server.config import Config, Limits
 from tests.fake_cluster import FakeCluster
 from tests.polling import eventually
@@ -66,12 +69,83 @@ def test_caller_is_known_before_the_body_is_read(config: Config, path: str) -> N
             assert status(client) == 401
 
 
-@pytest.mark.parametrize("path", ["/login", "/volumes/create", "/tasks/submit", "/validate"])
+@pytest.mark.parametrize(
+    ("path", "token"), [("/login", ALICE), ("/ui/", ALICE), ("/validate", "wrong")]
+)
+def test_body_in_chunks_of_unknown_caller_is_refused_and_closed(
+    config: Config, path: str, token: str
+) -> None:
+    request = head("POST", path, CHUNKED, token=token) + b"1\r\na\r\n" * (connection.MAX_CHUNKS + 1)
+    with serving(config) as (port, _), sent(port, request) as client:
+        answer = read(client)
+    assert answer.startswith(b"HTTP/1.1 401 " if token == "wrong" else b"HTTP/1.1 411 ")
+
+
+@pytest.mark.parametrize("count", [connection.MAX_CHUNKS, connection.MAX_CHUNKS + 1])
+def test_body_of_many_chunks_is_refused_over_the_limit(config: Config, count: int) -> None:
+    form = head("POST", "/validate", "Content-Type: application/yaml", CHUNKED, "Connection: close")
+    body = b"1\r\n \r\n" * (count - 1) + b"16\r\n" + b"{name: a, run: 'true'}" + b"\r\n0\r\n\r\n"
+    with serving(config) as (port, _), sent(port, form + body) as client:
+        answer = read(client)
+    if count > connection.MAX_CHUNKS:
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert b"\r\nthe body has more than 1,000 chunks\r\n" in answer
+    else:
+        assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+def test_request_after_an_unread_body_in_chunks_is_answered(config: Config) -> None:
+    last = head("POST", "/validate", CHUNKED, "Connection: close") + b"1\r\n{\r\n0\r\n\r\n"
+    request = head("POST", "/nothing", CHUNKED) + b"1\r\na\r\n0\r\n\r\n"
+    with serving(config) as (port, _), sent(port, request * 2 + last) as client:
+        answers = read(client)
+    assert [answers.count(status) for status in (b"HTTP/1.1 404 ", b"HTTP/1.1 ")] == [2, 3]
+
+
+def test_invalid_chunk_after_an_answer_closes_without_error(
+    config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
+    request = head("POST", "/nothing", CHUNKED)
+    with serving(config) as (port, _), sent(port, request) as client:
+        assert status(client) == 404
+        client.sendall(b"no chunk\r\n")
+        read(client)
+    assert "Fatal error" not in caplog.text
+
+
+def test_client_that_leaves_within_a_body_is_no_internal_error(
+    config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
+    messages: list[Message] = [
+        {"type": "http.disconnect"},
+        {"type": "http.request", "body": b"x", "more_body": 1},
+    ]
+    headers = {"host": "testserver", "authorization": f"Bearer {ALICE}"}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/validate",
+        "query_string": b"",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }
+
+    async def receive() -> Message:
+        return messages.pop()
+
+    async def send(message: Message) -> None:
+        pytest.fail(f"sent {message}")
+
+    anyio.run(create_app(config), scope, receive, send)
+    assert messages == []
+    assert "internal error" not in caplog.text
+
+
+@pytest.mark.parametrize("path", ["/volumes/create", "/tasks/submit", "/validate"])
 def test_chunked_body_over_the_limit_is_413(config: Config, path: str) -> None:
     request = head("POST", path, "Content-Type: application/json", CHUNKED)
     with serving(config) as (port, _), sent(port, request) as client:
-        for _ in range(17 if path == "/login" else 1025):
-            client.sendall(b"400\r\n" + b"1" * 1024 + b"\r\n")
+        for _ in range(257):
+            client.sendall(b"1000\r\n" + b"1" * 4096 + b"\r\n")
         assert status(client) == 413
 
 

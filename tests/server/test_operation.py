@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest import SkipTest
+from urllib.parse import quote
 
 import pytest
 import schemathesis
@@ -106,6 +107,20 @@ def test_audit_log_has_who_did_what_and_no_secrets(client: Client, tmp_path: Pat
     assert [line["namespace"] for line in lines] == namespaces, "of the task, if there is one"
     assert not [secret for secret in ("s3cr3t", session, ALICE, BOB) if secret in text]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_audit_log_has_no_long_or_invalid_values(client: Client, tmp_path: Path) -> None:
+    with audit.open_log(str(tmp_path / "audit")) as log:
+        anyone = client(audit=log)
+        for value in ("a" * 64, "S3cr3t", "a\n"):
+            anyone.get("/tasks", params={"namespace": value})
+            anyone.get(f"/tasks/{quote(value)}", headers=bearer(ALICE), params={"namespace": value})
+        anyone.request("X" * 9000, "/" + "a" * 9000, params={"namespace": "a" * 63})
+        anyone.get("/metrics/other")
+    lines = [json.loads(line) for line in (tmp_path / "audit").read_text().splitlines()]
+    assert [line["namespace"] for line in lines] == [None] * 6 + ["a" * 63, None]
+    assert [line["task"] for line in lines] == [None] * 8
+    assert (len(lines[6]["method"]), len(lines[6]["path"])) == (20, 2000)
 
 
 def test_audit_log_that_cannot_be_opened_is_an_error_of_the_user(tmp_path: Path) -> None:
