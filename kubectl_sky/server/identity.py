@@ -48,7 +48,9 @@ _CODE_SECONDS = 600.0
 _NEW_LINK = 'run "kubectl sky dashboard" again'
 _PASTE_TOKEN = "paste a token of the cluster, on one line"
 _LOG_IN = "send the header: Authorization: Bearer TOKEN"
+_LOG_IN_OR_NAME = "send the header: X-User: NAME, or: Authorization: Bearer TOKEN"
 
+MAX_NAMESPACE = 63
 NAMESPACE_PATTERN = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
 
 
@@ -170,7 +172,8 @@ class Identities:
             return self.owner() if token is None else self.of_token(token)
         if self._config.trust_x_user and "x-user" in connection.headers:
             return self._trusted(connection.headers.getlist("x-user"))
-        raise Unauthorized("this server answers only with credentials", _LOG_IN)
+        hint = _LOG_IN_OR_NAME if self._config.trust_x_user else _LOG_IN
+        raise Unauthorized("this server answers only with credentials", hint)
 
     def has_new_token(self, connection: HTTPConnection) -> bool:
         """Return whether a request has a token that no review has accepted yet."""
@@ -314,7 +317,7 @@ async def _caller(
         str | None,
         Query(
             description="Namespace (default: that of the server).",
-            max_length=63,
+            max_length=MAX_NAMESPACE,
             pattern=NAMESPACE_PATTERN,
         ),
     ] = None,

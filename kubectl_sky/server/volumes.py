@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from kubectl_sky.actions import preflight, taskfile
 from kubectl_sky.actions import volumes as actions
@@ -20,6 +20,11 @@ VolumeId = Annotated[
 ]
 
 
+def _as_list(modes: object) -> object:
+    """Split a text at its commas, as the command line does."""
+    return modes.replace(" ", "").split(",") if isinstance(modes, str) else modes
+
+
 class NewVolume(BaseModel):
     """A volume to create."""
 
@@ -30,7 +35,9 @@ class NewVolume(BaseModel):
     name: str = Field(min_length=1, max_length=253)
     size: str = Field(min_length=1, max_length=40, description="10Gi, 1Ti; a number is GiB")
     storage_class: str | None = Field(None, max_length=253)
-    access_modes: list[str] = Field(["ReadWriteOnce"], max_length=8)
+    access_modes: Annotated[list[str], BeforeValidator(_as_list)] = Field(
+        ["ReadWriteOnce"], max_length=8, description="A list, or a text with commas"
+    )
 
 
 @router.post("/create")

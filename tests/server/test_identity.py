@@ -63,6 +63,11 @@ def test_x_user_without_flag_is_ignored(client: Client) -> None:
     assert client({"X-User": "alice"}).get("/tasks").status_code == 401
 
 
+def test_request_without_x_user_where_it_counts_names_it(client: Client) -> None:
+    hint = client(trust_x_user=True).get("/tasks").json()["hint"]
+    assert hint == "send the header: X-User: NAME, or: Authorization: Bearer TOKEN"
+
+
 def test_x_user_with_flag_sets_user(client: Client) -> None:
     answer = client({"X-User": "carol@example.com"}, trust_x_user=True).get("/whoami")
     assert answer.json()["user"] == "carol@example.com"

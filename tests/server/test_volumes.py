@@ -58,6 +58,13 @@ def test_volume_in_use_is_deleted_only_with_force(alice: TestClient, cluster: Fa
     assert "waits for pod/user (finished) to be stopped" in deleted["message"]
 
 
+def test_access_modes_as_text_are_split_as_on_the_command_line(alice: TestClient) -> None:
+    form = {**DATA, "access_modes": "RWO, ReadWriteMany"}
+    volume = alice.post("/volumes/create", json=form).json()["volume_id"]
+    shown = alice.get(f"/volumes/{volume}").json()
+    assert shown["access_modes"] == ["ReadWriteOnce", "ReadWriteMany"]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -68,6 +75,8 @@ def test_volume_in_use_is_deleted_only_with_force(alice: TestClient, cluster: Fa
         {"name": "x", "size": "-1"},
         {"name": "x", "size": "1Gi", "other": 1},
         {"name": "x", "size": "1Gi", "access_modes": ["All"]},
+        {"name": "x", "size": "1Gi", "access_modes": ""},
+        {"name": "x", "size": "1Gi", "access_modes": 1},
         {"name": 5, "size": "1Gi"},
         [],
         "x",
