@@ -119,12 +119,53 @@ def test_action_skips_links_and_quotes_nothing_of_them(action: Action, tmp_path:
     (checkout / "tasks" / "folder").symlink_to(outside)
     done = action(checkout)
     assert done.returncode == 2 and "no files match" in done.stdout
-    for name in ("file.sky.yaml", "tasks/folder/token.sky.yaml"):
-        assert f"skipped: '{name}' is a symbolic link" in done.stdout
+    assert "skipped: 'file.sky.yaml' is a symbolic link" in done.stdout
+    assert "token" not in done.stdout + done.stderr, "names outside of the checkout"
     (checkout / "task.sky.yaml").write_text(GOOD)
     done = action(checkout)
     assert done.returncode == 0 and "1 file valid" in done.stdout
     assert "SECRET" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        ("**/*.sky.yaml", ["a.sky.yaml", "x/a.sky.yaml", "x/y/a.sky.yaml"]),
+        ("./x//*.sky.yaml", ["x/a.sky.yaml"]),
+        ("x/**", ["x/a.sky.yaml", "x/y/a.sky.yaml"]),
+        ("**/y/**/[a-c].*.yaml", ["x/y/a.sky.yaml"]),
+        (".h/*.yaml\n*/.h/*", [".h/a.sky.yaml", "x/.h/a.sky.yaml"]),
+        ("**/**/.sky.yaml", [".sky.yaml"]),
+        ("../*.yaml", []),
+        ("/*.yaml", []),
+    ],
+)
+def test_action_patterns_match_as_in_a_shell(
+    action: Action, tmp_path: Path, pattern: str, matches: list[str]
+) -> None:
+    for folder in ("", "x", "x/y", ".h", "x/.h"):
+        (tmp_path / "checkout" / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "checkout" / folder / "a.sky.yaml").write_text(WRONG)
+    (tmp_path / "checkout" / ".sky.yaml").write_text(WRONG)
+    (tmp_path / "outside.yaml").write_text(WRONG)
+    done = action(tmp_path / "checkout", files=pattern)
+    assert re.findall(r"^(?:error: )?(\S+):1:1: rnu:", done.stdout, re.MULTILINE) == matches
+
+
+def test_action_with_cyclic_links_ends(action: Action, tmp_path: Path) -> None:
+    (tmp_path / "x.sky.yaml").write_text(GOOD)
+    for name in ("a", "b"):
+        (tmp_path / name).symlink_to(".")
+    done = action(tmp_path)
+    assert done.returncode == 0 and "1 file valid" in done.stdout
+
+
+def test_action_looks_for_no_local_files(action: Action, tmp_path: Path) -> None:
+    task = "workdir: /proc\nfile_mounts: {/a: /etc/passwd, /b: /absent}\nrun: echo\n"
+    (tmp_path / "x.sky.yaml").write_text(task)
+    done = action(tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "link to" not in done.stdout and "no such file" not in done.stdout
 
 
 def workflow_commands(output: str) -> list[str]:
@@ -170,6 +211,7 @@ def test_pre_commit_hook_checks_task_files_only(
     git("init", "--quiet")
     (tmp_path / "good.sky.yaml").write_text(GOOD)
     (tmp_path / "wrong.sky.yml").write_text(WRONG)
+    (tmp_path / "--user=x.sky.yaml").write_text(WRONG)
     (tmp_path / ".sky.yaml").write_text("kubernetes: {}\n")  # settings of SkyPilot
     (tmp_path / "values.yaml").write_text(WRONG)
     (tmp_path / "link.sky.yaml").symlink_to("/etc/passwd")
@@ -184,6 +226,7 @@ def test_pre_commit_hook_checks_task_files_only(
         check=False,
     )
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "wrong.sky.yml:1:1: rnu:" in done.stdout
+    for name in ("wrong.sky.yml", "--user=x.sky.yaml"):
+        assert f"{name}:1:1: rnu:" in done.stdout
     assert "exit code: 2" in done.stdout
     assert not [name for name in ("good.sky", "values", "link") if name in done.stdout]
