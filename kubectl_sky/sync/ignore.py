@@ -22,6 +22,7 @@ from kubectl_sky.words.regex import Regex
 
 SKYIGNORE, GITIGNORE = b".skyignore", b".gitignore"
 _MAX_BYTES = 1024 * 1024
+MAX_RULES = 200  # of all ignore files of a folder; 7,500 take 50 ms for each path
 MAX_LINE = 4096  # bytes; no path is longer
 _MAX_GROUP = 64 * 1024  # bytes of one expression, far below RE2's limit
 
@@ -244,8 +245,23 @@ class Rules(Struct, frozen=True):
             return replace(self, ignored=True)  # git tracks some of its files all the same
         if not has_file or self.ignored:
             return self
-        file_rules = _read(os.path.join(files, self.name))
-        return Rules(self.name, file_rules, path + b"/" if path else b"", self, self.tracked)
+        return self.with_file(os.path.join(files, self.name), path + b"/" if path else b"")
+
+    def with_file(self, path: bytes, base: bytes) -> "Rules":
+        """Add the rules of an ignore file. Raises UserError for one that is too large."""
+        added = Rules(self.name, _read(path), base, self, self.tracked)
+        rules: Rules | None = added
+        count = 0
+        while rules:
+            count += len(rules.patterns)
+            rules = rules.parent
+        if count > MAX_RULES:
+            raise UserError(
+                f"{os.fsdecode(path)}: lines with and without ! alternate more than"
+                f" {MAX_RULES} times, with the files of parent folders",
+                "put lines with ! next to each other",
+            )
+        return added
 
 
 def rules(folder: Path, with_parents: bool) -> tuple[Rules, bytes]:
@@ -285,7 +301,7 @@ def _of_git(root: Path) -> Rules:
         return rules
     for file in (git.user_ignore_file(root), root / ".git" / "info" / "exclude"):
         if file.is_file():
-            rules = Rules(GITIGNORE, _read(os.fsencode(file)), b"", rules, rules.tracked)
+            rules = rules.with_file(os.fsencode(file), b"")
     return rules
 
 

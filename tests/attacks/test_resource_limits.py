@@ -73,6 +73,22 @@ def test_ignore_file_larger_than_limit_is_refused(sky: Command, workdir: Path) -
     refused(sky("render", "task.yaml"), ".skyignore: is larger than 1 MiB")
 
 
+def test_ignore_lines_that_alternate_in_sign_are_refused(sky: Command, workdir: Path) -> None:
+    lines = [b"!" * (line % 2) + b"**/" + b"*?" * 50 + b"%d\n" % line for line in range(7500)]
+    (workdir / ".skyignore").write_bytes(b"".join(lines))
+    message = ".skyignore: lines with and without ! alternate more than 200 times"
+    refused(sky("validate", "task.yaml"), message)
+
+
+def test_ignore_files_of_many_folders_are_bounded_together(sky: Command, workdir: Path) -> None:
+    workdir.joinpath("x", "y").mkdir(parents=True)
+    for folder in ("", "x"):
+        (workdir / folder / ".gitignore").write_bytes(b"a\n!a\n" * 49)
+    assert sky("validate", "task.yaml").returncode == 0
+    (workdir / "x" / "y" / ".gitignore").write_bytes(b"a\n!a\n" * 2)
+    refused(sky("validate", "task.yaml"), "x/y/.gitignore: lines with and without ! alternate")
+
+
 def test_ignore_pattern_longer_than_path_is_refused(sky: Command, workdir: Path) -> None:
     (workdir / ".gitignore").write_bytes(b"a\n" + b"x" * 5000)
     refused(sky("render", "task.yaml"), ".gitignore:2:1: the pattern is longer than 4,096 bytes")
