@@ -113,17 +113,18 @@ def refusals(
 def _unset_values(document: Document) -> Iterator[Problem]:
     """Refuse values that neither the file nor the command line sets."""
     for path, flag in unset_flags(document):
-        yield document.problem(path, "the value is not set", f"set it with {flag}")
+        export = f"export {printable(str(path[1]))}=…, then " if path[0] == "secrets" else ""
+        yield document.problem(path, "the value is not set", f"{export}set it with {flag}")
 
 
 def unset_flags(document: Document) -> Iterator[tuple[Keys, str]]:
     """Yield the path of each value that is not set, and the flag that sets it."""
-    secret_values = given_secrets(document.get("secrets"))
-    sources = (("envs", "--env", document.get("envs")), ("secrets", "--secret", secret_values))
-    for section, flag, values in sources:
-        for name, value in pairs(values):
-            if value is None:
-                yield (section, name), f"{flag} {printable(name)}=…"
+    for name, value in pairs(document.get("envs")):
+        if value is None:
+            yield ("envs", name), f"--env {printable(name)}=…"
+    for name, value in pairs(given_secrets(document.get("secrets"))):
+        if value is None:
+            yield ("secrets", name), f"--secret {printable(name)}"
 
 
 def refuse_unplannable(

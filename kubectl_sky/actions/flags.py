@@ -4,13 +4,15 @@ import io
 import os
 import re
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import chain
 
 from msgspec import Struct
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.spec.document import Document
 from kubectl_sky.words import bounded
+from kubectl_sky.words.secret import Secret
 
 MAX_BYTES = 1024 * 1024  # of an env file; a Secret or ConfigMap cannot hold more
 _MAX_VALUE_CHARACTERS = 128 * 1024  # the longest variable that Linux passes to a program
@@ -62,8 +64,8 @@ class _Values(Struct, frozen=True):
 
     files: tuple[tuple[str, str], ...]
     env: tuple[tuple[str, str], ...]
-    secret: tuple[tuple[str, str], ...]
-    secret_files: tuple[tuple[str, str], ...]
+    secret: tuple[tuple[str, Secret], ...]
+    secret_files: tuple[tuple[str, Secret], ...]
 
 
 def apply_flags(
@@ -75,8 +77,8 @@ def apply_flags(
     values = _Values(
         files=tuple(variable_files(overrides.env_files, "--env-file")),
         env=tuple(variables(overrides.env, "--env", environ)),
-        secret=tuple(variables(overrides.secret, "--secret", environ)),
-        secret_files=tuple(variable_files(overrides.secret_files, "--secret-file")),
+        secret=tuple(_secrets(variables(overrides.secret, "--secret", environ))),
+        secret_files=tuple(_secrets(variable_files(overrides.secret_files, "--secret-file"))),
     )
     fields = _fields(overrides)
     # A variable that is a secret in one task is a secret in all: they share the env file.
@@ -147,23 +149,38 @@ def _with_git(document: Document, overrides: Overrides) -> Document:
 def _with_values(document: Document, values: _Values, secrets: Set[str]) -> Document:
     files = dict(values.files)
     of_envs = {name: value for name, value in files.items() if name not in secrets}
-    of_secrets = {name: value for name, value in files.items() if name in secrets}
+    of_secrets = dict(_secrets(item for item in files.items() if item[0] in secrets))
     document = _with_entries(document, "envs", of_envs, "--env-file")
     document = _with_entries(document, "envs", dict(values.env), "--env")
     return _with_secrets(document, of_secrets, values)
 
 
-def _with_secrets(document: Document, of_files: Mapping[str, str], values: _Values) -> Document:
-    """Add secrets; a list of names of cluster Secrets becomes a map with both."""
+def _secrets(values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Secret]]:
+    return ((name, Secret(value)) for name, value in values)
+
+
+def _with_secrets(document: Document, of_files: Mapping[str, Secret], values: _Values) -> Document:
+    """Add secrets; a list of names of cluster Secrets becomes a map with both.
+
+    Other items of the list are names only if a flag sets their values.
+    """
     secrets = document.data.get("secrets")
-    if isinstance(secrets, list) and (of_files or values.secret or values.secret_files):
-        document = document.override(("secrets",), dict.fromkeys(map(str, secrets)), "--secret")
+    given = {
+        Secret(name): name
+        for name in chain(of_files, dict(values.secret), dict(values.secret_files))
+    }
+    if isinstance(secrets, list) and given:
+        names = [given.get(item, item) for item in secrets]
+        if all(isinstance(name, str) for name in names):
+            document = document.override(("secrets",), dict.fromkeys(names), "--secret")
     document = _with_entries(document, "secrets", of_files, "--env-file")
     document = _with_entries(document, "secrets", dict(values.secret_files), "--secret-file")
     return _with_entries(document, "secrets", dict(values.secret), "--secret")
 
 
-def _with_entries(document: Document, field: str, values: Mapping[str, str], flag: str) -> Document:
+def _with_entries(
+    document: Document, field: str, values: Mapping[str, str | Secret], flag: str
+) -> Document:
     return document.override_entries(field, values, flag) if values else document
 
 
@@ -189,10 +206,10 @@ def variables(
         name, equals, value = item.partition("=")
         if not equals:
             if name not in environ:
-                raise UserError(
-                    f"{flag} {name}: no value, and no environment variable of this name",
-                    f"use {flag} {name}=VALUE",
-                )
+                reason = "no value, and no environment variable of this name"
+                if flag == "--secret":  # what is written may be the value without a name
+                    raise UserError(f"{flag}: {reason}", f"export NAME=VALUE, then {flag} NAME")
+                raise UserError(f"{flag} {name}: {reason}", f"use {flag} {name}=VALUE")
             value = environ[name]
             if not bounded.is_utf8(value):
                 raise UserError(f"{flag} {name}: the variable is not UTF-8")

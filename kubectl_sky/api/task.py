@@ -231,7 +231,7 @@ def _variables(name: str, values: Mapping[str, Any]) -> Iterator[str]:
     """Yield variables in the form of the flags. Raises UserError."""
     for key, value in values.items():
         if "=" in str(key):
-            raise UserError(f'{name}: "{key}" is not the name of a variable')
+            raise UserError(f'{name}: no variable has "=" in its name')
         if value is None:
             raise UserError(f'{name}: the value of "{key}" is not set')
         yield f"{key}={value}"

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from kubectl_sky.plan.local_files import FileTransfer
 from kubectl_sky.plan.placement import Placement
@@ -179,7 +178,7 @@ class RegistryLogin(Struct, frozen=True):
 
 
 def find_login(task: Task, object_name: str) -> RegistryLogin | None:
-    """Return the login of a task that `move_login_to_secrets` returned.
+    """Return the login of a task.
 
     The server is not a secret: it is an address and becomes a part of the image name.
     """
@@ -188,21 +187,6 @@ def find_login(task: Task, object_name: str) -> RegistryLogin | None:
         return None
     return RegistryLogin(
         f"{object_name}-registry", reveal(server).decode().strip(), username, password
-    )
-
-
-def move_login_to_secrets(task: Task) -> Task:
-    """Return the task with the registry login moved from its envs to its secrets."""
-    credentials = {
-        name: value if value is None else Secret(value)
-        for name, value in task.envs.items()
-        if name in REGISTRY
-    }
-    others = {name: value for name, value in task.envs.items() if name not in REGISTRY}
-    return (
-        replace(task, envs=others, secrets=credentials | dict(task.secrets))
-        if credentials
-        else task
     )
 
 

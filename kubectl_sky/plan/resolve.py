@@ -16,7 +16,7 @@ from kubectl_sky.plan import (
     runtime,
     storage,
 )
-from kubectl_sky.plan.environment import find_login, full_image, move_login_to_secrets
+from kubectl_sky.plan.environment import find_login, full_image
 from kubectl_sky.plan.high_speed_network import find_network
 from kubectl_sky.plan.local_files import FileTransfer, plan_transfer
 from kubectl_sky.plan.placement import Placement
@@ -40,7 +40,7 @@ def resolve(
     task: Task, task_id: str, placement: Placement, facts: Facts, settings: Settings
 ) -> Plan:
     """Build the plan of a task; raise FieldError if anything it requires is missing."""
-    task, resources = move_login_to_secrets(runtime.keep_running(task)), placement.resources
+    task, resources = runtime.keep_running(task), placement.resources
     requests, network = node_requests(placement, settings), find_network(placement, facts)
     pod_options = build_pod_options(task, resources, facts, settings)
     metadata = build_metadata(task, task_id, facts, placement, pod_options.queue)

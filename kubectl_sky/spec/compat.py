@@ -13,7 +13,7 @@ from msgspec import Struct
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path
 from kubectl_sky.spec.substitute import FIELDS as SUBSTITUTED
-from kubectl_sky.spec.variables import REGISTRY
+from kubectl_sky.spec.variables import REGISTRY, revealed
 from kubectl_sky.words import names
 
 _UNITS = {
@@ -286,7 +286,7 @@ _NOTHING: tuple[tuple[str, ...], ...] = (
 
 def _substituted(document: Document) -> Iterator[Problem]:
     variables = {
-        str(name): "x" if value is None else str(value)
+        str(name): "x" if value is None else revealed(value)
         for field in ("envs", "secrets")
         for name, value in _mapping(document, field).items()
         if value is not None or field == "envs"

@@ -111,6 +111,7 @@ class Composer:
         self._lines = text.splitlines()
         self.number = 1  # of the current document; empty documents do not count
         self.last_scalar: YamlNode | None = None
+        self.anchored_keys: list[tuple[int, YamlNode]] = []  # each with its document's number
         self._complete = False  # whether the current document has its root
         self._stack: list[_Open] = []
         self._anchors: dict[str, YamlNode | None] = {}  # None: not complete yet
@@ -170,6 +171,7 @@ class Composer:
         self.last_scalar = node
         if event.anchor:
             self._anchors[event.anchor] = node
+            node.anchored = True
         return node
 
     def _indent(self, node: YamlNode) -> int:
@@ -185,7 +187,7 @@ class Composer:
         node = self._anchors.get(name)
         if node is None:
             if name in self._anchors:
-                self._say(position, f"alias *{name} refers to itself")
+                self._say(position, "this alias refers to itself")
             else:
                 # The message leaves out the name: it may be a password that begins with *.
                 hint = "quote it if it is text"
@@ -241,6 +243,8 @@ class Composer:
 
     def _put(self, parent: _Open, key: YamlNode, node: YamlNode) -> None:
         position, target = key.position, parent.node
+        if key.anchored:
+            self.anchored_keys.append((self.number, key))
         if type(key.value) in (dict, list):
             is_map = isinstance(key.value, dict)
             message = f"a key must be text, got a {'map' if is_map else 'list'}"
@@ -251,9 +255,9 @@ class Composer:
             parent.merges += [(item, position) for item in self._merged(node)]
         elif key.value in target.keys:
             line = target.keys[key.value][0]
-            text = printable(key.text)
+            name = "" if key.anchored else f' "{printable(key.text)}"'  # it may be a secret's value
             self._say(
-                position, f'duplicate key "{text}", first set in line {line}', "remove one of them"
+                position, f"duplicate key{name}, first set in line {line}", "remove one of them"
             )
         else:
             target.keys[key.value] = position

@@ -1,6 +1,6 @@
 """A loaded YAML document: its data, and the position of each part in the file."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,7 @@ class YamlNode:
     """
 
     __slots__ = (
+        "anchored",
         "children",
         "depth",
         "end",
@@ -40,6 +41,7 @@ class YamlNode:
         self.value = value
         self.position = position
         self.text = text  # a scalar as written
+        self.anchored = False  # whether aliases may share this scalar
         self.style = ""  # of a scalar: a quote, | or >; "" if plain
         self.end = position  # where a scalar ends
         self.indent = 0  # spaces before each line of a scalar with the style |
@@ -143,15 +145,6 @@ class Document(Struct, frozen=True, dict=True):
         for step in path:
             node = node.child(step) if node else None
         return node
-
-    def shared(self, nodes: Collection[int]) -> Iterator[Path]:
-        """Yield the paths of the nodes with these `id()` values."""
-        stack: list[tuple[Path, YamlNode]] = [((), self.root)]
-        while stack:
-            path, node = stack.pop()
-            if id(node) in nodes:
-                yield path
-            stack += [((*path, key), child) for key, child in reversed(node.children.items())]
 
     def source(self, path: Path) -> str | None:
         """Return the flag that set the value at the path or above; None for the file."""

@@ -16,6 +16,8 @@ from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.spec import schema
 from kubectl_sky.spec.compose import MAX_DEPTH, MAX_NODES, Composer, TooLarge
 from kubectl_sky.spec.document import Document, Position, YamlNode, is_header, printable
+from kubectl_sky.spec.secret_values import seal
+from kubectl_sky.words.secret import Secret
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "load"]
 
@@ -58,6 +60,14 @@ def load(
         hint = "a task needs at least run or setup"
         problems.append(Problem(file, 0, 0, "", "the file is empty", hint))
     roots = [root for root in roots if root.value is not None]
+    for root in roots:
+        if isinstance(root.value, dict):
+            seal(Document(file, root.value, root))
+    problems += [
+        Problem(file, *key.position, "", "this key is a secret's value", document=number)
+        for number, key in composer.anchored_keys
+        if isinstance(key.value, Secret)
+    ]
     no_mappings = [
         replace(_no_mapping(file, root, example), document=number)
         for number, root in enumerate(roots, 1)

@@ -16,6 +16,7 @@ from referencing.jsonschema import DRAFT202012
 from kubectl_sky.spec import schema
 from kubectl_sky.spec.document import Data, Path
 from kubectl_sky.spec.schema import SchemaError, described
+from kubectl_sky.words.secret import Secret
 
 _MAX_ERRORS = 1000
 _PLAIN = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?|true|false")
@@ -119,7 +120,7 @@ def _value(error: ValidationError) -> Iterator[SchemaError]:
         yield SchemaError((*_path(error), _instance(error)), f"expected {expected}", "", True)
         return
     path = _path(error)
-    actual = "" if path[:1] == ("secrets",) else f", got {described(error.instance)}"
+    actual = "" if isinstance(error.instance, Secret) else f", got {described(error.instance)}"
     is_misread = _is_misread(error)
     hint = "put it in quotes" if is_misread else _hint(error)
     yield SchemaError(path, f"expected {expected}{actual}", hint, needs_quotes=is_misread)

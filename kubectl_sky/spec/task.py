@@ -20,7 +20,7 @@ from kubectl_sky.spec.lifecycle import Recovery, recovery
 from kubectl_sky.spec.pipeline import Array
 from kubectl_sky.spec.service import ServiceSpec
 from kubectl_sky.spec.substitute import Filled
-from kubectl_sky.spec.variables import SecretReference, existing_secrets, given_secrets
+from kubectl_sky.spec.variables import REGISTRY, SecretReference, existing_secrets, given_secrets
 from kubectl_sky.spec.volumes import VolumeMount, mount_of
 from kubectl_sky.words.secret import Secret
 
@@ -56,7 +56,8 @@ class Resources(Struct, frozen=True):
 class Task(Struct, frozen=True):
     """One task; a variable or secret that is None must be given on the command line.
 
-    `existing_secrets` already exist in the cluster. `resources` is the first candidate and
+    `secrets` has the login to a registry, also if it is in `envs` of the file. `existing_secrets`
+    already exist in the cluster. `resources` is the first candidate and
     `choices` are the others; `ordered` means that their order matters. `backend` is how the task
     runs; if None, the settings decide. `array` holds the numbers of an array of single-node tasks.
     `expose` is how the ports are exposed; if None, `kubernetes` and the settings decide. A task
@@ -107,12 +108,18 @@ def task_of(document: Document) -> Task:
     data = Filled(document).document.data
     resources = data.get("resources") or {}
     first, *others = _candidates(resources)
+    envs = {str(name): value for name, value in (data.get("envs") or {}).items()}
+    login = {name: value for name, value in envs.items() if name in REGISTRY}
     return Task(
         name=data.get("name"),
         num_nodes=data.get("num_nodes") or 1,
         resources=first,
-        envs=_texts(data.get("envs")),
-        secrets=_secrets(given_secrets(data.get("secrets"))),
+        envs={
+            name: text_of(value)
+            for name, value in envs.items()
+            if name not in REGISTRY and not isinstance(value, Secret)
+        },
+        secrets=_secrets(login | given_secrets(data.get("secrets"))),
         existing_secrets=existing_secrets(data),
         volumes=tuple(mount_of(path, value) for path, value in (data.get("volumes") or {}).items()),
         files=local_files(data),
@@ -138,13 +145,11 @@ def text_of(value: Data) -> str | None:
     return None if value is None else str(value)
 
 
-def _texts(values: Mapping[Any, Any] | None) -> dict[str, str | None]:
-    return {str(name): text_of(value) for name, value in (values or {}).items()}
-
-
 def _secrets(values: Mapping[Any, Any]) -> dict[str, Secret | None]:
-    texts = _texts(values)
-    return {name: None if text is None else Secret(text) for name, text in texts.items()}
+    return {
+        str(name): value if value is None or isinstance(value, Secret) else Secret(str(value))
+        for name, value in values.items()
+    }
 
 
 def _candidates(resources: Mapping[str, Any]) -> list[Resources]:

@@ -199,8 +199,6 @@ def _shown(filled: Filled) -> Iterator[_Found]:
         if path[0] != "service":
             instead = _INSTEAD_OF_SECRETS.get(path, _INSTEAD_OF_SECRETS[path[:1]])
             yield _Found(path, reason, instead, True)
-    for path in variables.secret_aliases(filled.written):
-        yield _Found(path, reason, "write the value instead of the alias", True)
 
 
 def _formed(filled: Filled) -> Iterator[_Found]:

@@ -17,6 +17,7 @@ from kubectl_sky.spec import (
     pipeline,
     resource_fields,
     schema,
+    secret_values,
     service,
     unsupported,
     variables,
@@ -44,6 +45,10 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
     a header of several tasks or a volume is also recognised. `as_task` means that a service or pool
     will run as a task.
     """
+    shared = list(secret_values.shared(document))
+    if shared:
+        reason, hint = "shows a secret's value", "write the value instead of the alias"
+        return _sorted([document.problem(path, reason, hint, key=True) for path in shared])
     if schema == "task" and (document.is_header or document.is_volume):
         schema = "header" if document.is_header else "volume"
     if schema == "header":

@@ -10,11 +10,13 @@ from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
 from kubectl_sky.spec.schema import described
 from kubectl_sky.spec.volumes import wrong_path
+from kubectl_sky.words.secret import Secret, reveal
 
 _SCOPES = ("personal.", "workspace.", "global.")  # of SkyPilot's API server; not distinguished here
+REFERENCE = "secrets:"  # prefix of the names of secrets that SkyPilot's API server stores
 _SECRET_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NAME = 253
-_MOUNT = "mount_path"
+MOUNT_PATH = "mount_path"
 
 
 class SecretReference(Struct, frozen=True):
@@ -38,13 +40,13 @@ def existing_secrets(data: Mapping[str, Any]) -> tuple[SecretReference, ...]:
     """Return the existing Secrets of a valid task, except those with a given value."""
     secrets = data.get("secrets")
     given_names = {str(name) for name in secrets} if isinstance(secrets, Mapping) else set()
-    existing = [SecretReference(_bare(name)) for name in secrets or () if _is_reference(name)]
+    existing = [SecretReference(_bare(name)) for name in secrets or () if is_reference(name)]
     for item in data.get("managed_secrets") or ():
         if isinstance(item, str):
             existing.append(SecretReference(_bare(item), None, "managed_secrets"))
             continue
         for name, value in item.items():
-            path = (value or {}).get(_MOUNT)
+            path = (value or {}).get(MOUNT_PATH)
             existing.append(SecretReference(_bare(name), path, "managed_secrets"))
     return tuple(
         dict.fromkeys(
@@ -65,37 +67,8 @@ def secret_names(document: Document) -> frozenset[str]:
     return frozenset(names | login_names)
 
 
-def without_secret_values(document: Document) -> dict[str, Any]:
-    """Return a task's data without the values of secrets, and without fields for anchors."""
-    names, data = secret_names(document), document.data
-    hidden = {
-        field: {key: None if str(key) in names else value for key, value in data[field].items()}
-        for field in ("envs", "secrets")
-        if isinstance(data.get(field), dict)
-    }
-    return {key: value for key, value in (data | hidden).items() if not _is_unused(key)}
-
-
-def _is_unused(field: Data) -> bool:
-    """Return whether a field only has an anchor; no manifest has it."""
-    return str(field).startswith("x-")
-
-
-def secret_aliases(document: Document) -> Iterator[Path]:
-    """Yield the fields that share their value with a secret by a YAML alias.
-
-    A variable with the name of a secret counts as a secret.
-    """
-    names = secret_names(document)
-    variables = [(field, name) for field in ("envs", "secrets") for name in names]
-    values = [document.node(path) for path in variables if not document.source(path)]
-    nodes = {id(node) for node in values if node and node.value is not None}
-    for path in document.shared(nodes) if nodes else ():
-        if path not in variables and not _is_unused(path[0]) and not document.source(path):
-            yield path
-
-
-def _is_reference(name: Data) -> bool:
+def is_reference(name: Data) -> bool:
+    """Return whether a name refers to an existing Secret."""
     return isinstance(name, str) and name.startswith((REFERENCE, *_SCOPES))
 
 
@@ -110,7 +83,7 @@ def given_secrets(secrets: Data) -> dict[Data, Data]:
     """Return the secrets with values from the task or the command line."""
     if not isinstance(secrets, dict):
         return {}
-    return {name: value for name, value in secrets.items() if not _is_reference(name)}
+    return {name: value for name, value in secrets.items() if not is_reference(name)}
 
 
 def unnameable_secrets(document: Document) -> Iterator[tuple[Path, str, str]]:
@@ -131,14 +104,14 @@ def _all_secrets(document: Document) -> Iterator[tuple[Path, str, bool]]:
     """Yield the path and name of every secret, and whether it is mounted as a file."""
     secrets, managed = document.get("secrets"), document.get("managed_secrets")
     for name in map(str, secrets if isinstance(secrets, dict) else ()):
-        yield ("secrets", name), _bare(name) if _is_reference(name) else name, False
+        yield ("secrets", name), _bare(name) if is_reference(name) else name, False
     for index, item in enumerate(secrets if isinstance(secrets, list) else []):
         yield ("secrets", index), _bare(str(item)), False
     for index, item in enumerate(managed if isinstance(managed, list) else []):
         if isinstance(item, str):
             yield ("managed_secrets", index), _bare(item), False
         for name, value in entries(item):
-            mounted = isinstance(value, dict) and bool(value.get(_MOUNT))
+            mounted = isinstance(value, dict) and bool(value.get(MOUNT_PATH))
             yield ("managed_secrets", index, name), _bare(name), mounted
 
 
@@ -146,7 +119,7 @@ def secret_references(document: Document) -> Iterator[tuple[Path, str]]:
     """Yield the path and name of every existing Secret that a task names."""
     for path, name, _ in _all_secrets(document):
         written = document.get(*path) if isinstance(path[1], int) else path[1]
-        if path[0] == "managed_secrets" or _is_reference(written):
+        if path[0] == "managed_secrets" or is_reference(written):
             yield path, SecretReference(name).name
 
 
@@ -157,18 +130,17 @@ def _secret_paths(document: Document) -> Iterator[Problem]:
     }
     for index, item in enumerate(managed if isinstance(managed, list) else []):
         for name, value in entries(item):
-            path = value.get(_MOUNT) if isinstance(value, dict) else None
+            path = value.get(MOUNT_PATH) if isinstance(value, dict) else None
             if not isinstance(path, str):
                 continue
             message = wrong_path(path) or ("another mount has this path" if path in targets else "")
             targets.add(path)
             if message:
-                yield document.problem(("managed_secrets", index, name, _MOUNT), message)
+                yield document.problem(("managed_secrets", index, name, MOUNT_PATH), message)
 
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _SERVER = re.compile(r"(https?://)?[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[!-~]*)?")
-REFERENCE = "secrets:"  # prefix of the names of secrets that SkyPilot's API server stores
 
 # Variables that describe the task to each node; any other value would be wrong. As in SkyPilot, the
 # user's own SKYPILOT_TASK_ID and SKYPILOT_NUM_NODES win. Unlike in SkyPilot, SKYPILOT_NODE_IPS does
@@ -239,28 +211,42 @@ def _names(document: Document) -> Iterator[Problem]:
 
 def _references(document: Document) -> Iterator[Problem]:
     for name, value in entries(document.get("secrets")):
-        if name.startswith(REFERENCE) and value is not None:
-            message = f"a name that begins with {REFERENCE} refers to an existing secret"
-            yield document.problem(("secrets", name), message, "remove the value")
+        if is_reference(name) and value is not None:
+            prefix = next(start for start in (REFERENCE, *_SCOPES) if name.startswith(start))
+            message = f"a name that begins with {prefix} refers to an existing secret"
+            hint = f"remove the value, or write {printable(_bare(name))} as the name"
+            yield document.problem(("secrets", name), message, hint)
 
 
 def _values(document: Document) -> Iterator[Problem]:
     for field in ("envs", "secrets"):
         for name, value in _mapping(document, field).items():
             path = (field, str(name))
-            if isinstance(value, dict | list):
+            if _is_collection(document, path, value):
                 message = "the task gets this in Python's notation"
                 yield document.problem(
                     path, message, "write text, such as JSON in quotes", "warning"
                 )
-            elif value is not None and "\0" in str(value):
+            elif "\0" in revealed(value):
                 yield document.problem(path, "contains a NUL character")
+
+
+def _is_collection(document: Document, path: Path, value: Data) -> bool:
+    node = document.node(path) if isinstance(value, Secret) else None
+    return isinstance(value, dict | list) or bool(node and not node.text and len(value))
+
+
+def revealed(value: Data) -> str:
+    """Return the text of a variable or secret, for checks that do not print it."""
+    if isinstance(value, Secret):
+        return reveal(value).decode()
+    return "" if value is None else str(value)
 
 
 def _sizes(document: Document) -> Iterator[Problem]:
     for field in ("envs", "secrets"):
         sizes = {
-            str(name): len(f"{name}={value}".encode(errors="replace"))
+            str(name): len(f"{name}={revealed(value)}".encode(errors="replace"))
             for name, value in _mapping(document, field).items()
             if value is not None
         }
@@ -284,11 +270,13 @@ def _as_written(document: Document) -> Iterator[Problem]:
             if (
                 value_node is None
                 or value_node.value is not value
-                or isinstance(value, str | dict | list)
+                or not value_node.text  # a map or a list
+                or isinstance(value, str)
             ):
                 continue
-            if value is not None and str(value) != value_node.text:
-                shown = f" {described(str(value))}" if field == "envs" else " something else"
+            if value is not None and revealed(value) != value_node.text:
+                is_secret = isinstance(value, Secret)
+                shown = " something else" if is_secret else f" {described(str(value))}"
                 message = f"YAML reads this as{shown}; the task gets that value"
                 yield document.problem((field, str(name)), message, "put it in quotes", "warning")
 
@@ -298,6 +286,21 @@ def _both(document: Document) -> Iterator[Problem]:
     for name in envs.keys() & secrets.keys():
         message = "is also a secret; the secret's value is used"
         yield document.problem(("envs", str(name)), message, severity="warning", key=True)
+
+
+# Names of variables that hold secrets, such as AWS_SECRET_ACCESS_KEY, HF_TOKEN and PGPASSWORD.
+_SECRET_VARIABLE = re.compile(r".*(_KEY|TOKEN|PASSWORD|SECRET)", re.IGNORECASE)
+
+
+def _named_as_secrets(document: Document) -> Iterator[Problem]:
+    """Warn about text in envs that has the name of a secret."""
+    hidden = secret_names(document)
+    for name, value in entries(document.get("envs")):
+        is_text = isinstance(value, str) and bool(value)
+        if is_text and name not in hidden and _SECRET_VARIABLE.fullmatch(name):
+            message = "looks like a secret, and everybody who may read pods can read envs"
+            hint = f"move it to secrets: {{{name}: null}}; export {name}=…, then --secret {name}"
+            yield document.problem(("envs", name), message, hint, "warning", key=True)
 
 
 def _registry(document: Document) -> Iterator[Problem]:
@@ -310,10 +313,10 @@ def _registry(document: Document) -> Iterator[Problem]:
             yield document.problem((fields[name], name), message, key=True)
     name = REGISTRY[2]
     server = document.get(fields.get(name, ""), name)
-    if isinstance(server, str) and not _SERVER.fullmatch(server):
+    if server is not None and not _SERVER.fullmatch(revealed(server)):
         hint = "such as ghcr.io or registry.example.com:5000"
         yield document.problem((fields[name], name), "expected a registry's address", hint)
 
 
 SECRET_RULES = (_secret_paths,)
-RULES = (_registry, _names, _references, _values, _sizes, _as_written, _both)
+RULES = (_registry, _names, _references, _values, _sizes, _as_written, _both, _named_as_secrets)

@@ -19,8 +19,8 @@ from kubectl_sky.plan.placement import Placement, choose_placement
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import notes, resolve
 from kubectl_sky.spec.document import Document, FieldError
+from kubectl_sky.spec.secret_values import kept
 from kubectl_sky.spec.task import Task
-from kubectl_sky.spec.variables import without_secret_values
 from kubectl_sky.words import names
 from kubectl_sky.words.facts import Access, Archive, Facts
 from kubectl_sky.words.kinds import Kind
@@ -55,8 +55,8 @@ class TaskEntry(Struct, frozen=True):
     def task_file(self) -> tuple[Mapping[str, Any], ...]:
         """Return the documents of the task by its name, without the values of secrets."""
         named = {"name": self.task.name} if self.task.name else {}
-        own = named | without_secret_values(self.document) | named
-        return (self.header.data, own) if self.header else (own,)
+        own = named | kept(self.document) | named
+        return (kept(self.header), own) if self.header else (own,)
 
     def backend(self, settings: Settings) -> str | None:
         """Return the requested backend, or `auto`; None if it is not set."""

@@ -28,7 +28,8 @@ def test_load_unset_values_are_reported_with_document(tmp_path: Path) -> None:
     assert refused(TWO, tmp_path) == [
         "2:11: document 1: envs.A: the value is not set; set it with --env A=…",
         "5:11: document 2: envs.B: the value is not set; set it with --env B=…",
-        "6:14: document 2: secrets.S: the value is not set; set it with --secret S=…",
+        "6:14: document 2: secrets.S: the value is not set;"
+        " export S=…, then set it with --secret S",
     ]
 
 

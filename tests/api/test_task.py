@@ -262,7 +262,7 @@ def test_documented_attributes_exist() -> None:
     [
         ({"secret": {"TOKEN": None}}, 'secret: the value of "TOKEN" is not set'),
         ({"env": {"A": None}}, 'env: the value of "A" is not set'),
-        ({"env": {"A=B": "c"}}, '"A=B" is not the name of a variable'),
+        ({"env": {"A=B": "c"}}, 'env: no variable has "=" in its name'),
         ({"env": {"A": "\udcff"}}, "the value is not UTF-8"),
         ({"secret": {"A": "\udcff"}}, "the value is not UTF-8"),
         ({"name": "\udcff"}, "the value is not UTF-8"),

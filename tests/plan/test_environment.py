@@ -12,11 +12,11 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.plan import environment
 from kubectl_sky.plan.environment import RegistryLogin, SecretEnvVar
 from kubectl_sky.render import manifests
-from kubectl_sky.spec.task import Resources, Task
+from kubectl_sky.spec.task import task_of
 from kubectl_sky.spec.variables import SecretReference
 from kubectl_sky.words.secret import Secret, reveal
 from tests.builders import FACTS, make_plan, make_task
-from tests.spec.documents import problems
+from tests.spec.documents import make_document, problems
 
 TASK = replace(
     make_task(),
@@ -72,14 +72,12 @@ LOGIN = {
     "SKYPILOT_DOCKER_PASSWORD": "s3cr3t$(A)",
     "SKYPILOT_DOCKER_SERVER": "ghcr.io",
 }
-IMAGE = Resources(image="team/app:1")
 
 
 @pytest.mark.parametrize("place", ["envs", "secrets"])
 def test_registry_login_becomes_pull_secret(place: str) -> None:
-    hidden = {name: Secret(value) for name, value in LOGIN.items()}
-    given = {"secrets": hidden} if place == "secrets" else {"envs": LOGIN}
-    plan = make_plan(Task(name="train", run="x", resources=IMAGE, **given))
+    fields = {"name": "train", "resources": {"image_id": "team/app:1"}, place: LOGIN}
+    plan = make_plan(task_of(make_document(**fields)))
     rendered = manifests.render(plan)
     secrets = {one.object["metadata"]["name"]: one.object for one in rendered.auxiliary[1:]}
     found = secrets["train-bcdf2345-registry"]
@@ -97,14 +95,15 @@ def test_registry_login_becomes_pull_secret(place: str) -> None:
 
 
 def test_registry_login_is_redacted() -> None:
-    plan = manifests.redacted(make_plan(Task(run="x", envs=LOGIN)))
+    task = task_of(make_document(envs=LOGIN))
+    plan = manifests.redacted(make_plan(task))
     shown = manifests.as_yaml(manifests.render(plan).all)
     hidden = json.loads(reveal(plan.login.config) if plan.login else b"")
     assert hidden["auths"]["ghcr.io"]["password"] == "REDACTED"
     for text in ("s3cr3t$(A)", "alice", "alice:s3cr3t$(A)"):
         assert text not in shown.replace("alice@example.com", "").replace("alice-example.com", "")
         assert base64.b64encode(text.encode()).decode() not in shown
-    assert "s3cr3t" not in repr(make_plan(Task(run="x", envs=LOGIN)).login)
+    assert "s3cr3t" not in repr(make_plan(task).login)
 
 
 def test_registry_without_login_has_no_pull_secret() -> None:

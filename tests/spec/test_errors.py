@@ -195,7 +195,7 @@ WRONG = {
     "envs: [A]": "task.yaml:2:7: envs: expected variables such as A: 1, got a list",
     "secrets: {'secrets:A': x}": (
         'task.yaml:2:24: secrets."secrets:A": a name that begins with secrets: refers'
-        " to an existing secret; remove the value"
+        " to an existing secret; remove the value, or write A as the name"
     ),
     "resources: {local_disk: foo}": (
         "task.yaml:2:25: resources.local_disk: expected a disk such as nvme:500+, got"

@@ -32,8 +32,8 @@ REFUSED = {
     # Of a file that is no task file, nothing is quoted: it may be another user's.
     b"hello": ["task.yaml:1:1: expected fields such as \"run: …\", got a text"],
     b"- key: 1\n  key: 2\n": ["task.yaml:1:1: expected fields such as \"run: …\", got a list"],
-    b"a: &x [*x]": ["task.yaml:1:8: alias *x refers to itself"],
-    b"a: &x {b: {c: *x}}": ["task.yaml:1:15: alias *x refers to itself"],
+    b"a: &x [*x]": ["task.yaml:1:8: this alias refers to itself"],
+    b"a: &x {b: {c: *x}}": ["task.yaml:1:15: this alias refers to itself"],
     b"a: 1\n---\nb: {\n": ['task.yaml:3:4: document 2: invalid YAML: this "{" is not closed'],
     b"a: {\n---\nb: 1\n": ['task.yaml:1:4: document 1: invalid YAML: this "{" is not closed'],
     b"a: 1\n---\n- b\n": [
