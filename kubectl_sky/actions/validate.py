@@ -40,7 +40,7 @@ LocalFilesUse = Literal["read", "refuse", "skip"]
 
 
 class Report(Struct, frozen=True):
-    """The problems of one file; if it has no errors, the differences to SkyPilot.
+    """The problems of one file.
 
     `unset` has the flags of submit that set the values without one.
     `task_file` has the tasks of a file without errors. It is None if they cannot be planned yet,
@@ -51,13 +51,12 @@ class Report(Struct, frozen=True):
     problems: tuple[Problem, ...]
     review: Review
     unset: tuple[str, ...] = ()
-    differences: tuple[Problem, ...] = ()
     task_file: TaskFile | None = None
     unplanned: str = ""
 
     @property
     def erroneous(self) -> bool:
-        """Whether there is an error; SkyPilot's view is unknown then."""
+        """Whether there is an error."""
         return _has_error(self.problems)
 
     @property
@@ -77,12 +76,11 @@ def check(
     stdin: BinaryIO,
     environ: Mapping[str, str],
     as_task: bool = False,
-    compare: bool = False,
     local_files: LocalFilesUse = "read",
 ) -> list[Report]:
     """Return a report for each file, in order; an unreadable file is a problem too.
 
-    `as_task` treats services and pools as tasks. `compare` adds the differences to SkyPilot.
+    `as_task` treats services and pools as tasks.
     """
     settings = preferences(environ)
     reads_files = local_files == "read"
@@ -98,10 +96,9 @@ def check(
             fields = {problem.path for problem in refused}  # they have a warning, too
             problems = [item for item in problems if item.path not in fields] + sorted(refused)
         reviewed = review(path if reads_files else None, documents, settings, environ)
-        differences = _differences(documents) if compare else ()
         flags = (flag for document in documents for _, flag in unset_flags(document))
         unset = tuple(dict.fromkeys(flags))
-        report = Report(path, (*problems, *reviewed.refused), reviewed, unset, differences)
+        report = Report(path, (*problems, *reviewed.refused), reviewed, unset)
         if not report.erroneous:
             report = _planned(report, documents, settings, environ, as_task, reads_files)
         reports.append(report)
@@ -205,11 +202,3 @@ def _entries(
     if as_task or all(document.get("service") is None for document in documents):
         return entries
     return as_service(entries, service.Flags(), Overrides(), settings)
-
-
-def _differences(documents: Sequence[Document]) -> tuple[Problem, ...]:
-    from kubectl_sky.spec import compat  # noqa: PLC0415 -- its table takes time to load
-
-    return tuple(
-        difference for document in documents for difference in compat.differences(document)
-    )

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     default="read",
     help="Do not look for local files, in CI for example.",
 )
-@click.option("--compat", is_flag=True, help="Also check whether SkyPilot 0.14 accepts each file.")
 @click.option("--live", is_flag=True, help="Also check against the cluster; nothing is created.")
 @options.cluster
 def command(
@@ -55,17 +54,13 @@ def command(
     name fields that reach beyond the task: --strict does not turn them into errors, but settings
     can refuse a class (refuse: [privileged, host]).
 
-    \f--compat uses a table of known differences and does not run SkyPilot. It does not consider
-    SkyPilot's server, the GPUs and prices that SkyPilot looks up, or variables that are not set
-    yet. It does not change the exit code.
-
-    --live also asks the cluster, as submit does: GPUs, queues, volumes, quotas, your rights, and
+    \f--live also asks the cluster, as submit does: GPUs, queues, volumes, quotas, your rights, and
     admission by server-side dry runs. It exits with 3 if only the cluster refuses a file, or does
     not answer. The connection options are those of --live. (--cluster NAME is kubectl's.)
     """  # noqa: D301 -- click ends --help at the form feed
     from kubectl_sky.actions.validate import check
 
-    reports = check(files, sys.stdin.buffer, os.environ, as_task, flags["compat"], local_files)
+    reports = check(files, sys.stdin.buffer, os.environ, as_task, local_files)
     problems = [problem for report in reports for problem in report.problems]
     problems = [problem.as_error() for problem in problems] if flags["strict"] else problems
     code = 2 if any(problem.severity == "error" for problem in problems) else 0
@@ -83,8 +78,6 @@ def command(
         output.out(output.document("Validation", result, form))
         return code
     output.notes(live.notes)
-    for report in reports if flags["compat"] else []:
-        output.out(_format_comparison(report))
     if not code:
         output.out(f"{len(files)} file{'s' * (len(files) > 1)} valid")
     return code
@@ -100,7 +93,6 @@ def _details(
         "problems": [problem.as_json() for problem in problems],
         "dangers": [danger.as_json() for report in reports for danger in report.review.dangers],
     }
-    details |= {"compat": [_compat(report) for report in reports]} if flags["compat"] else {}
     return details | ({"notes": live.notes} if flags["live"] else {})
 
 
@@ -152,21 +144,3 @@ def _of_file(file: str, error: SkyError) -> list[Problem]:
     *first, last = error.what.splitlines()
     problems = [Problem(file, 0, 0, "", line) for line in first]
     return [*problems, Problem(file, 0, 0, "", last, error.hint)]
-
-
-def _compat(report: "Report") -> dict[str, object]:
-    """Return whether SkyPilot accepts a file, for programs; null if it has errors."""
-    accepted = None if report.erroneous else not report.differences
-    differences = (
-        [] if report.erroneous else [difference.as_json() for difference in report.differences]
-    )
-    return {"file": report.file, "accepted": accepted, "differences": differences}
-
-
-def _format_comparison(report: "Report") -> str:
-    if report.erroneous:
-        return f"{report.file}: not compared with SkyPilot 0.14 because it has errors"
-    if not report.differences:
-        return f"{report.file}: SkyPilot 0.14 accepts it, as far as known"
-    reasons = "".join(f"\n  {difference}" for difference in report.differences)
-    return f"{report.file}: SkyPilot 0.14 rejects it:{reasons}"

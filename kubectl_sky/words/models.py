@@ -252,21 +252,12 @@ class Stopped(Document):
     warnings: NotRequired[Annotated[list[str] | None, Note("of REST: objects that may remain")]]
 
 
-class FileComparison(TypedDict):
-    """Whether SkyPilot accepts a file."""
-
-    file: str
-    accepted: Annotated[bool | None, Note("null if the file has errors")]
-    differences: list[Problem]
-
-
 class Validation(Document):
     """The problems of files: `validate`, `POST /validate`, `Validation.as_json()`."""
 
     valid: bool
     problems: list[Problem]
     dangers: list[Danger]
-    compat: NotRequired[Annotated[list[FileComparison], Note("of `--compat`")]]
     notes: NotRequired[Annotated[list[str], Note("of `--live`")]]
 
 

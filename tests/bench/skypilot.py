@@ -1,20 +1,13 @@
-"""Ask SkyPilot itself again for every text of tests/spec/verdicts.tsv.
-
-`python -m tests.bench.skypilot` also takes new texts on standard input, one a line with `\\n` for a
-new line, and writes the table.
-"""
+"""Time SkyPilot's own reading of task files, in an environment that is made once."""
 
 import json
 import os
 import subprocess
-import sys
 import venv
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from tests.cluster import cache
-from tests.spec import verdicts
 
 VERSION = "0.14.1"
 ORACLE = Path(__file__).parent / "oracle.py"
@@ -39,23 +32,12 @@ def python() -> Path:
     return folder / "bin" / "python"
 
 
-def ask(texts: Sequence[str], *flags: str) -> list[Any]:
-    """Return the oracle's answer to each text."""
+def seconds(texts: Sequence[str]) -> list[float | None]:
+    """Return how long `Task.from_yaml` takes for each text; None for what it refuses."""
     lines = "".join(json.dumps(text) + "\n" for text in texts)
     environment = {"PATH": os.defpath, "SKYPILOT_DISABLE_USAGE_COLLECTION": "1"}
-    command = [str(python()), "-W", "ignore", str(ORACLE), *flags]
+    command = [str(python()), "-W", "ignore", str(ORACLE)]
     done = subprocess.run(
         command, input=lines, check=True, capture_output=True, text=True, env=environment
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def freeze(more: Sequence[str]) -> None:
-    """Write the table of verdicts anew."""
-    texts = list(dict.fromkeys([*verdicts.table(), *more]))
-    verdicts.write(dict(zip(texts, ask(texts), strict=True)))
-
-
-if __name__ == "__main__":
-    lines = [] if sys.stdin.isatty() else sys.stdin.read().splitlines()
-    freeze([verdicts.unescaped(line) for line in lines if line])

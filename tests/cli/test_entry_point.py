@@ -100,18 +100,6 @@ def test_auth_login_and_logout_change_whoami(sky: Command) -> None:
     assert sky("auth", "login", "…").returncode == 2
 
 
-def test_validate_compat_reports_files_that_skypilot_rejects(sky: Command) -> None:
-    done = sky("validate", "-", "--compat", stdin="run: a\nresources: {cpus: 500m}")
-    assert done.returncode == 0
-    assert done.stdout.startswith("-: SkyPilot 0.14 rejects it:\n  <stdin>:2:19: resources.cpus: ")
-    done = sky("validate", "-", "--compat", stdin="run: a")
-    assert done.stdout.startswith("-: SkyPilot 0.14 accepts it, as far as known\n")
-    done = sky("validate", "-", "--compat", stdin="run: [a]")
-    assert (done.returncode, done.stdout[:14]) == (2, "-: not compare")
-    done = sky("validate", "-", "--compat", "-o", "json", stdin="run: a\nresources: {gpus: 1}")
-    assert '"accepted": false' in done.stdout
-
-
 def test_run_ends_though_a_thread_runs() -> None:
     script = """
 import atexit, threading, time
