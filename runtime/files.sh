@@ -1,17 +1,9 @@
 # Unpacks the local files of the task or clones its repository. Part of entry.sh.
 # files.txt has one line per archive: its number and the folder to unpack it in.
 
-# Unpacks an archive from the code cache volume, if the volume has it.
-unpack_from_volume() { # NUMBER
-  [ -f "$dir/code-cache.txt" ] || return 0
-  sh "$dir/unpack.sh" "$1" code-cache > /dev/null 2>&1 &
-  wait "$!" # signals interrupt it
-}
-
 # Waits until the client has uploaded an archive. The time is limited only while no client is connected:
 # uploading-NUMBER exists during an upload, and a client that is busy with other uploads creates the file client.
 wait_for_upload() { # NUMBER FOLDER
-  [ -e "$KUBECTL_SKY_FILES/unpacked-$1" ] || unpack_from_volume "$1"
   [ -e "$KUBECTL_SKY_FILES/unpacked-$1" ] || [ -e "$KUBECTL_SKY_FILES/failed-$1" ] ||
     say "waiting for the upload of the files for $2"
   upload_timeout=${KUBECTL_SKY_FILES_TIMEOUT:-300}
@@ -26,7 +18,6 @@ wait_for_upload() { # NUMBER FOLDER
     elif [ "$(date +%s)" -ge "$deadline" ]; then
       fail 1 "upload of the files for $2 timed out after $upload_timeout s: no client connected; submit the task again"
     fi
-    unpack_from_volume "$1"
     nap
   done
 }

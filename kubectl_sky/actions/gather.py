@@ -8,7 +8,7 @@ from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed, Outdated
-from kubectl_sky.plan import local_files, queueing
+from kubectl_sky.plan import queueing
 from kubectl_sky.plan.placement import needs_cluster_nodes
 from kubectl_sky.spec.task import Task
 from kubectl_sky.words import kinds
@@ -49,18 +49,9 @@ def _existing_pvcs(
     session: Session, task_file: TaskFile, user: User
 ) -> Mapping[str, ExistingPvc] | None:
     """Return the PVCs by volume name; None if no task needs a volume."""
-    mounted = any(task.volumes for task in task_file.tasks)
-    uses_code_volume = task_file.settings.code_volume and any(
-        local_files.large_files(entry.task.files, entry.archives) for entry in task_file.entries
-    )
-    if not mounted and not uses_code_volume:
+    if not any(task.volumes for task in task_file.tasks):
         return None
-    try:
-        return volumes.claims(session, user)
-    except Forbidden:
-        if mounted:
-            raise
-        return {}  # files can be uploaded without a volume
+    return volumes.claims(session, user)
 
 
 def _secret_keys(session: Session, tasks: Sequence[Task]) -> dict[str, tuple[str, ...]] | None:

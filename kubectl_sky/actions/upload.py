@@ -38,13 +38,7 @@ def snapshot(
     Raises UserError for files that no client would send to the later stages.
     """
     items = tuple(
-        Upload(
-            plan.id,
-            number,
-            files,
-            archives[plan.id][files.path],
-            bool(plan.file_transfer.code_volume),
-        )
+        Upload(plan.id, number, files, archives[plan.id][files.path])
         for plan in decision.plans
         for number, files in plan.file_transfer.large_files.items()
     )
@@ -92,11 +86,7 @@ def _routes(plans: Sequence[Plan], existing: int, complete: bool) -> Iterator[st
             plan.backend == ArrayJob.name or plan.restarts or plan.recovers for plan in plans
         )
         condition = " that lack them" if complete else ", while this command runs" * later
-        volume = next(
-            (plan.storage.code_volume for plan in plans if plan.file_transfer.code_volume), ""
-        )
-        via_volume = f"once, to the volume {volume}, unless it has them"
-        yield via_volume if volume else f"directly to the pods{condition}"
+        yield f"directly to the pods{condition}"
 
 
 def _bytes(size: float) -> str:

@@ -51,16 +51,12 @@ _Key = tuple[str, str, int]
 
 
 class Upload(Struct, frozen=True):
-    """Local files for all nodes of a task; `number` identifies them in entry.sh.
-
-    `in_volume` is whether they go to the code cache volume, from which all nodes then read them.
-    """
+    """Local files for all nodes of a task; `number` identifies them in entry.sh."""
 
     task_id: str
     number: str
     files: LocalFiles
     archive: Archive
-    in_volume: bool = False
 
 
 class Uploads(Struct, frozen=True):
@@ -120,7 +116,6 @@ class Uploader:
         self._pods: dict[_Key, str] = {}  # pods that have received their files
         self._workloads = {item["metadata"]["uid"]: item for item in submitted.workloads}
         self._uids = set(submitted.uids)  # of the workload objects
-        self._received: set[str] = set()  # hashes of the archives that some node has received
         self._failed_at: dict[tuple[str, str], float] = {}  # first failure of an upload to a pod
         self._tasks: list[TaskStatus] = []
         suffix = "; its files are uploaded then"
@@ -203,8 +198,7 @@ class Uploader:
         """Start the progress bar for the bytes that are missing now."""
         sizes = {upload.files.source: upload.archive.size for upload in self._uploads}
         label = f"Uploading {' and '.join(sizes)}"
-        copies = 1 if all(upload.in_volume for upload in self._uploads) else self.missing
-        update = stack.enter_context(self._ui.transfer(label, sum(sizes.values()) * copies))
+        update = stack.enter_context(self._ui.transfer(label, sum(sizes.values()) * self.missing))
 
         def advance(count: int) -> None:
             with self._progress:
@@ -237,26 +231,18 @@ class Uploader:
             if self._pods.get(item.key, "") != item.node.pod or not item.node.pod
         ]
         self.missing = len({(item.upload.task_id, item.node.index) for item in pending})
-        # a node may have read files from the code cache volume by itself
-        self._nodes_without |= {item.key for item in pending if not item.upload.in_volume}
+        self._nodes_without |= {item.key for item in pending}
         return pending, all(task.over for task in tasks.values())
 
     def _startable(self, pending: Sequence[_Pending]) -> Iterator[_Pending]:
-        """Yield the uploads that can start now, at most one at a time per node.
-
-        Files for a code cache volume are sent to one node; the others read them from the volume.
-        """
+        """Yield the uploads that can start now, at most one at a time per node."""
         running = [item for item, _ in self._running.values()]
         busy = {(item.upload.task_id, item.node.index) for item in running}
-        in_transit = {item.upload.archive.digest for item in running} - self._received
         for item in pending:
-            node, digest = (item.upload.task_id, item.node.index), item.upload.archive.digest
-            unseeded = item.upload.in_volume and digest not in self._received
+            node = item.upload.task_id, item.node.index
             if item.can_start and node not in busy:
                 busy.add(node)  # the next upload to this node waits for this one
-                if not (unseeded and digest in in_transit):
-                    in_transit.add(digest)
-                    yield item
+                yield item
 
     def _send(self, item: _Pending, advance: Advance) -> Outcome:
         command = ("/bin/sh", _SCRIPT, item.upload.number)
@@ -313,7 +299,6 @@ class Uploader:
         """
         if not outcome.error and outcome.code == 0:
             self._pods[item.key] = item.node.pod
-            self._received.add(item.upload.archive.digest)
             return
         if outcome.code == _NOT_READY or isinstance(outcome.error, NotFound):
             return

@@ -14,7 +14,6 @@ from kubectl_sky.words.names import standard_labels
 from kubectl_sky.words.secret import Secret
 
 MAX_BYTES = 900_000  # bytes; a ConfigMap is limited to 1 MiB, including metadata
-_EXTRA_TAR_BYTES = 256 << 20  # bytes for tar headers of folders and links; few archives have many
 MAX_TOTAL_BYTES = 4 * MAX_BYTES  # bytes in all ConfigMaps of a task, to keep etcd small
 
 
@@ -34,10 +33,8 @@ class FileTransfer(Struct, frozen=True):
     `annotations` describe the files. `config_maps` are named by their content; tasks of a user with
     the same files share them. `secret` holds the pieces that only a Secret may contain;
     `secret_name` is its name. `unpack_paths` has one line per archive: its number and the folder to
-    unpack it in. `large_files` are the archives, by number, that are too large for ConfigMaps. A
-    code volume keeps them if there is a `code_volume`, which has one line per archive: its number,
-    its hash, and the maximum size of its tar in bytes. `digests` has one line per archive in the
-    ConfigMaps: its number and the SHA-256 of its bytes there.
+    unpack it in. `large_files` are the archives, by number, that are too large for ConfigMaps.
+    `digests` has one line per archive in the ConfigMaps: its number and the SHA-256 of its bytes.
     """
 
     annotations: dict[str, str]
@@ -46,7 +43,6 @@ class FileTransfer(Struct, frozen=True):
     secret: Mapping[str, Secret]
     unpack_paths: str
     large_files: Mapping[str, LocalFiles]
-    code_volume: str = ""
     digests: str = ""
 
     @property
@@ -55,23 +51,19 @@ class FileTransfer(Struct, frozen=True):
         lists = {
             "files.txt": self.unpack_paths,
             "digests.txt": self.digests,
-            "code-cache.txt": self.code_volume,
         }
         return {name: text for name, text in lists.items() if text}
 
 
-def plan_transfer(
-    files: Sequence[LocalFiles], name: str, facts: Facts, in_code_volume: bool = False
-) -> FileTransfer:
+def plan_transfer(files: Sequence[LocalFiles], name: str, facts: Facts) -> FileTransfer:
     """Decide how to upload each of a task's local files.
 
-    `in_code_volume` is whether a code volume keeps the large ones. Raises FieldError if secret
-    files are too large.
+    Raises FieldError if secret files are too large.
     """
     small: dict[str, bytes] = {}
     digests: list[str] = []
     secret: dict[str, Secret] = {}
-    large = large_files(files, facts.archives)
+    large = _large_files(files, facts.archives)
     for number, entry, archive in _by_size(files, facts.archives):
         if may_hold_credentials(entry):
             data = _secret_data(entry, archive, sum(map(len, secret.values())))
@@ -79,7 +71,6 @@ def plan_transfer(
         elif number not in large:
             small |= _parts(number, archive.data)
             digests.append(f"{number} {hashlib.sha256(archive.data).hexdigest()}\n")
-    large_archives = [(number, facts.archives[entry.path]) for number, entry in large.items()]
     return FileTransfer(
         annotations=_annotations(files, facts),
         config_maps=tuple(
@@ -92,16 +83,11 @@ def plan_transfer(
             for index, entry in enumerate(files)
         ),
         large_files=large,
-        code_volume="".join(
-            f"{number} {archive.digest} {_max_tar_size(archive)}\n"
-            for number, archive in large_archives
-            if in_code_volume
-        ),
         digests="".join(sorted(digests)),
     )
 
 
-def large_files(
+def _large_files(
     files: Sequence[LocalFiles], archives: Mapping[str, Archive]
 ) -> dict[str, LocalFiles]:
     """Return the local files, by number, that do not fit into the task's ConfigMaps."""
@@ -123,11 +109,6 @@ def _by_size(
     """Return the files with their numbers and archives, smallest first."""
     entries = [(_number(index), entry, archives[entry.path]) for index, entry in enumerate(files)]
     return sorted(entries, key=lambda item: len(item[2].data))
-
-
-def _max_tar_size(archive: Archive) -> int:
-    """Return the maximum size of a tar in bytes: files, headers, folders and links."""
-    return archive.size + 2048 * archive.files + _EXTRA_TAR_BYTES
 
 
 def _number(index: int) -> str:

@@ -47,7 +47,7 @@ def resolve(
     name, login = metadata.object_name, find_login(task, metadata.object_name)
     image = full_image(resources.image, login) or default_image(placement, settings)
     volumes = plan_storage(task, facts, settings, ObjectNames(name, metadata.labels, image))
-    file_transfer = plan_transfer(task.files, name, facts, bool(volumes.code_volume))
+    file_transfer = plan_transfer(task.files, name, facts)
     env = environment.variables(task, name, placement, facts, volumes.links, settings)
     return Plan(
         id=task_id,
@@ -185,7 +185,6 @@ def notes(task: Task, placement: Placement, facts: Facts, settings: Settings) ->
         yield note
     yield from default_notes(placement, settings)
     yield from storage.notes(task, facts)
-    yield from storage.code_volume_notes(task, facts, settings)
     yield from buckets.notes(task.buckets, settings)
     yield from high_speed_network.notes(placement, facts)
     yield from ports.notes(task, placement.resources, settings)

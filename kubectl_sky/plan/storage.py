@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.plan import buckets, environment, local_files
+from kubectl_sky.plan import buckets, environment
 from kubectl_sky.plan.buckets import CsiVolume, Download
 from kubectl_sky.plan.pvc import Pvc
 from kubectl_sky.spec.dangers import is_allowed_host_path
@@ -17,7 +17,6 @@ from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.settings import Settings
 
 LINKS_PATH = f"{names.SCRATCH_FOLDER}/home"  # mounts that the home directory links to
-CODE_VOLUME_PATH = f"{names.SCRATCH_FOLDER}/code-cache"  # mount path of the code volume
 _RWX, _ROX, _RWOP = ("ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod")
 
 
@@ -66,42 +65,6 @@ class PodStorage(Struct, frozen=True):
         """Return whether a volume is mounted at a path."""
         return any(mount.path == path for mount in self.mounts)
 
-    @property
-    def code_volume(self) -> str:
-        """The PVC that keeps large files; "" for none."""
-        volumes = {mount.path: mount.volume for mount in self.mounts}
-        return self.pvcs.get(volumes.get(CODE_VOLUME_PATH, ""), "")
-
-
-def _with_code_volume(task: Task, facts: Facts, settings: Settings) -> Task:
-    """Return the task with the code volume added, if needed and usable by all nodes.
-
-    Without information from a cluster, the code volume is assumed to be usable.
-    """
-    if _needs_code_volume(task, facts, settings) and not _code_volume_problem(facts, settings):
-        return replace(
-            task, volumes=(*task.volumes, VolumeMount(CODE_VOLUME_PATH, settings.code_volume))
-        )
-    return task
-
-
-def _needs_code_volume(task: Task, facts: Facts, settings: Settings) -> bool:
-    return bool(settings.code_volume and local_files.large_files(task.files, facts.archives))
-
-
-def _code_volume_problem(facts: Facts, settings: Settings) -> str:
-    """Return why the code volume cannot keep files; empty if it can."""
-    if facts.pvcs is None:
-        return ""
-    pvc = facts.pvcs.get(settings.code_volume)
-    if not pvc:
-        return "not found, or you are not allowed to see it"
-    if pvc.deletion:
-        return f"it is being deleted: {pvc.deletion}"
-    if _RWX in pvc.access_modes:
-        return ""
-    return f"it is {' and '.join(pvc.access_modes)}, so only one cluster node can mount it"
-
 
 def plan_storage(task: Task, facts: Facts, settings: Settings, plan: ObjectNames) -> PodStorage:
     """Decide a task's volumes and buckets.
@@ -109,8 +72,7 @@ def plan_storage(task: Task, facts: Facts, settings: Settings, plan: ObjectNames
     A volume name that matches no known volume is taken as the name of a PVC. Raises FieldError for
     a volume that the task's nodes cannot share, or a host path that the settings do not allow.
     """
-    task, pod = _with_code_volume(task, facts, settings), _PodVolumes()
-    new_pvcs = []
+    pod, new_pvcs = _PodVolumes(), []
     for index, volume in enumerate(task.volumes):
         name = f"{plan.name}-volume-{index}"
         if volume.storage:
@@ -190,19 +152,6 @@ def _needs_one_cluster_node(task: Task, facts: Facts, settings: Settings) -> boo
 
 def _sets_group(settings: Settings) -> bool:
     return settings.volume_group is not False
-
-
-def code_volume_notes(task: Task, facts: Facts, settings: Settings) -> Iterator[str]:
-    """Yield why the code volume is not used for large files."""
-    reason = (
-        _code_volume_problem(facts, settings) if _needs_code_volume(task, facts, settings) else ""
-    )
-    if reason:
-        name = settings.code_volume
-        yield (
-            f'settings: code_volume "{name}" is not used: {reason}; files are uploaded to every'
-            f' node; to create it, run "kubectl sky volumes create {name} SIZE --access-modes RWX"'
-        )
 
 
 def notes(task: Task, facts: Facts) -> Iterator[str]:

@@ -40,9 +40,8 @@ class Settings(Struct, frozen=True):
     access to each bucket store. `default_store` is the store of buckets that are given by name
     only. `bucket_mode` "copy" also copies buckets that would be mounted, with the `fetch_program`
     of the `fetch_image`. `ports` configures how the ports of tasks are exposed, and the annotations
-    of their Services. `code_volume` is the volume for files that are too large for ConfigMaps.
-    `fair_share` maps Volcano queues to the policies of plan/fair_share.py. `ray_graphs` has the
-    `trusted_hosts` and the address of the `webhook` of the ray controller.
+    of their Services. `fair_share` maps Volcano queues to the policies of plan/fair_share.py.
+    `ray_graphs` has the `trusted_hosts` and the address of the `webhook` of the ray controller.
     `qps_metric` is the metric of the pods that scales services. `requests_per_second` limits the
     requests to the API server. `multikueue` has the contexts of Kueue's worker clusters, which are
     named as the MultiKueueClusters. `prices` has the price of an hour
@@ -67,7 +66,6 @@ class Settings(Struct, frozen=True):
     fetch_image: str = DEFAULT_FETCHER
     fetch_program: str = "rclone"
     qps_metric: str = ""
-    code_volume: str = ""
     max_files: int = 200_000
     max_gib: int = 4
     requests_per_second: float | None = None

@@ -156,12 +156,10 @@ def table() -> None:
         what = f"100 MB of code to {NODES} nodes"
         ours, theirs = beside(bench, ROUNDS)
         compared(what, ours, theirs)
-        shelved(what, bench, theirs)
         with link.slow(bench.kubeconfig, LINK / 8, bench.folder) as kubeconfig:
             far, what = replace(bench, kubeconfig=kubeconfig), f"{what} over a link of 100 Mbit/s"
             ours, theirs = beside(far, FEW)
             compared(what, ours, theirs)
-            shelved(what, far, theirs)
         row("1,000 small files: `submit --detach`, never seen before", first(bench), "< 1")
         row("the same without files", without(bench), "")
         row("52 MB in 3,000 files, unchanged: `submit --id` again adds", again(bench), "< 0.1")
@@ -171,13 +169,6 @@ def compared(what: str, ours: list[float], theirs: list[float]) -> None:
     """Print the rows of both."""
     row(f"{what}: pods, and `kubectl cp` to each in turn", theirs, "")
     against(f"{what}: `kubectl-sky submit`", ours, theirs)
-
-
-def shelved(what: str, bench: Bench, theirs: list[float]) -> None:
-    """Print the rows of a volume that keeps the files."""
-    fresh, known = kept(bench)
-    for where, seconds in {"": fresh, ", unchanged under a new id": known}.items():
-        against(f"{what}, with a `code_volume`: `kubectl-sky submit`{where}", seconds, theirs)
 
 
 def against(name: str, ours: list[float], theirs: list[float]) -> None:
@@ -201,29 +192,6 @@ def beside(bench: Bench, rounds: int) -> tuple[list[float], list[float]]:
         ours.append(timed(lambda: bench.submit("--num-nodes", str(NODES), workdir="large")))
         bench.clear()
     return ours, theirs
-
-
-def kept(bench: Bench) -> tuple[list[float], list[float]]:
-    """Return the seconds where a volume keeps the files: of new ones, and of the same again."""
-    settings = bench.folder / "config" / "settings.yaml"
-    settings.parent.mkdir(exist_ok=True)
-    settings.write_text("code_volume: code\n")
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "code"},
-        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "2Gi"}}},
-    }
-    bench.ask("apply", "-f", "-", stdin=json.dumps(claim))
-    fresh, known = list[float](), list[float]()
-    for _ in range(FEW):
-        (bench.folder / "large" / "part0" / "new").write_text(secrets.token_hex())
-        for seconds in (fresh, known):
-            work = partial(bench.submit, "--num-nodes", str(NODES), workdir="large")
-            seconds.append(timed(work))
-            bench.clear()
-    settings.unlink()
-    return fresh, known
 
 
 def first(bench: Bench) -> list[float]:

@@ -5,13 +5,12 @@ import yaml
 from msgspec.structs import replace
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan import storage
 from kubectl_sky.plan.local_files import MAX_BYTES, MAX_TOTAL_BYTES
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.files import WORKDIR, LocalFiles
 from kubectl_sky.words import names
-from kubectl_sky.words.facts import Archive, ExistingPvc
+from kubectl_sky.words.facts import Archive
 from kubectl_sky.words.owners import User
 from kubectl_sky.words.settings import Settings
 from tests.builders import FACTS, make_plan, make_task
@@ -87,39 +86,6 @@ def test_file_transfer_too_large_files_are_streamed() -> None:
     plan = make(a=0, b=5, c=MAX_TOTAL_BYTES)
     assert [one.path for one in plan.file_transfer.large_files.values()] == ["/a", "/c"]
     assert [list(one.parts) for one in plan.file_transfer.config_maps] == [["files-001-000"]]
-
-
-@pytest.mark.parametrize(
-    ("modes", "why"),
-    [
-        (("ReadWriteMany",), ""),
-        (("ReadWriteOnce",), "it is ReadWriteOnce, so only one cluster node can mount it"),
-        (None, "not found, or you are not allowed to see it"),
-    ],
-)
-def test_file_transfer_too_large_files_use_code_volume(
-    modes: tuple[str, ...] | None, why: str
-) -> None:
-    files, archives = make_files(a=5, b=0)
-    claims = {"code": ExistingPvc("code-vvvv2345", modes)} if modes else {}
-    task, facts = replace(make_task(), files=files), replace(FACTS, archives=archives)
-    facts, settings = replace(facts, pvcs=claims), Settings(code_volume="code")
-    plan = make_plan(task, facts, settings)
-    told = " ".join(storage.code_volume_notes(task, facts, settings))
-    if why:
-        assert why in told
-        assert (plan.storage.code_volume, plan.storage.pvcs, plan.file_transfer.code_volume) == (
-            "",
-            {},
-            "",
-        )
-    else:
-        assert told == ""
-        assert plan.scripts["code-cache.txt"] == f"001 digest-b {3 * 2048 + (256 << 20)}\n"
-        assert (plan.storage.code_volume, plan.storage.group) == ("code-vvvv2345", 1000)
-    small = make_plan(replace(task, files=files[:1]), facts, settings)
-    assert (small.storage.code_volume, small.storage.pvcs) == ("", {})
-    assert "code-cache.txt" not in small.scripts
 
 
 def test_file_transfer_same_files_have_same_name_per_user() -> None:

@@ -1,7 +1,5 @@
 """Folders that stand for pods: unpack.sh runs in them, with few programs."""
 
-import gzip
-import hashlib
 import io
 import os
 import shutil
@@ -46,9 +44,9 @@ class Pod:
         path, room = str(self.bin), str(self.room)
         return {"PATH": path, "KUBECTL_SKY_FILES": room, "POD_IP": "10.0.0.1"}
 
-    def unpack(self, data: bytes, *how: str) -> subprocess.CompletedProcess[bytes]:
+    def unpack(self, data: bytes) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
-            ["/bin/sh", str(self.script), "000", *how],
+            ["/bin/sh", str(self.script), "000"],
             env=self.environment,
             input=data,
             capture_output=True,
@@ -63,31 +61,3 @@ def packed() -> bytes:
         info.size, info.mode = 5, 0o751
         made.addfile(info, io.BytesIO(b"hello"))
     return out.getvalue()
-
-
-TOOLS = [
-    ("tar", "gzip", "sha256sum", "tee", "chmod", "touch", "find"),
-    ("python3", "tee", "chmod", "touch", "find"),
-]
-KEPT = ".kubectl-sky"
-HASH = hashlib.sha256(gzip.decompress(packed())).hexdigest()
-
-
-def pods(root: Path, *tools: str) -> tuple[Pod, Pod]:
-    """Return two pods with the same files and a shared code cache volume."""
-    (root / "code-cache").mkdir()
-    made = []
-    for name in ("a", "b"):
-        (root / name).mkdir()
-        pod = Pod(root / name, *tools)
-        pod.want()
-        (pod.room / "code-cache").symlink_to(root / "code-cache")
-        (pod.script.parent / "code-cache.txt").write_text(
-            f"004 {HASH[::-1]} 9\n000 {HASH} 1000000\n"
-        )
-        made.append(pod)
-    return made[0], made[1]
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
