@@ -34,7 +34,6 @@ class FileTransfer(Struct, frozen=True):
     the same files share them. `secret` holds the pieces that only a Secret may contain;
     `secret_name` is its name. `unpack_paths` has one line per archive: its number and the folder to
     unpack it in. `large_files` are the archives, by number, that are too large for ConfigMaps.
-    `digests` has one line per archive in the ConfigMaps: its number and the SHA-256 of its bytes.
     """
 
     annotations: dict[str, str]
@@ -43,16 +42,6 @@ class FileTransfer(Struct, frozen=True):
     secret: Mapping[str, Secret]
     unpack_paths: str
     large_files: Mapping[str, LocalFiles]
-    digests: str = ""
-
-    @property
-    def lists(self) -> dict[str, str]:
-        """The lists that a node reads, by file name."""
-        lists = {
-            "files.txt": self.unpack_paths,
-            "digests.txt": self.digests,
-        }
-        return {name: text for name, text in lists.items() if text}
 
 
 def plan_transfer(files: Sequence[LocalFiles], name: str, facts: Facts) -> FileTransfer:
@@ -61,7 +50,6 @@ def plan_transfer(files: Sequence[LocalFiles], name: str, facts: Facts) -> FileT
     Raises FieldError if secret files are too large.
     """
     small: dict[str, bytes] = {}
-    digests: list[str] = []
     secret: dict[str, Secret] = {}
     large = _large_files(files, facts.archives)
     for number, entry, archive in _by_size(files, facts.archives):
@@ -70,7 +58,6 @@ def plan_transfer(files: Sequence[LocalFiles], name: str, facts: Facts) -> FileT
             secret |= {key: Secret(part) for key, part in _parts(number, data).items()}
         elif number not in large:
             small |= _parts(number, archive.data)
-            digests.append(f"{number} {hashlib.sha256(archive.data).hexdigest()}\n")
     return FileTransfer(
         annotations=_annotations(files, facts),
         config_maps=tuple(
@@ -83,7 +70,6 @@ def plan_transfer(files: Sequence[LocalFiles], name: str, facts: Facts) -> FileT
             for index, entry in enumerate(files)
         ),
         large_files=large,
-        digests="".join(sorted(digests)),
     )
 
 

@@ -147,7 +147,7 @@ def _tolerations(placement: Placement) -> tuple[Toleration, ...]:
 
 def _scripts(task: Task, file_transfer: FileTransfer) -> dict[str, str]:
     """Return the files of this task that a node starts from. Raises FieldError if too large."""
-    scripts = dict(file_transfer.lists) if file_transfer.unpack_paths else {}
+    scripts = {"files.txt": file_transfer.unpack_paths} if file_transfer.unpack_paths else {}
     if task.repository:
         repository = task.repository
         lines = (

@@ -1,6 +1,5 @@
 """Another user of the namespace who copies all labels and creates objects under our names first."""
 
-import base64
 import json
 import os
 import time
@@ -105,26 +104,6 @@ def test_submit_existing_job_with_extra_pod_fields_is_refused(
     assert refused.returncode == 2, refused.stderr
     assert "spec.containers[main].lifecycle" in refused.stderr
     assert kubectl("get", "secret", f"mine-{ID}").returncode != 0
-
-
-@pytest.mark.practice_only
-def test_pod_with_replaced_files_fails(sky: Command, kubectl: Command, tmp_path: Path) -> None:
-    """As if replaced between the check by submit and the start of the pod."""
-    (tmp_path / "code").mkdir()
-    (tmp_path / "code" / "main.sh").write_text("echo mine\n")
-    rendered = sky("render", sky.write("task.yaml", TASK + "workdir: code\n"), "-o", "json",
-                   "--show-secrets")  # fmt: skip
-    assert rendered.returncode == 0, rendered.stderr
-    items = json.loads(rendered.stdout)["items"]
-    for item in items:
-        if "binaryData" in item:
-            key = next(iter(item["binaryData"]))
-            item["binaryData"][key] = base64.b64encode(b"evil").decode()
-        item["metadata"].pop("namespace", None)
-    create(kubectl, *items)
-    task_id = items[-1]["metadata"]["labels"]["task-id"]
-    done = sky("logs", task_id, "--all-users", "--follow")
-    assert "are not those that were submitted" in done.stdout, done.stderr
 
 
 @pytest.mark.practice_only
