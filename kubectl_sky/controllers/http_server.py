@@ -43,14 +43,13 @@ class Handler(BaseHTTPRequestHandler):
 class Server(ThreadingHTTPServer):
     """Serve in threads until `stop`.
 
-    Nobody has proved anything yet, so many slow senders take each other's places, not those of
-    others: beyond 64 connections, the oldest that is not `accepted` is closed.
+    Beyond 64 connections, the oldest is closed.
     """
 
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, host: str, port: int, handler: type[Handler], purpose: str = "") -> None:
+    def __init__(self, host: str, port: int, handler: type[Handler]) -> None:
         """Listen. Raises UserError if the port is in use."""
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._open = OrderedDict[Any, None]()
@@ -60,7 +59,7 @@ class Server(ThreadingHTTPServer):
         except (OSError, OverflowError) as error:
             reason = (getattr(error, "strerror", None) or str(error)).lower()
             raise UserError(
-                f"{purpose}cannot listen on {host}, port {port}: {reason}", "choose another port"
+                f"cannot listen on {host}, port {port}: {reason}", "choose another port"
             ) from None
 
     def start(self) -> None:
@@ -88,14 +87,10 @@ class Server(ThreadingHTTPServer):
                     oldest.shutdown(socket.SHUT_RDWR)
         super().process_request(request, client_address)
 
-    def accepted(self, request: Any) -> None:  # noqa: ANN401 - a socket
-        """Let a connection stay: its request has arrived."""
-        with self._lock:
-            self._open.pop(request, None)
-
     def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 - a socket
         """Close a connection."""
-        self.accepted(request)
+        with self._lock:
+            self._open.pop(request, None)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401

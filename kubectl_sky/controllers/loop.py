@@ -76,11 +76,8 @@ class Controller(ABC, Generic[Key]):
     def did(self, what: str) -> None:
         """Take note of an action, without names; the process replaces this."""
 
-    def start(self, add: Callable[[Key], None]) -> None:
-        """Start what else adds keys. Raises SkyError."""
-
     def stop(self) -> None:
-        """End what `start` started, and soon what is processed."""
+        """End soon what is processed."""
 
     def changed(self, event: WatchEvent) -> tuple[Key, float] | None:
         """Take note of a change; return a key, and in how many seconds to process it."""
@@ -218,8 +215,7 @@ class Loop(Generic[Key]):
         self._numbers = replace(self._numbers, **totals)
 
     def start(self) -> None:
-        """Watch and process. Raises SkyError if the controller cannot start."""
-        self._controller.start(self.add)
+        """Watch and process."""
         for key in self._controller.first:
             self.add(key)
         with self._changed:

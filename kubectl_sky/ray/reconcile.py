@@ -43,8 +43,6 @@ class State:
     digest: str | None = None
     failures: int = 0
     next_download: float = 0.0  # monotonic time
-    is_triggered: bool = False  # by an event, perhaps while a round runs
-    event_time: datetime | None = None
     lasting: tuple[str, ...] = ()  # paths that differ even after they were applied
     has_builder: bool = False
 
@@ -54,10 +52,6 @@ class State:
         status_before = graph.get("status") or {}
         revision, text = (status_before.get(name) for name in ("observedRevision", "digest"))
         return cls(status_before, revision=revision, digest=text)
-
-    def trigger(self, now: datetime) -> None:
-        """Download at the next round, because of an event."""
-        self.is_triggered, self.event_time = True, now
 
 
 class Reconciler(Struct, frozen=True):
@@ -73,8 +67,7 @@ class Reconciler(Struct, frozen=True):
             state.source, state.etag, state.next_download = graph["spec"]["source"], "", 0.0
         conditions: list[Condition] = []
         failed = False
-        if state.is_triggered or monotonic() >= state.next_download:
-            state.is_triggered = False
+        if monotonic() >= state.next_download:
             conditions += self._download(graph, state)
             failed = any(condition.status is False for condition in conditions)
             state.failures = state.failures + 1 if failed else 0
@@ -112,8 +105,8 @@ class Reconciler(Struct, frozen=True):
     def _source(self, graph: Json, etag: str) -> Source:
         """Read the Secrets of the source. Raises DownloadFailed, or ClusterError."""
         spec = graph["spec"]["source"]
-        token = self.secret(graph, spec.get("tokenSecretRef"), "token")
-        authority = self.secret(graph, spec.get("caSecretRef"), "ca.crt")
+        token = self._secret(graph, spec.get("tokenSecretRef"), "token")
+        authority = self._secret(graph, spec.get("caSecretRef"), "ca.crt")
         if len(authority) > _MAX_CA_BYTES:
             raise DownloadFailed("InvalidCA", "the CA is too large")
         try:
@@ -122,7 +115,7 @@ class Reconciler(Struct, frozen=True):
             raise DownloadFailed("InvalidToken", "the token or the CA is not text") from None
         return Source(spec["url"], *texts, float(spec.get("timeoutSeconds") or 30), etag)
 
-    def secret(self, graph: Json, reference: Json | None, default_key: str) -> bytes:
+    def _secret(self, graph: Json, reference: Json | None, default_key: str) -> bytes:
         """Return the value of a Secret reference, empty for none. Raises DownloadFailed."""
         if not reference:
             return b""
@@ -210,8 +203,6 @@ class Reconciler(Struct, frozen=True):
     def _report(self, graph: Json, state: State, conditions: list[Condition], fields: Json) -> None:
         """Write the status if it changes, and an Event for each new failure."""
         metadata = graph["metadata"]
-        if state.event_time:
-            fields["lastEventTime"] = status.timestamp(state.event_time)
         generation, now = metadata["generation"], self.now()
         wanted = status.updated(state.status, conditions, generation, now, **fields)
         if wanted == state.status:

@@ -41,7 +41,7 @@ class Settings(Struct, frozen=True):
     only. `bucket_mode` "copy" also copies buckets that would be mounted, with the `fetch_program`
     of the `fetch_image`. `ports` configures how the ports of tasks are exposed, and the annotations
     of their Services. `fair_share` maps Volcano queues to the policies of plan/fair_share.py.
-    `ray_graphs` has the `trusted_hosts` and the address of the `webhook` of the ray controller.
+    `ray_graphs` has the `trusted_hosts` of the ray controller.
     `qps_metric` is the metric of the pods that scales services. `requests_per_second` limits the
     requests to the API server. `multikueue` has the contexts of Kueue's worker clusters, which are
     named as the MultiKueueClusters. `prices` has the price of an hour

@@ -61,9 +61,7 @@ class Recorder(Controller[str]):
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
-
-    def start(self, add: Callable[[str], None]) -> None:
-        self.log.append("start")
+        log.append("start")
 
     def stop(self) -> None:
         self.log.append("stop")

@@ -143,7 +143,7 @@ def test_in_cluster_ray_and_fairshare_controllers_lead_and_reconcile(
     kubectl("apply", "-f", "-", stdin=SOURCE)
     kubectl("expose", "pod/source", "--port=8000")
     graph = make_graph(f"http://source.{restricted}.svc:8000/fruit")
-    del graph["spec"]["source"]["tokenSecretRef"], graph["spec"]["webhook"]
+    del graph["spec"]["source"]["tokenSecretRef"]
     labels, share = {"username": "alice"}, class_name(restricted, "alice")
     group = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",

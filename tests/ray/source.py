@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-SECRET = b"0123456789abcdef"
-
 
 @dataclass
 class GraphSource:

@@ -1,7 +1,6 @@
 """The ray controller: which changes are rounds, and whose slow sources delay whom."""
 
 import threading
-import time
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,9 +10,8 @@ from kubectl_sky.cluster.session import Json
 from kubectl_sky.cluster.watch import Change, WatchEvent
 from kubectl_sky.controllers.loop import Loop
 from kubectl_sky.errors import NotFound
-from kubectl_sky.ray.controller import RayController
+from kubectl_sky.ray.controller import Key, RayController
 from kubectl_sky.ray.reconcile import Reconciler, State
-from kubectl_sky.ray.webhook import Key
 from kubectl_sky.words import names
 from kubectl_sky.words.kinds import RAY_SERVE_GRAPH, RAY_SERVICE
 from tests.fake_cluster import FakeCluster
@@ -24,13 +22,12 @@ KEY = Key("team", "fruit")
 
 def graph(key: Key = KEY, **metadata: Any) -> Json:
     values = {"namespace": key.namespace, "name": key.name, "uid": "1", "generation": 1}
-    spec = {"webhook": {"secretRef": {"name": "source"}}, "source": {}}
     kind = {"apiVersion": RAY_SERVE_GRAPH.api_version, "kind": RAY_SERVE_GRAPH.kind}
-    return kind | {"metadata": values | metadata, "spec": spec}
+    return kind | {"metadata": values | metadata, "spec": {"source": {}}}
 
 
 def controller_of(**functions: Any) -> RayController:
-    return RayController(cast(Reconciler, SimpleNamespace(**functions)), "")
+    return RayController(cast(Reconciler, SimpleNamespace(**functions)))
 
 
 def change(item: Json, type_: Change = Change.MODIFIED) -> WatchEvent:
@@ -69,28 +66,6 @@ def test_graph_deleted_while_its_watch_was_refused_is_downloaded_no_more() -> No
         assert controller.changed(change(graph())) == (KEY, 0.0)
         assert controller.process(KEY) is None
         assert not controller._graphs
-
-
-def test_secret_events_at_same_time_share_one_request() -> None:
-    reads: list[str] = []
-
-    def secret(manifest: Json, reference: Json, default_key: str) -> bytes:
-        reads.append(reference["name"])
-        time.sleep(0.05)
-        return b"0123456789abcdef"
-
-    controller = controller_of(secret=secret)
-    controller.changed(change(graph()))
-    values: list[bytes] = []
-    threads = [
-        threading.Thread(target=lambda: values.append(controller.secret(KEY))) for _ in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert values == [b"0123456789abcdef"] * 3
-    assert reads == ["source"]
 
 
 def test_slow_sources_of_one_namespace_do_not_delay_graphs_of_another() -> None:

@@ -2,7 +2,7 @@
 
 import base64
 import copy
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 import pytest
@@ -11,7 +11,6 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import NotFound, NotServed, Refused
 from kubectl_sky.practice import patches
 from kubectl_sky.ray import reconcile
-from kubectl_sky.ray.download import Answer, Source, download
 from kubectl_sky.ray.reconcile import Reconciler, State
 from tests.ray.graphs import make_bytes, make_spec
 from tests.ray.source import GraphSource, serving
@@ -249,29 +248,3 @@ def test_round_failures_back_off_up_to_limit(
     rounds.source.mode = 200
     rounds.run()
     assert (rounds.state.failures, rounds.state.next_download) == (0, 3600)
-
-
-def test_round_event_time_is_in_status(rounds: Rounds) -> None:
-    rounds.run()
-    rounds.state.trigger(rounds.reconciler.now())
-    assert rounds.run(download=False) == [f"PATCH {STATUS}"]
-    assert rounds.api.objects[STATUS]["lastEventTime"].endswith("Z")
-
-
-def test_round_event_during_download_downloads_again(
-    rounds: Rounds, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls = 0
-
-    def interrupted(source: Source, trusted: Collection[str]) -> Answer:
-        nonlocal calls
-        calls += 1
-        if calls == 1:
-            rounds.state.trigger(rounds.reconciler.now())
-        return download(source, trusted)
-
-    monkeypatch.setattr(reconcile, "download", interrupted)
-    rounds.run()
-    rounds.run(download=False)
-    rounds.run(download=False)
-    assert calls == 2
