@@ -9,7 +9,7 @@ from kubectl_sky.cli import commands, options, output
 from kubectl_sky.local.driver import CLUSTER, ClusterState
 from kubectl_sky.local.state_dir import StateDir
 
-_DRIVERS = ("practice", "kind", "k3d", "minikube")
+_DRIVERS = ("practice", "kind")
 _NOT_RUNNING = 3
 
 
@@ -18,7 +18,7 @@ def command() -> None:
     """Run a local cluster, to try things out.
 
     The practice cluster needs no Docker, no root and no Kubernetes: its pods are your own
-    processes. It is for trials and tests; kind, k3d and minikube create real clusters.
+    processes. It is for trials and tests; kind creates a real cluster.
     """
 
 

@@ -1,33 +1,110 @@
 """Driver for kind: Kubernetes nodes in Docker containers."""
 
 import json
+import os
+import shutil
+import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
-from kubectl_sky.errors import ClusterError
-from kubectl_sky.local import containers, kubeconfig
-from kubectl_sky.local.containers import Containers
-from kubectl_sky.local.driver import CLUSTER, ClusterSpec
+import sh
 
-_READY_SECONDS = 180.0  # until ready, after the images are pulled
+from kubectl_sky.errors import ClusterError, UserError
+from kubectl_sky.local import kubeconfig
+from kubectl_sky.local.driver import CLUSTER, ClusterSpec, ClusterState, Gpus
+
+GPU = "nvidia.com/gpu"
+_REMOVE = "remove it with `kubectl sky local down --purge`"
+_READY_SECONDS = 180  # until ready, after the images are pulled
+_QUERY_SECONDS = 60
 _LABEL = f"label=io.x-k8s.kind.cluster={CLUSTER}"
+_CREATE = ("kind", "create", "cluster", "--name", CLUSTER, "--wait", f"{_READY_SECONDS}s")
+_KUBECTL = ("docker", "exec", f"{CLUSTER}-control-plane", "kubectl",
+            "--kubeconfig", "/etc/kubernetes/admin.conf")  # fmt: skip
+_PROGRAMS = {
+    "kind": "https://kind.sigs.k8s.io",
+    "docker": "https://docs.docker.com/engine/install",
+}
+_CLI = "or leave out --driver: the practice cluster needs no other program"
 
 
-class Kind(Containers):
-    """Create and delete clusters with kind; start and stop them with Docker."""
+class Kind:
+    """Create and delete clusters with kind; start and stop them with Docker.
 
-    def require(self) -> None:
+    kind writes to `own_kubeconfig` instead of the user's kubeconfig.
+    """
+
+    def __init__(self, own_kubeconfig: Path) -> None:
+        self._kubeconfig = own_kubeconfig
+
+    def state(self) -> ClusterState:
+        """Return the cluster's state: RUNNING only if all nodes are running."""
+        self._require()
+        nodes = self._nodes()
+        if not nodes:
+            return ClusterState.ABSENT
+        running = all(state == "running" for state in nodes.values())
+        return ClusterState.RUNNING if running else ClusterState.STOPPED
+
+    def start(self, spec: ClusterSpec) -> None:
+        """Create the cluster or start the existing one. Delete it if creation fails."""
+        self._require()
+        nodes = self._nodes()
+        if nodes:
+            if len(nodes) != spec.nodes:
+                raise UserError(
+                    f"--nodes {spec.nodes}: the cluster was created with {len(nodes)}", _REMOVE
+                )
+            if spec.port:
+                raise UserError(f"--port {spec.port}: the cluster already has a port", _REMOVE)
+            self._resume()
+        else:
+            with ExitStack() as failure:
+                failure.callback(self.delete)
+                self._create(spec)
+                failure.pop_all()
+        if spec.gpus:
+            self._simulate_gpus(spec.gpus)
+
+    def stop(self) -> None:
+        """Stop the containers."""
+        self._ask("docker", "stop", *self._nodes())
+
+    def delete(self) -> None:
+        """Delete the containers."""
+        self._watch("kind", "delete", "cluster", "--name", CLUSTER)
+
+    def kubeconfig(self) -> dict[str, Any]:
+        """Return the kubeconfig that kind prints."""
+        return kubeconfig.parse(self._ask("kind", "get", "kubeconfig", "--name", CLUSTER))
+
+    def details(self) -> dict[str, str | int]:
+        """Return no further details."""
+        return {}
+
+    def _require(self) -> None:
         """Raise SkyError unless kind and a Docker engine are available."""
-        containers.require("kind", "https://kind.sigs.k8s.io")
-        containers.require_docker()
+        for name, address in _PROGRAMS.items():
+            if not shutil.which(name):
+                raise UserError(f"{name} is not installed", f"see {address}, {_CLI}")
+        try:
+            self._ask("docker", "version", "--format", "{{.Server.Version}}")
+        except ClusterError as error:
+            raise ClusterError(
+                f"Docker is not running: {error.what.partition(': ')[2] or error.what}",
+                f"start it, {_CLI}",
+            ) from None
 
-    def nodes(self) -> Sequence[bool]:
-        """Return the state of the Docker containers with kind's label."""
-        return [state == "running" for _, state in self._containers()]
+    def _nodes(self) -> dict[str, str]:
+        """Return the states of the Docker containers with kind's label, by name."""
+        template = "{{.Names}} {{.State}}"
+        output = self._ask("docker", "ps", "--all", "--filter", _LABEL, "--format", template)
+        return dict(line.split() for line in output.splitlines())
 
-    def create(self, spec: ClusterSpec) -> None:
-        """Create the cluster from a kind configuration with its nodes and port."""
+    def _create(self, spec: ClusterSpec) -> None:
         workers = [{"role": "worker"}] * (spec.nodes - 1)
         configuration = {
             "kind": "Cluster",
@@ -35,55 +112,60 @@ class Kind(Containers):
             "nodes": [{"role": "control-plane"}, *workers],
             "networking": {"apiServerAddress": "127.0.0.1", "apiServerPort": spec.port or 0},
         }
-        create = [
-            "kind",
-            "create",
-            "cluster",
-            "--name",
-            CLUSTER,
-            "--wait",
-            f"{_READY_SECONDS:.0f}s",
-        ]
-        self.shell.watch(*create, "--config", "-", stdin=json.dumps(configuration))
+        self._watch(*_CREATE, "--config", "-", stdin=json.dumps(configuration))
 
-    def resume(self) -> None:
+    def _resume(self) -> None:
         """Start the containers and wait for the API server."""
-        self.shell.ask("docker", "start", *self._names())
+        self._ask("docker", "start", *self._nodes())
         deadline = time.monotonic() + _READY_SECONDS
         while True:
             try:
-                self.shell.ask(*self.kubectl(), "get", "--raw", "/readyz")
+                self._ask(*_KUBECTL, "get", "--raw", "/readyz")
             except ClusterError as error:
                 if time.monotonic() > deadline:
                     raise ClusterError(
-                        f"the cluster is not ready after {_READY_SECONDS:.0f} s: {error.what}",
+                        f"the cluster is not ready after {_READY_SECONDS} s: {error.what}",
                         f"`docker logs {CLUSTER}-control-plane` may say why",
                     ) from None
                 time.sleep(1)
             else:
                 return
 
-    def stop(self) -> None:
-        """Stop the containers."""
-        self.shell.ask("docker", "stop", *self._names())
+    def _simulate_gpus(self, gpus: Gpus) -> None:
+        """Add GPUs to each node's status, as a device plugin does; lost on restart."""
+        status = {"status": {"capacity": {GPU: str(gpus.count)}}}
+        labels = {f"{GPU}.product": gpus.name, f"{GPU}.count": str(gpus.count)}
+        for node in self._ask(*_KUBECTL, "get", "nodes", "-o", "name").split():
+            patch = [*_KUBECTL, "patch", node, "--type=merge", "-p"]
+            self._ask(*patch, json.dumps(status), "--subresource=status")
+            self._ask(*patch, json.dumps({"metadata": {"labels": labels}}))
 
-    def delete(self) -> None:
-        """Delete the containers."""
-        self.shell.watch("kind", "delete", "cluster", "--name", CLUSTER)
+    def _ask(self, *command: str) -> str:
+        """Run a short command and return its output. Raises ClusterError."""
+        try:
+            return str(self._run(command, _tty_out=False, _timeout=_QUERY_SECONDS))
+        except sh.TimeoutException:
+            what = f"`{_shortened(command)}` did not respond within {_QUERY_SECONDS} s"
+        except sh.ErrorReturnCode as error:
+            output = (error.stderr.strip() or error.stdout.strip()).decode(errors="replace")
+            last_line = (output.splitlines() or ["no output"])[-1].strip()
+            what = f"`{_shortened(command)}` failed ({error.exit_code}): {last_line}"
+        raise ClusterError(what)
 
-    def kubeconfig(self) -> dict[str, Any]:
-        """Return the kubeconfig that kind prints."""
-        return kubeconfig.parse(self.shell.ask("kind", "get", "kubeconfig", "--name", CLUSTER))
+    def _watch(self, *command: str, stdin: str = "") -> None:
+        """Run a long command with its output on stderr. Raises ClusterError."""
+        try:
+            self._run(command, _in=stdin, _out=sys.stderr, _err=sys.stderr)
+        except sh.ErrorReturnCode as error:
+            raise ClusterError(
+                f"`{_shortened(command)}` failed ({error.exit_code})", "see its output above"
+            ) from None
 
-    def kubectl(self) -> list[str]:
-        """Return the kubectl of the node image."""
-        kubectl = ["kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf"]
-        return ["docker", "exec", f"{CLUSTER}-control-plane", *kubectl]
+    def _run(self, command: Sequence[str], **options: object) -> object:
+        program: Any = sh.Command(command[0])
+        environment = {**os.environ, "KUBECONFIG": str(self._kubeconfig)}
+        return program(*command[1:], _env=environment, **options)
 
-    def _names(self) -> list[str]:
-        return [name for name, _ in self._containers()]
 
-    def _containers(self) -> list[tuple[str, str]]:
-        template = "{{.Names}} {{.State}}"
-        output = self.shell.ask("docker", "ps", "--all", "--filter", _LABEL, "--format", template)
-        return [(name, state) for name, state in map(str.split, output.splitlines())]
+def _shortened(command: Sequence[str]) -> str:
+    return " ".join(command[:4]) + (" …" if command[4:] else "")

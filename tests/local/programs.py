@@ -1,4 +1,4 @@
-"""Stand-ins for kind, k3d, minikube and docker, for machines without them.
+"""Stand-ins for kind and docker, for machines without them.
 
 Each keeps what it has made in a file, refuses flags that the real one does not know, and prints
 what the real one prints. Run as `programs.py NAME ARGUMENT...` by a script of that name.
@@ -140,71 +140,9 @@ def kind(made: Made, arguments: list[str]) -> str:
     return _config(f"kind-{flags['name']}")
 
 
-def k3d(made: Made, arguments: list[str]) -> str:
-    """`k3d cluster create`, `start`, `stop`, `delete`, `list`, and `k3d kubeconfig get`."""
-    noun, verb, *rest = arguments
-    if (noun, verb) == ("kubeconfig", "get"):
-        return f"---\n{_config(f'k3d-{rest[0]}')}"
-    if verb == "create":
-        own = "--kubeconfig-update-default"
-        options = ("--servers", "--agents", "--api-port", "--timeout", own)
-        flags = _parse(rest, *options, switches=("--wait",))
-        (name,) = flags["names"]
-        made["port"] = flags["api-port"]
-        agents = [f"k3d-{name}-agent-{n}" for n in range(int(flags["agents"]))]
-        _create(made, [f"k3d-{name}-server-0", *agents])
-        if flags["kubeconfig-update-default"] != "false":
-            _users_config(f"k3d-{name}")
-    elif verb == "list":
-        flags = _parse(rest, "--output")
-        nodes = [_k3d_node(node, state) for node, state in made["nodes"].items()]
-        return json.dumps([{"name": "sky-local", "nodes": nodes}] if nodes else [])
-    elif verb == "delete":
-        made["nodes"] = {}
-    else:
-        _parse(rest, *(["--timeout"] if verb == "start" else []), switches=("--wait",))
-        _set(made, {"start": "running", "stop": "exited"}[verb])
-    return ""
-
-
-def _k3d_node(name: str, state: str) -> Made:
-    role = name.split("-")[-2]
-    return {"name": name, "role": role, "State": {"Running": state == "running", "Status": state}}
-
-
-def minikube(made: Made, arguments: list[str]) -> str:
-    """`minikube start`, `stop`, `delete`, `profile list` and `kubectl`."""
-    if "kubectl" in arguments:
-        assert arguments[:2] == ["--profile", "sky-local"]
-        return _kubectl(made, arguments[arguments.index("--") + 1 :])
-    if arguments[:2] == ["profile", "list"]:
-        config = {"Nodes": [{"Name": name} for name in made["nodes"]]}
-        state = "OK" if "running" in made["nodes"].values() else "Stopped"
-        profile = {"Name": "sky-local", "Status": state, "Config": config}
-        return json.dumps({"invalid": [], "valid": [profile] if made["nodes"] else []})
-    verb, *rest = arguments
-    flags = ("--profile", "--nodes", "--interactive", "--wait")
-    given = _parse(rest, *flags, switches=("--embed-certs",))
-    assert given["profile"] == "sky-local"
-    if verb == "start":
-        if made["nodes"]:
-            _set(made, "running")
-        else:
-            more = range(2, int(given["nodes"]) + 1)
-            _create(made, ["sky-local", *(f"sky-local-m{n:02}" for n in more)])
-        _users_config("sky-local")
-    elif verb == "stop":
-        _set(made, "exited")
-    else:
-        made["nodes"] = {}
-    return ""
-
-
 PROGRAMS: dict[str, Callable[[Made, list[str]], str]] = {
     "docker": docker,
     "kind": kind,
-    "k3d": k3d,
-    "minikube": minikube,
 }
 
 
