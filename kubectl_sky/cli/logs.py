@@ -1,7 +1,7 @@
 """`kubectl sky logs`."""
 
-import os
 import re
+import warnings
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,9 @@ from kubectl_sky.observe.logs import Form, LogFormat, Template
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.logs import LogRequest
-    from kubectl_sky.words.regex import Regex
 
 
 _MAX_RANKS = 100_000
-_SYNTAX = "https://github.com/google/re2/wiki/Syntax"
 
 
 def ranks(context: click.Context, param: click.Parameter, value: tuple[str, ...]) -> list[int]:
@@ -37,14 +35,15 @@ def ranks(context: click.Context, param: click.Parameter, value: tuple[str, ...]
     return numbers
 
 
-def pattern(context: click.Context, param: click.Parameter, value: str | None) -> "Regex | None":
+def pattern(
+    context: click.Context, param: click.Parameter, value: str | None
+) -> re.Pattern[str] | None:
     """Compile the expression of `--grep REGEX`."""
-    from kubectl_sky.words import regex
-
     try:
-        return regex.compiled(os.fsencode(value)) if value is not None else None
-    except ValueError as error:
-        message = f"invalid regular expression: {error}; the syntax is RE2's: {_SYNTAX}"
+        with warnings.catch_warnings(action="error"):  # of [[:alpha:]], which is not supported
+            return re.compile(value) if value is not None else None
+    except (re.error, OverflowError, RecursionError, FutureWarning) as error:
+        message = f"invalid regular expression: {error}"
         raise click.BadParameter(message, context, param) from None
 
 
@@ -97,7 +96,7 @@ def _template(context: click.Context, param: click.Parameter, value: str | None)
 )
 @click.option("--by-node", is_flag=True, help="Print one node after the other, not by time.")
 @click.option("-c", "--container", help="Container of the pods (default: the task's).")
-@click.option("--grep", callback=pattern, metavar="REGEX", help="Show only lines that match (RE2).")
+@click.option("--grep", callback=pattern, metavar="REGEX", help="Show only lines that match.")
 @click.option(
     "--invert-match",
     "invert",

@@ -11,7 +11,6 @@ from functools import lru_cache
 from msgspec import Struct
 
 from kubectl_sky.observe.escapes import harmless, plain
-from kubectl_sky.words.regex import Regex
 
 # SGR codes that are readable on dark and light backgrounds, in the usual order
 _COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
@@ -105,7 +104,7 @@ class Form(Struct, frozen=True):
     local: bool = False
     zone: tzinfo | None = None
     template: Template | None = None
-    grep: Regex | None = None
+    grep: re.Pattern[str] | None = None
     invert: bool = False
 
     def block(self, lines: Lines, complete: bool) -> bytes:
@@ -132,7 +131,7 @@ class Form(Struct, frozen=True):
     def _chosen(self, line: bytes) -> bool:
         assert self.grep
         text = line.partition(b" ")[2] if self.stamped else line
-        return bool(self.grep.search(text)) is not self.invert
+        return bool(self.grep.search(text.decode(errors="surrogateescape"))) is not self.invert
 
     def _time_and_text(self, line: bytes) -> tuple[bytes, bytes]:
         """Return the timestamp and the text of a line, as they are printed.
