@@ -18,7 +18,7 @@ _EXTENDED = (*_LONG, *_PAX, tarfile.XGLTYPE)
 class Limits(Struct, frozen=True):
     """Limits of a tar stream: number of headers, and bytes of one extended header."""
 
-    headers: int = 1_000_000
+    headers: int = 200_000  # as many files as an upload may have
     extended: int = 1 << 20
 
 

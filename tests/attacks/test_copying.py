@@ -241,6 +241,13 @@ def test_extract_bomb_is_refused_early(home: Path, case: str) -> None:
     assert not (home / "out").exists()
 
 
+def test_extract_endless_headers_are_refused_like_too_many_files(home: Path) -> None:
+    source = Endless(*BOMBS["pax headers only"])
+    with pytest.raises(UserError, match="more than 200,000 entries"):
+        extract(cast(BinaryIO, source), Path("out"), print)
+    assert source.count < 512 * (200_000 + 10)
+
+
 def test_extract_endless_symlinks_are_refused(home: Path) -> None:
     source = Endless(FOLDER, LINKS)
     with pytest.raises(UserError, match="too many symbolic links"):
