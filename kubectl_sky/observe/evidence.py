@@ -14,6 +14,7 @@ from kubectl_sky.observe.nodes import (
     State,
     end_text,
     of_pod,
+    was_deleted,
     with_runtime_reason,
 )
 from kubectl_sky.observe.status import TaskStatus
@@ -186,7 +187,7 @@ def _death(task: TaskStatus, pod: Object) -> Death:
     node = next((node for node in task.nodes if node.index == rank), None)
     # Stopped pods did not fail by themselves. The controllers of some backends delete them before
     # the object has failed.
-    stopped = "deletionTimestamp" in pod["metadata"] and (
+    stopped = was_deleted(pod) and (
         task.workload.fail_fast or (node is not None and node.reason == STOPPED)
     )
     gpus = gpus_of(pod)

@@ -168,7 +168,7 @@ def node(base: NodeStatus, verdict: PhaseDetails, pods: Sequence[Object]) -> Nod
         ended_at = status.ended_at or verdict.at  # its pod may be gone
         return replace(status, state=state, reason="", message="", ended_at=ended_at)
     if state is State.FAILED:
-        return _failed(status, verdict, bool(newest and "deletionTimestamp" in newest["metadata"]))
+        return _failed(status, verdict, bool(newest and was_deleted(newest)))
     return status
 
 
@@ -211,6 +211,11 @@ def retrying(status: NodeStatus) -> NodeStatus:
     """Return a node between two pods: the cluster creates the next after a pause."""
     message = f"{status.end}; restart {status.restarts + 1} follows"
     return replace(status, state=State.PENDING, reason=RETRYING, message=message)
+
+
+def was_deleted(pod: Object) -> bool:
+    """Return whether a user or a controller deleted a pod: it was not evicted or preempted."""
+    return "deletionTimestamp" in pod["metadata"] and not condition(pod, "DisruptionTarget")
 
 
 def _final(verdict: PhaseDetails, pod: Object | None) -> State | None:

@@ -90,9 +90,10 @@ QUEUE: tuple[Rule, ...] = (
         "queue-preempted",
         Stage.QUEUE,
         SignalSource.QUEUE,
-        "the queue preempted the task: {message}",
+        "the queue preempted the task: {why}",
         "it restarts when quota is free; a higher priority class prevents preemption",
         reason="Preempted|.*[Pp]reempt.*",
+        message=r"^(?:Preempted to accommodate a workload \([^)]*\) due to )?(?P<why>.*)",
     ),
     Rule(
         "queue-checks",

@@ -15,6 +15,7 @@ from kubectl_sky.observe.nodes import (
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 from kubectl_sky.plan import resources
 from kubectl_sky.words import names
+from kubectl_sky.workloads.workload import STOPPED
 
 Words = Mapping[str, str]
 _RAY_SIZE = "resources.limits of the container in config.kubernetes.pod_config"
@@ -195,6 +196,15 @@ RUN: tuple[Rule, ...] = (
         "its pod is gone; the cause is not known",
         "submit the task again and follow it: `kubectl sky submit` and `wait` keep the cause",
         reason=POD_NOT_FOUND,
+    ),
+    Rule(
+        "pods-stopped",
+        Stage.RUN,
+        SignalSource.NODE,
+        "its pods are gone; which node failed first is not known",
+        "submit the task again and follow it: `kubectl sky submit` and `wait` keep the cause",
+        reason=STOPPED,
+        mere=True,
     ),
     Rule(
         "cluster-node-silent",

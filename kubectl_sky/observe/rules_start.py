@@ -243,6 +243,14 @@ START: tuple[Rule, ...] = (
         reason="FailedCreatePodSandBox",
     ),
     Rule(
+        "cluster-node-not-ready",
+        Stage.START,
+        SignalSource.POD_EVENT,
+        "its cluster node {about} is not ready",
+        "see `kubectl get nodes`; Kubernetes deletes the pod if the cluster node stays away",
+        reason="NodeNotReady",
+    ),
+    Rule(
         "init-failed",
         Stage.START,
         SignalSource.INIT_ENDED,

@@ -27,7 +27,8 @@ from kubectl_sky.plan import resources
 from kubectl_sky.plan.resources import amount_of
 from kubectl_sky.words import age, bounded, kinds, names
 from kubectl_sky.workloads import rayservice, registry
-from kubectl_sky.workloads.workload import QUEUED, SUSPEND, Object
+from kubectl_sky.workloads.workload import QUEUED, STOPPED, SUSPEND, Object
+from kubectl_sky.workloads.workload import condition as true_condition
 from kubectl_sky.workloads.workload import field as field_of
 
 _REASON_ITEM = re.compile(r"(?:^|, )(\d+) (?=[A-Za-z])")
@@ -61,6 +62,15 @@ class SignalSource(StrEnum):
     BARRIER = "barrier"  # running nodes wait for nodes that have not started
     QUEUE = "queue"  # Kueue's Workload
     GANG = "gang"  # Volcano's PodGroup
+
+
+# Reasons of events that tell how a pod ended, and what the pod itself would show.
+_POD_ENDINGS = {
+    "Preempted": (SignalSource.POD, "PreemptionByScheduler"),
+    "Evicted": (SignalSource.POD, "Evicted"),
+    "TaintManagerEviction": (SignalSource.POD, "DeletionByTaintManager"),
+    "Killing": (SignalSource.NODE, POD_DELETED),
+}
 
 
 class Signal(Struct, frozen=True):
@@ -121,6 +131,25 @@ class TaskSnapshot(Struct, frozen=True, dict=True):
         return {rank: newest[rank] for rank in sorted(newest)}
 
     @cached_property
+    def endings(self) -> Mapping[str, Object]:
+        """The event that tells how the last pod of an owner ended, by the prefix of its pods.
+
+        Pods that their Job deleted are left out: its own events name them.
+        """
+        events, endings = self.of(kinds.EVENT.kind), dict[str, Object]()
+        messages = {event.get("message") for event in events}
+        for event in events:
+            about, reason = event.get("involvedObject", {}), event.get("reason", "")
+            pod = about.get("name", "")
+            owner = pod.rpartition("-")[0]
+            is_weak = reason == "Killing" and (
+                owner in endings or f"Deleted pod: {pod}" in messages
+            )
+            if about.get("kind") == kinds.POD.kind and reason in _POD_ENDINGS and not is_weak:
+                endings[owner] = event
+        return endings
+
+    @cached_property
     def ranks(self) -> Mapping[str, tuple[int, ...]]:
         """The ranks that each workload runs, by its uid."""
         return {
@@ -159,7 +188,7 @@ def _all_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal
     for rank, lines in snapshot.logs.items():
         yield (rank,), Signal(SignalSource.LOG, "", "\n".join(lines))
     if snapshot.status:
-        yield from _task_signals(snapshot.status)
+        yield from _task_signals(snapshot, snapshot.status)
     yield from (((), signal) for signal in _pvc_signals(snapshot))
 
 
@@ -196,14 +225,16 @@ def _gang_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signa
             yield ranks, Signal(SignalSource.GANG, reason, str(waiting))
 
 
-def _task_signals(task: TaskStatus) -> Iterator[tuple[Iterable[int], Signal]]:
+def _task_signals(
+    snapshot: TaskSnapshot, task: TaskStatus
+) -> Iterator[tuple[Iterable[int], Signal]]:
     """Yield why nodes failed that left no pod, and which nodes the running ones wait for."""
     if task.incomplete:
         reason = str(task.missing) if task.missing is Missing.NOT_SUBMITTED else "not found"
         yield (), Signal(SignalSource.NODE, reason, task.note)
     for node in task.nodes:
         if node.state is State.FAILED and (not node.pod or node.reason == POD_DELETED):
-            yield (node.index,), _signal_without_pod(node)
+            yield from _signals_without_pod(snapshot, task, node)
         elif node.awaits_files or (
             not node.state.ended and node.reason in (NODE_LOST, TERMINATING)
         ):
@@ -217,13 +248,27 @@ def _task_signals(task: TaskStatus) -> Iterator[tuple[Iterable[int], Signal]]:
         yield running, Signal(SignalSource.BARRIER, "", ", ".join(pending[:4]) + more)
 
 
-def _signal_without_pod(node: NodeStatus) -> Signal:
-    """Return the cause of a failed node whose pod was deleted."""
-    if node.reason in (JOB_NOT_FOUND, POD_DELETED, POD_NOT_FOUND):
-        return Signal(SignalSource.NODE, node.reason, node.message)
-    if node.exit_code is None:
-        return Signal(SignalSource.POD, node.reason, node.message)
-    return Signal(SignalSource.ENDED, f"{node.reason or 'Error'} {node.exit_code}", node.message)
+def _signals_without_pod(
+    snapshot: TaskSnapshot, task: TaskStatus, node: NodeStatus
+) -> Iterator[tuple[Iterable[int], Signal]]:
+    """Yield the cause of a failed node whose pod was deleted, by the pod's events if need be."""
+    first, ranks = task.first_failure, (node.index,)
+    if node.reason == STOPPED and first and first.reason != STOPPED:
+        return  # the failure that stopped it is the cause
+    endings = snapshot.endings if node.reason in (POD_NOT_FOUND, STOPPED) else {}
+    event = endings.get(node.job) or endings.get(f"{node.job}-{node.index}")
+    if event:
+        source, reason = _POD_ENDINGS[event["reason"]]
+        yield ranks, Signal(source, reason, event.get("message", ""))
+    elif node.reason == STOPPED:
+        yield (), Signal(SignalSource.NODE, STOPPED, node.message)
+    elif node.reason in (JOB_NOT_FOUND, POD_DELETED, POD_NOT_FOUND):
+        yield ranks, Signal(SignalSource.NODE, node.reason, node.message)
+    else:
+        yield ranks, Signal(SignalSource.POD, node.reason, node.message)
+        if node.exit_code is not None:
+            reason = f"{node.reason or 'Error'} {node.exit_code}"
+            yield ranks, Signal(SignalSource.ENDED, reason, node.message)
 
 
 def _workload_signals(
@@ -277,13 +322,16 @@ def _scheduling_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]
 
 
 def _kubelet_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]:
-    """Yield warning events of a pod that has not started.
+    """Yield warning events of a pod that has not started, and whether its kubelet is gone.
 
     Scheduler events are skipped: the pod's PodScheduled condition has the same message.
     """
     if _phase(pod) in ("Running", "Succeeded"):
         return
-    name = pod["metadata"]["name"]
+    name, host = pod["metadata"]["name"], pod.get("spec", {}).get("nodeName")
+    cluster_node = snapshot.named(kinds.NODE.kind, host) if host else None
+    if _phase(pod) == "Pending" and cluster_node and not true_condition(cluster_node, "Ready"):
+        yield Signal(SignalSource.POD_EVENT, "NodeNotReady", "", about=str(host))
     for event in _events(snapshot, name):
         if event.get("reason") != "FailedScheduling":
             message = str(event.get("message", "")).replace(name, "the pod")

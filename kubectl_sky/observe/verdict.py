@@ -18,6 +18,7 @@ from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import is_blocked
 from kubectl_sky.words import kinds, names, notebook
+from kubectl_sky.workloads.workload import STOPPED
 
 if TYPE_CHECKING:
     from kubectl_sky.words import models
@@ -104,7 +105,8 @@ _SUMMARIES = {
 
 
 def _explains(finding: Finding, failure: NodeStatus) -> bool:
-    return not finding.ranks or failure.index in finding.ranks
+    """Return whether a finding is about a node; which one failed first may not be known."""
+    return not finding.ranks or failure.index in finding.ranks or failure.reason == STOPPED
 
 
 def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) -> Diagnosis:

@@ -12,11 +12,13 @@ from kubectl_sky.observe.signals import SignalSource, TaskSnapshot
 from tests.builders import (
     CREATED,
     ID,
+    condition,
     make_job,
     make_pod,
     make_pod_group,
     make_ray_head,
     make_service,
+    make_whole,
     terminated,
 )
 
@@ -80,8 +82,9 @@ SAID = (
     Said(
         "queue-preempted",
         SignalSource.QUEUE,
-        "To accommodate a workload",
-        "the queue preempted the task",
+        "Preempted to accommodate a workload (UID: 1-2, JobUID: 3-4) due to prioritization in the"
+        " ClusterQueue; preemptor path: /all; preemptee path: /all",
+        "the queue preempted the task: prioritization in the ClusterQueue; preemptor",
         "Preempted",
     ),
     Said(
@@ -374,6 +377,14 @@ SAID = (
         "cluster-node-silent", SignalSource.NODE, "", "its cluster node worker-1 does not respond"
     ),
     Said("pod-not-found", SignalSource.NODE, "", "its pod is gone; the cause is not known"),
+    Said("pods-stopped", SignalSource.NODE, "", "which node failed first is not known"),
+    Said(
+        "cluster-node-not-ready",
+        SignalSource.POD_EVENT,
+        "",
+        "worker-1 is not ready",
+        "NodeNotReady",
+    ),
     Said("pod-terminating", SignalSource.NODE, "", "its pod is being deleted"),
     Said("waits-for-files", SignalSource.NODE, "", "waits for files"),
     Said("not-submitted", SignalSource.NODE, "", "incomplete: 1 of 2 nodes submitted; submit was"),
@@ -411,6 +422,9 @@ def _of_nodes(rule: str) -> TaskSnapshot:
     if rule == "waits-for-files":
         node = replace(task.nodes[0], pod="a", reason=WAITING_FOR_FILES, message="submit again")
         task = replace(task, nodes=(node,), num_nodes=1)
+    if rule == "pods-stopped":
+        whole = make_whole(2, conditions=[condition("Failed", "BackoffLimitExceeded")])
+        return TaskSnapshot(ID, "default", {"Job": (whole,)})
     return TaskSnapshot(ID, "default", {"Job": tuple(jobs)}, {}, task)
 
 
@@ -440,6 +454,10 @@ def _scheduler(said: Said) -> dict[str, list[Json]]:
 
 def _pod_event(said: Said) -> dict[str, list[Json]]:
     pod = make_pod(phase="Pending", conditions=[{"type": "Initialized"}])
+    if said.reason == "NodeNotReady":
+        unknown = {"type": "Ready", "status": "Unknown"}
+        node = {"metadata": {"name": "worker-1"}, "status": {"conditions": [unknown]}}
+        return {"Pod": [pod], "Node": [node]}
     return {"Pod": [pod], "Event": _event(pod["metadata"]["name"], said)}
 
 

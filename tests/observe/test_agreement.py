@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given, note, settings
@@ -16,7 +16,6 @@ from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import judge
-from kubectl_sky.words import age
 from tests.builders import make_job, make_pod, make_service, terminated
 from tests.observe.world import EVENTS, LISTED, WATCHED, World, described
 
@@ -249,7 +248,7 @@ def test_missing_job_with_autostop_is_deleted_before_expiry(minutes: int, missin
     jobs = [make_job(rank, 2) for rank in range(2)]
     for job in jobs:
         job["spec"]["ttlSecondsAfterFinished"] = 600
-    created = age.parse(jobs[0]["metadata"]["creationTimestamp"])
+    created = datetime.fromisoformat(jobs[0]["metadata"]["creationTimestamp"])
     owned = ownership.decide(jobs[:1], [])
     now = created + timedelta(minutes=minutes)
     (task,) = status.folded(ownership.explained(owned, [make_service(*jobs)], now)).tasks

@@ -14,7 +14,7 @@ from kubectl_sky.observe.findings import Stage, diagnose
 from kubectl_sky.observe.signals import SignalSource, TaskSnapshot
 from kubectl_sky.observe.verdict import RULES, StageResult, judge
 from kubectl_sky.plan.accelerators import NVIDIA, models
-from tests.builders import ID, make_job, make_pod, make_pod_group, terminated
+from tests.builders import ID, condition, make_job, make_pod, make_pod_group, make_whole, terminated
 from tests.observe.said import SAID, Said, make_snapshot
 from tests.observe.troubles import REFUSALS, TROUBLES, Refusal, Trouble
 
@@ -167,7 +167,10 @@ UNMATCHED = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity
 def test_doctor_selector_without_match_suggests_command() -> None:
     seen = make_snapshot(Said("labels", SignalSource.SCHEDULER, UNMATCHED, ""))
     seen.pods[0]["spec"]["nodeSelector"] = {"disk": "x"}
-    nodes: tuple[Json, ...] = ({"metadata": {"labels": {"disk": "y"}}}, {"metadata": {}})
+    nodes: tuple[Json, ...] = (
+        {"metadata": {"name": "a", "labels": {"disk": "y"}}},
+        {"metadata": {"name": "b"}},
+    )
     (finding,) = diagnose(replace(seen, objects={**seen.objects, "Node": nodes}), RULES)
     assert (finding.rule, "kubectl get nodes --show-labels" in finding.then) == ("labels", True)
     assert finding.what.endswith(": disk in (x); cluster nodes have disk=y")
@@ -187,8 +190,8 @@ def test_doctor_gpu_without_cluster_node_names_the_existing_gpus() -> None:
         }
     }
     labels, sizes = {"nvidia.com/gpu.product": "Tesla-T4"}, {"nvidia.com/gpu": "4"}
-    node: Json = {"metadata": {"labels": labels}, "status": {"allocatable": sizes}}
-    nodes: tuple[Json, ...] = node, node, {"metadata": {}}
+    node: Json = {"metadata": {"name": "a", "labels": labels}, "status": {"allocatable": sizes}}
+    nodes: tuple[Json, ...] = node, node, {"metadata": {"name": "b"}}
     (finding,) = diagnose(replace(seen, objects={**seen.objects, "Node": nodes}), RULES)
     assert (finding.rule, "kubectl sky gpus" in finding.then) == ("labels", True)
     assert finding.what == "no cluster node has an A100; there are T4 (8)"
@@ -215,7 +218,7 @@ def test_doctor_lists_taints_that_the_task_does_not_tolerate(
         {"key": "slow", "effect": "NoExecute"},
         {"key": "busy", "effect": "PreferNoSchedule"},
     ]
-    objects = {**seen.objects, "Node": ({"metadata": {}, "spec": {"taints": taints}},)}
+    objects = {**seen.objects, "Node": ({"metadata": {"name": "a"}, "spec": {"taints": taints}},)}
     found = {item.rule: item for item in diagnose(replace(seen, objects=objects), RULES)}
     assert found["tainted"].what.endswith(f"does not tolerate: {shown}")
 
@@ -324,6 +327,45 @@ def test_doctor_gpu_labels_are_folded() -> None:
     assert verdict.summary == "1/1 cluster nodes do not have the GPU that the task requires"
     assert ": a/gpu in (A100-0, A100-1, A100-2) and 21 more; no cluster node has" in first.what
     assert second.rule == "insufficient", "CPU and memory do not fit either"
+
+
+def make_event(kind: str, name: str, reason: str, message: str = "") -> Json:
+    about = {"kind": kind, "name": name}
+    return {"type": "Normal", "involvedObject": about, "reason": reason, "message": message}
+
+
+@pytest.mark.parametrize(
+    ("reasons", "rule"),
+    [
+        (["Killing", "Preempted"], "preempted"),
+        (["Evicted", "Killing"], "evicted"),
+        (["Killing"], "pod-deleted"),
+        (["Started"], "pod-not-found"),
+    ],
+)
+def test_doctor_pod_that_is_gone_is_explained_by_its_events(reasons: list[str], rule: str) -> None:
+    events = tuple(make_event("Pod", f"train-{ID}-node-0-abcde", reason) for reason in reasons)
+    jobs = (make_job(end="Failed"),)
+    (finding,) = diagnose(TaskSnapshot(ID, "default", {"Job": jobs, "Event": events}), RULES)
+    assert (finding.rule, finding.ranks) == (rule, (0,))
+
+
+def test_doctor_pods_of_indexed_job_that_are_gone_are_explained_by_their_events() -> None:
+    """The Job's events name the pods that it deleted after another one had failed."""
+    whole = make_whole(2, conditions=[condition("Failed", "BackoffLimitExceeded")])
+    pods = [f"train-{ID}-{index}-abcde" for index in range(2)]
+    events = (
+        *(make_event("Pod", pod, "Killing", "Stopping container main") for pod in pods),
+        make_event("Job", f"train-{ID}", "SuccessfulDelete", f"Deleted pod: {pods[0]}"),
+    )
+    seen = TaskSnapshot(ID, "default", {"Job": (whole,), "Event": events})
+    (task,) = status.tasks(seen.workloads, ())
+    verdict = judge(task, seen)
+    assert [(finding.rule, finding.ranks) for finding in verdict.findings] == [
+        ("pod-deleted", (1,))
+    ]
+    assert verdict.summary == "its pod was deleted"
+    assert verdict.stages[-1] == (Stage.RUN, StageResult.PROBLEM)
 
 
 def test_doctor_headlines_are_short() -> None:

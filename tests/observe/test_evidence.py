@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from kubectl_sky.observe import evidence, status
 from kubectl_sky.observe.evidence import BYTES, LINES, Death, Evidence
-from tests.builders import make_job, make_pod, terminated
+from kubectl_sky.observe.signals import TaskSnapshot
+from kubectl_sky.observe.verdict import judge
+from tests.builders import condition, make_indexed_pod, make_job, make_pod, make_whole, terminated
 
 Json = dict[str, Any]
 
@@ -51,6 +53,23 @@ def test_deaths_stopped_pod_is_sorted_after_failed_pod() -> None:
     (task,) = status.tasks(jobs, (first, second))
     deaths = make_evidence(*evidence.deaths(task, (first, second))).deaths
     assert [(death.rank, death.reason) for death in deaths] == [(1, "Error"), (0, "Stopped")]
+
+
+def test_deaths_evicted_pod_of_indexed_job_is_the_first_failure() -> None:
+    """The Job deletes the other pods; an evicted pod has a time of deletion, too."""
+    pods = [make_indexed_pod(index, "Failed", terminated(143)) for index in range(2)]
+    for pod in pods:
+        pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:06:00Z"
+    pods[1]["status"]["conditions"] = [condition("DisruptionTarget", "EvictionByEvictionAPI")]
+    whole = make_whole(2, conditions=[condition("Failed", "BackoffLimitExceeded")])
+    (task,) = status.tasks([whole], pods)
+    assert task.note == "node-1: EvictionByEvictionAPI (exit code 143)"
+    (gone,) = status.tasks([whole], [])
+    kept = Evidence(task.id, task.name, task.namespace, "https://x", task.created_at)
+    restored = evidence.restored(gone, kept.having(evidence.deaths(task, pods)))
+    assert restored.note == "node-1: EvictionByEvictionAPI (exit code 143)"
+    verdict = judge(restored, TaskSnapshot(task.id, "default", {"Job": (whole,)}, {}, restored))
+    assert [finding.rule for finding in verdict.findings] == ["evicted"]
 
 
 def test_deaths_deleted_pod_is_not_stopped() -> None:
