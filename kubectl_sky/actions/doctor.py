@@ -103,7 +103,8 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[st
     )
     logs = _logs(session, current or task)
     deletions = _deletions(session, namespace, items[kinds.PVC.kind])
-    state = TaskSnapshot(task.id, namespace, items, logs, current, deletions, own_volumes)
+    now = session.now()
+    state = TaskSnapshot(task.id, namespace, items, logs, current, deletions, own_volumes, now)
     return state, unread
 
 

@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 
@@ -37,6 +37,7 @@ _PREEMPTION = re.compile(r"(?:\. no new claims to deallocate)?[.,] ?preemption: 
 
 _RAY_NODE_TYPE = "ray.io/node-type"  # a label of KubeRay
 _RAY_START = timedelta(minutes=1)  # a head with one CPU answers within half of it
+_SCHEDULER_SECONDS = timedelta(seconds=5)  # that a scheduler may take to see a pod
 _KILLED = re.compile(r"OOMKilled \d+|\w+ 137")
 _INSUFFICIENT = "Insufficient "
 _ENDINGS = ("Failed", "FailureTarget")
@@ -98,6 +99,7 @@ class TaskSnapshot(Struct, frozen=True, dict=True):
     task: TaskStatus | None = None
     deletions: Mapping[str, str] = {}
     volumes: Mapping[str, str] = {}
+    now: datetime | None = None  # the API server's time, if it is known
 
     @cached_property
     def status(self) -> TaskStatus | None:
@@ -316,8 +318,11 @@ def _scheduling_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]
             yield Signal(SignalSource.POD, condition.get("reason", ""), message)
     if status.get("reason"):
         yield Signal(SignalSource.POD, status["reason"], status.get("message", ""))
-    if _phase(pod) == "Pending" and not status.get("conditions"):
-        scheduler = pod.get("spec", {}).get("schedulerName", "default-scheduler")
+    spec, created = pod.get("spec", {}), age.parse(pod["metadata"].get("creationTimestamp"))
+    is_new = snapshot.now and created and snapshot.now - created < _SCHEDULER_SECONDS
+    is_scheduled = bool(status.get("conditions") or spec.get("nodeName"))
+    if _phase(pod) == "Pending" and not (is_scheduled or is_new):
+        scheduler = spec.get("schedulerName", "default-scheduler")
         yield Signal(SignalSource.SCHEDULER, "Unseen", scheduler)
 
 

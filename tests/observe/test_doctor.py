@@ -1,6 +1,7 @@
 """Doctor rules on recorded snapshots of real clusters, and on constructed messages."""
 
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,16 @@ from kubectl_sky.observe.findings import Stage, diagnose
 from kubectl_sky.observe.signals import SignalSource, TaskSnapshot
 from kubectl_sky.observe.verdict import RULES, StageResult, judge
 from kubectl_sky.plan.accelerators import NVIDIA, models
-from tests.builders import ID, condition, make_job, make_pod, make_pod_group, make_whole, terminated
+from tests.builders import (
+    CREATED,
+    ID,
+    condition,
+    make_job,
+    make_pod,
+    make_pod_group,
+    make_whole,
+    terminated,
+)
 from tests.observe.said import SAID, Said, make_snapshot
 from tests.observe.troubles import REFUSALS, TROUBLES, Refusal, Trouble
 
@@ -327,6 +337,22 @@ def test_doctor_gpu_labels_are_folded() -> None:
     assert verdict.summary == "1/1 cluster nodes do not have the GPU that the task requires"
     assert ": a/gpu in (A100-0, A100-1, A100-2) and 21 more; no cluster node has" in first.what
     assert second.rule == "insufficient", "CPU and memory do not fit either"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "host", "rules"),
+    [(60, "", ["no-scheduler"]), (1, "", []), (60, "worker-1", [])],
+    ids=["unhandled", "new", "bound"],
+)
+def test_doctor_pod_without_conditions_has_no_scheduler_unless_new_or_bound(
+    seconds: int, host: str, rules: list[str]
+) -> None:
+    pod = make_pod(phase="Pending")
+    pod["spec"] = {"nodeName": host, "containers": []}
+    objects = {"Job": (make_job(),), "Pod": (pod,)}
+    now = datetime.fromisoformat(CREATED) + timedelta(seconds=seconds)
+    found = diagnose(TaskSnapshot(ID, "default", objects, now=now), RULES)
+    assert [finding.rule for finding in found] == rules
 
 
 def make_event(kind: str, name: str, reason: str, message: str = "") -> Json:
