@@ -512,7 +512,7 @@ class FakeCluster:
             with self._changed:
                 while len(lines) == sent and query.get("follow") == "true" and not stream.over:
                     pod = self._objects.get(path)
-                    if not pod or pod["status"]["phase"] != "Running":
+                    if not pod or not _runs(pod):
                         return
                     self._changed.wait()
                 if len(lines) == sent or stream.over:
@@ -600,6 +600,13 @@ def _selects(call: _Call, path: str, item: Json) -> bool:
     if parent != objects.path(call.kind, namespace):
         return False
     return selection.labels(call.query.get("labelSelector", ""))(item)
+
+
+def _runs(pod: Json) -> bool:
+    """Return whether `main` of a pod still writes its log."""
+    main = [item for item in pod["status"].get("containerStatuses", ()) if item["name"] == "main"]
+    ended = any("terminated" in item["state"] for item in main)
+    return pod["status"]["phase"] == "Running" and not ended
 
 
 def _copy(item: Json) -> Json:

@@ -298,10 +298,11 @@ class TaskFollower:
 
     def sources(self) -> Iterator[list[LogSource]]:
         """Yield the logs of the nodes as they start, until the task has finished."""
-        current = self.latest
+        current, is_current = self.latest, False
         try:
             patient = self.session.patient(self.stop)
             leads = Leadership(patient, self.latest.namespace)
+            stop_kept_pods = stop.KeptPodsStopper(patient, leads, self.note)
             for snapshot in watch_task(self.session, self.latest, self.stop, self.shared):
                 if snapshot:
                     self.latest = current = snapshot.task
@@ -312,10 +313,13 @@ class TaskFollower:
                     self.stopping = self.stopping or stop.stop_surviving_nodes(
                         patient, current, leads
                     )
+                stops_pods = self.request.leads and stop_kept_pods(current)
+                self._note_kept_pods(current)
                 if snapshot:
                     yield list(self._started())
-                    if self.latest.finished:
-                        return
+                    is_current = True
+                if is_current and current.finished and not stops_pods:
+                    return
                 self._note_failures()
                 self.latest = self.start.update(current)
         except SkyError as error:
@@ -344,6 +348,16 @@ class TaskFollower:
         for pod in pods:
             if has_terminated(dict(pod), self.request.container):
                 self.terminated_events[pod["metadata"]["name"]].set()
+
+    def _note_kept_pods(self, task: TaskStatus) -> None:
+        """Note once which containers keep pods after `main` has ended, and who stops them."""
+        if not task.kept:
+            return
+        stops = self.request.leads and stop.kept_pods_to_stop(task)
+        then = "stopping what remains" if stops else f"see `kubectl sky doctor {task.id}`"
+        if then not in self.noted:
+            self.noted.add(then)
+            self.note(f"{task.kept_note} although main has ended; {then}")
 
     def _note_failures(self) -> None:
         """Note once which nodes failed or restart while others still run."""

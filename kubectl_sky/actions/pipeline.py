@@ -105,18 +105,7 @@ def wait_for_all(session: Session, targets: Sequence[Target], wait: Wait, ui: UI
     shared = watch.SharedWatches(session, (task for task in tasks if not wait.until.reached(task)))
 
     def wait_for_task(task: TaskStatus) -> TaskStatus:
-        if task.incomplete:
-            ui.note(f"{task.name}: {task.note}; {task.next_step}")
-        reporter = WaitReporter(session, ui, wait.since, wait.timeout)
-        try:
-            current = watch.wait_for_task(session, task, wait, reporter.update, shared)
-        finally:
-            reporter.end(task)
-        if wait.until is Until.FINISHED and current.surviving_jobs:
-            stopping = wait.leads and _stop_surviving_nodes(session, current, wait.stop)
-            others = "are being stopped" if stopping else f"go on; {_stop_hint(current)}"
-            ui.note(f"{current.name}: {current.note}; the other nodes {others}")
-        return current
+        return _wait_for_task(session, task, wait, ui, shared)
 
     client = PipelineClient(wait_for_task, ui.note, wait.leads, wait.stop)
 
@@ -138,6 +127,34 @@ def wait_for_all(session: Session, targets: Sequence[Target], wait: Wait, ui: UI
             return _at_once(wait_for, targets)
     finally:
         wait.stop.set()
+
+
+def _wait_for_task(
+    session: Session, task: TaskStatus, wait: Wait, ui: UI, shared: watch.SharedWatches
+) -> TaskStatus:
+    if task.incomplete:
+        ui.note(f"{task.name}: {task.note}; {task.next_step}")
+    reporter = WaitReporter(session, ui, wait.since, wait.timeout)
+    patient = session.patient(wait.stop)
+    leads = Leadership(patient, task.namespace, wait.stop)
+    stop_kept_pods = stop.KeptPodsStopper(patient, leads, ui.note)
+
+    def update(current: TaskStatus) -> None:
+        reporter.update(current)
+        if wait.leads:
+            stop_kept_pods(current)
+
+    try:
+        current = watch.wait_for_task(session, task, wait, update, shared)
+        while wait.leads and stop_kept_pods(current):
+            _pause(wait.stop, _POLL_INTERVAL)
+    finally:
+        reporter.end(task)
+    if wait.until is Until.FINISHED and current.surviving_jobs:
+        stopping = wait.leads and _stop_surviving_nodes(session, current, wait.stop)
+        others = "are being stopped" if stopping else f"go on; {_stop_hint(current)}"
+        ui.note(f"{current.name}: {current.note}; the other nodes {others}")
+    return current
 
 
 def _at_once(wait: Callable[[T], R], items: Sequence[T]) -> list[R]:
@@ -290,12 +307,13 @@ def without_stopped(pipeline: PipelineStatus, tasks: Sequence[TaskStatus]) -> Pi
 
 
 def needs_action(target: Target) -> bool:
-    """Return whether to lead now, or when a delay has passed; from workloads without pods.
+    """Return whether to lead now, or when a delay has passed; pods are not required.
 
     A node without an object may have been deleted, which has to be looked up.
     """
-    if any(task.incomplete or task.surviving_jobs for task in tasks_of(target)):
-        return True
+    for task in tasks_of(target):
+        if task.incomplete or task.surviving_jobs or stop.kept_pods_to_stop(task):
+            return True
     if isinstance(target, TaskStatus):
         return False
     if target.first_member.parallel:
@@ -310,8 +328,14 @@ def lead(session: Session, target: Target, now: datetime) -> float | None:
     """
     for task in tasks_of(target):
         stop.stop_surviving_nodes(session, task)
-    if isinstance(target, TaskStatus):
-        return None
+    delay = None if isinstance(target, TaskStatus) else _lead_pipeline(session, target, now)
+    kept = [stop.stop_kept_pods(session, task) for task in tasks_of(target)]
+    if any(kept):
+        return min(delay or stop.KEPT_SECONDS, stop.KEPT_SECONDS)
+    return delay
+
+
+def _lead_pipeline(session: Session, target: PipelineStatus, now: datetime) -> float | None:
     if target.first_member.parallel:
         return _stop_auxiliary(session, target, now) if _has_finished(target) else None
     if target.to_cancel:

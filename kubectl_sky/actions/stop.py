@@ -3,14 +3,16 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import timedelta
 
 from kubectl_sky.actions import find
 from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects, parallel, shapes
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed
+from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.words import kinds, names
+from kubectl_sky.words import age, kinds, names
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User
 from kubectl_sky.workloads import registry
@@ -180,6 +182,76 @@ def stop_surviving_nodes(
     except Forbidden:
         return False
     return True
+
+
+KEPT_SECONDS = 5.0  # for other containers to end by themselves after `main`
+
+
+def stop_kept_pods(
+    session: Session, task: TaskStatus, leads: Callable[[], bool] = lambda: True
+) -> bool:
+    """Stop the pods that other containers keep after `main`; return whether to do so again soon.
+
+    The kubelet ends them at a deadline, so that pods and logs remain. Nodes that failed then fail
+    or restart as usual. Kubernetes also counts the pods of completed nodes as failed: their Job
+    gets an annotation that says otherwise, and no retries. Sends nothing if a controller `leads`.
+    Raises Forbidden.
+    """
+    nodes = kept_pods_to_stop(task)
+    if not nodes or not leads():
+        return False
+    now, delay = session.now(), timedelta(seconds=KEPT_SECONDS)
+    due = [
+        node for node in nodes if not node.ended_at or abs(now - age.parse(node.ended_at)) >= delay
+    ]
+    completed = {node.job: node.ended_at for node in due if not node.exit_code}
+
+    def mark(job: str) -> None:
+        annotations = {names.MAIN_ENDED: completed[job]}
+        body = {"metadata": {"annotations": annotations}, "spec": {"backoffLimit": 0}}
+        objects.patch_by_uid(session, task.workload.kind, task.identity(job), body)
+
+    def end(node: NodeStatus) -> None:
+        annotations = {names.MAIN_ENDED: node.ended_at}
+        body = {"metadata": {"annotations": annotations}, "spec": {"activeDeadlineSeconds": 1}}
+        objects.patch(session, kinds.POD, node.pod, task.namespace, body)
+
+    with suppress(NotFound):  # deleted meanwhile
+        parallel.map_parallel(mark, completed)
+        parallel.map_parallel(end, due)
+    return len(due) < len(nodes)
+
+
+class KeptPodsStopper:
+    """Stop kept pods as `stop_kept_pods` does while a client leads; note a missing right once."""
+
+    def __init__(
+        self, session: Session, leads: Callable[[], bool], note: Callable[[str], None]
+    ) -> None:
+        self._session = session
+        self._leads = leads
+        self._note = note
+        self._is_forbidden = False
+
+    def __call__(self, task: TaskStatus) -> bool:
+        """Stop those that are due; return whether to do so again soon."""
+        try:
+            return not self._is_forbidden and stop_kept_pods(self._session, task, self._leads)
+        except Forbidden as error:
+            self._is_forbidden = True
+            self._note(f"{task.name}: {error.what}; {task.kept_note}")
+            return False
+
+
+def kept_pods_to_stop(task: TaskStatus) -> list[NodeStatus]:
+    """Return the nodes whose pods are kept and can be stopped: nothing runs again after it.
+
+    Of completed nodes, only those of Jobs that have no other node; other kinds may restart all.
+    """
+    nodes = task.kept
+    unfinished = {node.job for node in task.nodes if node.state is not State.COMPLETED}
+    is_job = task.workload.kind is kinds.JOB
+    return [node for node in nodes if node.exit_code or (is_job and node.job not in unfinished)]
 
 
 def alive(session: Session, scope: Scope) -> set[tuple[str, str]]:

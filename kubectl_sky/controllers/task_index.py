@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kubectl_sky.actions.find import Target
 from kubectl_sky.actions.pipeline import needs_action
 from kubectl_sky.cluster.session import Json
-from kubectl_sky.observe import status
+from kubectl_sky.observe import nodes, status
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.words import names
 from kubectl_sky.workloads import registry
@@ -90,21 +90,34 @@ class TaskIndex:
 
 def key_of(item: Object) -> Key | None:
     """Return the pipeline of an object, or its task if that has several nodes of its own."""
+    key = key_of_task(item) if registry.is_root_object(item) else None
+    if not key or key.label == names.PIPELINE:
+        return key
+    backend = registry.of(item)
+    nodes = (item["metadata"].get("annotations") or {}).get(names.NUM_NODES, "1")
+    is_led = not backend.fail_fast and backend.stopping("node-0") and nodes != "1"
+    return key if is_led else None
+
+
+def key_of_task(item: Object) -> Key | None:
+    """Return the pipeline or else the task of an object or pod, by its labels."""
     labels = item["metadata"].get("labels") or {}
     namespace = item["metadata"].get("namespace")
-    if not namespace or not registry.is_root_object(item):
-        return None
-    if _is_id(labels.get(names.PIPELINE)):
-        return Key(namespace, names.PIPELINE, labels[names.PIPELINE])
-    backend = registry.of(item)
-    if backend.fail_fast or not backend.stopping("node-0") or not _is_id(labels.get(names.TASK_ID)):
-        return None
-    nodes = (item["metadata"].get("annotations") or {}).get(names.NUM_NODES, "1")
-    return None if nodes == "1" else Key(namespace, names.TASK_ID, labels[names.TASK_ID])
+    for label in (names.PIPELINE, names.TASK_ID):
+        if namespace and _is_id(labels.get(label)):
+            return Key(namespace, label, labels[label])
+    return None
 
 
 def _is_id(text: object) -> bool:
     return isinstance(text, str) and 0 < len(text) <= _MAX_ID
+
+
+def with_kept_by(pod: Json) -> Json:
+    """Return what to keep in memory of a pod: its task, and what keeps it."""
+    fields = ("name", "namespace", "uid", "labels", "resourceVersion", "creationTimestamp")
+    metadata = {key: value for key, value in pod["metadata"].items() if key in fields}
+    return {"kind": pod.get("kind"), "metadata": metadata, "keptBy": nodes.kept_by(pod)}
 
 
 def without_unused_fields(item: Json) -> Json:

@@ -11,9 +11,15 @@ from kubectl_sky.actions.pipeline import lead, needs_action
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, WatchEvent
 from kubectl_sky.controllers.loop import Context, Controller, Watch
-from kubectl_sky.controllers.task_index import Key, TaskIndex, without_unused_fields
+from kubectl_sky.controllers.task_index import (
+    Key,
+    TaskIndex,
+    key_of_task,
+    with_kept_by,
+    without_unused_fields,
+)
 from kubectl_sky.observe.pipelines import finished_before
-from kubectl_sky.words import names
+from kubectl_sky.words import kinds, names
 from kubectl_sky.workloads import registry as backends
 
 _SETTLE_SECONDS = 2.0  # objects of one task are neither created nor deleted at the same time
@@ -32,10 +38,14 @@ def controllers(context: Context) -> Sequence[Controller[Any]]:
 
 
 class TasksController(Controller[Key]):
-    """Index the workloads of all backends, and lead a task or pipeline when something is due."""
+    """Index the workloads of all backends, and lead a task or pipeline when something is due.
 
-    watches = tuple(
-        Watch(kind, f"{names.TASK}=true", without_unused_fields) for kind in backends.KINDS
+    Of pods, only those that other containers keep after `main` has ended are of interest.
+    """
+
+    watches = (
+        *(Watch(kind, f"{names.TASK}=true", without_unused_fields) for kind in backends.KINDS),
+        Watch(kinds.POD, f"{names.TASK}=true", with_kept_by),
     )
 
     def __init__(self, session: Session) -> None:
@@ -44,6 +54,9 @@ class TasksController(Controller[Key]):
 
     def changed(self, event: WatchEvent) -> tuple[Key, float] | None:
         """Take note of a change; return what is due."""
+        if event.kind is kinds.POD:
+            key = key_of_task(event.object) if event.object.get("keptBy") else None
+            return (key, stop.KEPT_SECONDS) if key else None
         key = self._index.apply(event.object, deleted=event.type == Change.DELETED)
         if not key or not self._index.needs_action(key):
             return None

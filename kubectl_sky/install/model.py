@@ -195,7 +195,7 @@ class Rule(Struct, frozen=True):
         return rule | ({"resourceNames": list(self.objects)} if self.objects else {})
 
 
-# To resume and to stop is to patch, to cancel is to delete: none of them can create a pod.
+# To resume and to stop is to patch, to cancel is to delete: none of them can create an object.
 _LEAD = ("delete", "list", "patch", "watch")
 
 
@@ -224,7 +224,7 @@ RIGHTS: Mapping[str, Rights] = {
             Rule("jobset.x-k8s.io", ("jobsets",), _LEAD),
             Rule("kubeflow.org", ("mpijobs",), _LEAD),
             Rule("workload.codeflare.dev", ("appwrappers",), _LEAD),
-            Rule("", ("pods",), ("list",)),
+            Rule("", ("pods",), ("list", "patch", "watch")),
             # Tells a Job that was deleted from one that submit has not created yet.
             Rule("", ("services",), ("list",)),
         ),

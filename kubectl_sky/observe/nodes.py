@@ -20,6 +20,7 @@ RETRYING = "Retrying"  # reason of a failed node that restarts
 JOB_NOT_FOUND = "JobNotFound"  # reason of a node whose Job was deleted or lost its labels
 POD_DELETED = "PodDeleted"  # reason of a node whose pod was deleted, not stopped by its Job
 NODE_LOST = "NodeLost"  # reason of a running node whose cluster node does not respond
+POD_KEPT = "PodKept"  # signal of a node whose pod other containers keep after `main` has ended
 POD_NOT_FOUND = "PodNotFound"  # reason of a node whose pod no longer exists or lost its labels
 TERMINATING = "Terminating"  # reason of a running node whose pod is being deleted
 UNSCHEDULABLE = "Unschedulable"  # the scheduler's reason: no cluster node fits the pod
@@ -64,6 +65,7 @@ class NodeStatus(Struct, frozen=True):
     previous: str = ""
     phase: str = ""  # phase in which it failed, if known: start, setup
     stopped_for: str = ""  # the node whose failure stops this one
+    kept_by: str = ""  # containers that still run in its pod although `main` has ended
 
     @property
     def row(self) -> dict[str, object]:
@@ -143,6 +145,39 @@ def container(pod: Object) -> Object:
         if status.get("name") == names.CONTAINER:
             return dict(status)
     return {}
+
+
+def outlived_by(pod: Object) -> str:
+    """Return the containers that keep a pod running after `main` has ended by itself.
+
+    Native sidecars, which are init containers, end with it. Empty if the pod is being deleted, or
+    ended for another reason.
+    """
+    status, metadata = pod.get("status", {}), pod["metadata"]
+    end = container(pod).get("state", {}).get("terminated")
+    policy = pod.get("spec", {}).get("restartPolicy", "Never")
+    if not end or policy == "Always" or (policy == "OnFailure" and end.get("exitCode")):
+        return ""
+    disrupted = status.get("reason") or condition(pod, "DisruptionTarget")
+    if status.get("phase") in _ENDS or "deletionTimestamp" in metadata:
+        return ""
+    if disrupted and not is_ended_by_us(pod):
+        return ""
+    return ", ".join(
+        item["name"]
+        for item in status.get("containerStatuses", ())
+        if item["name"] != names.CONTAINER and "terminated" not in item.get("state", {})
+    )
+
+
+def is_ended_by_us(pod: Object) -> bool:
+    """Return whether a client or controller ends a pod whose `main` had ended before."""
+    return names.MAIN_ENDED in pod["metadata"].get("annotations", {})
+
+
+def kept_by(pod: Object) -> str:
+    """Return the containers that keep a pod after `main`; empty if the pod is being ended."""
+    return "" if is_ended_by_us(pod) else outlived_by(pod)
 
 
 def node(base: NodeStatus, verdict: PhaseDetails, pods: Sequence[Object]) -> NodeStatus:
@@ -304,7 +339,9 @@ def _failed_before(status: Object) -> Object:
 def _ended(base: NodeStatus, pod: Object, end: Object) -> NodeStatus:
     """Return a node whose container has exited; the Job's verdict is still pending."""
     succeeded, status = end.get("exitCode") == 0, pod.get("status", {})
-    disruption = condition(pod, "DisruptionTarget") or {}
+    disruption: Object = condition(pod, "DisruptionTarget") or {}
+    if is_ended_by_us(pod):
+        status = disruption = {}
     reason = status.get("reason") or disruption.get("reason") or _deleted(pod, end)
     message = status.get("message") or disruption.get("message") or end.get("message") or ""
     ended = replace(

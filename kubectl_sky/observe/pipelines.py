@@ -313,5 +313,10 @@ def _pipeline(tasks: list[TaskStatus]) -> PipelineStatus:
 
 
 def reason(target: TaskStatus | PipelineStatus) -> str:
-    """Return why a task or pipeline, or one of its nodes, does not run; empty if completed."""
-    return "" if target.state is State.COMPLETED else target.note
+    """Return why a task or pipeline, or one of its nodes, does not run.
+
+    Of a completed one, only what still keeps its pods.
+    """
+    if target.state is not State.COMPLETED:
+        return target.note
+    return target.kept_note if isinstance(target, TaskStatus) else ""

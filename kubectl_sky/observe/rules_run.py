@@ -8,6 +8,7 @@ from kubectl_sky.observe.nodes import (
     JOB_NOT_FOUND,
     NODE_LOST,
     POD_DELETED,
+    POD_KEPT,
     POD_NOT_FOUND,
     TERMINATING,
     WAITING_FOR_FILES,
@@ -221,6 +222,16 @@ RUN: tuple[Rule, ...] = (
         "its pod is being deleted",
         "wait until it is deleted: the node then fails or is restarted",
         reason=TERMINATING,
+    ),
+    Rule(
+        "pod-kept",
+        Stage.RUN,
+        SignalSource.NODE,
+        "container {message} keeps the pod and its resources although main has ended",
+        "make it a native sidecar: an init container with restartPolicy: Always;"
+        " `kubectl sky stop {id}` deletes the pods of the task",
+        reason=POD_KEPT,
+        mere=True,
     ),
     Rule(
         "deadline",

@@ -15,11 +15,13 @@ from kubectl_sky.observe.nodes import (
     JOB_NOT_FOUND,
     NODE_LOST,
     POD_DELETED,
+    POD_KEPT,
     POD_NOT_FOUND,
     TERMINATING,
     NodeStatus,
     State,
     container,
+    is_ended_by_us,
 )
 from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.status import TaskStatus, tasks
@@ -241,6 +243,8 @@ def _task_signals(
             not node.state.ended and node.reason in (NODE_LOST, TERMINATING)
         ):
             yield (node.index,), Signal(SignalSource.NODE, node.reason, node.message)
+        if node.kept_by:
+            yield (node.index,), Signal(SignalSource.NODE, POD_KEPT, node.kept_by)
     running = [
         node.index for node in task.nodes if node.state is State.RUNNING and node.exit_code is None
     ]
@@ -302,8 +306,9 @@ def _workload_signals(
             yield missing, Signal(SignalSource.WORKLOAD_EVENT, event.get("reason", ""), message)
 
 
-def _has_cause(item: Object) -> bool:  # False if stopped because another node failed
-    return names.STOPPED_FOR not in item["metadata"].get("annotations", {})
+def _has_cause(item: Object) -> bool:
+    """Return whether its conditions explain a failure: not if a client has ended it."""
+    return not {names.STOPPED_FOR, names.MAIN_ENDED} & {*item["metadata"].get("annotations", {})}
 
 
 def _scheduling_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]:
@@ -316,7 +321,7 @@ def _scheduling_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]
             yield from _with_all_resources(snapshot, pod, list(signals))
         if kind == "DisruptionTarget" and condition.get("status") == "True":
             yield Signal(SignalSource.POD, condition.get("reason", ""), message)
-    if status.get("reason"):
+    if status.get("reason") and not is_ended_by_us(pod):
         yield Signal(SignalSource.POD, status["reason"], status.get("message", ""))
     spec, created = pod.get("spec", {}), age.parse(pod["metadata"].get("creationTimestamp"))
     is_new = snapshot.now and created and snapshot.now - created < _SCHEDULER_SECONDS
@@ -404,6 +409,8 @@ def _container_signals(pod: Object) -> Iterator[Signal]:
     for init, item in init_containers + containers:
         about = f"init container {item['name']}" if init else ""
         if not init and item["name"] != names.CONTAINER:
+            if is_ended_by_us(pod):
+                continue
             about = f"container {item['name']}"
         state = item.get("state", {})
         if "waiting" in state:

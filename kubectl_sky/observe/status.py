@@ -20,8 +20,10 @@ from kubectl_sky.observe.nodes import (
     container,
     detailed_status_of,
     detailed_status_of_task,
+    kept_by,
     node,
     not_found,
+    outlived_by,
     ready,
     retrying,
 )
@@ -30,7 +32,7 @@ from kubectl_sky.observe.requested import Requested, requested
 from kubectl_sky.plan.pipeline import PipelineMember, member_of
 from kubectl_sky.words import names, notebook
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.workload import STOPPED, Workload
+from kubectl_sky.workloads.workload import STOPPED, Phase, PhaseDetails, Workload
 
 if TYPE_CHECKING:
     from kubectl_sky.words import models
@@ -144,6 +146,11 @@ class TaskStatus(Struct, frozen=True, dict=True):
         if failed is None or backend.fail_fast:
             return failed is not None
         return bool(backend.stopping(failed.name)) and not (self.over or self.surviving_jobs)
+
+    @property
+    def kept(self) -> tuple[NodeStatus, ...]:
+        """The nodes whose pods other containers keep after `main` has ended."""
+        return tuple(node for node in self.nodes if node.kept_by)
 
     @property
     def suspended(self) -> bool:
@@ -263,6 +270,20 @@ class TaskStatus(Struct, frozen=True, dict=True):
     @property
     def note(self) -> str:
         """A short explanation of the state: why the task is pending or failed."""
+        return "; ".join(filter(None, (self._cause, self.kept_note)))
+
+    @property
+    def kept_note(self) -> str:
+        """Which containers keep pods although `main` has ended; empty for none."""
+        containers = sorted({name for node in self.kept for name in node.kept_by.split(", ")})
+        if not containers:
+            return ""
+        subject = "containers {} keep" if containers[1:] else "container {} keeps"
+        pods = f"{len(self.kept)} pods" if self.kept[1:] else "the pod"
+        return f"{subject.format(', '.join(containers))} {pods}"
+
+    @property
+    def _cause(self) -> str:
         failure = self.first_failure
         if failure and failure.reason == STOPPED and not failure.pod:
             return f"pods deleted: {failure.message}"  # so it is not known which node failed
@@ -397,7 +418,10 @@ def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> Nod
         restarts=max(len(pods), backend.attempts(item), 1) - 1,
         stopped_for=item["metadata"].get("annotations", {}).get(names.STOPPED_FOR, ""),
     )
-    status = node(base, backend.node(item, rank), pods)
+    verdict, ended = backend.node(item, rank), _main_ended(item)
+    status = node(base, PhaseDetails(Phase.COMPLETED, at=ended) if ended else verdict, pods)
+    if pods and outlived_by(pods[-1]):
+        return _outlived(backend, item, replace(status, kept_by=kept_by(pods[-1])), pods)
     ready_pods = item.get("status", {}).get("ready") or 0
     if not pods and not status.state.ended and ready_pods:
         if item.get("spec", {}).get("managedBy") == names.MULTIKUEUE:
@@ -406,6 +430,28 @@ def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> Nod
         elif len(backend.ranks(item)) == 1:
             status = ready(status)
     return retrying(status) if not status.state.ended and backend.will_retry(item, pods) else status
+
+
+def _outlived(
+    backend: Workload, item: Object, status: NodeStatus, pods: list[Object]
+) -> NodeStatus:
+    """Return a node whose `main` ended before other containers: it has ended, unless retried."""
+    if status.state.ended:
+        return status
+    if status.exit_code == 0:
+        return replace(status, state=State.COMPLETED)
+    failed = {**pods[-1], "status": {**pods[-1]["status"], "phase": "Failed"}}
+    may_restart = backend.restarts_all_nodes and (
+        backend.node(item, status.index).phase is not Phase.PODS
+    )
+    if may_restart or backend.will_retry(item, [*pods[:-1], failed]):
+        return status
+    return replace(status, state=State.FAILED)
+
+
+def _main_ended(item: Object) -> str:
+    """Return when `main` of all nodes had succeeded, before their pods were ended for others."""
+    return str(item["metadata"].get("annotations", {}).get(names.MAIN_ENDED, ""))
 
 
 def _in_turn(pods: list[Object]) -> list[Object]:

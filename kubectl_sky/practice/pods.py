@@ -55,6 +55,8 @@ class Kubelet(Controller):
         elif pod and self._is_active(pod) and not worker:
             worker = self.workers[key] = PodWorker(self._services, pod)
             worker.task.add_done_callback(lambda _, worker=worker: self._ended(worker))  # type: ignore[misc]
+        if pod and worker:
+            worker.set_deadline()
         if pod and worker and "deletionTimestamp" in pod["metadata"]:
             worker.stop(pod["metadata"].get("deletionGracePeriodSeconds", 0))
 
@@ -87,6 +89,7 @@ class PodWorker:
         self._ended = False
         self._failure: Json = {}
         self._address = ""
+        self._deadline: int | None = None
         self._grace_seconds: float | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._ending = asyncio.Event()
@@ -183,12 +186,17 @@ class PodWorker:
         self.publish()
         self._address = self._services.addresses.take()
         self._services.hosts_files.add(self.pod, self._folder / "hosts", self._address)
-        seconds = self.pod["spec"].get("activeDeadlineSeconds")
-        if seconds is not None:
-            started = datetime.fromisoformat(self.pod["status"]["startTime"])
-            left = seconds - (datetime.now(UTC) - started).total_seconds()
-            self._call_later(left, self._exceed_deadline)
         self._record_image()
+
+    def set_deadline(self) -> None:
+        """End the pod at its deadline, which may be set or moved up while it runs."""
+        spec, started = self.pod["spec"], self.pod["status"].get("startTime")
+        seconds = spec.get("activeDeadlineSeconds")
+        if seconds is None or seconds == self._deadline or not started:
+            return
+        self._deadline = seconds
+        passed = datetime.now(UTC) - datetime.fromisoformat(started)
+        self._call_later(seconds - passed.total_seconds(), self._exceed_deadline)
 
     def _record_image(self) -> None:
         spec = self.pod["spec"]
@@ -204,6 +212,8 @@ class PodWorker:
         self._timers.append(loop.call_later(max(seconds, 0), function))
 
     def _exceed_deadline(self) -> None:
+        if self.ending:
+            return
         self._failure = {"reason": "DeadlineExceeded", "message": _DEADLINE}
         self.record("DeadlineExceeded", _DEADLINE)
         self._stop_gracefully()

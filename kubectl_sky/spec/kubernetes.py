@@ -198,7 +198,7 @@ def _pod_config(document: Document) -> Iterator[Problem]:
         if item.fields.get("name") in MAIN:
             yield from _main(document, item)
         else:
-            message = "the task completes only when this container does"
+            message = "this container keeps the pod when the task has ended"
             hint = "as an init container with restartPolicy: Always, it stops with the task"
             yield document.problem(item.path, message, hint, "warning")
             if item.fields.get("image") is None:

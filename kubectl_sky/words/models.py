@@ -83,6 +83,9 @@ class Node(TypedDict):
     started_at: NotRequired[str]
     ended_at: NotRequired[str]
     phase: NotRequired[Annotated[str, Note("where it failed, if known: `start`, `setup`")]]
+    kept_by: NotRequired[
+        Annotated[str, Note("containers that keep its pod although `main` has ended")]
+    ]
 
 
 class DeletedPod(TypedDict):

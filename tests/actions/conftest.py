@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.actions import pipeline, submit, uploader
+from kubectl_sky.actions import pipeline, stop, submit, uploader
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.actions.submissions import Submitted
 from kubectl_sky.actions.taskfile import Source
@@ -31,6 +31,7 @@ _SHORT = 0.01
 _WAITS = (
     (backoff, "_FIRST_DELAY_SECONDS"),
     (pipeline, "_POLL_INTERVAL"),
+    (stop, "KEPT_SECONDS"),
     (streams, "_POLL_INTERVAL"),
     (tail, "_POLL_INTERVAL"),
     (tail, "_SETTLE_SECONDS"),

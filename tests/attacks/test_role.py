@@ -42,6 +42,8 @@ PIPELINE = "name: turn\n---\nname: one\nrun: echo first\n---\nname: two\nrun: ec
 GROUP = (
     "name: duet\nexecution: parallel\n---\nname: one\nrun: echo one\n---\nname: two\nrun: echo\n"
 )
+KEPT = f"name: kept\n{IMAGE}run: echo\nconfig: {{kubernetes: {{pod_config: {{spec: {{containers: ["
+KEPT += "{name: side, image: 'busybox:1.36', command: [sleep, '600']}]}}}}\n"
 LONG = f"name: long\n{IMAGE}run: echo started; sleep 600\n"
 FAILING = f"name: fails\nnum_nodes: 2\n{IMAGE}run: test $NODE_RANK = 0 || exit 3; sleep 600\n"
 OFFLINE = {
@@ -245,6 +247,7 @@ PROOFS: dict[str, Proof] = {
     "delete jobs.batch": Proof(("stop", "longlong", "-y")),
     "list pods": Proof(("list",)),
     "watch pods": Proof(("wait", "longlong", "--timeout", "3s")),
+    "patch pods": Proof(("submit", "-"), KEPT),
     "create pods": Proof(
         DETACHED.command,
         LONG,

@@ -16,7 +16,8 @@ from kubectl_sky.controllers.tasks import Sweeper, TasksController
 from kubectl_sky.install.model import RIGHTS
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter, shorten_waits
-from tests.actions.test_lead import CHAIN, NODES, run, suspended
+from tests.actions.test_kept_pods import deadline, end_main
+from tests.actions.test_lead import CHAIN, NODES, STAGES, run, suspended
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 from tests.polling import eventually
@@ -115,7 +116,7 @@ def test_controller_rights_are_those_that_it_uses(api: FakeCluster, send: Submit
     api.forbidden |= {f"{verb} {resource}" for verb, resource in every - granted}
     api.requests.clear()
     control(api, lambda: suspended(api) == [False, False, True])
-    run(api, 1, exit_code=3)
+    end_main(api, STAGES[1], 3)
     control(api, lambda: len(jobs(api)) == 2)
     api.forbidden.clear()
     for job in jobs(api):
@@ -168,3 +169,17 @@ def test_sweeper_keeps_stages_of_unfinished_pipeline(api: FakeCluster, send: Sub
     run(api, 0)
     Sweeper(api.session(), "default", timedelta(days=-1)).process("")
     assert len(jobs(api)) == 3
+
+
+def test_controller_ends_kept_pod_of_plain_task(api: FakeCluster, send: Submitter) -> None:
+    send(NODES.replace("num_nodes: 3", "num_nodes: 1"))
+    pod = end_main(api, f"wide-{ID}")
+    control(api, lambda: deadline(api, pod) == 1)
+    assert api.get(kinds.JOB, f"wide-{ID}")["spec"]["backoffLimit"] == 0
+
+
+def test_controller_resumes_stage_after_kept_one(api: FakeCluster, send: Submitter) -> None:
+    send(CHAIN)
+    pod = end_main(api, STAGES[0])
+    control(api, lambda: suspended(api) == [False, False, True])
+    assert deadline(api, pod) == 1

@@ -26,6 +26,7 @@ LIVE = {
     "program-missing",
     "out-of-memory",
     "probe",
+    "pod-kept",
 }
 PRACTICE_ONLY = {"setup", "no-module"}  # the program itself complains
 RECORD = bool(os.environ.get("RECORD_SNAPSHOTS"))  # all troubles, on a real cluster

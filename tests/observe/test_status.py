@@ -14,7 +14,15 @@ from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.observe.waiting import stage
 from kubectl_sky.words import kinds, names
 from kubectl_sky.workloads import registry
-from tests.builders import ID, make_job, make_metadata, make_pod, terminated
+from tests.builders import (
+    ID,
+    make_indexed_pod,
+    make_job,
+    make_metadata,
+    make_pod,
+    make_whole,
+    terminated,
+)
 
 RUN = {kind.kind for kind in registry.KINDS}
 RUNNING = {"running": {"startedAt": "2026-01-01T00:01:00Z"}}
@@ -77,7 +85,7 @@ def fold(jobs: list[dict[str, Any]], pods: list[dict[str, Any]]) -> TaskStatus:
         ),
         pytest.param(
             [make_job()],
-            [make_pod(state=terminated(1))],
+            [make_pod(phase="Failed", state=terminated(1))],
             State.RUNNING,
             id="the Job has not judged yet",
         ),
@@ -394,3 +402,80 @@ def test_trimmed_objects_give_same_tasks_as_full_objects() -> None:
         sizes += [(len(str(listed(one))), len(str(one))) for one in items + pods]
     small, large = map(sum, zip(*sizes, strict=True))
     assert small < 0.6 * large
+
+
+def with_retries(retries: int) -> Json:
+    job = make_job()
+    job["spec"]["backoffLimit"] = retries
+    return job
+
+
+def make_ended(**changes: Any) -> Json:
+    """A pod whose annotation says that a client ended it after `main`."""
+    pod = make_pod(**changes)
+    pod["metadata"]["annotations"][names.MAIN_ENDED] = "2026-01-01T00:05:00Z"
+    return pod
+
+
+KEPT = "container sidecar keeps the pod"
+
+
+@pytest.mark.parametrize(
+    ("job", "code", "state", "note"),
+    [
+        (make_job(), 0, State.COMPLETED, KEPT),
+        (make_job(), 3, State.FAILED, f"node-0: exit code 3; {KEPT}"),
+        (with_retries(1), 0, State.COMPLETED, KEPT),
+        (with_retries(1), 3, State.RUNNING, KEPT),
+    ],
+)
+def test_task_main_ended_beside_running_container_decides_state(
+    job: Json, code: int, state: State, note: str
+) -> None:
+    task = fold([job], [make_pod(state=terminated(code))])
+    assert (task.state, task.note, task.nodes[0].kept_by) == (state, note, "sidecar")
+    assert task.finished is state.ended
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"reason": "Evicted"},
+        {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "Preemption"}]},
+    ],
+)
+def test_task_main_ended_by_disruption_is_not_completed(change: dict[str, Any]) -> None:
+    """A program may exit with 0 when it is evicted."""
+    task = fold([make_job()], [make_pod(state=terminated(0), **change)])
+    assert (task.state, task.kept) == (State.RUNNING, ())
+
+
+def test_task_native_sidecar_beside_ended_main_keeps_nothing() -> None:
+    pod = make_pod(state=terminated(0))
+    pod["status"]["initContainerStatuses"] = [pod["status"]["containerStatuses"].pop(0)]
+    task = fold([make_job()], [pod])
+    assert (task.kept, task.note) == ((), "")
+
+
+@pytest.mark.parametrize(("phase", "late"), [("Running", {}), ("Failed", {})])
+def test_task_pod_ended_after_main_keeps_cause_of_main(phase: str, late: dict[str, Any]) -> None:
+    """The kubelet reports its deadline, and the Job counts a failure."""
+    late = {"reason": "DeadlineExceeded", "message": "Pod was active on the node longer"}
+    pod = make_ended(phase=phase, state=terminated(3), **late)
+    task = fold([make_job(end="Failed")], [pod])
+    assert (task.state, task.note, task.kept) == (State.FAILED, "node-0: exit code 3", ())
+    job, pod = make_job(end="Failed"), make_ended(phase=phase, state=terminated(0), **late)
+    job["metadata"]["annotations"][names.MAIN_ENDED] = "2026-01-01T00:05:00Z"
+    for pods in ([pod], []):
+        task = fold([job], pods)
+        assert (task.state, task.note) == (State.COMPLETED, "")
+
+
+@pytest.mark.parametrize(("code", "state"), [(0, State.COMPLETED), (3, State.FAILED)])
+def test_indexed_task_main_ended_beside_running_container_decides_state(
+    code: int, state: State
+) -> None:
+    pods = [make_indexed_pod(rank, state=terminated(rank and code)) for rank in range(2)]
+    task = fold([make_whole(2)], pods)
+    assert (task.state, task.finished) == (state, True)
+    assert task.note.endswith("container sidecar keeps 2 pods")

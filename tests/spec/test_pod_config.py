@@ -98,7 +98,7 @@ WARNED = {
         "spec.containers[0].env[0].name: warning: ignored: every node sets its own value"
     ),
     "spec: {containers: [{name: side, image: a, command: [b]}]}": (
-        "spec.containers[0]: warning: the task completes only when this container does;"
+        "spec.containers[0]: warning: this container keeps the pod when the task has ended;"
         " as an init container with restartPolicy: Always, it stops with the task"
     ),
 }

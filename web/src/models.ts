@@ -185,6 +185,7 @@ export interface Node {
   started_at?: string;
   ended_at?: string;
   phase?: string;
+  kept_by?: string;
 }
 
 export interface DeletedPod {
