@@ -1,5 +1,6 @@
 """Checks before a submit: what exists already, and what could never start. Sends nothing."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property
@@ -138,7 +139,10 @@ def _list_if_allowed(session: Session, kind: Kind, namespace: str) -> list[Json]
 def _check_kueue_quotas(
     session: Session, namespace: str, manifests: Manifests, limit_ranges: Sequence[Json]
 ) -> None:
-    """Refuse workloads that their Kueue queue could never admit. Raises Refused."""
+    """Refuse tasks that their Kueue queue could never admit. Raises Refused.
+
+    Nodes wait for each other, also where each is a workload of its own.
+    """
     workloads = [manifest.object for manifest in manifests.workload]
     queued = [(item, queue) for item in workloads if (queue := _kueue_queue(item))]
     if not queued:
@@ -155,10 +159,13 @@ def _check_kueue_quotas(
         item["metadata"]["name"]: by_name.get(item["spec"].get("clusterQueue"), {})
         for item in local_queues
     }
+    tasks: dict[tuple[str, str], list[quota.Pods]] = defaultdict(list)
+    for item, queue in queued:
+        tasks[item["metadata"]["labels"][names.TASK_ID], queue] += pods(item)
     lines = [
         f'queue "{queue}" can never admit the task: {line}'
-        for item, queue in queued
-        for line in quota.queue_exceeded(pods(item), quotas.get(queue, {}), limit_ranges)
+        for (_, queue), nodes in tasks.items()
+        for line in quota.queue_exceeded(nodes, quotas.get(queue, {}), limit_ranges)
     ]
     if lines:
         hint = f"see `kubectl sky queues status {queued[0][1]}`; request less, or use another queue"

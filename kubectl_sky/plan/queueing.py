@@ -105,4 +105,7 @@ def notes(task: Task, settings: Settings) -> Iterator[str]:
     if name and not task.kubernetes.queue:
         yield f"settings: the task is queued in {name}"
     if name and task.num_nodes > 1 and task.backend in (None, names.DEFAULT_BACKEND):
-        yield ("queue: Kueue admits each node separately; the backend indexed admits them together")
+        yield (
+            "queue: Kueue admits nodes one by one, and those admitted first hold quota while they"
+            " wait for the others; --backend indexed admits all together"
+        )

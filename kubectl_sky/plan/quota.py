@@ -224,9 +224,9 @@ def _outside(item: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
 def queue_exceeded(
     pods: Iterable[Pods], cluster_queue: Object, limit_ranges: Sequence[Object]
 ) -> Iterator[str]:
-    """Yield a message for each resource of which a workload requests more than it can ever have.
+    """Yield a message for each resource of which a task requests more than it can ever have.
 
-    All its pods are admitted together. Each of its templates gets one flavor of the resource.
+    All its pods run at the same time. Each template gets one flavor of the resource.
     """
     requested: list[Amounts] = []
     for group in pods:

@@ -167,8 +167,8 @@ def test_submit_to_queue_at_pod_count_quota_is_sent(api: FakeCluster, send: Subm
     assert sum(text.startswith("create jobs") for text in api.changes) == 1
 
 
-@pytest.mark.parametrize("backend", ["indexed", "jobset"])
-def test_submit_gang_larger_than_kueue_quota_is_refused(
+@pytest.mark.parametrize("backend", ["jobs", "indexed", "jobset"])
+def test_submit_nodes_larger_than_kueue_quota_is_refused(
     api: FakeCluster, send: Submitter, backend: str
 ) -> None:
     put_queue(api)
@@ -194,16 +194,21 @@ def test_submit_later_stage_larger_than_kueue_quota_is_refused(
     assert api.changes == []
 
 
-@pytest.mark.parametrize("condition", ["own workload", "cohort", "forbidden"])
+@pytest.mark.parametrize("condition", ["tasks of a group", "cohort", "forbidden"])
 def test_submit_not_certainly_larger_than_kueue_quota_is_sent(
     api: FakeCluster, send: Submitter, condition: str
 ) -> None:
     put_queue(api, **({"cohortName": "all"} if condition == "cohort" else {}))
     if condition == "forbidden":
         api.forbidden.add("list clusterqueues")
-    text = SIZED.replace("memory: 1", "memory: 0.5" if condition == "own workload" else "memory: 9")
-    send(text, queue="gold", num_nodes="3")  # each node is a workload of its own
-    assert sum(text.startswith("create jobs") for text in api.changes) == 3
+    if condition == "tasks of a group":  # each of its tasks fits, and they need not run together
+        task = SIZED.replace("memory: 1", "memory: 0.5")
+        other = task.replace("name: train", "name: other")
+        text = f"name: all\nexecution: parallel\n---\n{task}---\n{other}"
+    else:
+        text = SIZED.replace("memory: 1", "memory: 9")
+    send(text, queue="gold")
+    assert any(text.startswith("create jobs") for text in api.changes)
 
 
 @pytest.mark.parametrize(

@@ -204,8 +204,11 @@ run: |
     assert sky.json("status", "again001")["metadata"]["restarts"] == 1
 
 
-def test_submit_task_larger_than_queue_quota_is_refused(sky: Command, kubectl: Command) -> None:
-    flags = ("--backend", "appwrapper", "--queue", "gold", "--num-nodes", "5", "-d")
+@pytest.mark.parametrize("backend", ["jobs", "appwrapper"])
+def test_submit_task_larger_than_queue_quota_is_refused(
+    sky: Command, kubectl: Command, backend: str
+) -> None:
+    flags = ("--backend", backend, "--queue", "gold", "--num-nodes", "5", "-d")
     done = sky("submit", "-", *flags, "--id", "toomany1", stdin=TASK)
     assert done.returncode == 3
     assert 'queue "gold" can never admit the task: cpu: requested 500m, at most 400m' in done.stderr

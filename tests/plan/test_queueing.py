@@ -29,7 +29,7 @@ def test_queue_notes_name_queue_and_separate_admission() -> None:
     together = Task(kubernetes=mine, num_nodes=2, backend="indexed")
     assert list(queueing.notes(together, TEAM)) == []
     (note,) = queueing.notes(Task(kubernetes=mine, num_nodes=2), TEAM)
-    assert note.startswith("queue: Kueue admits each node separately")
+    assert note.startswith("queue: Kueue admits nodes one by one")
 
 
 def test_flex_start_adds_selector_or_annotation() -> None:
