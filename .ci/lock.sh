@@ -17,6 +17,6 @@ same="--constraints .ci/lock/all.txt"
 {
     lock package pyproject.toml $same  # the Action
     lock archive pyproject.toml $same --extra practice --group archive
-    lock image pyproject.toml $same --extra server --extra controllers --extra otel
+    lock image pyproject.toml $same --extra server --extra controllers
     lock packages --group packages $same
 }

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
-from functools import partial
 from threading import Thread
 from typing import TypeVar
 
@@ -25,23 +23,14 @@ def map_parallel(work: Callable[[T], R], items: Iterable[T], workers: int = _WOR
         return list(threads.map(work, items))
 
 
-class _Pool(ThreadPoolExecutor):
-    """A pool whose work belongs to the span that it was submitted in."""
-
-    def submit(self, work: Callable[..., R], /, *args: object, **kwargs: object) -> Future[R]:
-        """Submit work with the context of the caller."""
-        return super().submit(copy_context().run, partial(work, *args, **kwargs))
-
-
 def pool(workers: int = _WORKERS, name: str = "") -> ThreadPoolExecutor:
     """Return a pool of threads, for work whose results are needed one by one."""
-    return _Pool(workers, name)
+    return ThreadPoolExecutor(workers, name)
 
 
 def run_daemon(work: Callable[..., object], *arguments: object, name: str = "") -> Thread:
     """Run work in a thread that never delays the exit. Work handles its errors."""
-    run, context = copy_context().run, (work, *arguments)
-    thread = Thread(target=run, args=context, name=name or None, daemon=True)
+    thread = Thread(target=work, args=arguments, name=name or None, daemon=True)
     thread.start()
     return thread
 

@@ -12,7 +12,7 @@ from urllib3 import exceptions
 from urllib3.exceptions import HTTPError, InvalidHeader, ReadTimeoutError
 from urllib3.util.retry import Retry
 
-from kubectl_sky.cluster import deadlines, tracing
+from kubectl_sky.cluster import deadlines
 from kubectl_sky.cluster.connection import KUBERNETES_PATH
 from kubectl_sky.cluster.errors import CHECK_ADDRESS, RequestInfo
 from kubectl_sky.cluster.http_trace import Trace
@@ -131,7 +131,7 @@ def exchange(client: "Client", request: Request, attempt: Attempt | None = None)
         while time.monotonic() < deadline:
             retry_after = ""
             try:
-                reply = _traced(client, request, attempt)
+                reply = _logged(client, request, attempt)
             except HTTPError as error:
                 if time.monotonic() >= deadline and not isinstance(error, exceptions.TimeoutError):
                     break
@@ -143,14 +143,6 @@ def exchange(client: "Client", request: Request, attempt: Attempt | None = None)
                 retries = retries.increment(request.method, request.url)
             retries.pause(retry_after, deadline)
     raise TimeoutError
-
-
-def _traced(client: "Client", request: Request, attempt: Attempt) -> Reply:
-    attributes = tracing.request_attributes(request.method, request.url)
-    with tracing.span(f"kube-apiserver {request.method}", "CLIENT", attributes) as span:
-        reply = _logged(client, request, attempt)
-        span.answered(reply.status)
-        return reply
 
 
 def _logged(client: "Client", request: Request, attempt: Attempt) -> Reply:

@@ -22,7 +22,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.cluster import backoff, parallel, tracing
+from kubectl_sky.cluster import backoff, parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, Trim, WatchEvent, watch_forever
 from kubectl_sky.controllers.metrics import Numbers
@@ -298,10 +298,7 @@ class Loop(Generic[Key]):
 
     def _run(self, key: Key) -> None:
         started = monotonic()
-        with tracing.span(f"{type(self._controller).__name__} reconcile") as span:
-            seconds, error = attempt(lambda: self._controller.process(key))
-            if error:
-                span.failed(type(error).__name__)
+        seconds, error = attempt(lambda: self._controller.process(key))
         problem = _problem(error) if error else ""
         with self._changed:
             if self._schedule.is_new(key, problem):

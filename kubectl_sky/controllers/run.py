@@ -1,7 +1,6 @@
 """Run controllers in one process until a signal."""
 
 import logging
-import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.cluster import parallel, tracing
+from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.controllers import metrics
@@ -66,7 +65,6 @@ def run(options: Options) -> None:
     Raises SkyError.
     """
     _log_to_stderr()
-    tracing.start("kubectl-sky-controllers", os.environ)
     session = Session.connect(options.connection)
     session.check_ready()
     timely = Session.connect(replace(options.connection, request_timeout=_LEASE_REQUEST_SECONDS))

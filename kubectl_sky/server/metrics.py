@@ -1,7 +1,6 @@
 """Metrics for Prometheus, and whether the server is alive and ready."""
 
 import threading
-from contextlib import nullcontext
 from time import monotonic
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -10,7 +9,6 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kubectl_sky.cluster import tracing
 from kubectl_sky.errors import SkyError
 from kubectl_sky.server.identity import Identities
 from kubectl_sky.server.limits import Streams
@@ -42,7 +40,7 @@ class Metrics:
 
 
 class Measured:
-    """Count and trace each request; measure the time until its answer begins."""
+    """Count each request; measure the time until its answer begins."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
@@ -62,13 +60,9 @@ class Measured:
                 path = getattr(scope.get("route"), "path", "other")
                 self._metrics.requests.labels(method, path, str(message["status"])).inc()
                 self._metrics.seconds.labels(method, path).observe(monotonic() - started_at)
-                span.answered(message["status"], path)
             await send(message)
 
-        attributes = {"http.request.method": method}
-        traced = tracing.span(method, "SERVER", attributes, scope["headers"])
-        with nullcontext(tracing.Span()) if scope["path"] in PROBES else traced as span:
-            await self._app(scope, receive, send_counted)
+        await self._app(scope, receive, send_counted)
 
 
 class Readiness:

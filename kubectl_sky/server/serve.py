@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -12,7 +11,6 @@ import uvicorn
 from fastapi import FastAPI
 from msgspec import Struct
 
-from kubectl_sky.cluster import tracing
 from kubectl_sky.errors import UserError
 from kubectl_sky.server.app import create_app
 from kubectl_sky.server.config import Config
@@ -42,7 +40,6 @@ def serve(
 
     `listening` is called with the URL when connections are accepted.
     """
-    tracing.start("kubectl-sky-api", os.environ)
     app = create_app(config)
     server = uvicorn.Server(uvicorn_config(app, listener))
     sock = _bound(listener)
