@@ -23,9 +23,8 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 INSTALLED = {"14-jobset", "18-appwrapper", "19-volcano", "21-mpijob"}
 # These need something outside the cluster, or large images. Other tests run them, with stand-ins.
 DRY = {"22-bucket", "24-pytorch-ddp", "25-fine-tune", "26-vllm-batch", "27-ray"} | {
-    path.stem for path in EXAMPLES if "33" <= path.stem < "44" and path.stem[:2] not in ("38", "39")
+    path.stem for path in EXAMPLES if "33" <= path.stem < "44" and path.stem[:2] != "39"
 }
-INSTALLED |= {"38-nccl-tests"}
 SERVED = {"23-service", "30-vllm-serve", "31-sglang-serve", "32-ollama"}  # test_serve.py runs one
 DEVELOPED = {"39-jupyter"}  # test_dev.py runs another
 # These show what only a real cluster can answer: DNS, volumes, GPUs, images, users.
@@ -142,6 +141,23 @@ def test_submit_ddp_example_processes_meet_at_rank_0(sky: Command, tmp_path: Pat
     assert done.returncode == 0, done.stderr
     lines = sorted(done.stdout.splitlines()[1:])
     assert lines == [f"node-{n // 2} | process {n} of 4 met 4" for n in range(4)]
+
+
+@pytest.mark.practice_only
+def test_submit_readme_task_runs_as_it_stands(sky: Command, tmp_path: Path) -> None:
+    """Only the GPUs are fewer; torchrun and train.py are stand-ins."""
+    readme = (ROOT / "README.md").read_text()
+    task = readme.partition("## A task file")[2].partition("```yaml\n")[2].partition("```")[0]
+    (tmp_path / "train.yaml").write_text(task)
+    assert sky("validate", "--strict", "train.yaml").returncode == 0
+    volume = re.findall(r"kubectl sky (volumes create .*?)`", task)
+    assert sky(*volume[0].split()).returncode == 0
+    flags = stand_ins(tmp_path / "work")
+    script = ROOT / "tests" / "cluster" / "standins" / "train_distributed.py"
+    shutil.copy(script, tmp_path / "work" / "train.py")
+    done = sky("submit", "train.yaml", "--gpus", "A100:2", *flags)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()[1:])[0] == "node-0 | process 0 of 4 met 4"
 
 
 @pytest.mark.practice_only

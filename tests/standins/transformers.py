@@ -1,6 +1,7 @@
 """Stands in for transformers: its Trainer trains nothing, but writes and reads checkpoints.
 
-A training that does not begin at a checkpoint crashes once, in step 130.
+A training that does not begin at a checkpoint crashes once, in step 130. With FSDP, as in
+transformers 4.57.1, models are loaded after TrainingArguments and saved whole or not at all.
 """
 
 import os
@@ -9,7 +10,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
 
+import flags
+
 CRASH_STEP = 130
+FSDP = os.environ.get("ACCELERATE_USE_FSDP") == "true"
 sys.modules["transformers.trainer_utils"] = sys.modules[__name__]
 
 
@@ -26,6 +30,11 @@ class _Pretrained:
 class AutoModelForCausalLM(_Pretrained):
     """A model without weights."""
 
+    @classmethod
+    def from_pretrained(cls, name: str) -> Self:
+        assert TrainingArguments.exist or not FSDP, "each process would load all weights"
+        return super().from_pretrained(name)
+
 
 class AutoTokenizer(_Pretrained):
     """Bytes are tokens."""
@@ -33,6 +42,13 @@ class AutoTokenizer(_Pretrained):
 
 class TrainingArguments(SimpleNamespace):
     """The arguments, as attributes."""
+
+    exist = False
+
+    def __init__(self, **arguments: object) -> None:
+        assert arguments.keys() <= flags.TRAINING_ARGUMENTS
+        TrainingArguments.exist = True
+        super().__init__(**arguments)
 
 
 def DataCollatorForLanguageModeling(tokenizer: AutoTokenizer, *, mlm: bool) -> object:  # noqa: N802
@@ -45,10 +61,29 @@ def get_last_checkpoint(folder: str) -> str | None:
     return f"{folder}/checkpoint-{max(steps)}" if steps else None
 
 
+class FsdpPlugin:
+    """How the weights of a sharded model are saved."""
+
+    state_dict_type = "SHARDED_STATE_DICT"
+
+    def set_state_dict_type(self, state_dict_type: str) -> None:
+        self.state_dict_type = state_dict_type
+
+
 class Trainer:
     """Counts steps."""
 
-    def __init__(self, *, args: TrainingArguments, train_dataset: list[Any], **_: object) -> None:
+    def __init__(
+        self,
+        *,
+        model: AutoModelForCausalLM,
+        args: TrainingArguments,
+        data_collator: object,
+        train_dataset: list[Any],
+    ) -> None:
+        assert isinstance(model, AutoModelForCausalLM) and data_collator
+        self.is_fsdp_enabled = FSDP
+        self.accelerator = SimpleNamespace(state=SimpleNamespace(fsdp_plugin=FsdpPlugin()))
         assert all(row["input_ids"] for row in train_dataset)
         self.args = args
         self.state = SimpleNamespace(global_step=0)
@@ -61,8 +96,13 @@ class Trainer:
                 sys.stdout.flush()
                 os._exit(1)
             if step % self.args.save_steps == 0:
-                Path(self.args.output_dir, f"checkpoint-{step}").mkdir()
+                checkpoint = Path(self.args.output_dir, f"checkpoint-{step}")
+                checkpoint.mkdir()
+                checkpoint.joinpath("model.safetensors").touch()
+                checkpoint.joinpath("trainer_state.json").touch()
             self.state.global_step = step
 
     def save_model(self, folder: str) -> None:
-        Path(folder).mkdir()
+        plugin = self.accelerator.state.fsdp_plugin
+        if not FSDP or plugin.state_dict_type == "FULL_STATE_DICT":
+            Path(folder).mkdir()
