@@ -9,13 +9,14 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.actions import packing
+from kubectl_sky.actions import bash, packing
 from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.plan import runtime
 from kubectl_sky.plan.pipeline import members, title_of, with_names
 from kubectl_sky.plan.resolve import find_refusals
-from kubectl_sky.spec import bash, dangers, programs, service, unsupported
+from kubectl_sky.spec import bashisms, dangers, programs, service, unsupported
+from kubectl_sky.spec import scripts as shell_scripts
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.document import Document, printable
 from kubectl_sky.spec.document import Path as Keys
@@ -56,13 +57,28 @@ def document_problems(
 
     A server does not read the scripts of its callers.
     """
-    found = validate(document, as_task=as_task)
-    if scripts and (warning := bash.find_missing(document)):
-        found = [*found, warning]
-    if not scripts or settings.image or settings.defaults:  # that image may have the programs
-        return sorted(found)
-    warning = programs.missing(document, DEFAULT_IMAGE)
-    return sorted([*found, warning] if warning else found)
+    file_problems = validate(document, as_task=as_task)
+    if not scripts:
+        return file_problems
+    warnings = list(_script_warnings(document))
+    is_default_image = not (settings.image or settings.defaults)  # others may have the programs
+    if is_default_image and (warning := programs.missing(document, DEFAULT_IMAGE)):
+        warnings.append(warning)
+    return sorted([*file_problems, *warnings])
+
+
+def _script_warnings(document: Document) -> Iterator[Problem]:
+    """Yield a warning for a script that needs bash in an image without it, and for each that bash
+    cannot read, or that may hide a failure.
+    """
+    if warning := bashisms.find_missing(document):
+        yield warning
+    for field in ("setup", "run"):
+        script = document.get(field)
+        if isinstance(script, str) and len(script) <= shell_scripts.MAX_SCRIPT:
+            finding = bash.syntax_error(script) or shell_scripts.unnoticed(field, script)
+            if finding:
+                yield document.warning_in_text(field, *finding)
 
 
 def document_refusals(

@@ -26,7 +26,7 @@ from kubectl_sky.plan.resources import default_image, default_notes, node_limits
 from kubectl_sky.plan.storage import ObjectNames, PodStorage, plan_storage
 from kubectl_sky.plan.task_metadata import array_annotation, build_metadata
 from kubectl_sky.spec.accelerator import Accelerator
-from kubectl_sky.spec.bash import find_need
+from kubectl_sky.spec.bashisms import find_need
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.words import assets, names

@@ -2,6 +2,7 @@
 
 import io
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -133,8 +134,45 @@ def test_validate_missing_programs_are_warning_or_error_if_strict(tmp_path: Path
         drafted(tmp_path, strict=True)
 
 
+SCRIPTS = [
+    ("  if true; then\n    echo\n  done\n", "4:3", "syntax error near unexpected token `done'"),
+    ("  echo a\n\n  echo 'b\n", "4:3", "unexpected EOF while looking for matching `''"),
+    ("  true\n    cat <<EOF\n  a\n", "4:3", "here-document delimited by end-of-file"),
+    ("  true\n    python a\n  date\n", "3:5", "a failure of `python` goes unnoticed"),
+]
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
+@pytest.mark.parametrize(("script", "position", "text"), SCRIPTS)
+@pytest.mark.parametrize("field", ["setup", "run"])
+def test_validate_faulty_script_is_warning_or_error_if_strict(
+    tmp_path: Path, field: str, script: str, position: str, text: str
+) -> None:
+    (warning,) = checked(tmp_path, f"{field}: |\n{script}")
+    assert f"task.yaml:{position}: {field}: warning: " in str(warning)
+    assert text in warning.message
+    assert drafted(tmp_path) == (warning,)
+    with pytest.raises(InvalidFiles, match=re.escape(text)):
+        drafted(tmp_path, strict=True)
+
+
+def test_validate_script_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "profile").write_text(f"touch {tmp_path}/profile-ran\n")
+    monkeypatch.setenv("BASH_ENV", str(tmp_path / "profile"))
+    script = f"touch {tmp_path}/ran; x=$(touch {tmp_path}/ran); eval touch {tmp_path}/ran"
+    assert checked(tmp_path, f"run: |\n  {script}\n") == []
+    assert not list(tmp_path.glob("*ran"))
+
+
+def test_validate_without_bash_skips_syntax(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert checked(tmp_path, "run: |\n  if true\n") == []
+
+
 def test_validate_on_server_does_not_read_scripts() -> None:
-    text = b"run: |\n  git pull\n"
+    text = b"run: |\n  git pull\n  if python a\n"
     (report,) = check([REQUEST], io.BytesIO(text), {}, local_files="refuse")
     assert report.problems == ()
     source = Source(REQUEST, Overrides(), {}, io.BytesIO(text), local_files=False)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubectl_sky.spec.bash import Need, find_missing, find_need
+from kubectl_sky.spec.bashisms import Need, find_missing, find_need
 from tests.spec.documents import read
 
 PLAIN = r"""#!/bin/bash
