@@ -68,9 +68,7 @@ def document_problems(
 
 
 def _script_warnings(document: Document) -> Iterator[Problem]:
-    """Yield a warning for a script that needs bash in an image without it, and for each that bash
-    cannot read, or that may hide a failure.
-    """
+    """Yield a warning if the image lacks bash, and for each script with an error."""
     if warning := bashisms.find_missing(document):
         yield warning
     for field in ("setup", "run"):

@@ -201,9 +201,8 @@ def stop_kept_pods(
     if not nodes or not leads():
         return False
     now, delay = session.now(), timedelta(seconds=KEPT_SECONDS)
-    due = [
-        node for node in nodes if not node.ended_at or abs(now - age.parse(node.ended_at)) >= delay
-    ]
+    ended = [(node, age.parse(node.ended_at)) for node in nodes]
+    due = [node for node, end in ended if not end or abs(now - end) >= delay]
     completed = {node.job: node.ended_at for node in due if not node.exit_code}
 
     def mark(job: str) -> None:

@@ -1,7 +1,7 @@
 """The text of timelines, and the graph and bars that only a terminal shows."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from msgspec.structs import replace
@@ -12,10 +12,9 @@ from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.timeline import NodeTimeline, Phase, Span, TaskTimeline, Timeline
 from kubectl_sky.plan.pipeline import PipelineMember
-from kubectl_sky.words import age
 from tests.builders import make_job
 
-START = age.parse("2026-01-01T00:00:00Z")
+START = datetime(2026, 1, 1, tzinfo=UTC)
 (TASK,) = status.tasks([make_job()], [])
 
 

@@ -1,8 +1,8 @@
 """The timeline of a task whose pods really run."""
 
 import json
+from datetime import datetime
 
-from kubectl_sky.words import age
 from tests.e2e.command import Command
 
 TASK = """
@@ -33,4 +33,5 @@ def test_timeline_has_setup_and_run_of_each_node(sky: Command) -> None:
 
 
 def seconds(phase: dict[str, str]) -> float:
-    return (age.parse(phase["end"]) - age.parse(phase["start"])).total_seconds()
+    start, end = (datetime.fromisoformat(phase[name]) for name in ("start", "end"))
+    return (end - start).total_seconds()
