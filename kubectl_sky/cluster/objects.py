@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from time import monotonic
 from typing import Literal, TypeVar
 from urllib.parse import quote
 
@@ -23,8 +24,10 @@ from kubectl_sky.words.kinds import Kind, kind_of
 
 PAGE_SIZE = 500  # kubectl's
 
-_MAX_PAGES = 1000  # half a million objects; Kubernetes is made for 150,000 pods
+_MAX_PAGES = 300  # 150,000 objects: Kubernetes is made for as many pods
 _MAX_LIST_BYTES = 2**30  # bytes of JSON
+_MAX_KEPT_BYTES = 2**29  # of a list whose objects are all in memory
+_LIST_SECONDS = 60.0  # that a list may take, and a second more for each page
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 Patch = Literal["merge", "strategic"]
@@ -116,7 +119,11 @@ def collect(
 
     The server omits apiVersion and kind from list items; this adds them.
     """
-    return _read(session, kind, namespace, query, shape, lambda item: item)
+    return _read(session, kind, namespace, query, shape, _whole)
+
+
+def _whole(item: Json) -> Json:
+    return item
 
 
 def _read(
@@ -132,10 +139,11 @@ def _read(
     If the continue token expires between two pages, the list is read again from the start, in one
     page.
     """
+    limit = _MAX_KEPT_BYTES if part is _whole else _MAX_LIST_BYTES
 
     def read(query: dict[str, str]) -> tuple[list[T], str]:
         parts, newest = list[T](), ""
-        for items, version in _pages(session, kind, namespace, query, shape):
+        for items, version in _pages(session, kind, namespace, query, shape, limit):
             parts += [value for item in items if (value := part(item)) is not None]
             newest = version
         return parts, newest
@@ -147,14 +155,20 @@ def _read(
 
 
 def _pages(
-    session: Session, kind: Kind, namespace: str | None, query: dict[str, str], shape: type | None
+    session: Session,
+    kind: Kind,
+    namespace: str | None,
+    query: dict[str, str],
+    shape: type | None,
+    limit: int,
 ) -> Iterator[tuple[list[Json], str]]:
-    """Yield the objects of each page, and the resourceVersion of the list."""
+    """Yield the objects of each page, and the resourceVersion; `limit` bounds the bytes of all."""
     type_fields = {"apiVersion": kind.api_version, "kind": kind.kind}
     url_path, size, count = path(kind, namespace), 0, 0
     page = shapes.list_of(shape or shapes.of(kind))
     headers = _METADATA_LIST if shape is shapes.METADATA_ONLY else None
-    for _ in range(_MAX_PAGES):
+    deadline = monotonic() + _LIST_SECONDS
+    for number in range(_MAX_PAGES):
         answer = session.send(
             "GET", url_path, query=query, headers=headers, shape=Trimmed(page) if shape else page
         )
@@ -166,11 +180,11 @@ def _pages(
         token = metadata.get("continue")
         if not token:
             return
-        if size > _MAX_LIST_BYTES:
+        if size > limit or monotonic() > deadline + number:
             break
         query = query | {"continue": str(token)}
     raise ClusterError(
-        f"the list of {kind.resource} does not end: {count} objects, {size >> 20} MiB so far",
+        f"the list of {kind.resource} does not end: {count:,} objects, {size >> 20} MiB so far",
         "check the server's address in the kubeconfig",
     )
 

@@ -42,8 +42,8 @@ _JSON = "application/json"
 _NOT_JSON = "not JSON"
 _JSON_HEADERS = {"Accept": _JSON, "Accept-Encoding": "gzip", "Content-Type": _JSON}
 _CONNECT_SECONDS = 8.0
-_READ_SECONDS = 65.0  # the API server's own request timeout is 60
-_REQUEST_SECONDS = 180.0  # including all retries
+_REQUEST_SECONDS = 65.0  # with all retries; the API server's own request timeout is 60
+_STREAM_SECONDS = 180.0  # until a stream starts
 # Creating these changes nothing: SelfSubjectReview, SelfSubjectAccessReview.
 _REVIEWS = ("/apis/authentication.k8s.io/", "/apis/authorization.k8s.io/")
 _DATE_RESOLUTION = timedelta(seconds=3)  # a Date has whole seconds, and some servers cache it
@@ -315,8 +315,8 @@ class Session:
             self._headers(outgoing, target),
             outgoing.body,
             connect=seconds or _CONNECT_SECONDS,
-            read=outgoing.silence if outgoing.streamed else seconds or _READ_SECONDS,
-            seconds=seconds or _REQUEST_SECONDS,
+            read=outgoing.silence if outgoing.streamed else seconds or _REQUEST_SECONDS,
+            seconds=seconds or (_STREAM_SECONDS if outgoing.streamed else _REQUEST_SECONDS),
             retries=Retries.standard(repeatable=outgoing.repeatable),
             streamed=outgoing.streamed,
         )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_ANSWER_BYTES = 64 * 1024 * 1024  # bytes, uncompressed: 500 objects of 100 kB
 
 _MAX_REFUSAL_BYTES = 1024 * 1024  # bytes of an error response
-_MAX_RETRY_AFTER_SECONDS = 30  # seconds
+_MAX_PAUSE_SECONDS = 30  # between all attempts together: the server's Retry-After, or backoff
 _CHUNK_BYTES = 65536
 _NO_METHODS = frozenset({"none"})  # urllib3 treats an empty set as all methods
 _CHECK_NETWORK = "check that the cluster runs and that you are on its network or VPN"
@@ -58,7 +58,6 @@ class Retries(Retry):
             backoff_factor=0.2,
             backoff_max=5,
             backoff_jitter=0.2,
-            retry_after_max=_MAX_RETRY_AFTER_SECONDS,
         )
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
@@ -77,13 +76,15 @@ class Retries(Retry):
             raise error
         return super().increment(*args, **kwargs)
 
-    def pause(self, retry_after: str, deadline: float) -> None:
-        """Wait for the server's Retry-After, within limits, or use exponential backoff."""
+    def pause(self, retry_after: str, longest: float) -> float:
+        """Wait for the server's Retry-After, or use exponential backoff; return the seconds."""
         seconds = 0.0
         with suppress(InvalidHeader, ValueError, OverflowError):
             seconds = self.parse_retry_after(retry_after) if retry_after else 0
         seconds = seconds or self.get_backoff_time()
-        time.sleep(max(0, min(seconds, deadline - time.monotonic())))
+        seconds = max(0.0, min(seconds, longest))
+        time.sleep(seconds)
+        return seconds
 
 
 class Request(Struct, frozen=True):
@@ -126,7 +127,7 @@ def exchange(client: "Client", request: Request, attempt: Attempt | None = None)
 
     Raises HTTPError, TimeoutError, OSError, ValueError.
     """
-    attempt, retries = attempt or _attempt, request.retries
+    attempt, retries, pauses = attempt or _attempt, request.retries, float(_MAX_PAUSE_SECONDS)
     with deadlines.within(request.seconds) as deadline:
         while time.monotonic() < deadline:
             retry_after = ""
@@ -138,10 +139,11 @@ def exchange(client: "Client", request: Request, attempt: Attempt | None = None)
                 retries = retries.increment(request.method, request.url, error=error)
             else:
                 retry_after = str(reply.headers.get("Retry-After") or "")
-                if not retries.is_retry(request.method, reply.status, bool(retry_after)):
+                is_retry = retries.is_retry(request.method, reply.status, bool(retry_after))
+                if not is_retry or pauses <= 0:
                     return replace(reply, retries=retries)
                 retries = retries.increment(request.method, request.url)
-            retries.pause(retry_after, deadline)
+            pauses -= retries.pause(retry_after, min(pauses, deadline - time.monotonic()))
     raise TimeoutError
 
 

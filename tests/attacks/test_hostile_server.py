@@ -179,6 +179,38 @@ def test_request_redirect_is_not_followed_and_names_target(serve: Serve) -> None
     assert target.requests == []
 
 
+ITEM = {"metadata": {"name": "a", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}}
+PAGE = answer(json.dumps({"metadata": {"continue": "x"}, "items": [ITEM] * 500}).encode())
+
+
+def test_list_without_end_ends_after_150000_objects(serve: Serve) -> None:
+    page = answer(json.dumps({"metadata": {"continue": "x"}, "items": [ITEM]}).encode())
+    server = serve(constant(page))
+    with pytest.raises(ClusterError, match="the list of configmaps does not end: 300 objects"):
+        objects.list_all(session_with(server), kinds.CONFIG_MAP, "default")
+    assert len(server.requests) * objects.PAGE_SIZE == 150_000
+
+
+def test_list_of_too_many_bytes_in_memory_is_refused(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects, "_MAX_KEPT_BYTES", 10_000)
+    monkeypatch.setattr(objects, "_MAX_LIST_BYTES", 100_000)
+    session = session_with(serve(constant(PAGE)))
+    with pytest.raises(ClusterError, match="does not end: 500 objects"):
+        objects.list_all(session, kinds.CONFIG_MAP, "default")
+    with pytest.raises(ClusterError, match=r"does not end: \d,\d00 objects"):
+        objects.extract(session, kinds.CONFIG_MAP, "default", {}, None, lambda _item: None)
+
+
+def test_list_of_slow_pages_ends(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter(range(0, 10_000, 50))
+    monkeypatch.setattr(objects, "monotonic", lambda: next(times))
+    server = serve(constant(PAGE))
+    with pytest.raises(ClusterError, match="does not end: 1,000 objects"):
+        objects.list_all(session_with(server), kinds.CONFIG_MAP, "default")
+
+
 def test_request_huge_retry_after_waits_30_seconds(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,7 +221,11 @@ def test_request_huge_retry_after_waits_30_seconds(
     server = serve(constant(answer(b"", "429 Busy", Retry_After="1000000000")))
     with pytest.raises(ClusterError, match="is overloaded"):
         objects.list_all(session_with(server, 600), kinds.POD, "default")
-    assert waits == [30.0] * 5
+    assert waits == [30.0]
+    server = serve(constant(answer(b"", "429 Busy", Retry_After="12")))
+    with pytest.raises(ClusterError, match="is overloaded"):
+        objects.list_all(session_with(server, 600), kinds.POD, "default")
+    assert waits[1:] == [12.0, 12.0, 6.0], "30 seconds in all"
 
 
 def test_request_unauthorized_over_http_explains_missing_credentials(serve: Serve) -> None:
