@@ -107,7 +107,12 @@ class Account(Struct, frozen=True):
 
 
 def check_name(user: User, kind: str) -> None:
-    """Raise UserError for a name that a subject of this kind cannot have."""
+    """Raise UserError for a name that a subject of this kind cannot have, or of Kubernetes."""
+    if user.name.startswith("system:"):
+        raise UserError(
+            f'"{user.name}" is a name of Kubernetes itself',
+            "name a user or a group of yours; for a ServiceAccount, use --service-account",
+        )
     if kind == SERVICE_ACCOUNT and not names.SUBDOMAIN.fullmatch(user.name):
         raise UserError(
             f'"{user.name}" is not a valid name of a ServiceAccount',

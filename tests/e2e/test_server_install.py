@@ -42,6 +42,7 @@ def test_kustomize_example_sets_values_of_team(kubectl: Command, deploy: Path) -
     hosts = [server["args"][i + 1] for i, arg in enumerate(server["args"]) if arg == "--allow-host"]
     assert hosts == ["ai.example.org", "kubectl-sky-api.$(POD_NAMESPACE).svc"]
     login = container(items["Deployment", "kubectl-sky-login"])
+    assert "--code-challenge-method=S256" in login["args"]
     variables = {item["name"]: item.get("value") for item in login["env"]}
     assert variables["OAUTH2_PROXY_REDIRECT_URL"] == "https://ai.example.org/oauth2/callback"
     ingress = items["Ingress", "kubectl-sky"]["spec"]

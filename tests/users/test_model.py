@@ -6,13 +6,36 @@ from hypothesis import strategies as st
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.users.action import render
-from kubectl_sky.users.model import Account, QuotaFlags, quota
+from kubectl_sky.users.model import (
+    GROUP,
+    SERVICE_ACCOUNT,
+    USER,
+    Account,
+    QuotaFlags,
+    check_name,
+    quota,
+)
 from kubectl_sky.words import owners
 
 GPU = "requests.nvidia.com/gpu"
 
 
 NO_PORTS = {"services.loadbalancers": "0", "services.nodeports": "0"}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("system:masters", GROUP),
+        ("system:serviceaccount:kube-system:default", USER),
+        ("system:x", SERVICE_ACCOUNT),
+        ("Trainer", SERVICE_ACCOUNT),
+    ],
+)
+def test_check_name_of_kubernetes_or_invalid_is_refused(name: str, kind: str) -> None:
+    with pytest.raises(UserError, match=r"Kubernetes itself|not a valid name"):
+        check_name(owners.named(name), kind)
+    check_name(owners.named("alice@example.com"), USER)
 
 
 @pytest.mark.parametrize(
