@@ -1,6 +1,7 @@
 """Choose the kubeconfig context of a task, and list the tasks of all contexts."""
 
 from collections.abc import Collection
+from datetime import datetime
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,6 +26,7 @@ class ContextTasks(Struct, frozen=True):
     tasks: tuple[TaskStatus, ...] = ()
     owned: tuple[TaskObjects, ...] = ()
     error: str = ""
+    now: datetime | None = None  # the API server's time
 
 
 class TaskQuery(Struct, frozen=True):
@@ -61,7 +63,7 @@ def _list_context(connection: Connection, query: TaskQuery) -> ContextTasks:
     except ClusterError as error:
         return ContextTasks(context, error=str(error))
     session.close()
-    return ContextTasks(context, tuple(statuses), owned.tasks)
+    return ContextTasks(context, tuple(statuses), owned.tasks, now=session.now())
 
 
 class _ContextField(Struct, frozen=True):

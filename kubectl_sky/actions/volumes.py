@@ -66,7 +66,7 @@ def create(
     if existing:
         _refuse_terminating(existing[0])
         raise NameTaken(
-            f'volume "{name}" already exists: {existing[0].id}, {existing[0].size}',
+            f'volume "{name}" already exists: {existing[0].id}, {existing[0].readable_size}',
             "choose another name, or delete that volume",
         )
     return volumes.volume(_created(session, manifest.object))

@@ -1,11 +1,12 @@
 """`kubectl sky list`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.errors import UserError
@@ -31,11 +32,23 @@ def _parse_selector(
 
 
 class _ListRequest(Struct, frozen=True):
-    """What to show: the selection of tasks, the format and the extra columns."""
+    """What to show: the selection of tasks, the format and the extra columns.
+
+    `now` is the API server's time, and `since` how long ago tasks may have been created.
+    """
 
     selection: Selection
     form: str | None
     columns: tuple[str, ...]
+    since: timedelta | None = None
+    now: datetime | None = None
+
+    def at(self, now: datetime) -> "_ListRequest":
+        """Return the request at a time of the API server."""
+        if self.since is None:
+            return replace(self, now=now)
+        start = (now - self.since).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return replace(self, selection=replace(self.selection, since=start), now=now)
 
     def format(
         self,
@@ -60,7 +73,8 @@ class _ListRequest(Struct, frozen=True):
             return {}
         from kubectl_sky.gpus import hours
 
-        return hours.of_tasks(owned, datetime.now(UTC))
+        assert self.now
+        return hours.of_tasks(owned, self.now)
 
 
 @commands.command(
@@ -127,6 +141,7 @@ def command(
         _watch(session, scope, request)
         return 0
     owned = find.list_owned(session, scope)
+    request = request.at(session.now())
     statuses = evidence.folded(session, owned).tasks
     selected = pending.explain_all(session, scope.namespace, request.selection.of(statuses))
     text = request.format(selected, owned.tasks, statuses)
@@ -150,7 +165,6 @@ def _list_request(
     since, limit, states = flags["since"], flags["limit"], flags["states"]
     assert limit is None or isinstance(limit, int)
     assert isinstance(states, tuple)
-    start = datetime.now(UTC) - since if isinstance(since, timedelta) else None
     columns = (
         *(["NAMESPACE"] if cluster.all_namespaces or flags["details"] else []),
         *(["USER"] if all_users or flags["details"] else []),
@@ -159,12 +173,11 @@ def _list_request(
     )
     filters = Selection(
         states=tuple(str(state).lower() for state in states),
-        since=start.strftime("%Y-%m-%dT%H:%M:%SZ") if start else "",
         labels=cast("Callable[[Mapping[str, str]], bool]", flags["labels"]),
         order=str(flags["order"]),
         limit=limit,
     )
-    return _ListRequest(filters, form, columns)
+    return _ListRequest(filters, form, columns, since if isinstance(since, timedelta) else None)
 
 
 def _watch(session: "Session", scope: "Scope", request: _ListRequest) -> None:
@@ -176,7 +189,7 @@ def _watch(session: "Session", scope: "Scope", request: _ListRequest) -> None:
     for update in pending.watch_explained(session, scope):
         latest = update or latest
         if latest and (update or screen.is_outdated):
-            text = request.format(latest.tasks, latest.owned.tasks)
+            text = request.at(session.now()).format(latest.tasks, latest.owned.tasks)
             screen.show(text or "No tasks found.")
 
 
@@ -188,9 +201,10 @@ def _list_all_contexts(
 
     query = contexts.TaskQuery(cluster.user, all_users, cluster.all_namespaces)
     answers = contexts.list_tasks(cluster.flags(), query)
+    shown = [(answer, request.at(answer.now)) for answer in answers if answer.now]
     if request.form in (None, "wide", "name"):
-        for answer in answers:
-            text = request.format(answer.tasks, answer.owned)
+        for answer, current in shown:
+            text = current.format(answer.tasks, answer.owned)
             heading = "" if request.form == "name" else f"{answer.context}:\n"
             if text:
                 output.out(f"{heading}{text}")
@@ -199,8 +213,8 @@ def _list_all_contexts(
     else:
         rows = [
             task.as_json() | {"context": answer.context}
-            for answer in answers
-            for task in request.selection.of(answer.tasks)
+            for answer, current in shown
+            for task in current.selection.of(answer.tasks)
         ]
         output.out(output.document("TaskList", {"tasks": rows}, request.form))
     failed = [answer for answer in answers if answer.error]

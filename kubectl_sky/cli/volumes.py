@@ -148,7 +148,7 @@ def list_volumes(
 _CELLS: dict[str, Callable[[VolumeStatus], str]] = {
     "ID": lambda volume: volume.id,
     "NAME": lambda volume: volume.name,
-    "SIZE": lambda volume: volume.size,
+    "SIZE": lambda volume: volume.readable_size,
     "STATUS": lambda volume: volume.phase,
     "AGE": lambda volume: tasks.since(volume.created_at),
     "NAMESPACE": lambda volume: volume.namespace,
@@ -185,7 +185,7 @@ def _details(volume: VolumeStatus, users: list[str]) -> str:
         "Id": volume.id,
         "Name": volume.name,
         "Status": f"{volume.phase}: {volume.reason}" if volume.reason else volume.phase,
-        "Size": volume.size,
+        "Size": volume.readable_size,
         "Class": volume.storage_class or "(the cluster's default)",
         "Modes": ", ".join(volume.access_modes),
         "Claim": volume.claim,
@@ -215,7 +215,7 @@ def delete(
     match = volumes.find(session, options.scope(session, cluster, all_users), volume)
     if not force:
         volumes.check_unused(session, match, "use --force")
-        question = f"Delete volume {match.name} ({match.id}, {match.size}) and its data?"
+        question = f"Delete volume {match.name} ({match.id}, {match.readable_size}) and its data?"
         if not yes:
             options.confirm(question)
     output.out(f"volume/{match.id} ({match.name}) {volumes.delete(session, match)}")

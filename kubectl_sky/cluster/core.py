@@ -10,6 +10,7 @@ from kubectl_sky.words import age, kinds
 
 _MAX_LOG_BYTES = 1 << 20  # bytes kept of the end of a log
 _LOG_SECONDS = 30.0  # seconds to read the end of a log
+_NO_LOG = b"unable to retrieve container logs for "
 _SILENCE_SECONDS = 10.0  # seconds without data before the read fails
 
 
@@ -63,6 +64,8 @@ class CoreManager:
                     data, truncated = data[-_MAX_LOG_BYTES:], True
                 if monotonic() > deadline:  # a log may grow faster than it is read
                     break
+        if data.startswith(_NO_LOG) and b"\n" not in data:  # of the kubelet, not of the program
+            return []
         lines = data.removesuffix(b"\n").split(b"\n") if data else []
         return lines[1:] if truncated and len(lines) > 1 else lines
 

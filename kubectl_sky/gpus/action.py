@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from threading import Event
 
 from msgspec import Struct
@@ -23,7 +23,7 @@ from kubectl_sky.errors import (
     UserError,
 )
 from kubectl_sky.gpus import hours, model, smi
-from kubectl_sky.gpus.hours import Span, Usage
+from kubectl_sky.gpus.hours import Usage
 from kubectl_sky.gpus.model import AcceleratorNode, Holding, Use
 from kubectl_sky.gpus.smi import Gpu
 from kubectl_sky.observe.nodes import NodeStatus, State
@@ -85,22 +85,19 @@ def top(session: Session, task: TaskStatus) -> list[Use]:
     return model.uses(task.nodes, pods, metrics)
 
 
-def counted(session: Session, scope: Scope, since: datetime, *, with_models: bool) -> list[Span]:
-    """Return the times after `since` in which tasks of a scope held GPUs.
-
-    With models, it reads whole objects, and the cluster nodes in another request.
-    """
-    tasks = find.list_owned(session, scope, trimmed=not with_models).tasks
-    labels = _labels(session) if with_models else {}
-    return [span for span in hours.spans(tasks, datetime.now(UTC), labels) if span.end > since]
-
-
 def usage(
     session: Session, scope: Scope, since: timedelta, by: str, prices: Mapping[str, float]
 ) -> Usage:
-    """Return the GPU-hours of the tasks of a scope, by user, task name or GPU."""
-    start = datetime.now(UTC) - since
-    spans = counted(session, scope, start, with_models=bool(prices) or by == "gpu")
+    """Return the GPU-hours of the tasks of a scope, by user, task name or GPU.
+
+    For models of GPUs, it reads whole objects, and the cluster nodes in another request.
+    """
+    with_models = bool(prices) or by == "gpu"
+    tasks = find.list_owned(session, scope, trimmed=not with_models).tasks
+    labels = _labels(session) if with_models else {}
+    now = session.now()
+    start = now - since
+    spans = [span for span in hours.spans(tasks, now, labels) if span.end > start]
     return Usage(
         start,
         by,

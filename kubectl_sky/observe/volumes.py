@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from kubectl_sky.plan.resources import readable
 from kubectl_sky.words import names
 from kubectl_sky.words.facts import ExistingPvc
 from kubectl_sky.words.owners import User
@@ -46,12 +47,17 @@ class VolumeStatus(Struct, frozen=True):
     reason: str = ""  # what its deletion waits for, while it is Terminating
 
     @property
+    def readable_size(self) -> str:
+        """The size, of plain bytes in the largest unit: Kubernetes has 0.1Gi as 107374183."""
+        return readable("memory", self.size) if self.size.isdigit() else self.size
+
+    @property
     def row(self) -> dict[str, object]:
         """The columns of a table in a notebook."""
         return {
             "id": self.id,
             "name": self.name,
-            "size": self.size,
+            "size": self.readable_size,
             "phase": self.phase,
             "storage class": self.storage_class,
             "created": self.created_at,

@@ -68,12 +68,12 @@ def list_volumes(caller: AnyCaller, scope: AnyScope) -> models.VolumeList:
 def show(caller: AnyCaller, scope: AnyScope, volume_id: VolumeId) -> models.Volume:
     """Show a volume and what uses it."""
     volume = actions.find(caller.session, scope, volume_id)
-    return _as_json(volume, actions.in_use(caller.session, volume))
+    return _as_json(volume) | {"used_by": actions.in_use(caller.session, volume)}
 
 
-def _as_json(volume: VolumeStatus, used_by: list[str] | None = None) -> models.Volume:
+def _as_json(volume: VolumeStatus) -> models.Volume:
     """Return the volume with the fields that REST always has."""
-    return volume.as_json() | {"reason": volume.reason, "used_by": used_by}
+    return volume.as_json() | {"reason": volume.reason}
 
 
 @router.delete("/{volume_id}")

@@ -58,6 +58,17 @@ def test_list_filters_sorts_and_limits_tasks(run: Run, flags: str, expected: lis
     assert names(run, *flags.split()) == expected
 
 
+@pytest.mark.parametrize(
+    ("hours", "expected"), [(2, ["nnww2345"]), (-2, [SLOW, BAD, GOOD, "nnww2345"])]
+)
+def test_list_since_counts_by_the_clock_of_the_server(
+    run: Run, send: Submitter, api: FakeCluster, hours: int, expected: list[str]
+) -> None:
+    api.ahead = timedelta(hours=hours)
+    send("name: new\nrun: 'true'\n", task_id="nnww2345")
+    assert names(run, "--since", "5m") == expected
+
+
 def test_list_of_unknown_status_is_refused(run: Run) -> None:
     code, _, err = run("list", "--status", "odd")
     assert code == 2

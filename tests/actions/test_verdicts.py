@@ -59,6 +59,16 @@ def test_wait_failed_task_of_unknown_cause_has_no_verdict(
     assert run("wait", ID)[2] == ""
 
 
+def test_doctor_does_not_take_a_missing_log_for_last_lines(
+    run: Run, api: FakeCluster, send: Submitter
+) -> None:
+    send(HELLO)
+    api.log(api.start(JOB), b"unable to retrieve container logs for containerd://8eb79a197d71")
+    api.finish(JOB, 3)
+    out = run("doctor", ID)[1]
+    assert "exit code 3" in out and "last lines" not in out
+
+
 def test_list_unschedulable_task_has_the_words_of_doctor_without_more_requests(
     run: Run, api: FakeCluster, send: Submitter
 ) -> None:

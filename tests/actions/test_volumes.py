@@ -77,6 +77,11 @@ def test_volumes_create_sets_name_labels_and_size(run: Run, api: FakeCluster) ->
     assert "CLAIM" in run("volumes", "list", "--details")[1].splitlines()[0]
 
 
+def test_volumes_list_shows_plain_bytes_in_a_unit(run: Run) -> None:
+    create(run, "small", "0.1Gi")
+    assert run("volumes", "list")[1].splitlines()[1].split()[1:3] == ["small", "102.4Mi"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.cli import list as list_command
 from kubectl_sky.cli import output
 from kubectl_sky.cli import tasks as task_tables
 from kubectl_sky.cli.main import main
-from kubectl_sky.gpus import action
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.words import kinds
 from tests import clock, fake_cluster
 from tests.actions.conftest import Run, Submitter
@@ -43,7 +42,8 @@ def start(api: FakeCluster, job: str, hours: float) -> None:
 @pytest.fixture(autouse=True)
 def _tasks(api: FakeCluster, send: Submitter, monkeypatch: pytest.MonkeyPatch) -> None:
     """A running task with two GPUs since three hours, one without, and the cluster node."""
-    clock.stop(monkeypatch, action, fake_cluster, list_command, task_tables)
+    now = clock.stop(monkeypatch, fake_cluster, task_tables)
+    monkeypatch.setattr(Session, "now", lambda _: now)
     labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
     api.put({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "gpu-7", "labels": labels}})
     send(TASK)

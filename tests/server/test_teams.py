@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from kubectl_sky.gpus import action
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.words import kinds
 from tests import clock
 from tests.fake_cluster import FakeCluster
@@ -95,7 +95,8 @@ def test_list_has_image_and_resources_of_a_pending_task(alice: TestClient) -> No
 def test_usage_adds_up_gpu_hours_as_the_caller(
     alice: TestClient, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = clock.stop(monkeypatch, action)
+    now = clock.stop(monkeypatch)
+    monkeypatch.setattr(Session, "now", lambda _: now)
     task_id = alice.post("/tasks/submit", content=GPU_TASK, headers=YAML).json()["task_id"]
     pod: Any = cluster.get(kinds.POD, cluster.start(f"t-{task_id}"))
     start = (now - timedelta(hours=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
