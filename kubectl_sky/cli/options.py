@@ -310,8 +310,8 @@ _NODE_FLAGS: list[Option] = [
         "--secret",
         "secret",
         multiple=True,
-        metavar="K=V",
-        help="Secret; K alone takes your variable's value.",
+        metavar="K",
+        help="Secret from your variable K; ps shows K=V.",
     ),
     _rare_option(
         "--secret-file",

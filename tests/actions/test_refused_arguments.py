@@ -47,6 +47,7 @@ def test_flags_of_task_are_refused(run: Run, api: FakeCluster, words: str, messa
     ("text", "words", "message"),
     [
         (GROUP, "render --backend indexed", "host names"),
+        (SECRETS, "submit --secret s3cr3t", "--secret: no value, and no environment variable of"),
         (SECRETS, "submit --secret-file open.env", "open.env: a line has no value"),
         (SECRETS, "submit --secret-file none.env", "none.env: no such file or directory"),
         (SECRETS, "submit --secret-file nul.env", "secrets.TOKEN: contains a NUL character"),

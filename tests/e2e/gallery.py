@@ -26,10 +26,13 @@ def blocks() -> dict[str, str]:
 
 
 def commands(block: str) -> list[list[str]]:
-    """Return the words of each command after `kubectl sky`."""
+    """Return the words of each command after `kubectl sky`, with the secrets that are exported."""
     lines = [line.removeprefix("$ ") for line in block.splitlines()]
     lines = [line.replace("$(openssl rand -hex 32)", secrets.token_hex(32)) for line in lines]
-    return [shlex.split(line)[2:] for line in lines if line.startswith("kubectl sky ")]
+    exports = [shlex.split(line)[1:] for line in lines if line.startswith("export ")]
+    values = {word.partition("=")[0]: word for words in exports for word in words}
+    commands = [shlex.split(line)[2:] for line in lines if line.startswith("kubectl sky ")]
+    return [[values.get(word, word) for word in words] for words in commands]
 
 
 def play(sky: Command, block: str, *flags: str) -> str:
@@ -38,11 +41,14 @@ def play(sky: Command, block: str, *flags: str) -> str:
         examples.symlink_to(ROOT / "examples")  # the commands run in a checkout
     played = []
     words = commands(block)
-    prompts = [line for line in block.splitlines() if line.startswith("$ ")]
-    for number, (prompt, command) in enumerate(zip(prompts, words, strict=True), 1):
-        done = sky(*command, *(flags if number == len(words) else ()))
+    for prompt in (line for line in block.splitlines() if line.startswith("$ ")):
+        played.append(prompt)
+        if prompt.startswith("$ export "):
+            continue
+        command = words.pop(0)
+        done = sky(*command, *(() if words else flags))
         assert done.returncode == 0, f"{prompt}\n{done.stdout}\n{done.stderr}"
-        played += [prompt, *arrange(done.stdout.splitlines())]
+        played += arrange(done.stdout.splitlines())
     return mask("\n".join(played) + "\n")
 
 

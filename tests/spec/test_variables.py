@@ -83,6 +83,49 @@ def test_secret_invalid_name_is_refused(field: str) -> None:
     assert [str(one) for one in refusals(document)] == [REFUSED[field]]
 
 
+@pytest.mark.parametrize("prefix", ["secrets:", "personal.", "workspace.", "global."])
+def test_value_of_existing_secret_is_error(prefix: str) -> None:
+    assert problems(f"run: x\nsecrets: {{'{prefix}TOKEN': hunter2}}") == [
+        f'task.yaml:2:{len(prefix) + 20}: secrets."{prefix}TOKEN": a name that begins with {prefix}'
+        " refers to an existing secret; remove the value, or write TOKEN as the name"
+    ]
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "[{TOKEN: hunter2}]",
+        "[{TOKEN: {value: hunter2}}]",
+        "[{TOKEN: {mount_path: [hunter2]}}]",
+        "[[hunter2]]",
+        "{TOKEN: hunter2}",
+        "hunter2",
+    ],
+)
+def test_managed_secret_with_value_is_error_without_the_value(field: str) -> None:
+    (problem,) = problems(f"run: x\nmanaged_secrets: {field}")
+    assert "managed_secrets" in problem
+    assert "hunter2" not in problem
+
+
+@pytest.mark.parametrize(
+    "name", ["AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "PGPASSWORD", "DB_PASSWORD", "client_secret"]
+)
+def test_variable_named_like_secret_is_warned(name: str) -> None:
+    assert problems(f"run: x\nenvs: {{{name}: a}}", "warning") == [
+        f"task.yaml:2:8: envs.{name}: warning: looks like a secret, and everybody who may read pods"
+        f" can read envs; move it to secrets: {{{name}: null}}; export {name}=…,"
+        f" then --secret {name}"
+    ]
+
+
+@pytest.mark.parametrize(
+    "variable", ["HF_TOKEN: null", "HF_TOKEN: ''", "MAX_TOKEN: 5", "TOKENIZER: a", "KEY_FILE: /a"]
+)
+def test_variable_without_secret_is_not_warned(variable: str) -> None:
+    assert problems(f"run: x\nenvs: {{{variable}}}", "warning") == []
+
+
 def test_managed_secret_relative_mount_path_is_error() -> None:
     assert problems("run: x\nmanaged_secrets: [{A: {mount_path: a/b}}]") == [
         "task.yaml:2:36: managed_secrets[0].A.mount_path: expected an absolute path such as /data"
