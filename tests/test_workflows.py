@@ -74,7 +74,7 @@ def locked(path: Path) -> Iterator[Requirement]:
         ("archive", ["practice"], ["archive"]),
         ("image", ["controllers", "server"], []),
         ("packages", None, ["packages"]),
-        ("all", ["controllers", "plot", "practice", "server", "ui"], []),
+        ("all", ["controllers", "practice", "server", "ui"], []),
     ],
 )
 def test_lock_has_version_in_range_and_hashes_of_each_package(

@@ -71,7 +71,7 @@ _GROUPS = {
         "gpus": "Show the cluster's GPUs: total, used and free",
         "usage": "Show GPU-hours and costs by user, task name or GPU",
         "queues": "Show Kueue's queues and the tasks that wait in them",
-        "fairshare": "Show and simulate the fair share of Volcano queues",
+        "fairshare": "Show the fair share of Volcano queues",
         "ports": "Show the addresses of a task's ports",
         "users": "Give users a namespace with rights and a quota",
         "local": "Run a local cluster",

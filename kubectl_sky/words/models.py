@@ -505,27 +505,6 @@ class FairShareList(Document):
     classes: list[FairShareClass]
 
 
-class FairShareOutcome(TypedDict):
-    """How users shared the slots; shares are fractions, by user."""
-
-    shares: Annotated[dict[str, float], Note("while all users had waiting jobs")]
-    deviation: Annotated[float, Note("largest relative difference from equal shares")]
-    contended_seconds: Annotated[int, Note("how long all users had waiting jobs")]
-    waits: Annotated[dict[str, float], Note("mean wait in seconds")]
-    end: Annotated[int, Note("seconds until the last job finished")]
-    over_time: Annotated[list[dict[str, float]], Note("shares in periods of equal length")]
-
-
-class FairShareSimulation(Document):
-    """A queue with fair share and without: `fairshare simulate`."""
-
-    jobs: int
-    slots: int
-    policy: str
-    fair: FairShareOutcome
-    without: FairShareOutcome
-
-
 class Port(TypedDict):
     """A port, and where it is served."""
 

@@ -33,7 +33,6 @@ COMMANDS: dict[str, tuple[str, int]] = {
     "controllers status": ("", 0),
     "dev up": ("--id devdevde", 0),
     "doctor": (ID, 0),
-    "fairshare simulate": ("--jobs 20", 0),
     "fairshare status": ("", 0),
     "gpus": ("", 0),
     "list": ("", 0),

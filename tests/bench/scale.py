@@ -2,7 +2,7 @@
 
 On the real API server, with cluster nodes and pods that kwok pretends: 100, 1,000 and 10,000 tasks,
 and tasks of 10, 100 and 1,000 nodes. What each command took goes into build/bench/scale.json; with
-`--write` the tables go into docs/scale.md, and the plot of growth into docs/images.
+`--write` the tables go into docs/scale.md.
 """
 
 import json
@@ -19,7 +19,7 @@ import yaml
 
 from kubectl_sky.cluster import access, objects
 from kubectl_sky.words import kinds, names
-from tests.bench import etcd, kwok, link, measure, plot, pretend, rest
+from tests.bench import etcd, kwok, link, measure, pretend, rest
 from tests.bench.cluster import Bench, real
 from tests.cluster import multikueue
 from tests.cluster.target import Cluster
@@ -248,8 +248,6 @@ class Scale(Bench):
             more = ("growth", "processor s", "MB", "requests", "KB from the server")
             if rows:
                 measure.table(name, (*head, *more), rows)
-        if measure.WRITE in sys.argv and "list" in commands:
-            plot.growth(json.loads(RAW.read_text()))
 
 
 def _row(command: str, points: Sequence[Point]) -> Sequence[str]:
