@@ -141,6 +141,7 @@ def install(
     from kubectl_sky.cluster import objects
 
     session = cluster.session()
+    action.check(session, items)
     for item in items:
         objects.apply(session, item.object)
         output.out(f"{item.name.lower()} applied")

@@ -134,6 +134,8 @@ class Commands(commands.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; suggest a similar one for an unknown name."""
+        if args[0] == "jobs" and args[1:2] in (["-h"], ["--help"]):
+            return "jobs", _jobs(), args[1:]
         if args[0] == "jobs" and args[1:] and args[1] in _JOBS:
             args = [*_JOBS[args[1]], *args[2:]]
         name = args[0]
@@ -180,6 +182,12 @@ class Commands(commands.Group):
             " the flags are wrong, 3 the cluster refused or did not answer, 4 the task failed,"
             " 130 interrupted."
         )
+
+
+def _jobs() -> click.Group:
+    """Return what shows the help of `jobs`."""
+    names = {name: click.Command(name, short_help=COMMANDS[name]) for name in _JOBS}
+    return click.Group("jobs", names, help="Commands of the k8s-cli: the same as without `jobs`.")
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -67,8 +67,8 @@ def hold(
 ) -> Lease | None:
     """Take or renew a Lease; None if another process holds it. Raises ClusterError.
 
-    With the `previous` Lease of the same process, it takes one request. `last_action` is what the
-    process did last.
+    Raises NotFound if its namespace does not exist. With the `previous` Lease of the same process,
+    it takes one request. `last_action` is what the process did last.
     """
     lease = previous or get(session, claim.namespace, claim.name)
     if lease and lease.live(session.now()) and lease.holder != claim.holder:
@@ -77,7 +77,9 @@ def hold(
         held = _patch(session, claim, lease, last_action) if lease else _create(session, claim)
         # Our clock was wrong, or has been set: the answer tells by how much.
         return held if held.live(session.now()) else _patch(session, claim, held, last_action)
-    except (Conflict, NotFound):  # another process was faster, or it was edited or deleted
+    except (Conflict, NotFound) as error:  # another process was faster, or edited or deleted it
+        if lease is None and isinstance(error, NotFound):
+            raise
         return hold(session, claim, None, last_action) if previous else None
 
 

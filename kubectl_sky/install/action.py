@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import ClusterError, NotFound
 from kubectl_sky.install.model import RIGHTS, ControllerInstall, ServerInstall
 from kubectl_sky.render.manifests import Manifest, built_in
 from kubectl_sky.words.kinds import ENDPOINT_SLICE
@@ -18,6 +19,26 @@ def api_server_ports(session: Session) -> list[int]:
     slices = objects.list_all(session, ENDPOINT_SLICE, "default", label_selector=selector)
     ports = (entry.get("port") for item in slices for entry in item.get("ports") or ())
     return sorted({443, *(port for port in ports if isinstance(port, int) and 0 < port < 65536)})
+
+
+def check(session: Session, items: Sequence[Manifest]) -> None:
+    """Let the API server check all objects before any is applied. Raises ClusterError.
+
+    What goes into a namespace that is among the objects cannot be checked before it exists.
+    """
+    created = {
+        item.object["metadata"]["name"] for item in items if item.object["kind"] == "Namespace"
+    }
+    for item in items:
+        namespace = item.object["metadata"].get("namespace")
+        try:
+            objects.apply(session, item.object, dry_run=True)
+        except NotFound as error:
+            if namespace not in created:
+                hint = f"create it first: kubectl create namespace {namespace}"
+                raise NotFound(f"{error.what}; nothing was applied", hint) from None
+        except ClusterError as error:
+            raise ClusterError(f"{error.what}; nothing was applied", error.hint) from None
 
 
 def server(values: ServerInstall) -> Iterator[Manifest]:

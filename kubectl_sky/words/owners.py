@@ -17,7 +17,7 @@ def named(name: str) -> "User":
     if not user.label or not user.name.isprintable():
         raise UserError(
             f"invalid user name {json.dumps(name, ensure_ascii=False)}",
-            "it needs a letter or digit, and no control characters",
+            "it needs an ASCII letter or digit, as in labels, and no control characters",
         )
     return user
 

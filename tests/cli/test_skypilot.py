@@ -197,3 +197,10 @@ def test_every_option_of_skypilot_has_an_answer(tmp_path: Path) -> None:
     # An answer to nothing that SkyPilot has is a mistake, or SkyPilot has a new name for it.
     verbs = {" ".join(verb.split()[:count]) for verb in options for count in (1, 2, 3)}
     assert set(skypilot.VERBS) - verbs == set()
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_of_jobs_lists_its_commands(flag: str) -> None:
+    done = CliRunner().invoke(sky, ["jobs", flag], prog_name=PROGRAM)
+    assert done.exit_code == 0
+    assert all(f"\n  {name} " in done.output for name in ("submit", "list", "logs", "stop"))

@@ -9,7 +9,7 @@ from kubectl_sky.cluster import leases
 from kubectl_sky.cluster.leases import Claim
 from kubectl_sky.controllers import lease
 from kubectl_sky.controllers.lease import LeaseKeeper, claims_of
-from kubectl_sky.errors import ClusterError
+from kubectl_sky.errors import ClusterError, NotFound
 from kubectl_sky.words import kinds
 from tests.actions.conftest import shorten_waits
 from tests.fake_cluster import FakeCluster, lost
@@ -99,3 +99,16 @@ def test_hold_with_wrong_clock_writes_time_of_server(api: FakeCluster, hours: in
     other = api.session()
     lease = leases.get(other, claim.namespace, claim.name)
     assert lease and lease.live(other.now())
+
+
+def test_keeper_without_namespace_ends_with_the_reason(
+    api: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def create(*_: object) -> None:
+        raise NotFound("namespace kubectl-sky does not exist")
+
+    monkeypatch.setattr(leases, "_create", create)
+    keeper = LeaseKeeper(api.session(), claims_of(("tasks",), None))
+    with pytest.raises(ClusterError, match="namespace kubectl-sky does not exist") as caught:
+        keeper.acquire(Event())
+    assert "prints the namespace" in caught.value.hint
