@@ -257,7 +257,10 @@ def _matching(table: Sequence[tuple[str, str]], text: str) -> str | None:
 
 _REFUSED = "connection refused"
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-_CHECK_LOCAL = "check that the cluster runs; to start the local one, run `kubectl sky local up`"
+_CHECK_LOCAL = (
+    "check that the cluster, or the tunnel to it, runs;"
+    " if it is the practice cluster, run `kubectl sky local up`"
+)
 _NOT_CONNECTED = (
     ("refused", _REFUSED),
     ("no route to host", "no route to the host"),
