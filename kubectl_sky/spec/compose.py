@@ -237,7 +237,8 @@ class Composer:
 
     def _refuse(self, target: YamlNode) -> NoReturn:
         hint = "each use of an alias counts"
-        message = f"more than {MAX_NODES:,} values or {MAX_DEPTH} levels"
+        size = f"{MAX_NODES:,} values, {MAX_NODES // 10_000} MB of text"
+        message = f"more than {size} or {MAX_DEPTH} levels"
         self._say(target.position, message, hint)
         raise TooLarge
 

@@ -48,7 +48,9 @@ class YamlNode:
         self.lines: tuple[str, ...] = ()  # of a plain scalar of several lines, which YAML joins
         self.keys: dict[Data, Position] = {}
         self.children: dict[Data, YamlNode] = {}
-        self.size = 1  # nodes of the whole subtree; shared nodes count at each use
+        # Nodes of the whole subtree, and its text in hundreds of characters; shared nodes count at
+        # each use.
+        self.size = 1 + len(text) // 100
         self.depth = 1
 
     def child(self, key: Data) -> "YamlNode | None":

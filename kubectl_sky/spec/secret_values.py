@@ -16,11 +16,11 @@ def seal(document: Document) -> None:
 
     The text of a value is that of a variable: 10 is "10", a map is in Python's notation.
     """
-    sealed: dict[int, Secret] = {}
-    for top in _value_nodes(document):
-        for node in _nodes(top):
-            if node.value is not None and id(node) not in sealed:
-                sealed[id(node)] = Secret(str(node.value))
+    tops = [node for node in _value_nodes(document) if node.value is not None]
+    sealed = {id(node): Secret(str(node.value)) for node in tops}
+    for node in (node for top in tops for node in _nodes(top)):
+        if node.value is not None and id(node) not in sealed:
+            sealed[id(node)] = Secret("" if node.children else str(node.value))
     for node in list(_nodes(document.root)) if sealed else ():
         if id(node) in sealed:
             node.value = sealed[id(node)]

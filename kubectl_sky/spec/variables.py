@@ -227,7 +227,7 @@ def _values(document: Document) -> Iterator[Problem]:
                 yield document.problem(
                     path, message, "write text, such as JSON in quotes", "warning"
                 )
-            elif "\0" in revealed(value):
+            elif value is not None and "\0" in revealed(value):
                 yield document.problem(path, "contains a NUL character")
 
 

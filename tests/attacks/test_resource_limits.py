@@ -157,6 +157,10 @@ TASKS = {
         + "".join(f"x-{i + 1}: &x{i + 1} [{', '.join([f'*x{i}'] * 9)}]\n" for i in range(9)),
         "more than 100,000 values",
     ),
+    "alias bomb of text": (
+        f"x-a: &a {'x' * 1_000_000}\nsecrets: {{T: [{', '.join(['*a'] * 300)}]}}\n",
+        "10 MB of text",
+    ),
     "values": ("".join(f"k{i}: 1\n" for i in range(90_000)), "more than 100,000 values"),
     "long key": (f"resources: {{? {'x' * 3_000_000} : 1}}\nrun: x\n", "unknown field"),
     "control characters": ('"a\\e[31m\\a": 1\nrun: x\n', "unknown field"),

@@ -44,7 +44,7 @@ REFUSED = {
         "task.yaml:3:4: document 2: this alias has no anchor before it; quote it if it is text"
     ],
     BOMB.encode(): [
-        "task.yaml:5:4: more than 100,000 values or 100 levels;"
+        "task.yaml:5:4: more than 100,000 values, 10 MB of text or 100 levels;"
         " each use of an alias counts"
     ],
     b"a: !!python/object/apply:os.system ['touch /tmp/x']": [
