@@ -160,11 +160,7 @@ def prepare(source: Source, ui: UI) -> TaskFile:
         serve = service.Flags()
     settings = _settings(overrides, environ)
     problems = check.problems(
-        documents,
-        settings,
-        overrides.as_task,
-        strict=source.strict,
-        scripts=source.local_files,
+        documents, settings, overrides.as_task, strict=source.strict, scripts=source.local_files
     )
     remarks: list[str] = []
     if overrides.as_task:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
 
-import flags
+import flags  # type: ignore[import-not-found]  # it is beside this file in the pod
 
 CRASH_STEP = 130
 FSDP = os.environ.get("ACCELERATE_USE_FSDP") == "true"
