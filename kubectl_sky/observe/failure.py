@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from kubectl_sky.observe.escapes import harmless
 from kubectl_sky.observe.evidence import Death, Evidence
 from kubectl_sky.observe.nodes import NodeStatus
@@ -35,13 +37,13 @@ def describe(
         return task.note
     death = first_death(task, record)
     lines = list(death.lines) if death else []
-    head, title = task.note, "its last lines"
+    head, title = replace(task, causes={}).note, "its last lines"
     if death and not node.pod:
         head, title = f"{death.name}: {death.end}", f"last lines of its deleted pod {death.pod}"
     else:
         if node.reason in _PROGRAM_REASONS:
             lines = lines or node.message.splitlines()
-        message = _cause(node, lines) or verdict
+        message = _cause(node, lines) or verdict or task.causes.get(node.reason, "")
         head = f"{head}: {message}" if message and message not in head else head
     own_lines = program_lines(lines)
     never_ran = node.exit_code is None and bool(node.pod)

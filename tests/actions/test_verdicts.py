@@ -19,8 +19,9 @@ ADVICE = "install it in setup, or use an image that has it"
 
 
 def lack_torch(api: FakeCluster, job: str = JOB) -> None:
+    """Let a pod fail; its termination message is the end of its log."""
     api.log(api.start(job), NO_TORCH)
-    api.finish(job, 1)
+    api.finish(job, 1, message=NO_TORCH.decode())
 
 
 def lack_volume(api: FakeCluster, pod: str) -> None:
@@ -46,7 +47,8 @@ def test_wait_failed_task_ends_with_the_verdict_of_its_log(
     send(HELLO)
     lack_torch(api)
     code, out, err = run("wait", ID)
-    assert (code, out) == (4, f"task/{ID} (hello) failed: node-0: exit code 1\n")
+    cause = 'exit code 1: Python module "torch" not found'
+    assert (code, out) == (4, f"task/{ID} (hello) failed: node-0: {cause}\n")
     assert err == f"task/{ID} (hello): {VERDICT}\nhint: {ADVICE}\n"
 
 
