@@ -134,7 +134,7 @@ def shorten_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Poll and retry within milliseconds."""
     for module, name in _WAITS:
         monkeypatch.setattr(module, name, _SHORT)
-    monkeypatch.setattr(Retries, "pause", lambda *_: None)
+    monkeypatch.setattr(Retries, "pause", lambda *_: 0.0)
 
 
 @pytest.fixture(autouse=True)
