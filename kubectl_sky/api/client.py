@@ -9,7 +9,6 @@ from threading import Event
 from typing import Literal, Self, overload
 
 from kubectl_sky.actions import (
-    config,
     doctor,
     find,
     identity,
@@ -229,9 +228,8 @@ class Client:
         return Table(gpus.accelerators(self._session))
 
     def usage(self, *, days: float = 30.0, by: Literal["user", "name", "gpu"] = "user") -> Usage:
-        """Return the GPU-hours of your tasks, with costs if the settings have prices."""
-        prices = config.preferences().prices
-        return gpus.usage(self._session, self._scope, timedelta(days=days), by, prices)
+        """Return the GPU-hours of your tasks."""
+        return gpus.usage(self._session, self._scope, timedelta(days=days), by)
 
     def exec(
         self,

@@ -69,7 +69,7 @@ _GROUPS = {
     },
     "Cluster": {
         "gpus": "Show the cluster's GPUs: total, used and free",
-        "usage": "Show GPU-hours and costs by user, task name or GPU",
+        "usage": "Show GPU-hours by user, task name or GPU",
         "queues": "Show Kueue's queues and the tasks that wait in them",
         "fairshare": "Show the fair share of Volcano queues",
         "ports": "Show the addresses of a task's ports",

@@ -1,6 +1,6 @@
 """`gpus`, `top` and `usage`: the GPUs of the cluster, the usage of tasks, their GPU-hours."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
 from threading import Event
@@ -85,14 +85,12 @@ def top(session: Session, task: TaskStatus) -> list[Use]:
     return model.uses(task.nodes, pods, metrics)
 
 
-def usage(
-    session: Session, scope: Scope, since: timedelta, by: str, prices: Mapping[str, float]
-) -> Usage:
+def usage(session: Session, scope: Scope, since: timedelta, by: str) -> Usage:
     """Return the GPU-hours of the tasks of a scope, by user, task name or GPU.
 
     For models of GPUs, it reads whole objects, and the cluster nodes in another request.
     """
-    with_models = bool(prices) or by == "gpu"
+    with_models = by == "gpu"
     tasks = find.list_owned(session, scope, trimmed=not with_models).tasks
     labels = _labels(session) if with_models else {}
     now = session.now()
@@ -101,10 +99,9 @@ def usage(
     return Usage(
         start,
         by,
-        hours.rows(spans, by, start, prices),
-        hours.total(spans, start, prices),
+        hours.rows(spans, by, start),
+        hours.total(spans, start),
         hours.inexact(spans),
-        hours.unpriced(spans, prices),
     )
 
 

@@ -9,14 +9,12 @@ cluster nodes, unless a queue admitted the object. Deleted objects are not known
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from math import isfinite
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from kubectl_sky.observe import status
 from kubectl_sky.observe.ownership import TaskObjects
-from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.resources import Gpus, gpus_of
 from kubectl_sky.words import age, bounded, names, notebook
 from kubectl_sky.workloads import registry
@@ -145,38 +143,26 @@ def _requested(item: Object) -> Gpus | None:
 
 
 class Row(Struct, frozen=True):
-    """The GPU-hours of a user, a task name or a GPU.
-
-    `cost` is None without all prices, or if the hours are not exact.
-    """
+    """The GPU-hours of a user, a task name or a GPU."""
 
     key: str
     tasks: int
     hours: float
-    cost: float | None
 
     def as_json(self) -> "models.GpuHours":
         """Return the row as JSON values."""
-        cost = None if self.cost is None else round(self.cost, 2)
-        return {
-            "key": self.key,
-            "tasks": self.tasks,
-            "gpu_hours": round(self.hours, 2),
-            "cost": cost,
-        }
+        return {"key": self.key, "tasks": self.tasks, "gpu_hours": round(self.hours, 2)}
 
     @property
     def row(self) -> dict[str, object]:
         """The columns of a table in a notebook."""
-        return {"key": self.key, "tasks": self.tasks, "GPU-hours": f"{self.hours:.1f}"} | (
-            {} if self.cost is None else {"cost": f"{self.cost:.2f}"}
-        )
+        return {"key": self.key, "tasks": self.tasks, "GPU-hours": f"{self.hours:.1f}"}
 
 
 class Usage(Struct, frozen=True):
     """The GPU-hours of tasks since a time, by user, task name or GPU.
 
-    `inexact` is the number of tasks whose hours are not exact, `unpriced` the GPUs without a price.
+    `inexact` is the number of tasks whose hours are not exact.
     """
 
     since: datetime
@@ -184,7 +170,6 @@ class Usage(Struct, frozen=True):
     rows: list[Row]
     total: Row
     inexact: int
-    unpriced: list[str]
 
     def as_json(self) -> "models.GpuHoursList":
         """Return the GPU-hours as JSON values."""
@@ -196,7 +181,6 @@ class Usage(Struct, frozen=True):
             "rows": [row.as_json() for row in self.rows],
             "total": self.total.as_json(),
             "inexact_tasks": self.inexact,
-            "unpriced": self.unpriced,
         }
 
     def _repr_html_(self) -> str:
@@ -211,47 +195,22 @@ KEYS: Mapping[str, Callable[[Span], str]] = {
 }
 
 
-def rows(
-    spans_: Iterable[Span], by: str, since: datetime, prices: Mapping[str, float]
-) -> list[Row]:
+def rows(spans_: Iterable[Span], by: str, since: datetime) -> list[Row]:
     """Return a row for each user, task name or GPU, the largest first."""
     groups: dict[str, list[Span]] = defaultdict(list)
     for span in spans_:
         groups[KEYS[by](span)].append(span)
-    result = [total(members, since, prices, key) for key, members in groups.items()]
+    result = [total(members, since, key) for key, members in groups.items()]
     return sorted(result, key=lambda row: (-row.hours, row.key))
 
 
-def total(
-    spans_: Iterable[Span], since: datetime, prices: Mapping[str, float], key: str = "total"
-) -> Row:
+def total(spans_: Iterable[Span], since: datetime, key: str = "total") -> Row:
     """Return the sum of all times."""
     tasks, hours = set(), 0.0
-    cost: float | None = 0.0 if prices else None
     for span in spans_:
         tasks.add((span.namespace, span.task_id))
-        amount = span.hours(since)
-        hours += amount
-        price = price_of(span.gpus.model, prices)
-        if cost is not None:
-            cost = None if price is None or not span.is_exact else cost + amount * price
-    return Row(key, len(tasks), hours, cost)
-
-
-def price_of(model: str, prices: Mapping[str, float]) -> float | None:
-    """Return the price of a model: its own, or that of the GPU that it is a variant of."""
-    prices = {name: price for name, price in prices.items() if isfinite(price)}  # YAML has .nan
-    for name, price in prices.items():
-        if name.upper() == model.upper():
-            return price
-    variants = [name for name in prices if accelerators.matches(name, model)]
-    return prices[max(variants, key=len)] if variants else None
-
-
-def unpriced(spans_: Iterable[Span], prices: Mapping[str, float]) -> list[str]:
-    """Return the models without a price; empty if there are no prices at all."""
-    models = {span.gpus.model for span in spans_} if prices else set()
-    return sorted(model for model in models if price_of(model, prices) is None)
+        hours += span.hours(since)
+    return Row(key, len(tasks), hours)
 
 
 def inexact(spans_: Iterable[Span]) -> int:

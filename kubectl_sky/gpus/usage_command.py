@@ -43,25 +43,23 @@ def command(
     all_users: bool,
     form: str | None,
 ) -> None:
-    """Show the GPU-hours of your tasks, and their cost if the settings have prices.
+    """Show the GPU-hours of your tasks.
 
     A task counts from the start of its Jobs to their end, also if its pods are deleted. The time
     before its first pod started does not count, unless some of its pods are deleted and no queue
-    admitted it: then its hours are not exact, and have no cost. Stopped and other deleted tasks are
+    admitted it: then its hours are not exact. Stopped and other deleted tasks are
     not known to the cluster, nor is the time before a queue suspended a task.
     """
-    from kubectl_sky.actions import config
     from kubectl_sky.gpus import action
 
-    prices = config.preferences().prices
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
-    usage = action.usage(session, scope, since, by, prices)
+    usage = action.usage(session, scope, since, by)
     if form:
         output.out(output.data(usage.as_json(), form))
         return
     if usage.rows:
-        output.out(_table(usage, with_cost=bool(prices)))
+        output.out(_table(usage))
     output.note(
         f"counted: {output.count(usage.total.tasks, 'task')} with GPUs; not counted: deleted tasks"
     )
@@ -70,13 +68,11 @@ def command(
             f"not exact: {output.count(usage.inexact, 'task')} with deleted pods or Jobs;"
             " waiting for a cluster node may be counted"
         )
-    if usage.unpriced:
-        output.warning(f"no price for {', '.join(usage.unpriced)}: set prices in the settings")
 
 
-def _table(usage: "Usage", *, with_cost: bool) -> str:
+def _table(usage: "Usage") -> str:
     lines = [*usage.rows, usage.total] if len(usage.rows) > 1 else usage.rows
-    header = [usage.by.upper(), "TASKS", "GPU-HOURS", *(["COST"] if with_cost else [])]
+    header = [usage.by.upper(), "TASKS", "GPU-HOURS"]
     most = max((row.hours for row in usage.rows), default=0) if sys.stdout.isatty() else 0
     header += [""] if most else []
     return output.table(
@@ -86,7 +82,6 @@ def _table(usage: "Usage", *, with_cost: bool) -> str:
                 row.key,
                 str(row.tasks),
                 f"{row.hours:.1f}",
-                *(["-" if row.cost is None else f"{row.cost:.2f}"] if with_cost else []),
                 *([_bar(row.hours, most) if row is not usage.total else ""] if most else []),
             ]
             for row in lines

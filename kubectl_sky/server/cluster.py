@@ -3,9 +3,9 @@
 from datetime import timedelta
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 
-from kubectl_sky.actions import config, namespaces
+from kubectl_sky.actions import namespaces
 from kubectl_sky.actions import queues as queueing
 from kubectl_sky.cluster import access, objects, shapes
 from kubectl_sky.errors import Forbidden
@@ -59,15 +59,13 @@ def gpus(caller: AnyCaller) -> models.GpuList:
 
 @router.get("/usage")
 def usage(
-    request: Request,
     caller: AnyCaller,
     scope: AnyScope,
     by: Annotated[Literal["user", "name", "gpu"], Query(description="What to add up by.")] = "user",
     days: Annotated[float, Query(gt=0, le=36_500, description="Days until now.")] = 30,
 ) -> models.GpuHoursList:
-    """Show the GPU-hours of your tasks, and their cost if the server's settings have prices."""
-    prices = config.preferences(request.app.state.config.environ).prices
-    return gpu_action.usage(caller.session, scope, timedelta(days=days), by, prices).as_json()
+    """Show the GPU-hours of your tasks."""
+    return gpu_action.usage(caller.session, scope, timedelta(days=days), by).as_json()
 
 
 @router.get("/services")

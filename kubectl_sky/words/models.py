@@ -409,7 +409,6 @@ class GpuHours(TypedDict):
     key: Annotated[str, Note("the user, the task name or the GPU, as `by`")]
     tasks: int
     gpu_hours: float
-    cost: Annotated[float | None, Note("null without all prices, or if hours are not exact")]
 
 
 class GpuHoursList(Document):
@@ -419,8 +418,7 @@ class GpuHoursList(Document):
     by: Annotated[str, Note("`user`, `name` or `gpu`")]
     rows: list[GpuHours]
     total: GpuHours
-    inexact_tasks: Annotated[int, Note("tasks of which pods or Jobs are deleted, without a cost")]
-    unpriced: Annotated[list[str], Note("GPUs without a price, if there are prices")]
+    inexact_tasks: Annotated[int, Note("tasks of which pods or Jobs are deleted")]
 
 
 class GpuNode(TypedDict):

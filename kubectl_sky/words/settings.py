@@ -44,8 +44,8 @@ class Settings(Struct, frozen=True):
     `ray_graphs` has the `trusted_hosts` of the ray controller.
     `qps_metric` is the metric of the pods that scales services. `requests_per_second` limits the
     requests to the API server. `multikueue` has the contexts of Kueue's worker clusters, which are
-    named as the MultiKueueClusters. `prices` has the price of an hour
-    of each GPU model. `dev` has the limits `for` and `idle` of development pods, in seconds.
+    named as the MultiKueueClusters. `dev` has the limits `for` and `idle` of development pods, in
+    seconds.
     """
 
     image: str | None = None
@@ -75,7 +75,6 @@ class Settings(Struct, frozen=True):
         default_factory=lambda: MappingProxyType({})
     )
     ray_graphs: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    prices: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     dev: Mapping[str, int | None] = field(default_factory=lambda: MappingProxyType({}))
 
 

@@ -1,4 +1,4 @@
-"""GPU-hours of the objects of tasks, and their cost."""
+"""GPU-hours of the objects of tasks."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -195,41 +195,27 @@ def test_of_tasks_adds_up_the_nodes_of_a_task() -> None:
 @pytest.mark.parametrize(
     ("by", "expected"),
     [
-        ("user", [("bob", 1, 16, 32), ("alice", 2, 5, None)]),
-        ("name", [("big", 1, 16, 32), ("one", 1, 3, 3), ("two", 1, 2, None)]),
-        ("gpu", [("A100-80GB", 1, 16, 32), ("A100", 1, 3, 3), ("MI300X", 1, 2, None)]),
+        ("user", [("bob", 1, 16), ("alice", 2, 5)]),
+        ("name", [("big", 1, 16), ("one", 1, 3), ("two", 1, 2)]),
+        ("gpu", [("A100-80GB", 1, 16), ("A100", 1, 3), ("MI300X", 1, 2)]),
     ],
 )
-def test_gpu_hours_rows_have_cost_if_all_prices_are_known(by: str, expected: Any) -> None:
-    prices = {"a100": 1.0, "A100-80GB": 2, "MI300X": float("nan"), "H100": 5}
+def test_gpu_hours_rows_are_added_up_by_key_largest_first(by: str, expected: Any) -> None:
     used = [
         make_span("one", "alice", "A100", hours=3),
         make_span("two", "alice", "MI300X", hours=2),
         make_span("big", "bob", "A100-80GB", 2, hours=8),
     ]
-    rows = hours.rows(used, by, LONG_AGO, prices)
-    assert [(row.key, row.tasks, row.hours, row.cost) for row in rows] == expected
-    total = hours.total(used, LONG_AGO, prices)
-    assert (total.tasks, total.hours, total.cost) == (3, 21, None)
-    assert hours.total(used, LONG_AGO, {}).cost is None
-    assert hours.unpriced(used, prices) == ["MI300X"]
-    assert hours.unpriced(used, {}) == []
+    rows = hours.rows(used, by, LONG_AGO)
+    assert [(row.key, row.tasks, row.hours) for row in rows] == expected
+    total = hours.total(used, LONG_AGO)
+    assert (total.key, total.tasks, total.hours) == ("total", 3, 21)
 
 
-def test_price_of_variant_is_that_of_its_model() -> None:
-    assert hours.price_of("A100-80GB-SXM", {"A100": 1, "A100-80GB": 2}) == 2
-    assert hours.price_of("A100-80GB", {"A100": 1}) == 1
-    assert hours.price_of("A1000", {"A100": 1}) is None
-    assert hours.price_of("A100", {"A100-80GB": 1}) is None
-
-
-def test_cost_of_hours_that_are_not_exact_is_unknown() -> None:
+def test_inexact_counts_tasks_with_any_hours_that_are_not_exact() -> None:
     spans = [
         make_span("one", "alice", "A100", hours=3),
         make_span("one", "alice", "A100", hours=1, is_exact=False),
         make_span("two", "bob", "A100", hours=2),
     ]
-    rows = hours.rows(spans, "user", LONG_AGO, {"A100": 2})
-    assert [(row.key, row.hours, row.cost) for row in rows] == [("alice", 4, None), ("bob", 2, 4)]
-    assert hours.total(spans, LONG_AGO, {"A100": 2}).cost is None
     assert hours.inexact(spans) == 1

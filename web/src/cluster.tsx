@@ -187,8 +187,8 @@ function HoursCard({ title, usage }: { title: string; usage: GpuHoursList }) {
   );
 }
 
-function hours({ gpu_hours: count, cost }: GpuHoursList["total"]): string {
-  return `${count.toFixed(1)} GPU-hours${cost === null ? "" : `, cost ${cost.toFixed(2)}`}`;
+function hours({ gpu_hours: count }: GpuHoursList["total"]): string {
+  return `${count.toFixed(1)} GPU-hours`;
 }
 
 function amount(resource: string, text: string | null): string {

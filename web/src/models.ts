@@ -92,7 +92,6 @@ export interface GpuHoursList {
   rows: GpuHours[];
   total: GpuHours;
   inexact_tasks: number;
-  unpriced: string[];
 }
 
 export interface ServiceFields {
@@ -250,7 +249,6 @@ export interface GpuHours {
   key: string;
   tasks: number;
   gpu_hours: number;
-  cost: number | null;
 }
 
 export interface ReplicaCounts {
