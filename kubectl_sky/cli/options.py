@@ -5,7 +5,6 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -383,9 +382,7 @@ node = _option_group(  # of a single node, which stays
 task = _option_group([*_NODE_FLAGS, *_TASK_FLAGS], _OVERRIDES, "overrides", Overrides)
 
 
-_MAX_TEMPLATE_FILE = 10_000  # characters; longer templates are refused
-_JSONPATH_FILE = "jsonpath-file="
-_TEMPLATES = (output_of.JSONPATH, _JSONPATH_FILE, output_of.COLUMNS)
+_TEMPLATES = (output_of.JSONPATH, output_of.COLUMNS)
 _GO_TEMPLATES = ("go-template", "template")  # of kubectl
 
 
@@ -427,19 +424,7 @@ class _Format(click.ParamType[str | None]):
                 self.fail(f"Go templates are not supported; use -o json | jq{other}", param, ctx)
             listed = ", ".join(self.formats)
             self.fail(f'"{text}" is not one of {listed}', param, ctx)
-        if self.templates and text.startswith(_JSONPATH_FILE):
-            return output_of.JSONPATH + _template(text.removeprefix(_JSONPATH_FILE))
         return text
-
-
-def _template(path: str) -> str:
-    try:
-        with Path(path).open(encoding="utf-8") as file:
-            return file.read(_MAX_TEMPLATE_FILE).removesuffix("\n")
-    except OSError as error:
-        raise UserError(f"{path}: {(error.strerror or str(error)).lower()}") from error
-    except ValueError as error:
-        raise UserError(f"{path}: not UTF-8") from error
 
 
 def _hide_headers(context: click.Context, option: click.Parameter, value: bool) -> None:

@@ -155,14 +155,9 @@ def test_formats_are_tested_for_every_command() -> None:
 
 
 @pytest.mark.parametrize("command", sorted(FORMATS.keys() - {"logs"}))
-def test_command_output_matches_format(
-    run: Callable[..., str], command: str, tmp_path: Path
-) -> None:
-    template = tmp_path / "template"
-    template.write_text("{.none}\n")
+def test_command_output_matches_format(run: Callable[..., str], command: str) -> None:
     values = {
         "jsonpath=…": "jsonpath={.none}",
-        "jsonpath-file=…": f"jsonpath-file={template}",
         "custom-columns=…": "custom-columns=KIND:.kind,NONE:.none",
     }
     texts = {form: run(command, values.get(form, form)) for form in FORMATS[command]}
@@ -174,7 +169,6 @@ def test_command_output_matches_format(
         document.pop("since", None)  # of usage: it goes on between two calls
     assert documents == (data["items"] if command.endswith("render") else [data])
     assert texts.get("jsonpath=…", "").strip() == ""
-    assert texts.get("jsonpath-file=…") == texts.get("jsonpath=…")
     header, *rows = texts.get("custom-columns=…", "KIND   NONE\n").splitlines()
     assert re.fullmatch("KIND +NONE", header)
     assert all(row.endswith("   <none>") for row in rows)

@@ -62,7 +62,7 @@ def test_complete_dash_lists_flags_with_help() -> None:
     [
         (("logs", "--color", ""), ["auto", "always", "never"]),
         (("logs", "--color=n"), ["never"]),
-        (("list", "-o", "js"), ["json", "jsonpath=", "jsonpath-file="]),
+        (("list", "-o", "js"), ["json", "jsonpath="]),
         (("submit", "--backend", "jo"), ["jobs", "jobset"]),
         (("submit", "--expose", "p"), ["podip"]),
         (("submit", "--dry-run", "s"), ["server"]),
