@@ -267,9 +267,7 @@ def _advised(error: click.UsageError, ctx: click.Context, args: Sequence[str]) -
     if isinstance(error, click.NoSuchOption):
         return _advised_options(error, ctx, args)
     if isinstance(error, click.BadOptionUsage):  # another option here, which takes a value
-        name = error.option_name
-        specific = not name.startswith("--") or name in skypilot.OPTIONS.get(command, {})
-        answer = skypilot.option(command, name) if specific else ""
+        answer = skypilot.option(command, error.option_name)
     elif "unexpected extra argument" in error.message:
         answer = skypilot.ARGUMENTS.get(command, "")
     return click.UsageError(f"{error.message.rstrip('.')}; {answer}", ctx) if answer else error

@@ -1,13 +1,11 @@
 """What users of SkyPilot type from habit, and what to type here: data and two lookups.
 
 Imported only when a command or an option is unknown. docs/skypilot-commands.md is made of it, and a
-test compares it with SkyPilot's own commands and options.
+test compares it with SkyPilot's own commands, and with the options of the most frequent ones.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
-
-SUBMITS = ("submit", "serve up", "serve update", "render", "diff", "dev up")
 
 
 class Verb(NamedTuple):
@@ -27,7 +25,6 @@ _NO_SERVER = "there is no SkyPilot API server: commands talk to the cluster of y
 _KUBECONFIG = "your kubeconfig logs you in; `kubectl sky auth login` only names the owner"
 _NO_WORKSPACES = "there are no workspaces: use namespaces, with -n NAMESPACE"
 _NO_SSH_POOLS = "there are no SSH node pools: add the machines to a Kubernetes cluster"
-_RUNS_AT_ONCE = "leave it out: it returns when the cluster has the change"
 
 VERBS: Mapping[str, Verb] = {
     "launch": Verb("submit"),
@@ -118,7 +115,6 @@ OTHER_VERBS: Mapping[str, Verb] = {
     "rm": Verb("stop"),
     "kill": Verb("stop"),
     "attach": Verb("exec"),
-    "options": Verb("", 'use `kubectl sky COMMAND --help`, with "Connection options" last'),
     "serve ls": Verb("serve status"),
     "serve list": Verb("serve status"),
     "serve delete": Verb("serve down"),
@@ -134,89 +130,62 @@ OTHER_VERBS: Mapping[str, Verb] = {
     "local delete": Verb("local down"),
 }
 
-_RUNS_PROGRAMS = "exec runs a program; to run a file, use `kubectl sky submit FILE`"
 _FIELDS = (
     *("--name", "-n", "--workdir", "--num-nodes", "--cpus", "--memory", "--gpus", "--ports"),
     *("--disk-size", "--disk-tier", "--local-disk", "--network-tier", "--use-spot"),
     *("--no-use-spot", "--image-id", "--instance-type", "-t", "--git-url", "--git-ref"),
-    *("--env", "--env-file", "--secret", "--secret-file"),
+    *("--env", "--env-file", "--secret", "--secret-file", "--infra", "--cloud", "--region"),
+    *("--zone", "--config", "--async", "--no-async"),
 )
+_RUNS_PROGRAMS = "exec runs a program; to run a file, use `kubectl sky submit FILE`"
+_CONFIG = "use `kubectl sky config set`, or `config:` in the file"
+_NOTHING_RUNS_ON = "leave it out: a task's pods end when it ends"
+_NO_TIERS = "leave it out; for a fast or local disk, use a volume with a StorageClass"
+_WAITS = "leave it out: pods wait until they have a cluster node"
+_JOBS_ARE_TASKS = "leave it out: jobs are tasks, see `kubectl sky list`"
+_ALWAYS_ASKED = "leave it out: the cluster is always asked"
 
-_SENDING = ("--async", "--detach-run", "--detach-setup", "-d", "--dryrun", "--yes", "-y")
-
-# Our command to SkyPilot's options and what to do instead; "" is for every command.
+# Our command to options of `sky launch`, `jobs launch`, `exec`, `logs` and `status`, and what to do
+# instead. All others have only click's line, which names --help.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
-    "": {
-        "--config": "use `kubectl sky config set`, or `config:` in the file",
-        "--async": _RUNS_AT_ONCE,
+    "submit": {
+        "--config": _CONFIG,
+        "--async": "use --detach",
         "--no-async": "leave it out: it is the default",
-        "-u": "use --all-users",
-        "--verbose": "use -o json; -v 6 prints the HTTP requests",
-        "-v": "for more details, use -o json; -v 6 prints the HTTP requests",
-        "--refresh": "leave it out: the cluster is always asked",
-        "-r": "leave it out: the cluster is always asked",
-        "--infra": "use --context",
-        "--cloud": "use --context: tasks run on Kubernetes only",
-        "--region": "use --context: tasks run on Kubernetes only",
+        "--detach-run": "use --detach",
+        "-no-d": "leave out --detach",
+        "--dryrun": "use --dry-run",
+        "--cluster": "use --name; here, --cluster is a cluster of the kubeconfig",
+        "-c": "use --name",
+        "-n": "for the name of the task, use --name; here, -n is --namespace",
+        "-i": _NOTHING_RUNS_ON,
+        "--idle-minutes-to-autostop": _NOTHING_RUNS_ON,
+        "--wait-for": _NOTHING_RUNS_ON,
+        "--down": _NOTHING_RUNS_ON,
+        "--cloud": "use --infra k8s/CONTEXT: tasks run on Kubernetes only",
+        "--region": "use --infra k8s/CONTEXT: tasks run on Kubernetes only",
         "--zone": "to choose cluster nodes, write `nodeSelector` in pod_config in the file",
+        "--instance-type": "use --cpus, --memory and --gpus",
+        "-t": "use --cpus, --memory and --gpus",
+        "--disk-tier": _NO_TIERS,
+        "--local-disk": _NO_TIERS,
+        "--network-tier": "write `network_tier:` below `resources:` in the file",
+        "--job-recovery": "write `job_recovery:` below `resources:` in the file",
+        "--retry-until-up": _WAITS,
+        "-r": _WAITS,
+        "--no-setup": "remove `setup` from the file: pods are new, so nothing is set up already",
+        "--fast": "leave it out: nothing is provisioned",
+        "--clone-disk-from": "use a volume: `volumes:` in the file",
+        "--clone": "use a volume: `volumes:` in the file",
+        "--resize": "leave it out: each task has its own pods; use --num-nodes",
+        "--docker": "leave it out; `kubectl sky local up` starts a cluster on this machine",
+        "--num-jobs": "use --array: 10 jobs are --array 0-9",
+        "--pool": _NO_POOLS,
+        "-p": _NO_POOLS,
+        "--job-group": "use `execution: parallel` in the header of a file of several tasks",
+        "--no-job-group": "leave it out",
         "--workspace": _NO_WORKSPACES,
         "-w": _NO_WORKSPACES,
-        "--graceful": "leave it out: pods have their terminationGracePeriodSeconds",
-        "--graceful-timeout": "set terminationGracePeriodSeconds in pod_config in the file",
-        "--purge": "leave it out: `kubectl sky clean` deletes what is left",
-        "-p": "leave it out: `kubectl sky clean` deletes what is left",
-        "--no-follow": "leave it out: the logs are followed only with -f",
-        "--autostop": "leave it out: a task's pods end when it ends",
-    },
-    "render": dict.fromkeys(_SENDING, "leave it out: nothing is sent"),
-    "diff": dict.fromkeys(_SENDING, "leave it out: nothing is sent"),
-    "dev up": dict.fromkeys(
-        ("--num-nodes", "--num-jobs", "--resize", "--pool", "-p"),
-        "leave it out: a development pod is one node",
-    ),
-    "logs": {
-        "--no-follow": "use `kubectl sky logs` without -f",
-        "--sync-down": "use --output-dir DIR",
-        "-s": "for --sync-down, use --output-dir DIR; here, -s is --server",
-        "--status": "use `kubectl sky wait TASK`: it exits with 4 if the task failed",
-        "--worker": "use --rank",
-        "-w": "use --rank",
-        "--provision": "use `kubectl sky doctor TASK`",
-        "--hook": "leave it out: there are no hooks",
-        "--controller": "leave it out: there is no controller; try `kubectl sky doctor TASK`",
-        "--name": "give the name without --name: `kubectl sky logs NAME`",
-        "-n": "it is --namespace; give the name without it: `kubectl sky logs NAME`",
-    },
-    "list": {
-        "--verbose": "use -o wide",
-        "-v": "for more columns, use -o wide; -v 6 prints the HTTP requests",
-        "--skip-finished": "use --status pending --status running",
-        "-s": "for --skip-finished or --status, use --status STATE; here, -s is --server",
-        "-l": "for --limit, use --limit N; here, -l selects labels",
-        "--all": "leave it out: all tasks are listed",
-        "-a": "leave it out: all tasks are listed",
-        "--after": "use --since DURATION, such as --since 12h",
-        "--before": "use -o json and filter by created_at",
-        "--days": "use --since DURATION, such as --since 7d",
-    },
-    "status": {
-        "--ip": "use `kubectl get pods -o wide`",
-        "--endpoints": "use `kubectl sky ports TASK`",
-        "--endpoint": "use `kubectl sky ports TASK`",
-        "--show-managed-jobs": "leave it out: jobs are tasks, see `kubectl sky list`",
-        "--no-show-managed-jobs": "leave it out: jobs are tasks, see `kubectl sky list`",
-        "--show-services": "use `kubectl sky serve status`",
-        "--no-show-services": "leave it out: services are in `kubectl sky serve status` only",
-        "--show-pools": "leave it out: there are no pools of workers",
-        "--no-show-pools": "leave it out: there are no pools of workers",
-    },
-    "stop": {
-        "-a": "use --all",
-        "--name": "give the name without --name: `kubectl sky stop NAME`",
-        "-n": "it is --namespace; give the name without it: `kubectl sky stop NAME`",
-        "--pool": _NO_POOLS,
-        "-p": "leave it out: there are no pools, and `kubectl sky clean` deletes what is left",
-        "--task": "give the id of the task, from `kubectl sky status PIPELINE`",
     },
     "exec": {
         **dict.fromkeys(_FIELDS, _RUNS_PROGRAMS),
@@ -225,118 +194,41 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "-d": "it runs until the program ends; add & and redirect its output",
         "--detach-run": "it runs until the program ends; add & and redirect its output",
     },
-    "usage": {
-        "--days": "use --since, such as --since 7d",
-        "--all": "leave it out: finished tasks are included",
-        "-a": "leave it out: finished tasks are included",
+    "logs": {
+        "--config": _CONFIG,
+        "--no-follow": "use `kubectl sky logs` without -f",
+        "--sync-down": "use --output-dir DIR",
+        "-s": "for --sync-down, use --output-dir DIR; here, -s is --server",
+        "--status": "use `kubectl sky wait TASK`: it exits with 4 if the task failed",
+        "--worker": "use --rank",
+        "-w": "use --rank",
+        "--provision": "use `kubectl sky doctor TASK`",
+        "--hook": "leave it out: there are no hooks",
+        "--autostop": _NOTHING_RUNS_ON,
     },
-    "gpus": {
-        "--all": "leave it out: all GPUs of the cluster are shown",
-        "-a": "leave it out: all GPUs of the cluster are shown",
-        "--all-regions": "leave it out: all GPUs of the cluster are shown",
+    "status": {
+        "--config": _CONFIG,
+        "--verbose": "use -o json; -v 6 prints the HTTP requests",
+        "-v": "for more details, use -o json; -v 6 prints the HTTP requests",
+        "--refresh": _ALWAYS_ASKED,
+        "-r": _ALWAYS_ASKED,
+        "-u": "use --all-users",
+        "--ip": "use `kubectl get pods -o wide`",
+        "--endpoints": "use `kubectl sky ports TASK`",
+        "--endpoint": "use `kubectl sky ports TASK`",
+        "--show-managed-jobs": _JOBS_ARE_TASKS,
+        "--no-show-managed-jobs": _JOBS_ARE_TASKS,
+        "--show-services": "use `kubectl sky serve status`",
+        "--no-show-services": "leave it out: services are in `kubectl sky serve status` only",
+        "--show-pools": _NO_POOLS,
+        "--no-show-pools": _NO_POOLS,
     },
-    "serve logs": {
-        "--sync-down": "redirect the output to a file",
-        "-s": "for --sync-down, redirect the output to a file; here, -s is --server",
-        "--controller": "leave it out: there is no controller; see `kubectl sky serve status`",
-        "--load-balancer": "leave it out: a Kubernetes Service has no logs",
-    },
-    "serve status": {"--endpoint": "leave it out: the addresses are shown"},
-    "serve down": {
-        "-a": "use --all",
-        "--replica-id": "use `kubectl delete pod`: the Deployment replaces the replica",
-    },
-    "volumes apply": {
-        "--name": "write `name:` in the file, or use `kubectl sky volumes create NAME SIZE`",
-        "-n": "it is --namespace; use `kubectl sky volumes create NAME SIZE`",
-        "--type": "leave it out: volumes are PVCs",
-        "--size": "write `size:` in the file, or use `kubectl sky volumes create NAME SIZE`",
-        "--use-existing": "write `use_existing:` in the file",
-        "--no-use-existing": "write `use_existing:` in the file",
-        "--yes": "leave it out: nothing is asked",
-        "-y": "leave it out: nothing is asked",
-    },
-    "volumes delete": {
-        "--purge": "use --force",
-        "-p": "use --force",
-        "--all": "name the volumes: `kubectl sky volumes list` has them",
-        "-a": "name the volumes: `kubectl sky volumes list` has them",
-    },
-    "local up": {
-        "--num-nodes": "use --nodes",
-        "--port-start": "use --port",
-        "--name": "leave it out: there is one local cluster",
-        "--gpus": "it needs the GPUs to pretend: --gpus A100:8",
-        "--no-gpus": "leave it out: a cluster has GPUs only with --gpus",
-    },
-    "local down": {"--name": "leave it out: there is one local cluster"},
-    "api": {
-        "--deploy": "use --install",
-        "--foreground": "leave it out: it stays in the foreground",
-        "--enable-basic-auth": "leave it out: clients send bearer tokens of the cluster",
-    },
-    "doctor": {
-        "--request-ids": _NO_SERVER,
-        "--cluster-names": "name the task: `kubectl sky doctor TASK`",
-        "-c": "name the task: `kubectl sky doctor TASK`",
-        "--job-ids": "name the task: `kubectl sky doctor TASK`",
-        "-j": "name the task: `kubectl sky doctor TASK`",
-        "--recent-minutes": "leave it out",
-    },
-}
-
-# Of the commands that take a file and flags for its fields.
-OF_FILES: Mapping[str, str] = {
-    "--async": "use --detach",
-    "--no-async": "leave it out: it is the default",
-    "--detach-run": "use --detach",
-    "-no-d": "leave out --detach",
-    "--detach-setup": "use --detach",
-    "--dryrun": "use --dry-run",
-    "--cluster": "for the name of the task, use --name; here, it is a cluster of the kubeconfig",
-    "-c": "use --name",
-    "-n": "for the name of the task, use --name; here, -n is --namespace",
-    "--service-name": "use --name",
-    "-i": "leave it out: a task's pods end when it ends",
-    "--idle-minutes-to-autostop": "leave it out: a task's pods end when it ends",
-    "--wait-for": "leave it out: a task's pods end when it ends",
-    "--down": "leave it out: a task's pods end when it ends",
-    "--cloud": "use --infra k8s/CONTEXT: tasks run on Kubernetes only",
-    "--region": "use --infra k8s/CONTEXT: tasks run on Kubernetes only",
-    "--instance-type": "use --cpus, --memory and --gpus",
-    "-t": "use --cpus, --memory and --gpus",
-    "--disk-tier": "leave it out; for a fast disk, use a volume with a StorageClass",
-    "--network-tier": "write `network_tier:` below `resources:` in the file",
-    "--local-disk": "leave it out; for a local disk, use a volume with a StorageClass",
-    "--job-recovery": "write `job_recovery:` below `resources:` in the file",
-    "--retry-until-up": "leave it out: pods wait until they have a cluster node",
-    "-r": "leave it out: pods wait until they have a cluster node",
-    "--no-setup": "remove `setup` from the file: pods are new, so nothing is set up already",
-    "--fast": "leave it out: nothing is provisioned",
-    "--clone-disk-from": "use a volume: `volumes:` in the file",
-    "--clone": "use a volume: `volumes:` in the file",
-    "--resize": "leave it out: each task has its own pods; use --num-nodes",
-    "--docker": "leave it out; `kubectl sky local up` starts a cluster on this machine",
-    "--num-jobs": "use --array: 10 jobs are --array 0-9",
-    "--pool": _NO_POOLS,
-    "-p": _NO_POOLS,
-    "--job-group": "use `execution: parallel` in the header of a file of several tasks",
-    "--no-job-group": "leave it out",
-    "--mode": "leave it out: updates are rolling, replica by replica",
-    "--purge": "leave it out",
 }
 
 # Words after a command that it does not take.
 ARGUMENTS: Mapping[str, str] = {
     "logs": "a task has no jobs with numbers; for the log of one node, use --rank",
-    "serve logs": "for the log of one replica, use --replica",
-    "serve update": "it takes only the file; the name is that of the file, or --name",
-    "serve status": "name one service, or none for all",
     "status": "name one task; `kubectl sky list` has all",
-    "list": "it takes no names; use `kubectl sky status TASK`",
-    "doctor": "name one task, or none to check the cluster",
-    "volumes list": "it takes no names; use `kubectl sky volumes status VOLUME`",
-    "gpus": "it takes no names; all GPUs of the cluster are shown",
 }
 
 
@@ -353,17 +245,11 @@ def verb(words: Sequence[str], least: int = 1) -> str:
 
 
 def _options(match: Verb, words: Sequence[str]) -> Iterator[str]:
-    names = [word.partition("=")[0] for word in words] if match.command else []
-    known = answers(match.command)
+    known = OPTIONS.get(match.command, {})
+    names = (word.partition("=")[0] for word in words)
     return (f"{name}: {known[name]}" for name in names if name in known)
 
 
 def option(command: str, name: str) -> str:
     """Return what to type instead of an option of one of our commands, or ""."""
-    return answers(command).get(name, "")
-
-
-def answers(command: str) -> Mapping[str, str]:
-    """Return the options of SkyPilot that one of our commands answers."""
-    of_files = OF_FILES if command in SUBMITS else {}
-    return {**OPTIONS[""], **of_files, **OPTIONS.get(command, {})}
+    return OPTIONS.get(command, {}).get(name, "")

@@ -1,4 +1,4 @@
-"""Every command and option of SkyPilot works here, or has an answer."""
+"""Every command of SkyPilot works here or has an answer, and each option of the frequent ones."""
 
 import json
 import os
@@ -47,10 +47,9 @@ def error_of(line: str) -> str:
         ("api login -e x", 'unknown command "api login"; your kubeconfig logs you in'),
         ("gpus list --all", 'unknown command "gpus list"; use `kubectl sky gpus`'),
         ("submit x --async", "No such option '--async'; use --detach"),
-        ("serve up x -c y", "No such option '-c'; use --name"),
-        ("stop --async", "No such option '--async'; leave it out"),
+        ("submit x -c y", "No such option '-c'; use --name"),
+        ("stop --async", "No such option '--async'."),
         ("logs x -s", 'Option "-s" requires an argument; for --sync-down, use --output-dir'),
-        ("local up --gpus", 'Option "--gpus" requires an argument; it needs the GPUs to pretend'),
         ("submit x --infra", 'Option "--infra" requires an argument.'),
         ("logs x 1", "Got unexpected extra argument (1); a task has no jobs with numbers"),
     ],
@@ -73,9 +72,6 @@ def test_options_of_unknown_verb_are_answered_with_it() -> None:
         "-c: use --name",
         "--async: use --detach",
     ]
-    assert error_of("gpus list --all").splitlines()[1:] == [
-        "--all: leave it out: all GPUs of the cluster are shown"
-    ]
 
 
 def test_file_as_program_of_exec_is_submitted_instead() -> None:
@@ -92,6 +88,7 @@ def test_jobs_of_k8s_cli_are_commands(name: str) -> None:
     assert args == (["--follow", "x"] if name == "logs" else ["x"])
 
 
+FREQUENT = ("launch", "jobs launch", "exec", "logs", "status")
 SHORT = {"launch -d", "jobs launch -d"}  # of --detach-run there, of --detach here
 
 
@@ -110,11 +107,11 @@ def same(command: click.Command, names: list[str], takes_value: bool) -> set[str
 
 
 def unanswered(options: dict[str, Any]) -> list[str]:
-    """Return the commands and options of SkyPilot without an answer."""
+    """Return the commands, and the options of frequent ones, of SkyPilot without an answer."""
     missing = [verb for verb in options if verb not in skypilot.VERBS]
-    for verb, parameters in options.items():
-        name = skypilot.VERBS[verb].command.split(" -")[0] if verb not in missing else ""
-        for names, takes_value in parameters if name else ():
+    for verb in FREQUENT:
+        name = skypilot.VERBS[verb].command
+        for names, takes_value in options[verb]:
             ours = same(commands()[name], names, takes_value)
             missing += [
                 f"{verb} {option}"
@@ -131,11 +128,9 @@ def tables() -> str:
     verbs = [(f"`sky {name}`", verb.answer) for name, verb in skypilot.VERBS.items()]
     parts = ["\n## Commands\n\n", table("SkyPilot", verbs)]
     for command in skypilot.OPTIONS:
-        title = f"Options of `kubectl sky {command}`" if command else "Options of every command"
+        title = f"Options of `kubectl sky {command}`"
         parts += [f"\n## {title}\n\n", options_table(skypilot.OPTIONS[command])]
-    names = ", ".join(f"`{name}`" for name in skypilot.SUBMITS)
-    parts += [f"\n## Options of commands with a task file\n\nThese are {names}.\n\n"]
-    return "".join([*parts, options_table(skypilot.OF_FILES), "\n"])
+    return "".join([*parts, "\n"])
 
 
 def options_table(answers: Mapping[str, str]) -> str:
@@ -163,7 +158,7 @@ def test_page_has_all_answers() -> None:
 
 def test_answers_name_commands_that_exist() -> None:
     texts = [verb.answer for verb in (*skypilot.VERBS.values(), *skypilot.OTHER_VERBS.values())]
-    texts += [text for command in skypilot.OPTIONS for text in skypilot.answers(command).values()]
+    texts += [text for answers in skypilot.OPTIONS.values() for text in answers.values()]
     for words in re.findall("`kubectl sky ([a-z -]+)", " ".join(texts)):
         name = words.split()[0]
         assert name in COMMANDS
@@ -173,11 +168,10 @@ def test_answers_name_commands_that_exist() -> None:
             assert second[0] in command.commands
 
 
-@pytest.mark.parametrize("name", [*filter(None, skypilot.OPTIONS), *skypilot.SUBMITS])
+@pytest.mark.parametrize("name", skypilot.OPTIONS)
 def test_answers_name_options_that_exist(name: str) -> None:
     existing = {option for param in commands()[name].params for option in param.opts}
-    of_files = skypilot.OF_FILES if name in skypilot.SUBMITS else {}
-    for answer in {**of_files, **skypilot.OPTIONS.get(name, {})}.values():
+    for answer in skypilot.OPTIONS[name].values():
         advised = re.sub("`.*?`", "", answer.partition("use ")[2])
         assert {*re.findall(r"--[a-z-]+", advised)} <= existing, answer
 
