@@ -58,8 +58,8 @@ def test_barrier_missing_nodes_are_named_after_timeout(
     without(sky, kubectl, script, "lonely01", 1, 3, 4)
     nodes = failed_nodes(sky, "lonely01")
     message = str(nodes[0]["message"])
-    cause = r"ranks 1, 3-4 did not connect|no address for rank 1, 3, 4"  # with and without Python
-    pattern = f"gave up waiting for the other nodes after {seconds} seconds: ({cause})"
+    cause = "no connection from|no address for"  # with and without Python
+    pattern = f"gave up waiting for the other nodes after {seconds} seconds: ({cause}) rank 1, 3, 4"
     assert re.fullmatch(pattern, message)
     assert nodes[2]["message"] == message, "what rank 0 knows"
     assert (nodes[0]["reason"], nodes[0]["phase"]) == ("NODES_MISSING", "start")
