@@ -60,7 +60,9 @@ def test_reasons_and_events_with_markup_are_text(
     waiting = {"waiting": {"reason": MARKUP, "message": hostile}}
     pod = api.start(JOB)
     statuses = [{"name": names.CONTAINER, "restartCount": 0, "state": waiting}]
-    api.change(kinds.POD, pod, status={"phase": "Pending", "containerStatuses": statuses})
+    spec = api.get(kinds.POD, pod)["spec"] | {"nodeName": "n1"}
+    status = {"phase": "Pending", "containerStatuses": statuses}
+    api.change(kinds.POD, pod, spec=spec, status=status)
 
     async def act(screen: Screen) -> None:
         await screen.shows("pending", "[red]r[/red] [@click=app.stop_app]c[/]")
