@@ -1,9 +1,7 @@
 """Flags that override a task file: they change its documents, so that both are validated alike."""
 
 import io
-import os
 import re
-from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
 
@@ -15,8 +13,6 @@ from kubectl_sky.words import bounded
 from kubectl_sky.words.secret import Secret
 
 MAX_BYTES = 1024 * 1024  # of an env file; a Secret or ConfigMap cannot hold more
-_MAX_VALUE_CHARACTERS = 128 * 1024  # the longest variable that Linux passes to a program
-_MAX_REFERENCES = 1000  # to other variables in one value
 _RESET = ("--cpus", "--memory", "--gpus", "--image", "--priority")  # take "none"
 # Fields of resources that another one, set by a flag, replaces.
 _REPLACED = {
@@ -194,10 +190,6 @@ def _keys(document: Document, field: str) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
-class _TooLong(Exception):
-    """A variable's value exceeds a limit; the argument is its name."""
-
-
 def variables(
     assignments: tuple[str, ...], flag: str, environ: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
@@ -218,17 +210,16 @@ def variables(
 
 def variable_files(paths: tuple[str, ...], flag: str) -> Iterator[tuple[str, str]]:
     """Read files of `K=V` lines with dotenv's rules, as SkyPilot does."""
+    if paths:
+        from dotenv import dotenv_values  # noqa: PLC0415 -- a tenth of a start, and few give files
     for path in paths:
         try:
-            values = _values(bounded.read(path, MAX_BYTES).decode())
+            text = bounded.read(path, MAX_BYTES).decode()
         except UnicodeDecodeError as error:
             raise UserError(f"{flag} {path}: is not UTF-8") from error
         except OSError as error:
             raise UserError(f"{flag} {path}: {bounded.reason(error)}") from error
-        except _TooLong as error:
-            limits = f"the limit is {_MAX_VALUE_CHARACTERS >> 10} KiB for a value and 1 MiB for all"
-            raise UserError(f"{flag} {path}: {error} is too long", limits) from None
-        for name, value in values.items():
+        for name, value in dotenv_values(stream=io.StringIO(text, newline=None)).items():
             if value is None:
                 # Do not quote the line: it may be part of a multi-line secret.
                 raise UserError(
@@ -236,33 +227,3 @@ def variable_files(paths: tuple[str, ...], flag: str) -> Iterator[tuple[str, str
                     "write NAME=VALUE, and a value of several lines in quotes",
                 )
             yield name, value
-
-
-def _values(text: str) -> dict[str, str | None]:
-    """Parse the variables of a file and resolve references in their values.
-
-    Like `dotenv_values`, but with limits: `A=${A}${A}` doubles the value in each line.
-    """
-    from dotenv.main import DotEnv  # noqa: PLC0415 -- takes a tenth of a start, and few give files
-    from dotenv.variables import parse_variables  # noqa: PLC0415
-
-    values: dict[str, str | None] = {}
-    env: ChainMap[str, str | None] = ChainMap(values, {**os.environ})
-    total = 0
-    for name, value in DotEnv(None, stream=io.StringIO(text, newline=None)).parse():
-        if value is None:
-            values[name] = None
-            continue
-        if len(value) > _MAX_VALUE_CHARACTERS or value.count("${") > _MAX_REFERENCES:
-            raise _TooLong(name)
-        parts, size = [], 0
-        for atom in parse_variables(value):
-            parts.append(atom.resolve(env))
-            size += len(parts[-1])
-            if size > _MAX_VALUE_CHARACTERS:
-                raise _TooLong(name)
-        total += size
-        if total > MAX_BYTES:
-            raise _TooLong(name)
-        values[name] = "".join(parts)
-    return values

@@ -250,10 +250,6 @@ def test_validate_shell_pipe_is_read(sky: Forked) -> None:
 
 
 ENV_FILES = {
-    "doubled": ("A=xxxx\n" + "A=${A}${A}\n" * 40, "A is too long"),
-    "repeated": (f"A={BIG}\nB={'${A}' * 900}\n", "B is too long"),
-    "references": (f"A={'${' * 60_000}\n", "A is too long"),
-    "many": (f"A={BIG}\n" + "".join(f"A{i}=${{A}}\n" for i in range(1000)), "too long"),
     "large": ("A=b\n" * 500_000, "is larger than 1 MiB"),
     "no text": ("\xff", "is not UTF-8"),
 }
@@ -261,12 +257,13 @@ ENV_FILES = {
 
 @pytest.mark.parametrize("case", ENV_FILES)
 @pytest.mark.parametrize("flag", ["--env-file", "--secret-file"])
-def test_hostile_env_file_is_refused(sky: Command, tmp_path: Path, case: str, flag: str) -> None:
+def test_env_file_large_or_not_text_is_refused(
+    sky: Command, tmp_path: Path, case: str, flag: str
+) -> None:
     text, message = ENV_FILES[case]
     (tmp_path / "vars.env").write_text(text, encoding="latin-1")
     done = sky("render", "task.yaml", flag, "vars.env")
     refused(done, message)
-    assert BIG[:100] not in done.stderr
 
 
 def test_env_file_with_many_variables_is_read(sky: Command, tmp_path: Path) -> None:
