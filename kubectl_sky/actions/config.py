@@ -175,9 +175,7 @@ def preferences(environ: Mapping[str, str] = os.environ) -> Settings:
     except FileNotFoundError:
         return Settings()
     except private.Unsafe as error:
-        hint = (
-            f"run: chmod go-w {path}" if error.writable else "remove it, or change its owner to you"
-        )
+        hint = "remove it, or change its owner to you"
         raise InvalidFiles([Problem(str(path), 0, 0, "", error.reason, hint)]) from error
     except OSError as error:
         reason = (error.strerror or str(error)).lower()

@@ -26,10 +26,6 @@ def give(path: Path) -> None:
     os.chown(path, STRANGER, STRANGER)
 
 
-def open_to_all(path: Path) -> None:
-    path.chmod(path.stat().st_mode | stat.S_IWOTH)
-
-
 def modes(folder: Path) -> dict[str, int]:
     paths = folder.rglob("*")
     return {str(path.relative_to(folder)): stat.S_IMODE(path.lstat().st_mode) for path in paths}
@@ -51,28 +47,25 @@ def victim(offline: Command, shared: Path) -> Command:
     return replace(offline, environment=environment)
 
 
-def link_away(path: Path) -> None:
+def link(path: Path) -> None:
+    """Put a link of another user in place of a folder."""
     path.rmdir()
     path.symlink_to(path.parent.parent / "elsewhere")
+    os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
     (path.parent.parent / "elsewhere").mkdir()
 
 
-@pytest.mark.parametrize(
-    ("plant", "reason"),
-    [
-        pytest.param(give, "belongs to another user (uid 54321)", marks=root),
-        (open_to_all, "other users can write to it"),
-        (link_away, "is a symbolic link"),
-    ],
-)
-def test_cache_folder_controlled_by_other_user_is_not_used(
-    victim: Command, shared: Path, plant: Callable[[Path], None], reason: str
+@root
+@pytest.mark.parametrize("plant", [give, link])
+def test_cache_folder_of_other_user_is_not_used(
+    victim: Command, shared: Path, plant: Callable[[Path], None]
 ) -> None:
-    (shared / "kubectl-sky").mkdir()
-    plant(shared / "kubectl-sky")
+    path = shared / "kubectl-sky"
+    path.mkdir()
+    plant(path)
     done = victim("render", "-", stdin=LOCAL)
     assert done.returncode == 0, done.stderr
-    path = shared / "kubectl-sky"
+    reason = "belongs to another user (uid 54321)"
     assert f"warning: nothing is cached: {path}: {reason}; remove it" in done.stderr
     assert list(path.resolve().iterdir()) == []
 
@@ -129,27 +122,19 @@ def test_xdg_folder_with_relative_path_is_ignored(offline: Command) -> None:
     assert "hostile" not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    ("plant", "reason"),
-    [
-        pytest.param(give, "belongs to another user (uid 54321)", marks=root),
-        (open_to_all, "other users can write to it; run: chmod go-w"),
-    ],
-)
+@root
 @pytest.mark.parametrize(
     ("name", "text"), [("settings.yaml", "image: evil:1\n"), ("login", "mallory\n")]
 )
-def test_settings_or_login_controlled_by_other_user_is_refused(
-    offline: Command, plant: Callable[[Path], None], reason: str, name: str, text: str
-) -> None:
+def test_settings_or_login_of_other_user_is_refused(offline: Command, name: str, text: str) -> None:
     path = offline.folder / ".config/kubectl-sky" / name
     path.parent.mkdir(parents=True)
     path.write_text(text)
     assert offline("render", "-", stdin="run: x\n").returncode == 0
-    plant(path)
+    give(path)
     done = offline("render", "-", stdin="run: x\n")
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"{path}: {reason.partition(';')[0]}" in done.stderr
+    assert f"{path}: belongs to another user (uid 54321)" in done.stderr
 
 
 def test_login_replaces_symlink_not_its_target(offline: Command) -> None:
@@ -234,38 +219,11 @@ def test_folder_missing_is_safe_and_empty(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_folder_below_symlink_is_unsafe(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "below").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(Unsafe, match="symbolic link"):
-        Folder(tmp_path / "home", "below").write("x", b"")
-    assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
 def test_folder_with_linked_parent_is_safe(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "cache").symlink_to(tmp_path / "disk")
     Folder(tmp_path / "cache" / "kubectl-sky").write("x", b"1")
     assert (tmp_path / "disk" / "kubectl-sky" / "x").read_bytes() == b"1"
-
-
-def test_folder_symlink_is_not_read_and_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "precious").write_bytes(b"keep me")
-    folder = Folder(tmp_path / "home")
-    folder.create()
-    (folder.path / "x").symlink_to(tmp_path / "precious")
-    with pytest.raises(OSError, match="symbolic links"):
-        folder.read("x")
-    folder.write("x", b"new")
-    assert (tmp_path / "precious").read_bytes() == b"keep me"
-    assert folder.read("x") == b"new"
-
-
-def test_folder_fifo_does_not_block(tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "home")
-    os.mkfifo(folder.create() / "x")
-    assert folder.read("x") == b""
 
 
 @root
@@ -277,18 +235,6 @@ def test_folder_file_of_other_user_is_not_read(tmp_path: Path) -> None:
         folder.read("x")
     with pytest.raises(Unsafe, match="another user"):
         private.read(folder.path / "x")
-
-
-@root
-def test_folder_file_writable_by_other_group_is_not_read(tmp_path: Path) -> None:
-    path = tmp_path / "x"
-    path.touch()
-    path.chmod(0o664)
-    os.chown(path, 0, 0)  # the group of the same name, which has no other members
-    assert private.read(path) == b""
-    os.chown(path, 0, STRANGER)
-    with pytest.raises(Unsafe, match="can write"):
-        private.read(path)
 
 
 def test_folder_failed_write_keeps_old_file(tmp_path: Path) -> None:

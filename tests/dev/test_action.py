@@ -253,15 +253,14 @@ def test_ssh_config_install_includes_entry_once_and_keeps_config(
     assert dotfiles.read_bytes() == expected
 
 
-def test_ssh_config_folder_of_other_user_is_error(
+def test_ssh_config_folder_that_is_a_file_is_error(
     pod: FakeCluster, run: Run, home: Path, answer: Answer
 ) -> None:
     answer(0, ANSWER)
-    (home / ".ssh" / "kubectl-sky").symlink_to(home)
+    (home / ".ssh" / "kubectl-sky").touch()
     code, out, err = run("dev", "ssh-config", "dev", "--install")
     assert (code, out) == (2, "")
-    assert "is a symbolic link" in err
-    assert not (home / "dev.known_hosts").exists()
+    assert "kubectl-sky/dev.known_hosts: not a directory" in err
 
 
 @pytest.mark.parametrize("path", ['a"b', "${HOME}/x", "a\nProxyCommand evil"])
