@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.words import names
+from kubectl_sky.errors import UserError
+from kubectl_sky.words import names, owners
 from kubectl_sky.words.owners import User
 
 LABEL = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?\Z")
@@ -70,3 +71,10 @@ def test_selector_joins_labels() -> None:
     assert (
         names.selector({"task-id": "x", "skypilot-task": "true"}) == "task-id=x,skypilot-task=true"
     )
+
+
+def test_owner_without_ascii_letter_is_refused_with_the_reason() -> None:
+    with pytest.raises(UserError) as caught:
+        owners.named("李明")
+    assert caught.value.what == 'invalid user name "李明"'
+    assert "ASCII letter or digit" in caught.value.hint
