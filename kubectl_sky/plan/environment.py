@@ -20,6 +20,8 @@ from kubectl_sky.words.settings import Settings
 
 Value = TypeVar("Value")
 
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 
 def variables(
     task: Task,
@@ -61,6 +63,8 @@ def variables(
     user_values = {
         key: value for key, value in without_reserved(task.envs).items() if key not in secret_names
     }
+    if (path := user_values.get("PATH")) and "/bin" not in path.split(":"):
+        user_values["PATH"] = f"{path}:{_SYSTEM_PATH}"  # without it, no script of ours can start
     return provided | {key: literal(value) for key, value in user_values.items()} | _links(links)
 
 

@@ -303,6 +303,19 @@ def _named_as_secrets(document: Document) -> Iterator[Problem]:
             yield document.problem(("envs", name), message, hint, "warning", key=True)
 
 
+_REFERENCE_IN_VALUE = re.compile(r"\$(?:[A-Z_][A-Z0-9_]*\b|\{[A-Za-z_]\w*\})")
+
+
+def _unsubstituted(document: Document) -> Iterator[Problem]:
+    """Warn about variables in values of envs: the task gets them as they are written."""
+    for name, value in entries(document.get("envs")):
+        match = _REFERENCE_IN_VALUE.search(value) if isinstance(value, str) else None
+        if match:
+            message = f"{match[0]} is not substituted: values of envs are literal"
+            hint = f"set {name} in run, such as: export {name}=…"
+            yield document.problem(("envs", name), message, hint, "warning")
+
+
 def _registry(document: Document) -> Iterator[Problem]:
     """Check the three variables that log in to a registry, in envs or secrets."""
     fields = {name: field for field in ("envs", "secrets") for name in _mapping(document, field)}
@@ -319,4 +332,14 @@ def _registry(document: Document) -> Iterator[Problem]:
 
 
 SECRET_RULES = (_secret_paths,)
-RULES = (_registry, _names, _references, _values, _sizes, _as_written, _both, _named_as_secrets)
+RULES = (
+    _registry,
+    _names,
+    _references,
+    _values,
+    _sizes,
+    _as_written,
+    _both,
+    _named_as_secrets,
+    _unsubstituted,
+)

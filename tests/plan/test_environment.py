@@ -154,3 +154,14 @@ def test_registry_invalid_server_is_error() -> None:
         "task.yaml:2:93: secrets.SKYPILOT_DOCKER_SERVER: expected a registry's address;"
         " such as ghcr.io or registry.example.com:5000"
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/opt/bin:$PATH", f"/opt/bin:$PATH:{environment._SYSTEM_PATH}"),
+        ("/opt/bin:/bin", "/opt/bin:/bin"),
+    ],
+)
+def test_path_of_user_has_folders_of_system(path: str, expected: str) -> None:
+    assert make_plan(replace(TASK, envs={"PATH": path})).env["PATH"] == expected

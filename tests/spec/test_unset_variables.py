@@ -42,3 +42,13 @@ def test_variable_of_node_is_error_in_field(field: str) -> None:
 def test_text_with_dollar_is_no_variable() -> None:
     probe = "{path: /, post_data: {text: costs $five or 5$}}"
     assert errors(f"run: a\nservice: {{readiness_probe: {probe}}}\n") == []
+
+
+@pytest.mark.parametrize(
+    ("value", "name"), [("/opt/bin:$PATH", "$PATH"), ("${key}", "${key}"), ("a $5 b$c", "")]
+)
+def test_variable_in_value_of_envs_is_warned(value: str, name: str) -> None:
+    (document,) = read(f"run: a\nenvs: {{OUT: '{value}'}}\n")
+    warning = f"task.yaml:2:13: envs.OUT: warning: {name} is not substituted: values of envs are"
+    warning += " literal; set OUT in run, such as: export OUT=…"
+    assert [str(problem) for problem in validate(document)] == ([warning] if name else [])
