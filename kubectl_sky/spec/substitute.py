@@ -104,6 +104,8 @@ class Filled:
 
     def _check_set(self, value: str, path: Path) -> None:
         """Report variables that nothing sets; $name in small letters may be another text."""
+        if path == _URL and files.login(value):  # its variables are read on the nodes
+            return
         for match in _REFERENCE.finditer(value):
             name, has_braces = match[1], match[0].startswith("${")
             if name not in self._variables and (has_braces or name.isupper()):

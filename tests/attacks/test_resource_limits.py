@@ -320,15 +320,3 @@ def test_workdir_folders_too_deep_are_refused(sky: Command, workdir: Path) -> No
         folder = inner
     os.close(folder)
     refused(sky("render", "task.yaml"), "is more than 200 folders deep")
-
-
-@pytest.mark.parametrize("name", ["settings.yaml", "login"])
-@pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_settings_pipe_or_device_does_not_block(
-    sky: Command, tmp_path: Path, name: str, kind: str
-) -> None:
-    folder = tmp_path / "home" / ".config" / "kubectl-sky"
-    folder.mkdir(parents=True)
-    os.mkfifo(folder / name) if kind == "pipe" else (folder / name).symlink_to("/dev/zero")
-    done = sky("render", "task.yaml")
-    assert done.returncode in (0, 2), done.stderr
