@@ -78,7 +78,7 @@ def _upper(model: Model) -> tuple[str, ...]:
 
 def _products(model: Model) -> tuple[str, ...]:
     name = names.label_value(model.name)
-    products = model.products or rtx_products(model.name) or (f"NVIDIA-{name}"[:63],)
+    products = model.products or rtx_products(model.name) or (names.label_value(f"NVIDIA-{name}"),)
     exclusive = (*products, name)
     return (*exclusive, *(f"{product[:56]}-SHARED" for product in exclusive))
 
@@ -93,7 +93,7 @@ def _classes(model: Model) -> tuple[str, ...]:
 
 def _amd(model: Model) -> tuple[str, ...]:
     name = names.label_value(model.name.upper())
-    return f"AMD_Instinct_{name}_OAM"[:63], f"AMD_Instinct_{name}"[:63]
+    return tuple(names.label_value(f"AMD_Instinct_{name}{end}") for end in ("_OAM", ""))
 
 
 NVIDIA = Family(

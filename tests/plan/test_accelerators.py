@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubectl_sky.errors import UserError
@@ -108,6 +108,7 @@ def test_models_by_memory_size_returns_matching_gpus() -> None:
         models("intel:80GB")
 
 
+@example("A" * 55 + ".A")
 @given(st.from_regex(re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.+ ]{0,61}[A-Za-z0-9+]?"), fullmatch=True))
 def test_family_terms_of_random_name_are_valid_labels(name: str) -> None:
     try:
