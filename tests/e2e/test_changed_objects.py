@@ -12,7 +12,7 @@ def test_commands_pod_deleted_report_same_reason(sky: Command, kubectl: Command)
     for command, text in outputs.items():
         assert "failed" in text, outputs
         assert "node-1" in text, outputs
-        assert ("its pod is gone" if command == "doctor" else "PodNotFound") in text, outputs
+        assert ("its pod was deleted" if command == "doctor" else "PodNotFound") in text, outputs
         assert "BackoffLimitExceeded" not in text.replace("BackoffLimitExceeded: ", ""), outputs
         assert "wait for node-1" not in text, outputs
     status = sky.json("status", "pair0001")

@@ -82,5 +82,5 @@ def test_commands_terminating_pod_is_named_until_deleted(sky: Command, kubectl: 
     assert "node-1: Terminating" in waited.stderr
     assert kubectl("delete", "pod", pod, "--grace-period=0", "--force").returncode == 0
     for command, text in failure_texts(sky, "ending01").items():
-        assert ("its pod is gone" if command == "doctor" else "PodNotFound") in text, text
+        assert ("its pod was deleted" if command == "doctor" else "PodNotFound") in text, text
     assert sky("stop", "ending01").returncode == 0

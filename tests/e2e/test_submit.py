@@ -8,7 +8,7 @@ from tests.e2e.support import objects
 
 HELLO = """
 name: hello
-envs: {A: "it's $(not) $HOME"}
+envs: {A: "it's $(not) $home"}
 run: echo "hello from $NODE_RANK of $NUM_NODES, $A"
 """
 
@@ -23,7 +23,7 @@ def test_submit_single_node_prints_id_and_output(
     task_id = submitted(done)
     assert len(task_id) == 8
     assert first.startswith(f"task/{task_id} submitted: hello, 1 node in namespace ")
-    assert rest == ["hello from 0 of 1, it's $(not) $HOME"]
+    assert rest == ["hello from 0 of 1, it's $(not) $home"]
     assert objects(kubectl, task_id) == [f"ConfigMap/hello-{task_id}", f"Job/hello-{task_id}"]
 
 
