@@ -25,7 +25,7 @@ _OF_BASH = {
     "=~": r"\[\[ [^\n]{0,200} =~ ",
     "${x^^}": r"\$\{\w+(?:\^\^?|,,?)\}",
     "{1..9}": r"\{\w+\.\.\w+\}",
-    "((": rf"(?:{_START}|\bfor[ \t]*)\(\(",
+    "((": rf"(?:{_START}|\bfor[ \t]*)(?<![$(])\(\(",
     **{name: rf"{_START}{name}[ \t]" for name in _COMMANDS},
 }
 _OF_BUSYBOX = {

@@ -3,6 +3,7 @@
 import pytest
 
 from kubectl_sky.spec.bashisms import Need, find_missing, find_need
+from kubectl_sky.words import assets
 from tests.spec.documents import read
 
 PLAIN = r"""#!/bin/bash
@@ -15,12 +16,18 @@ END
 python3 - <<-PY
 	x = [[1], [2]]; declare = x
 	PY
-echo \[[ $(( 1 + 2 )) ${x%%[ab]} ${x:-(1)} ] ==
+echo \[[ $(( 1 + 2 )) $(((1 + 2) * 3)) ${x%%[ab]} ${x:-(1)} ] ==
 """
 
 
 def test_posix_script_has_no_need() -> None:
     assert find_need(PLAIN) is None
+
+
+def test_scripts_of_runtime_have_no_need() -> None:
+    for path in assets.folder("runtime").iterdir():
+        if path.name.endswith(".sh"):
+            assert find_need(path.read_text()) is None, path.name
 
 
 @pytest.mark.parametrize(
