@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 _MODULES = {
     "AcceleratorNode": "gpus.model",
     "Client": "api.client",
-    "ClusterCheck": "actions.doctor",
+    "ClusterCheck": "tasks.doctor",
     "Danger": "spec.dangers",
     "Diagnosis": "observe.verdict",
     "LogLine": "api.logs",

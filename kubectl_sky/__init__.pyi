@@ -1,4 +1,3 @@
-from kubectl_sky.actions.doctor import ClusterCheck
 from kubectl_sky.api.client import Client, Submission
 from kubectl_sky.api.logs import LogLine, LogLines
 from kubectl_sky.api.table import Table
@@ -13,6 +12,7 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import Diagnosis
 from kubectl_sky.observe.volumes import VolumeStatus
 from kubectl_sky.spec.dangers import Danger
+from kubectl_sky.tasks.doctor import ClusterCheck
 
 __version__: str
 __all__ = [

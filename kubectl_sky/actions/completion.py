@@ -11,12 +11,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kubectl_sky.actions import find, identity, queues, volumes
-from kubectl_sky.actions.find import Scope
+from kubectl_sky.actions import identity, queues, volumes
 from kubectl_sky.cluster import kubeconfig, objects
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import UserError
+from kubectl_sky.tasks import find
+from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import kinds, private
 
 Candidate = tuple[str, str]  # a word and its description

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from kubectl_sky.actions import find, web
-from kubectl_sky.actions.find import Target
+from kubectl_sky.actions import web
 from kubectl_sky.errors import SkyError
 from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.nodes import State
+from kubectl_sky.tasks import find
+from kubectl_sky.tasks.find import Target
 from kubectl_sky.words import names
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import BinaryIO
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.actions.find import MIN_PREFIX, Scope
-from kubectl_sky.actions.taskfile import new_id, read_documents
+from kubectl_sky.actions.documents import read_documents
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import (
@@ -31,6 +30,7 @@ from kubectl_sky.spec import quantity
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.validate import validate
 from kubectl_sky.spec.volumes import Storage, VolumeFile, volume_of
+from kubectl_sky.tasks.find import MIN_PREFIX, Scope
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.facts import ExistingPvc
 from kubectl_sky.words.owners import User
@@ -81,7 +81,7 @@ def created(
     try:
         for name in volume_names:
             with suppress(NameTaken):  # another file of the same submit has created it
-                new.append(create(session, user, name, new_id(), storage, name))
+                new.append(create(session, user, name, names.new_id(), storage, name))
         yield
     except BaseException:
         for volume in new:

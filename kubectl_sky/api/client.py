@@ -8,26 +8,7 @@ from subprocess import CompletedProcess
 from threading import Event
 from typing import Literal, Self, overload
 
-from kubectl_sky.actions import (
-    doctor,
-    find,
-    identity,
-    multikueue,
-    pipeline,
-    stop,
-    submissions,
-)
-from kubectl_sky.actions import exec as executing
-from kubectl_sky.actions import follow as following
-from kubectl_sky.actions import logs as reading
-from kubectl_sky.actions.doctor import ClusterCheck
-from kubectl_sky.actions.find import Scope
-from kubectl_sky.actions.logs import LogRequest
-from kubectl_sky.actions.pending import explain_all, explain_pending
-from kubectl_sky.actions.submit import DryRun, Options
-from kubectl_sky.actions.submit import submit as submit_task
-from kubectl_sky.actions.ui import UI
-from kubectl_sky.actions.watch import Wait
+from kubectl_sky.actions import identity
 from kubectl_sky.api.logs import LogLines
 from kubectl_sky.api.notes import LOG, Notes, Report
 from kubectl_sky.api.table import Table
@@ -46,6 +27,18 @@ from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import Diagnosis
 from kubectl_sky.spec.dangers import Danger
+from kubectl_sky.submitting.submit import DryRun, Options
+from kubectl_sky.submitting.submit import submit as submit_task
+from kubectl_sky.tasks import doctor, find, multikueue, pipeline, stop, submissions
+from kubectl_sky.tasks import exec as executing
+from kubectl_sky.tasks import follow as following
+from kubectl_sky.tasks import logs as reading
+from kubectl_sky.tasks.doctor import ClusterCheck
+from kubectl_sky.tasks.find import Scope
+from kubectl_sky.tasks.logs import LogRequest
+from kubectl_sky.tasks.pending import explain_all, explain_pending
+from kubectl_sky.tasks.ui import UI
+from kubectl_sky.tasks.watch import Wait
 
 _MAX_OUTPUT = 16 << 20  # bytes of stdout, and of stderr
 

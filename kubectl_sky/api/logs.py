@@ -8,12 +8,12 @@ from queue import Full, Queue
 from threading import Event
 from typing import Self
 
-from kubectl_sky.actions.ui import UI
 from kubectl_sky.api.notes import Notes
 from kubectl_sky.api.threads import run_in_thread
 from kubectl_sky.cluster import parallel
 from kubectl_sky.errors import Interrupted
 from kubectl_sky.observe.logs import Lines, Origin
+from kubectl_sky.tasks.ui import UI
 
 _MAX_QUEUED = 16  # batches, so that a slow reader slows the logs down
 _POLL_SECONDS = 0.5

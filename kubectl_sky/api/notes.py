@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Iterable, Sequence
 
-from kubectl_sky.actions.ui import UI, Collected
 from kubectl_sky.errors import Problem
+from kubectl_sky.tasks.ui import UI, Collected
 
 LOG = logging.getLogger("kubectl_sky")
 LOG.addHandler(logging.NullHandler())  # otherwise Python prints warnings on stderr

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 import yaml
 from msgspec.structs import replace
 
-from kubectl_sky.actions import render, taskfile
-from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.taskfile import Source
-from kubectl_sky.actions.ui import Collected
-from kubectl_sky.actions.validate import undecidable
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.load import MAX_BYTES
+from kubectl_sky.submitting import render, taskfile
+from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.taskfile import Source
+from kubectl_sky.submitting.validate import undecidable
+from kubectl_sky.tasks.ui import Collected
 from kubectl_sky.words import bounded, names
 
 if TYPE_CHECKING:

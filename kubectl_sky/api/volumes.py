@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kubectl_sky.actions import identity, preflight, taskfile, volumes
-from kubectl_sky.actions.find import Scope
+from kubectl_sky.actions import identity, volumes
 from kubectl_sky.api.notes import LOG
 from kubectl_sky.api.table import Table
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.observe.volumes import VolumeStatus
 from kubectl_sky.plan import pvc
+from kubectl_sky.submitting import preflight
+from kubectl_sky.tasks.find import Scope
+from kubectl_sky.words import names
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Volumes:
         for note in preflight.storage_class_notes(self._session, [storage.storage_class]):
             LOG.info("%s", note)
         user = self._scope.user or identity.user(self._session, self._user)
-        return volumes.create(self._session, user, name, taskfile.new_id(), storage)
+        return volumes.create(self._session, user, name, names.new_id(), storage)
 
     def list(self) -> Table[VolumeStatus]:
         """Return your volumes, newest first."""

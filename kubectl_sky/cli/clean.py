@@ -28,7 +28,7 @@ def command(cluster: options.ClusterFlags, all_users: bool, yes: bool, **flags: 
 
     The logs of the deleted tasks are deleted too.
     """
-    from kubectl_sky.actions import find, multikueue, stop
+    from kubectl_sky.tasks import find, multikueue, stop
 
     older_than = flags["older_than"]
     assert older_than is None or isinstance(older_than, timedelta)

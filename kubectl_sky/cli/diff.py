@@ -5,10 +5,10 @@ import sys
 
 import click
 
-from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.errors import UserError
+from kubectl_sky.submitting.flags import Overrides
 
 
 @commands.command("diff", examples=["diff task.yaml", "diff task.yaml --id train001 --gpus A100:8"])
@@ -27,8 +27,8 @@ def command(file: str, overrides: Overrides, cluster: options.ClusterFlags, stri
     failed: 2 for the file, the flags or a bug, 3 for the cluster. KUBECTL_EXTERNAL_DIFF is the
     program that compares two folders.
     """
-    from kubectl_sky.actions import diff
-    from kubectl_sky.actions.taskfile import Source
+    from kubectl_sky.submitting import diff
+    from kubectl_sky.submitting.taskfile import Source
 
     click.get_current_context().ensure_object(commands.Failure).least_code = 2
     source = Source(file, overrides, os.environ, sys.stdin.buffer, strict)

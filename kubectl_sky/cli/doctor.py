@@ -12,10 +12,10 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.observe.pipelines import PipelineStatus
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.doctor import ClusterCheck
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.findings import Finding
     from kubectl_sky.observe.verdict import Diagnosis
+    from kubectl_sky.tasks.doctor import ClusterCheck
 
 # Add-ons that tasks can use in addition to those of the backends, by their API group.
 _ADD_ONS = {
@@ -81,7 +81,7 @@ def command(
     Without TASK, check the cluster and your rights in the namespace, and exit with 3 if a required
     right is missing. A cluster admin can apply the Role that --role prints.
     """
-    from kubectl_sky.actions import doctor, multikueue
+    from kubectl_sky.tasks import doctor, multikueue
 
     extras, role = flags["extras"], flags["role"]
     assert isinstance(extras, tuple)
@@ -166,7 +166,7 @@ def _format_check(check: "ClusterCheck") -> str:
 
 
 def _role(session: "Session", extras: tuple[str, ...], form: str | None) -> str:
-    from kubectl_sky.actions import doctor
+    from kubectl_sky.tasks import doctor
 
     items = doctor.required_role(session, extras)
     if form == "json":

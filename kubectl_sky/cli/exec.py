@@ -60,9 +60,9 @@ def command(
     SKYPILOT_NODE_RANK, SKYPILOT_NUM_NODES, SKYPILOT_NODE_IPS, MASTER_ADDR and so on. Variables
     that run itself exported are not available.
     """
-    from kubectl_sky.actions import exec as action
-    from kubectl_sky.actions import find, multikueue
     from kubectl_sky.cluster.exec import run
+    from kubectl_sky.tasks import exec as action
+    from kubectl_sky.tasks import find, multikueue
 
     before_dashes = click.get_current_context().meta[commands.BEFORE_DASHES]
     if task and before_dashes == 0:
@@ -97,8 +97,8 @@ def _write_stderr(block: bytes) -> None:
 
 def enter(session: "Session", task: "TaskStatus", program: Sequence[str]) -> int:
     """Run a program of a terminal in rank 0 of a task; return its exit code."""
-    from kubectl_sky.actions import exec as action
     from kubectl_sky.cluster.exec import run
+    from kubectl_sky.tasks import exec as action
 
     target, node = action.task_environment(session, task), action.node_of_rank(task, 0)
     with _pipes(pass_stdin=True, tty=True) as pipes:

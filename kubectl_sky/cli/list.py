@@ -16,10 +16,10 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import label_selectors
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.find import Scope
-    from kubectl_sky.actions.watch import TaskUpdate
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.ownership import TaskObjects
+    from kubectl_sky.tasks.find import Scope
+    from kubectl_sky.tasks.watch import TaskUpdate
 
 
 def _parse_selector(
@@ -130,7 +130,7 @@ def command(
 
     With -o wide, GPU-HOURS are those of tasks that request GPUs; see `usage`.
     """
-    from kubectl_sky.actions import evidence, find, pending
+    from kubectl_sky.tasks import evidence, find, pending
 
     request = _list_request(cluster, all_users, form, flags)
     if flags["all_contexts"]:
@@ -182,7 +182,7 @@ def _list_request(
 
 def _watch(session: "Session", scope: "Scope", request: _ListRequest) -> None:
     """Show the tasks again after each change, and on a terminal their ages every second."""
-    from kubectl_sky.actions import pending
+    from kubectl_sky.tasks import pending
 
     screen = output.LiveText(request.form)
     latest: TaskUpdate | None = None
@@ -197,7 +197,7 @@ def _list_all_contexts(
     cluster: options.ClusterFlags, all_users: bool, request: _ListRequest
 ) -> int:
     """List the tasks of each context; report contexts without an answer and return 3."""
-    from kubectl_sky.actions import contexts
+    from kubectl_sky.submitting import contexts
 
     query = contexts.TaskQuery(cluster.user, all_users, cluster.all_namespaces)
     answers = contexts.list_tasks(cluster.flags(), query)

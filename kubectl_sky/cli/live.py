@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from kubectl_sky.observe.escapes import plain
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.ui import Waiting
+    from kubectl_sky.tasks.ui import Waiting
 
 _INTERVAL = 0.25  # seconds between looks at the clock
 _ERASE = "\r\x1b[K"

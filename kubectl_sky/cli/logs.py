@@ -14,7 +14,7 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.observe.logs import Form, LogFormat, Template
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.logs import LogRequest
+    from kubectl_sky.tasks.logs import LogRequest
 
 
 _MAX_RANKS = 100_000
@@ -141,8 +141,8 @@ def command(
     With -o json each line is an object with task, rank, pod, time and text. A --template has the
     same fields; {time} is the local time with -t.
     """  # noqa: D301 -- click reads the \f
-    from kubectl_sky.actions import multikueue
-    from kubectl_sky.actions.follow import follow, show
+    from kubectl_sky.tasks import multikueue
+    from kubectl_sky.tasks.follow import follow, show
 
     if flags["invert"] and not flags["grep"]:
         raise UserError("--invert-match requires --grep", "add --grep REGEX")
@@ -184,8 +184,8 @@ def _with_timestamps(flags: Mapping[str, Any]) -> bool:
 
 
 def _request(following: bool, flags: Mapping[str, Any]) -> "LogRequest":
-    from kubectl_sky.actions import logs
     from kubectl_sky.cluster.streams import MAX_STREAMS, LogOptions
+    from kubectl_sky.tasks import logs
     from kubectl_sky.words import names
 
     since, timeout = flags["since"], flags["wait_timeout"]

@@ -11,15 +11,15 @@ import click
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
-from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import output as output_of
 from kubectl_sky.errors import UserError
+from kubectl_sky.submitting.flags import Overrides
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from kubectl_sky.actions.find import Scope
     from kubectl_sky.cluster.session import Connection, Session
+    from kubectl_sky.tasks.find import Scope
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
@@ -511,7 +511,8 @@ def scope(session: "Session", cluster: ClusterFlags, all_users: bool) -> "Scope"
 
     Asks the cluster for your identity if it is needed.
     """
-    from kubectl_sky.actions import find, identity, submissions
+    from kubectl_sky.actions import identity
+    from kubectl_sky.tasks import find, submissions
 
     namespace = None if cluster.all_namespaces else session.namespace
     user = None if all_users else identity.user(session, cluster.user)

@@ -37,8 +37,8 @@ def command(
     If the connection is lost or the pod restarts, open connections end, and new ones go to the new
     pod. Half-closed connections are not supported.
     """
-    from kubectl_sky.actions import find, multikueue
-    from kubectl_sky.actions import ports as action
+    from kubectl_sky.tasks import find, multikueue
+    from kubectl_sky.tasks import ports as action
 
     if not ports:  # the only argument is a port of the last task
         task, ports = None, (task,) if task else ()

@@ -27,7 +27,7 @@ def command(
     The ports are those of `resources.ports`. The Service leads to rank 0. POD-READY shows whether
     rank 0 has a running pod; Kubernetes does not know whether a program listens on the port.
     """
-    from kubectl_sky.actions import find, ports
+    from kubectl_sky.tasks import find, ports
 
     session = cluster.session()
     exposed_tasks = ports.list_exposed(

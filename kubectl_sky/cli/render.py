@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.errors import UserError
+from kubectl_sky.submitting.flags import Overrides
 from kubectl_sky.words import settings
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.taskfile import Source
     from kubectl_sky.render.manifests import Manifests
+    from kubectl_sky.submitting.taskfile import Source
 
 
 @commands.command(
@@ -66,9 +66,9 @@ def command(
     """
     if flags["explain"] and form == "json":
         raise UserError("--explain writes comments, which JSON does not support", "remove -o json")
-    from kubectl_sky.actions import render as action
-    from kubectl_sky.actions.taskfile import Source
     from kubectl_sky.render import manifests
+    from kubectl_sky.submitting import render as action
+    from kubectl_sky.submitting.taskfile import Source
 
     if len(files) > 1 and overrides.task_id:
         raise UserError("--id names one task", "render one FILE with it")
@@ -104,8 +104,8 @@ def _note_unknown_owner(cluster: options.ClusterFlags, user: str) -> None:
 def _as_submitted(
     sources: "Sequence[Source]", cluster: options.ClusterFlags, show_secrets: bool, explain: bool
 ) -> "Manifests":
-    from kubectl_sky.actions import render, submit
     from kubectl_sky.render import manifests
+    from kubectl_sky.submitting import render, submit
 
     requests = [
         submit.Options(source, cluster.flags(), cluster.user, show_secrets=show_secrets)

@@ -10,10 +10,10 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.find import Scope, Target
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.evidence import Evidence
     from kubectl_sky.observe.pipelines import PipelineStatus
+    from kubectl_sky.tasks.find import Scope, Target
     from kubectl_sky.words import models
 
 
@@ -51,7 +51,7 @@ def command(
 
     A pipeline or group is shown with all its tasks.
     """
-    from kubectl_sky.actions import evidence, multikueue, pending
+    from kubectl_sky.tasks import evidence, multikueue, pending
 
     if timeline and (watch or form == "name"):
         raise UserError("--timeline excludes --watch and -o name")
@@ -72,8 +72,8 @@ def command(
 
 
 def _show_timeline(session: "Session", target: "Target", form: str | None) -> None:
-    from kubectl_sky.actions import find, timeline
     from kubectl_sky.cli.timeline import formatted
+    from kubectl_sky.tasks import find, timeline
 
     times = timeline.read(session, find.tasks_of(target))
     text = output.data(times.as_json(), form) if form else formatted(times)
@@ -117,7 +117,7 @@ def _watch(session: "Session", scope: "Scope", target: "Target", form: str | Non
 
 
 def _updates(session: "Session", scope: "Scope", target: "Target") -> "Iterator[Target | None]":
-    from kubectl_sky.actions import pending, watch
+    from kubectl_sky.tasks import pending, watch
 
     if not isinstance(target, TaskStatus):
         yield from watch.watch_pipeline(session, scope, target)

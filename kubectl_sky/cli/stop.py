@@ -13,9 +13,9 @@ from kubectl_sky.cli import tasks as tasks_of
 from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.find import Scope, Target
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.status import TaskStatus
+    from kubectl_sky.tasks.find import Scope, Target
     from kubectl_sky.words.owners import User
 
 
@@ -38,7 +38,7 @@ def command(
     If several tasks have a name, it asks before it stops all of them; -y means yes. On a terminal,
     it asks whether to stop your last task if no TASK is given.
     """
-    from kubectl_sky.actions import multikueue, stop
+    from kubectl_sky.tasks import multikueue, stop
 
     if references and everything:
         raise UserError("TASK and --all exclude each other", "remove one of them")
@@ -67,7 +67,7 @@ def _choose_tasks(
     session: "Session", scope: "Scope", references: Sequence[str] | None, yes: bool
 ) -> "list[TaskStatus]":
     """Return the tasks to stop, all tasks for None, and ask where it is not clear."""
-    from kubectl_sky.actions import find
+    from kubectl_sky.tasks import find
 
     if references is not None:
         scope = replace(scope, choose=partial(_confirm_several, yes, scope))
@@ -88,7 +88,7 @@ def _confirm_several(
     yes: bool, scope: "Scope", name: str | None, matches: "Sequence[Target]"
 ) -> "Sequence[Target]":
     """Ask whether to stop all tasks with a name, or the last task if there is no name."""
-    from kubectl_sky.actions import submissions
+    from kubectl_sky.tasks import submissions
 
     user = scope.user
     if name is None:

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.ui import Collected
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.errors import Problem, UserError
+from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.tasks.ui import Collected
 from kubectl_sky.words import names
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions import submit, taskfile
-    from kubectl_sky.actions.submissions import Submitted
     from kubectl_sky.plan.plan import Plan
     from kubectl_sky.render.manifests import Manifests
     from kubectl_sky.spec.dangers import Danger
     from kubectl_sky.spec.volumes import Storage
+    from kubectl_sky.submitting import submit, taskfile
+    from kubectl_sky.tasks.submissions import Submitted
     from kubectl_sky.words import models
 
 
@@ -93,7 +93,7 @@ def command(
     find each other as TASK-RANK.$SKYPILOT_JOBGROUP_NAME. When the `primary_tasks` have finished,
     this command stops the other tasks.
     """  # noqa: D301 -- click ends --help at the form feed
-    from kubectl_sky.actions import submit, taskfile
+    from kubectl_sky.submitting import submit, taskfile
 
     if len(files) > 1 and overrides.task_id:
         raise UserError("--id names one task", "submit one FILE with it")
@@ -120,7 +120,7 @@ def request(
     flags: Mapping[str, object],
 ) -> "submit.Options":
     """Return what to submit, from the flags of `submit`, `dev` and `serve`."""
-    from kubectl_sky.actions import submit
+    from kubectl_sky.submitting import submit
 
     timeout = flags["wait_timeout"]
     return submit.Options(

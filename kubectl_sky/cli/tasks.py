@@ -17,9 +17,9 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import age, names
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.find import Scope, Target
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.evidence import Evidence
+    from kubectl_sky.tasks.find import Scope, Target
 
 
 _MAX_LISTED_NODES = 100  # nodes that are listed individually
@@ -275,8 +275,8 @@ def get_or_show_evidence(session: "Session", scope: "Scope", reference: str | No
 
     If it is deleted, show its evidence. Raises UserError unless one matches.
     """
-    from kubectl_sky.actions import evidence
-    from kubectl_sky.actions.find import TaskNotFound, get
+    from kubectl_sky.tasks import evidence
+    from kubectl_sky.tasks.find import TaskNotFound, get
 
     try:
         return get(session, scope, reference)

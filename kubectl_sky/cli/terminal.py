@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kubectl_sky.actions.ui import UI, Waiting
 from kubectl_sky.cli import output
 from kubectl_sky.errors import Problem, UserError
 from kubectl_sky.observe.logs import Form, Lines, LogFormat, Origin
+from kubectl_sky.tasks.ui import UI, Waiting
 from kubectl_sky.words import bounded
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from kubectl_sky.actions.timeline import MAX_LOGS
 from kubectl_sky.cli import output
 from kubectl_sky.observe.timeline import NodeTimeline, Phase, Span, Timeline
+from kubectl_sky.tasks.timeline import MAX_LOGS
 from kubectl_sky.words import age
 
 _MARKS = {

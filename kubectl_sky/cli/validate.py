@@ -12,7 +12,7 @@ from kubectl_sky.cli import commands, options, output
 from kubectl_sky.errors import ClusterError, Problem, SkyError, UserError
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.validate import LocalFilesUse, Report
+    from kubectl_sky.submitting.validate import LocalFilesUse, Report
 
 
 @commands.command(
@@ -58,7 +58,7 @@ def command(
     admission by server-side dry runs. It exits with 3 if only the cluster refuses a file, or does
     not answer. The connection options are those of --live. (--cluster NAME is kubectl's.)
     """  # noqa: D301 -- click ends --help at the form feed
-    from kubectl_sky.actions.validate import check
+    from kubectl_sky.submitting.validate import check
 
     reports = check(files, sys.stdin.buffer, os.environ, as_task, local_files)
     problems = [problem for report in reports for problem in report.problems]
@@ -109,11 +109,11 @@ class _Live(Struct, frozen=True):
 
 
 def _check_live(reports: "Sequence[Report]", cluster: options.ClusterFlags) -> _Live:
-    from kubectl_sky.actions import submit
-    from kubectl_sky.actions.diff import refusals
-    from kubectl_sky.actions.flags import Overrides
-    from kubectl_sky.actions.taskfile import Source
-    from kubectl_sky.actions.ui import Collected
+    from kubectl_sky.submitting import submit
+    from kubectl_sky.submitting.diff import refusals
+    from kubectl_sky.submitting.flags import Overrides
+    from kubectl_sky.submitting.taskfile import Source
+    from kubectl_sky.tasks.ui import Collected
 
     problems, notes, codes = list[Problem](), list[str](), [0]
     unanswered: SkyError | None = None

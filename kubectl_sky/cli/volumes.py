@@ -8,6 +8,7 @@ import click
 
 from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.observe.volumes import VolumeStatus
+from kubectl_sky.words import names
 
 if TYPE_CHECKING:
     from kubectl_sky.actions.volumes import AppliedVolume
@@ -48,8 +49,9 @@ def create(
     **texts: str | None,
 ) -> None:
     """Create a volume of SIZE (10Gi, 1Ti; a number is GiB) that tasks mount by NAME."""
-    from kubectl_sky.actions import identity, preflight, taskfile, volumes
+    from kubectl_sky.actions import identity, volumes
     from kubectl_sky.plan import pvc
+    from kubectl_sky.submitting import preflight
 
     modes = [mode.strip() for mode in access_modes.split(",") if mode.strip()]
     storage = pvc.storage(size, texts["storage_class"], modes)
@@ -57,7 +59,7 @@ def create(
     for note in preflight.storage_class_notes(session, [storage.storage_class]):
         output.note(note)
     user = identity.user(session, cluster.user)
-    volume = volumes.create(session, user, name, taskfile.new_id(), storage, texts["pvc_name"])
+    volume = volumes.create(session, user, name, names.new_id(), storage, texts["pvc_name"])
     message = f"Volume created successfully with ID: {volume.id}"
     if form not in (None, "name"):
         result = {"volume_id": volume.id, "status": "created", "message": message}
@@ -84,7 +86,8 @@ def apply(file: str, dry_run: str, cluster: options.ClusterFlags, form: str | No
     the same file again changes nothing. A larger size and other labels are applied if the cluster
     allows it. With use_existing, it only checks that the PVC exists.
     """
-    from kubectl_sky.actions import identity, preflight, taskfile, volumes
+    from kubectl_sky.actions import identity, volumes
+    from kubectl_sky.submitting import preflight
 
     results = []
     for spec in volumes.read(file, sys.stdin.buffer):
@@ -93,7 +96,7 @@ def apply(file: str, dry_run: str, cluster: options.ClusterFlags, form: str | No
             for note in preflight.storage_class_notes(session, [spec.storage.storage_class]):
                 output.note(note)
         user = identity.user(session, cluster.user)
-        applied = volumes.apply(session, user, spec, taskfile.new_id(), dry_run)
+        applied = volumes.apply(session, user, spec, names.new_id(), dry_run)
         results.append(_applied(applied, form, options.DRY_RUNS[dry_run]))
     if form not in (None, "name"):
         output.out(

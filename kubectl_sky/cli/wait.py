@@ -15,9 +15,9 @@ from kubectl_sky.observe.status import TaskStatus
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from kubectl_sky.actions.find import Scope, Target
-    from kubectl_sky.actions.watch import Wait
     from kubectl_sky.cluster.session import Session
+    from kubectl_sky.tasks.find import Scope, Target
+    from kubectl_sky.tasks.watch import Wait
     from kubectl_sky.words import models
 
 _MAX_VERDICTS = 10  # failed tasks whose cause is looked for
@@ -140,7 +140,7 @@ def command(
     interrupted.
     """  # noqa: D301 -- click reads the \f
     from kubectl_sky.actions import notify
-    from kubectl_sky.actions.pipeline import wait_for_all
+    from kubectl_sky.tasks.pipeline import wait_for_all
 
     state = flags["state"] or "completed"
     wait = _wait(state, flags["timeout"], flags["leads"], all_users)
@@ -160,7 +160,7 @@ def command(
 
 
 def _wait(state: str, timeout: timedelta | None, leads: bool, all_users: bool) -> "Wait":
-    from kubectl_sky.actions.watch import Until, Wait
+    from kubectl_sky.tasks.watch import Until, Wait
 
     if leads and all_users:
         raise UserError(
@@ -177,7 +177,7 @@ def _targets(
     session: "Session", scope: "Scope", references: Sequence[str], state: str
 ) -> "list[Target]":
     """Return what to wait for; a task that is not found is deleted."""
-    from kubectl_sky.actions import find
+    from kubectl_sky.tasks import find
 
     if state != "delete" or not references:
         return find.get_targets(session, scope, references or [None])
@@ -208,7 +208,7 @@ def _notify(url: str | None, document: "models.Notification") -> None:
 
 
 def _print(session: "Session", finished: "Sequence[Target]", form: str | None, state: str) -> None:
-    from kubectl_sky.actions import find
+    from kubectl_sky.tasks import find
 
     if form == "name":
         output.names(tasks.name(target) for target in finished)
@@ -235,7 +235,7 @@ def _print(session: "Session", finished: "Sequence[Target]", form: str | None, s
 
 def _verdicts(session: "Session", finished: "Sequence[Target]") -> Iterator[str]:
     """Yield the cause of each failure, and what to do, as far as the exit code does not say it."""
-    from kubectl_sky.actions import doctor
+    from kubectl_sky.tasks import doctor
 
     failed = [target if isinstance(target, TaskStatus) else target.failed for target in finished]
     for task in [task for task in failed if task][:_MAX_VERDICTS]:

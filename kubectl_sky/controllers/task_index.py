@@ -8,11 +8,11 @@ from collections.abc import Collection
 from threading import Lock
 from typing import NamedTuple
 
-from kubectl_sky.actions.find import Target
-from kubectl_sky.actions.pipeline import needs_action
 from kubectl_sky.cluster.session import Json
 from kubectl_sky.observe import nodes, status
 from kubectl_sky.observe.pipelines import pipelines
+from kubectl_sky.tasks.find import Target
+from kubectl_sky.tasks.pipeline import needs_action
 from kubectl_sky.words import names
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Object

@@ -5,9 +5,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from kubectl_sky.actions import find, stop
-from kubectl_sky.actions.find import TaskNotFound
-from kubectl_sky.actions.pipeline import lead, needs_action
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, WatchEvent
 from kubectl_sky.controllers.loop import Context, Controller, Watch
@@ -19,6 +16,9 @@ from kubectl_sky.controllers.task_index import (
     without_unused_fields,
 )
 from kubectl_sky.observe.pipelines import finished_before
+from kubectl_sky.tasks import find, stop
+from kubectl_sky.tasks.find import TaskNotFound
+from kubectl_sky.tasks.pipeline import lead, needs_action
 from kubectl_sky.words import kinds, names
 from kubectl_sky.workloads import registry as backends
 

@@ -6,16 +6,16 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kubectl_sky.actions import exec as execute
-from kubectl_sky.actions import find
 from kubectl_sky.actions.completion import PROGRAM
-from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster.errors import one_line
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, run
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.dev.model import SSHD, PublicKey, SshHost, SshLogin
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import exec as execute
+from kubectl_sky.tasks import find
+from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import bounded, private
 from kubectl_sky.words.private import Folder
 

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli.arguments import Arguments
 from kubectl_sky.cli.exec import enter
 from kubectl_sky.cli.submit import Results, request
 from kubectl_sky.observe.nodes import State
+from kubectl_sky.submitting.flags import Overrides
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions import submit
-    from kubectl_sky.actions.submissions import Submitted
-    from kubectl_sky.actions.taskfile import Source, TaskFile
     from kubectl_sky.observe.status import TaskStatus
+    from kubectl_sky.submitting import submit
+    from kubectl_sky.submitting.taskfile import Source, TaskFile
+    from kubectl_sky.tasks.submissions import Submitted
 
 _SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash; exec sh")  # not all have bash
 _NO_FILE = "<dev>"  # the file name in messages on a pod that has no task file
@@ -131,7 +131,7 @@ def up(
     counts programs that exec started, and use of more than 5% of a CPU. A forwarded port alone does
     not.
     """  # noqa: D301 -- click reads the \f
-    from kubectl_sky.actions import submit, taskfile
+    from kubectl_sky.submitting import submit, taskfile
 
     ui = _Terminal(form, flags["dry_run"])
     sending = request(_source(file, overrides, flags), cluster, form, flags)
@@ -159,11 +159,12 @@ def _enter_existing(
     sending: "submit.Options", task_file: "TaskFile", cluster: options.ClusterFlags, ui: _Terminal
 ) -> int | None:
     """Open a shell in the existing pod of this name, or say how to; None without such a pod."""
-    from kubectl_sky.actions import contexts, find, follow
-    from kubectl_sky.actions.logs import LogRequest
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.cluster.streams import LogOptions
     from kubectl_sky.dev import action
+    from kubectl_sky.submitting import contexts
+    from kubectl_sky.tasks import find, follow
+    from kubectl_sky.tasks.logs import LogRequest
 
     _, connection = contexts.choose(task_file, sending.connection)
     session = Session.connect(connection)
@@ -188,8 +189,8 @@ def _enter_existing(
 
 def _source(file: str | None, overrides: Overrides, flags: Mapping[str, Any]) -> "Source":
     from kubectl_sky.actions.config import preferences
-    from kubectl_sky.actions.taskfile import Source
     from kubectl_sky.dev import model
+    from kubectl_sky.submitting.taskfile import Source
 
     expiry = model.expiry(_seconds(flags["lifetime"]), _seconds(flags["idle"]), preferences())
     return Source(
@@ -230,8 +231,8 @@ def ssh_config(
     The pod's host key is read through the API server, and saved in ~/.ssh/kubectl-sky. ssh connects
     to this pod only. Run the command again after the pod was replaced.
     """
-    from kubectl_sky.actions import find
     from kubectl_sky.dev import action, model
+    from kubectl_sky.tasks import find
 
     key = action.public_key(public_key)
     session = cluster.session()

@@ -7,8 +7,6 @@ from threading import Event
 
 from msgspec import Struct
 
-from kubectl_sky.actions import find
-from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import access, objects, parallel, shapes
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster.core import CoreManager
@@ -28,6 +26,8 @@ from kubectl_sky.gpus.model import AcceleratorNode, Holding, Use
 from kubectl_sky.gpus.smi import Gpu
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import find
+from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import kinds, names
 
 _MAX_PARALLEL = 32  # nodes that are asked for their GPUs at a time

@@ -35,8 +35,8 @@ def command(
     With --gpu, show utilization, memory, temperature and power of each GPU. The image must have
     nvidia-smi, which device plugins add to most images, or rocm-smi.
     """
-    from kubectl_sky.actions import find
     from kubectl_sky.gpus import action
+    from kubectl_sky.tasks import find
 
     session = cluster.session()
     match = find.get_task(session, options.scope(session, cluster, all_users), task)

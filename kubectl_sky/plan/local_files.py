@@ -14,7 +14,7 @@ from kubectl_sky.words.names import standard_labels
 from kubectl_sky.words.secret import Secret
 
 MAX_BYTES = 900_000  # bytes; a ConfigMap is limited to 1 MiB, including metadata
-MAX_TOTAL_BYTES = 4 * MAX_BYTES  # bytes in all ConfigMaps of a task, to keep etcd small
+MAX_TOTAL_BYTES: int = 4 * MAX_BYTES  # bytes in all ConfigMaps of a task, to keep etcd small
 
 
 class FilesConfigMap(Struct, frozen=True):

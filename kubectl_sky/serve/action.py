@@ -6,10 +6,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubectl_sky.actions import submit, taskfile
-from kubectl_sky.actions.apply import apply
-from kubectl_sky.actions.submit import Options, Prepared
-from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
@@ -25,6 +21,10 @@ from kubectl_sky.errors import (
 from kubectl_sky.observe.ownership import controller
 from kubectl_sky.render.manifests import Manifest
 from kubectl_sky.serve.model import ServiceObjects, ServiceState, ServiceStatus, own_pods, status_of
+from kubectl_sky.submitting import submit, taskfile
+from kubectl_sky.submitting.apply import apply
+from kubectl_sky.submitting.submit import Options, Prepared
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.cli.submit import Preview, request
 from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.errors import UserError
+from kubectl_sky.submitting.flags import Overrides
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.taskfile import Source
     from kubectl_sky.serve.model import ServiceStatus
+    from kubectl_sky.submitting.taskfile import Source
 
 
 @commands.group("serve")
@@ -55,8 +55,8 @@ _sending = options.combined(  # of up and update
 
 
 def _source(file: str, overrides: Overrides, flags: dict[str, Any], new: bool = True) -> "Source":
-    from kubectl_sky.actions.taskfile import Source
     from kubectl_sky.spec.service import Flags
+    from kubectl_sky.submitting.taskfile import Source
 
     if overrides.backend not in (None, "rayservice"):
         raise UserError(f"--backend {overrides.backend} is not supported", "use rayservice")
@@ -85,8 +85,8 @@ def up(
     min_replicas and max_replicas, a HorizontalPodAutoscaler scales them. Ctrl-C leaves the service
     running. --dry-run=client needs no cluster.
     """
-    from kubectl_sky.actions import render as action
     from kubectl_sky.serve.action import up as create
+    from kubectl_sky.submitting import render as action
 
     source, ui = _source(file, overrides, flags), Preview(form, flags["dry_run"])
     if flags["dry_run"] == "client":
@@ -139,8 +139,8 @@ def render(
     **flags: Any,  # noqa: ANN401 -- click's own types
 ) -> None:
     """Print the manifests that `serve up` would send for FILE; needs no cluster."""
-    from kubectl_sky.actions import render as action
     from kubectl_sky.render import manifests
+    from kubectl_sky.submitting import render as action
 
     facts = action.offline_facts(flags["user"], flags["namespace"], os.environ)
     source = _source(file, overrides, flags)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from threading import Event
 
-from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.streams import Following, LogOptions, LogSource
@@ -12,6 +11,7 @@ from kubectl_sky.observe import nodes
 from kubectl_sky.observe.logs import Origin
 from kubectl_sky.observe.nodes import Object
 from kubectl_sky.serve import action
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import names
 
 _POLL_SECONDS = 2.0

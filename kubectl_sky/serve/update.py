@@ -5,11 +5,6 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from kubectl_sky.actions import submit
-from kubectl_sky.actions.apply import add_owners, admit, owner_reference, shared_objects
-from kubectl_sky.actions.preflight import refuse_foreign
-from kubectl_sky.actions.submit import Options, Prepared
-from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.apply import Applied, apply_all
 from kubectl_sky.cluster.session import Json, Session
@@ -17,6 +12,11 @@ from kubectl_sky.errors import Conflict, Forbidden, NameTaken, NotFound, SkyErro
 from kubectl_sky.observe.difference import foreign_fields
 from kubectl_sky.serve import action
 from kubectl_sky.serve.model import ServiceStatus, version_id
+from kubectl_sky.submitting import submit
+from kubectl_sky.submitting.apply import add_owners, admit, owner_reference, shared_objects
+from kubectl_sky.submitting.preflight import refuse_foreign
+from kubectl_sky.submitting.submit import Options, Prepared
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import kinds, names
 
 _ATTEMPTS = 5  # to replace an object whose status changes

@@ -9,15 +9,16 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Request
 
-from kubectl_sky.actions import render as rendering
-from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.taskfile import REQUEST, Source
-from kubectl_sky.actions.ui import Collected
-from kubectl_sky.actions.validate import check
+from kubectl_sky.actions.documents import REQUEST
 from kubectl_sky.render.manifests import as_yaml
 from kubectl_sky.server.config import Config
 from kubectl_sky.server.identity import AnyCaller, Caller
 from kubectl_sky.server.problems import Rejected
+from kubectl_sky.submitting import render as rendering
+from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.taskfile import Source
+from kubectl_sky.submitting.validate import check
+from kubectl_sky.tasks.ui import Collected
 from kubectl_sky.words import models
 from kubectl_sky.words.names import API_VERSION
 

@@ -18,7 +18,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.requests import HTTPConnection
 
-from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
@@ -32,6 +31,7 @@ from kubectl_sky.errors import (
 from kubectl_sky.server.config import Config
 from kubectl_sky.server.limits import Rates
 from kubectl_sky.server.problems import LOG, Rejected
+from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import owners
 from kubectl_sky.words.owners import User
 

@@ -21,11 +21,6 @@ from pydantic import BaseModel, Field
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from kubectl_sky.actions import find, pending, watch
-from kubectl_sky.actions.find import Scope, Target
-from kubectl_sky.actions.follow import follow, show
-from kubectl_sky.actions.logs import LogRequest
-from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.loglines import ResumePosition
 from kubectl_sky.cluster.streams import LogOptions
@@ -38,6 +33,11 @@ from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
 from kubectl_sky.server.limits import Streams
 from kubectl_sky.server.problems import Rejected
 from kubectl_sky.server.tasks import TaskId, as_list
+from kubectl_sky.tasks import find, pending, watch
+from kubectl_sky.tasks.find import Scope, Target
+from kubectl_sky.tasks.follow import follow, show
+from kubectl_sky.tasks.logs import LogRequest
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import models
 
 router = APIRouter(tags=["streams"])

@@ -10,12 +10,6 @@ from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from kubectl_sky.actions import doctor, find, paging, pipeline, timeline
-from kubectl_sky.actions import stop as stopping
-from kubectl_sky.actions import submit as submission
-from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.pending import explain_all, explain_pending
-from kubectl_sky.actions.ui import Collected
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.errors import NotServed
 from kubectl_sky.gpus import action as gpu_action
@@ -26,6 +20,12 @@ from kubectl_sky.server.config import Config
 from kubectl_sky.server.files import BODY, TaskText, source_of
 from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
 from kubectl_sky.server.problems import Rejected
+from kubectl_sky.submitting import submit as submission
+from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.tasks import describe, doctor, find, paging, pipeline, timeline
+from kubectl_sky.tasks import stop as stopping
+from kubectl_sky.tasks.pending import explain_all, explain_pending
+from kubectl_sky.tasks.ui import Collected
 from kubectl_sky.words import models, names
 from kubectl_sky.words.names import API_VERSION
 
@@ -217,14 +217,14 @@ def diagnose(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.Diag
 def show_manifests(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.Manifests:
     """Return the objects of a task as the cluster has them; secret values are redacted."""
     task = find.get_task(caller.session, scope, task_id)
-    return {"manifests": doctor.as_yaml(caller.session, task)}
+    return {"manifests": describe.as_yaml(caller.session, task)}
 
 
 @router.get("/tasks/{task_id}/file")
 def show_file(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.TaskFile:
     """Return the YAML that a task, pipeline or group was submitted with, without secret values."""
     target = find.get(caller.session, scope, task_id)
-    return {"file": doctor.task_file(caller.session, target)}
+    return {"file": describe.task_file(caller.session, target)}
 
 
 @router.get("/tasks/{task_id}/usage")
@@ -255,7 +255,7 @@ def show_timeline(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models
 def show_events(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> models.ClusterEvents:
     """Show the Kubernetes events of a task's objects, newest first."""
     task = find.get_task(caller.session, scope, task_id)
-    return {"events": doctor.list_events(caller.session, task)}
+    return {"events": describe.list_events(caller.session, task)}
 
 
 def _position(cursor: str | None) -> paging.Position | None:

@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from kubectl_sky.actions import preflight, taskfile
 from kubectl_sky.actions import volumes as actions
 from kubectl_sky.observe.volumes import VolumeStatus
 from kubectl_sky.plan import pvc
 from kubectl_sky.server.identity import AnyCaller, AnyScope
+from kubectl_sky.submitting import preflight
 from kubectl_sky.words import models, names
 from kubectl_sky.words.names import API_VERSION
 
@@ -45,7 +45,7 @@ def create(caller: AnyCaller, volume: NewVolume) -> models.VolumeCreated:
     """Create a volume that tasks mount by its name."""
     storage = pvc.storage(volume.size, volume.storage_class, volume.access_modes)
     notes = preflight.storage_class_notes(caller.session, [storage.storage_class])
-    created = actions.create(caller.session, caller.user, volume.name, taskfile.new_id(), storage)
+    created = actions.create(caller.session, caller.user, volume.name, names.new_id(), storage)
     message = f"Volume created successfully with ID: {created.id}"
     return {
         "apiVersion": API_VERSION,

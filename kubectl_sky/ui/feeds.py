@@ -8,17 +8,17 @@ from threading import Event, Lock
 from msgspec import Struct
 from rich.text import Text
 
-from kubectl_sky.actions.find import Scope
-from kubectl_sky.actions.follow import follow
-from kubectl_sky.actions.logs import LogRequest
-from kubectl_sky.actions.pending import watch_explained
-from kubectl_sky.actions.ui import UI, Waiting
 from kubectl_sky.cluster.loglines import ResumePosition
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import ClusterError, Interrupted, SkyError, TaskFailed, Unreachable
 from kubectl_sky.observe.logs import Lines, Origin
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks.find import Scope
+from kubectl_sky.tasks.follow import follow
+from kubectl_sky.tasks.logs import LogRequest
+from kubectl_sky.tasks.pending import watch_explained
+from kubectl_sky.tasks.ui import UI, Waiting
 from kubectl_sky.ui.text import MAX_LINE_BYTES, log_text, node_prefix, one_line
 
 MAX_LINES = 5000  # log lines that are kept

@@ -14,12 +14,12 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import DataTable, Static
 
-from kubectl_sky.actions import doctor
 from kubectl_sky.cluster import objects
 from kubectl_sky.errors import SkyError
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.pipelines import reason
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import doctor
 from kubectl_sky.ui.logs import LogView
 from kubectl_sky.ui.table import MAX_ROWS, Table
 from kubectl_sky.ui.text import error_text, key_of, name_of, one_line, styled, verdict_text

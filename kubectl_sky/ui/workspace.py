@@ -11,12 +11,12 @@ from time import monotonic
 from rich.text import Text
 from textual.app import App
 
-from kubectl_sky.actions import stop
-from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import SkyError
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import stop
+from kubectl_sky.tasks.find import Scope
 from kubectl_sky.ui import feeds
 from kubectl_sky.ui.feeds import TaskFeed
 from kubectl_sky.ui.text import error_text, key_of, name_of, one_line

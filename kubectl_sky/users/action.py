@@ -6,8 +6,6 @@ from contextlib import suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.actions import find
-from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.apply import apply_all
 from kubectl_sky.cluster.session import Json, Session
@@ -16,6 +14,8 @@ from kubectl_sky.observe import rights
 from kubectl_sky.observe.difference import differences
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.render.manifests import Manifest, built_in
+from kubectl_sky.tasks import find
+from kubectl_sky.tasks.find import Scope
 from kubectl_sky.users import model
 from kubectl_sky.users.model import Account, AccountStatus, QuotaFlags
 from kubectl_sky.words import kinds, names, owners

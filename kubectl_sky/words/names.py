@@ -4,6 +4,7 @@ There is no other state than the cluster.
 """
 
 import re
+import secrets
 from collections.abc import Mapping
 
 from kubectl_sky import __version__
@@ -170,3 +171,10 @@ def standard_labels(name: str, instance: str) -> dict[str, str]:
         INSTANCE: label_value(instance),
         VERSION: __version__,
     }
+
+
+def new_id() -> str:
+    """Generate an id of a task or volume: 8 characters, the first one a letter."""
+    letters = [letter for letter in ID_ALPHABET if letter.isalpha()]
+    rest = (secrets.choice(ID_ALPHABET) for _ in range(ID_LENGTH - 1))
+    return secrets.choice(letters) + "".join(rest)

@@ -10,11 +10,6 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.actions import pipeline, stop, submit, uploader
-from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.submissions import Submitted
-from kubectl_sky.actions.taskfile import Source
-from kubectl_sky.actions.ui import UI
 from kubectl_sky.cli import main
 from kubectl_sky.cluster import backoff, streams, tail, watch
 from kubectl_sky.cluster.connection import Connection
@@ -23,6 +18,12 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.transport import Retries
 from kubectl_sky.observe.logs import Lines
 from kubectl_sky.render.manifests import Manifests
+from kubectl_sky.submitting import submit, uploader
+from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.taskfile import Source
+from kubectl_sky.tasks import pipeline, stop
+from kubectl_sky.tasks.submissions import Submitted
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import kinds
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster, lost

@@ -4,10 +4,10 @@ import io
 from pathlib import Path
 from typing import Any
 
-from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.taskfile import Source, TaskFile, prepare
-from kubectl_sky.actions.ui import UI
 from kubectl_sky.plan.plan import Plan
+from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.taskfile import Source, TaskFile, prepare
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import owners
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.decide import decide

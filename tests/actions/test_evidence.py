@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky.actions import evidence
-from kubectl_sky.actions.evidence import EvidenceRecorder
 from kubectl_sky.observe import status
+from kubectl_sky.tasks import evidence
+from kubectl_sky.tasks.evidence import EvidenceRecorder
 from tests.builders import make_job, make_pod, terminated
 from tests.fake_cluster import FakeCluster
 

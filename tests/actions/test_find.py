@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from kubectl_sky.actions import find, submissions
-from kubectl_sky.actions.find import Scope, TaskNotFound
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.ownership import Missing
+from kubectl_sky.tasks import find, submissions
+from kubectl_sky.tasks.find import Scope, TaskNotFound
 from kubectl_sky.words import kinds, names, owners
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID, make_job

@@ -6,12 +6,12 @@ from threading import Thread
 
 import pytest
 
-from kubectl_sky.actions import find, pending
-from kubectl_sky.actions.find import Scope
-from kubectl_sky.actions.follow import follow
-from kubectl_sky.actions.logs import LogRequest
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import Interrupted, SkyError, TaskFailed
+from kubectl_sky.tasks import find, pending
+from kubectl_sky.tasks.find import Scope
+from kubectl_sky.tasks.follow import follow
+from kubectl_sky.tasks.logs import LogRequest
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Recorder, Submitter, lose, put_warning
 from tests.builders import ID

@@ -9,12 +9,11 @@ import click
 import pytest
 import yaml
 
-from kubectl_sky.actions import taskfile
 from kubectl_sky.cli import main
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.install import action as install
 from kubectl_sky.install.model import Flags, controllers_install
-from kubectl_sky.words import kinds
+from kubectl_sky.words import kinds, names
 from tests import fake_cluster
 from tests.actions.conftest import Submitter
 from tests.builders import ID
@@ -122,7 +121,7 @@ def run(
 ) -> Callable[..., str]:
     """Run a command in a cluster of its own, and return its stdout."""
     monkeypatch.setattr(fake_cluster, "_now", lambda: "2026-01-01T00:00:00Z")
-    monkeypatch.setattr(taskfile, "new_id", lambda: "vvvv2345")
+    monkeypatch.setattr(names, "new_id", lambda: "vvvv2345")
     monkeypatch.setenv("KUBECTL_SKY_CONFIG_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "volume.yaml").write_text(VOLUME)

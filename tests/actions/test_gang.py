@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.actions import gang
+from kubectl_sky.submitting import gang
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter
 from tests.fake_cluster import FakeCluster

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.actions import find
-from kubectl_sky.actions.find import Scope
-from kubectl_sky.actions.follow import follow
-from kubectl_sky.actions.logs import LogRequest
-from kubectl_sky.actions.pipeline import wait_for_all
-from kubectl_sky.actions.ui import UI
-from kubectl_sky.actions.watch import Wait
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import TaskFailed
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import find
+from kubectl_sky.tasks.find import Scope
+from kubectl_sky.tasks.follow import follow
+from kubectl_sky.tasks.logs import LogRequest
+from kubectl_sky.tasks.pipeline import wait_for_all
+from kubectl_sky.tasks.ui import UI
+from kubectl_sky.tasks.watch import Wait
 from kubectl_sky.words import kinds, names
 from tests.actions.conftest import Submitter
 from tests.builders import ID, terminated
@@ -82,7 +82,7 @@ def test_follow_main_failed_with_retry_left_ends_kept_pod_and_goes_on(
 def test_follow_container_that_ends_soon_after_main_is_not_stopped(
     api: FakeCluster, send: Submitter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kubectl_sky.actions.stop.KEPT_SECONDS", 1e9)
+    monkeypatch.setattr("kubectl_sky.tasks.stop.KEPT_SECONDS", 1e9)
     send.ui.then = lambda: end_main(api, JOB)
     api.before("get pods/log", lambda: api.finish(JOB), nth=2)
     send(HELLO, follow=True)

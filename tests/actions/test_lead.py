@@ -7,16 +7,16 @@ from threading import Event, Thread
 
 import pytest
 
-from kubectl_sky.actions import pipeline
-from kubectl_sky.actions.find import get_by_label
-from kubectl_sky.actions.pipeline import controller_leads, wait_for_all
-from kubectl_sky.actions.ui import UI
-from kubectl_sky.actions.watch import Wait
 from kubectl_sky.cluster import leases
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.leases import Claim
 from kubectl_sky.errors import TaskFailed
 from kubectl_sky.observe.nodes import State
+from kubectl_sky.tasks import pipeline
+from kubectl_sky.tasks.find import get_by_label
+from kubectl_sky.tasks.pipeline import controller_leads, wait_for_all
+from kubectl_sky.tasks.ui import UI
+from kubectl_sky.tasks.watch import Wait
 from kubectl_sky.words import kinds, names
 from tests import clock, fake_cluster
 from tests.actions.conftest import Submitter, lose

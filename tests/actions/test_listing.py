@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubectl_sky.actions import find
 from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.errors import ClusterError
+from kubectl_sky.tasks import find
 from kubectl_sky.workloads import registry
 from tests.attacks.hostile import HostileServer, answer
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky.actions import find, multikueue
-from kubectl_sky.actions.preflight import refuse_foreign
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Interrupted, Unreachable
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.submitting.preflight import refuse_foreign
+from kubectl_sky.tasks import find, multikueue
 from kubectl_sky.words import kinds, names
 from tests.actions.conftest import Recorder, Submitter
 from tests.actions.drafts import drafted, plans

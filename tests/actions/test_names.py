@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from kubectl_sky.actions import find
-from kubectl_sky.actions.find import Scope
 from kubectl_sky.errors import UserError
+from kubectl_sky.tasks import find
+from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words.owners import named
 from tests import fake_cluster
 from tests.actions.conftest import Run, Submitter

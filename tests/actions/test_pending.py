@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubectl_sky.actions import pending, watch
-from kubectl_sky.actions.find import Scope
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import pending, watch
+from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Run, Submitter, put_warning
 from tests.builders import ID

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from kubectl_sky.actions.config import preferences, read
-from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.render import offline_facts, render
-from kubectl_sky.actions.taskfile import Source, prepare
-from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles
+from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.render import offline_facts, render
+from kubectl_sky.submitting.taskfile import Source, prepare
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import assets
 from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads.decide import decide

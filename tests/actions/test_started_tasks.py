@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky.actions import pending
+from kubectl_sky.tasks import pending
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID

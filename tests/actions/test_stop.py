@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from kubectl_sky.actions import find, stop
-from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import session as session_module
 from kubectl_sky.errors import Forbidden
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import find, stop
+from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import kinds, names
 from tests import clock, fake_cluster
 from tests.actions.conftest import Run, Submitter, disown

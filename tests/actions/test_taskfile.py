@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.taskfile import Source, TaskFile, prepare, read_documents
-from kubectl_sky.actions.ui import UI
+from kubectl_sky.actions.documents import read_documents
 from kubectl_sky.errors import InvalidFiles, UserError
 from kubectl_sky.spec.files import Repository
+from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.taskfile import Source, TaskFile, prepare
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import names
 from kubectl_sky.words.secret import Secret
 from tests.actions.drafts import drafted, plans

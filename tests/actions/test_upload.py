@@ -7,7 +7,6 @@ from threading import Event
 
 import pytest
 
-from kubectl_sky.actions import uploader
 from kubectl_sky.cluster.exec import Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
@@ -21,6 +20,7 @@ from kubectl_sky.errors import (
     UserError,
 )
 from kubectl_sky.plan import local_files
+from kubectl_sky.submitting import uploader
 from kubectl_sky.sync.delivery import Outcome
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Run, Submitter, lose

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.render import render_files
-from kubectl_sky.actions.taskfile import REQUEST, Source, prepare
-from kubectl_sky.actions.ui import UI
-from kubectl_sky.actions.validate import check
+from kubectl_sky.actions.documents import REQUEST
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, InvalidFiles, Problem, Refused, Unreachable, UserError
 from kubectl_sky.spec import service, unsupported
+from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.render import render_files
+from kubectl_sky.submitting.taskfile import Source, prepare
+from kubectl_sky.submitting.validate import check
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import kinds, owners
 from kubectl_sky.words.facts import Facts
 from tests.actions.conftest import Run

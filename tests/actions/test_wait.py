@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.actions import find, pending
-from kubectl_sky.actions.find import Scope
-from kubectl_sky.actions.pending import explain_pending
-from kubectl_sky.actions.pipeline import wait_for_all
-from kubectl_sky.actions.ui import Waiting
-from kubectl_sky.actions.watch import Wait
 from kubectl_sky.errors import SkyError
 from kubectl_sky.observe import status, waiting
+from kubectl_sky.tasks import find, pending
+from kubectl_sky.tasks.find import Scope
+from kubectl_sky.tasks.pending import explain_pending
+from kubectl_sky.tasks.pipeline import wait_for_all
+from kubectl_sky.tasks.ui import Waiting
+from kubectl_sky.tasks.watch import Wait
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Recorder, Submitter
 from tests.builders import ID, make_job, make_pod, terminated

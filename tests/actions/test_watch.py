@@ -4,9 +4,9 @@ from threading import Event, Timer
 
 import pytest
 
-from kubectl_sky.actions import find, watch
-from kubectl_sky.actions.find import Scope
 from kubectl_sky.observe.nodes import State
+from kubectl_sky.tasks import find, watch
+from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter, lose
 from tests.builders import ID

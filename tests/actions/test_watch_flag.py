@@ -7,8 +7,8 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
-from kubectl_sky.actions import watch
-from kubectl_sky.actions.watch import TaskUpdate
+from kubectl_sky.tasks import watch
+from kubectl_sky.tasks.watch import TaskUpdate
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster

@@ -13,7 +13,6 @@ import pytest
 from msgspec import structs
 
 from kubectl_sky import Client, PipelineStatus, State, Table, Task, TaskStatus
-from kubectl_sky.actions.ui import UI
 from kubectl_sky.api import logs
 from kubectl_sky.cli import main
 from kubectl_sky.cluster import exec as executing
@@ -31,6 +30,7 @@ from kubectl_sky.errors import (
     UserError,
 )
 from kubectl_sky.observe.logs import Origin
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import kinds
 from tests.fake_cluster import FakeCluster
 

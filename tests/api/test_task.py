@@ -14,9 +14,9 @@ import yaml
 
 import kubectl_sky
 from kubectl_sky import Task
-from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.api.task import Changes, TaskFields
 from kubectl_sky.errors import InvalidFiles, UserError
+from kubectl_sky.submitting.flags import Overrides
 from tests.test_models import check
 
 ROOT = Path(__file__).parents[2]

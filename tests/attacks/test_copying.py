@@ -15,10 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubectl_sky.actions.exec import local_target
 from kubectl_sky.errors import UserError
 from kubectl_sky.sync.extract import extract
 from kubectl_sky.sync.tarstream import Limits
+from kubectl_sky.tasks.exec import local_target
 from tests.attacks.tars import (
     FILE_HEADER,
     FOLDER,

@@ -13,9 +13,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.actions.validate import check
 from kubectl_sky.spec import dangers, files
 from kubectl_sky.spec.danger_fields import FIELDS, POD_FIELDS, DangerClass
+from kubectl_sky.submitting.validate import check
 from tests.e2e.command import Command
 from tests.spec.documents import make_document, read
 from tests.spec.test_corpus import CORPUS

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky.actions import diff, validate
 from kubectl_sky.cli.main import main, sky
 from kubectl_sky.errors import ClusterError, Interrupted, SkyError, UserError
 from kubectl_sky.observe import difference
+from kubectl_sky.submitting import diff, validate
 
 
 @pytest.fixture(autouse=True)

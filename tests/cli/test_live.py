@@ -9,12 +9,12 @@ from time import monotonic
 
 import pytest
 
-from kubectl_sky.actions.ui import Waiting
 from kubectl_sky.cli import http_trace, live, options, output
 from kubectl_sky.cli.live import LiveLine, line
 from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.cluster.http_trace import LOGGER, REQUESTS
 from kubectl_sky.observe.logs import Origin
+from kubectl_sky.tasks.ui import Waiting
 from tests.polling import eventually
 
 PULLING = "train: pulling python:3.13-slim on gpu-7"

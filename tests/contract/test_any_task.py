@@ -7,13 +7,13 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.render import render
-from kubectl_sky.actions.taskfile import Source, prepare
-from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError
+from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.render import render
+from kubectl_sky.submitting.taskfile import Source, prepare
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import owners
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.decide import decide

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.taskfile import Source, prepare
-from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles
 from kubectl_sky.spec.service import Flags
+from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.taskfile import Source, prepare
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import owners
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.decide import decide

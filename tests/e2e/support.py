@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from kubectl_sky.actions import doctor, find
 from kubectl_sky.cluster.session import Connection, Session
+from kubectl_sky.tasks import doctor, find
 from tests.e2e.command import PROGRAM, Command, submitted
 from tests.observe.test_doctor import SNAPSHOTS, dump
 from tests.polling import eventually

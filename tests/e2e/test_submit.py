@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubectl_sky.actions import pending
+from kubectl_sky.tasks import pending
 from tests.e2e.command import Command, submitted
 from tests.e2e.support import objects
 

@@ -11,13 +11,13 @@ from typing import Any, cast
 
 import pytest
 
-from kubectl_sky.actions.submit import Options, Prepared
-from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import TaskFailed, UnknownName, Unreachable
 from kubectl_sky.serve import action, logs, update
 from kubectl_sky.serve.model import ServiceState
+from kubectl_sky.submitting.submit import Options, Prepared
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import kinds, names, owners
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads.service import Replicas

@@ -143,9 +143,9 @@ def test_evidence_is_not_kept_on_the_server(
         raise AssertionError("the server's cache is used")
 
     for name in ("_folder", "_read"):
-        monkeypatch.setattr(f"kubectl_sky.actions.evidence.{name}", fail)
+        monkeypatch.setattr(f"kubectl_sky.tasks.evidence.{name}", fail)
     # The recorder finds its folder when it is created; that reads nothing.
-    monkeypatch.setattr("kubectl_sky.actions.evidence._folder", lambda: None)
+    monkeypatch.setattr("kubectl_sky.tasks.evidence._folder", lambda: None)
     task_id = submitted(alice)
     cluster.start(f"hello-{task_id}")
     cluster.finish(f"hello-{task_id}", 3)

@@ -14,12 +14,12 @@ import pytest
 import yaml
 from starlette.testclient import TestClient
 
-from kubectl_sky.actions import render as rendering
-from kubectl_sky.actions import submit as submission
 from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.server import files
 from kubectl_sky.server.app import create_app
 from kubectl_sky.server.config import Config, Limits, shared_secret
+from kubectl_sky.submitting import render as rendering
+from kubectl_sky.submitting import submit as submission
 from kubectl_sky.words import kinds
 from tests.actions.conftest import put_warning
 from tests.builders import ID
@@ -515,7 +515,7 @@ def test_internal_error_shows_no_details(
     def fail(*arguments: object) -> None:
         raise RuntimeError("hunter2")
 
-    monkeypatch.setattr("kubectl_sky.actions.find.list_tasks", fail)
+    monkeypatch.setattr("kubectl_sky.tasks.find.list_tasks", fail)
     answer = alice.get("/tasks")
     assert answer.status_code == 500
     assert answer.json()["detail"] == "internal error"

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubectl_sky.actions.packing import Packer
 from kubectl_sky.plan.local_files import MAX_TOTAL_BYTES
 from kubectl_sky.spec.files import LocalFiles
 from kubectl_sky.spec.load import load
+from kubectl_sky.submitting.packing import Packer
 from kubectl_sky.sync import archive_cache
 from kubectl_sky.sync.archive import measure, pack
 from kubectl_sky.sync.archive_cache import NO_CACHE, Cache, Snapshot

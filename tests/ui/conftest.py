@@ -9,7 +9,7 @@ import pytest
 from textual.events import Key
 from textual.pilot import Pilot
 
-from kubectl_sky.actions import pending
+from kubectl_sky.tasks import pending
 from kubectl_sky.ui import feeds, logs
 from kubectl_sky.ui.app import SkyApp
 from kubectl_sky.ui.feeds import LogFeed

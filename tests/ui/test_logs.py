@@ -2,9 +2,9 @@
 
 import pytest
 
-from kubectl_sky.actions import find
-from kubectl_sky.actions.find import Scope
 from kubectl_sky.observe.logs import Origin
+from kubectl_sky.tasks import find
+from kubectl_sky.tasks.find import Scope
 from kubectl_sky.ui import feeds
 from kubectl_sky.ui.feeds import LogFeed
 from kubectl_sky.ui.text import MAX_LINE_BYTES

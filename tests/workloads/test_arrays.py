@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from kubectl_sky.actions.check import as_array
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus, tasks
@@ -12,6 +11,7 @@ from kubectl_sky.observe.waiting import notes, stage
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Resources, Task
+from kubectl_sky.submitting.check import as_array
 from tests.builders import condition, make_indexed_pod, make_plan, make_whole, terminated
 
 RUNNING: dict[str, Any] = {"running": {}}

@@ -3,22 +3,19 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from http import HTTPStatus
 from random import uniform
 from time import sleep
-from typing import Any
 
-from kubectl_sky.actions.preflight import Existing, refuse_foreign
-from kubectl_sky.actions.submissions import Submitted
-from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.apply import Applied, apply_all
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Conflict, Forbidden, ForeignPod, NotFound, Refused, SkyError
-from kubectl_sky.observe.pod_template import difference
-from kubectl_sky.plan import fair_share
+from kubectl_sky.errors import Conflict, Forbidden, NotFound, SkyError
 from kubectl_sky.render.manifests import Manifest
+from kubectl_sky.submitting.preflight import Existing, refuse_foreign
+from kubectl_sky.tasks import program
+from kubectl_sky.tasks.submissions import Submitted
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import kinds, names
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision
@@ -84,26 +81,9 @@ def admit(session: Session, workloads: Sequence[Manifest]) -> None:
     for item in by_task.values():
         for template in registry.of(item).templates(item):
             try:
-                check_pod(session, item, template)
+                program.check_pod(session, item, template)
             except Forbidden:
                 return
-
-
-def check_pod(
-    session: Session, workload: Json, template: Mapping[str, Any], owners: Sequence[Json] = ()
-) -> Json:
-    """Dry-run the creation of a pod, and return it as the API server and admission make it."""
-    metadata = {
-        **template["metadata"],
-        "generateName": workload["metadata"]["name"] + "-",
-        "namespace": workload["metadata"]["namespace"],
-        "ownerReferences": list(owners),
-    }
-    spec = dict(template["spec"])
-    if str(spec.get("priorityClassName")).startswith(fair_share.PREFIX):
-        del spec["priorityClassName"]
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-    return objects.create(session, pod, dry_run=True)
 
 
 @contextmanager
@@ -195,50 +175,3 @@ def _merge_owners(session: Session, item: Json, body: Json) -> None:
             sleep(uniform(0, 0.1 * 2 ** min(attempt, 4)))
         else:
             return
-
-
-def require_same_program(session: Session, workload: Json, pod: Json) -> None:
-    """Raise ForeignPod unless a pod is one that the workload's controller creates.
-
-    Admission webhooks may change pods, so a pod that differs from all templates is also compared
-    with what a dry run makes of them.
-    """
-    backend = registry.of(workload)
-    added = partial(backend.adds, workload)
-    templates = backend.templates(workload)
-    fields = [difference(template, pod, added) for template in templates]
-    if not all(fields):
-        return
-    refusals = []
-    for template in templates:
-        try:
-            admitted = check_pod(session, workload, template, _controllers(pod))
-        except (Forbidden, Refused) as error:
-            refusals.append(error.what)
-            continue
-        if not difference(admitted, pod, added):
-            return
-    name = pod["metadata"]["name"]
-    differs = (
-        f"{fields[0]} is not as in the template of"
-        f" {workload['kind']}/{workload['metadata']['name']}"
-    )
-    if refusals:
-        raise ForeignPod(
-            f"pod {name} cannot be checked: {differs}, and a dry run of a pod was refused:"
-            f" {refusals[0]}",
-            "the dry run shows what admission webhooks change; it requires the right to create pods"
-            " and quota for one more pod",
-        )
-    raise ForeignPod(
-        f"pod {name} does not run your task: {differs}",
-        "another user may have created it; to let its controller create a new one, run:"
-        f" kubectl delete pod {name} -n {pod['metadata']['namespace']}",
-    )
-
-
-def _controllers(pod: Json) -> list[Json]:
-    """Return the pod's controller: a mesh writes its name into variables."""
-    fields = ("apiVersion", "kind", "name", "uid", "controller")
-    owners = pod["metadata"].get("ownerReferences", ())
-    return [{key: item[key] for key in fields} for item in owners if item.get("controller")]

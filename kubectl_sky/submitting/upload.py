@@ -8,10 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Event
 
-from kubectl_sky.actions.preflight import Existing
-from kubectl_sky.actions.submissions import Submitted
-from kubectl_sky.actions.ui import UI
-from kubectl_sky.actions.uploader import Snapshots, Upload, Uploader, Uploads, how_to_continue
 from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
@@ -21,6 +17,10 @@ from kubectl_sky.errors import (
     UserError,
 )
 from kubectl_sky.plan.plan import Plan
+from kubectl_sky.submitting.preflight import Existing
+from kubectl_sky.submitting.uploader import Snapshots, Upload, Uploader, Uploads, how_to_continue
+from kubectl_sky.tasks.submissions import Submitted
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import names
 from kubectl_sky.words.facts import Archive
 from kubectl_sky.workloads.arrays import ArrayJob

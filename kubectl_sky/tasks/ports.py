@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Sequence
 
-from kubectl_sky.actions import find
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.forward import Forwarder, PodTarget, PortPair
@@ -12,6 +11,7 @@ from kubectl_sky.errors import Forbidden, UserError
 from kubectl_sky.observe.endpoints import Exposed, exposed
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.spec.schema import described
+from kubectl_sky.tasks import find
 from kubectl_sky.words import kinds, names
 
 

@@ -8,9 +8,6 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.actions import find, gang
-from kubectl_sky.actions.stop import AUXILIARY
-from kubectl_sky.actions.taskfile import TaskFile
 from kubectl_sky.cluster import access, objects, parallel
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NameTaken, NotFound, NotServed, Refused, UserError
@@ -21,6 +18,10 @@ from kubectl_sky.observe.volumes import DEFAULT_CLASS, default_class
 from kubectl_sky.plan import quota
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifest, Manifests
+from kubectl_sky.submitting import gang
+from kubectl_sky.submitting.taskfile import TaskFile
+from kubectl_sky.tasks import find
+from kubectl_sky.tasks.stop import AUXILIARY
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads import registry

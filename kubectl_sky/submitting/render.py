@@ -5,13 +5,13 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kubectl_sky.actions import taskfile
-from kubectl_sky.actions.taskfile import TaskFile
-from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.provenance import Origins, with_origins
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests, redacted
+from kubectl_sky.submitting import taskfile
+from kubectl_sky.submitting.taskfile import TaskFile
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import owners, private, settings
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.decide import Decision, decide

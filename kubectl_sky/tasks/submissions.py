@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kubectl_sky.actions.find import Choose, Reference, Target, tasks_of
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.pipelines import pipelines
+from kubectl_sky.tasks.find import Choose, Reference, Target, tasks_of
 from kubectl_sky.words import settings
 from kubectl_sky.words.private import Folder
 

@@ -5,13 +5,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from datetime import timedelta
 
-from kubectl_sky.actions import find
-from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import objects, parallel, shapes
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import find
+from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import age, kinds, names
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User

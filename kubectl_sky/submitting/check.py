@@ -9,8 +9,6 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.actions import bash, packing
-from kubectl_sky.actions.flags import Overrides
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.plan import runtime
 from kubectl_sky.plan.pipeline import members, title_of, with_names
@@ -27,6 +25,8 @@ from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.validate import validate
 from kubectl_sky.spec.variables import given_secrets
+from kubectl_sky.submitting import bash, packing
+from kubectl_sky.submitting.flags import Overrides
 from kubectl_sky.words import names
 from kubectl_sky.words.secret import Secret
 from kubectl_sky.words.settings import DEFAULT_IMAGE, Settings, settings_file

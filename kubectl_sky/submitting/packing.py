@@ -7,7 +7,6 @@ from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
 
-from kubectl_sky.actions.ui import UI
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.plan.local_files import MAX_TOTAL_BYTES, may_hold_credentials
 from kubectl_sky.spec import dangers
@@ -20,6 +19,7 @@ from kubectl_sky.sync import archive
 from kubectl_sky.sync.archive import DEFAULT_LIMITS, Limits, Unsendable
 from kubectl_sky.sync.archive_cache import NO_CACHE, Cache, Snapshot
 from kubectl_sky.sync.tree import Entry, Source
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words.facts import Archive
 from kubectl_sky.words.private import Folder
 from kubectl_sky.words.settings import Settings, cache_folder

@@ -7,8 +7,15 @@ from typing import BinaryIO, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.actions import packing, taskfile
-from kubectl_sky.actions.check import (
+from kubectl_sky.actions.config import preferences
+from kubectl_sky.actions.documents import read_documents
+from kubectl_sky.errors import InvalidFiles, Problem, SkyError, UserError
+from kubectl_sky.spec import service
+from kubectl_sky.spec.dangers import Danger
+from kubectl_sky.spec.document import Document
+from kubectl_sky.spec.substitute import Filled
+from kubectl_sky.submitting import packing
+from kubectl_sky.submitting.check import (
     Review,
     apply_settings,
     as_service,
@@ -20,17 +27,11 @@ from kubectl_sky.actions.check import (
     review,
     unset_flags,
 )
-from kubectl_sky.actions.config import preferences
-from kubectl_sky.actions.flags import Overrides
-from kubectl_sky.actions.packing import known_files
-from kubectl_sky.actions.taskfile import TaskFile, read_documents
-from kubectl_sky.actions.ui import UI
-from kubectl_sky.errors import InvalidFiles, Problem, SkyError, UserError
-from kubectl_sky.spec import service
-from kubectl_sky.spec.dangers import Danger
-from kubectl_sky.spec.document import Document
-from kubectl_sky.spec.substitute import Filled
-from kubectl_sky.words import owners
+from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.submitting.packing import known_files
+from kubectl_sky.submitting.taskfile import TaskFile
+from kubectl_sky.tasks.ui import UI
+from kubectl_sky.words import names, owners
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads.decide import TaskEntry, decide
@@ -185,7 +186,7 @@ def _planned(
         return replace(report, unplanned="it is a service")
     task_file = TaskFile(
         entries=entries,
-        id=taskfile.new_id(),
+        id=names.new_id(),
         given_id=False,
         templates=None,
         warnings=(),
@@ -198,7 +199,7 @@ def _entries(
     documents: Sequence[Document], settings: Settings, as_task: bool
 ) -> tuple[TaskEntry, ...]:
     """Return the tasks of documents, and of a service the replica. Raises UserError."""
-    entries = of_documents(documents, taskfile.new_id(), Overrides())
+    entries = of_documents(documents, names.new_id(), Overrides())
     if as_task or all(document.get("service") is None for document in documents):
         return entries
     return as_service(entries, service.Flags(), Overrides(), settings)

@@ -9,11 +9,6 @@ from threading import Event
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kubectl_sky.actions import stop
-from kubectl_sky.actions.pending import StartReporter
-from kubectl_sky.actions.pipeline import Leadership
-from kubectl_sky.actions.ui import UI
-from kubectl_sky.actions.watch import SharedWatches, watch_task
 from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import (
@@ -30,6 +25,11 @@ from kubectl_sky.observe.nodes import NodeStatus, Object
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import notes
 from kubectl_sky.plan.runtime import READY
+from kubectl_sky.tasks import stop
+from kubectl_sky.tasks.pending import StartReporter
+from kubectl_sky.tasks.pipeline import Leadership
+from kubectl_sky.tasks.ui import UI
+from kubectl_sky.tasks.watch import SharedWatches, watch_task
 from kubectl_sky.words import names
 
 Note = Callable[[str], None]

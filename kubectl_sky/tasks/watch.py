@@ -10,9 +10,6 @@ from typing import Self, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kubectl_sky.actions import evidence, find
-from kubectl_sky.actions.evidence import EvidenceRecorder
-from kubectl_sky.actions.find import Scope, Target
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.cluster.watch import Change, SharedWatch, WatchEvent, watch_kinds
@@ -22,6 +19,9 @@ from kubectl_sky.observe.nodes import Object, State
 from kubectl_sky.observe.ownership import Key, Missing, Ownership
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import evidence, find
+from kubectl_sky.tasks.evidence import EvidenceRecorder
+from kubectl_sky.tasks.find import Scope, Target
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.kinds import Kind
 

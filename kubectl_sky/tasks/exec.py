@@ -11,9 +11,6 @@ from typing import Any, BinaryIO
 
 from msgspec import Struct
 
-from kubectl_sky.actions import find, multikueue
-from kubectl_sky.actions.apply import require_same_program
-from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program, Sink
@@ -25,6 +22,9 @@ from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.sync.archive import packed
 from kubectl_sky.sync.extract import extract
+from kubectl_sky.tasks import find, multikueue
+from kubectl_sky.tasks.find import Scope
+from kubectl_sky.tasks.program import require_same_program
 from kubectl_sky.words import kinds, names
 
 _MAX_PARALLEL = 32  # maximum number of parallel programs

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from kubectl_sky.actions import find
-from kubectl_sky.actions.find import Scope
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.observe import ownership
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import find
+from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import names
 
 Position = tuple[str, str, str]  # as TaskStatus.position

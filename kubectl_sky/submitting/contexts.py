@@ -6,8 +6,7 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.actions import evidence, find, identity, pending
-from kubectl_sky.actions.taskfile import TaskFile
+from kubectl_sky.actions import identity
 from kubectl_sky.cluster import kubeconfig, parallel
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
@@ -17,6 +16,8 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.placement import without_other_contexts
 from kubectl_sky.spec import infra
 from kubectl_sky.spec.document import Document, Path
+from kubectl_sky.submitting.taskfile import TaskFile
+from kubectl_sky.tasks import evidence, find, pending
 
 
 class ContextTasks(Struct, frozen=True):

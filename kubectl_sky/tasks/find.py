@@ -4,11 +4,11 @@ import difflib
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.actions import evidence
 from kubectl_sky.cluster import access, objects, parallel, shapes
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed, UnknownName, UserError
@@ -17,12 +17,13 @@ from kubectl_sky.observe.nodes import Object
 from kubectl_sky.observe.ownership import Missing, Ownership, TaskObjects
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import evidence
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User
 from kubectl_sky.workloads import registry
 
-Target = TaskStatus | PipelineStatus
+Target: TypeAlias = TaskStatus | PipelineStatus
 Reference = str | None  # an id, a prefix of an id or a name; None: the last task of the user
 # Chooses from the tasks with a name, newest first; from all tasks for the reference None.
 Choose = Callable[[Reference, Sequence[Target]], Sequence[Target]]

@@ -7,24 +7,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.actions import (
-    contexts,
-    gather,
-    multikueue,
-    preflight,
-    submissions,
-    taskfile,
-    upload,
-    volumes,
-)
-from kubectl_sky.actions.apply import apply
-from kubectl_sky.actions.follow import follow, follow_tasks, note_next_steps
-from kubectl_sky.actions.logs import LogRequest
-from kubectl_sky.actions.preflight import Existing, Guard
-from kubectl_sky.actions.submissions import Submitted
-from kubectl_sky.actions.taskfile import TaskFile
-from kubectl_sky.actions.ui import UI
-from kubectl_sky.actions.uploader import Uploads, how_to_continue
+from kubectl_sky.actions import volumes
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import LogOptions
@@ -37,6 +20,16 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests, redacted
 from kubectl_sky.spec.volumes import Storage
+from kubectl_sky.submitting import contexts, gather, preflight, taskfile, upload
+from kubectl_sky.submitting.apply import apply
+from kubectl_sky.submitting.preflight import Existing, Guard
+from kubectl_sky.submitting.taskfile import TaskFile
+from kubectl_sky.submitting.uploader import Uploads, how_to_continue
+from kubectl_sky.tasks import multikueue, submissions
+from kubectl_sky.tasks.follow import follow, follow_tasks, note_next_steps
+from kubectl_sky.tasks.logs import LogRequest
+from kubectl_sky.tasks.submissions import Submitted
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words.facts import ExistingPvc, Facts
 from kubectl_sky.words.settings import DEFAULT_IMAGE
 from kubectl_sky.workloads.decide import Decision, decide

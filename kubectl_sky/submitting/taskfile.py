@@ -1,8 +1,5 @@
 """From a task file and flags to checked tasks: the steps of all commands before the cluster."""
 
-import difflib
-import errno
-import secrets
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,18 +8,18 @@ from typing import TYPE_CHECKING, BinaryIO
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.actions import check, packing
 from kubectl_sky.actions.config import preferences
-from kubectl_sky.actions.flags import Overrides, apply_flags
-from kubectl_sky.actions.ui import UI
+from kubectl_sky.actions.documents import read_documents
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.spec import service
-from kubectl_sky.spec.document import Document, printable
-from kubectl_sky.spec.load import MAX_BYTES
+from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.load import load as read_yaml
 from kubectl_sky.spec.task import Task
-from kubectl_sky.words import bounded, names
+from kubectl_sky.submitting import check, packing
+from kubectl_sky.submitting.flags import Overrides, apply_flags
+from kubectl_sky.tasks.ui import UI
+from kubectl_sky.words import names
 from kubectl_sky.words.facts import Archive
 from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads.decide import TaskEntry
@@ -31,11 +28,6 @@ if TYPE_CHECKING:
     from kubectl_sky.render.manifests import Manifests
 
 _START_TIMEOUT = 300.0  # seconds
-STDIN = "-"
-REQUEST = "<request>"  # the body of a request to a server
-_STREAMS = {STDIN: "<stdin>", REQUEST: REQUEST}  # their names in messages
-_TASK_FILES = (".yaml", ".yml")
-_PROGRAMS = {".py": "a Python program", ".sh": "a shell script"}
 
 
 class Source(Struct, frozen=True):
@@ -108,37 +100,6 @@ class TaskFile(Struct, frozen=True):
         return manifests.merged(rendered)
 
 
-def read_documents(path: str, stdin: BinaryIO) -> tuple[Document, ...]:
-    """Load the documents of a file, or of stdin for STDIN and REQUEST. Raises InvalidFiles."""
-    name = _STREAMS.get(path, path)
-    program = _PROGRAMS.get(Path(path).suffix)
-    if program and Path(path).is_file():
-        hint = f"write a task file for it: kubectl sky init {printable(path, 200)}"
-        raise InvalidFiles([Problem(name, 0, 0, "", f"{program}, not a task file", hint)])
-    try:
-        text = stdin.read(MAX_BYTES + 1) if path in _STREAMS else bounded.read(path, MAX_BYTES)
-    except OSError as error:
-        reason = f"cannot be read: {bounded.reason(error)}"
-        raise InvalidFiles([Problem(name, 0, 0, "", reason, _hint(Path(path), error))]) from error
-    return read_yaml(text, name)
-
-
-def _hint(path: Path, error: OSError) -> str:
-    """Return what may be meant by a path that cannot be read as a task file."""
-    if error.errno == errno.EFBIG:
-        return "is it a task file?"
-    folder = path if error.errno == errno.EISDIR else path.parent
-    files = sorted(file.name for file in folder.glob("*") if file.suffix in _TASK_FILES)
-    if error.errno == errno.EISDIR:
-        named = ", ".join(printable(str(path / file), 200) for file in files[:3])
-        return f"name a task file in it{f': {named}' if named else ''}"
-    if error.errno != errno.ENOENT:
-        return ""
-    if similar := difflib.get_close_matches(path.name, files, n=1):
-        return f'did you mean "{printable(str(path.with_name(similar[0])), 200)}"?'
-    return "" if path.suffix else "to run a command, write it as `run:` in a task file"
-
-
 def load(source: Source) -> Sequence[Document]:
     """Read the documents of a file, and apply the flags. Raises InvalidFiles and UserError."""
     if source.in_memory:
@@ -175,7 +136,7 @@ def prepare(source: Source, ui: UI) -> TaskFile:
     if errors or review.refused:
         raise InvalidFiles([*errors, *review.refused])
 
-    file_id = _checked_id(overrides.task_id) or new_id()
+    file_id = _checked_id(overrides.task_id) or names.new_id()
     tasks = check.of_documents(documents, file_id, overrides)
     tasks = check.as_service(tasks, serve, overrides, settings)
     check.refuse_unplannable(tasks, settings, source.max_nodes)
@@ -217,13 +178,6 @@ def _settings(overrides: Overrides, environ: Mapping[str, str]) -> Settings:
     return (
         replace(settings, bucket_mode=overrides.bucket_mode) if overrides.bucket_mode else settings
     )
-
-
-def new_id() -> str:
-    """Generate an id of a task or volume: 8 characters, the first one a letter."""
-    letters = [letter for letter in names.ID_ALPHABET if letter.isalpha()]
-    rest = (secrets.choice(names.ID_ALPHABET) for _ in range(names.ID_LENGTH - 1))
-    return secrets.choice(letters) + "".join(rest)
 
 
 def _checked_id(task_id: str | None) -> str | None:

@@ -11,9 +11,9 @@ from kubectl_sky.errors import Problem
 from kubectl_sky.observe.logs import Lines
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.submissions import Submitted
     from kubectl_sky.render.manifests import Manifests
     from kubectl_sky.spec.dangers import Danger
+    from kubectl_sky.tasks.submissions import Submitted
     from kubectl_sky.words import models
 
 Advance = Callable[[int], object]  # takes the number of objects or bytes that were processed

@@ -10,12 +10,6 @@ from time import monotonic
 
 from msgspec import Struct
 
-from kubectl_sky.actions import find, packing
-from kubectl_sky.actions.apply import require_same_program
-from kubectl_sky.actions.pending import StartReporter
-from kubectl_sky.actions.stop import stop
-from kubectl_sky.actions.submissions import Submitted
-from kubectl_sky.actions.ui import UI, Advance
 from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.exec import Program
 from kubectl_sky.cluster.session import Session
@@ -30,9 +24,16 @@ from kubectl_sky.errors import (
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.spec.files import LocalFiles
+from kubectl_sky.submitting import packing
 from kubectl_sky.sync import delivery
 from kubectl_sky.sync.archive import Unsendable
 from kubectl_sky.sync.delivery import Copy, Outcome
+from kubectl_sky.tasks import find
+from kubectl_sky.tasks.pending import StartReporter
+from kubectl_sky.tasks.program import require_same_program
+from kubectl_sky.tasks.stop import stop
+from kubectl_sky.tasks.submissions import Submitted
+from kubectl_sky.tasks.ui import UI, Advance
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.facts import Archive
 

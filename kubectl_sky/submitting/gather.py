@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from kubectl_sky.actions import identity, multikueue, volumes
-from kubectl_sky.actions.taskfile import TaskFile
+from kubectl_sky.actions import identity, volumes
 from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
@@ -11,6 +10,8 @@ from kubectl_sky.errors import Forbidden, NotFound, NotServed, Outdated
 from kubectl_sky.plan import queueing
 from kubectl_sky.plan.placement import needs_cluster_nodes
 from kubectl_sky.spec.task import Task
+from kubectl_sky.submitting.taskfile import TaskFile
+from kubectl_sky.tasks import multikueue
 from kubectl_sky.words import kinds
 from kubectl_sky.words.facts import Access, ClusterNode, ExistingPvc, Facts, Queues
 from kubectl_sky.words.kinds import Kind

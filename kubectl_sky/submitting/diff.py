@@ -10,11 +10,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from kubectl_sky.actions import contexts, find, gather, preflight, submit, taskfile
-from kubectl_sky.actions.apply import apply
-from kubectl_sky.actions.find import Scope
-from kubectl_sky.actions.taskfile import Source, TaskFile
-from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster import access, errors, objects, parallel
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Json, Session
@@ -33,6 +28,12 @@ from kubectl_sky.observe import difference
 from kubectl_sky.observe.difference import Pair
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.render.manifests import Manifests
+from kubectl_sky.submitting import contexts, gather, preflight, submit, taskfile
+from kubectl_sky.submitting.apply import apply
+from kubectl_sky.submitting.taskfile import Source, TaskFile
+from kubectl_sky.tasks import find
+from kubectl_sky.tasks.find import Scope
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import kinds
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User

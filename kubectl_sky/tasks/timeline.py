@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from kubectl_sky.actions import doctor
 from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
@@ -11,6 +10,7 @@ from kubectl_sky.observe import timeline
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.timeline import TaskTimeline, Timeline
+from kubectl_sky.tasks import doctor
 from kubectl_sky.words import kinds, names
 
 MAX_LOGS = 20  # nodes of a task whose logs are read: the first ones

@@ -11,18 +11,18 @@ from functools import partial
 from time import sleep
 from typing import TYPE_CHECKING, overload
 
-from kubectl_sky.actions import find, stop
-from kubectl_sky.actions.find import Scope, Target
 from kubectl_sky.cluster import access, objects, parallel
 from kubectl_sky.cluster.apply import apply_all
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, Interrupted, NotServed, SkyError, UserError
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import find, stop
+from kubectl_sky.tasks.find import Scope, Target
 from kubectl_sky.words import kinds, names
 
 if TYPE_CHECKING:
-    from kubectl_sky.actions.ui import UI
     from kubectl_sky.render.manifests import Manifests
+    from kubectl_sky.tasks.ui import UI
 
 _JOB_UID = "kueue.x-k8s.io/job-uid"
 _SECONDS = 2.0  # between two looks at a queue

@@ -6,10 +6,6 @@ from time import monotonic
 
 from msgspec.structs import replace
 
-from kubectl_sky.actions import watch
-from kubectl_sky.actions.find import Scope
-from kubectl_sky.actions.ui import UI, Waiting
-from kubectl_sky.actions.watch import TaskUpdate
 from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
@@ -18,6 +14,10 @@ from kubectl_sky.observe import queues, verdict, waiting
 from kubectl_sky.observe.nodes import UNSCHEDULABLE, NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import NORMAL_REASONS, WaitingStage
+from kubectl_sky.tasks import watch
+from kubectl_sky.tasks.find import Scope
+from kubectl_sky.tasks.ui import UI, Waiting
+from kubectl_sky.tasks.watch import TaskUpdate
 from kubectl_sky.words import kinds, names
 from kubectl_sky.workloads.workload import QUEUED
 
@@ -241,7 +241,7 @@ class StartReporter:
         )
         if blocked and (blocked != self._blocked or now >= self._next_diagnosis):
             self._next_diagnosis = now + _DIAGNOSIS_INTERVAL
-            from kubectl_sky.actions import doctor  # noqa: PLC0415 -- most starts do not need it
+            from kubectl_sky.tasks import doctor  # noqa: PLC0415 -- most starts do not need it
 
             with suppress(ClusterError):
                 self._cause = doctor.why_pending(self._session, task, brief=self._ui.live)

@@ -3,11 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kubectl_sky.actions import evidence, logs, pipeline
-from kubectl_sky.actions.find import Target
-from kubectl_sky.actions.logs import LogRequest
-from kubectl_sky.actions.pipeline import PipelineClient, follow_stages
-from kubectl_sky.actions.ui import UI
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Interrupted, TaskFailed
 from kubectl_sky.observe import failure
@@ -16,6 +11,11 @@ from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.signals import SignalSource
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.plan import Plan
+from kubectl_sky.tasks import evidence, logs, pipeline
+from kubectl_sky.tasks.find import Target
+from kubectl_sky.tasks.logs import LogRequest
+from kubectl_sky.tasks.pipeline import PipelineClient, follow_stages
+from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import names
 from kubectl_sky.workloads import registry
 
@@ -162,7 +162,7 @@ def _pipeline_failure(pipeline: PipelineStatus, failed: TaskStatus, text: str) -
 
 def _reason(session: Session, task: TaskStatus, shown: Mapping[str, str]) -> tuple[str, str]:
     """Describe how a task failed, with last log lines only if they were not shown; and a hint."""
-    from kubectl_sky.actions import doctor  # noqa: PLC0415 -- most tasks do not fail
+    from kubectl_sky.tasks import doctor  # noqa: PLC0415 -- most tasks do not fail
 
     record = evidence.of_task(session, task)
     death, node = failure.first_death(task, record), task.first_failure

@@ -1,14 +1,12 @@
-"""`doctor`: diagnose a task or check a cluster; show the objects and events of a task."""
+"""`doctor`: diagnose a task, or check a cluster."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.actions import evidence, find, stop
 from kubectl_sky.cluster import access, objects, parallel
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
@@ -20,7 +18,8 @@ from kubectl_sky.observe.rights import Right, role, served
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import Diagnosis, judge
-from kubectl_sky.words import age, kinds, names
+from kubectl_sky.tasks import evidence, find
+from kubectl_sky.words import kinds, names
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads import registry
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 _LOG_LINES = 20  # log lines that a verdict may quote
 _MAX_LOGS = 4  # number of nodes whose logs are read: the first that failed
-_NEXT_DOCUMENT = "---\n"
 
 
 def diagnose(session: Session, task: TaskStatus) -> Diagnosis:
@@ -281,103 +279,3 @@ def required_role(session: Session, extras: Collection[str] = ()) -> list[dict[s
     """Return a Role with the required permissions for served kinds, and its binding."""
     rights = served(tuple(access.groups(session)))
     return role(session.namespace, CoreManager(session).whoami(), rights, extras)
-
-
-_REDACTED = "REDACTED"
-_HIDDEN_METADATA = ("managedFields",)
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-
-
-def as_yaml(session: Session, task: TaskStatus) -> str:
-    """Return the workloads of a task and their other objects; secret values are redacted.
-
-    Objects that the user may not list are left out.
-    """
-    selector = names.selector({names.TASK_ID: task.id})
-    uids = set(task.uids.values())
-    workloads = [
-        item
-        for item in find.list_workloads(session, task.namespace, selector, trimmed=False)
-        if item["metadata"]["uid"] in uids
-    ]
-    auxiliary, _ = stop.auxiliary_of_tasks(session, [task], trimmed=False)
-    items = [*auxiliary[task.namespace, task.id], *workloads]
-    return _NEXT_DOCUMENT.join(_text(_shown(item)) for item in items)
-
-
-def task_file(session: Session, target: find.Target) -> str | None:
-    """Return the YAML that a task, pipeline or group was submitted with; None if it is not kept.
-
-    It has no values of secrets. The task's pods run the scripts of the same ConfigMap, which the
-    task owns.
-    """
-    tasks = find.tasks_of(target)
-    uids = {uid for task in tasks for uid in task.uids.values()}
-    labels = find.with_ids(task.id for task in tasks)
-    items = objects.list_all(session, kinds.CONFIG_MAP, target.namespace, label_selector=labels)
-    by_name = {
-        item["metadata"]["name"]: item.get("data") or {}
-        for item in items
-        if uids & ownership.owner_uids(item)
-    }
-    own = [names.task_object(names.dns_label(task.name), task.id) for task in tasks]
-    kept = [str(by_name.get(name, {}).get(names.TASK_FILE, "")) for name in own]
-    if not all(0 < len(text) <= names.MAX_TASK_FILE for text in kept):
-        return None
-    if isinstance(target, TaskStatus):  # the first task of a pipeline has the header, too
-        return kept[0].rpartition(f"\n{_NEXT_DOCUMENT}")[-1]
-    return _NEXT_DOCUMENT.join(kept) if len(kept) == target.first_member.stages else None
-
-
-def _shown(item: Json) -> Json:
-    """Return an object without what hides it from a reader, and without secret values."""
-    metadata = {
-        key: value for key, value in item["metadata"].items() if key not in _HIDDEN_METADATA
-    }
-    shown = item | {"metadata": metadata}
-    if item["kind"] != kinds.SECRET.kind:
-        return shown
-    annotations = metadata.get("annotations") or {}
-    metadata["annotations"] = {
-        key: value for key, value in annotations.items() if key != _LAST_APPLIED
-    }
-    return shown | {
-        field: dict.fromkeys(item[field], _REDACTED)
-        for field in ("data", "stringData")
-        if item.get(field)
-    }
-
-
-def _text(item: Json) -> str:
-    text: str = yaml.dump(item, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
-    return text
-
-
-_MAX_EVENTS = 500
-
-
-def list_events(session: Session, task: TaskStatus) -> list["models.ClusterEvent"]:
-    """Return the events of a task's objects as JSON values, newest first."""
-    jobs = {node.job for node in task.nodes}
-    pods = {node.pod for node in task.nodes if node.pod}
-
-    def belongs(name: str) -> bool:
-        # Earlier pods of a node are deleted, and their events remain.
-        return name in jobs or name in pods or name.rpartition("-")[0] in jobs
-
-    events = CoreManager(session).list_events(task.namespace)
-    own = [event for event in events if belongs(event.get("involvedObject", {}).get("name", ""))]
-    return [_as_json(event) for event in reversed(own[-_MAX_EVENTS:])]
-
-
-def _as_json(event: Json) -> "models.ClusterEvent":
-    about = event["involvedObject"]
-    times = (event.get("lastTimestamp"), event.get("eventTime"), event.get("firstTimestamp"))
-    return {
-        "time": next(filter(age.parse, times), None) or "",
-        "type": event.get("type", ""),
-        "reason": event.get("reason", ""),
-        "object": f"{about.get('kind', '')}/{about.get('name', '')}",
-        "message": event.get("message", ""),
-        "count": event.get("count") or 1,
-    }

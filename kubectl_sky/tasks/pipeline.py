@@ -18,11 +18,6 @@ from typing import TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kubectl_sky.actions import find, stop, watch
-from kubectl_sky.actions.find import Target, tasks_of
-from kubectl_sky.actions.pending import WaitReporter
-from kubectl_sky.actions.ui import UI
-from kubectl_sky.actions.watch import Until, Wait
 from kubectl_sky.cluster import leases, objects, parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
@@ -36,6 +31,11 @@ from kubectl_sky.errors import (
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import find, stop, watch
+from kubectl_sky.tasks.find import Target, tasks_of
+from kubectl_sky.tasks.pending import WaitReporter
+from kubectl_sky.tasks.ui import UI
+from kubectl_sky.tasks.watch import Until, Wait
 from kubectl_sky.words import age, names
 
 _POLL_INTERVAL = 0.5  # seconds

@@ -1,0 +1,49 @@
+"""Read the documents of a file that the user named, or of stdin."""
+
+import difflib
+import errno
+from pathlib import Path
+from typing import BinaryIO
+
+from kubectl_sky.errors import InvalidFiles, Problem
+from kubectl_sky.spec.document import Document, printable
+from kubectl_sky.spec.load import MAX_BYTES
+from kubectl_sky.spec.load import load as read_yaml
+from kubectl_sky.words import bounded
+
+STDIN = "-"
+REQUEST = "<request>"  # the body of a request to a server
+_STREAMS = {STDIN: "<stdin>", REQUEST: REQUEST}  # their names in messages
+_TASK_FILES = (".yaml", ".yml")
+_PROGRAMS = {".py": "a Python program", ".sh": "a shell script"}
+
+
+def read_documents(path: str, stdin: BinaryIO) -> tuple[Document, ...]:
+    """Load the documents of a file, or of stdin for STDIN and REQUEST. Raises InvalidFiles."""
+    name = _STREAMS.get(path, path)
+    program = _PROGRAMS.get(Path(path).suffix)
+    if program and Path(path).is_file():
+        hint = f"write a task file for it: kubectl sky init {printable(path, 200)}"
+        raise InvalidFiles([Problem(name, 0, 0, "", f"{program}, not a task file", hint)])
+    try:
+        text = stdin.read(MAX_BYTES + 1) if path in _STREAMS else bounded.read(path, MAX_BYTES)
+    except OSError as error:
+        reason = f"cannot be read: {bounded.reason(error)}"
+        raise InvalidFiles([Problem(name, 0, 0, "", reason, _hint(Path(path), error))]) from error
+    return read_yaml(text, name)
+
+
+def _hint(path: Path, error: OSError) -> str:
+    """Return what may be meant by a path that cannot be read as a task file."""
+    if error.errno == errno.EFBIG:
+        return "is it a task file?"
+    folder = path if error.errno == errno.EISDIR else path.parent
+    files = sorted(file.name for file in folder.glob("*") if file.suffix in _TASK_FILES)
+    if error.errno == errno.EISDIR:
+        named = ", ".join(printable(str(path / file), 200) for file in files[:3])
+        return f"name a task file in it{f': {named}' if named else ''}"
+    if error.errno != errno.ENOENT:
+        return ""
+    if similar := difflib.get_close_matches(path.name, files, n=1):
+        return f'did you mean "{printable(str(path.with_name(similar[0])), 200)}"?'
+    return "" if path.suffix else "to run a command, write it as `run:` in a task file"

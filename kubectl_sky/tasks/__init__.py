@@ -1,0 +1,1 @@
+"""What is in the cluster: find, list, watch, logs, stop, doctor, exec."""

@@ -1,0 +1,116 @@
+"""Show a task: its objects, its file and its events."""
+
+from typing import TYPE_CHECKING
+
+import yaml
+
+from kubectl_sky.cluster import objects
+from kubectl_sky.cluster.core import CoreManager
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.observe import ownership
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import find, stop
+from kubectl_sky.words import age, kinds, names
+
+if TYPE_CHECKING:
+    from kubectl_sky.words import models
+
+_NEXT_DOCUMENT = "---\n"
+_REDACTED = "REDACTED"
+_HIDDEN_METADATA = ("managedFields",)
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def as_yaml(session: Session, task: TaskStatus) -> str:
+    """Return the workloads of a task and their other objects; secret values are redacted.
+
+    Objects that the user may not list are left out.
+    """
+    selector = names.selector({names.TASK_ID: task.id})
+    uids = set(task.uids.values())
+    workloads = [
+        item
+        for item in find.list_workloads(session, task.namespace, selector, trimmed=False)
+        if item["metadata"]["uid"] in uids
+    ]
+    auxiliary, _ = stop.auxiliary_of_tasks(session, [task], trimmed=False)
+    items = [*auxiliary[task.namespace, task.id], *workloads]
+    return _NEXT_DOCUMENT.join(_text(_shown(item)) for item in items)
+
+
+def task_file(session: Session, target: find.Target) -> str | None:
+    """Return the YAML that a task, pipeline or group was submitted with; None if it is not kept.
+
+    It has no values of secrets. The task's pods run the scripts of the same ConfigMap, which the
+    task owns.
+    """
+    tasks = find.tasks_of(target)
+    uids = {uid for task in tasks for uid in task.uids.values()}
+    labels = find.with_ids(task.id for task in tasks)
+    items = objects.list_all(session, kinds.CONFIG_MAP, target.namespace, label_selector=labels)
+    by_name = {
+        item["metadata"]["name"]: item.get("data") or {}
+        for item in items
+        if uids & ownership.owner_uids(item)
+    }
+    own = [names.task_object(names.dns_label(task.name), task.id) for task in tasks]
+    kept = [str(by_name.get(name, {}).get(names.TASK_FILE, "")) for name in own]
+    if not all(0 < len(text) <= names.MAX_TASK_FILE for text in kept):
+        return None
+    if isinstance(target, TaskStatus):  # the first task of a pipeline has the header, too
+        return kept[0].rpartition(f"\n{_NEXT_DOCUMENT}")[-1]
+    return _NEXT_DOCUMENT.join(kept) if len(kept) == target.first_member.stages else None
+
+
+def _shown(item: Json) -> Json:
+    """Return an object without what hides it from a reader, and without secret values."""
+    metadata = {
+        key: value for key, value in item["metadata"].items() if key not in _HIDDEN_METADATA
+    }
+    shown = item | {"metadata": metadata}
+    if item["kind"] != kinds.SECRET.kind:
+        return shown
+    annotations = metadata.get("annotations") or {}
+    metadata["annotations"] = {
+        key: value for key, value in annotations.items() if key != _LAST_APPLIED
+    }
+    return shown | {
+        field: dict.fromkeys(item[field], _REDACTED)
+        for field in ("data", "stringData")
+        if item.get(field)
+    }
+
+
+def _text(item: Json) -> str:
+    text: str = yaml.dump(item, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
+    return text
+
+
+_MAX_EVENTS = 500
+
+
+def list_events(session: Session, task: TaskStatus) -> list["models.ClusterEvent"]:
+    """Return the events of a task's objects as JSON values, newest first."""
+    jobs = {node.job for node in task.nodes}
+    pods = {node.pod for node in task.nodes if node.pod}
+
+    def belongs(name: str) -> bool:
+        # Earlier pods of a node are deleted, and their events remain.
+        return name in jobs or name in pods or name.rpartition("-")[0] in jobs
+
+    events = CoreManager(session).list_events(task.namespace)
+    own = [event for event in events if belongs(event.get("involvedObject", {}).get("name", ""))]
+    return [_as_json(event) for event in reversed(own[-_MAX_EVENTS:])]
+
+
+def _as_json(event: Json) -> "models.ClusterEvent":
+    about = event["involvedObject"]
+    times = (event.get("lastTimestamp"), event.get("eventTime"), event.get("firstTimestamp"))
+    return {
+        "time": next(filter(age.parse, times), None) or "",
+        "type": event.get("type", ""),
+        "reason": event.get("reason", ""),
+        "object": f"{about.get('kind', '')}/{about.get('name', '')}",
+        "message": event.get("message", ""),
+        "count": event.get("count") or 1,
+    }
