@@ -81,6 +81,7 @@ meet_by_ssh() {
   prepare
   deadline=$(($(date +%s) + timeout))
   if [ "$NODE_RANK" -eq 0 ]; then
+    . "$dir/dns.sh"
     meet_by_dns
     echo "$SKYPILOT_NODE_IPS" > "$mpi/nodes"
     on_all reach

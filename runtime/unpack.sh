@@ -7,7 +7,7 @@
 # State in $KUBECTL_SKY_FILES, one file per archive: requested-NUMBER has the target folder, uploading-NUMBER is
 # a lock, failed-NUMBER has the reason, and unpacked-NUMBER marks the end.
 set -u
-state=$KUBECTL_SKY_FILES
+state=${KUBECTL_SKY_FILES-/kubectl-sky}
 attempts=0
 until [ -e "$state/requested-$1" ] && mkdir "$state/uploading-$1" 2> /dev/null; do
   attempts=$((attempts + 1))

@@ -72,12 +72,9 @@ def differences(desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[Dif
 
 
 def _is_of_version(item: Difference) -> bool:
-    """Return whether only another version of this program makes the difference.
-
-    Earlier versions do not set the standard labels. Nothing depends on them.
-    """
+    """Return whether only an earlier version, without the standard labels, makes the difference."""
     key = item.path.rpartition("labels[")[2].removesuffix("]")
-    return key == names.VERSION or (key in names.STANDARD and item.live is None)
+    return key in names.STANDARD and item.live is None
 
 
 def is_of_other_version(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:

@@ -38,8 +38,7 @@ def variables(
     the same for all tasks of one node, or for all that are no array.
     """
     gpus = placement.device.count if placement.device else 0
-    count = str(task.num_nodes)
-    nodes = {"NUM_NODES": count, "SKYPILOT_NUM_NODES": count} if task.num_nodes > 1 else {}
+    nodes = {"NUM_NODES": str(task.num_nodes)} if task.num_nodes > 1 else {}
     jobs = {"SKYPILOT_NUM_JOBS": str(task.array.count)} if task.array else {}
     fixed = {
         **nodes,

@@ -222,13 +222,15 @@ class Plan(Struct, frozen=True):
         if self.start:
             return None
         several, transfers = len(self.nodes) > 1, bool(self.file_transfer.unpack_paths)
+        barrier = several and self.service
         downloads, clones = self.storage.downloads, "repository.txt" in self.scripts
         # The default image has no conda or ~/.bashrc; setup, files and volumes may add them.
         changes_home = self.scripts.keys() != {"run.sh"} or self.storage.mounts
         used = {
             "entry.sh": True,
             "nodes.sh": several,
-            "barrier.py": several and self.service,
+            "barrier.py": barrier,
+            "dns.sh": several and not (barrier and self.image == DEFAULT_IMAGE),  # it has Python
             "files.sh": transfers or clones,
             "unpack.sh": transfers,
             "uploaded.sh": UPLOADED in self.checks,

@@ -199,7 +199,6 @@ def _environment(plan: Plan, origins: Origins, nodes: str) -> dict[str, str]:
     gpus = origins.gpus() or _DEFAULT
     variables = {
         "NUM_NODES": nodes,
-        "SKYPILOT_NUM_NODES": nodes,
         "SKYPILOT_NUM_GPUS_PER_NODE": gpus,
     }
     network = dict.fromkeys(plan.network.env, origins.resource("network_tier"))

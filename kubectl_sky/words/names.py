@@ -7,8 +7,6 @@ import re
 import secrets
 from collections.abc import Mapping
 
-from kubectl_sky import __version__
-
 API_VERSION = "kubectl-sky/v1"  # of our JSON
 MANAGER = "kubectl-sky"  # field manager of server-side apply
 
@@ -72,7 +70,7 @@ OWNERS_POLICY = "kubectl-sky-owners"  # admission policy: only you create tasks 
 
 CONTAINER = "main"  # the container that runs setup and run
 # Its variables that backends set or leave out.
-RANKS = ("NODE_RANK", "SKYPILOT_NODE_RANK")  # a node's own rank
+RANK = "NODE_RANK"
 REPLICA = "SKYPILOT_SERVE_REPLICA_ID"  # in SkyPilot a number from 1
 TOKEN = "KUBECTL_SKY_TOKEN"  # authenticates the nodes of a task to each other; see barrier.py
 SCRIPTS = "scripts"  # volume of these scripts
@@ -84,8 +82,7 @@ SCRATCH_FOLDER = "/kubectl-sky"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 APP_NAME = "app.kubernetes.io/name"
 INSTANCE = "app.kubernetes.io/instance"
-VERSION = "app.kubernetes.io/version"  # of this program
-STANDARD = (MANAGED_BY, APP_NAME, INSTANCE, VERSION)
+STANDARD = (MANAGED_BY, APP_NAME, INSTANCE)
 
 _OURS = {TASK, TASK_ID, TASK_NAME, USERNAME, NODE_IDX}
 _OUR_PREFIX = "kubectl-sky/"
@@ -165,12 +162,7 @@ def selector(labels: Mapping[str, str]) -> str:
 
 def standard_labels(name: str, instance: str) -> dict[str, str]:
     """Return the labels of an object: of which application, and which instance of it."""
-    return {
-        MANAGED_BY: MANAGER,
-        APP_NAME: label_value(name),
-        INSTANCE: label_value(instance),
-        VERSION: __version__,
-    }
+    return {MANAGED_BY: MANAGER, APP_NAME: label_value(name), INSTANCE: label_value(instance)}
 
 
 def new_id() -> str:

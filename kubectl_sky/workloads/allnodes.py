@@ -35,7 +35,7 @@ class AllNodes(Workload):
                 job=plan.name,
                 labels=plan.labels,
                 env=self.env(plan),
-                env_from_fields=dict.fromkeys(names.RANKS, self.field),
+                env_from_fields={names.RANK: self.field},
                 annotations=self.annotations(plan),
             ),
         )

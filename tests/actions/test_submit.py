@@ -5,10 +5,9 @@ import re
 
 import pytest
 
-from kubectl_sky import __version__
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan import task_metadata
-from kubectl_sky.words import kinds, names
+from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter, disown
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
@@ -83,7 +82,6 @@ STANDARD = {
     "app.kubernetes.io/managed-by": "kubectl-sky",
     "app.kubernetes.io/name": "everything",
     "app.kubernetes.io/instance": f"everything-{ID}",
-    "app.kubernetes.io/version": __version__,
 }
 EVERYTHING = """\
 name: everything
@@ -108,16 +106,6 @@ def test_submit_sets_standard_labels_on_all_objects_and_pods(
         if item["kind"] == "Job":
             pod_labels = item["spec"]["template"]["metadata"]["labels"]
             assert pod_labels.items() >= STANDARD.items()
-
-
-def test_submit_same_id_with_another_version_is_unchanged(
-    api: FakeCluster, send: Submitter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    send(TWO)
-    api.requests.clear()
-    monkeypatch.setattr(names, "__version__", "9.9.9")
-    assert send(TWO).results[-1].unchanged
-    assert api.writes == []
 
 
 def test_submit_same_id_of_version_without_standard_labels_is_unchanged(

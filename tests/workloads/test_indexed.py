@@ -47,7 +47,6 @@ def test_indexed_manifest_is_single_job() -> None:
     assert env["KUBECTL_SKY_HOSTS"]["value"] == "train-bcdf2345-"
     path = env["NODE_RANK"]["valueFrom"]["fieldRef"]["fieldPath"]
     assert path == "metadata.annotations['batch.kubernetes.io/job-completion-index']"
-    assert env["SKYPILOT_NODE_RANK"]["valueFrom"] == env["NODE_RANK"]["valueFrom"]
     assert env["NUM_NODES"]["value"] == "3"
 
 
