@@ -179,10 +179,6 @@ class Refused(ClusterError):
     """Admission denies the request: a quota, limits, a policy or a webhook."""
 
 
-class ForeignPod(ClusterError):
-    """A pod counts as a node of a task, but does not run its program."""
-
-
 class Conflict(ClusterError):
     """Another client changed the object, or the object already exists."""
 

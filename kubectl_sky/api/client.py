@@ -29,7 +29,7 @@ from kubectl_sky.observe.verdict import Diagnosis
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.submitting.submit import DryRun, Options
 from kubectl_sky.submitting.submit import submit as submit_task
-from kubectl_sky.tasks import doctor, find, multikueue, pipeline, stop, submissions
+from kubectl_sky.tasks import doctor, find, multikueue, pipeline, stop
 from kubectl_sky.tasks import exec as executing
 from kubectl_sky.tasks import follow as following
 from kubectl_sky.tasks import logs as reading
@@ -282,7 +282,7 @@ class Client:
     def _scope(self) -> Scope:
         namespace = None if self.all_namespaces else self._session.namespace
         user = None if self.all_users else identity.user(self._session, self.user)
-        return Scope(namespace, user, LOG.warning, submissions.uids())
+        return Scope(namespace, user)
 
 
 # The fields of a client that are also those of a connection.

@@ -25,12 +25,6 @@ _ADD_ONS = {
 }
 
 
-_OWNERS = {
-    True: "enforced: users create tasks only as themselves",
-    False: "not enforced: users can name others; see `kubectl sky users policy`",
-    None: "unknown: you may not read the policy",
-}
-
 _COLUMNS, _MIN_COLUMNS = 108, 40  # of a cause
 
 
@@ -148,7 +142,6 @@ def _format_check(check: "ClusterCheck") -> str:
         "Nodes": node_count,
         "Storage": storage or "no default StorageClass: set storage_class in each volume",
         "Add-ons": ", ".join(add_ons) or "none that tasks use",
-        "Owners": _OWNERS[check.enforces_owners],
     }
     missing = [right for right in check.missing if not right.extra]
     extras = ", ".join(dict.fromkeys(right.extra for right in check.missing if right.extra))

@@ -142,9 +142,9 @@ def command(
         return 0
     owned = find.list_owned(session, scope)
     request = request.at(session.now())
-    statuses = evidence.folded(session, owned).tasks
+    statuses = evidence.fold(session, owned)
     selected = pending.explain_all(session, scope.namespace, request.selection.of(statuses))
-    text = request.format(selected, owned.tasks, statuses)
+    text = request.format(selected, owned, statuses)
     if text:
         output.out(text)
     if selected:
@@ -189,7 +189,7 @@ def _watch(session: "Session", scope: "Scope", request: _ListRequest) -> None:
     for update in pending.watch_explained(session, scope):
         latest = update or latest
         if latest and (update or screen.is_outdated):
-            text = request.at(session.now()).format(latest.tasks, latest.owned.tasks)
+            text = request.at(session.now()).format(latest.tasks, latest.owned)
             screen.show(text or "No tasks found.")
 
 

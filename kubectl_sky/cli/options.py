@@ -516,9 +516,7 @@ def scope(session: "Session", cluster: ClusterFlags, all_users: bool) -> "Scope"
 
     namespace = None if cluster.all_namespaces else session.namespace
     user = None if all_users else identity.user(session, cluster.user)
-    known_uids = submissions.uids()
-    choose = submissions.newest(output_of.note, output_of.warning, known_uids)
-    return find.Scope(namespace, user, output_of.warning, known_uids, choose)
+    return find.Scope(namespace, user, submissions.newest(output_of.note))
 
 
 def confirm(question: str, flag: str = "--yes") -> None:

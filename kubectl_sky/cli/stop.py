@@ -92,7 +92,7 @@ def _confirm_several(
 
     user = scope.user
     if name is None:
-        target = submissions.last(matches, scope.known_uids)
+        target = submissions.last(matches)
         options.confirm(f"Stop the last task, {_described(target, None)}?", "its id")
         return [target]
     if len(matches) > 1 and not yes:

@@ -94,7 +94,7 @@ class Sweeper(Controller[str]):
             self._session, self._scope
         )  # its answer tells the server's time
         cutoff = (self._session.now() - self._retention).strftime("%Y-%m-%dT%H:%M:%SZ")
-        deleted = [task for task in finished_before(tasks, cutoff) if not task.rivals]
+        deleted = finished_before(tasks, cutoff)
         if deleted:
             stop.stop(self._session, deleted)
             _log.info("%d finished tasks deleted", len(deleted))

@@ -44,13 +44,10 @@ _FLAGS = {  # the connection options that are written into an entry: no token
 
 
 def existing(session: Session, scope: Scope, name: str | None) -> TaskStatus | None:
-    """Return the unfinished development pod of this name that this machine submitted.
-
-    Anybody can give a pod your name: without a record of this machine, it may be another user's.
-    """
+    """Return the newest unfinished development pod of this name."""
     tasks = find.list_tasks(session, scope)
     pods = (task for task in tasks if task.name == name and task.interactive and not task.over)
-    return next((pod for pod in pods if set(pod.uids.values()) & {*scope.known_uids}), None)
+    return next(pods, None)
 
 
 def public_key(path: str | None) -> PublicKey:

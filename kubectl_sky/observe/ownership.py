@@ -1,9 +1,7 @@
-"""Decide which objects belong to a task: by uid and controller, not by label.
+"""Decide which objects and pods belong to which task: by labels, and pods by their controller.
 
-Anyone who can create objects in a namespace can copy the labels and annotations of a task. A pod
-counts only if its chain of controllers leads to an object of the task. Objects with the same task
-id count only if they were created together: they have the same owner, backend and number of nodes,
-and the names that submit gives. If there are several such sets, the oldest one counts.
+A pod counts only if its chain of controllers leads to an object of the task, so that the pods of a
+replaced Job do not count.
 """
 
 from collections import defaultdict
@@ -11,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
-from operator import itemgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,12 +16,10 @@ from msgspec.structs import replace
 from kubectl_sky.words import age, bounded, names
 from kubectl_sky.words.kinds import JOB
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.workload import FINAL, Object, condition
+from kubectl_sky.workloads.workload import Object
 
 _DEPTH = 4  # most controllers between a pod and its task; usually one
 _LONGEST = 2**31  # seconds after which a finished Job expires
-_NEVER = "~"  # sorts after every time
-_MAX_LISTED = 5  # ignored objects listed per task
 
 Key = tuple[str, str]  # namespace and task id
 
@@ -41,13 +36,11 @@ class Missing(StrEnum):
 class TaskObjects(Struct, frozen=True, dict=True):
     """The objects that run one task, and their pods by the uid of the object.
 
-    `rivals` are objects that claim to be the task and were created in the same second, so nothing
-    shows which are the user's. It is usually empty. `missing` tells why nodes have no object.
+    `missing` tells why nodes have no object.
     """
 
     items: tuple[Object, ...]
     pods: Mapping[str, Sequence[Object]] = {}
-    rivals: tuple[str, ...] = ()
     missing: Missing = Missing.UNKNOWN
 
     @property
@@ -82,102 +75,66 @@ class TaskObjects(Struct, frozen=True, dict=True):
         return [pod for pods in self.pods.values() for pod in pods]
 
 
-class Ownership(Struct, frozen=True):
-    """The objects of each task, and a message for each object that is ignored."""
-
-    tasks: tuple[TaskObjects, ...]
-    ignored: tuple[str, ...]
-
-
 def decide(
-    items: Iterable[Object],
-    pods: Iterable[Object],
-    jobs: Iterable[Object] = (),
-    known: Collection[str] = (),
-) -> Ownership:
+    items: Iterable[Object], pods: Iterable[Object], jobs: Iterable[Object] = ()
+) -> list[TaskObjects]:
     """Assign objects and pods with task labels to tasks.
 
     `jobs` are the Jobs that controllers created for the objects; only their metadata is needed.
-    `known` are uids of objects that certainly belong to the user, such as those that this command
-    created.
     """
-    items, pods = list(filter(_labelled, items)), list(filter(_labelled, pods))
-    sizes = [
-        (len(registry.of(item).ranks(item)), item)
-        for item in filter(registry.is_root_object, items)
-    ]
-    claimants: dict[Key, list[Object]] = defaultdict(list)
-    ignored: dict[Key, list[str]] = defaultdict(list)
-    remaining = bounded.ALL_NODES
-    for size, item in sorted(sizes, key=itemgetter(0)):
-        if size > min(remaining, bounded.NODES):
-            limit = (
-                f"more than {bounded.NODES:,} nodes" if size > bounded.NODES else "too many nodes"
-            )
-            ignored[key(item)].append(f"{_named(item)} is ignored: it claims to have {limit}")
-            continue
-        remaining -= size
-        claimants[key(item)].append(item)
-    chosen = {task_key: _chosen(group, known) for task_key, group in claimants.items()}
-    for task_key, task in chosen.items():
-        member_ids = {id(item) for item in task.items}
-        ignored[task_key] += [
-            _foreign(item) for item in claimants[task_key] if id(item) not in member_ids
-        ]
+    items = list(filter(_labelled, items))
+    members: dict[Key, list[Object]] = defaultdict(list)
+    for item in filter(registry.is_root_object, items):
+        members[key(item)].append(item)
     controllers = {_uid(item): controller(item) for item in (*items, *jobs)}
-    owned, orphans = _by_owner(pods, chosen, controllers)
-    for pod in orphans:
-        if key(pod) in chosen and _suspicious(pod, chosen[key(pod)]):
-            ignored[key(pod)].append(_foreign(pod))
-    tasks = tuple(
-        TaskObjects(task.items, {uid: owned[uid] for uid in map(_uid, task.items)}, task.rivals)
-        for task in chosen.values()
-    )
-    return Ownership(tasks, tuple(line for lines in ignored.values() for line in _few(lines)))
+    task_of = {_uid(item): task_key for task_key, group in members.items() for item in group}
+    pods_of: dict[str, list[Object]] = defaultdict(list)
+    for pod in filter(_labelled, pods):
+        uid = controller(pod)
+        for _ in range(_DEPTH):
+            if uid in task_of:
+                break
+            uid = controllers.get(uid, "")
+        if task_of.get(uid) == key(pod):
+            pods_of[uid].append(pod)
+    return [
+        TaskObjects(
+            tuple(sorted(group, key=_name)), {_uid(item): pods_of[_uid(item)] for item in group}
+        )
+        for group in members.values()
+    ]
 
 
-def explained(
-    owned: Ownership, services: Collection[Object], now: datetime | None = None
-) -> Ownership:
+def explain(
+    tasks: Iterable[TaskObjects], services: Collection[Object], now: datetime | None = None
+) -> list[TaskObjects]:
     """Decide for each task with missing nodes whether they were deleted or never submitted.
 
     The last step of submit makes the task's objects the owners of its Service. `services` are the
     Services of the tasks; only their metadata is needed. Before a Job can have
     expired, at `now`, it was deleted.
     """
-    remaining = bounded.ALL_NODES - sum(len(task.items) for task in owned.tasks)
-    tasks = []
-    for task in owned.tasks:
-        missing = _missing(task, services, now) if task.lacks else task.missing
-        if missing is Missing.DELETED and task.lacks > remaining:
-            missing = Missing.UNKNOWN
-        remaining -= task.lacks if missing is Missing.DELETED else 0
-        tasks.append(replace(task, missing=missing))
-    return replace(owned, tasks=tuple(tasks))
+    return [
+        replace(task, missing=_missing(task, services, now)) if task.lacks else task
+        for task in tasks
+    ]
 
 
-def confirmed(owned: Ownership, current: Iterable[Object]) -> Ownership:
-    """Take back what `explained` decided for tasks whose objects have changed since.
+def confirm(tasks: Iterable[TaskObjects], current: Iterable[Object]) -> list[TaskObjects]:
+    """Take back what `explain` decided for tasks whose objects have changed since.
 
     They are still being submitted, or all of their objects are being deleted. An object that lost
     a label is as good as deleted.
     """
-    uids: dict[tuple[object, ...], set[str]] = defaultdict(set)
+    uids: dict[Key, set[str]] = defaultdict(set)
     for item in filter(_labelled, current):
-        uids[key(item), _mark(item)].add(_uid(item))
-
-    def changed(task: TaskObjects) -> bool:
-        return uids[task.key, _mark(task.items[0])] != set(map(_uid, task.items))
-
-    return replace(
-        owned,
-        tasks=tuple(
-            replace(task, missing=Missing.UNKNOWN)
-            if task.missing is Missing.DELETED and changed(task)
-            else task
-            for task in owned.tasks
-        ),
-    )
+        uids[key(item)].add(_uid(item))
+    return [
+        replace(task, missing=Missing.UNKNOWN)
+        if task.missing is Missing.DELETED and uids[task.key] != set(map(_uid, task.items))
+        else task
+        for task in tasks
+    ]
 
 
 def _missing(task: TaskObjects, services: Iterable[Object], now: datetime | None) -> Missing:
@@ -242,7 +199,7 @@ def controller(item: Object) -> str:
     return str(next((owner.get("uid") for owner in _controllers(item)), ""))
 
 
-def between(items: Iterable[Object], pods: Iterable[Object]) -> dict[str, list[str]]:
+def jobs_between(items: Iterable[Object], pods: Iterable[Object]) -> dict[str, list[str]]:
     """Return the labels that select Jobs between objects and pods, with object names.
 
     Empty if the controller of every pod is among the objects.
@@ -267,132 +224,16 @@ def _of_job(pod: Object) -> bool:
     return any(owner.get("kind") == JOB.kind for owner in _controllers(pod))
 
 
-def _by_owner(
-    pods: Iterable[Object], tasks: Mapping[Key, TaskObjects], makers: Mapping[str, str]
-) -> tuple[Mapping[str, list[Object]], list[Object]]:
-    """Return the pods by the uid of the owning object, and the pods without one."""
-    roots = {_uid(item): task_key for task_key, task in tasks.items() for item in task.items}
-    end_times = {_uid(item): _end(item) for task in tasks.values() for item in task.items}
-    owned: dict[str, list[Object]] = defaultdict(list)
-    orphans = []
-    for pod in pods:
-        uid = controller(pod)
-        for _ in range(_DEPTH):
-            if uid in roots:
-                break
-            uid = makers.get(uid, "")
-        if uid and roots.get(uid) == key(pod) and _created(pod) <= end_times[uid]:
-            owned[uid].append(pod)
-        else:
-            orphans.append(pod)
-    return owned, orphans
-
-
-def _chosen(claimants: Sequence[Object], known: Collection[str]) -> TaskObjects:
-    """Return the objects created together; of several sets the best by `_rank`."""
-    if len(claimants) == 1:  # nearly always; what follows takes 15 ms of 1,000 objects
-        return TaskObjects(tuple(claimants))
-    if len(claimants) == 1:
-        return TaskObjects(tuple(claimants))
-    sets: dict[tuple[bool, object], list[Object]] = defaultdict(list)
-    for item in claimants:
-        sets[_regular(item), _mark(item)].append(item)
-    ranked = sorted(
-        ((_rank(items, known, regular), items) for (regular, _), items in sets.items()),
-        key=lambda pair: (pair[0], _named(pair[1][0])),
-    )
-    best, first = ranked[0]
-    rivals = tuple(_claimant(items[0]) for rank, items in ranked if rank == best)
-    members: dict[int, Object] = {}
-    for item in sorted(first, key=lambda item: (_uid(item) not in known, _created(item))):
-        ranks = registry.of(item).ranks(item)
-        members.setdefault(ranks[0] if len(ranks) == 1 else -1, item)
-    # An object that runs all nodes takes precedence over objects of single nodes.
-    all_nodes = {index: item for index, item in members.items() if index == -1}
-    return TaskObjects(
-        tuple((all_nodes or members).values()), rivals=rivals if len(rivals) > 1 else ()
-    )
-
-
-def _rank(items: Sequence[Object], known: Collection[str], regular: bool) -> tuple[bool, bool, str]:
-    """Return the sort key of a set: known first, then as submit names it, then oldest."""
-    is_known = any(_uid(item) in known for item in items)
-    return not is_known, not regular, min(map(_created, items))
-
-
-def _mark(item: Object) -> tuple[object, ...]:
-    """Return what all objects of one submit have in common."""
-    annotations, labels = _annotations(item), item["metadata"].get("labels") or {}
-    owner = labels.get(names.USERNAME), annotations.get(names.ORIGINAL_USER)
-    title = annotations.get(names.ORIGINAL_NAME), labels.get(names.TASK_NAME)
-    origin = item.get("kind"), annotations.get(names.BACKEND), annotations.get(names.NUM_NODES)
-    return *owner, *title, *origin
-
-
-def _regular(item: Object) -> bool:
-    """Return whether an object has the kind and name that submit gives."""
-    labels, annotations = item["metadata"].get("labels") or {}, _annotations(item)
-    title = annotations.get(names.ORIGINAL_NAME) or labels.get(names.TASK_NAME, "")
-    stem, task_id = names.dns_label(title), key(item)[1]
-    backend = registry.of(item)
-    if item.get("kind") != backend.kind.kind:
-        return False
-    expected = {names.task_object(stem, task_id)}
-    if names.NODE_IDX in backend.rank0_selector:  # one object per node
-        index = bounded.integer(labels.get(names.NODE_IDX))
-        num_nodes = bounded.integer(annotations.get(names.NUM_NODES))
-        if num_nodes and index >= num_nodes:
-            return False
-        node = names.node_object(stem, task_id, index, num_nodes)
-        expected = {node} if num_nodes else expected | {node}
-    return item["metadata"]["name"] in expected
-
-
-def _suspicious(pod: Object, task: TaskObjects) -> bool:
-    """Return whether a pod is neither being deleted nor part of a submit in progress."""
-    if pod["metadata"].get("deletionTimestamp"):
-        return False
-    num_nodes = bounded.integer(_annotations(task.items[0]).get(names.NUM_NODES))
-    ranks = sum(len(registry.of(item).ranks(item)) for item in task.items)
-    return not controller(pod) or ranks >= num_nodes
-
-
-def _few(lines: Sequence[str]) -> list[str]:
-    more = len(lines) - _MAX_LISTED
-    return [*lines[:_MAX_LISTED], *([f"{more:,} more objects are ignored"] if more > 0 else [])]
-
-
-def _foreign(item: Object) -> str:
-    task_id = key(item)[1]
-    return f"{_named(item)} is ignored: it has the labels of task {task_id} but is not part of it"
-
-
-def _named(item: Object) -> str:
-    return f"{item.get('kind', 'object')}/{item['metadata']['name']}"
-
-
-def _claimant(item: Object) -> str:
-    """Return the name of an object and its owner by its labels."""
-    owner = (item["metadata"].get("labels") or {}).get(names.USERNAME)
-    return f"{_named(item)} (owner: {owner})"
-
-
 def _uid(item: Object) -> str:
     return str(item["metadata"].get("uid") or "")
 
 
+def _name(item: Object) -> str:
+    return str(item["metadata"]["name"])
+
+
 def _created(item: Object) -> str:
     return str(item["metadata"].get("creationTimestamp") or "")
-
-
-def _end(item: Object) -> str:
-    """Return when an object finished, or a time after all others.
-
-    Its controller creates no pods after that, but anyone can create a pod that names it as
-    controller.
-    """
-    final = condition(item, *FINAL) or {}
-    return str(final.get("lastTransitionTime") or _NEVER)
 
 
 def _annotations(item: Object) -> Mapping[str, str]:

@@ -1,12 +1,7 @@
-"""Compute the status of the tasks of one file: a pipeline or a parallel group.
-
-Anyone can copy the label of a pipeline. A task counts only if it has the id that submit gives to
-its stage, and the same pipeline attributes as the other tasks. If there are several such sets, the
-oldest one counts.
-"""
+"""Compute the status of the tasks of one file: a pipeline or a parallel group."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -266,43 +261,17 @@ def finished_before(tasks: Sequence[TaskStatus], cutoff: str) -> list[TaskStatus
     ]
 
 
-def pipelines(tasks: Iterable[TaskStatus], known: Collection[str] = ()) -> list[PipelineStatus]:
-    """Return the pipelines and groups in order; other tasks are left out.
-
-    `known` are uids of objects that certainly belong to the user.
-    """
-    claimants: dict[tuple[str, str], list[TaskStatus]] = defaultdict(list)
+def pipelines(tasks: Iterable[TaskStatus]) -> list[PipelineStatus]:
+    """Return the pipelines and groups in order; other tasks are left out."""
+    members: dict[tuple[str, str], list[TaskStatus]] = defaultdict(list)
     for task in tasks:
-        if task.member and _regular(task):
-            claimants[task.namespace, task.member.id].append(task)
-    return [_pipeline(_chosen(group, known)) for group in claimants.values()]
+        if task.member:
+            members[task.namespace, task.member.id].append(task)
+    return list(map(_pipeline, members.values()))
 
 
 def _key(task: TaskStatus) -> tuple[str, str]:
     return task.namespace, task.id
-
-
-def _regular(task: TaskStatus) -> bool:
-    """Return whether a task has the id that submit gives to its stage."""
-    member = task.member
-    assert member
-    return 1 <= member.stage <= member.stages and task.id == names.part_id(member.id, member.stage)
-
-
-def _chosen(claimants: Sequence[TaskStatus], known: Collection[str]) -> list[TaskStatus]:
-    """Return the tasks with the same pipeline attributes; of several sets the first."""
-    sets: dict[tuple[object, ...], list[TaskStatus]] = defaultdict(list)
-    for task in claimants:
-        member = task.member
-        assert member
-        shared = member.title, member.stages, member.parallel, member.auxiliary
-        sets[task.user, task.labels.get(names.USERNAME), *shared].append(task)
-
-    def rank(members: Sequence[TaskStatus]) -> tuple[bool, str, int]:
-        is_known = any(uid in known for task in members for uid in task.uids.values())
-        return not is_known, min(task.created_at for task in members), -len(members)
-
-    return min(sets.values(), key=rank)
 
 
 def _pipeline(tasks: list[TaskStatus]) -> PipelineStatus:

@@ -124,7 +124,6 @@ def _installed() -> Iterator[Right]:
     yield from _rights(kinds.QUEUED_WORKLOAD, "list", "queues, status, doctor", optional=True)
     yield from _rights(kinds.CLUSTER_QUEUE, "list", "queues", extra=CLUSTER)
     yield from _rights(kinds.QUEUE_PRIORITY, "list", "submit --queue", extra=CLUSTER)
-    yield from _rights(kinds.ADMISSION_POLICY_BINDING, "get", "doctor", extra=CLUSTER)
     for kind in registry.QUEUE_KINDS:
         yield from _rights(kind, "list", "submit --queue", extra=CLUSTER)
 

@@ -27,7 +27,7 @@ from kubectl_sky.observe.nodes import (
     ready,
     retrying,
 )
-from kubectl_sky.observe.ownership import Missing, Ownership, TaskObjects
+from kubectl_sky.observe.ownership import Missing, TaskObjects
 from kubectl_sky.observe.requested import Requested, requested
 from kubectl_sky.plan.pipeline import PipelineMember, member_of
 from kubectl_sky.words import names, notebook
@@ -53,7 +53,6 @@ class TaskStatus(Struct, frozen=True, dict=True):
     backend: str = names.DEFAULT_BACKEND
     member: PipelineMember | None = None  # its stage, if the file has several tasks
     uids: Mapping[str, str] = {}  # uids of its objects, by name
-    rivals: tuple[str, ...] = ()  # objects that may also be the task
     missing: Missing = Missing.UNKNOWN  # why it has fewer `nodes` than requested, if it does
     interactive: bool = False  # whether its nodes stay up until it is stopped
     requested: Requested = Requested()  # what each of its nodes requests
@@ -320,21 +319,14 @@ class TaskStatus(Struct, frozen=True, dict=True):
         return f"{before}{self.restarts} restart{plural}" if self.restarts else ""
 
 
-class Folded(Struct, frozen=True):
-    """Tasks, newest first, and messages about ignored objects."""
-
-    tasks: list[TaskStatus]
-    ignored: tuple[str, ...]
-
-
 def tasks(items: Iterable[Object], pods: Iterable[Object]) -> list[TaskStatus]:
     """Return the status of all tasks in these objects and pods, newest first."""
-    return folded(ownership.decide(items, pods)).tasks
+    return fold(ownership.decide(items, pods))
 
 
-def folded(owned: Ownership) -> Folded:
-    """Return the status of the tasks, and the messages about ignored objects."""
-    return Folded(newest(map(of, owned.tasks)), owned.ignored)
+def fold(tasks: Iterable[TaskObjects]) -> list[TaskStatus]:
+    """Return the status of the tasks, newest first."""
+    return newest(map(of, tasks))
 
 
 def newest(tasks: Iterable[TaskStatus]) -> list[TaskStatus]:
@@ -346,7 +338,7 @@ def of(task: TaskObjects) -> TaskStatus:
     """Return the status of one task from its objects and pods."""
     items, pods = task.items, task.all_pods
     backend = registry.of(items[0])
-    nodes = _nodes(backend, task)
+    nodes = _nodes(task)
     metadata = items[0]["metadata"]
     if task.missing is Missing.DELETED:
         nodes = tuple(sorted((*nodes, *_not_found(backend, task)), key=lambda node: node.index))
@@ -364,7 +356,6 @@ def of(task: TaskObjects) -> TaskStatus:
         backend=backend.name,
         member=member_of(metadata),
         uids={item["metadata"]["name"]: item["metadata"].get("uid", "") for item in items},
-        rivals=task.rivals,
         missing=task.missing,
         interactive=names.INTERACTIVE in annotations,
         requested=requested(items[0]),
@@ -396,21 +387,22 @@ def _not_found(backend: Workload, task: TaskObjects) -> Iterator[NodeStatus]:
         yield not_found(NodeStatus(rank, backend.title(rank), f"{stem}-node-{rank}"))
 
 
-def _nodes(backend: Workload, task: TaskObjects) -> tuple[NodeStatus, ...]:
+def _nodes(task: TaskObjects) -> tuple[NodeStatus, ...]:
     """Return the nodes of a task's objects, by rank."""
     entries = []
     for item in task.items:
+        backend = registry.of(item)
         ranks = backend.ranks(item)
         pods_of: dict[int, list[Object]] = defaultdict(list)
         for pod in task.pods.get(item["metadata"].get("uid", ""), ()):
             pods_of[ranks[0] if len(ranks) == 1 else backend.rank(pod)].append(pod)
         entries += [(rank, item, pods_of[rank]) for rank in ranks]
     entries.sort(key=lambda node: node[0])
-    return tuple(_node(backend, item, rank, pods) for rank, item, pods in entries)
+    return tuple(_node(registry.of(item), item, rank, pods) for rank, item, pods in entries)
 
 
 def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> NodeStatus:
-    pods = _in_turn(sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))))
+    pods = sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))
     base = NodeStatus(
         index=rank,
         name=backend.title(rank),
@@ -452,18 +444,6 @@ def _outlived(
 def _main_ended(item: Object) -> str:
     """Return when `main` of all nodes had succeeded, before their pods were ended for others."""
     return str(item["metadata"].get("annotations", {}).get(names.MAIN_ENDED, ""))
-
-
-def _in_turn(pods: list[Object]) -> list[Object]:
-    """Return the pods up to the first one that is neither failed nor being deleted.
-
-    No controller creates a replacement after such a pod.
-    """
-    for count, pod in enumerate(pods, 1):
-        failed = pod.get("status", {}).get("phase") == "Failed"
-        if not failed and not pod["metadata"].get("deletionTimestamp"):
-            return pods[:count]
-    return pods
 
 
 def _times(items: Sequence[Object], pods: Sequence[Object]) -> list[str]:

@@ -116,8 +116,8 @@ def known(
     """Return the PVCs of a namespace by every name that the user can use for them.
 
     If names conflict, the user's volume comes first, then SkyPilot's, then the PVC with that name.
-    Of several volumes of the user with one name, the oldest counts, because anyone can copy its
-    labels later. If SkyPilot has several with one name, only their PVC names identify them.
+    Of several volumes of the user with one name, the oldest counts. If SkyPilot has several with
+    one name, only their PVC names identify them.
     """
     oldest_first = sorted(
         claims, key=lambda claim: str(claim["metadata"].get("creationTimestamp", ""))

@@ -6,14 +6,15 @@ from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from random import uniform
 from time import sleep
+from typing import Any
 
 from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.apply import Applied, apply_all
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Conflict, Forbidden, NotFound, SkyError
+from kubectl_sky.plan import fair_share
 from kubectl_sky.render.manifests import Manifest
 from kubectl_sky.submitting.preflight import Existing, refuse_foreign
-from kubectl_sky.tasks import program
 from kubectl_sky.tasks.submissions import Submitted
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import kinds, names
@@ -81,9 +82,22 @@ def admit(session: Session, workloads: Sequence[Manifest]) -> None:
     for item in by_task.values():
         for template in registry.of(item).templates(item):
             try:
-                program.check_pod(session, item, template)
+                objects.create(session, _pod(item, template), dry_run=True)
             except Forbidden:
                 return
+
+
+def _pod(workload: Json, template: Mapping[str, Any]) -> Json:
+    """Return a pod as the controller of a workload creates it from a template."""
+    metadata = {
+        **template["metadata"],
+        "generateName": workload["metadata"]["name"] + "-",
+        "namespace": workload["metadata"]["namespace"],
+    }
+    spec = dict(template["spec"])
+    if str(spec.get("priorityClassName")).startswith(fair_share.PREFIX):
+        del spec["priorityClassName"]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 @contextmanager

@@ -59,12 +59,12 @@ def _list_context(connection: Connection, query: TaskQuery) -> ContextTasks:
         namespace = None if query.all_namespaces else session.namespace
         scope = find.Scope(namespace, user)
         owned = find.list_owned(session, scope)
-        tasks = evidence.folded(session, owned).tasks
+        tasks = evidence.fold(session, owned)
         statuses = pending.explain_all(session, namespace, tasks)
     except ClusterError as error:
         return ContextTasks(context, error=str(error))
     session.close()
-    return ContextTasks(context, tuple(statuses), owned.tasks, now=session.now())
+    return ContextTasks(context, tuple(statuses), tuple(owned), now=session.now())
 
 
 class _ContextField(Struct, frozen=True):

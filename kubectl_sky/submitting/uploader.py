@@ -10,13 +10,12 @@ from time import monotonic
 
 from msgspec import Struct
 
-from kubectl_sky.cluster import objects, parallel
+from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.exec import Program
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
     ClusterError,
     Forbidden,
-    ForeignPod,
     NotFound,
     SkyError,
     UserError,
@@ -30,11 +29,10 @@ from kubectl_sky.sync.archive import Unsendable
 from kubectl_sky.sync.delivery import Copy, Outcome
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.pending import StartReporter
-from kubectl_sky.tasks.program import require_same_program
 from kubectl_sky.tasks.stop import stop
 from kubectl_sky.tasks.submissions import Submitted
 from kubectl_sky.tasks.ui import UI, Advance
-from kubectl_sky.words import kinds, names
+from kubectl_sky.words import names
 from kubectl_sky.words.facts import Archive
 
 _INTERVAL = 0.3  # seconds between checks of the pods
@@ -76,7 +74,6 @@ class _Pending(Struct, frozen=True):
 
     upload: Upload
     node: NodeStatus
-    uid: str  # of the object that runs the node
 
     @property
     def key(self) -> _Key:
@@ -115,8 +112,6 @@ class Uploader:
         self._failed = False
         self._nodes_without: set[_Key] = set()
         self._pods: dict[_Key, str] = {}  # pods that have received their files
-        self._workloads = {item["metadata"]["uid"]: item for item in submitted.workloads}
-        self._uids = set(submitted.uids)  # of the workload objects
         self._failed_at: dict[tuple[str, str], float] = {}  # first failure of an upload to a pod
         self._tasks: list[TaskStatus] = []
         suffix = "; its files are uploaded then"
@@ -209,9 +204,7 @@ class Uploader:
 
     def _statuses(self, session: Session) -> list[TaskStatus]:
         decision = self._submitted.decision
-        return find.list_by_label(
-            session, decision.namespace, decision.label, decision.id, self._uids
-        )
+        return find.list_by_label(session, decision.namespace, decision.label, decision.id)
 
     def _pending(self, stop: Event) -> tuple[list[_Pending], bool]:
         """Return the pending uploads, and whether all tasks have finished.
@@ -220,7 +213,6 @@ class Uploader:
         """
         seconds = inf if self._lasting else None
         statuses = self._tasks = self._statuses(self._session.patient(stop, seconds))
-        self._uids.update(uid for task in statuses for uid in task.uids.values())
         tasks = {task.id: task for task in statuses}
         if not tasks and not self._lasting:
             raise ClusterError(f"{self._name} was deleted before its files were uploaded")
@@ -248,21 +240,9 @@ class Uploader:
     def _send(self, item: _Pending, advance: Advance) -> Outcome:
         command = ("/bin/sh", _SCRIPT, item.upload.number)
         namespace = self._submitted.decision.namespace
-        try:
-            self._check(item, namespace)
-        except SkyError as error:
-            return Outcome(error=error)
         program = Program(namespace, item.node.pod, names.CONTAINER, command)
         blocks = self._snapshots.blocks(item.upload, advance)
         return delivery.send(self._session, program, blocks, self._ended)
-
-    def _check(self, item: _Pending, namespace: str) -> None:
-        """Raise ForeignPod unless the pod runs what this command submitted."""
-        workload = self._workloads.get(item.uid)
-        if workload is None:
-            raise ForeignPod(f"{item.node.job} was not created by this submit")
-        pod = objects.get(self._session, kinds.POD, item.node.pod, namespace)
-        require_same_program(self._session, workload, pod)
 
     def _send_heartbeats(self, pending: Sequence[_Pending], beats: ThreadPoolExecutor) -> None:
         """Tell the nodes whose upload waits for other uploads that this client is connected."""
@@ -303,7 +283,7 @@ class Uploader:
             return
         if outcome.code == _NOT_READY or isinstance(outcome.error, NotFound):
             return
-        if isinstance(outcome.error, Forbidden | ForeignPod | UserError):
+        if isinstance(outcome.error, Forbidden | UserError):
             raise outcome.error
         transient = bool(outcome.error) or outcome.code == _BROKEN_OFF or outcome.code > _KILLED
         if transient:
@@ -321,11 +301,7 @@ class Uploader:
 
 
 def _unfinished(upload: Upload, task: TaskStatus) -> Iterable[_Pending]:
-    return (
-        _Pending(upload, node, task.uids.get(node.job, ""))
-        for node in task.nodes
-        if not node.state.ended
-    )
+    return (_Pending(upload, node) for node in task.nodes if not node.state.ended)
 
 
 def how_to_continue(submitted: Submitted) -> str:

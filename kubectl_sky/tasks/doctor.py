@@ -109,16 +109,16 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[st
 def _objects_of_task(
     session: Session, task: TaskStatus, objects_by_kind: Mapping[str, Sequence[Json]]
 ) -> tuple[dict[str, tuple[Json, ...]], TaskStatus | None]:
-    """Return the objects and pods that really belong to a task, and its status by them."""
+    """Return the objects and pods that belong to a task, and its status by them."""
     workloads = [item for kind in registry.KINDS for item in objects_by_kind.get(kind.kind, ())]
     pods, uids = objects_by_kind.get(kinds.POD.kind, ()), set(task.uids.values())
     jobs = find.list_intermediate_jobs(session, task.namespace, workloads, pods)
-    decided = ownership.decide(workloads, pods, jobs, uids)
+    decided = ownership.decide(workloads, pods, jobs)
     owned = find.explain_missing(session, task.namespace, decided)
-    statuses = evidence.folded(session, owned).tasks
+    statuses = evidence.fold(session, owned)
     current = next((item for item in statuses if uids & {*item.uids.values()}), None)
     owned_uids = {
-        pod["metadata"]["uid"] for owned_task in owned.tasks for pod in owned_task.all_pods
+        pod["metadata"]["uid"] for owned_task in owned for pod in owned_task.all_pods
     } | uids
     by_kind = {
         kind: tuple(
@@ -203,7 +203,6 @@ class ClusterCheck(Struct, frozen=True):
     missing: tuple[Right, ...]
     storage: str | None  # the default StorageClass; empty: none, None: listing is forbidden
     cluster_nodes: int | None  # cluster nodes; None: listing is forbidden
-    enforces_owners: bool | None  # whether users create tasks only as themselves; None: unknown
     groups: tuple[str, ...]  # the API groups that are installed
 
     @property
@@ -222,7 +221,6 @@ class ClusterCheck(Struct, frozen=True):
             "namespace": self.namespace,
             "cluster_nodes": self.cluster_nodes,
             "default_storage_class": self.storage,
-            "enforces_owners": self.enforces_owners,
             "api_groups": list(self.groups),
             "missing_rights": [
                 {
@@ -249,7 +247,6 @@ def check_cluster(session: Session) -> ClusterCheck:
             _list_if_allowed, lambda: objects.list_all(session, kinds.STORAGE_CLASS)
         )
         nodes = pool.submit(_list_if_allowed, CoreManager(session).list_nodes)
-        owners = pool.submit(_enforces_owners, session)
         missing = tuple(right for right, may in zip(rights, allowed, strict=True) if not may)
         cluster_nodes, storage = nodes.result(), classes.result()
     return ClusterCheck(
@@ -260,19 +257,8 @@ def check_cluster(session: Session) -> ClusterCheck:
         missing=missing,
         storage=None if storage is None else volumes.default_class(storage),
         cluster_nodes=None if cluster_nodes is None else len(cluster_nodes),
-        enforces_owners=owners.result(),
         groups=groups,
     )
-
-
-def _enforces_owners(session: Session) -> bool | None:
-    """Return whether the policy of `users policy` is bound; None if the user may not read it."""
-    try:
-        return objects.exists(session, kinds.ADMISSION_POLICY_BINDING, names.OWNERS_POLICY)
-    except NotServed:
-        return False
-    except Forbidden:
-        return None
 
 
 def required_role(session: Session, extras: Collection[str] = ()) -> list[dict[str, object]]:

@@ -2,11 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
-
-from msgspec.structs import replace
 
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
@@ -14,8 +12,8 @@ from kubectl_sky.errors import ClusterError, Unreachable
 from kubectl_sky.observe import evidence, status, verdict
 from kubectl_sky.observe.evidence import LINES, LOGS, Death, Evidence
 from kubectl_sky.observe.nodes import POD_DELETED, State
-from kubectl_sky.observe.ownership import Ownership
-from kubectl_sky.observe.status import Folded, TaskStatus
+from kubectl_sky.observe.ownership import TaskObjects
+from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import names, settings
 from kubectl_sky.words.private import Folder
 
@@ -101,15 +99,16 @@ def of_task(session: Session, task: TaskStatus) -> Evidence | None:
     return stored if stored and stored.of(task) else None
 
 
-def folded(session: Session, owned: Ownership) -> Folded:
+def fold(session: Session, owned: Sequence[TaskObjects]) -> list[TaskStatus]:
     """Compute the status of tasks, with why their pods do not start or have failed.
 
     Failed nodes without a pod get their recorded causes: lists the records once, and reads those of
     such tasks only.
     """
-    result = _explained(status.folded(owned), owned)
-    if session.is_for_caller or not any(map(_has_lost_pod, result.tasks)):
-        return result
+    by_key = {task.key: task for task in owned}
+    tasks = [verdict.explain(task, by_key[task.namespace, task.id]) for task in status.fold(owned)]
+    if session.is_for_caller or not any(map(_has_lost_pod, tasks)):
+        return tasks
     files = set(_folder().names())
 
     def restore(task: TaskStatus) -> TaskStatus:
@@ -118,14 +117,7 @@ def folded(session: Session, owned: Ownership) -> Folded:
         record = of_task(session, task)
         return evidence.restored(task, record) if record else task
 
-    return replace(result, tasks=list(map(restore, result.tasks)))
-
-
-def _explained(result: Folded, owned: Ownership) -> Folded:
-    """Add why pods do not start, and why the first nodes failed."""
-    objects_of = {task.key: task for task in owned.tasks}
-    tasks = [verdict.explain(task, objects_of[task.namespace, task.id]) for task in result.tasks]
-    return replace(result, tasks=tasks)
+    return list(map(restore, tasks))
 
 
 def _has_lost_pod(task: TaskStatus) -> bool:

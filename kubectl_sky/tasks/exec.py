@@ -24,7 +24,6 @@ from kubectl_sky.sync.archive import packed
 from kubectl_sky.sync.extract import extract
 from kubectl_sky.tasks import find, multikueue
 from kubectl_sky.tasks.find import Scope
-from kubectl_sky.tasks.program import require_same_program
 from kubectl_sky.words import kinds, names
 
 _MAX_PARALLEL = 32  # maximum number of parallel programs
@@ -48,19 +47,15 @@ exec "$@"
 
 
 class TaskEnvironment(Struct, frozen=True):
-    """A task with its pods and the objects that create them, by name."""
+    """A task with its pods by name."""
 
-    session: Session
     task: TaskStatus
     pods: Mapping[str, Json]
-    workloads: Mapping[str, Json]
 
     def program(self, node: NodeStatus, command: Sequence[str], container: str = "") -> Program:
-        """Return the program to run; the task's environment is set in its container only.
-
-        Raises ForeignPod for a pod that does not run the task.
-        """
-        self._check(node)
+        """Return the program to run; the task's environment is set in its container only."""
+        if node.pod not in self.pods:
+            raise NotFound(f"{node.name} of task {self.task.id} was deleted")
         target = container or names.CONTAINER
         args = list(command)
         if target == names.CONTAINER:
@@ -88,12 +83,6 @@ class TaskEnvironment(Struct, frozen=True):
         """Return the IP address of a node; empty if not known."""
         return str(self.pods.get(node.pod, {}).get("status", {}).get("podIP") or "")
 
-    def _check(self, node: NodeStatus) -> None:
-        pod, workload = self.pods.get(node.pod), self.workloads.get(node.job)
-        if pod is None or workload is None:
-            raise NotFound(f"{node.name} of task {self.task.id} was deleted")
-        require_same_program(self.session, workload, pod)
-
 
 class Stream(Struct, frozen=True):
     """A byte sink; control sequences are neutralized on a terminal."""
@@ -111,18 +100,10 @@ class Output(Struct, frozen=True):
 
 
 def task_environment(session: Session, task: TaskStatus) -> TaskEnvironment:
-    """Read the pods of a task and the objects that create them."""
-    selector, uids = names.selector({names.TASK_ID: task.id}), set(task.uids.values())
+    """Read the pods of a task."""
+    selector = names.selector({names.TASK_ID: task.id})
     pods = objects.list_all(session, kinds.POD, task.namespace, label_selector=selector)
-    workloads = objects.list_all(
-        session, task.workload.kind, task.namespace, label_selector=selector
-    )
-    return TaskEnvironment(
-        session,
-        task,
-        {pod["metadata"]["name"]: pod for pod in pods},
-        {item["metadata"]["name"]: item for item in workloads if item["metadata"]["uid"] in uids},
-    )
+    return TaskEnvironment(task, {pod["metadata"]["name"]: pod for pod in pods})
 
 
 def node_of_rank(task: TaskStatus, rank: int) -> NodeStatus:

@@ -14,7 +14,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed, UnknownName, UserError
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.nodes import Object
-from kubectl_sky.observe.ownership import Missing, Ownership, TaskObjects
+from kubectl_sky.observe.ownership import Missing, TaskObjects
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import evidence
@@ -38,10 +38,6 @@ class TaskNotFound(UnknownName):
     """No task matches."""
 
 
-def _silent(text: str) -> None:
-    """Discard a warning."""
-
-
 def refuse_several(text: Reference, matches: Sequence[Target]) -> Sequence[Target]:
     """Return the only match. Raises UserError if there are several, or no reference."""
     if text is None:
@@ -55,14 +51,11 @@ def refuse_several(text: Reference, matches: Sequence[Target]) -> Sequence[Targe
 class Scope(Struct, frozen=True):
     """Limit a search to a namespace (None: all) and a user (None: all users).
 
-    `warn` is called for objects that only claim to belong to a task. `known_uids` holds the uids of
-    objects that certainly belong to the user. `choose` decides what a name of several tasks means.
+    `choose` decides what a name of several tasks means.
     """
 
     namespace: str | None
     user: User | None
-    warn: Callable[[str], object] = _silent
-    known_uids: Collection[str] = ()
     choose: Choose = refuse_several
 
     @property
@@ -97,29 +90,26 @@ def list_tasks(
 
     Of more than 100 `ids`, other tasks are read and returned, too.
     """
-    return evidence.folded(session, list_owned(session, scope, ids=ids)).tasks
+    return evidence.fold(session, list_owned(session, scope, ids=ids))
 
 
 def list_owned(
     session: Session, scope: Scope, *, trimmed: bool = True, ids: Collection[str] | None = None
-) -> Ownership:
+) -> Sequence[TaskObjects]:
     """List the objects and pods of the tasks in a scope; `trimmed` to the fields of a status."""
     selector = names.selector({names.TASK: "true"} | scope.labels)
     if ids is not None:
         selector += f",{with_ids(ids)}"
     items, pods = list_workloads_and_pods(session, scope.namespace, selector, trimmed=trimmed)
-    owned = _owned(session, scope, scope.filter_owned(items), pods)
-    for text in owned.ignored:
-        scope.warn(text)
-    return owned
+    return _owned(session, scope, scope.filter_owned(items), pods)
 
 
 def list_without_pods(session: Session, scope: Scope) -> list[TaskStatus]:
     """List the tasks in a scope as their workloads alone show them, a third of all bytes."""
     selector = names.selector({names.TASK: "true"} | scope.labels)
     items = scope.filter_owned(list_workloads(session, scope.namespace, selector))
-    owned = ownership.decide(items, (), (), scope.known_uids)
-    return status.folded(explain_missing(session, scope.namespace, owned)).tasks
+    owned = ownership.decide(items, ())
+    return status.fold(explain_missing(session, scope.namespace, owned))
 
 
 def get_task(session: Session, scope: Scope, reference: Reference) -> TaskStatus:
@@ -167,36 +157,19 @@ def tasks_of(target: Target) -> Sequence[TaskStatus]:
 def refetch(session: Session, task: TaskStatus) -> TaskStatus | None:
     """Fetch the current status of a task; None if it was deleted."""
     labels = {names.TASK: "true", names.TASK_ID: task.id}
-    scope = Scope(task.namespace, None, known_uids=frozenset(task.uids.values()))
-    return next(iter(refuse_ambiguous(_statuses(session, scope, names.selector(labels)))), None)
+    scope = Scope(task.namespace, None)
+    return next(iter(_statuses(session, scope, names.selector(labels))), None)
 
 
-def list_by_label(
-    session: Session, namespace: str, label: str, value: str, known_uids: Collection[str] = ()
-) -> list[TaskStatus]:
-    """Fetch the tasks with a label; `known_uids` holds the uids of their objects."""
-    scope = Scope(namespace, None, known_uids=known_uids)
-    folded = _statuses(session, scope, names.selector({names.TASK: "true", label: value}))
-    if label == names.PIPELINE:
-        folded = [task for pipeline in pipelines(folded, known_uids) for task in pipeline.tasks]
-    return refuse_ambiguous(folded)
+def list_by_label(session: Session, namespace: str, label: str, value: str) -> list[TaskStatus]:
+    """Fetch the tasks with a label."""
+    selector = names.selector({names.TASK: "true", label: value})
+    return _statuses(session, Scope(namespace, None), selector)
 
 
 def get_by_label(session: Session, namespace: str, label: str, value: str) -> Target:
     """Return the task (label task-id) or pipeline with this id. Raises UserError without any."""
     return _fetch(session, Scope(namespace, None), [_Location(label, value, namespace)])[0]
-
-
-def refuse_ambiguous(tasks: list[TaskStatus]) -> list[TaskStatus]:
-    """Return the tasks. Raises UserError if the owner of an object is ambiguous."""
-    for task in tasks:
-        if task.rivals:
-            raise UserError(
-                f"task {task.id} is claimed by objects that were created in the same second:"
-                f" {', '.join(task.rivals)}",
-                "delete those that are not yours, or correct their label username",
-            )
-    return tasks
 
 
 def _fetch(session: Session, scope: Scope, locations: Sequence[_Location]) -> list[Target]:
@@ -207,35 +180,19 @@ def _fetch(session: Session, scope: Scope, locations: Sequence[_Location]) -> li
     targets: dict[_Location, Target] = {}
     for (label, namespace), values in ids.items():
         for selector in _selectors(label, values):
-            folded = _statuses(session, replace(scope, namespace=namespace), selector)
-            matches = _pipelines(scope, folded) if label == names.PIPELINE else folded
+            tasks = _statuses(session, replace(scope, namespace=namespace), selector)
+            matches = pipelines(tasks) if label == names.PIPELINE else tasks
             targets |= {_Location(label, match.id, namespace): match for match in matches}
     for location in locations:
         if location not in targets:
             raise _not_found(location.id, scope)
-        refuse_ambiguous(list(tasks_of(targets[location])))
     return [targets[location] for location in locations]
 
 
-def _pipelines(scope: Scope, tasks: Sequence[TaskStatus]) -> list[PipelineStatus]:
-    """Return the pipelines, and warn about tasks that only have the label of one."""
-    matches = pipelines(tasks, scope.known_uids)
-    members = {task.id for pipeline in matches for task in pipeline.tasks}
-    ids = {pipeline.id for pipeline in matches}
-    for task in tasks:
-        label = task.labels[names.PIPELINE]
-        if label in ids and task.id not in members:
-            scope.warn(f"task {task.id} is ignored: it is not part of {label}")
-    return matches
-
-
-def _selectors(
-    label: str, values: Sequence[str], labels: dict[str, str] | None = None
-) -> list[str]:
+def _selectors(label: str, values: Sequence[str]) -> list[str]:
     """Return selectors of tasks with one of the values of a label: one for 100 values."""
-    common = names.selector({names.TASK: "true"} | (labels or {}))
     return [
-        f"{common},{label} in ({','.join(values[start : start + MAX_LABEL_VALUES])})"
+        f"{names.TASK}=true,{label} in ({','.join(values[start : start + MAX_LABEL_VALUES])})"
         for start in range(0, len(values), MAX_LABEL_VALUES)
     ]
 
@@ -243,18 +200,14 @@ def _selectors(
 def _statuses(session: Session, scope: Scope, selector: str) -> list[TaskStatus]:
     items, pods = list_workloads_and_pods(session, scope.namespace, selector)
     owned = _owned(session, scope, scope.filter_owned(items), pods)
-    folded = evidence.folded(session, owned)
-    for text in folded.ignored:
-        scope.warn(text)
-    return folded.tasks
+    return evidence.fold(session, owned)
 
 
 def _owned(
     session: Session, scope: Scope, items: Sequence[Json], pods: Sequence[Json]
-) -> Ownership:
+) -> Sequence[TaskObjects]:
     jobs = list_intermediate_jobs(session, scope.namespace, items, pods)
-    owned = ownership.decide(items, pods, jobs, scope.known_uids)
-    return explain_missing(session, scope.namespace, owned)
+    return explain_missing(session, scope.namespace, ownership.decide(items, pods, jobs))
 
 
 def _identify(session: Session, scope: Scope, texts: Sequence[Reference]) -> Iterator[_Location]:
@@ -264,19 +217,11 @@ def _identify(session: Session, scope: Scope, texts: Sequence[Reference]) -> Ite
     """
     ids = [text for text in dict.fromkeys(texts) if text and names.ID.fullmatch(text)]
     items_of = _items_by_id(session, scope, ids)
-    uncertain = [
-        text
-        for text, (_, items) in items_of.items()
-        if scope.filter_owned(items) and not _is_certain(session, scope, items)
-    ]
-    homonyms = _tasks_by_name(session, scope, uncertain)
     tasks: list[TaskStatus] | None = None
     for text in texts:
         label, items = items_of.get(text or "", ("", []))
         if scope.filter_owned(items):
-            location = _locate_owned(scope, _Location(label, str(text), ""), items)
-            _refuse_name(location, homonyms[location.id])
-            yield location
+            yield _locate_owned(scope, _Location(label, str(text), ""), items)
             continue
         if tasks is None:
             selector = names.selector({names.TASK: "true"} | scope.labels)
@@ -310,41 +255,9 @@ def _items_by_id(
     return items_of
 
 
-def _tasks_by_name(
-    session: Session, scope: Scope, titles: Sequence[str]
-) -> dict[str, list[TaskStatus]]:
-    """Return the user's tasks with each name."""
-    tasks: dict[str, list[TaskStatus]] = defaultdict(list)
-    for selector in _selectors(names.TASK_NAME, titles, scope.labels):
-        for task in _list_without_pods(session, scope, selector):
-            tasks[task.labels[names.TASK_NAME]].append(task)
-    return tasks
-
-
-def _is_certain(session: Session, scope: Scope, items: Sequence[Json]) -> bool:
-    """Return whether this machine submitted one of the objects with an id.
-
-    A server acts for users of other machines, so it has nothing to compare with.
-    """
-    submitted = any(item["metadata"].get("uid") in scope.known_uids for item in items)
-    return submitted or session.is_for_caller
-
-
-def _refuse_name(location: _Location, named: Sequence[TaskStatus]) -> None:
-    """Raise UserError if an id is the name of other tasks: anybody can choose the id of a task."""
-    others = [
-        task.id for task in named if location.id not in (task.id, task.member and task.member.id)
-    ]
-    if others:
-        raise UserError(
-            f'"{location.id}" is the id of a task, and the name of {len(others)} others',
-            f"name a task by its id: {', '.join(others[:8])}",
-        )
-
-
 def _list_without_pods(session: Session, scope: Scope, selector: str) -> list[TaskStatus]:
     items = scope.filter_owned(list_workloads(session, scope.namespace, selector))
-    return status.folded(ownership.decide(items, (), (), scope.known_uids)).tasks
+    return status.fold(ownership.decide(items, ()))
 
 
 def _matches(scope: Scope, text: Reference, tasks: Sequence[TaskStatus]) -> Sequence[Target]:
@@ -467,14 +380,16 @@ def _list_kinds(
     return parallel.map_parallel(listed, kinds_to_list)
 
 
-def explain_missing(session: Session, namespace: str | None, owned: Ownership) -> Ownership:
+def explain_missing(
+    session: Session, namespace: str | None, tasks: Sequence[TaskObjects]
+) -> Sequence[TaskObjects]:
     """Find out why nodes of tasks have no object; reads nothing if no task lacks one.
 
     Without permission to list Services, it stays unknown.
     """
-    lacking = [task for task in owned.tasks if task.lacks]
+    lacking = [task for task in tasks if task.lacks]
     if not lacking:
-        return owned
+        return tasks
     pipeline = any(names.PIPELINE in _labels(task.items[0]) for task in lacking)
     selector = f"{names.TASK}=true" if pipeline else _task_id_selector(lacking)
     try:
@@ -482,14 +397,14 @@ def explain_missing(session: Session, namespace: str | None, owned: Ownership) -
             session, kinds.SERVICE, namespace, label_selector=selector, shape=shapes.METADATA_ONLY
         )
     except Forbidden:
-        return owned
-    decided = ownership.explained(owned, services, session.now())
-    deleted = [task for task in decided.tasks if task.missing is Missing.DELETED]
+        return tasks
+    decided = ownership.explain(tasks, services, session.now())
+    deleted = [task for task in decided if task.missing is Missing.DELETED]
     if not deleted:
         return decided
     # The submit may have finished between the two requests: read the objects again.
     current = list_workloads(session, namespace, _task_id_selector(deleted))
-    return ownership.confirmed(decided, current)
+    return ownership.confirm(decided, current)
 
 
 def _labels(item: Object) -> Object:
@@ -516,7 +431,7 @@ def list_intermediate_jobs(
 ) -> list[Json]:
     """List the Jobs between pods and workloads; empty if no backend creates any."""
     jobs: list[Json] = []
-    for label, named in ownership.between(items, pods).items():
+    for label, named in ownership.jobs_between(items, pods).items():
         values = f" in ({','.join(sorted(set(named)))})" if len(named) <= MAX_LABEL_VALUES else ""
         jobs += objects.list_all(
             session,

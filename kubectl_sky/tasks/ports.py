@@ -46,10 +46,7 @@ def list_exposed(session: Session, target: find.Target) -> list[Exposed]:
 
 
 def _name(task: TaskStatus) -> str:
-    """Return the Service name that submit uses.
-
-    Labels can be copied to other Services, but names are unique.
-    """
+    """Return the Service name that submit uses."""
     return names.ports_object(names.task_object(names.dns_label(task.name), task.id))
 
 

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from itertools import chain
 
 from kubectl_sky.cluster import objects, parallel, shapes
 from kubectl_sky.cluster.session import Json, Session
@@ -19,7 +20,6 @@ from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Workload
 
 AUXILIARY = (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE, kinds.PVC)
-_MAX_NAMES = 8  # in a warning
 ROLE_HINT = "`kubectl sky doctor --role --with clean` prints a Role that grants it"
 
 
@@ -27,16 +27,15 @@ def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:
     """Delete the workloads of the tasks; their dependents are garbage-collected.
 
     Also delete what a killed submit left without an owner, and Jobs that lost their labels.
-    Return warnings: Secrets that may remain, and objects with a task's labels that are not its own.
+    Return warnings of Secrets that may remain.
     """
-    decided = find.refuse_ambiguous(list(tasks))
-    lacking = {_key(task) for task in decided if _lost_jobs(task)}
+    lacking = {_key(task) for task in tasks if _lost_jobs(task)}
     auxiliary, unread = auxiliary_of_tasks(
-        session, decided, lambda item: not _is_owned(item) or _task(item) in lacking
+        session, tasks, lambda item: not _is_owned(item) or _task(item) in lacking
     )
     workloads = [
         (task.workload, metadata)
-        for task in decided
+        for task in tasks
         for metadata in _workloads(task, auxiliary[_key(task)])
     ]
 
@@ -52,17 +51,12 @@ def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:
         )
 
     parallel.map_parallel(delete, workloads)
-    unowned = {_key(task): _unowned(auxiliary[_key(task)]) for task in decided}
-    items = [item for task in decided for item in unowned[_key(task)]]
-    leftovers = [item for item in items if _has_own_name(item)]
-    _delete(session, leftovers)
+    unowned = {_key(task): _unowned(auxiliary[_key(task)]) for task in tasks}
+    _delete(session, filter(_has_own_name, chain(*unowned.values())))
     return [
-        *(
-            _secret_warning(task)
-            for task in decided
-            if task.namespace in unread and (task.incomplete or unowned[_key(task)])
-        ),
-        *_kept_warning([item for item in items if item not in leftovers]),
+        _secret_warning(task)
+        for task in tasks
+        if task.namespace in unread and (task.incomplete or unowned[_key(task)])
     ]
 
 
@@ -88,14 +82,6 @@ def _has_own_name(item: Json) -> bool:
     if not owner_id:
         return names.FILES in labels or names.RUNTIME in labels
     return f"-{owner_id}-" in metadata["name"] + "-"
-
-
-def _kept_warning(items: Sequence[Json]) -> Iterator[str]:
-    if items:
-        titles = [f"{item['kind']}/{item['metadata']['name']}" for item in items]
-        more = f" and {len(titles) - _MAX_NAMES} more" if titles[_MAX_NAMES:] else ""
-        listed = ", ".join(titles[:_MAX_NAMES])
-        yield f"kept {listed}{more}: labelled like a part of the task, but not its own"
 
 
 def _secret_warning(task: TaskStatus) -> str:

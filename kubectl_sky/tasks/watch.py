@@ -1,7 +1,7 @@
 """Watch tasks: yield their status after each change."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from threading import Event
 from time import monotonic
@@ -16,7 +16,7 @@ from kubectl_sky.cluster.watch import Change, SharedWatch, WatchEvent, watch_kin
 from kubectl_sky.errors import SkyError, TaskFailed, Unreachable
 from kubectl_sky.observe import ownership, waiting
 from kubectl_sky.observe.nodes import Object, State
-from kubectl_sky.observe.ownership import Key, Missing, Ownership
+from kubectl_sky.observe.ownership import Key, Missing, TaskObjects
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import evidence, find
@@ -67,12 +67,11 @@ class _WatchedObjects:
 class _OwnershipResolver:
     """What the watched objects do not show: Jobs between pods and workloads, missing nodes.
 
-    Each new owner of a pod is looked up once. `known_uids` holds the uids of the user's objects.
+    Each new owner of a pod is looked up once.
     """
 
-    def __init__(self, session: Session, known_uids: Collection[str] = ()) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
-        self._known_uids = known_uids
         self._jobs: dict[str, Json] = {}
         self._looked_up: set[str] = set()
         self._lacking_since: dict[Key, float] = {}
@@ -81,22 +80,21 @@ class _OwnershipResolver:
 
     def decide(
         self, namespace: str | None, items: Sequence[Json], pods: Sequence[Json]
-    ) -> Ownership:
+    ) -> list[TaskObjects]:
         """Decide which objects and pods belong to which task."""
         new_pods = [pod for pod in pods if ownership.controller(pod) not in self._looked_up]
         for job in find.list_intermediate_jobs(self._session, namespace, items, new_pods):
             self._jobs[job["metadata"]["uid"]] = job
         self._looked_up.update(map(ownership.controller, new_pods))
-        owned = ownership.decide(items, pods, self._jobs.values(), self._known_uids)
-        return self._explained(namespace, owned)
+        return self._explain(namespace, ownership.decide(items, pods, self._jobs.values()))
 
-    def _explained(self, namespace: str | None, owned: Ownership) -> Ownership:
+    def _explain(self, namespace: str | None, tasks: Sequence[TaskObjects]) -> list[TaskObjects]:
         """Find out why tasks have lacked nodes for a while.
 
         Objects of one task are neither created nor deleted at exactly the same time.
         """
         now = monotonic()
-        lacking = {task.key: task for task in owned.tasks if task.lacks}
+        lacking = {task.key: task for task in tasks if task.lacks}
         self._lacking_since = {key: self._lacking_since.get(key, now) for key in lacking}
         due = [
             task
@@ -105,25 +103,17 @@ class _OwnershipResolver:
         ]
         if due and now >= self._looked_up_at + _SETTLE_SECONDS:
             self._looked_up_at = now
-            answer = find.explain_missing(
-                self._session, namespace, replace(owned, tasks=tuple(due))
-            )
-            self._missing |= {task.key: task.missing for task in answer.tasks}
+            answer = find.explain_missing(self._session, namespace, due)
+            self._missing |= {task.key: task.missing for task in answer}
         self._missing = {key: why for key, why in self._missing.items() if key in lacking}
-        return replace(
-            owned,
-            tasks=tuple(
-                replace(task, missing=self._missing.get(task.key, task.missing))
-                for task in owned.tasks
-            ),
-        )
+        return [replace(task, missing=self._missing.get(task.key, task.missing)) for task in tasks]
 
 
 class TaskUpdate(Struct, frozen=True):
     """The tasks of a scope, newest first, and their objects and pods."""
 
     tasks: list[TaskStatus]
-    owned: Ownership
+    owned: list[TaskObjects]
 
 
 def watch_owned(
@@ -146,7 +136,7 @@ def watch_owned(
             except Unreachable:  # the watch decides when to give up
                 yield None
                 continue
-            tasks = evidence.folded(session, owned).tasks
+            tasks = evidence.fold(session, owned)
             changed = any(task.incomplete for task in tasks)  # may be explained later
             yield TaskUpdate(tasks, owned)
         elif not change:
@@ -168,13 +158,12 @@ def watch_pipeline(
 
     Raises TaskDeleted when its tasks are deleted.
     """
-    known = frozenset(uid for task in pipeline.tasks for uid in task.uids.values())
     scope, labels = replace(scope, namespace=pipeline.namespace), {names.PIPELINE: pipeline.id}
     for tasks in watch_tasks(session, scope, labels):
         if tasks is None:
             yield None
             continue
-        matches = [item for item in pipelines(tasks, known) if item.id == pipeline.id]
+        matches = [item for item in pipelines(tasks) if item.id == pipeline.id]
         if not matches:
             raise TaskDeleted(
                 f"{pipeline.word} {pipeline.id} ({pipeline.name}) was stopped:"
@@ -237,7 +226,7 @@ def watch_task(
     items = _WatchedObjects(watched)
     selector = names.selector({names.TASK_ID: task.id})
     patient, recorder, grace = session.patient(stop), EvidenceRecorder(session), _Grace()
-    resolver = _OwnershipResolver(patient, frozenset(task.uids.values()))
+    resolver = _OwnershipResolver(patient)
 
     def take_snapshot() -> TaskSnapshot:
         return _snapshot(session, task, resolver.decide(task.namespace, *items.split()))
@@ -299,20 +288,18 @@ def _has_all_pods(snapshot: TaskSnapshot) -> bool:
     return len(ended) >= finished + task.restarts
 
 
-def _snapshot(session: Session, task: TaskStatus, owned: Ownership) -> TaskSnapshot:
+def _snapshot(session: Session, task: TaskStatus, owned: Sequence[TaskObjects]) -> TaskSnapshot:
     """Return a snapshot of the task.
 
     Raises TaskDeleted when its objects, compared by uid, were deleted.
     """
     uids = set(task.uids.values())
-    tasks = [
-        owned_task for owned_task in owned.tasks if uids & {_uid(item) for item in owned_task.items}
-    ]
-    if not tasks:
+    match = next((it for it in owned if uids & {_uid(item) for item in it.items}), None)
+    if not match:
         message = f"its {task.workload.kind.kind}s have been deleted"
         raise TaskDeleted(f"task {task.id} ({task.name}) was stopped: {message}")
-    (current,) = evidence.folded(session, replace(owned, tasks=tuple(tasks[:1]))).tasks
-    return TaskSnapshot(current, tuple(tasks[0].all_pods))
+    (current,) = evidence.fold(session, [match])
+    return TaskSnapshot(current, tuple(match.all_pods))
 
 
 def _uid(item: Object) -> str:

@@ -303,7 +303,6 @@ class ClusterCheck(Document):
     namespace: str
     cluster_nodes: Annotated[int | None, Note("null if you may not list them")]
     default_storage_class: Annotated[str | None, Note("null if you may not list them")]
-    enforces_owners: Annotated[bool | None, Note("null if you may not read the policy")]
     api_groups: list[str]
     missing_rights: list[MissingRight]
 

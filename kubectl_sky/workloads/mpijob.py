@@ -17,7 +17,6 @@ from kubectl_sky.workloads.workload import (
     PhaseDetails,
     condition,
     ended,
-    field,
     number,
     unfinished,
     waiting,
@@ -29,15 +28,6 @@ if TYPE_CHECKING:
 
 _RANK = "training.kubeflow.org/replica-index"  # 0 for the launcher if it is also a node
 _KEYS = "/etc/kubectl-sky-ssh"
-_CONFIG = "/etc/mpi"
-# The variables that the operator adds; the number of slots is that of the MPIJob.
-_VARIABLES = {
-    ("K_MPI_JOB_ROLE", "launcher"),
-    ("K_MPI_JOB_ROLE", "worker"),
-    ("OMPI_MCA_orte_keep_fqdn_hostnames", "true"),
-    ("OMPI_MCA_orte_default_hostfile", f"{_CONFIG}/hostfile"),
-    ("OMPI_MCA_plm_rsh_args", "-o ConnectionAttempts=10"),
-}
 
 
 class MPIJob(AllNodes):
@@ -134,22 +124,6 @@ class MPIJob(AllNodes):
     def templates(self, item: Object) -> Sequence[Object]:
         """Return the pod templates of the launcher and the workers."""
         return tuple(replica["template"] for replica in item["spec"]["mpiReplicaSpecs"].values())
-
-    def adds(self, item: Object, entry: Object) -> bool:
-        """Return whether the operator adds it: for mpirun, its SSH keys, and the search domain."""
-        metadata = item["metadata"]
-        name, slots = metadata["name"], str(item["spec"].get("slotsPerWorker"))
-        search = f"{name}.{metadata['namespace']}.svc.cluster.local"
-        volumes = ("ssh-auth", f"{name}-ssh"), ("mpi-job-config", f"{name}-config")
-        mounts = ("ssh-auth", _KEYS), ("mpi-job-config", _CONFIG)
-        source = field(entry, ("secret", "secretName")) or field(entry, ("configMap", "name"))
-        return (
-            (entry.get("name"), entry.get("value"))
-            in {*_VARIABLES, ("OMPI_MCA_orte_set_default_slots", slots)}
-            or (entry.get("name"), source) in volumes
-            or (entry.get("name"), entry.get("mountPath")) in mounts
-            or entry == {"searches": [search]}
-        )
 
     def pod_counts(self, item: Object) -> Sequence[int]:
         """Return the number of launchers, which is one, and of workers."""

@@ -169,14 +169,6 @@ class Workload(ABC):
         """Return the pod templates of a manifest, for checks against the cluster."""
         return (item["spec"]["template"],)
 
-    def adds(self, item: Object, entry: Object) -> bool:
-        """Return whether a controller adds an entry to the object's pods, but not to its template.
-
-        An entry is a variable, a volume, a mount or a field of the spec.
-        """
-        source = entry.get("valueFrom") or {}
-        return entry.get("name") == "JOB_COMPLETION_INDEX" and "fieldRef" in source
-
     def pod_counts(self, item: Object) -> Sequence[int]:
         """Return how many pods of each template have to run at the same time."""
         return (len(self.ranks(item)),)

@@ -75,7 +75,7 @@ def test_submit_same_id_twice_sends_no_writes(api: FakeCluster, send: Submitter)
     ui = send(TWO)
     assert api.writes == []
     assert [result.unchanged for result in ui.results] == [False, True]
-    assert ui.results[0].uids == ui.results[1].uids
+    assert ui.results[0].target == ui.results[1].target
 
 
 STANDARD = {
@@ -163,7 +163,9 @@ def test_submit_after_kill_creates_only_missing_objects(api: FakeCluster, send: 
     ]
     assert api.get(kinds.JOB, f"train-{ID}-node-0") == existing
     owners = api.get(kinds.SERVICE, f"train-{ID}")["metadata"]["ownerReferences"]
-    assert {owner["uid"] for owner in owners} == ui.results[-1].uids
+    assert {owner["uid"] for owner in owners} == {
+        item["metadata"]["uid"] for item in ui.results[-1].workloads
+    }
 
 
 def test_submit_dry_run_client_sends_no_writes(api: FakeCluster, send: Submitter) -> None:

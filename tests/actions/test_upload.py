@@ -12,7 +12,6 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import (
     ClusterError,
     Forbidden,
-    ForeignPod,
     Interrupted,
     NotFound,
     TaskFailed,
@@ -362,51 +361,3 @@ def test_upload_failed_and_not_deleted_names_both_reasons(
         send(task)
     assert caught.value.what.startswith("may not create pods/exec; ")
     assert f"task {ID} could not be deleted (forbidden: " in caught.value.what
-
-
-def test_upload_to_pod_of_another_program_is_refused(
-    api: FakeCluster, send: Submitter, channel: Channel, task: str
-) -> None:
-    """A pod of another user that names the Job as its controller."""
-
-    def replace() -> None:
-        pod = api.get(kinds.POD, api.start(JOB))
-        pod["spec"]["containers"][0]["image"] = "evil"
-        api.put(pod)
-
-    send.ui.then = replace
-    with pytest.raises(ForeignPod, match=r"spec.containers\[0\].image is not as in the template"):
-        send(task)
-    assert channel.pods == []
-
-
-@pytest.fixture
-def injected(api: FakeCluster, send: Submitter) -> None:
-    """Let a webhook add a sidecar to all pods."""
-
-    def start() -> None:
-        pod = api.get(kinds.POD, api.start(JOB))
-        api.sidecars = [{"name": "istio-proxy", "image": "istio"}]
-        api.inject(pod["metadata"], pod["spec"])
-        api.put(pod)
-
-    send.ui.then = start
-
-
-@pytest.mark.usefixtures("injected")
-def test_upload_to_pod_that_a_webhook_changed_is_sent(
-    send: Submitter, channel: Channel, task: str
-) -> None:
-    send(task)
-    assert channel.pods == [f"{JOB}-0"]
-
-
-@pytest.mark.usefixtures("injected")
-def test_upload_to_changed_pod_without_dry_run_names_refusal(
-    api: FakeCluster, send: Submitter, channel: Channel, task: str
-) -> None:
-    api.before("create pods", lambda: 403, nth=2)
-    with pytest.raises(ForeignPod, match="a dry run of a pod was refused: ") as caught:
-        send(task)
-    assert "another user" not in caught.value.hint
-    assert channel.pods == []

@@ -125,7 +125,7 @@ def test_list_has_reason_only_if_task_is_pending_or_failed() -> None:
         ownership.decide([make_job(end="Failed")], [failed]),
         ownership.decide([make_job(end="Complete")], []),
     ]
-    [bad], [good] = (status.folded(owned).tasks for owned in of_jobs)
+    [bad], [good] = (status.fold(owned) for owned in of_jobs)
     header, row = tasks.listing([bad], None, []).splitlines()
     assert header.split()[-1] == "REASON"
     assert "OOMKilled" in row

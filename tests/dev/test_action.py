@@ -450,16 +450,14 @@ def test_dev_twice_on_a_terminal_opens_a_shell_in_the_pod(
     assert entered == [job_name.rpartition("-")[2]]
 
 
-@pytest.mark.parametrize("end", ["other", "new", "finished", "foreign"])
+@pytest.mark.parametrize("end", ["other", "new", "finished"])
 def test_dev_twice_submits_another_pod_if_there_is_none_to_enter(
-    api: FakeCluster, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, end: str
+    api: FakeCluster, run: Run, end: str
 ) -> None:
     run("dev", "--detach", *(("--name", "other") if end == "other" else ()))
     (job_name,) = names_of_jobs(api)
     start(api, job_name.split()[1])
     if end == "finished":
         api.finish(job_name.split()[1])
-    if end == "foreign":  # another machine, or another user, submitted it
-        monkeypatch.setenv("KUBECTL_SKY_STATE_HOME", str(tmp_path / "other"))
     assert run("dev", "--detach", *(("--new",) if end == "new" else ()))[0] == 0
     assert len(names_of_jobs(api)) == 2

@@ -44,7 +44,7 @@ def started(pod: Json, hour: int, end: int | None = None) -> Json:
 
 
 def spans(*items: Json, pods: Any = (), labels: Any = None) -> list[Span]:
-    return list(hours.spans(ownership.decide(items, pods).tasks, NOW, labels))
+    return list(hours.spans(ownership.decide(items, pods), NOW, labels))
 
 
 def facts(*items: Json, pods: Any = ()) -> list[tuple[float, bool]]:
@@ -188,7 +188,7 @@ def test_invalid_times_of_server_are_ignored(text: Any) -> None:
 
 def test_of_tasks_adds_up_the_nodes_of_a_task() -> None:
     nodes = [holding(make_job(index, nodes=2), condition("Complete", 3)) for index in (0, 1)]
-    tasks = ownership.decide(nodes, ()).tasks
+    tasks = ownership.decide(nodes, ())
     assert hours.of_tasks(tasks, NOW) == {tasks[0].key: 12}
 
 

@@ -412,8 +412,8 @@ def _of_nodes(rule: str) -> TaskSnapshot:
     for pod in pods:
         pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:05:00Z"
     services = {"job-not-found": [make_service(jobs[0])], "not-submitted": [make_service()]}
-    owned = ownership.explained(ownership.decide(jobs, pods), services.get(rule, []))
-    (task,) = status.folded(owned).tasks
+    owned = ownership.explain(ownership.decide(jobs, pods), services.get(rule, []))
+    (task,) = status.fold(owned)
     if rule in ("pod-terminating", "cluster-node-silent"):
         silent = "cluster node worker-1 does not respond", NODE_LOST
         message, reason = silent if rule == "cluster-node-silent" else ("", TERMINATING)

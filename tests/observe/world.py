@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from kubectl_sky.observe import ownership, status
-from kubectl_sky.observe.ownership import Ownership
+from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.words import names
 from tests.builders import (
@@ -217,7 +217,7 @@ class World:
 
     # What commands read
 
-    def owned(self, *labels: str) -> Ownership:
+    def owned(self, *labels: str) -> list[TaskObjects]:
         """Return the objects of the task, as a command decides that selects by these labels."""
         chosen = labels or BY_ID
 
@@ -229,11 +229,11 @@ class World:
             ]
 
         decided = ownership.decide(selected(self.jobs), selected(self.pods))
-        return ownership.explained(decided, self.services)
+        return ownership.explain(decided, self.services)
 
     def snapshot(self) -> TaskSnapshot:
         """Return what `doctor` reads."""
-        (task,) = status.folded(self.owned(*WATCHED)).tasks
+        (task,) = status.fold(self.owned(*WATCHED))
         kind, _ = _WRAPPERS.get(self.backend, ("Job", ""))
         objects = {kind: tuple(self.jobs.values()), "Pod": tuple(self.pods.values())}
         return TaskSnapshot(ID, "default", objects, {}, task)
