@@ -21,7 +21,6 @@ from kubectl_sky.users.model import Account, AccountStatus, QuotaFlags
 from kubectl_sky.words import kinds, names, owners
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User
-from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import field
 
 # The kinds of a user's objects in the namespace; the binding is deleted first and created last.
@@ -131,16 +130,6 @@ def render(account: Account, *, with_namespace: bool) -> Iterator[Manifest]:
     }
     for part in filter(parts.get, parts):
         yield built_in(f"users/{part}.yaml.j2", account=account)
-
-
-def policy() -> Iterator[Manifest]:
-    """Yield the admission policy that lets users create tasks and volumes only as themselves."""
-    resources: dict[str, list[str]] = {}
-    for kind in (*registry.KINDS, kinds.PVC):
-        resources.setdefault(kind.group, []).append(kind.plural)
-    values = {"name": names.OWNERS_POLICY, "resources": resources}
-    for part in ("policy", "policybinding"):
-        yield built_in(f"users/{part}.yaml.j2", policy=values)
 
 
 def candidates(session: Session) -> Iterator[tuple[str, str]]:

@@ -109,24 +109,6 @@ def _next_steps(added: "Added") -> list[str]:
     return steps
 
 
-@command.command(
-    "policy", examples=["users policy | kubectl apply -f -", "users policy | kubectl diff -f -"]
-)
-def policy() -> None:
-    """Print an admission policy that lets users create tasks and volumes only as themselves.
-
-    Without it, a user who may create Jobs can name any user as the owner of a task. The policy
-    compares the label username with the user that the API server authenticated. Controllers can
-    still create objects for tasks. Users who may impersonate the owner can use --user.
-
-    It needs Kubernetes 1.30 or newer, and holds for all namespaces.
-    """
-    from kubectl_sky.render import manifests
-    from kubectl_sky.users import action
-
-    output.out(manifests.as_yaml(action.policy()).rstrip())
-
-
 @command.command("list", examples=["users list", "users list -o json"])
 @options.connection
 @options.output("json", "yaml", "name")

@@ -79,13 +79,6 @@ SELF_SUBJECT_REVIEW = _cluster_kind(
 SERVICE = Kind("", "v1", "Service", "services")
 SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 STORAGE_CLASS = _cluster_kind("storage.k8s.io", "v1", "StorageClass", "storageclasses")
-_ADMISSION = ("admissionregistration.k8s.io", "v1")
-ADMISSION_POLICY = _cluster_kind(
-    *_ADMISSION, "ValidatingAdmissionPolicy", "validatingadmissionpolicies"
-)
-ADMISSION_POLICY_BINDING = _cluster_kind(
-    *_ADMISSION, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"
-)
 VOLCANO_QUEUE = _cluster_kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues")
 
 _BY_NAME = {

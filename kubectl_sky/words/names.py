@@ -66,8 +66,6 @@ CONTROLLERS = {name: f"kubectl-sky-controller-{name}" for name in ("tasks", "ray
 SERVER = "kubectl-sky-api"
 LAST_ACTION = "kubectl-sky/last-action"  # of a controller, in its Lease: a time and what it did
 
-OWNERS_POLICY = "kubectl-sky-owners"  # admission policy: only you create tasks in your name
-
 CONTAINER = "main"  # the container that runs setup and run
 # Its variables that backends set or leave out.
 RANK = "NODE_RANK"

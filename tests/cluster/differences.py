@@ -19,12 +19,6 @@ _RULED = "the practice cluster has neither admission webhooks nor policies"
 _USER = "pods of the practice cluster are processes of one user, who can write what the user can"
 
 REAL_ONLY = {
-    "tests/attacks/test_owners_policy.py::test_policy_denies_tasks_and_volumes_of_another_user": (
-        _RULED
-    ),
-    "tests/attacks/test_owners_policy.py::test_policy_allows_own_tasks_controllers_and_admins": (
-        _RULED
-    ),
     "tests/e2e/test_admission.py::test_submit_denied_by_admission_policy_leaves_no_objects": _RULED,
     "tests/e2e/test_admission.py::test_submit_unreachable_webhook_leaves_no_objects": _RULED,
     "tests/e2e/test_admission.py::test_submit_denied_by_webhook_leaves_no_objects": _RULED,

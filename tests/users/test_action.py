@@ -16,8 +16,6 @@ from kubectl_sky.users import action as actions
 from kubectl_sky.users.action import Added, Request
 from kubectl_sky.users.model import GROUP, SERVICE_ACCOUNT, USER, QuotaFlags
 from kubectl_sky.words import kinds, owners
-from kubectl_sky.workloads import registry
-from tests.actions.conftest import Run
 from tests.builders import ID, make_job
 from tests.fake_cluster import FakeCluster
 
@@ -456,25 +454,3 @@ def test_remove_of_kind_names_its_running_tasks(
     api.put(job)
     (task,) = actions.removal(api.session(), "trainer", None).running
     assert task.id == ID
-
-
-def test_policy_covers_every_kind_of_task(api: FakeCluster, run: Run) -> None:
-    code, out, _ = run("users", "policy")
-    policy, binding = yaml.safe_load_all(out)
-    assert code == 0
-    rules = policy["spec"]["matchConstraints"]["resourceRules"]
-    covered = {(*rule["apiGroups"], plural) for rule in rules for plural in rule["resources"]}
-    assert covered == {(kind.group, kind.plural) for kind in (*registry.KINDS, kinds.PVC)}
-    assert binding["spec"]["policyName"] == policy["metadata"]["name"]
-
-
-@pytest.mark.parametrize("state", ["not enforced", "enforced", "unknown"])
-def test_doctor_tells_whether_policy_is_enforced(api: FakeCluster, run: Run, state: str) -> None:
-    kind = kinds.ADMISSION_POLICY_BINDING
-    api.kinds.add(kind)
-    if state == "enforced":
-        put(api, kind, "kubectl-sky-owners")
-    elif state == "unknown":
-        api.forbidden.add(f"get {kind.plural}")
-    _, out, _ = run("doctor")
-    assert f"Owners:     {state}: " in out
