@@ -150,6 +150,7 @@ class FakeCluster:
         self._hooks: list[_Hook] = []
         self._changed = threading.Condition(threading.RLock())
         self._objects: dict[str, Json] = {}  # by path
+        self._applied: dict[tuple[str, str], Json] = {}  # by path and field manager
         self._events: list[tuple[str, str, Json]] = []  # type, path, object
         self._logs: dict[str, list[tuple[str, bytes]]] = {}  # by pod: time and line
         self._streams: list[_Stream] = []
@@ -418,7 +419,19 @@ class FakeCluster:
             raise problems.conflict(call.kind.resource, call.name, "resourceVersion")
         return 200, self._store(call.path, call.body)
 
+    def _apply(self, call: _Call) -> tuple[int, Json]:
+        """Merge what a manager applies; fields that it no longer applies are removed."""
+        key, live = (call.path, call.query["fieldManager"]), self._objects.get(call.path, {})
+        merged = patches.merge(live, _dropped(self._applied.get(key, {}), call.body))
+        merged = patches.merge(merged, call.body)
+        if not call.query.get("dryRun"):
+            self._applied[key] = call.body
+            merged = live if merged == live else self._store(call.path, merged)
+        return 200 if live else 201, merged
+
     def _patch(self, call: _Call) -> tuple[int, Json]:
+        if "force" in call.query:
+            return self._apply(call)
         live, body = self._existing(call), call.body
         for field in ("uid", "resourceVersion"):
             if (
@@ -607,6 +620,13 @@ def _runs(pod: Json) -> bool:
     main = [item for item in pod["status"].get("containerStatuses", ()) if item["name"] == "main"]
     ended = any("terminated" in item["state"] for item in main)
     return pod["status"]["phase"] == "Running" and not ended
+
+
+def _dropped(before: Json, after: Json) -> Json:
+    """Return the patch that removes the fields of `before` that `after` does not have."""
+    patch = {key: None for key in before if key not in after}
+    inner = [key for key in before.keys() & after.keys() if isinstance(before[key], dict)]
+    return patch | {key: _dropped(before[key], after[key]) for key in inner}
 
 
 def _copy(item: Json) -> Json:

@@ -235,12 +235,23 @@ def _created(session: Session, manifest: Json, dry_run: bool) -> Answer:
     return replace(answer, body=manifest | {"metadata": answer.body["metadata"]})
 
 
-def apply(session: Session, manifest: Json, *, dry_run: bool = False) -> Json:
-    """Apply a manifest with server-side apply and return the object."""
+def apply(
+    session: Session,
+    manifest: Json,
+    *,
+    manager: str = names.MANAGER,
+    force: bool = True,
+    dry_run: bool = False,
+) -> Json:
+    """Apply a manifest with server-side apply and return the object.
+
+    Raises Conflict without `force` if another field manager has set one of the fields.
+    """
+    options = {"fieldManager": manager, "force": str(force).lower()}
     return session.request(
         "PATCH",
         _path(session, manifest),
-        query=_STRICT | {"force": "true"} | _dry_run_query(dry_run),
+        query=_STRICT | options | _dry_run_query(dry_run),
         body=manifest,
         headers={"Content-Type": "application/apply-patch+yaml"},
         shape=shapes.of(known_kind(manifest)),
@@ -280,14 +291,7 @@ def _content_type(patch_type: Patch) -> dict[str, str]:
     return {"Content-Type": f"application/{prefix}merge-patch+json"}
 
 
-def patch_by_uid(
-    session: Session,
-    kind: Kind,
-    metadata: Mapping[str, str],
-    body: Json,
-    *,
-    dry_run: bool = False,
-) -> Json:
+def patch_by_uid(session: Session, kind: Kind, metadata: Mapping[str, str], body: Json) -> Json:
     """Merge a patch into the object with this name and uid.
 
     Raises NotFound, and ClusterError if another object has this name now: the API server treats
@@ -298,7 +302,7 @@ def patch_by_uid(
     return session.request(
         "PATCH",
         path(kind, namespace, metadata["name"]),
-        query=_MANAGER | _dry_run_query(dry_run),
+        query=_MANAGER,
         body=guarded,
         headers=_content_type("merge"),
         shape=shapes.of(kind),

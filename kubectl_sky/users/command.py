@@ -201,7 +201,7 @@ def remove(
     from kubectl_sky.users import action
 
     session = cluster.session()
-    removal = action.removal(
+    removal = action.plan_removal(
         session, name, cluster.namespace, keeps_namespace=flags["keep_namespace"]
     )
     if dry_run == "none":

@@ -63,7 +63,6 @@ class Account(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The name of the objects."""
         return f"kubectl-sky-{self.user.slug}"
 
     @property
@@ -73,13 +72,11 @@ class Account(Struct, frozen=True):
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels of the objects."""
         standard = standard_labels(names.MANAGER, self.name)
         return standard | {names.ACCOUNT: self.kind, names.USERNAME: self.user.label}
 
     @property
     def namespace_labels(self) -> Mapping[str, str]:
-        """The labels of the namespace."""
         return self.labels | {POD_SECURITY_LABEL: self.pod_security}
 
     @property
@@ -89,7 +86,6 @@ class Account(Struct, frozen=True):
 
     @property
     def subject(self) -> Mapping[str, str]:
-        """The subject of the RoleBinding."""
         if self.kind == SERVICE_ACCOUNT:
             return {"kind": self.kind, "name": self.user.name, "namespace": self.namespace}
         return {"apiGroup": _API, "kind": self.kind, "name": self.user.name}
@@ -126,51 +122,41 @@ def quota(flags: QuotaFlags, current: Mapping[str, str], owns_namespace: bool) -
     A namespace of the user's own has a quota without a flag, too. Raises UserError for an invalid
     value.
     """
-    hard = _with_flags(flags, current)
+    gpus = [f"requests.{resource}" for resource in ACCELERATORS]
+    hard = dict(current)
+    for flag, limited, value, parse in (
+        ("--cpus", [CPUS], flags.cpus, lambda text: {CPUS: quantity.cpus(text)}),
+        ("--memory", [MEMORY], flags.memory, lambda text: {MEMORY: quantity.memory(text)}),
+        ("--tasks", [TASKS], flags.tasks, _parse_tasks),
+        ("--gpus", gpus, flags.gpus, _parse_gpus),
+    ):
+        if value is None:
+            continue
+        try:
+            limits = {} if value == NONE else parse(value)
+        except (ValueError, FieldError) as error:
+            raise UserError(f"{flag} {value}: {error}") from None
+        hard = {name: size for name, size in hard.items() if name not in limited} | limits
     has_limits = hard.items() - _NO_PORTS.items()
     return _NO_PORTS | hard if has_limits or owns_namespace else {}
 
 
-def _with_flags(flags: QuotaFlags, current: Mapping[str, str]) -> dict[str, str]:
-    hard = dict(current)
-    for flag, name, value, parse in (
-        ("--cpus", CPUS, flags.cpus, quantity.cpus),
-        ("--memory", MEMORY, flags.memory, quantity.memory),
-        ("--tasks", TASKS, flags.tasks, _count),
-    ):
-        if value == NONE:
-            hard.pop(name, None)
-        elif value is not None:
-            try:
-                hard[name] = parse(value)
-            except ValueError as error:
-                raise UserError(f"{flag} {value}: {error}") from None
-    return hard if flags.gpus is None else _with_gpus(hard, flags.gpus)
-
-
-def _count(text: str) -> str:
+def _parse_tasks(text: str) -> dict[str, str]:
     if not re.fullmatch("[0-9]{1,6}", text) or int(text) > _MAX_TASKS:
         raise ValueError(f"expected a whole number up to {_MAX_TASKS:,}, or none")
-    return str(int(text))
+    return {TASKS: str(int(text))}
 
 
-def _with_gpus(hard: Mapping[str, str], text: str) -> dict[str, str]:
-    """Replace the limits of GPUs; a quota counts GPUs by vendor, not by model."""
-    gpus = {f"requests.{resource}" for resource in ACCELERATORS}
-    others = {name: size for name, size in hard.items() if name not in gpus}
-    if text == NONE:
-        return others
+def _parse_gpus(text: str) -> dict[str, str]:
+    """Return the limits of GPUs; a quota counts GPUs by vendor, not by model."""
     if re.fullmatch("0+", text):
-        return others | dict.fromkeys(sorted(gpus), "0")
-    try:
-        requested, *alternatives = [item.rounded for item in accelerator.candidates(text)]
-        model = requested.name or ""
-        family = accelerators.family_of(model)
-    except (ValueError, FieldError) as error:
-        raise UserError(f"--gpus {text}: {error}") from None
+        return {f"requests.{resource}": "0" for resource in sorted(ACCELERATORS)}
+    requested, *alternatives = [item.rounded for item in accelerator.candidates(text)]
+    model = requested.name or ""
+    family = accelerators.family_of(model)
     if alternatives or accelerators.is_tpu(model):
-        raise UserError(f"--gpus {text}: expected one GPU, such as 8 or A100:8")
-    return others | {f"requests.{family.resource}": str(requested.count)}
+        raise ValueError("expected one GPU, such as 8 or A100:8")
+    return {f"requests.{family.resource}": str(requested.count)}
 
 
 class QuotaUse(Struct, frozen=True):

@@ -52,3 +52,20 @@ def test_users_add_enforces_quota_until_remove(
         assert sky("users", "show", alice, "-n", where).returncode == 2
     finally:
         kubectl("delete", "namespace", where, "--wait=false", "--ignore-not-found")
+
+
+def test_users_add_keeps_fields_of_admin_and_refuses_changed_ones(
+    sky: Command, kubectl: Command, cluster: Cluster, namespace: str
+) -> None:
+    add = ("users", "add", cluster.users["alice"], "-n", namespace, "--cpus")
+    assert sky(*add, "1").returncode == 0
+    (role,) = kubectl.json("get", "role", "-n", namespace)["items"]
+    name = role["metadata"]["name"]
+    kubectl("patch", "quota", name, "-n", namespace, "-p", '{"spec": {"hard": {"secrets": "9"}}}')
+    assert sky(*add, "2").returncode == 0
+    hard = kubectl.json("get", "quota", name, "-n", namespace)["spec"]["hard"]
+    assert (hard["requests.cpu"], hard["secrets"]) == ("2", "9")
+    kubectl("patch", "role", name, "-n", namespace, "-p", '{"rules": []}')
+    refused = sky(*add, "3")
+    assert refused.returncode == 3
+    assert f"{name} was changed by somebody else: Apply failed" in refused.stderr

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.cli.main import sky
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import ClusterError, Forbidden, UserError
+from kubectl_sky.errors import ClusterError, Conflict, Forbidden, UserError
 from kubectl_sky.observe import rights
 from kubectl_sky.users import action as actions
 from kubectl_sky.users.action import Added, Request
@@ -60,13 +60,9 @@ def put(api: FakeCluster, kind: kinds.Kind, name: str, user: str = "", **more: A
 
 def test_add_creates_namespace_first_and_binding_last(api: FakeCluster, add: Add) -> None:
     added = add()
-    assert api.writes[0] == f"create namespaces {NAMESPACE}"
-    assert api.writes[-1] == f"create rolebindings {NAME}"
-    assert sorted(api.writes[1:-1]) == [
-        f"create limitranges {NAME}",
-        f"create resourcequotas {NAME}",
-        f"create roles {NAME}",
-    ]
+    assert api.writes[0] == f"patch namespaces {NAMESPACE}"
+    assert api.writes[-1] == f"patch rolebindings {NAME}"
+    assert len(api.writes) == 5
     assert set(done(added).values()) == {"created"}
     assert api.get(kinds.RESOURCE_QUOTA, NAME)["spec"]["hard"] == {
         "requests.cpu": "8",
@@ -78,17 +74,13 @@ def test_add_creates_namespace_first_and_binding_last(api: FakeCluster, add: Add
     }
     (limit,) = api.get(kinds.LIMIT_RANGE, NAME)["spec"]["limits"]
     assert limit == {"type": "Container", "defaultRequest": {"cpu": "500m", "memory": "512Mi"}}
+    groups = {kind.group for kind in api.kinds if kind.group}
+    (role, _) = rights.role(NAMESPACE, "alice@example.com", rights.served(groups))
+    assert api.get(kinds.ROLE, NAME)["rules"] == role["rules"]
     binding = api.get(kinds.ROLE_BINDING, NAME)
     (subject,) = binding["subjects"]
     assert (subject["kind"], subject["name"]) == ("User", "alice@example.com")
     assert binding["metadata"]["annotations"] == {"kubectl-sky/user": "alice@example.com"}
-
-
-def test_add_role_equals_role_of_doctor(api: FakeCluster, add: Add) -> None:
-    add()
-    groups = {kind.group for kind in api.kinds if kind.group}
-    (role, _) = rights.role(NAMESPACE, "alice@example.com", rights.served(groups))
-    assert api.get(kinds.ROLE, NAME)["rules"] == role["rules"]
 
 
 def test_namespace_enforces_pod_security(api: FakeCluster, add: Add) -> None:
@@ -103,9 +95,9 @@ def test_namespace_enforces_pod_security(api: FakeCluster, add: Add) -> None:
 
 def test_add_again_changes_nothing(api: FakeCluster, add: Add) -> None:
     add()
-    api.requests.clear()
+    before = api.saved()
     assert set(done(add()).values()) == {"unchanged"}
-    assert api.writes == []
+    assert api.saved() == before
 
 
 def test_add_again_updates_only_given_limits(api: FakeCluster, add: Add) -> None:
@@ -127,21 +119,10 @@ def test_add_again_updates_only_given_limits(api: FakeCluster, add: Add) -> None
     assert limit["defaultRequest"]["cpu"] == "200m"
 
 
-@pytest.mark.parametrize(
-    ("kind", "field", "extra"),
-    [
-        (kinds.ROLE_BINDING, "subjects", {"kind": "User", "name": "eve"}),
-        (kinds.ROLE, "rules", {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}),
-    ],
-)
-def test_add_again_takes_back_rights_that_were_added(
-    api: FakeCluster, add: Add, kind: kinds.Kind, field: str, extra: Json
-) -> None:
-    add()
-    planned = api.get(kind, NAME)
-    api.put(planned | {field: [*planned[field], extra]})
-    assert done(add())[f"{kind.kind.lower()}.{kind.group}"] == "configured"
-    assert api.get(kind, NAME)[field] == planned[field]
+def test_add_changed_role_is_conflict_with_hint(api: FakeCluster, add: Add) -> None:
+    api.before("patch roles", lambda: 409)
+    with pytest.raises(Conflict, match=f"role.*/{NAME} was changed by somebody else.*kubectl edit"):
+        add()
 
 
 def test_default_requests_are_those_of_the_limits_that_are_left(api: FakeCluster, add: Add) -> None:
@@ -160,10 +141,11 @@ def test_add_without_limits_allows_no_ports_of_cluster_nodes_in_own_namespace(
     add(NO_LIMITS)
     quota = api.get(kinds.RESOURCE_QUOTA, NAME)
     assert quota["spec"]["hard"] == {"services.loadbalancers": "0", "services.nodeports": "0"}
-    api.put(quota | {"spec": {"hard": {"services.loadbalancers": "2"}}})
-    add()
+    changed = {"services.loadbalancers": "2", "services.nodeports": "0", "count/jobs.batch": "9"}
+    api.put(quota | {"spec": {"hard": changed}})
+    add(QuotaFlags(cpus="1"))
     hard = api.get(kinds.RESOURCE_QUOTA, NAME)["spec"]["hard"]
-    assert (hard["services.loadbalancers"], hard["services.nodeports"]) == ("2", "0")
+    assert hard == changed | {"requests.cpu": "1"}
 
 
 def test_add_without_limits_deletes_quota_and_limit_range_of_other_namespace(
@@ -177,26 +159,31 @@ def test_add_without_limits_deletes_quota_and_limit_range_of_other_namespace(
     assert f"rolebindings {NAME}" in api.names()
 
 
-@pytest.mark.parametrize(("dry_run", "writes"), [("client", 0), ("server", 1)])
-def test_add_dry_run_changes_nothing(api: FakeCluster, add: Add, dry_run: str, writes: int) -> None:
+@pytest.mark.parametrize("dry_run", ["client", "server"])
+def test_add_dry_run_without_namespace_sends_nothing(
+    api: FakeCluster, add: Add, dry_run: str
+) -> None:
     added = add(dry_run=dry_run)
-    assert len(api.writes) == writes  # a server checks no object of a namespace that does not exist
-    assert api.names() == []
+    assert api.writes == []
     assert bool(added.notes) == (dry_run == "server")
 
 
 def test_add_again_dry_run_server_sends_only_dry_runs(api: FakeCluster, add: Add) -> None:
     add()
     api.requests.clear()
-    add(QuotaFlags(cpus="1"), "server")
+    changes = done(add(QuotaFlags(cpus="1"), "server"))
+    assert (changes["resourcequota"], changes["limitrange"]) == ("configured", "unchanged")
     assert api.writes and all("(dry run)" in text for text in api.writes)
 
 
-def test_add_failure_deletes_created_objects(api: FakeCluster, add: Add) -> None:
-    api.forbidden.add("create rolebindings")
-    with pytest.raises(ClusterError, match="the created objects were deleted again"):
+def test_add_after_failure_creates_the_rest(api: FakeCluster, add: Add) -> None:
+    api.forbidden.add("patch limitranges")
+    with pytest.raises(Forbidden):
         add()
-    assert api.names() == []
+    assert f"rolebindings {NAME}" not in api.names()
+    api.forbidden.clear()
+    add()
+    assert {f"limitranges {NAME}", f"rolebindings {NAME}"} < {*api.names()}
 
 
 def test_add_namespace_of_other_owner_is_refused_unless_chosen(api: FakeCluster, add: Add) -> None:
@@ -327,7 +314,7 @@ def test_remove_deletes_binding_first_and_role_last(api: FakeCluster, add: Add) 
     put_cluster_queue(api, "gold")
     add()
     api.requests.clear()
-    removal = actions.removal(api.session(), "alice@example.com", None)
+    removal = actions.plan_removal(api.session(), "alice@example.com", None)
     assert removal.deletes_namespace and not removal.running
     actions.remove(api.session(), removal, "client")
     assert api.writes == []
@@ -341,7 +328,7 @@ def test_remove_keeps_namespace_not_created_by_add(api: FakeCluster, add: Add) -
     put(api, kinds.NAMESPACE, NAMESPACE)
     foreign = put(api, kinds.RESOURCE_QUOTA, "admins-own")
     add(namespace=NAMESPACE)
-    actions.remove(api.session(), actions.removal(api.session(), ALICE.name, None), "none")
+    actions.remove(api.session(), actions.plan_removal(api.session(), ALICE.name, None), "none")
     assert api.names() == [f"namespaces {NAMESPACE}", "resourcequotas admins-own"]
     assert api.get(kinds.RESOURCE_QUOTA, "admins-own") == foreign
 
@@ -349,7 +336,7 @@ def test_remove_keeps_namespace_not_created_by_add(api: FakeCluster, add: Add) -
 def test_remove_keeps_namespace_used_by_other_user(api: FakeCluster, add: Add) -> None:
     add()
     add(QuotaFlags(), user=owners.named("bob"), namespace=NAMESPACE)
-    removal = actions.removal(api.session(), ALICE.name, None)
+    removal = actions.plan_removal(api.session(), ALICE.name, None)
     assert (removal.deletes_namespace, removal.others) == (False, ("bob",))
     actions.remove(api.session(), removal, "none")
     assert f"namespaces {NAMESPACE}" in api.names()
@@ -359,9 +346,9 @@ def test_remove_keeps_namespace_used_by_other_user(api: FakeCluster, add: Add) -
 def test_remove_names_running_tasks(api: FakeCluster, add: Add) -> None:
     add()
     api.put(make_job())
-    (task,) = actions.removal(api.session(), ALICE.name, None).running
+    (task,) = actions.plan_removal(api.session(), ALICE.name, None).running
     assert task.id == ID
-    kept = actions.removal(api.session(), ALICE.name, None, keeps_namespace=True)
+    kept = actions.plan_removal(api.session(), ALICE.name, None, keeps_namespace=True)
     assert kept.running == ()  # another user's
 
 
@@ -372,7 +359,7 @@ def test_user_with_several_namespaces_is_ambiguous(api: FakeCluster, add: Add) -
     item["metadata"]["annotations"] = {"kubectl-sky/user": ALICE.name}
     api.put(item)
     with pytest.raises(UserError, match="has several namespaces"):
-        actions.removal(api.session(), ALICE.name, None)
+        actions.plan_removal(api.session(), ALICE.name, None)
 
 
 @pytest.mark.parametrize("kind", [GROUP, SERVICE_ACCOUNT])
@@ -415,8 +402,8 @@ def test_add_manifests_without_limits_omit_deleted_objects(
     assert [item["kind"] for item in yaml.safe_load(printed)["items"]] == [
         "Namespace",
         "Role",
-        "RoleBinding",
         "ResourceQuota",
+        "RoleBinding",
     ]
     assert f"limitrange/{NAME} deleted" in CliRunner().invoke(sky, arguments).stdout
 
@@ -428,10 +415,10 @@ def test_remove_after_failure_deletes_the_rest(api: FakeCluster, add: Add, denie
     add()
     api.forbidden.add(denied)
     with pytest.raises(Forbidden):
-        actions.remove(api.session(), actions.removal(api.session(), ALICE.name, None), "none")
+        actions.remove(api.session(), actions.plan_removal(api.session(), ALICE.name, None), "none")
     assert [status.user for status in actions.list_accounts(api.session(), None)] == [ALICE.name]
     api.forbidden.clear()
-    actions.remove(api.session(), actions.removal(api.session(), ALICE.name, None), "none")
+    actions.remove(api.session(), actions.plan_removal(api.session(), ALICE.name, None), "none")
     assert api.names() == []
 
 
@@ -452,5 +439,5 @@ def test_remove_of_kind_names_its_running_tasks(
     job["metadata"]["labels"]["username"] = owners.named(owner).label
     job["metadata"].setdefault("annotations", {})["kubectl-sky/user"] = owner
     api.put(job)
-    (task,) = actions.removal(api.session(), "trainer", None).running
+    (task,) = actions.plan_removal(api.session(), "trainer", None).running
     assert task.id == ID

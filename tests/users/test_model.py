@@ -120,5 +120,5 @@ def test_random_name_gives_manifests_with_this_name(name: str) -> None:
         metadata = manifest.object["metadata"]
         assert metadata["annotations"]["kubectl-sky/user"] == user.name
         assert len(metadata["name"]) <= 63
-    _, binding, *_ = (item.object for item in render(account, with_namespace=False))
+    *_, binding = (item.object for item in render(account, with_namespace=False))
     assert [subject["name"] for subject in binding["subjects"]] == [user.name]
