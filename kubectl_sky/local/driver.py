@@ -37,7 +37,6 @@ class Gpus(Struct, frozen=True):
         return cls(match[1], int(match[2] or 1))
 
     def __str__(self) -> str:
-        """Return the flag's form, such as `A100:8`."""
         return f"{self.name}:{self.count}"
 
 

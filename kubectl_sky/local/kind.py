@@ -41,7 +41,6 @@ class Kind:
         self._kubeconfig = own_kubeconfig
 
     def state(self) -> ClusterState:
-        """Return the cluster's state: RUNNING only if all nodes are running."""
         self._require()
         nodes = self._nodes()
         if not nodes:
@@ -70,19 +69,15 @@ class Kind:
             self._simulate_gpus(spec.gpus)
 
     def stop(self) -> None:
-        """Stop the containers."""
         self._ask("docker", "stop", *self._nodes())
 
     def delete(self) -> None:
-        """Delete the containers."""
         self._watch("kind", "delete", "cluster", "--name", CLUSTER)
 
     def kubeconfig(self) -> dict[str, Any]:
-        """Return the kubeconfig that kind prints."""
         return kubeconfig.parse(self._ask("kind", "get", "kubeconfig", "--name", CLUSTER))
 
     def details(self) -> dict[str, str | int]:
-        """Return no further details."""
         return {}
 
     def _require(self) -> None:
@@ -99,7 +94,6 @@ class Kind:
             ) from None
 
     def _nodes(self) -> dict[str, str]:
-        """Return the states of the Docker containers with kind's label, by name."""
         template = "{{.Names}} {{.State}}"
         output = self._ask("docker", "ps", "--all", "--filter", _LABEL, "--format", template)
         return dict(line.split() for line in output.splitlines())
@@ -115,7 +109,6 @@ class Kind:
         self._watch(*_CREATE, "--config", "-", stdin=json.dumps(configuration))
 
     def _resume(self) -> None:
-        """Start the containers and wait for the API server."""
         self._ask("docker", "start", *self._nodes())
         deadline = time.monotonic() + _READY_SECONDS
         while True:

@@ -53,7 +53,6 @@ def sky_local_only(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def server(config: Mapping[str, Any]) -> str:
-    """Return the server address of a kubeconfig made by `sky_local_only`."""
     address: str = _entry(config, "clusters", CLUSTER)["server"]
     return address
 
@@ -64,7 +63,6 @@ def write(path: Path, config: Mapping[str, Any]) -> None:
 
 
 def user_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the file to which kubectl would write a new context."""
     paths = [path for path in (environ.get("KUBECONFIG") or "").split(os.pathsep) if path]
     return Path(paths[0] if paths else "~/.kube/config").expanduser().absolute()
 
@@ -107,7 +105,6 @@ def _remove_context(config: dict[str, Any]) -> None:
 
 @contextmanager
 def _editing(path: Path) -> Iterator[dict[str, Any]]:
-    """Edit the user's kubeconfig atomically, with kubectl's lock file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = path.with_name(path.name + ".lock")
     _acquire(lock)

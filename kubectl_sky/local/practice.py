@@ -58,15 +58,12 @@ class Practice:
         raise ClusterError(what, "choose one with --port")
 
     def stop(self) -> None:
-        """Stop the process and keep the folder."""
         self._process.end()
 
     def delete(self) -> None:
-        """Stop the process; the folder is deleted with the state folder."""
         self._process.end()
 
     def kubeconfig(self) -> dict[str, Any]:
-        """Read the kubeconfig that the process wrote."""
         return kubeconfig.read(self._file)
 
     def details(self) -> dict[str, str | int]:
@@ -127,7 +124,6 @@ class Practice:
 
 
 def _free(port: int) -> bool:
-    """Check whether a server can bind the port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -32,7 +32,6 @@ class Background(Struct, frozen=True):
 
     @property
     def log(self) -> Path:
-        """The log file of the program."""
         return self.folder / "log"
 
     @property
@@ -133,7 +132,6 @@ def _ended(pid: int) -> bool:
 
 
 def _opens(pid: int, file: Path) -> bool:
-    """Check whether a process has a file open."""
     if _PROC.is_dir():
         status = file.stat()
         try:

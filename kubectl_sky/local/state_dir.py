@@ -40,12 +40,10 @@ class StateDir(Struct, frozen=True):
 
     @classmethod
     def find(cls) -> Self:
-        """Return the state folder set by the environment."""
         return cls(settings.state_folder().absolute() / "local")
 
     @property
     def kubeconfig(self) -> Path:
-        """The cluster's own kubeconfig."""
         return self.folder / "kubeconfig"
 
     @property
@@ -66,7 +64,6 @@ class StateDir(Struct, frozen=True):
             yield
 
     def read(self) -> Record | None:
-        """Return the record of the cluster, or None if there is no cluster."""
         try:
             return Record(**json.loads(Folder(self.folder).read(self._file.name)))
         except FileNotFoundError:
@@ -80,19 +77,16 @@ class StateDir(Struct, frozen=True):
             ) from None
 
     def write(self, record: Record) -> Record:
-        """Write the record of the cluster."""
         private_folder(self.folder)
         private.replace(self._file, f"{json.dumps(asdict(record), indent=2)}\n".encode())
         return record
 
     def change(self, **changes: Any) -> None:  # noqa: ANN401 -- the fields of Record
-        """Update the record; do nothing if there is none."""
         record = self.read()
         if record:
             self.write(replace(record, **changes))
 
     def forget(self) -> None:
-        """Delete the record."""
         self._file.unlink(missing_ok=True)
 
     def purge(self) -> None:

@@ -49,7 +49,6 @@ class SkyApp(Workspace):
     # The start and the end
 
     def on_mount(self) -> None:
-        """Show the tasks, and read them in a thread."""
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
             loop.add_signal_handler(number, self.exit, None, 128 + number)
@@ -68,11 +67,9 @@ class SkyApp(Workspace):
             self.pop_screen()
 
     def action_interrupt(self) -> None:
-        """End as other commands do after Ctrl-C."""
         self.exit(return_code=128 + signal.SIGINT)
 
     def action_stop_app(self) -> None:
-        """Quit."""
         self.exit()
 
     def _handle_exception(self, error: Exception) -> None:
@@ -85,7 +82,6 @@ class SkyApp(Workspace):
         self.panic()
 
     def update_view(self) -> None:
-        """Show the current state in the view on top."""
         view = next((view for view in reversed(self.screen_stack) if isinstance(view, View)), None)
         if view:
             view.update_view()
@@ -113,21 +109,17 @@ class SkyApp(Workspace):
             self.show_note(f'unknown command "{text}"; press ? for help')
 
     def action_all_namespaces(self) -> None:
-        """Show the tasks of all namespaces."""
         self.choose_namespace(None)
 
     def action_namespaces(self) -> None:
-        """Choose a namespace."""
         self.push_screen(NamespaceList())
 
     def action_toggle_users(self) -> None:
-        """Show the tasks of all users, or only the user's."""
         self.show_task_list()
         self.all_users = not self.all_users
         self.read_tasks()
 
     def action_help(self) -> None:
-        """Show the keys."""
         if not isinstance(self.screen, HelpView):
             self.push_screen(HelpView())
 

@@ -82,13 +82,11 @@ class LogLine(Struct, frozen=True):
     prefix: Text | None = None
 
     def shown(self, timestamps: bool) -> Text:
-        """Return the line as it is on the screen."""
         time = (f"{self.time} ", "dim") if timestamps and self.time else ""
         return Text.assemble(self.prefix or "", time, self.text)
 
 
 def _parsed(origin: Origin, line: bytes) -> LogLine:
-    """Return a line that begins with its time."""
     time, _, text = line.partition(b" ")
     prefix = node_prefix(origin.prefix, origin.rank) if origin.prefix else None
     return LogLine(log_text(text), one_line(time.decode(errors="replace")), prefix)
@@ -112,7 +110,6 @@ class LogFeed(UI):
         self._positions: dict[str, ResumePosition] = {}
 
     def take(self, limit: int) -> tuple[list[LogLine], int]:
-        """Return the oldest lines, and how many were skipped before them."""
         with self._lock:
             items = [self._lines.popleft() for _ in range(min(limit, len(self._lines)))]
             skipped, self._skipped = self._skipped, 0
@@ -120,21 +117,20 @@ class LogFeed(UI):
         return [item if isinstance(item, LogLine) else _parsed(*item) for item in items], skipped
 
     def run(self) -> None:
-        """Follow the logs until the task has finished or `stop` is set; go on after lost ones."""
         while not self.stop.is_set():
             try:
                 follow(self._session, self._task, self._request(), self)
-                return self.note(f"task {self._task.id} completed")
+                self.note(f"task {self._task.id} completed")
+                return
             except Interrupted:
-                return None
+                return
             except Unreachable as error:
                 self.note(f"{error.what}; retrying")
                 self.stop.wait(_RETRY_SECONDS)
             except SkyError as error:
                 failed = isinstance(error, TaskFailed)
                 self.note(error.what if failed else f"error: {error}", "red")
-                return None
-        return None
+                return
 
     def _request(self) -> LogRequest:
         positions = {pod: position.encode() for pod, position in self._positions.items()}
@@ -143,19 +139,15 @@ class LogFeed(UI):
 
     @property
     def live(self) -> bool:
-        """Whether `waiting` updates a line."""
         return True
 
     def waiting(self, task_id: str, waiting: Waiting | None) -> None:
-        """Keep what the task waits for."""
         self.waiting_for = waiting
 
     def note(self, text: str, style: str = "yellow") -> None:
-        """Keep a note among the lines."""
         self._keep([LogLine(Text(one_line(text), style))])
 
     def logs(self, lines: Lines, final_newline: bool) -> None:
-        """Keep log lines, which begin with their times."""
         by_pod = defaultdict[str, list[bytes]](list)
         for origin, line in lines:
             by_pod[origin.pod].append(line)

@@ -40,22 +40,18 @@ class _Lines(RichLog):
         return not self.auto_scroll and len(self.lines) >= MAX_LINES
 
     def action_scroll_up(self) -> None:
-        """Read earlier lines."""
         self.auto_scroll = False
         super().action_scroll_up()
 
     def action_page_up(self) -> None:
-        """Read earlier lines."""
         self.auto_scroll = False
         super().action_page_up()
 
     def action_scroll_home(self) -> None:
-        """Read the first lines."""
         self.auto_scroll = False
         super().action_scroll_home()
 
     def action_scroll_end(self) -> None:
-        """Read the newest lines, as they come."""
         self.auto_scroll = True
         super().action_scroll_end()
 
@@ -82,16 +78,13 @@ class LogView(View):
         self._pending: deque[LogLine] = deque(maxlen=MAX_LINES)
 
     def content(self) -> Widget:
-        """Return the lines."""
         return _Lines()
 
     def heading(self) -> str:
-        """Return the names of the task and the node."""
         node = f" {self._node.name}" if self._node else ""
         return f"logs {self._subject.name}{node} {self._subject.id}"
 
     def idle_status(self) -> Text:
-        """Return what the task waits for, or how the lines are shown."""
         lines = self.query_one(_Lines)
         waiting = self._feed.waiting_for if self._feed else None
         if waiting:
@@ -104,7 +97,6 @@ class LogView(View):
         return Text()
 
     def on_mount(self) -> None:
-        """Follow the logs in a thread."""
         super().on_mount()
         ranks = [self._node.index] if self._node else []
         self._feed = LogFeed(self.sky.session, self._subject, ranks)
@@ -112,12 +104,10 @@ class LogView(View):
         self.set_interval(_INTERVAL, self._take)
 
     def on_unmount(self) -> None:
-        """Stop to follow."""
         if self._feed:
             self._feed.stop.set()
 
     def _take(self) -> None:
-        """Write the lines that have arrived, for a short while."""
         if not self.query(_Lines) or not self.query_one(_Lines).size:
             return
         deadline = monotonic() + _WRITE_SECONDS
@@ -126,7 +116,6 @@ class LogView(View):
                 break
 
     def _take_some(self) -> bool:
-        """Write some lines; return whether there were any."""
         if self._pending:
             count = min(len(self._pending), _LINES_AT_ONCE)
             self._write([self._pending.popleft() for _ in range(count)])
@@ -153,31 +142,26 @@ class LogView(View):
         self._pending = deque(self._kept, maxlen=MAX_LINES)
 
     def set_filter(self, text: str) -> None:
-        """Show only lines that contain a text."""
         if text != self.filter:
             super().set_filter(text)
             self._rewrite()
 
     def on_resize(self) -> None:
-        """Wrap the lines at the new width."""
         super().on_resize()
         if self._width not in (0, self.size.width):
             self._rewrite()
         self._width = self.size.width
 
     def action_toggle_times(self) -> None:
-        """Show or hide the time of each line."""
         self._times = not self._times
         self._rewrite()
 
     def action_toggle_wrap(self) -> None:
-        """Wrap long lines or not."""
         widget = self.query_one(_Lines)
         widget.wrap = not widget.wrap
         self._rewrite()
 
     def action_toggle_scroll(self) -> None:
-        """Stop or resume scrolling to the newest line."""
         widget = self.query_one(_Lines)
         if widget.auto_scroll:
             widget.auto_scroll = False

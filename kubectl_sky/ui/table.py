@@ -34,7 +34,6 @@ class Table(DataTable[Text]):
 
     @property
     def selected(self) -> str:
-        """The key of the selected row; empty without rows."""
         if not self.row_count:
             return ""
         return self.coordinate_to_cell_key(self.cursor_coordinate).row_key.value or ""

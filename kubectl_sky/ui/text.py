@@ -32,19 +32,16 @@ _NODE_STYLES = ("cyan", "green", "yellow", "magenta", "blue")
 
 
 def one_line(text: str) -> str:
-    """Put untrusted text on one line; long text is cut."""
     if not text.isprintable():
         text = " ".join(plain(text).split())
     return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
 
 
 def styled(text: str) -> Text:
-    """Return one line of untrusted text; a state has its colour."""
     return Text(one_line(text), _STYLES.get(text, ""), no_wrap=True, overflow="ellipsis")
 
 
 def error_text(error: SkyError, hint: str = "") -> Text:
-    """Return an error on one line, with what happens next."""
     hint = hint or error.hint
     what = f"{error.what}; {hint}" if hint else error.what
     return Text.assemble(("error: ", "red"), one_line(what), no_wrap=True, overflow="ellipsis")
@@ -62,7 +59,6 @@ def log_text(line: bytes) -> Text:
 
 
 def node_prefix(prefix: str, rank: int) -> Text:
-    """Return what begins the lines of a node, in the colour of the node."""
     return Text(f"{one_line(prefix)} | ", _NODE_STYLES[rank % len(_NODE_STYLES)])
 
 
@@ -82,7 +78,6 @@ def column_widths(
     last = titles[-1]
 
     def room() -> int:
-        """Return the cells that the other columns leave to the last one."""
         return columns - sum(width + _PADDING for title, width in widths.items() if title != last)
 
     for title in cut:
@@ -116,10 +111,8 @@ def _cause(finding: Finding, nodes: int) -> list[Padding]:
 
 
 def key_of(task: TaskStatus) -> str:
-    """Return the key of a task's row."""
     return f"{task.namespace}/{task.id}"
 
 
 def name_of(task: TaskStatus) -> str:
-    """Return the name of a task, after that of its pipeline."""
     return f"{task.member.title}/{task.name}" if task.member else task.name

@@ -63,11 +63,9 @@ class View(Screen[None]):
 
     @property
     def sky(self) -> Workspace:
-        """The application, with the tasks and the session."""
         return cast("Workspace", self.app)
 
     def compose(self) -> ComposeResult:
-        """Lay out the view."""
         yield Static(id="title")
         yield self.content()
         yield Horizontal(Static(id="sigil"), Prompt(), id="line")
@@ -79,18 +77,15 @@ class View(Screen[None]):
         raise NotImplementedError
 
     def heading(self) -> str:
-        """Return what the view shows, for the title."""
         raise NotImplementedError
 
     def update_content(self) -> None:
         """Show the current state; called after changes and every second."""
 
     def idle_status(self) -> Text:
-        """Return what the status line shows without errors and notes."""
         return Text()
 
     def on_mount(self) -> None:
-        """Hide the prompt."""
         self.query_one("#line").display = False
 
     def on_screen_resume(self) -> None:
@@ -102,7 +97,6 @@ class View(Screen[None]):
         self.call_after_refresh(self.update_view)
 
     def update_view(self) -> None:
-        """Show the current state, the title and the status."""
         if not (self.is_attached and self.query("#status")):  # closed, or not laid out yet
             return
         self.update_content()
@@ -124,7 +118,6 @@ class View(Screen[None]):
         return action != "prompt" or self.filters or parameters == (True,)
 
     def action_prompt(self, is_command: bool) -> None:
-        """Open the prompt for a filter or a command."""
         prompt = self.query_one(Prompt)
         prompt.is_command = is_command
         prompt.suggester = SuggestFromList(COMMANDS) if is_command else None
@@ -144,25 +137,22 @@ class View(Screen[None]):
             self.sky.run_command(text.strip())
 
     def set_filter(self, text: str) -> None:
-        """Show only what contains a text."""
         if text != self.filter:
             self.filter = text
             self.refresh_bindings()
             self.update_view()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter while the user types."""
         prompt = event.input
         if isinstance(prompt, Prompt) and prompt.has_focus and not prompt.is_command:
             self.set_filter(event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Keep the filter, or run the command."""
         self.close_prompt(event.value)
 
     def action_back(self) -> None:
         """Remove the filter, else go back to the view before."""
         if self.filter:
             self.set_filter("")
-        else:
-            self.sky.go_back()
+        elif self.sky.can_go_back:
+            self.sky.pop_screen()

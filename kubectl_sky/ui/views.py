@@ -1,6 +1,6 @@
 """The views: tasks, the nodes of a task, doctor, namespaces, help, and the question of stop."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import ClassVar
@@ -62,21 +62,17 @@ class TaskActions(View):
 
     @property
     def selected_task(self) -> TaskStatus | None:
-        """The selected task."""
         raise NotImplementedError
 
     def action_logs(self) -> None:
-        """Follow the logs of the task."""
         if self.selected_task:
             self.sky.push_screen(LogView(self.selected_task))
 
     def action_doctor(self) -> None:
-        """Explain the state of the task."""
         if self.selected_task:
             self.sky.push_screen(DoctorView(self.selected_task))
 
     def action_stop(self) -> None:
-        """Stop the task, if the user confirms it."""
         task = self.selected_task
         if task:
             self.sky.push_screen(StopQuestion(task), partial(self._stop, task))
@@ -96,11 +92,9 @@ class TaskList(TaskActions):
     ]
 
     def content(self) -> Widget:
-        """Return the table."""
         return Table(_TASK_COLUMNS, cut=("REASON", "USER", "NAMESPACE", "NODES", "AGE"))
 
     def heading(self) -> str:
-        """Return the number of tasks."""
         tasks = self.sky.tasks
         if tasks is None:
             return "reading tasks"
@@ -109,11 +103,9 @@ class TaskList(TaskActions):
 
     @property
     def selected_task(self) -> TaskStatus | None:
-        """The selected task."""
         return self.sky.task_with_key(self.query_one(Table).selected)
 
     def update_content(self) -> None:
-        """Show the tasks that contain the filter."""
         now = datetime.now(UTC)
         rows = {}
         for task in self.sky.tasks or ():
@@ -130,7 +122,6 @@ class TaskList(TaskActions):
         table.show({key: [cells[index] for index in kept] for key, cells in rows.items()})
 
     def idle_status(self) -> Text:
-        """Return the state of the selected task."""
         task = self.selected_task
         if task:
             note = f": {one_line(task.note)}" if task.note else ""
@@ -140,7 +131,6 @@ class TaskList(TaskActions):
         return Text("no task contains the filter" if self.filter else "no tasks found")
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Show the nodes of a task."""
         task = self.sky.task_with_key(event.row_key.value or "")
         if task:
             self.sky.push_screen(NodeList(task))
@@ -173,29 +163,23 @@ class NodeList(TaskActions):
         return self._subject
 
     def content(self) -> Widget:
-        """Return the table."""
         return Table(_NODE_COLUMNS, cut=("POD", "RESTARTS", "HOST", "REASON", "FOR"))
 
     def heading(self) -> str:
-        """Return the name and state of the task."""
         task = self.selected_task
         deleted = self.sky.tasks is not None and not self.sky.task_with_key(key_of(task))
         return f"{name_of(task)} {task.id} · {'deleted' if deleted else task.state}"
 
     def update_content(self) -> None:
-        """Show the nodes that contain the filter."""
         now = datetime.now(UTC)
-        rows = {str(node.index): _node_cells(node, now) for node in self.selected_task.nodes}
-        self.query_one(Table).show(
-            {
-                key: cells
-                for key, cells in rows.items()
-                if self.filter.lower() in " ".join(cells).lower()
-            }
-        )
+        rows = {}
+        for node in self.selected_task.nodes:
+            cells = _node_cells(node, now)
+            if self.filter.lower() in " ".join(cells).lower():
+                rows[str(node.index)] = cells
+        self.query_one(Table).show(rows)
 
     def idle_status(self) -> Text:
-        """Return the message of the selected node."""
         node = self._node()
         if not node:
             return Text("the task has no nodes yet" if not self.selected_task.nodes else "")
@@ -213,13 +197,11 @@ class NodeList(TaskActions):
         )
 
     def action_logs(self) -> None:
-        """Follow the log of the selected node."""
         node = self._node()
         if node:
             self.sky.push_screen(LogView(self.selected_task, node))
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Follow the log of a node."""
         self.action_logs()
 
 
@@ -244,7 +226,6 @@ class _Page(View):
     filters = False
 
     def content(self) -> Widget:
-        """Return the scrolled text."""
         return VerticalScroll(Static(id="text"), id="content")
 
     def show_text(self, text: RenderableType) -> None:
@@ -263,16 +244,13 @@ class DoctorView(_Page):
         self._subject = task
 
     def heading(self) -> str:
-        """Return the name of the task."""
         return f"doctor {name_of(self._subject)} {self._subject.id}"
 
     def on_mount(self) -> None:
-        """Diagnose the task."""
         super().on_mount()
         self.action_diagnose()
 
     def action_diagnose(self) -> None:
-        """Read the objects of the task in a thread."""
         self.show_text(Text("reading objects and events"))
         self.sky.in_background("doctor", partial(self._diagnose, self.sky))
 
@@ -291,11 +269,9 @@ class HelpView(_Page):
     BINDINGS: ClassVar[list[BindingType]] = GENERAL
 
     def heading(self) -> str:
-        """Return what the view shows."""
         return "keys"
 
     def on_mount(self) -> None:
-        """Show the tables."""
         super().on_mount()
         keys = [f"{key:<9}{purpose}" for key, purpose in _KEYS.items()]
         commands = [f":{name:<8}{purpose}" for name, purpose in COMMANDS.items()]
@@ -312,15 +288,12 @@ class NamespaceList(View):
         self._names: Sequence[str] = ()
 
     def content(self) -> Widget:
-        """Return the table."""
         return Table(("NAMESPACE",))
 
     def heading(self) -> str:
-        """Return what the view shows."""
         return "namespaces"
 
     def on_mount(self) -> None:
-        """List the namespaces."""
         super().on_mount()
         self.sky.in_background("namespaces", partial(self._list, self.sky))
 
@@ -340,18 +313,11 @@ class NamespaceList(View):
         self.update_view()
 
     def update_content(self) -> None:
-        """Show the namespaces that contain the filter."""
-        self.query_one(Table).show(dict(self._rows()))
-
-    def _rows(self) -> Iterator[tuple[str, tuple[str]]]:
-        if not self.filter:
-            yield _ALL_NAMESPACES, ("all namespaces",)
-        for name in self._names:
-            if self.filter.lower() in name:
-                yield name, (name,)
+        rows = {name: (name,) for name in self._names if self.filter.lower() in name}
+        first = {} if self.filter else {_ALL_NAMESPACES: ("all namespaces",)}
+        self.query_one(Table).show(first | rows)
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Show the tasks of the namespace."""
         name = event.row_key.value
         self.sky.choose_namespace(None if name == _ALL_NAMESPACES else name)
 
@@ -369,7 +335,6 @@ class StopQuestion(ModalScreen[bool]):
         self._subject = task
 
     def compose(self) -> ComposeResult:
-        """Say what is deleted, and of whom."""
         task = self._subject
         facts = {
             "name": name_of(task),
@@ -399,6 +364,5 @@ class TooSmall(ModalScreen[None]):
         self._rows = rows
 
     def compose(self) -> ComposeResult:
-        """Say which size is needed."""
         needed = f"{self._columns} columns and {self._rows} rows"
         yield Static(Text(f"The terminal is too small: it needs {needed}."))

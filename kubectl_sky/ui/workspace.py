@@ -51,7 +51,6 @@ class Workspace(App[None]):
         self._stop_error: SkyError | None = None  # not shown yet
 
     def update_view(self) -> None:
-        """Show the current state in the view on top."""
         raise NotImplementedError
 
     def run_command(self, text: str) -> None:
@@ -82,13 +81,12 @@ class Workspace(App[None]):
     # What the views show
 
     def start_reading(self) -> None:
-        """Read the tasks, and check the connection, in threads."""
         self.read_tasks()
-        check = partial(feeds.check_connection, self.session, self._report, self._stopping)
+        report = partial(self.from_thread, self._show_connection)
+        check = partial(feeds.check_connection, self.session, report, self._stopping)
         self.in_background("connection", check)
 
     def on_unmount(self) -> None:
-        """Stop the threads."""
         self._stopping.set()
         if self._feed:
             self._feed.stop.set()
@@ -120,27 +118,20 @@ class Workspace(App[None]):
             self._errors[_WATCH] = error
             self.update_view()
 
-    def _report(self, error: SkyError | None) -> None:
-        self.from_thread(self._show_connection, error)
-
     def _show_connection(self, error: SkyError | None) -> None:
+        self._errors.pop(_CONNECTION, None)
         if error:
             self._errors[_CONNECTION] = error
-        else:
-            self._errors.pop(_CONNECTION, None)
         self.update_view()
 
     def task_with_key(self, key: str) -> TaskStatus | None:
-        """Return a task by the key of its row."""
         return self._by_key.get(key)
 
     def heading(self) -> str:
-        """Return the scope, for the title."""
         users = "all users" if self.all_users else self._user.name
         return f"{self.namespace or 'all namespaces'} · {users} · {self.session.context}"
 
     def status(self) -> Text:
-        """Return errors, else the last note."""
         for error in self._errors.values():
             return error_text(error, "retrying")
         return self._note.copy() if monotonic() < self._note_until else Text()
@@ -152,22 +143,14 @@ class Workspace(App[None]):
         self.update_view()
 
     def show_task_list(self) -> None:
-        """Go back to the tasks."""
         while self.can_go_back:
             self.pop_screen()
 
     @property
     def can_go_back(self) -> bool:
-        """Whether another view is below."""
         return len(self.screen_stack) > _MIN_SCREENS
 
-    def go_back(self) -> None:
-        """Go back to the view before."""
-        if self.can_go_back:
-            self.pop_screen()
-
     def choose_namespace(self, name: str | None) -> None:
-        """Show the tasks of a namespace, of all for None."""
         self.show_task_list()
         if name != self.namespace:
             self.namespace = name
