@@ -1,4 +1,4 @@
-"""Write the man pages of all commands into a folder, from what --help-all prints."""
+"""Write the man pages of all commands into a folder, with every option."""
 
 import re
 import sys

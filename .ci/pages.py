@@ -16,7 +16,6 @@ sys.path[:0] = [str(ROOT), str(ROOT / ".ci")]
 
 import reference  # noqa: E402 - beside this file
 
-from kubectl_sky.cli.commands import HELP_ALL  # noqa: E402 - of this checkout
 from kubectl_sky.cli.main import COMMANDS, sky  # noqa: E402 - of this checkout
 
 # Files beside docs/ that are pages of the site.
@@ -72,9 +71,9 @@ def _to_page(match: re.Match[str]) -> str:
 
 
 def _commands() -> Iterator[str]:
-    """Yield the lines of the page of commands: their help, as `--help-all` prints it."""
+    """Yield the lines of the page of commands: their help."""
     yield "# Commands\n"
-    yield "Each section is what `kubectl sky COMMAND --help-all` prints.\n"
+    yield "Each section is what `kubectl sky COMMAND --help` prints.\n"
     parent = click.Context(sky, info_name="kubectl sky")
     for name in COMMANDS:
         command = sky.get_command(parent, name)
@@ -84,7 +83,6 @@ def _commands() -> Iterator[str]:
 
 def _help(command: click.Command, name: str, parent: click.Context, level: int) -> Iterator[str]:
     context = click.Context(command, parent, info_name=name, terminal_width=_HELP_WIDTH)
-    context.meta[HELP_ALL] = True
     title = context.command_path.removeprefix("kubectl sky ")
     yield f"{'#' * level} {title}\n\n```text\n{command.get_help(context)}\n```\n"
     if isinstance(command, click.Group):

@@ -1,10 +1,8 @@
-"""`kubectl sky clean`."""
+"""`kubectl sky stop --leftovers`: delete what interrupted submits left, and old tasks."""
 
 from datetime import datetime, timedelta
 
-import click
-
-from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli import options, output
 from kubectl_sky.observe.pipelines import finished_before
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import age
@@ -12,26 +10,16 @@ from kubectl_sky.words import age
 _MIN_ORPHAN_AGE = timedelta(minutes=10)  # younger objects may belong to a running submit
 
 
-@commands.command("clean", examples=["clean --dry-run=client", "clean --older-than 7d"])
-@options.cluster_all_namespaces
-@options.all_users
-@options.yes
-@click.option(
-    "--older-than",
-    type=options.DURATION,
-    help="Include tasks that finished longer ago (default: only orphans older than 10 minutes).",
-)
-@click.option("--orphans", is_flag=True, help="Delete only what interrupted submits left.")
-@options.dry_run_delete
-def command(cluster: options.ClusterFlags, all_users: bool, yes: bool, **flags: object) -> None:
-    """Delete what interrupted submits left, and with --older-than finished tasks.
-
-    The logs of the deleted tasks are deleted too.
-    """
+def clean(
+    cluster: options.ClusterFlags,
+    all_users: bool,
+    yes: bool,
+    older_than: timedelta | None,
+    dry_run: bool,
+) -> None:
+    """Delete what interrupted submits left, and with a time, tasks that finished longer ago."""
     from kubectl_sky.tasks import find, multikueue, stop
 
-    older_than = flags["older_than"]
-    assert older_than is None or isinstance(older_than, timedelta)
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
     without_task, forbidden_kinds = stop.list_orphans(session, scope)
@@ -44,7 +32,7 @@ def command(cluster: options.ClusterFlags, all_users: bool, yes: bool, **flags: 
         output.note(f"{kind.plural} are not cleaned: you may not list them; {stop.ROLE_HINT}")
     _note_young(len(found) - len(orphans) if older_than is None else 0)
     finished: list[TaskStatus] = []
-    if older_than is not None and not flags["orphans"]:
+    if older_than is not None:
         cutoff = _before(now, older_than)
         finished = finished_before(find.list_without_pods(session, scope), cutoff)
     for _, item in orphans:
@@ -59,7 +47,7 @@ def command(cluster: options.ClusterFlags, all_users: bool, yes: bool, **flags: 
         for items, noun in ((orphans, "orphan"), (finished, "task"))
         if items or noun == "orphan"
     )
-    if flags["dry_run"] != "none" or not (orphans or finished):
+    if dry_run or not (orphans or finished):
         output.note(f"{summary} found")
         return
     if not yes:
@@ -73,7 +61,7 @@ def _note_young(number: int) -> None:
     if number:
         output.note(
             f"{output.count(number, 'orphan')} younger than 10 minutes kept: a running submit may"
-            " need them; include them with --orphans --older-than 0s"
+            " need them; --older-than 0s includes them, and finished tasks"
         )
 
 

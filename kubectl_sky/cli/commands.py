@@ -2,7 +2,7 @@
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from kubectl_sky.words.bounded import is_utf8
 Function = Callable[..., Any]
 
 BEFORE_DASHES = "kubectl_sky.before_dashes"  # number of arguments before `--`, in Context.meta
+_EPILOG = "Options of all commands: kubectl sky options"
 _LEADING = "kubectl_sky.leading"  # flags before the command, in Context.meta
 _STRICT = ("--all-namespaces", "--all-users")  # refused by commands that do not have them
 
@@ -27,29 +28,12 @@ class Failure:
     least_code: int = 1
 
 
-class GeneralOption(click.Option):
-    """An option of every command, which changes what is printed."""
-
-
-_TITLES: Mapping[type[click.Parameter], str] = {
-    options.ConnectionOption: "Connection options",
-    GeneralOption: "General options",
-}
 # Below the options of the command itself.
 _COMMON = ("namespace", "all_namespaces", "user", "all_users")
-_RARE = (options.ConnectionOption, GeneralOption, options.RareOption)  # only --help-all shows them
-HELP_ALL = "kubectl_sky.help_all"  # whether to show them, in Context.meta
 
 
 def _set_style(context: click.Context, option: click.Parameter, value: Any) -> None:  # noqa: ANN401
     setattr(output.style, option.human_readable_name, value)
-
-
-def _show_all_help(context: click.Context, option: click.Parameter, value: bool) -> None:
-    if value and not context.resilient_parsing:
-        context.meta[HELP_ALL] = True
-        click.echo(context.get_help())
-        context.exit()
 
 
 def _set_verbosity(context: click.Context, option: click.Parameter, value: int) -> None:
@@ -59,7 +43,7 @@ def _set_verbosity(context: click.Context, option: click.Parameter, value: int) 
 
 
 _GENERAL = [
-    GeneralOption(
+    options.SharedOption(
         ["-q", "--quiet"],
         is_flag=True,
         callback=_set_style,
@@ -67,7 +51,7 @@ _GENERAL = [
         expose_value=False,
         is_eager=True,
     ),
-    GeneralOption(
+    options.SharedOption(
         ["-v", "--v"],
         type=click.IntRange(min=0),
         default=0,
@@ -77,7 +61,7 @@ _GENERAL = [
         expose_value=False,
         is_eager=True,
     ),
-    GeneralOption(
+    options.SharedOption(
         ["--color"],
         type=click.Choice(["auto", "always", "never"]),
         default="auto",
@@ -88,17 +72,6 @@ _GENERAL = [
         is_eager=True,
     ),
 ]
-
-
-def _help_all_option() -> click.Option:
-    return click.Option(
-        ["--help-all"],
-        is_flag=True,
-        expose_value=False,
-        is_eager=True,
-        callback=_show_all_help,
-        help="Show all options and exit.",
-    )
 
 
 # The options that may also stand before the command.
@@ -118,8 +91,9 @@ class Command(click.Command):
 
     def __init__(self, *args: Any, examples: Sequence[str] = (), **attributes: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **attributes)
+        self.epilog = _EPILOG
         self.examples = examples
-        self.params += [*_GENERAL, _help_all_option()]
+        self.params += _GENERAL
         for param in self.params:
             options.name_value(param)
         complete.add_types(self.params)
@@ -157,46 +131,24 @@ class Command(click.Command):
             ):
                 raise click.BadParameter("is not UTF-8", ctx, option)
 
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the text as far as a form feed; with --help-all, the whole text."""
-        whole = self.help
-        if whole and ctx.meta.get(HELP_ALL):
-            self.help = whole.replace("\f", "")
-        try:
-            super().format_help_text(ctx, formatter)
-        finally:
-            self.help = whole
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Say where the other options are."""
-        if not ctx.meta.get(HELP_ALL):
-            root = ctx.find_root().command_path
-            formatter.write_paragraph()
-            formatter.write(f"Options of all commands: {root} options\n")
-
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples as complete commands, then the options.
-
-        Options that are rarely needed are written for --help-all only.
-        """
+        """Write the examples as complete commands, then the options of this command."""
         if self.examples:
             with formatter.section("Examples"):
                 for example in self.examples:
                     formatter.write(f"{'':>{formatter.current_indent}}kubectl sky {example}\n")
-        records: dict[str, list[tuple[str, str]]] = {
-            title: [] for title in ("Options", *_TITLES.values())
-        }
-        params = self.get_params(ctx)
-        for option in sorted(params, key=lambda item: (item.is_eager, item.name in _COMMON)):
-            if isinstance(option, _RARE) and not ctx.meta.get(HELP_ALL):
-                continue
-            record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
-            if record:
-                records[_TITLES.get(type(option), "Options")].append(record)
-        for title, rows in records.items():
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
+        params = sorted(
+            self.get_params(ctx), key=lambda item: (item.is_eager, item.name in _COMMON)
+        )
+        records = [
+            record
+            for option in params
+            if isinstance(option, click.Option)
+            and not isinstance(option, options.SharedOption)
+            and (record := option.get_help_record(ctx))
+        ]
+        with formatter.section("Options"):
+            formatter.write_dl(records)
 
 
 class Group(click.Group):

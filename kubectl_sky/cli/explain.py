@@ -16,11 +16,10 @@ _INDENT = "    "
 
 @commands.command(
     "explain",
-    examples=["explain", "explain resources.accelerators", "explain settings --recursive"],
+    examples=["explain", "explain resources.accelerators", "explain settings"],
 )
 @click.argument("field", default="")
-@click.option("--recursive", is_flag=True, help="List the fields below all fields.")
-def command(field: str, recursive: bool) -> None:
+def command(field: str) -> None:
     """Explain FIELD of a task file: type, default, example and what it becomes in the pod.
 
     Without FIELD, it lists the fields of a task. The fields of the settings begin with `settings`,
@@ -32,7 +31,7 @@ def command(field: str, recursive: bool) -> None:
     parts = [_head(match)] if match.path else [_paragraph("DESCRIPTION", match.description)]
     below = match.fields()
     if below:
-        rows = _tree(match) if recursive else [_row(child, 0) for child in below]
+        rows = [[f"  {child.path[-1]}", f"<{child.types}>", child.summary] for child in below]
         parts.append(
             "FIELDS:\n" + output.table(["FIELD", "TYPE", ""], rows, fits=False).partition("\n")[2]
         )
@@ -58,12 +57,3 @@ def _head(field: "Field") -> str:
 def _paragraph(title: str, text: str) -> str:
     wrapped = textwrap.fill(text, _WIDTH - len(_INDENT), break_long_words=False)
     return f"{title}:\n{textwrap.indent(wrapped, _INDENT)}"
-
-
-def _tree(field: "Field") -> list[list[str]]:
-    depth = len(field.path) + 1
-    return [_row(child, len(child.path) - depth) for child in field.walk()]
-
-
-def _row(field: "Field", level: int) -> list[str]:
-    return [f"{'  ' * (level + 1)}{field.path[-1]}", f"<{field.types}>", field.summary]

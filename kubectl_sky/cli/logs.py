@@ -97,18 +97,11 @@ def _template(context: click.Context, param: click.Parameter, value: str | None)
 @click.option("--by-node", is_flag=True, help="Print one node after the other, not by time.")
 @click.option("-c", "--container", help="Container of the pods (default: the task's).")
 @click.option("--grep", callback=pattern, metavar="REGEX", help="Show only lines that match.")
-@click.option(
-    "--invert-match",
-    "invert",
-    is_flag=True,
-    help="With --grep: show only the other lines.",
-)
 @options.output(*(form.value for form in LogFormat), paths=False)
 @click.option("--output-dir", "folder", metavar="DIR", help="Write one file per node, ID-NODE.log.")
 @click.option(
     "--max-log-requests",
     "most",
-    cls=options.RareOption,
     type=click.IntRange(min=1),
     metavar="N",
     help="Number of logs to read at a time.",
@@ -134,18 +127,10 @@ def command(
     TASK may be a pipeline: its stages are printed in order, with headings on stderr.
 
     With -f, the exit code is that of the task: 4 if it failed.
-
-    \fReading logs changes nothing: with the backends jobs and volcano, the other nodes of a failed
-    task go on until submit, `wait --continue` or the tasks controller stops them.
-
-    With -o json each line is an object with task, rank, pod, time and text. A --template has the
-    same fields; {time} is the local time with -t.
-    """  # noqa: D301 -- click reads the \f
+    """
     from kubectl_sky.tasks import multikueue
     from kubectl_sky.tasks.follow import follow, show
 
-    if flags["invert"] and not flags["grep"]:
-        raise UserError("--invert-match requires --grep", "add --grep REGEX")
     if flags["local"] and (flags["timestamps"] or flags["form"] == LogFormat.JSON):
         raise UserError("-t cannot be combined with --timestamps or -o json", "choose one of them")
     if flags["template"] and flags["form"]:
@@ -169,7 +154,6 @@ def _printer(flags: Mapping[str, Any]) -> Printer:
         local=flags["local"],
         template=flags["template"],
         grep=flags["grep"],
-        invert=flags["invert"],
     )
     return Printer(form, folder=flags["folder"])
 

@@ -62,36 +62,36 @@ _GROUPS = {
         "port-forward": "Forward local ports to a node of a task",
     },
     "Manage tasks and data": {
-        "stop": "Stop tasks and delete their objects",
+        "stop": "Stop tasks and delete their objects, or what interrupted submits left",
         "cp": "Copy files to a node of a task, or from it",
         "volumes": "Create, list and delete volumes",
-        "clean": "Delete what interrupted submits left",
     },
     "Cluster": {
         "gpus": "Show the cluster's GPUs: total, used and free",
         "usage": "Show GPU-hours by user, task name or GPU",
-        "queues": "Show Kueue's queues and the tasks that wait in them",
-        "fairshare": "Show the fair share of Volcano queues",
-        "ports": "Show the addresses of a task's ports",
-        "users": "Give users a namespace with rights and a quota",
+        "queues": "Show queues, the tasks that wait in them, and fair shares",
         "local": "Run a local cluster",
-        "api": "Serve the REST API",
         "dashboard": "Show tasks, logs and GPUs in a browser",
-        "controllers": "Run pipelines without a client, Ray graphs, fair share",
     },
-    "Other": {
+    "Settings": {
         "auth": "Manage the owner recorded on your tasks and volumes",
         "config": "Show and change the settings",
-        "completion": "Complete commands, tasks and flags in your shell",
-        "options": "List the options of all commands",
-        "version": "Print the version, and look for a newer one",
+    },
+    "For cluster admins": {
+        "api": "Serve the REST API",
+        "controllers": "Run pipelines without a client, Ray graphs, fair share",
+        "users": "Give users a namespace with rights and a quota",
     },
 }
-COMMANDS = {name: purpose for group in _GROUPS.values() for name, purpose in group.items()}
+_OTHERS = {
+    "completion": "Complete commands, tasks and flags in your shell",
+    "options": "List the options of all commands",
+    "version": "Print the version, and look for a newer one",
+}
+COMMANDS = {name: text for group in (*_GROUPS.values(), _OTHERS) for name, text in group.items()}
 
 _SLICES = {
     "dev": "dev.command",
-    "fairshare": "fairshare.command",
     "gpus": "gpus.command",
     "options": "cli.shared",
     "serve": "serve.command",
@@ -100,16 +100,17 @@ _SLICES = {
     "users": "users.command",
 }
 
-# Aliases of commands, which --help does not list.
-ALIASES = {"why": "doctor"}
-
-# Commands of the k8s-cli, and their words here.
-_JOBS = {
-    "submit": ["submit"],
-    "list": ["list"],
-    "status": ["status"],
-    "logs": ["logs", "--follow"],
-    "stop": ["stop"],
+# Words that --help does not list: other names, names of the past, and commands of the k8s-cli.
+_ALIASES = {
+    "why": ["doctor"],
+    "clean": ["stop", "--leftovers"],
+    "ports": ["status", "--ports"],
+    "fairshare status": ["queues", "fairshare"],
+    "jobs submit": ["submit"],
+    "jobs list": ["list"],
+    "jobs status": ["status"],
+    "jobs logs": ["logs", "--follow"],
+    "jobs stop": ["stop"],
 }
 
 
@@ -122,7 +123,6 @@ class Commands(commands.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import the command's module; return None for an unknown name."""
-        name = ALIASES.get(name, name)
         if name not in COMMANDS:
             return None
         module = _SLICES.get(name, f"cli.{name.replace('-', '_')}")
@@ -134,12 +134,11 @@ class Commands(commands.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; suggest a similar one for an unknown name."""
-        if args[0] == "jobs" and args[1:2] in (["-h"], ["--help"]):
-            return "jobs", _jobs(), args[1:]
-        if args[0] == "jobs" and args[1:] and args[1] in _JOBS:
-            args = [*_JOBS[args[1]], *args[2:]]
+        for count in (2, 1):
+            if words := _ALIASES.get(" ".join(args[:count])):
+                args = [*words, *args[count:]]
         name = args[0]
-        if name in COMMANDS or name in ALIASES or name.startswith("-"):
+        if name in COMMANDS or name.startswith("-"):
             return super().resolve_command(ctx, args)
         if name == "help":  # as in `kubectl help COMMAND`
             command = " ".join([ctx.command_path, *args[1:2]])
@@ -176,18 +175,13 @@ class Commands(commands.Group):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write where to find more help, and what the exit codes mean."""
         formatter.write_paragraph()
+        formatter.write_text(f"Other commands: {', '.join(_OTHERS)}.")
         formatter.write_text(f"Run `{ctx.command_path} COMMAND --help` for options and examples.")
         formatter.write_text(
             "Exit codes: 0 success, 1 a bug or a timeout (--timeout, --wait-timeout), 2 the file or"
             " the flags are wrong, 3 the cluster refused or did not answer, 4 the task failed,"
             " 130 interrupted."
         )
-
-
-def _jobs() -> click.Group:
-    """Return what shows the help of `jobs`."""
-    names = {name: click.Command(name, short_help=COMMANDS[name]) for name in _JOBS}
-    return click.Group("jobs", names, help="Commands of the k8s-cli: the same as without `jobs`.")
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -180,12 +180,8 @@ _USER = click.option(
 )
 
 
-class ConnectionOption(click.Option):
-    """An option for the cluster or the user, which most commands share with kubectl."""
-
-
-class RareOption(click.Option):
-    """An option that only --help-all shows."""
+class SharedOption(click.Option):
+    """An option that most commands have, which only `kubectl sky options` lists."""
 
 
 def name_value(param: click.Parameter) -> None:
@@ -197,8 +193,7 @@ def name_value(param: click.Parameter) -> None:
             param.metavar = "N"
 
 
-_rare_option = functools.partial(click.option, cls=RareOption)
-_connection_option = functools.partial(click.option, cls=ConnectionOption)
+_connection_option = functools.partial(click.option, cls=SharedOption)
 _CONNECTION = [
     _connection_option("--context", help="Context of the kubeconfig (default: the current one)."),
     _connection_option(
@@ -276,7 +271,7 @@ cluster_all_namespaces = _option_group(
 )
 
 
-as_task = _rare_option(
+as_task = click.option(
     "--as-task", is_flag=True, help="Run a service or pool as one task, with one replica or worker."
 )
 
@@ -289,8 +284,8 @@ _NODE_FLAGS: list[Option] = [
     ),
     click.option("--name", help="Task name (default: that of the file)."),
     click.option("--workdir", metavar="DIR", help="Local folder to upload to every node."),
-    _rare_option("--git-url", metavar="URL", help="Git repository to clone as the workdir."),
-    _rare_option("--git-ref", metavar="REF", help="Branch, tag or commit of that repository."),
+    click.option("--git-url", metavar="URL", help="Git repository to clone as the workdir."),
+    click.option("--git-ref", metavar="REF", help="Branch, tag or commit of that repository."),
     click.option(
         "--env",
         "env",
@@ -298,7 +293,7 @@ _NODE_FLAGS: list[Option] = [
         metavar="K=V",
         help="Environment variable; K alone takes yours.",
     ),
-    _rare_option(
+    click.option(
         "--env-file",
         "env_files",
         multiple=True,
@@ -312,7 +307,7 @@ _NODE_FLAGS: list[Option] = [
         metavar="K",
         help="Secret from your variable K; ps shows K=V.",
     ),
-    _rare_option(
+    click.option(
         "--secret-file",
         "secret_files",
         multiple=True,
@@ -323,40 +318,40 @@ _NODE_FLAGS: list[Option] = [
     click.option("--memory", help="Memory per node: 8 (GiB), 16+, 512Mi."),
     click.option("--gpus", help="GPUs per node: 1, H100:8."),
     click.option("--image", "--image-id", "image", metavar="IMAGE", help="Container image."),
-    _rare_option("--disk-size", metavar="GB", help="Disk per node."),
-    _rare_option(
+    click.option("--disk-size", metavar="GB", help="Disk per node."),
+    click.option(
         "--use-spot/--no-use-spot", default=None, help="Run on spot nodes, or do not require them."
     ),
-    _rare_option(
+    click.option(
         "--priority",
         metavar="N",
         help="Priority: -1000 to 1000, or a PriorityClass.",
     ),
-    _rare_option("--infra", metavar="k8s/CONTEXT", help="Context, as `infra` in files."),
+    click.option("--infra", metavar="k8s/CONTEXT", help="Context, as `infra` in files."),
     click.option("--queue", help="Queue of Kueue (LocalQueue) or Volcano."),
-    _rare_option(
+    click.option(
         "--ports",
         multiple=True,
         metavar="PORT",
         help="Ports of rank 0 to publish by a Service: 8080, 8000-8010.",
     ),
-    _rare_option(
+    click.option(
         "--expose",
         metavar="HOW",
         help="Kind of that Service: clusterip, nodeport, loadbalancer, podip.",
     ),
-    _rare_option(
+    click.option(
         "--backend",
         multiple=True,
         callback=_single_value,
         help="Backend: jobs (default), indexed, jobset, mpijob, appwrapper, volcano, or auto.",
     ),
-    _rare_option(
+    click.option(
         "--bucket-mode",
         type=click.Choice(["mount", "copy"]),
         help="copy: copy mounted buckets when the task starts.",
     ),
-    _rare_option(
+    click.option(
         "--templates",
         metavar="DIR",
         help="Folder with templates that replace the built-in ones.",
@@ -483,7 +478,7 @@ def sending(detach: str, limited: str) -> Option:
     return combined(
         [
             click.option("-d", "--detach", is_flag=True, help=detach),
-            _rare_option(
+            click.option(
                 "-y",
                 "--yes",
                 is_flag=True,
@@ -491,7 +486,7 @@ def sending(detach: str, limited: str) -> Option:
                 help="Accepted, as scripts for SkyPilot have it: nothing is asked.",
             ),
             dry_run,
-            _rare_option(
+            click.option(
                 "--show-secrets",
                 is_flag=True,
                 help="With --dry-run -o yaml: print secret values.",
@@ -501,7 +496,7 @@ def sending(detach: str, limited: str) -> Option:
     )
 
 
-strict = _rare_option("--strict", is_flag=True, help="Treat warnings as errors.")
+strict = click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 all_users = click.option("--all-users", is_flag=True, help="Include those of other users.")
 yes = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 

@@ -1,41 +1,26 @@
-"""`kubectl sky ports`."""
+"""`kubectl sky status --ports`: the endpoints of a task's ports."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import click
-
-from kubectl_sky.cli import commands, options, output
+from kubectl_sky.cli import output
 
 if TYPE_CHECKING:
+    from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.endpoints import Exposed
+    from kubectl_sky.tasks.find import Target
 
 _MAX_SUGGESTED_PORTS = 3  # ports in the suggested command
 
 
-@commands.command("ports", examples=["ports web", "ports web -o json"])
-@click.argument("task", required=False)
-@options.cluster_all_namespaces
-@options.all_users
-@options.output("wide", "json", "yaml", "name")
-@options.no_headers
-def command(
-    task: str | None, cluster: options.ClusterFlags, all_users: bool, form: str | None
-) -> None:
-    """Show the endpoints of TASK's ports: at its Service, and outside the cluster.
+def show(session: "Session", target: "Target", form: str | None) -> None:
+    """Print the endpoints of a task's ports, or of each task of a pipeline or group."""
+    from kubectl_sky.tasks import ports
 
-    The ports are those of `resources.ports`. The Service leads to rank 0. POD-READY shows whether
-    rank 0 has a running pod; Kubernetes does not know whether a program listens on the port.
-    """
-    from kubectl_sky.tasks import find, ports
-
-    session = cluster.session()
-    exposed_tasks = ports.list_exposed(
-        session, find.get(session, options.scope(session, cluster, all_users), task)
-    )
+    exposed_tasks = ports.list_exposed(session, target)
     if form == "name":
         output.names(f"service/{exposed.service}" for exposed in exposed_tasks)
-    elif form not in (None, "wide"):
+    elif form:
         values = [exposed.as_json() for exposed in exposed_tasks]
         output.out(
             output.document("Ports", values[0], form)
@@ -43,12 +28,12 @@ def command(
             else output.document("PortsList", {"tasks": values}, form)
         )
     else:
-        output.out(_table(exposed_tasks, form == "wide"))
+        output.out(_table(exposed_tasks))
         for exposed in exposed_tasks:
             output.note(_next_step(exposed))
 
 
-def _table(exposed_tasks: Sequence["Exposed"], wide: bool) -> str:
+def _table(exposed_tasks: Sequence["Exposed"]) -> str:
     several = len(exposed_tasks) > 1
     header = [*(["TASK"] if several else []), "PORT", "ENDPOINT", "OUTSIDE", "POD-READY"]
     rows = [
@@ -58,17 +43,11 @@ def _table(exposed_tasks: Sequence["Exposed"], wide: bool) -> str:
             port.address,
             ",".join(port.outside) or ("pending" if exposed.pending else "<none>"),
             "yes" if exposed.ready else "no",
-            *(
-                [exposed.type, exposed.cluster_ip or "None", exposed.service, exposed.pod]
-                if wide
-                else []
-            ),
         ]
         for exposed in exposed_tasks
         for port in exposed.endpoints
     ]
-    more = ["TYPE", "CLUSTER-IP", "SERVICE", "POD"] if wide else []
-    return output.table([*header, *more], rows)
+    return output.table(header, rows)
 
 
 def _next_step(exposed: "Exposed") -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubectl_sky.cli import commands, options, output
+from kubectl_sky.fairshare.command import command as fairshare
 
 if TYPE_CHECKING:
     from kubectl_sky.observe.queues import QueueStatus
@@ -15,6 +16,9 @@ _UNKNOWN = "?"
 @commands.group("queues")
 def command() -> None:
     """Show Kueue's queues: their quota, and what is admitted or pending, in order."""
+
+
+command.add_command(fairshare)
 
 
 @command.command("list", examples=["queues list", "queues list -n team-a"])

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_sky.cli import commands, options, output, tasks
+from kubectl_sky.cli import commands, options, output, ports, tasks
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.status import TaskStatus
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         "status train",
         "status train --watch",
         "status train --timeline",
+        "status web --ports",
         "status train -o jsonpath={.metadata.detailed_status}",
     ],
 )
@@ -36,13 +37,17 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Show when each node was queued, scheduled, started, set up and run.",
 )
+@click.option(
+    "--ports",
+    is_flag=True,
+    help="Show the endpoints of its ports: at its Service, and outside the cluster.",
+)
 def command(
     task: str | None,
     cluster: options.ClusterFlags,
     all_users: bool,
     form: str | None,
-    watch: bool,
-    timeline: bool,
+    **flags: bool,
 ) -> None:
     """Show TASK and each of its nodes.
 
@@ -50,18 +55,26 @@ def command(
     your last task.
 
     A pipeline or group is shown with all its tasks.
+
+    The Service of --ports leads to rank 0. POD-READY shows whether rank 0 has a running pod;
+    Kubernetes does not know whether a program listens on the port.
     """
     from kubectl_sky.tasks import evidence, multikueue, pending
 
-    if timeline and (watch or form == "name"):
-        raise UserError("--timeline excludes --watch and -o name")
+    if sum(flags.values()) > 1:
+        raise UserError("--watch, --timeline and --ports exclude each other")
+    if flags["timeline"] and form == "name":
+        raise UserError("--timeline excludes -o name")
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
     session, match = multikueue.located(session, tasks.get_or_show_evidence(session, scope, task))
-    if timeline:
+    if flags["timeline"]:
         _show_timeline(session, match, form)
         return
-    if watch:
+    if flags["ports"]:
+        ports.show(session, match, form)
+        return
+    if flags["watch"]:
         _watch(session, scope, match, form)
         return
     if isinstance(match, TaskStatus):

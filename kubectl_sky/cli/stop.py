@@ -2,14 +2,16 @@
 
 import sys
 from collections.abc import Sequence
+from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.structs import replace
 
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli import tasks as tasks_of
+from kubectl_sky.cli.clean import clean
 from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
@@ -19,9 +21,31 @@ if TYPE_CHECKING:
     from kubectl_sky.words.owners import User
 
 
-@commands.command("stop", examples=["stop train", "stop w586rcb8 n7kqzt4m", "stop --all --yes"])
+@commands.command(
+    "stop",
+    examples=[
+        "stop train",
+        "stop w586rcb8 n7kqzt4m",
+        "stop --all --yes",
+        "stop --leftovers --older-than 7d",
+    ],
+)
 @click.argument("references", nargs=-1, metavar="[TASK...]")
 @click.option("--all", "everything", is_flag=True, help="Stop all your tasks in the namespace.")
+@click.option("--leftovers", is_flag=True, help="Delete what interrupted submits left.")
+@click.option(
+    "--older-than",
+    type=options.DURATION,
+    help="With --leftovers: also tasks that finished longer ago (default: 10m, without tasks).",
+)
+@click.option(
+    "--dry-run",
+    type=click.Choice(["none", "client"]),
+    is_flag=False,
+    flag_value="client",
+    default="none",
+    help="With --leftovers: only print what would be deleted.",
+)
 @options.cluster_all_namespaces
 @options.all_users
 @options.yes
@@ -31,13 +55,24 @@ def command(
     everything: bool,
     cluster: options.ClusterFlags,
     all_users: bool,
-    **flags: object,
+    form: str | None,
+    yes: bool,
+    **flags: Any,  # noqa: ANN401 -- click's own types
 ) -> None:
     """Stop TASKs and delete their objects, logs included.
 
     If several tasks have a name, it asks before it stops all of them; -y means yes. On a terminal,
     it asks whether to stop your last task if no TASK is given.
     """
+    older_than: timedelta | None = flags["older_than"]
+    dry_run = flags["dry_run"] != "none"
+    if flags["leftovers"]:
+        if references or everything or form:
+            raise UserError("--leftovers cannot be combined with TASK, --all or -o")
+        clean(cluster, all_users, yes, older_than, dry_run)
+        return
+    if dry_run or older_than is not None:
+        raise UserError("--dry-run and --older-than require --leftovers", "add --leftovers")
     from kubectl_sky.tasks import multikueue, stop
 
     if references and everything:
@@ -46,17 +81,20 @@ def command(
         raise UserError("no TASK given", "name the tasks to stop, or use --all")
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
-    tasks = _choose_tasks(session, scope, None if everything else references, bool(flags["yes"]))
+    tasks = _choose_tasks(session, scope, None if everything else references, yes)
     for text in (*stop.stop(session, tasks), *multikueue.delete_copies(session, tasks)):
         output.warning(text)
-    form = flags["form"]
+    _print(tasks, form)
+
+
+def _print(tasks: "Sequence[TaskStatus]", form: str | None) -> None:
     message = f"Stopped {output.count(len(tasks), 'task')}"
     if form == "name":
         output.names(f"task/{task.id}" for task in tasks)
     elif form:
         ids = [task.id for task in tasks]
         result = {"count": len(ids), "status": "stopped", "message": message, "task_ids": ids}
-        output.out(output.document("Stopped", result, str(form)))
+        output.out(output.document("Stopped", result, form))
     else:
         for task in tasks:
             output.out(f"task/{task.id} ({task.name}) stopped")

@@ -72,27 +72,7 @@ def command(
 
     Prints each task's id at once. Exits with 4 if a task failed. Ctrl-C leaves the tasks running;
     `kubectl sky wait --notify URL` sends you a message when they have finished.
-
-    \fAll FILEs are checked before anything is sent. If the cluster refuses one, the others go on,
-    and the exit code is 3. It is 1 if no node started before --wait-timeout: the task remains
-    submitted. With -o, it only prints what was submitted.
-
-    Without `run`, a task stays up after `setup`, and this command returns when its nodes are ready.
-
-    When a node has failed for good, the task's other nodes are stopped: by the cluster, or by this
-    command while it follows, with the backends jobs and volcano. After --detach, that takes
-    `kubectl sky wait ID --continue`.
-
-    Several tasks in one file are a pipeline: each task runs when the one before it has succeeded.
-    If one fails, the remaining tasks are cancelled. All tasks are in the cluster from the start,
-    the later ones suspended, and this command resumes them. With --detach or after Ctrl-C they stay
-    suspended until `kubectl sky wait ID --continue`, or the same submit with --id ID, resumes them;
-    the tasks controller does so without a client.
-
-    With `execution: parallel` in the header, the tasks are a group: they run at the same time and
-    find each other as TASK-RANK.$SKYPILOT_JOBGROUP_NAME. When the `primary_tasks` have finished,
-    this command stops the other tasks.
-    """  # noqa: D301 -- click ends --help at the form feed
+    """
     from kubectl_sky.submitting import submit, taskfile
 
     if len(files) > 1 and overrides.task_id:

@@ -53,11 +53,7 @@ def command(
     Warnings name what is recognized but not supported. Warnings that end in a class such as [host]
     name fields that reach beyond the task: --strict does not turn them into errors, but settings
     can refuse a class (refuse: [privileged, host]).
-
-    \f--live also asks the cluster, as submit does: GPUs, queues, volumes, quotas, your rights, and
-    admission by server-side dry runs. It exits with 3 if only the cluster refuses a file, or does
-    not answer. The connection options are those of --live. (--cluster NAME is kubectl's.)
-    """  # noqa: D301 -- click ends --help at the form feed
+    """
     from kubectl_sky.submitting.validate import check
 
     reports = check(files, sys.stdin.buffer, os.environ, as_task, local_files)

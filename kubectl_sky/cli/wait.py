@@ -124,21 +124,7 @@ def command(
 
     Exits with 0 if all have reached the state, with 4 if one has failed, and with 1 at the timeout,
     or if a task that should fail has completed.
-
-    \f--for=running also ends when a task has already completed; --for=delete, if it does not exist.
-
-    A task has failed when one of its nodes has failed for good. With the backends jobs and volcano,
-    its other nodes go on until submit, this command with --continue, or the tasks controller stops
-    them; with others the cluster stops them.
-
-    On a terminal, one line shows what the tasks wait for or where they run; in a pipe, stderr has a
-    line for each stage of the start.
-
-    --notify sends ids, names, states and reasons, but no logs. If it fails, that is a warning.
-
-    With --continue, it continues tasks and pipelines of yours that were submitted with --detach or
-    interrupted.
-    """  # noqa: D301 -- click reads the \f
+    """
     from kubectl_sky.actions import notify
     from kubectl_sky.tasks.pipeline import wait_for_all
 

@@ -126,11 +126,7 @@ def up(
     for every task, and `dev ssh-config` is for ssh and VS Code.
 
     If your pod of this name exists, it stays as it is: on a terminal, `dev` opens a shell in it.
-
-    \fA pod that ends by --for or --idle is completed; its disk is lost, volumes remain. --idle
-    counts programs that exec started, and use of more than 5% of a CPU. A forwarded port alone does
-    not.
-    """  # noqa: D301 -- click reads the \f
+    """
     from kubectl_sky.submitting import submit, taskfile
 
     ui = _Terminal(form, flags["dry_run"])

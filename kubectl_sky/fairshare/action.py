@@ -1,4 +1,4 @@
-"""`fairshare status`: the PriorityClasses of fair share, as a user may see them."""
+"""`queues fairshare`: the PriorityClasses of fair share, as a user may see them."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast

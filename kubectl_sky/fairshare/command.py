@@ -1,21 +1,16 @@
-"""`kubectl sky fairshare`."""
+"""`kubectl sky queues fairshare`."""
 
 from datetime import UTC, datetime
 
 from kubectl_sky.cli import commands, options, output
 
 
-@commands.group("fairshare")
-def command() -> None:
-    """Show the fair share of Volcano queues, which the fairshare controller keeps."""
-
-
-@command.command("status", examples=["fairshare status", "fairshare status -o json"])
+@commands.command("fairshare", examples=["queues fairshare", "queues fairshare -o json"])
 @options.connection
 @options.output("json", "yaml", "name")
 @options.no_headers
-def status(cluster: options.ClusterFlags, form: str | None) -> None:
-    """List the PriorityClasses of fair share, with their values and what lowers them.
+def command(cluster: options.ClusterFlags, form: str | None) -> None:
+    """Show the fair share of Volcano queues: PriorityClasses, and what lowers their values.
 
     COUNT are finished PodGroups, RUNNING those that run. RECOVERS is the time until the count
     falls, if none starts or finishes before.

@@ -4,8 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import click
-
 from kubectl_sky.cli import commands, options, output
 
 if TYPE_CHECKING:
@@ -14,10 +12,9 @@ if TYPE_CHECKING:
 
 @commands.command("gpus", examples=["gpus", "gpus -o json"])
 @options.cluster
-@click.option("--free", is_flag=True, help="Only cluster nodes with free GPUs.")
 @options.output("json", "yaml")
 @options.no_headers
-def command(cluster: options.ClusterFlags, free: bool, form: str | None) -> None:
+def command(cluster: options.ClusterFlags, form: str | None) -> None:
     """Show the cluster's accelerators by type, by cluster node and by user.
 
     Types have the names that `accelerators` of a task accepts. USED is what pods request. FREE
@@ -26,14 +23,12 @@ def command(cluster: options.ClusterFlags, free: bool, form: str | None) -> None
     from kubectl_sky.gpus import action
 
     machines = action.accelerators(cluster.session())
-    if free:
-        machines = [machine for machine in machines if machine.free]
     if form:
         output.out(
             output.document("GpuList", {"machines": [node.as_json() for node in machines]}, form)
         )
     elif not machines:
-        output.note("no accelerator is free" if free else "no cluster node has accelerators")
+        output.note("no cluster node has accelerators")
     else:
         tables = (_by_type(machines), _by_machine(machines), _by_user(machines))
         output.out("\n\n".join(filter(None, tables)))

@@ -94,7 +94,7 @@ class Form(Struct, frozen=True):
     `terminal` means that the output is a terminal, where lines must not have side effects.
     `stamped` means that lines begin with a timestamp; `local` prints it in local time and without
     the year (in the time zone `zone`; None: that of the computer). `template` replaces prefix and
-    line. `grep` must match a line, or with `invert` must not match it.
+    line. `grep` must match a line.
     """
 
     output: LogFormat = LogFormat.TEXT
@@ -105,7 +105,6 @@ class Form(Struct, frozen=True):
     zone: tzinfo | None = None
     template: Template | None = None
     grep: re.Pattern[str] | None = None
-    invert: bool = False
 
     def block(self, lines: Lines, complete: bool) -> bytes:
         """Return the output for these lines; `complete` as in `prefixed`."""
@@ -131,7 +130,7 @@ class Form(Struct, frozen=True):
     def _chosen(self, line: bytes) -> bool:
         assert self.grep
         text = line.partition(b" ")[2] if self.stamped else line
-        return bool(self.grep.search(text.decode(errors="surrogateescape"))) is not self.invert
+        return bool(self.grep.search(text.decode(errors="surrogateescape")))
 
     def _time_and_text(self, line: bytes) -> tuple[bytes, bytes]:
         """Return the timestamp and the text of a line, as they are printed.

@@ -497,7 +497,7 @@ class FairShareClass(TypedDict):
 
 
 class FairShareList(Document):
-    """The PriorityClasses of fair share: `fairshare status`."""
+    """The PriorityClasses of fair share: `queues fairshare`."""
 
     classes: list[FairShareClass]
 
@@ -526,11 +526,11 @@ class PortsFields(TypedDict):
 
 
 class Ports(Document, PortsFields):
-    """The ports of a task: `ports`."""
+    """The ports of a task: `status --ports`."""
 
 
 class PortsList(Document):
-    """The ports of a pipeline's tasks: `ports PIPELINE`."""
+    """The ports of a pipeline's tasks: `status PIPELINE --ports`."""
 
     tasks: list[PortsFields]
 

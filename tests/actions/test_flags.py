@@ -229,8 +229,3 @@ def test_verbose_9_prints_bodies_without_secrets(
 def test_standard_input_for_two_files_is_refused(run: Run, command: str) -> None:
     code, _, err = run(command, "-", "-")
     assert (code, err) == (2, "error: standard input cannot be used for multiple arguments\n")
-
-
-def test_logs_invert_match_shows_the_other_lines(run: Run, api: FakeCluster) -> None:
-    api.log(api.start(f"hello-{ID}"), b"loss 1\nstep 2\n")
-    assert run("logs", ID, "--invert-match", "--grep", "loss")[1] == "step 2\n"

@@ -38,7 +38,7 @@ def test_render_json_to_folder_writes_json(run: Run, tmp_path: Path) -> None:
     assert [json.loads(file.read_text())["kind"] for file in files] == ["ConfigMap", "Job"]
 
 
-@pytest.mark.parametrize("words", ["clean", "users remove alice"])
+@pytest.mark.parametrize("words", ["stop --leftovers", "users remove alice"])
 def test_dry_run_without_value_is_that_of_client(api: FakeCluster, run: Run, words: str) -> None:
     assert "requires an argument" not in run(*words.split(), "--dry-run")[2]
     assert "requires an argument" not in run(*words.split(), "--dry-run=client")[2]

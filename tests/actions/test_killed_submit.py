@@ -24,7 +24,7 @@ def auxiliary(state: dict[str, Json]) -> list[Json]:
 
 def check_shown(run: Run, nodes: int) -> None:
     """Check what the commands say of a task of which so many of two nodes exist."""
-    cleaned = run("clean", "--orphans", "--older-than", "0s", "--dry-run=client")[1]
+    cleaned = run("clean", "--older-than", "0s", "--dry-run=client")[1]
     assert (ID in cleaned) == (nodes == 0)
     _, listed, note = run("list", "-o", "wide")
     if nodes == 0:
@@ -66,7 +66,7 @@ def test_submit_killed_after_any_write_is_shown_completed_and_stopped(
         assert (code, api.names()) == (0, complete), err
         assert all("ownerReferences" in item["metadata"] for item in auxiliary(api.saved()))
         api.restore(state)
-        words = ("stop", ID) if existing else ("clean", "--orphans", "--older-than", "0s", "-y")
+        words = ("stop", ID) if existing else ("clean", "--older-than", "0s", "-y")
         assert run(*words)[0] == 0
         assert auxiliary(api.saved()) == []
         assert not set(workloads) & set(api.names())

@@ -46,8 +46,8 @@ def test_clean_unused_files_are_orphans_until_a_task_uses_them(run: Run, api: Fa
     assert run("stop", ID)[0] == 0
     del files["metadata"]["ownerReferences"]
     api.put(files)
-    preview = run("clean", "--orphans", "--dry-run", "--older-than", "0s")[1]
+    preview = run("clean", "--dry-run", "--older-than", "0s")[1]
     assert f"ConfigMap/{name}" in preview
     assert run(*SUBMIT, ID)[0] == 0
-    assert run("clean", "--orphans", "--yes", "--older-than", "0s")[2] == "0 orphans found\n"
+    assert run("clean", "--yes", "--older-than", "0s")[2] == "0 orphans found\n"
     assert config_maps(api) == [name]

@@ -36,7 +36,6 @@ def lines(*ranks: int) -> str:
         ("--rank 1", lines(1)),
         ("--rank 1 --tail 2", "node-1 | loss\nnode-1 | no newline\n"),
         ("--rank 0,2 --tail 1", "node-0 | no newline\nnode-2 | no newline\n"),
-        ("--rank 0 --grep s --invert-match", "node-0 | no newline\n"),
         ("--rank 1-2 --grep ^(start|no) -o raw", "start of 1\nno newline\nstart of 2\nno newline"),
         ("--rank 1 --color always --tail 1", "\x1b[32mnode-1 |\x1b[0m no newline\n"),
     ],

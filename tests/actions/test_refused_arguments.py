@@ -115,7 +115,6 @@ def test_volumes_create_arguments_are_refused(
         ("--rank a", '"a": ranks are numbers and ranges'),
         ("--grep (", "invalid regular expression"),
         ("--grep [[:alpha:]]", "invalid regular expression: Possible nested set"),
-        ("--invert-match", "requires --grep"),
         ("-o yaml", '"yaml" is not one of text, raw, json'),
         ("--max-log-requests 0", "--max-log-requests"),
     ],

@@ -207,7 +207,7 @@ def test_stop_and_clean_object_with_labels_of_task_and_other_name_is_kept(
         metadata = {"name": name, "namespace": "default", "labels": labels}
         api.put({"apiVersion": "v1", "kind": kind, "metadata": metadata})
     run("stop", ID, "--yes")
-    run("clean", "--yes", "--orphans", "--older-than", "0s")
+    run("clean", "--yes", "--older-than", "0s")
     assert api.names() == ["configmaps precious", f"services {ID}x"]
 
 

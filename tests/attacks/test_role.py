@@ -58,7 +58,7 @@ OFFLINE = {
     "completion",
     "options",
 }
-ADMINS = {"api", "dashboard", "controllers", "fairshare"}  # with other rights, tested elsewhere
+ADMINS = {"api", "dashboard", "controllers"}  # with other rights, tested elsewhere
 
 
 @pytest.mark.practice_only
@@ -122,7 +122,7 @@ STEPS = (
     Step("wait allall01"),
     Step("doctor"),
     Step("doctor allall01", says="list them: Node\n"),
-    Step("ports longlong"),
+    Step("status longlong --ports"),
     Step("wait longlong --timeout 2s", codes=(1,)),
     Step("exec longlong -- true"),
     Step("cp code longlong:/tmp"),
@@ -135,8 +135,8 @@ STEPS = (
     Step("usage", says="counted: 0 tasks with GPUs"),
     Step("users show", says="No quota"),
     Step("stop longlong devdevde -y"),
-    Step("clean -y", says="secrets are not cleaned"),
-    Step("clean --older-than 0s -y"),
+    Step("stop --leftovers -y", says="secrets are not cleaned"),
+    Step("stop --leftovers --older-than 0s -y"),
     Step("volumes apply larger.yaml", codes=(0, 3)),  # not every storage class expands
     Step("volumes delete data --force"),
 )
@@ -272,7 +272,7 @@ PROOFS: dict[str, Proof] = {
     "create services": DETACHED,
     "patch services": DETACHED,
     "delete services": UNDONE,
-    "list services": Proof(("ports", "longlong")),
+    "list services": Proof(("status", "longlong", "--ports")),
     "list persistentvolumeclaims": Proof(("volumes", "list")),
     "create persistentvolumeclaims": Proof(("volumes", "create", "new", "1Gi")),
     "patch persistentvolumeclaims": DETACHED,

@@ -1,4 +1,4 @@
-"""Help texts: groups, examples, and connection options last."""
+"""Help texts: groups, examples, and the options of each command."""
 
 import re
 
@@ -7,12 +7,11 @@ import pytest
 from click.testing import CliRunner
 
 from kubectl_sky.cli.main import COMMANDS, main, sky
-from kubectl_sky.cli.options import ConnectionOption
 from tests.cli.commands import commands, parse
 
 
-def help_of(*arguments: str, flag: str = "--help") -> str:
-    return CliRunner().invoke(sky, [*arguments, flag], prog_name="kubectl sky").output
+def help_of(*arguments: str) -> str:
+    return CliRunner().invoke(sky, [*arguments, "--help"], prog_name="kubectl sky").output
 
 
 @pytest.mark.parametrize("name", commands())
@@ -25,47 +24,25 @@ def test_help_examples_are_accepted_by_parser(name: str) -> None:
         parse(line)
 
 
-def test_help_lists_connection_options_last() -> None:
-    for name, command in commands().items():
-        if any(isinstance(option, ConnectionOption) for option in command.params):
-            text = help_of(*name.split(), flag="--help-all")
-            assert text.index("Examples:") < text.index("Options:")
-            assert text.index("\nOptions:") < text.index("Connection options:\n  --context")
-
-
 @pytest.mark.parametrize("name", commands())
-def test_help_of_each_command_fits_on_a_screen(name: str) -> None:
-    lines = help_of(*name.split()).splitlines()
-    assert len(lines) <= 45
-    assert max(map(len, lines)) <= 80
-    assert max(map(len, help_of(*name.split(), flag="--help-all").splitlines())) <= 80
+def test_help_of_each_command_fits_the_terminal_and_has_no_shared_options(name: str) -> None:
+    text = help_of(*name.split())
+    assert max(map(len, text.splitlines())) <= 80
+    assert "--context" not in text and "--quiet" not in text
+    assert text.index("Examples:") < text.index("\nOptions:") < text.rindex("kubectl sky options")
+    assert not re.search(r"^  -.* (TEXT|INTEGER|INTEGER RANGE)( |$)", text, re.MULTILINE)
 
 
 def test_help_lists_options_of_command_before_common_ones() -> None:
     for name in ("wait", "list", "doctor", "exec"):
         text = help_of(*name.split()).partition("Options:")[2]
         options = re.findall(r"^  (?:-\w, )?--([\w-]+)", text, re.MULTILINE)
-        common = ["namespace", "all-namespaces", "user", "all-users", "help-all", "help"]
-        assert options[-6:] == common
-
-
-def test_help_all_of_submit_has_every_option_and_the_whole_text() -> None:
-    short, whole = help_of("submit"), help_of("submit", flag="--help-all")
-    assert "--context" not in short and "pipeline" not in short
-    for option in commands()["submit"].params:
-        assert not isinstance(option, click.Option) or max(option.opts, key=len) in whole
-    assert "Several tasks in one file are a pipeline" in whole
+        assert options[-5:] == ["namespace", "all-namespaces", "user", "all-users", "help"]
 
 
 def test_options_lists_connection_and_general_options() -> None:
     text = CliRunner().invoke(sky, ["options"]).output
     assert all(f" {name} " in text for name in ("--context CONTEXT", "--quiet", "--as-group GROUP"))
-
-
-def test_help_names_values_of_options_by_what_they_are() -> None:
-    for name in commands():
-        text = help_of(*name.split(), flag="--help-all")
-        assert not re.search(r"^  -.* (TEXT|INTEGER|INTEGER RANGE)( |$)", text, re.MULTILINE), name
 
 
 def test_help_of_groups_shows_whole_summaries() -> None:
@@ -82,7 +59,7 @@ def test_help_of_all_users_speaks_of_no_tasks_where_there_are_none() -> None:
 
 def test_help_lists_every_command_in_group() -> None:
     text = help_of()
-    assert all(f"\n  {name} " in text for name in COMMANDS)
+    assert all(name in text for name in COMMANDS)
     assert text.index("Write and review:") < text.index("Watch:") < text.index("Exit codes:")
 
 

@@ -80,12 +80,22 @@ def test_file_as_program_of_exec_is_submitted_instead() -> None:
     assert caught.value.hint.endswith("kubectl sky submit task.yaml")
 
 
-@pytest.mark.parametrize("name", ["submit", "list", "status", "logs", "stop"])
-def test_jobs_of_k8s_cli_are_commands(name: str) -> None:
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("jobs submit x", "submit x"),
+        ("jobs logs x", "logs --follow x"),
+        ("clean --older-than 7d", "stop --leftovers --older-than 7d"),
+        ("ports web -o json", "status --ports web -o json"),
+        ("fairshare status", "queues fairshare"),
+        ("why x", "doctor x"),
+    ],
+)
+def test_old_words_are_those_of_a_command(old: str, new: str) -> None:
     context = click.Context(sky, info_name=PROGRAM)
-    _, command, args = sky.resolve_command(context, ["jobs", name, "x"])
-    assert command is sky.get_command(context, name)
-    assert args == (["--follow", "x"] if name == "logs" else ["x"])
+    _, command, args = sky.resolve_command(context, old.split())
+    name, *rest = new.split()
+    assert (command, args) == (sky.get_command(context, name), rest)
 
 
 FREQUENT = ("launch", "jobs launch", "exec", "logs", "status")
@@ -191,10 +201,3 @@ def test_every_option_of_skypilot_has_an_answer(tmp_path: Path) -> None:
     # An answer to nothing that SkyPilot has is a mistake, or SkyPilot has a new name for it.
     verbs = {" ".join(verb.split()[:count]) for verb in options for count in (1, 2, 3)}
     assert set(skypilot.VERBS) - verbs == set()
-
-
-@pytest.mark.parametrize("flag", ["-h", "--help"])
-def test_help_of_jobs_lists_its_commands(flag: str) -> None:
-    done = CliRunner().invoke(sky, ["jobs", flag], prog_name=PROGRAM)
-    assert done.exit_code == 0
-    assert all(f"\n  {name} " in done.output for name in ("submit", "list", "logs", "stop"))

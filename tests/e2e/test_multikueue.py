@@ -93,9 +93,9 @@ def test_clean_deletes_copies_of_multikueue_tasks_that_are_gone(
     sky: Command, kubectl: Command
 ) -> None:
     done = sky("submit", "-", "--queue", QUEUE, "--detach", stdin=f"{SIZE}run: sleep 300\n")
-    waiting = sky("--context", WORKER, "clean", "--orphans", "--older-than", "0s", "--yes")
+    waiting = sky("--context", WORKER, "clean", "--older-than", "0s", "--yes")
     assert waiting.returncode == 0 and submitted(done) in copies(kubectl), "another cluster's"
     assert kubectl("delete", "jobs", "--all").returncode == 0
-    cleaned = sky("clean", "--orphans", "--older-than", "0s", "--yes")
+    cleaned = sky("clean", "--older-than", "0s", "--yes")
     assert cleaned.returncode == 0, cleaned.stderr
     eventually(lambda: submitted(done) not in copies(kubectl))

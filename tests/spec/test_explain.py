@@ -100,11 +100,10 @@ def test_explain_field_prints_all_sections() -> None:
     )
 
 
-def test_explain_without_field_lists_top_level_and_recursive_all() -> None:
+def test_explain_without_field_lists_top_level() -> None:
     text = shown()
     assert "\n  run  " in text and "\n  resources  " in text and "_metadata" not in text
     assert "cpus" not in text
-    assert "\n    cpus  " in shown("--recursive")
     assert "see `kubectl explain pod.spec.tolerations`" in shown(
         "config.kubernetes.pod_config.spec.tolerations"
     )
