@@ -1,12 +1,14 @@
-"""The table of fields that reach beyond the task.
+"""The fields that reach beyond the task, and those of a pod that do not.
 
 A field reaches beyond the task if it touches the cluster node, other Secrets, an identity, an
-untrusted URL or the user's own files. The table mirrors the Pod Security Standards
-(https://kubernetes.io/docs/concepts/security/pod-security-standards/) and adds what they lack.
+untrusted URL or the user's own files. Of a pod, every field is reported that is not listed as
+harmless, so that those of a later Kubernetes are reported too. What is dangerous about the others
+follows the Pod Security Standards
+(https://kubernetes.io/docs/concepts/security/pod-security-standards/).
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
@@ -37,16 +39,199 @@ MEANINGS = {
 }
 
 
+_PRIVILEGED, _HOST, _SECRETS = DangerClass.PRIVILEGED, DangerClass.HOST, DangerClass.SECRETS
+_IDENTITY, _URLS, _LOCAL = DangerClass.IDENTITY, DangerClass.URLS, DangerClass.LOCAL_FILES
+UNKNOWN = "is not known to be harmless"  # of the class host
+
+_HARMLESS_NAMES = """
+    accessModes action activeDeadlineSeconds affinity annotations apiGroup apiVersion
+    appArmorProfile args blockOwnerDeletion capabilities claimName claims clusterTrustBundle command
+    conditionType configMap configMapKeyRef configMapRef containerName containerPort containers
+    controller creationTimestamp dataSource dataSourceRef defaultMode deletionGracePeriodSeconds
+    deletionTimestamp devicePath divisor dnsConfig dnsPolicy downwardAPI drop effect emptyDir
+    enableServiceLinks env envFrom ephemeral ephemeralContainers exec exitCodes failureThreshold
+    fieldPath fieldRef fileKeyRef finalizers fsGroup fsGroupChangePolicy generateName generation
+    grpc hostAliases hostIP hostname hostnameOverride hostnames httpGet httpHeaders image
+    imagePullPolicy initContainers initialDelaySeconds ip items key kind labelSelector labels level
+    lifecycle limits livenessProbe localhostProfile matchExpressions matchFields matchLabelKeys
+    matchLabels maxSkew medium metadata minDomains mismatchLabelKeys mode mountPath name nameservers
+    namespace namespaceSelector namespaces nodeAffinity nodeAffinityPolicy nodeSelector
+    nodeSelectorTerms nodeTaintsPolicy operator optional options os overhead ownerReferences path
+    periodSeconds persistentVolumeClaim podAffinity podAffinityTerm podAntiAffinity podGroupName
+    port ports postStart preStop preemptionPolicy preference
+    preferredDuringSchedulingIgnoredDuringExecution prefix priority projected protocol pullPolicy
+    readOnly readOnlyRootFilesystem readinessGates readinessProbe recursiveReadOnly reference
+    request requests requiredDuringSchedulingIgnoredDuringExecution resizePolicy resource
+    resourceClaimName resourceClaimTemplateName resourceClaims resourceFieldRef resourceName
+    resourceVersion resources restartPolicy restartPolicyRules runAsGroup runAsNonRoot runAsUserName
+    runtimeClassName schedulerName schedulingGates schedulingGroup scheme seLinuxChangePolicy
+    seLinuxOptions searches seccompProfile seconds securityContext selector selfLink service
+    setHostnameAsFQDN shareProcessNamespace signerName sizeLimit sleep sources spec startupProbe
+    stdin stdinOnce stopSignal storageClassName subPath subPathExpr subdomain successThreshold
+    supplementalGroups supplementalGroupsPolicy targetContainerName tcpSocket
+    terminationGracePeriodSeconds terminationMessagePath terminationMessagePolicy timeoutSeconds
+    tolerationSeconds topologyKey topologySpreadConstraints tty uid value valueFrom values
+    volumeAttributesClassName volumeClaimTemplate volumeDevices volumeMode volumeMounts volumeName
+    volumes weight whenUnsatisfiable windowsOptions workingDir
+"""
+HARMLESS = frozenset(_HARMLESS_NAMES.split())
+
+# Fields of pods by name at any depth: why they are reported. `{}` stands for the value.
+POD_FIELDS: Mapping[DangerClass, Mapping[str, str]] = {
+    _PRIVILEGED: {
+        "privileged": "gives full access to the cluster node",
+        "allowPrivilegeEscalation": "allows processes to gain privileges",
+        "add": "adds Linux capabilities: {}",
+        "procMount": "uncovers the kernel's files in /proc",
+        "type": 'replaces a filter of system calls or file access by "{}"',
+        "user": 'runs with the SELinux user "{}"',
+        "role": 'runs with the SELinux role "{}"',
+        "runAsUser": "runs as root, even if the image does not",
+        "sysctls": "sets kernel parameters: {}",
+        "hostProcess": "runs on the cluster node, outside containers",
+        "mountPropagation": "mounts of the container appear on the cluster node",
+    },
+    _HOST: {
+        "hostPath": 'mounts "{}" of the cluster node',
+        "hostPID": "sees and signals all processes of the cluster node",
+        "hostNetwork": "shares the cluster node's network",
+        "hostIPC": "shares memory with processes of the cluster node",
+        "hostUsers": "shares the cluster node's user IDs",
+        "hostPort": "opens a port of the cluster node",
+        "nodeName": 'bypasses the scheduler, to cluster node "{}"',
+        "tolerations": "allows control plane nodes",
+        "priorityClassName": 'may evict pods of the cluster itself: "{}"',
+        "host": 'the cluster node connects to "{}"',
+    },
+    _SECRETS: {
+        "secretKeyRef": 'reads the existing Secret "{}"',
+        "secretRef": 'reads the existing Secret "{}"',
+        "nodePublishSecretRef": 'reads the existing Secret "{}"',
+        "secret": 'reads the existing Secret "{}"',
+        "secretProviderClass": 'mounts secrets of the SecretProviderClass "{}"',
+        "imagePullSecrets": "pulls with the existing Secrets: {}",
+    },
+    _IDENTITY: {
+        "serviceAccountName": 'the pods act as the service account "{}"',
+        "serviceAccount": 'the pods act as the service account "{}"',
+        "automountServiceAccountToken": "gives the pods a token of their service account",
+        "serviceAccountToken": "gives the pods a service account's token",
+        "podCertificate": "gives the pods a client certificate",
+        "gmsaCredentialSpec": "gives the pods a Windows identity",
+        "gmsaCredentialSpecName": "gives the pods a Windows identity",
+    },
+}
+# Names with this meaning only in fields that are harmless themselves.
+_AMBIGUOUS = ("add", "host", "role", "type", "user")
+# Null removes the default from the pod.
+DEFAULTS = (
+    *("securityContext", "seccompProfile", "appArmorProfile", "capabilities", "drop"),
+    *("allowPrivilegeEscalation", "automountServiceAccountToken"),
+)
+_SELINUX_TYPES = ("container_t", "container_init_t", "container_kvm_t", "container_engine_t")
+_CONTROL_PLANE = (  # a toleration without a key tolerates every taint
+    "",
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+)
+_HARMLESS_VALUES: Mapping[str, Callable[[Data], bool]] = {
+    "procMount": lambda value: value == "Default",
+    "type": lambda value: value in ("RuntimeDefault", "Localhost", *_SELINUX_TYPES),
+    "runAsUser": lambda value: value != 0,
+    "mountPropagation": lambda value: value in ("None", "HostToContainer"),
+    "tolerations": lambda value: (
+        isinstance(value, list)
+        and all(
+            isinstance(item, dict) and (item.get("key") or "") not in _CONTROL_PLANE
+            for item in value
+        )
+    ),
+    "priorityClassName": lambda value: not str(value).startswith("system-"),
+    "serviceAccountName": lambda value: value == "default",
+    "serviceAccount": lambda value: value == "default",
+}
+
+# Annotations and labels on which node software, webhooks and clouds act, by their prefixes.
+METADATA: Mapping[DangerClass, Mapping[tuple[str, ...], str]] = {
+    _PRIVILEGED: {
+        (
+            *("io.kubernetes.cri-o.", "io.katacontainers.", "cdi.k8s.io/", "devices.nri.io"),
+            *("mounts.nri.io", "cdi-devices.nri.io"),
+        ): "asks the container runtime for devices, mounts or settings of the cluster node",
+        (
+            "container.apparmor.security.beta.kubernetes.io/",
+            "container.seccomp.security.alpha.kubernetes.io/",
+            "seccomp.security.alpha.kubernetes.io/",
+            "seccomp-profile.kubernetes.cri-o.io",
+        ): 'replaces a filter of system calls or file access by "{}"',
+    },
+    _HOST: {
+        ("k8s.v1.cni.cncf.io/", "v1.multus-cni.io/"): (
+            'joins another network of the cluster node: "{}"'
+        )
+    },
+    _SECRETS: {
+        ("vault.hashicorp.com/agent-inject",): "lets a Vault agent add secrets to the pods",
+    },
+    _IDENTITY: {
+        ("iam.amazonaws.com/role", "azure.workload.identity/use", "aadpodidbinding"): (
+            'gives the pods a cloud identity: "{}"'
+        )
+    },
+}
+_REASONS = {
+    name: (danger_class, message)
+    for danger_class, fields in POD_FIELDS.items()
+    for name, message in fields.items()
+}
+
+
+def judge_pod_field(name: str, value: Data, known: bool) -> tuple[DangerClass, str] | None:
+    """Return the class and message of a field of a pod; None if it is harmless.
+
+    Without `known`, it is outside of pod_config or inside of a field that was reported, so that
+    only a reason of its own counts.
+    """
+    if value is None and name in DEFAULTS:
+        return _PRIVILEGED, "removes the default security settings"
+    if name in HARMLESS or value in (None, False, "", [], {}):
+        is_root = name == "runAsUser" and value == 0 and value is not False
+        return (_PRIVILEGED, _REASONS[name][1]) if is_root else None
+    if not known and (name not in _REASONS or name in _AMBIGUOUS):
+        return None
+    if name not in _REASONS:
+        return _HOST, UNKNOWN
+    is_harmless = _HARMLESS_VALUES.get(name)
+    if is_harmless and is_harmless(value):
+        return None
+    danger_class, message = _REASONS[name]
+    return danger_class, message.replace("{}", quoted(value))
+
+
+def judge_metadata(key: str, value: Data) -> tuple[DangerClass, str] | None:
+    """Return the class and message of an annotation or label; None if it is harmless."""
+    for danger_class, rows in METADATA.items():
+        for prefixes, message in rows.items():
+            if key.startswith(prefixes) and value not in (None, False, ""):
+                return danger_class, message.replace("{}", quoted(value))
+    return None
+
+
+def quoted(value: Data) -> str:
+    """Return what a message quotes of a value: its text, or the names of what it has."""
+    if isinstance(value, list):
+        return ", ".join(map(quoted, value[:5])) + (", …" if len(value) > 5 else "")
+    if isinstance(value, dict):
+        value = value.get("name") or value.get("secretName") or value.get("path") or ""
+    return printable(str(value), 100)
+
+
 # Returns what the message quotes of a value, "" for nothing; None if the value is harmless.
 Detect = Callable[[Data], str | None]
 
 
 class Row(Struct, frozen=True):
-    """A row of the table: fields of one class with one message.
-
-    `names` are paths in a task; for fields of pods the name alone, or with the field around it
-    (`capabilities.add`). `{}` in the message stands for what `detect` returns.
-    """
+    """Fields of a task of one class with one message, in which `{}` is what `detect` returns."""
 
     danger_class: DangerClass
     names: tuple[str, ...]
@@ -58,256 +243,21 @@ class Row(Struct, frozen=True):
         return self.message.replace("{}", value)
 
 
-def _set(value: Data) -> str | None:
-    return None if value in (None, False, "", 0) else ""
-
-
-def _true(value: Data) -> str | None:
-    """Detect anything but false, as a wrong type is not harmless."""
-    return None if value is None or value is False else ""
-
-
-def _true_or_removed(value: Data) -> str | None:
-    """Detect anything but false; null removes the default from the pod."""
-    return None if value is False else ""
-
-
-def _removed(value: Data) -> str | None:
-    return "" if value is None else None
-
-
 def _text(value: Data) -> str | None:
     return printable(str(value), 100) if value not in (None, "") else None
 
 
-def _account(value: Data) -> str | None:
-    return None if value == "default" else _text(value)
+def _best(value: Data) -> str | None:
+    return "" if str(value).lower() == "best" else None
 
 
-def _zero(value: Data) -> str | None:
-    return "" if value == 0 and value is not False else None
-
-
-def _items(value: Data) -> str | None:
-    """Return the items of a list, or their names."""
-    if not value:
-        return None
-    items = value if isinstance(value, list) else [value]
-    return ", ".join(_name(item) for item in items[:5]) + (", …" if len(items) > 5 else "")
-
-
-def _name(value: Data) -> str:
-    if isinstance(value, dict):
-        value = value.get("name") or value.get("secretName") or value.get("path") or ""
-    return printable(str(value), 100)
-
-
-def _reference(value: Data) -> str | None:
-    """Return the name in a reference such as {name: x}.
-
-    A mapping without a name is reported too.
-    """
-    return _name(value) if isinstance(value, dict | str) and value else None
-
-
-def _equal(*values: str) -> Detect:
-    return lambda value: printable(str(value)) if str(value).lower() in values else None
-
-
-def _prefix(prefix: str) -> Detect:
-    return lambda value: printable(str(value)) if str(value).startswith(prefix) else None
-
-
-def _selinux(value: Data) -> str | None:
-    return None if value in (None, "", *_SELINUX_TYPES) else printable(str(value))
-
-
-def _tolerations(value: Data) -> str | None:
-    items = value if isinstance(value, list) else []
-    keys = [item.get("key") or "" for item in items if isinstance(item, dict)]
-    return "" if any(key in _CONTROL_PLANE for key in keys) else None
-
-
-_SELINUX_TYPES = ("container_t", "container_init_t", "container_kvm_t", "container_engine_t")
-_CONTROL_PLANE = (  # a toleration without a key tolerates every taint
-    "",
-    "node-role.kubernetes.io/control-plane",
-    "node-role.kubernetes.io/master",
-)
-_NODE_STORAGE = (
-    "awsElasticBlockStore",
-    "azureDisk",
-    "azureFile",
-    "cephfs",
-    "cinder",
-    "csi",
-    "fc",
-    "flexVolume",
-    "flocker",
-    "gcePersistentDisk",
-    "glusterfs",
-    "iscsi",
-    "nfs",
-    "photonPersistentDisk",
-    "portworxVolume",
-    "quobyte",
-    "rbd",
-    "scaleIO",
-    "storageos",
-    "vsphereVolume",
-)
-_UNCONFINED_ANNOTATIONS = (
-    "annotations.container.apparmor.security.beta.kubernetes.io/*",
-    "annotations.container.seccomp.security.alpha.kubernetes.io/*",
-    "annotations.seccomp.security.alpha.kubernetes.io/*",
-    "annotations.seccomp-profile.kubernetes.cri-o.io",
-    "annotations.seccomp-profile.kubernetes.cri-o.io/*",
-)
-_RUNTIME_ANNOTATIONS = (  # only some container runtimes and their plugins use these
-    "annotations.io.kubernetes.cri-o.*",
-    "annotations.io.katacontainers.*",
-    "annotations.cdi.k8s.io/*",
-    *(
-        f"annotations.{plugin}.nri.io{containers}"
-        for plugin in ("devices", "mounts", "cdi-devices")
-        for containers in ("", "/*")
-    ),
-)
-_NETWORK_ANNOTATIONS = ("annotations.k8s.v1.cni.cncf.io/*", "annotations.v1.multus-cni.io/*")
-_PRIVILEGED, _HOST, _SECRETS = DangerClass.PRIVILEGED, DangerClass.HOST, DangerClass.SECRETS
-_IDENTITY, _URLS, _LOCAL = DangerClass.IDENTITY, DangerClass.URLS, DangerClass.LOCAL_FILES
-
-# Fields of config.kubernetes, matched by name at any depth.
-POD_FIELDS: tuple[Row, ...] = (
-    Row(_PRIVILEGED, ("privileged",), "gives full access to the cluster node", _true),
-    Row(
-        _PRIVILEGED,
-        ("allowPrivilegeEscalation",),
-        "allows processes to gain privileges",
-        _true_or_removed,
-    ),
-    Row(
-        _PRIVILEGED,
-        (
-            "securityContext",
-            "seccompProfile",
-            "appArmorProfile",
-            "capabilities",
-            "capabilities.drop",
-        ),
-        "removes the default security settings",
-        _removed,
-    ),
-    Row(_PRIVILEGED, ("capabilities.add",), "adds Linux capabilities: {}", _items),
-    Row(
-        _PRIVILEGED,
-        _RUNTIME_ANNOTATIONS,
-        "asks the container runtime for devices, mounts or settings of the cluster node",
-        _set,
-    ),
-    Row(_PRIVILEGED, ("procMount",), "uncovers the kernel's files in /proc", _equal("unmasked")),
-    Row(
-        _PRIVILEGED,
-        ("seccompProfile.type", "appArmorProfile.type", *_UNCONFINED_ANNOTATIONS),
-        "turns a filter of system calls or file access off",
-        _equal("unconfined"),
-    ),
-    Row(_PRIVILEGED, ("seLinuxOptions.type",), 'runs with the SELinux type "{}"', _selinux),
-    Row(
-        _PRIVILEGED,
-        ("seLinuxOptions.user", "seLinuxOptions.role"),
-        'runs with the SELinux user or role "{}"',
-        _text,
-    ),
-    Row(_PRIVILEGED, ("runAsUser",), "runs as root, even if the image does not", _zero),
-    Row(_PRIVILEGED, ("sysctls",), "sets kernel parameters: {}", _items),
-    Row(_PRIVILEGED, ("hostProcess",), "runs on the cluster node, outside containers", _true),
-    Row(
-        _PRIVILEGED,
-        ("mountPropagation",),
-        "mounts of the container appear on the cluster node",
-        _equal("bidirectional"),
-    ),
-    Row(_HOST, ("hostPath",), 'mounts "{}" of the cluster node', _reference),
-    Row(_HOST, ("hostPID",), "sees and signals all processes of the cluster node", _true),
-    Row(_HOST, ("hostNetwork",), "shares the cluster node's network", _true),
-    Row(_HOST, ("hostIPC",), "shares memory with processes of the cluster node", _true),
-    Row(_HOST, ("hostUsers",), "shares the cluster node's user IDs", _true),
-    Row(_HOST, ("hostPort",), "opens a port of the cluster node", _set),
-    Row(_HOST, ("nodeName",), 'bypasses the scheduler, to cluster node "{}"', _text),
-    Row(_HOST, ("tolerations",), "allows control plane nodes", _tolerations),
-    Row(
-        _HOST,
-        ("priorityClassName",),
-        'may evict pods of the cluster itself: "{}"',
-        _prefix("system-"),
-    ),
-    Row(_HOST, ("httpGet.host", "tcpSocket.host"), 'the cluster node connects to "{}"', _text),
-    Row(_HOST, _NETWORK_ANNOTATIONS, 'joins another network of the cluster node: "{}"', _text),
-    Row(_HOST, ("gitRepo",), "runs git on the cluster node", _set),
-    Row(_HOST, _NODE_STORAGE, "the cluster node mounts storage that is not a PVC", _set),
-    Row(
-        _SECRETS,
-        (
-            "secretKeyRef",
-            "secretRef",
-            "nodePublishSecretRef",
-            "secret",
-            "azureFile.secretName",
-            "volumeAttributes.secretName",
-        ),
-        'reads the existing Secret "{}"',
-        _reference,
-    ),
-    Row(_SECRETS, ("imagePullSecrets",), "pulls with the existing Secrets: {}", _items),
-    Row(
-        _SECRETS,
-        ("volumeAttributes.secretProviderClass",),
-        'mounts secrets of the SecretProviderClass "{}"',
-        _text,
-    ),
-    Row(
-        _SECRETS,
-        ("annotations.vault.hashicorp.com/agent-inject",),
-        "lets a Vault agent add secrets to the pods",
-        _true,
-    ),
-    Row(
-        _IDENTITY,
-        ("serviceAccountName", "serviceAccount"),
-        'the pods act as the service account "{}"',
-        _account,
-    ),
-    Row(
-        _IDENTITY,
-        ("automountServiceAccountToken",),
-        "gives the pods a token of their service account",
-        _true_or_removed,
-    ),
-    Row(_IDENTITY, ("serviceAccountToken",), "gives the pods a service account's token", _set),
-    Row(_IDENTITY, ("podCertificate",), "gives the pods a client certificate", _set),
-    Row(
-        _IDENTITY,
-        ("gmsaCredentialSpec", "gmsaCredentialSpecName"),
-        "gives the pods a Windows identity",
-        _set,
-    ),
-    Row(
-        _IDENTITY,
-        (
-            "annotations.iam.amazonaws.com/role",
-            "labels.azure.workload.identity/use",
-            "labels.aadpodidbinding",
-        ),
-        'gives the pods a cloud identity: "{}"',
-        _text,
-    ),
-)
+def _system_class(value: Data) -> str | None:
+    return _text(value) if str(value).startswith("system-") else None
 
 
 def _given_account(value: Data) -> str | None:
-    is_account = isinstance(value, str) and value.upper() not in NOBODY
-    return _account(value) if is_account else None
+    is_account = isinstance(value, str) and value.upper() not in NOBODY and value != "default"
+    return _text(value) if is_account else None
 
 
 def _plain_url(value: Data) -> str | None:
@@ -336,14 +286,14 @@ TASK_FIELDS: tuple[Row, ...] = (
         _PRIVILEGED,
         tuple(f"{resources}.network_tier" for resources in _RESOURCES),
         "may add the Linux capability IPC_LOCK",
-        _equal("best"),
+        _best,
     ),
     Row(_HOST, ("volumes.*.host_path",), 'mounts "{}" of the cluster node', _text),
     Row(
         _HOST,
         tuple(f"{resources}.priority_class" for resources in _RESOURCES),
         'may evict pods of the cluster itself: "{}"',
-        _prefix("system-"),
+        _system_class,
     ),
     Row(
         _IDENTITY,
@@ -370,4 +320,4 @@ CREDENTIALS = Row(_LOCAL, ("workdir", "file_mounts.*"), "sends credentials: {}",
 VARIABLE_FILES = Row(
     _LOCAL, ("--env-file", "--secret-file"), "reads {}, outside the task's folder", _text
 )
-FIELDS = (*POD_FIELDS, *TASK_FIELDS, EXISTING_SECRETS, OUTSIDE, CREDENTIALS, VARIABLE_FILES)
+ROWS = (*TASK_FIELDS, EXISTING_SECRETS, OUTSIDE, CREDENTIALS, VARIABLE_FILES)

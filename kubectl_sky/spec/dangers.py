@@ -3,7 +3,6 @@
 Fields of pods are looked up by name at any depth, so a field cannot hide at an unexpected position.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from pathlib import PurePosixPath
@@ -18,11 +17,12 @@ from kubectl_sky.spec.danger_fields import (
     CREDENTIALS,
     EXISTING_SECRETS,
     OUTSIDE,
-    POD_FIELDS,
     TASK_FIELDS,
     VARIABLE_FILES,
     DangerClass,
     Row,
+    judge_metadata,
+    judge_pod_field,
 )
 from kubectl_sky.spec.document import Data, Document, Path, dotted, printable
 from kubectl_sky.spec.files import local_files
@@ -34,11 +34,8 @@ if TYPE_CHECKING:
     from kubectl_sky.words import models
 
 _FREE_FORM = frozenset(  # maps whose keys are the user's own words
-    {"annotations", "labels", "limits", "matchLabels", "nodeSelector", "options", "overhead"}
-    | {"requests", "userAnnotations", "volumeAttributes"}
+    {"limits", "matchLabels", "nodeSelector", "overhead", "requests", "userAnnotations"}
 )
-_METADATA = ("annotations.", "labels.")  # their keys contain dots
-_BOUNDARY = re.compile(r"[./]")
 _MAX_LISTED = 5
 
 
@@ -70,8 +67,12 @@ def in_fields(document: Document) -> Iterator[Danger]:
     if document.is_header or document.is_volume:
         return
     for root in (KUBERNETES, ("resources",)):
-        for path, parent, value in _walk(document.get(*root), root):
-            yield from _in_pod_field(document, path, parent, value)
+        for path, danger_class, message, value in _walk(document.get(*root), root):
+            problem = document.problem(path, message, severity="warning", key=True)
+            host_path = None
+            if path[-1] == "hostPath":
+                host_path = str(value.get("path") if isinstance(value, dict) else value)
+            yield Danger(problem, danger_class, host_path)
     yield from _in_task_fields(document)
     for path, name in variables.secret_references(document):
         yield _danger(document, EXISTING_SECRETS, path, printable(name, 100))
@@ -90,26 +91,6 @@ def _in_task_fields(document: Document) -> Iterator[Danger]:
             yield _danger(document, field, path, shown, host_path)
 
 
-def _in_pod_field(document: Document, path: Path, parent: str, value: Data) -> Iterator[Danger]:
-    key = str(path[-1])
-    for name in (key, *(f"{key[: end.end()]}*" for end in _BOUNDARY.finditer(key))):
-        for field, required_parent in _by_name().get(name, ()):
-            if required_parent != parent and (required_parent or _is_free(parent, value)):
-                continue
-            shown = field.detect(value)
-            if shown is not None:
-                host_path = _path(value) if key == "hostPath" else None
-                yield _danger(document, field, path, shown, host_path)
-
-
-def _is_free(parent: str, value: Data) -> bool:
-    return parent in _FREE_FORM and not isinstance(value, dict | list)
-
-
-def _path(value: Data) -> str:
-    return str(value.get("path")) if isinstance(value, dict) else str(value)
-
-
 def _danger(
     document: Document, field: Row, path: Path, shown: str, host_path: str | None = None
 ) -> Danger:
@@ -118,27 +99,31 @@ def _danger(
     return Danger(problem, field.danger_class, host_path)
 
 
-def _walk(value: Data, path: Path, parent: str = "") -> Iterator[tuple[Path, str, Data]]:
-    """Yield every field below a value: its path, its parent's name and its value."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield (*path, key), parent, item
-            yield from _walk(item, (*path, key), str(key))
-    elif isinstance(value, list):
+def _walk(
+    value: Data, path: Path, known: bool = False
+) -> Iterator[tuple[Path, DangerClass, str, Data]]:
+    """Yield the fields below a value that reach beyond the task: path, class, message and value.
+
+    They are found by name at any depth. `known` is whether all fields around it are those of a pod
+    that are harmless: then one that is not known to be is reported.
+    """
+    if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _walk(item, (*path, index), parent)
-
-
-@cache
-def _by_name() -> dict[str, list[tuple[Row, str]]]:
-    """Return the fields of pods by name, each with its parent's name."""
-    table: dict[str, list[tuple[Row, str]]] = {}
-    for field in POD_FIELDS:
-        for name in field.names:
-            split = name.partition if name.startswith(_METADATA) else name.rpartition
-            parent, _, key = split(".")
-            table.setdefault(key, []).append((field, parent))
-    return table
+            yield from _walk(item, (*path, index), known)
+    elif isinstance(value, dict):
+        parent = next((step for step in reversed(path) if isinstance(step, str)), "")
+        for key, item in value.items():
+            name, below = str(key), (*path, key)
+            if parent in ("annotations", "labels"):
+                danger = judge_metadata(name, item)
+            elif parent in _FREE_FORM and not isinstance(item, dict | list):
+                danger = None
+            else:
+                danger = judge_pod_field(name, item, known)
+            if danger:
+                yield below, *danger, item
+            inside = name == "pod_config" or (known and not danger)
+            yield from _walk(item, below, inside)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The table of dangers: complete for the pod schema, and equal to the documentation."""
+"""The dangers of fields: complete for the pod schema, and equal to the documentation."""
 
 import json
 import os
@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from kubectl_sky.spec import dangers, files, unsupported
-from kubectl_sky.spec.danger_fields import FIELDS, MEANINGS, POD_FIELDS, DangerClass
+from kubectl_sky.spec.danger_fields import (
+    HARMLESS,
+    MEANINGS,
+    METADATA,
+    POD_FIELDS,
+    ROWS,
+    UNKNOWN,
+    DangerClass,
+)
 from kubectl_sky.words import assets
 from kubectl_sky.words.settings import Settings
 from tests.spec.documents import make_document, read
@@ -20,51 +28,35 @@ SUSPICIOUS = re.compile(
     r"|token|credential|certificate|identity|keyring|nodeName|propagation|runAsUser|chap",
     re.IGNORECASE,
 )
-# Fields with suspicious names, with the reason why they are not in the table.
-HARMLESS = {
-    "hostAliases": "names within the pod",
-    "hostIP": "means nothing without hostPort",
-    "hostname": "the name of the pod",
-    "hostnameOverride": "the name of the pod",
-    "hostnames": "names within the pod",
-    "setHostnameAsFQDN": "the name of the pod",
-    "shareProcessNamespace": "among the containers of the pod",
-    "certificateChainPath": "a path in the volume of podCertificate",
-    "credentialBundlePath": "a path in the volume of podCertificate",
-    "secretFile": "a path on the node, of cephfs, which is reported",
-    "keyring": "a path on the node, of rbd, which is reported",
-    "chapAuthDiscovery": "of iscsi, which is reported",
-    "chapAuthSession": "of iscsi, which is reported",
-    "windowsOptions": "its fields are reported",
-    "seLinuxOptions": "its fields are reported",
-    "seLinuxChangePolicy": "how volumes are relabelled",
-    "runAsUserName": "a user of the Windows container",
-    "host": "reported in httpGet and tcpSocket",
-    "localhostProfile": "a profile that the cluster admin has put on the node",
-    "secretName": "reported as secret and in azureFile",
+SUSPICIOUS_BUT_HARMLESS = {
+    *("hostAliases", "hostnames", "hostname", "hostnameOverride", "setHostnameAsFQDN"),  # names
+    "hostIP",  # means nothing without hostPort
+    "shareProcessNamespace",  # among the containers of the pod
+    *("capabilities", "seccompProfile", "appArmorProfile", "seLinuxOptions", "windowsOptions"),
+    "seLinuxChangePolicy",  # how volumes are relabelled
+    "runAsUserName",  # a user of the Windows container
+    "localhostProfile",  # a profile that the cluster admin has put on the node
 }
 
 
-def names() -> set[str]:
-    """Return the names in the table without their parent fields."""
-    fields = {name for field in POD_FIELDS for name in field.names}
-    keys = {name for name in fields if name.startswith(("annotations.", "labels."))}
-    return {name.rpartition(".")[2] for name in fields - keys} | {"capabilities"}
+def test_harmless_fields_with_suspicious_names_are_known() -> None:
+    assert {name for name in HARMLESS if SUSPICIOUS.search(name)} == SUSPICIOUS_BUT_HARMLESS
 
 
-def test_dangers_table_lists_every_suspicious_pod_field() -> None:
+def test_dangers_names_are_pod_fields() -> None:
     definitions = json.loads(assets.read("schemas", "pod.json"))["$defs"]
     fields = {name for kind in definitions.values() for name in kind.get("properties", ())}
-    suspicious = {name for name in fields if SUSPICIOUS.search(name)}
-    assert suspicious - names() - HARMLESS.keys() == set()
-    assert HARMLESS.keys() <= suspicious, "a reason for a field that does not exist"
+    reasons = {name for names in POD_FIELDS.values() for name in names}
+    assert (reasons | HARMLESS) - fields == {"secretProviderClass"}
+    assert not reasons & HARMLESS
 
 
-def test_dangers_table_names_are_pod_fields() -> None:
-    definitions = json.loads(assets.read("schemas", "pod.json"))["$defs"]
-    fields = {name for kind in definitions.values() for name in kind.get("properties", ())}
-    free = {"secretProviderClass", "*"}  # keys of free-form maps
-    assert names() - fields <= free
+def test_field_of_a_later_kubernetes_is_reported() -> None:
+    spec = {"hostFuture": {"path": "x"}, "containers": [{"name": "a", "future": [1]}]}
+    document = make_document(run="x", config={"kubernetes": {"pod_config": {"spec": spec}}})
+    found = [danger.problem for danger in dangers.in_fields(document)]
+    assert [problem.path.rpartition(".")[2] for problem in found] == ["hostFuture", "future"]
+    assert {problem.message for problem in found} == {UNKNOWN}
 
 
 def test_refuse_setting_accepts_every_class() -> None:
@@ -77,12 +69,19 @@ def table() -> str:
     parts = []
     for danger_class, meaning in MEANINGS.items():
         rows = [
-            f"| {', '.join(f'`{name}`' for name in field.names)} | {field.text('…')} |"
-            for field in FIELDS
-            if field.danger_class is danger_class
+            (", ".join(f"`{name}`" for name in names), message)
+            for names, message in [
+                *(([name], text) for name, text in POD_FIELDS.get(danger_class, {}).items()),
+                *(
+                    ([f"{prefix}*" for prefix in prefixes], text)
+                    for prefixes, text in METADATA.get(danger_class, {}).items()
+                ),
+                *((row.names, row.message) for row in ROWS if row.danger_class is danger_class),
+            ]
         ]
+        lines = [f"| {names} | {message.replace('{}', '…')} |" for names, message in rows]
         head = f"### `{danger_class}`\n\n{meaning[0].upper()}{meaning[1:]}.\n\n"
-        parts.append(head + "| field | report |\n|---|---|\n" + "\n".join(rows) + "\n")
+        parts.append(head + "| field | report |\n|---|---|\n" + "\n".join(lines) + "\n")
     return "\n" + "\n".join(parts) + "\n"
 
 
