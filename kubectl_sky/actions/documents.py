@@ -5,6 +5,7 @@ import errno
 from pathlib import Path
 from typing import BinaryIO
 
+from kubectl_sky.actions import skypilot_settings
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.spec.document import Document, printable
 from kubectl_sky.spec.load import MAX_BYTES
@@ -21,6 +22,9 @@ _PROGRAMS = {".py": "a Python program", ".sh": "a shell script"}
 def read_documents(path: str, stdin: BinaryIO) -> tuple[Document, ...]:
     """Load the documents of a file, or of stdin for STDIN and REQUEST. Raises InvalidFiles."""
     name = _STREAMS.get(path, path)
+    if f"/{path}".endswith(tuple(file[1:] for file in skypilot_settings.FILES)):
+        hint = "its kubernetes: belongs below config: of a task"
+        raise InvalidFiles([Problem(name, 0, 0, "", "SkyPilot's settings, not a task file", hint)])
     program = _PROGRAMS.get(Path(path).suffix)
     if program and Path(path).is_file():
         hint = f"write a task file for it: kubectl sky init {printable(path, 200)}"

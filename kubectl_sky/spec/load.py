@@ -178,6 +178,7 @@ _MESSAGES = (
 _QUOTES = ("'", '"')
 _BRACKETS = ("{", "[")
 _NO_SPACE = re.compile(r"[A-Za-z_]+:\S")
+_NO_BREAK = re.compile(r"^\s*?(?=\u00a0)|[:-](?=\u00a0)")
 _COMPLETE = re.compile(r"\s*(?:- )*(setup|run)?[^\s:]*:\s+[^\s#|>&]")  # a field with its value
 _BLOCK = re.compile(r":\s+[|>][+-]?\s*$")
 _NO_START = "did not find expected <document start>"
@@ -200,6 +201,9 @@ def explained(error: yaml.YAMLError, text: str, file: str, composer: Composer) -
         or source.indentation()
         or source.other()
     )
+    if no_break := _NO_BREAK.search(source.line(position)):
+        position = position[0], no_break.end() + 1
+        message, hint = "a no-break space (U+00A0)", "write a space"
     if "{{" in source.line(source.position):
         hint = '"{{…}}" looks like a template: fill it in first'
     return Problem(file, *position, "", f"invalid YAML: {message}", hint)

@@ -267,18 +267,19 @@ def _commands(document: Document) -> Iterator[Problem]:
 _OCTAL = re.compile(r"[-+]?0[0-7_]*[1-9][0-7_]*")
 _SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
 _VARIABLE_FIELDS = ("envs", "secrets")
+_MODES = ("defaultMode", "mode")  # of files in pod_config, which octal numbers are meant for
 _UNFINISHED = re.compile(r"(&&|\|\|?|;|[({,])$|\b(do|then|else)$")  # the command goes on
 _CONTINUED = re.compile(r"-|&&|\||;|[0-9]?[<>]|[)}]")
 
 
 def _numbers(document: Document) -> Iterator[Problem]:
     for path, number in _misread_numbers(document.root, ()):
-        if str(path[0]).startswith("x-") or path[0] in _VARIABLE_FIELDS:
+        if str(path[0]).startswith("x-") or path[0] in _VARIABLE_FIELDS or path[-1] in _MODES:
             continue  # anchors are read where they are used; variables have their own rule
         if document.get(*path) is not number.value:
             continue  # a flag overrides the value
         message = f"YAML reads {printable(number.text)} as {_yaml_meaning(number.text)}"
-        hint = "write that number, or put it in quotes"
+        hint = "write that number, or quote it if it is text"
         shown = f"{message}: {printable(str(number.value))}"
         yield document.problem(path, shown, hint, "warning")
 

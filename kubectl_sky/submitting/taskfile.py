@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kubectl_sky.actions import skypilot_settings
 from kubectl_sky.actions.config import preferences
 from kubectl_sky.actions.documents import read_documents
 from kubectl_sky.errors import InvalidFiles, Problem, UserError
@@ -155,7 +156,7 @@ def prepare(source: Source, ui: UI) -> TaskFile:
         templates=Path(overrides.templates) if overrides.templates else None,
         warnings=tuple(problems),
         settings=settings,
-        remarks=tuple(remarks),
+        remarks=(*remarks, *(skypilot_settings.find_unread(documents, environ) if path else ())),
         max_bytes=source.max_bytes,
     )
 

@@ -7,6 +7,7 @@ from typing import BinaryIO, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kubectl_sky.actions import skypilot_settings
 from kubectl_sky.actions.config import preferences
 from kubectl_sky.actions.documents import read_documents
 from kubectl_sky.errors import InvalidFiles, Problem, SkyError, UserError
@@ -43,7 +44,7 @@ LocalFilesUse = Literal["read", "refuse", "skip"]
 class Report(Struct, frozen=True):
     """The problems of one file.
 
-    `unset` has the flags of submit that set the values without one.
+    `remarks` are the flags that submit needs, and the settings of SkyPilot that are not read.
     `task_file` has the tasks of a file without errors. It is None if they cannot be planned yet,
     for the reason `unplanned`.
     """
@@ -51,7 +52,7 @@ class Report(Struct, frozen=True):
     file: str
     problems: tuple[Problem, ...]
     review: Review
-    unset: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     task_file: TaskFile | None = None
     unplanned: str = ""
 
@@ -62,10 +63,9 @@ class Report(Struct, frozen=True):
 
     @property
     def notes(self) -> Iterator[Danger | str]:
-        """Yield the dangers that settings do not refuse, and the flags that submit needs."""
+        """Yield the dangers that settings do not refuse, and the remarks."""
         yield from self.review.reported
-        if self.unset:
-            yield f"{self.file}: submit needs {' '.join(self.unset)}"
+        yield from (f"{self.file}: {remark}" for remark in self.remarks)
 
     def with_problems(self, problems: Iterable[Problem]) -> "Report":
         """Return the report with more problems."""
@@ -97,9 +97,11 @@ def check(
             fields = {problem.path for problem in refused}  # they have a warning, too
             problems = [item for item in problems if item.path not in fields] + sorted(refused)
         reviewed = review(path if reads_files else None, documents, settings, environ)
+        remarks = list(skypilot_settings.find_unread(documents, environ)) if reads_files else []
         flags = (flag for document in documents for _, flag in unset_flags(document))
-        unset = tuple(dict.fromkeys(flags))
-        report = Report(path, (*problems, *reviewed.refused), reviewed, unset)
+        if needed := " ".join(dict.fromkeys(flags)):
+            remarks.append(f"submit needs {needed}")
+        report = Report(path, (*problems, *reviewed.refused), reviewed, tuple(remarks))
         if not report.erroneous:
             report = _planned(report, documents, settings, environ, as_task, reads_files)
         reports.append(report)

@@ -11,6 +11,7 @@ from kubectl_sky.errors import InvalidFiles, UserError
 from kubectl_sky.spec.files import Repository
 from kubectl_sky.submitting.flags import Overrides
 from kubectl_sky.submitting.taskfile import Source, TaskFile, prepare
+from kubectl_sky.submitting.validate import check
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import names
 from kubectl_sky.words.secret import Secret
@@ -41,6 +42,7 @@ def test_load_unset_values_are_reported_with_document(tmp_path: Path) -> None:
             "train.py",
             "a Python program, not a task file; write a task file for it: kubectl sky init",
         ),
+        (".sky.yaml", "SkyPilot's settings, not a task file; its kubernetes: belongs"),
         ("helo.yaml", 'no such file or directory; did you mean "hello.yaml"?'),
         ("far.yaml", "no such file or directory"),
         ("", "is a directory; name a task file in it: hello.yaml, other.yml"),
@@ -57,6 +59,33 @@ def test_read_documents_other_path_error_names_what_may_be_meant(
     (problem,) = error.value.problems
     assert message in str(problem)
     assert bool(problem.hint) == (";" in message)
+
+
+def test_prepare_settings_of_skypilot_that_task_lacks_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".sky").mkdir()
+    settings = "kubernetes: {kueue: {local_queue_name: q}, pod_config: {spec: {}}, networking: x}\n"
+    (tmp_path / ".sky" / "config.yaml").write_text(settings)
+    (tmp_path / ".sky.yaml").write_text("kubernetes: {networking: portforward}\n")
+
+    def said(text: str) -> list[str]:
+        (tmp_path / "t.yaml").write_text(text)
+        (report,) = check(["t.yaml"], io.BytesIO(), {"HOME": str(tmp_path)})
+        remarks = prepare(
+            Source("t.yaml", Overrides(), {"HOME": str(tmp_path)}, io.BytesIO()), UI()
+        ).remarks
+        assert remarks == report.remarks
+        return list(remarks)
+
+    where = "below config.kubernetes of the task"
+    assert said("run: x\n") == [
+        f"~/.sky/config.yaml is not read; write its pod_config and kueue {where}"
+    ]
+    assert said("run: x\nconfig: {kubernetes: {kueue: {local_queue_name: a}}}\n") == [
+        f"~/.sky/config.yaml is not read; write its pod_config {where}"
+    ]
 
 
 def test_load_flags_apply_to_every_task(tmp_path: Path) -> None:

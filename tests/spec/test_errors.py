@@ -6,6 +6,10 @@ from tests.spec.documents import RUN, problems
 
 WRONG = {
     "nmae: x": 'task.yaml:2:1: nmae: unknown field; did you mean "name"?',
+    "resources:\n\u00a0 cpus: 1": (
+        'task.yaml:3:1: "\ufffd cpus": unknown field; it begins with a no-break space (U+00A0),'
+        " write a space"
+    ),
     "foo:": "task.yaml:2:1: foo: unknown field",
     "env: {A: 1}": 'task.yaml:2:1: env: unknown field; did you mean "envs"?',
     "image: x": 'task.yaml:2:1: image: unknown field; "image_id" belongs under resources',

@@ -64,6 +64,12 @@ REFUSED = {
     b"a:\n\t- b": [
         "task.yaml:2:1: invalid YAML: a tab indents this line; use spaces to indent"
     ],
+    "resources:\u00a0\n  cpus: 1\nb:\u00a0c".encode(): [
+        "task.yaml:1:11: invalid YAML: a no-break space (U+00A0); write a space"
+    ],
+    "run: |\n  a\n\u00a0 b".encode(): [
+        "task.yaml:3:1: invalid YAML: a no-break space (U+00A0); write a space"
+    ],
     b"name: caf\xe9\n": [
         "task.yaml:1:10: the file is not UTF-8: byte 0xe9 at offset 9; save it as UTF-8"
     ],

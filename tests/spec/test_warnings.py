@@ -112,15 +112,15 @@ WARNED = {
     ),
     "resources: {memory: 0755}": (
         "task.yaml:2:21: resources.memory: warning: YAML reads 0755 as an octal number: 493;"
-        " write that number, or put it in quotes"
+        " write that number, or quote it if it is text"
     ),
     "num_nodes: 010": (
         "task.yaml:2:12: num_nodes: warning: YAML reads 010 as an octal number: 8;"
-        " write that number, or put it in quotes"
+        " write that number, or quote it if it is text"
     ),
     "resources: {cpus: 1:30}": (
         "task.yaml:2:19: resources.cpus: warning: YAML reads 1:30 as a number in base 60: 90;"
-        " write that number, or put it in quotes"
+        " write that number, or quote it if it is text"
     ),
 }  # fmt: skip
 
@@ -158,6 +158,8 @@ FINE = (
     "envs: {A: 1, B: x, C: , D: 1.5, E: 2024-01-01}",
     "secrets: {A: , B: x}",
     "volumes: {/data: v, /more/data: {name: v, sub_path: runs/1}}",
+    "config: {kubernetes: {pod_config: {spec: {volumes: [{name: v, configMap: {defaultMode: 0400,"
+    " items: [{key: a, path: b, mode: 0755}]}}]}}}}",
     "envs: {V: data}\nvolumes: {/a: $V, '/${V}': v}",
 )
 
