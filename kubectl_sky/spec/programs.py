@@ -21,13 +21,33 @@ _NAMES = (
 )
 _MISSING = "|".join(map(re.escape, _NAMES.split()))
 # A call is at the start of a command, or it is pip's call of git.
+_START = r"(?:^|[;&|(]|\b(?:then|do|else))[ \t]*(?:sudo[ \t]+(?:-E[ \t]+)?|\w+=[\w./:-]*[ \t]+)?"
 _CALL = re.compile(
-    rf"(?:^|[;&|(]|\b(?:then|do|else))[ \t]*(?:sudo[ \t]+(?:-E[ \t]+)?|\w+=[\w./:-]*[ \t]+)?"
-    rf"(?:(?P<program>{_MISSING})(?=[\s;&|)]|$)"
+    rf"{_START}(?:(?P<program>{_MISSING})(?=[\s;&|)]|$)"
     r"|(?P<installer>apt|apt-get|apk|dnf|yum)(?=[ \t]))"
     r"|\bpip3?[ \t][^\n;&|]*?\b(?P<pip>git)\+",
     re.MULTILINE,
 )
+# A call of git that reads the repository of the workdir, and what may lead to another one.
+_READS_GIT = re.compile(
+    rf"{_START}(?P<git>git)[ \t]+(?:describe|diff|log|ls-files|rev-parse|show|status)\b"
+    r"(?![^\n]*\|\|)",
+    re.MULTILINE,
+)
+_OTHER_REPOSITORY = re.compile(r"\bgit[ \t]+(?:clone|init)\b|\b(?:cd|pushd)[ \t]")
+
+
+def without_git_folder(document: Document) -> Problem | None:
+    """Return a warning for a call of git that fails without the `.git` of a local workdir."""
+    scripts = {field: str(document.get(field) or "") for field in ("setup", "run")}
+    before = ""
+    for field, script in scripts.items() if isinstance(document.get("workdir"), str) else ():
+        call = _READS_GIT.search(script[:_MAX_SCRIPT])
+        if call and not _OTHER_REPOSITORY.search(before + script[: call.start()]):
+            message, hint = ".git is not uploaded with the workdir", "write !.git in .skyignore"
+            return document.warning_in_text(field, call.start("git"), message, hint)
+        before += script
+    return None
 
 
 def missing(document: Document, default: str) -> Problem | None:

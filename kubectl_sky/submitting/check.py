@@ -26,8 +26,8 @@ from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.validate import validate
 from kubectl_sky.spec.variables import given_secrets
 from kubectl_sky.submitting import bash, packing
-from kubectl_sky.submitting.flags import Overrides
-from kubectl_sky.words import names
+from kubectl_sky.submitting.flags import MAX_BYTES, Overrides
+from kubectl_sky.words import bounded, names
 from kubectl_sky.words.secret import Secret
 from kubectl_sky.words.settings import DEFAULT_IMAGE, Settings, settings_file
 from kubectl_sky.workloads.arrays import ArrayJob
@@ -61,10 +61,20 @@ def document_problems(
     if not scripts:
         return file_problems
     warnings = list(_script_warnings(document))
+    if (warning := programs.without_git_folder(document)) and not _sends_git(document):
+        warnings.append(warning)
     is_default_image = not (settings.image or settings.defaults)  # others may have the programs
     if is_default_image and (warning := programs.missing(document, DEFAULT_IMAGE)):
         warnings.append(warning)
     return sorted([*file_problems, *warnings])
+
+
+def _sends_git(document: Document) -> bool:
+    ignored = Path(_resolve(document.get("workdir"))) / ".skyignore"
+    try:
+        return b"!.git" in bounded.read(ignored, MAX_BYTES).split()
+    except (OSError, ValueError):
+        return False
 
 
 def _script_warnings(document: Document) -> Iterator[Problem]:

@@ -124,7 +124,8 @@ def _link(entry: Entry, root: bytes) -> Entry | Refusal:
     if inside:
         reason = f"is a link to {shown(entry.target)}, which the nodes have elsewhere"
         return Refusal(shown(entry.name), reason, "make it a relative link")
-    return Refusal(shown(entry.name), reason, f"{_EXCLUDE}, or copy its target")
+    hint = f"copy its target, or {_EXCLUDE} and create it in setup"
+    return Refusal(shown(entry.name), reason, hint)
 
 
 def _unreadable(name: bytes, error: OSError) -> Refusal:

@@ -157,6 +157,14 @@ def test_validate_faulty_script_is_warning_or_error_if_strict(
         drafted(tmp_path, strict=True)
 
 
+def test_validate_call_of_git_is_fine_if_skyignore_includes_git_folder(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    task = f"workdir: {tmp_path}/code\nresources: {{image_id: a}}\nrun: git rev-parse HEAD\n"
+    assert [problem.path for problem in checked(tmp_path, task)] == ["run"]
+    (tmp_path / "code" / ".skyignore").write_text("data\n!.git\n")
+    assert checked(tmp_path, task) == []
+
+
 def test_validate_script_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "profile").write_text(f"touch {tmp_path}/profile-ran\n")
     monkeypatch.setenv("BASH_ENV", str(tmp_path / "profile"))

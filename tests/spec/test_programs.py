@@ -48,6 +48,20 @@ def test_programs_are_reported_once_in_order() -> None:
     assert "has no uv, wget or conda;" in warning(text)
 
 
+def test_programs_git_in_local_workdir_is_warned_that_git_folder_is_not_uploaded() -> None:
+    def warned(run: str, workdir: object = ".", setup: str = "") -> str:
+        document = make_document(setup=setup, run=run, workdir=workdir)
+        return str(programs.without_git_folder(document) or "")
+
+    assert warned("commit=$(git rev-parse HEAD)") == (
+        "task.yaml:1:6: run: warning: .git is not uploaded with the workdir;"
+        " write !.git in .skyignore"
+    )
+    assert not warned("git rev-parse HEAD", {"url": "https://github.com/a/b.git"})
+    assert not warned("git rev-parse HEAD || echo unknown")
+    assert not warned("cd x; git log", setup="git clone x")
+
+
 CALLED = [
     "git clone x && cd y",
     "if true; then\n  git pull\nfi",

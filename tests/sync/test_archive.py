@@ -197,7 +197,8 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "root": (
         lambda root: (root / "x").symlink_to("/etc"),
-        "x is a link to /etc, which is not uploaded",
+        "x is a link to /etc, which is not uploaded with it; copy its target,"
+        " or exclude it with .skyignore and create it in setup",
     ),
     "elsewhere": (
         lambda root: (root / "x").symlink_to(root / "y"),
@@ -216,7 +217,7 @@ def test_archive_unsupported_file_is_refused_or_ignored(
     make(tmp_path)
     with pytest.raises(Unsendable) as refused:
         measure(Source(tmp_path))
-    assert message in str(refused.value)
+    assert message in f"{refused.value}; {refused.value.refusals[0].hint}"
     (tmp_path / ".skyignore").write_text("x\na*\n")
     assert measure(Source(tmp_path)).files == 1
 
