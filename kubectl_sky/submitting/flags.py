@@ -210,8 +210,9 @@ def variables(
 
 def variable_files(paths: tuple[str, ...], flag: str) -> Iterator[tuple[str, str]]:
     """Read files of `K=V` lines with dotenv's rules, as SkyPilot does."""
-    if paths:
-        from dotenv import dotenv_values  # noqa: PLC0415 -- a tenth of a start, and few give files
+    if paths:  # a tenth of a start, and few give files
+        from dotenv import dotenv_values  # noqa: PLC0415
+        from dotenv.parser import parse_stream  # noqa: PLC0415
     for path in paths:
         try:
             text = bounded.read(path, MAX_BYTES).decode()
@@ -219,11 +220,11 @@ def variable_files(paths: tuple[str, ...], flag: str) -> Iterator[tuple[str, str
             raise UserError(f"{flag} {path}: is not UTF-8") from error
         except OSError as error:
             raise UserError(f"{flag} {path}: {bounded.reason(error)}") from error
-        for name, value in dotenv_values(stream=io.StringIO(text, newline=None)).items():
-            if value is None:
+        for name, value, (string, line), is_invalid in parse_stream(io.StringIO(text)):
+            if is_invalid or (name and value is None):
+                line += string[: -len(string.lstrip())].count("\n")
                 # Do not quote the line: it may be part of a multi-line secret.
-                raise UserError(
-                    f"{flag} {path}: a line has no value",
-                    "write NAME=VALUE, and a value of several lines in quotes",
-                )
-            yield name, value
+                hint = "put a value of several lines, or with a quote, in double quotes"
+                raise UserError(f"{flag} {path}:{line}: expected NAME=VALUE", hint)
+        values = dotenv_values(stream=io.StringIO(text, newline=None))
+        yield from ((name, value) for name, value in values.items() if value is not None)

@@ -48,7 +48,9 @@ def test_flags_of_task_are_refused(run: Run, api: FakeCluster, words: str, messa
     [
         (GROUP, "render --backend indexed", "host names"),
         (SECRETS, "submit --secret s3cr3t", "--secret: no value, and no environment variable of"),
-        (SECRETS, "submit --secret-file open.env", "open.env: a line has no value"),
+        (SECRETS, "submit --secret-file open.env", "open.env:3: expected NAME=VALUE"),
+        (SECRETS, "submit --secret-file yaml.env", "yaml.env:1: expected NAME=VALUE"),
+        (SECRETS, "submit --env-file quotes.env", "quotes.env:4: expected NAME=VALUE"),
         (SECRETS, "submit --secret-file none.env", "none.env: no such file or directory"),
         (SECRETS, "submit --secret-file nul.env", "secrets.TOKEN: contains a NUL character"),
         (VOLUME, "volumes apply", ':1:1: missing field "size"; such as size: 10Gi'),
@@ -81,7 +83,9 @@ def test_files_are_refused_with_position(
     run: Run, api: FakeCluster, text: str, words: str, message: str
 ) -> None:
     Path("task.yaml").write_text(text)
-    Path("open.env").write_text("TOKEN=s3cr3t\nOTHER\n")
+    Path("open.env").write_text("TOKEN=s3cr3t\n\nOTHER\n")
+    Path("yaml.env").write_text("TOKEN: s3cr3t\n")
+    Path("quotes.env").write_text("A='s3cr3t\n1'\n\nN='s3cr3t'\"'\"'s'\n")
     Path("nul.env").write_text("TOKEN=s3cr3t\0x\nOTHER=y\nmy-name=z\n")
     check(run, api, f"{words} task.yaml", message)
     assert "s3cr3t" not in run(*words.split(), "task.yaml")[2]
