@@ -267,7 +267,8 @@ RUN: tuple[Rule, ...] = (
         "module-missing",
         r"(?:ModuleNotFoundError|ImportError): No module named '?(?P<module>[\w.]+)",
         'Python module "{module}" not found{image}',
-        "install it in setup, or use an image that has it",
+        "install it in setup, or use an image that has it; if it is yours, check workdir and"
+        " the ignore files",
     ),
     _logged(
         "address-in-use",
@@ -301,6 +302,12 @@ RUN: tuple[Rule, ...] = (
         r"\w+ 126",
         "command not executable (exit code 126){lines}",
         "check its file mode and its CPU architecture",
+    ),
+    _ended(
+        "service-ended",
+        r"\w+ 0",
+        "its run ends with exit code 0, so it is restarted again and again{lines}",
+        "keep the server of run in the foreground: a service runs until it is deleted",
     ),
     _ended(
         "crashed",

@@ -417,9 +417,12 @@ def _container_signals(pod: Object) -> Iterator[Signal]:
             waiting = state["waiting"]
             message = _without_pod_name(waiting.get("message", ""))
             yield Signal(SignalSource.WAITING, waiting.get("reason", ""), message, about=about)
-        if "waiting" in state or ("running" in state and not item.get("ready", True)):
+        restarts = "waiting" in state or ("running" in state and not item.get("ready", True))
+        if restarts:
             state = item.get("lastState", {})
-        if "terminated" in state and (state["terminated"].get("exitCode") or _oom_killed(state)):
+        if "terminated" in state and (
+            state["terminated"].get("exitCode") or _oom_killed(state) or (restarts and not init)
+        ):
             source = SignalSource.INIT_ENDED if init else SignalSource.ENDED
             yield Signal(source, *_exit_reason(state["terminated"]), about=about)
 

@@ -323,10 +323,10 @@ class Node(Struct, frozen=True):
                 f"to copy a single file, use `kubectl sky exec {self.environment.task.id} -i --"
                 " sh -c 'cat > FILE' < FILE`",
             )
-        if code == _NO_FOLDER:
-            return UserError(f"{path}: no such target folder in {node}")
-        if code == _NOT_FOUND:
-            return UserError(f"{path}: no such file or folder in {node}")
+        if code in (_NO_FOLDER, _NOT_FOUND):
+            what = "target folder" if code == _NO_FOLDER else "file or folder"
+            hint = "" if path.startswith(("/", "~")) else "relative paths start in ~/sky_workdir"
+            return UserError(f"{path}: no such {what} in {node}", hint)
         return UserError(f"tar in {node} failed: {reason or f'exit code {code}'}")
 
 

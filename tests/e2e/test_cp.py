@@ -55,6 +55,7 @@ def test_cp_upload_and_download_preserve_files(sky: Command, task: str, tmp_path
 REFUSED = {
     ("nothing", "{}:/tmp"): "nothing: no such file or folder",
     ("{}:/tmp/nothing", "."): "/tmp/nothing: no such file or folder in node-0",
+    ("{}:sky_workdir/x", "."): "hint: relative paths start in ~/sky_workdir",
     ("kubeconfig", "{}:/no/such/"): "/no/such/: no such target folder in node-0",
     ("{}:/etc", "no/such"): "no: no such folder",
     ("{}:/", "."): "the root folder cannot be copied",

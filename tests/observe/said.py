@@ -316,6 +316,7 @@ SAID = (
     ),
     Said("ray-head-killed", SignalSource.RAY_HEAD, "", "memory limit is 1Gi", "OOMKilled 137"),
     Said("ray-head-slow", SignalSource.RAY_HEAD, "", "CPU limit of 300m", "Unhealthy"),
+    Said("service-ended", SignalSource.ENDED, "", "its run ends with exit code 0", "Completed 0"),
     Said("process-out-of-memory", SignalSource.ENDED, "", "one of its processes", "OOMKilled 0"),
     Said(
         "evicted-disk",
@@ -470,7 +471,11 @@ def _ended(said: Said) -> dict[str, list[Json]]:
     reason, _, code = said.reason.partition(" ")
     state = terminated(int(code or 1), reason)
     state["terminated"]["message"] = said.message
-    return {"Pod": [make_pod(phase="Failed", state=state)]}
+    pod = make_pod(phase="Failed", state=state)
+    if said.rule == "service-ended":
+        restarting = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": state}
+        pod["status"]["containerStatuses"][1] |= restarting
+    return {"Pod": [pod]}
 
 
 def _ray_head(said: Said) -> dict[str, list[Json]]:
