@@ -36,7 +36,7 @@ def main() -> None:
         hint = "take something away, or raise the number in budget.toml and say there why"
         sys.exit("\n".join([*over, *gone, f"hint: {hint}"]))
     sums = (f"{name[4:]} {lines[name]} of {budget[name]}" for name in budget if name[:4] == "all ")
-    print("lines:", ", ".join(sums))
+    sys.stdout.write(f"lines: {', '.join(sums)}\n")
 
 
 if __name__ == "__main__":

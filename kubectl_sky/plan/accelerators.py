@@ -152,7 +152,6 @@ def models(name: str) -> tuple[Model, ...]:
 
 
 def is_known(name: str) -> bool:
-    """Return whether the labels of the name are known."""
     return bool(_MEMORY.fullmatch(name) or known_model(name) or rtx_products(name))
 
 
@@ -181,7 +180,6 @@ def _sized(family: Family, name: str, memory: re.Match[str]) -> tuple[Model, ...
 
 
 def from_labels(labels: Mapping[str, str]) -> list[str]:
-    """Return the accelerators that the labels of a cluster node name."""
     models = [
         family.read(labels[key]) for family in FAMILIES for key in family.labels if labels.get(key)
     ]
@@ -229,7 +227,6 @@ _TPU_TOPOLOGIES = {"tpu-v4-podslice": _TPU_CUBES, "tpu-v5p-slice": _TPU_CUBES}
 
 
 def is_tpu(name: str) -> bool:
-    """Return whether an accelerator is a TPU."""
     return name.lower().startswith("tpu-")
 
 
@@ -270,7 +267,6 @@ SPOT_RULES = (
 
 
 def present_spot_rules(facts: Facts) -> tuple[RequiredLabel, ...]:
-    """Return the rules that at least one cluster node meets."""
     return tuple(
         rule
         for rule in SPOT_RULES
@@ -281,7 +277,6 @@ def present_spot_rules(facts: Facts) -> tuple[RequiredLabel, ...]:
 
 
 def with_rules(terms: tuple[Term, ...], rules: tuple[RequiredLabel, ...]) -> tuple[Term, ...]:
-    """Return the terms combined with each of the rules."""
     if not rules:
         return terms
     return tuple((*term, rule) for term in terms or ((),) for rule in rules)

@@ -116,12 +116,10 @@ def _program_download(
 
 
 def is_copied(bucket: Bucket, settings: Settings) -> bool:
-    """Return whether a bucket is copied instead of mounted."""
     return bucket.mode == "COPY" or settings.bucket_mode == "copy"
 
 
 def _with_store(bucket: Bucket, settings: Settings) -> Bucket:
-    """Return the bucket with its store, by default the store in the settings."""
     if bucket.store:
         return bucket
     if not settings.default_store:
@@ -251,6 +249,5 @@ def _hub_env(text: str, task: Task, store: Mapping[str, Any]) -> dict[str, str]:
 def _hub_tokens(
     variables: Sequence[SecretEnvVar], store: Mapping[str, Any]
 ) -> tuple[SecretEnvVar, ...]:
-    """Return the secret variables that authenticate the task to the Hub."""
     names = () if store.get("anonymous") else _HUB_TOKENS
     return tuple(variable for variable in variables if variable.name in names)

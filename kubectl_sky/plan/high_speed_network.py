@@ -50,7 +50,6 @@ class _Provider(Struct, frozen=True):
 
 
 def _device_per_gpu(device: Device, cluster_node: ClusterNode, resource: str) -> int:
-    """Return one device per GPU."""
     return device.count
 
 

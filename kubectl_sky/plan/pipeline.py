@@ -160,7 +160,6 @@ def members(
 
 
 def with_member(plan: "Plan", member: PipelineMember) -> "Plan":
-    """Return the plan of a task at its position in a pipeline or group."""
     pvcs = tuple(
         replace(pvc, labels={**pvc.labels, **member.labels}) for pvc in plan.storage.new_pvcs
     )

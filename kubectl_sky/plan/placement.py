@@ -189,7 +189,6 @@ def _names_gpu(resources: Resources) -> bool:
 def _differ_only_by_gpu(
     candidates: tuple[Resources, ...], devices: list[Device | None], index: int, other: int
 ) -> bool:
-    """Return whether two candidates differ only by the GPUs that they name."""
     first, second = devices[index], devices[other]
     if other == index:
         return True
@@ -216,7 +215,6 @@ def _merge_terms(devices: Iterable[Device | None]) -> tuple[Term, ...]:
 
 
 def _is_labelled(device: Device | None, facts: Facts) -> bool:
-    """Return whether a cluster node is labelled as having the device."""
     return device is not None and any(
         meets(device.terms, cluster_node) for cluster_node in facts.cluster_nodes
     )
@@ -271,7 +269,6 @@ def _amount(available: Mapping[str, str], name: str) -> Fraction:
 
 
 def meets(terms: tuple[Term, ...], cluster_node: ClusterNode) -> bool:
-    """Return whether a cluster node has all the labels of one of the terms."""
     return any(
         all(cluster_node.labels.get(rule.key) in rule.values for rule in term) for term in terms
     )

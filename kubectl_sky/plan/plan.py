@@ -184,7 +184,6 @@ class Plan(Struct, frozen=True):
 
     @property
     def queue(self) -> str | None:
-        """The Kueue queue of the task."""
         return self.queueing.get(names.QUEUE)
 
     @property
@@ -199,7 +198,6 @@ class Plan(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """The name as the user wrote it."""
         return self.annotations.get(names.ORIGINAL_NAME) or self.labels[names.TASK_NAME]
 
     @property

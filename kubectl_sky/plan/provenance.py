@@ -35,14 +35,12 @@ class TracedInt(int):
     origin: str
 
     def __new__(cls, number: int, origin: str) -> Self:
-        """Create the number."""
         instance = super().__new__(cls, number)
         instance.origin = origin
         return instance
 
 
 def trace_values(values: Mapping[str, str], origins: Mapping[str, str]) -> dict[str, str]:
-    """Return the mapping with origins added to the values that have one."""
     return {
         key: TracedStr(value, origins[key]) if origins.get(key) else value
         for key, value in values.items()
@@ -50,12 +48,10 @@ def trace_values(values: Mapping[str, str], origins: Mapping[str, str]) -> dict[
 
 
 def trace_all(values: Iterable[str], origin: str) -> tuple[str, ...]:
-    """Return the values, all with the same origin."""
     return tuple(TracedStr(value, origin) if origin else value for value in values)
 
 
 def trace(value: str | None, origin: str) -> str | None:
-    """Return the value with its origin, if both are set."""
     return TracedStr(value, origin) if value is not None and origin else value
 
 
@@ -96,7 +92,6 @@ class Origins:
         return next(filter(None, items), "") or self.resource(*_GPUS)
 
     def keys(self, *path: str | int) -> dict[str, str]:
-        """Return the origin of each entry of a mapping."""
         return {key: self.field(*path, key) for key, _ in entries(self._document.get(*path))}
 
     def mount(self, path: str) -> str:
@@ -104,7 +99,6 @@ class Origins:
         return self.field("volumes", path)
 
     def labels(self) -> dict[str, str]:
-        """Return the origins of the user's labels and of the task name label."""
         origins = self.keys(*_METADATA, "labels") | self.keys("resources", "labels")
         origins |= self.keys(*self._chosen, "labels")
         return origins | {names.TASK_NAME: self.field("name")}

@@ -48,7 +48,6 @@ _MAX_RUN_ANNOTATION = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
 
 
 def queue(options: Kubernetes, settings: Settings) -> str | None:
-    """Return the Kueue queue of the task, by default the one in the settings."""
     return (settings.queue if options.queue is None else options.queue) or None
 
 

@@ -138,7 +138,6 @@ def _is_cross_namespace(affinity: Mapping[str, Any]) -> bool:
 def _exceeded(
     demand: Demand, steps: Sequence[Sequence[tuple[PodResources, int]]], quota: _Quota
 ) -> Iterator[str]:
-    """Yield a message for each resource of a quota, for the first step that exceeds it."""
     all_wait = demand.steps and not any(step.starts_now for step in demand.steps)
     if not quota.scopes:  # quotas with scopes count pods only
         for name, amount in demand.objects.items():
@@ -178,7 +177,6 @@ def _sum(pods: Iterable[tuple[PodResources, int]]) -> Amounts:
 
 
 def _violations(demand: Demand, pods: Sequence[PodResources], limit_range: Object) -> Iterator[str]:
-    """Yield a message for each resource outside the limits of a LimitRange."""
     name = limit_range["metadata"]["name"]
     for item in (limit_range.get("spec") or {}).get("limits") or ():
         kind = str(item.get("type"))

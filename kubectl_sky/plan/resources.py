@@ -75,7 +75,6 @@ def _default_requests(placement: "Placement", settings: Settings) -> dict[str, s
 
 
 def default_image(placement: "Placement", settings: Settings) -> str:
-    """Return the image of a task that sets none."""
     if settings.image:
         return settings.image
     if settings.defaults == "skypilot":
@@ -84,7 +83,6 @@ def default_image(placement: "Placement", settings: Settings) -> str:
 
 
 def default_notes(placement: "Placement", settings: Settings) -> tuple[str, ...]:
-    """Return notes on what the settings add."""
     requested = [f"{name} {size}" for name, size in _default_requests(placement, settings).items()]
     messages = (
         [f"settings: defaults: skypilot requests {' and '.join(requested)}"] if requested else []
@@ -232,13 +230,11 @@ class PodResources:
 
 
 def limit_items(limit_ranges: Iterable[Object]) -> Iterator[Object]:
-    """Yield the limits of all LimitRanges."""
     for limit_range in limit_ranges:
         yield from (limit_range.get("spec") or {}).get("limits") or ()
 
 
 def _combined(combine: Callable[[Iterable[Fraction]], Fraction | int], *parts: Amounts) -> Amounts:
-    """Return the sum or maximum of each resource."""
     names = {name for part in parts for name in part}
     return {
         name: Fraction(combine(part.get(name, Fraction(0)) for part in parts)) for name in names
@@ -261,7 +257,6 @@ def _resources(container: Object, defaults: Sequence[Object]) -> dict[str, Amoun
 
 
 def requested_names(pod: Object) -> list[str]:
-    """Return the names of the resources that the containers of a pod request."""
     return sorted({name for requests in _requests(pod) for name in requests})
 
 
@@ -284,7 +279,6 @@ def container_limit(pod: Object, container: str, resource: str) -> str:
 
 
 def allocatable(cluster_node: Object, resource: str) -> Fraction:
-    """Return how much of a resource a cluster node has for pods."""
     return amount_of(cluster_node.get("status", {}).get("allocatable", {}).get(resource))
 
 
@@ -297,7 +291,6 @@ def amount_of(text: object) -> Fraction:
 
 
 def too_large(pod: Object, cluster_nodes: Sequence[Object]) -> list[str]:
-    """Return the resources of which a pod requests more than any cluster node has."""
     if not cluster_nodes:
         return []
     return [

@@ -63,20 +63,17 @@ class Runtime(Struct, frozen=True):
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels of the ConfigMap."""
         standard = standard_labels(names.MANAGER, self.name)
         return standard | {names.TASK: "true", names.RUNTIME: "true"}
 
 
 def runtime(namespace: str, scripts: Iterable[str]) -> Runtime:
-    """Return the runtime with these scripts."""
     name, texts = _config_map(tuple(scripts))
     return Runtime(name, namespace, texts)
 
 
 @cache  # each node's manifest names it
 def _config_map(scripts: tuple[str, ...]) -> tuple[str, Mapping[str, str]]:
-    """Return the name and the data of the ConfigMap with these scripts."""
     texts = {name: assets.read("runtime", name) for name in scripts}
     digest = hashlib.sha256()
     for name, text in texts.items():
@@ -85,7 +82,6 @@ def _config_map(scripts: tuple[str, ...]) -> tuple[str, Mapping[str, str]]:
 
 
 def start(image: str) -> str:
-    """Return the command of a simple task."""
     text = assets.read("runtime", _START)
     return text if profile(image) else text.replace(_USES_PROFILE, "")
 
@@ -120,6 +116,5 @@ def interactive_annotations(task: "Task") -> Mapping[str, str]:
 
 
 def interactive_notes(task: "Task") -> Iterator[str]:
-    """Yield a note on when the task ends, if it has no run."""
     if not (task.run or task.stays):
         yield "the task has no run: its nodes stay up until it is stopped"

@@ -62,7 +62,6 @@ class PodStorage(Struct, frozen=True):
     group: int | None = None
 
     def has_mount(self, path: str) -> bool:
-        """Return whether a volume is mounted at a path."""
         return any(mount.path == path for mount in self.mounts)
 
 
@@ -128,7 +127,6 @@ class _PodVolumes:
         return self.sources.setdefault((kind, target), name)
 
     def by_kind(self, kind: str) -> dict[str, str]:
-        """Return the sources of one kind by volume name."""
         return {
             name: target
             for (source_kind, target), name in self.sources.items()
@@ -188,7 +186,6 @@ def _source(volume: VolumeMount, name: str, facts: Facts, settings: Settings) ->
 
 
 def _new_pvc(volume: VolumeMount, storage: Storage, name: str, facts: Facts) -> Pvc:
-    """Return the PVC of a volume that lives as long as the task."""
     return Pvc(
         name=name,
         namespace=facts.namespace,
@@ -218,7 +215,6 @@ def _access_modes(volume: VolumeMount, facts: Facts) -> tuple[str, ...]:
 
 
 def _is_single_node(volume: VolumeMount, facts: Facts) -> bool:
-    """Return whether only one cluster node can mount the volume as requested."""
     modes = _access_modes(volume, facts)
     shared = _RWX in modes or (volume.read_only and _ROX in modes)
     return bool(modes) and not shared and set(modes) != {_ROX}

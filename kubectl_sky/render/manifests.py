@@ -79,7 +79,6 @@ class Manifest(Struct, frozen=True):
 
     @property
     def is_secret(self) -> bool:
-        """Whether the object may contain a secret's value."""
         return kind_of(self.object) == SECRET
 
 
@@ -110,7 +109,6 @@ class Manifests(Struct, frozen=True):
 
     @property
     def own(self) -> tuple[Manifest, ...]:
-        """The objects that belong to this task only."""
         return self.auxiliary + self.workload
 
     @property
@@ -193,7 +191,6 @@ def _once(manifests: Iterable[Manifest]) -> tuple[Manifest, ...]:
 
 
 def pvc(claim: Pvc, templates: Path | None = None) -> Manifest:
-    """Render the PVC of a volume."""
     return _manifest(engine(templates), "pvc.yaml.j2", pvc=claim)
 
 
@@ -203,7 +200,6 @@ def built_in(template: str, **values: object) -> Manifest:
 
 
 def redacted(plan: Plan) -> Plan:
-    """Return the plan with its secrets' values redacted, for display."""
     hidden = Secret(REDACTED)
     login = plan.login and replace(plan.login, username=hidden, password=hidden)
     file_transfer = replace(

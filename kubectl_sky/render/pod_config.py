@@ -43,7 +43,6 @@ _TERMS = "nodeSelectorTerms"  # alternatives: a cluster node has to match only o
 
 
 def applied(manifest: Json, patch: Mapping[str, Any]) -> Json:
-    """Return a manifest with the patch merged into each of its pod templates."""
     patched: Json = _within(manifest, patch)
     return patched
 
@@ -134,7 +133,6 @@ def _item(key: str, base: Any, patch: Json, path: Path) -> Json:  # noqa: ANN401
 
 
 def _both(base: Sequence[Any], patch: Sequence[Any]) -> Iterator[Any]:
-    """Yield each base term merged with each term of the patch."""
     for base_term in base:
         for patch_term in patch:
             yield merged(base_term, patch_term) if isinstance(patch_term, dict) else base_term

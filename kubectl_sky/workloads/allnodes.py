@@ -28,7 +28,6 @@ class AllNodes(Workload):
         return bool(plan.queue or names.LATER_QUEUE in plan.annotations)
 
     def pods(self, plan: "Plan") -> tuple[Node, ...]:
-        """Return one entry for all nodes."""
         return (
             Node(
                 index=0,
@@ -45,7 +44,6 @@ class AllNodes(Workload):
         return {"KUBECTL_SKY_HOSTS": f"{self.pod_owner_name(plan.name)}-"} if plan.service else {}
 
     def annotations(self, plan: "Plan") -> Mapping[str, str]:
-        """Return annotations of the object in addition to the task's."""
         return {}
 
     def job(self, item: Object) -> Object:
@@ -53,11 +51,9 @@ class AllNodes(Workload):
         return item
 
     def ranks(self, item: Object) -> Sequence[int]:
-        """Return the indexes of the Job."""
         return range(job_status.index_count(self.job(item)))
 
     def rank(self, pod: Object) -> int:
-        """Return the completion index of the pod."""
         return job_status.index_of(pod)
 
     def templates(self, item: Object) -> Sequence[Object]:

@@ -50,7 +50,6 @@ class AppWrapper(AllNodes):
         return {_LIMIT: str(plan.restarts)} | _OWN | ttl
 
     def job(self, item: Object) -> Object:
-        """Return the wrapped Job, which has the wrapper's name."""
         components: Sequence[Object] = item.get("spec", {}).get("components") or ({},)
         template: Object = components[0].get("template") or {}
         return template

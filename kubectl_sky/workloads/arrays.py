@@ -61,7 +61,6 @@ class ArrayJob(Workload):
         )
 
     def ranks(self, item: Object) -> Sequence[int]:
-        """Return the requested numbers."""
         return tuple(job_status.list_indexes(_numbers(item))) or range(job_status.index_count(item))
 
     def pod_counts(self, item: Object) -> Sequence[int]:
@@ -74,7 +73,6 @@ class ArrayJob(Workload):
         return numbers[index] if index < len(numbers) else index
 
     def title(self, rank: int) -> str:
-        """Return the title with the number."""
         return f"index-{rank}"
 
     def node(self, item: Object, rank: int) -> PhaseDetails:

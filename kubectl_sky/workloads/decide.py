@@ -92,7 +92,6 @@ class Decision(Struct, frozen=True):
 
     @property
     def together(self) -> bool:
-        """Whether the tasks are a pipeline or a group."""
         return names.PIPELINE in self.plans[0].labels
 
     @property
@@ -102,12 +101,10 @@ class Decision(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """The id of the task, or of the pipeline or group."""
         return self.plans[0].labels[names.PIPELINE] if self.together else self.plans[0].id
 
     @property
     def label(self) -> str:
-        """The key of the label with the id."""
         return names.PIPELINE if self.together else names.TASK_ID
 
     @property
@@ -126,12 +123,10 @@ class Decision(Struct, frozen=True):
 
     @property
     def namespace(self) -> str:
-        """The namespace of all objects."""
         return self.plans[0].namespace
 
     @property
     def workload_kinds(self) -> frozenset[str]:
-        """The kinds of the workload objects."""
         return frozenset(registry.named(plan.backend).kind.kind for plan in self.plans)
 
 

@@ -18,7 +18,6 @@ _ONE = Fraction(1)
 
 
 def demand(workloads: Sequence[Object], others: Sequence[Mapping[str, Any]]) -> Demand:
-    """Return the demand of the workloads of a file, and of its other objects."""
     counts: Amounts = {}
     for item in (*workloads, *others):
         for name, amount in _object_amounts(item).items():

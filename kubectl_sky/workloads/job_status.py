@@ -44,7 +44,6 @@ def list_indexes(text: str) -> dict[int, int]:
 
 
 def has_index(item: Object, field: str, requested: int) -> bool:
-    """Return whether an index is in a list of the Job's status."""
     return requested in list_indexes(item.get("status", {}).get(field, ""))
 
 

@@ -36,19 +36,15 @@ class PerNode(Workload):
     suspend_path = SUSPEND
 
     def pods(self, plan: "Plan") -> "tuple[Node, ...]":
-        """Return one Job for each node."""
         return plan.nodes
 
     def ranks(self, item: Object) -> Sequence[int]:
-        """Return the rank of the Job's only node."""
         return (node_index(item),)
 
     def rank(self, pod: Object) -> int:
-        """Return the rank from the label that the Job sets on its pods."""
         return node_index(pod)
 
     def node(self, item: Object, rank: int) -> PhaseDetails:
-        """The Job's verdict is the node's."""
         complete, failed = condition(item, "Complete"), condition(item, "Failed")
         if complete:
             return ended(Phase.COMPLETED, complete)

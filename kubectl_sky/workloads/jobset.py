@@ -46,7 +46,6 @@ class JobSet(AllNodes):
         return ()
 
     def job(self, item: Object) -> Object:
-        """Return the template of the only Job."""
         groups: Sequence[Object] = item.get("spec", {}).get("replicatedJobs") or ({},)
         template: Object = groups[0].get("template") or {}
         return template
@@ -79,5 +78,4 @@ class JobSet(AllNodes):
         return (item.get("status", {}).get("restarts") or 0) + 1
 
     def pod_owner_name(self, name: str) -> str:
-        """Return the JobSet's Job."""
         return f"{name}-{_GROUP}-0"

@@ -92,7 +92,6 @@ class MPIJob(AllNodes):
         return messages
 
     def ranks(self, item: Object) -> Sequence[int]:
-        """Return the rank of the launcher, then those of the workers."""
         workers = item.get("spec", {}).get("mpiReplicaSpecs", {}).get("Worker") or {}
         return range(1 + bounded.integer(workers.get("replicas")))
 

@@ -84,7 +84,6 @@ class RayService(Service):
         return {"head": head}
 
     def notes(self, plan: "Plan") -> Sequence[str]:
-        """Return notes on what Ray decides."""
         return (
             *super().notes(plan),
             "rayservice: the application decides how many copies run on the replicas",

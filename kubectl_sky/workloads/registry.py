@@ -70,7 +70,6 @@ def is_root_object(item: Object) -> bool:
 
 
 def is_suspended(item: Object) -> bool:
-    """Return whether an object is suspended."""
     return field(item, of(item).suspend_path) is True
 
 

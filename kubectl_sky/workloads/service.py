@@ -66,7 +66,6 @@ class Replicas(Extras, frozen=True, kw_only=True):
 
     @property
     def scales(self) -> bool:
-        """Whether the number of replicas changes."""
         return self.most > self.replicas
 
 
@@ -108,7 +107,6 @@ class Service(Workload):
         )
 
     def pods(self, plan: "Plan") -> tuple[Node, ...]:
-        """Return one Deployment for all replicas."""
         labels = {key: value for key, value in plan.labels.items() if key != names.TASK}
         return (
             Node(
@@ -136,18 +134,15 @@ class Service(Workload):
         return node_index(pod)
 
     def title(self, rank: int) -> str:
-        """Return the display name of a replica."""
         return f"replica-{rank}"
 
 
 def replicas_of(plan: "Plan") -> Replicas:
-    """Return the replicas of a service's plan."""
     assert isinstance(plan.extras, Replicas)
     return plan.extras
 
 
 def as_replica(task: "Task", service: "ServiceSpec") -> "Task":
-    """Return the task of a replica, whose port is one of its ports."""
     candidates = [
         replace(item, ports=tuple(sorted({*item.ports, service.port}))) for item in task.candidates
     ]
@@ -259,7 +254,6 @@ def _has_secret(probe: "Probe") -> bool:
 
 
 def probe_script(service: "ServiceSpec") -> dict[str, str]:
-    """Return the script of the probe by its name, if the probe needs one."""
     probe = service.probe
     if not _needs_script(probe):
         return {}

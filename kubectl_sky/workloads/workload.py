@@ -122,7 +122,6 @@ class Workload(ABC):
         return False
 
     def is_gang(self, plan: "Plan") -> bool:
-        """Return whether all nodes of a plan are admitted together or none is."""
         return False
 
     def fits(self, plan: "Plan") -> str:
@@ -130,7 +129,6 @@ class Workload(ABC):
         return ""
 
     def notes(self, plan: "Plan") -> Sequence[str]:
-        """Return notes for the user on how the backend runs a plan."""
         if not plan.recovers or len(plan.nodes) == 1:
             return ()
         restart = "a node that starts again does so alone"
