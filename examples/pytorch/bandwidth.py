@@ -11,6 +11,8 @@ ROUNDS = 20
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 distributed.init_process_group("nccl")
 ranks = distributed.get_world_size()
+if ranks == 1:
+    raise SystemExit("one GPU alone sends nothing: use several GPUs or nodes")
 for size in (8, 32, 128, 512, 2048):
     data = torch.zeros(size * 2**20, dtype=torch.uint8, device="cuda")
     for _ in range(5):  # the first ones open connections
