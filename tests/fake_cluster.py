@@ -27,8 +27,8 @@ from urllib3.exceptions import ProtocolError
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.client import Client
 from kubectl_sky.cluster.connection import Connection, Target
-from kubectl_sky.cluster.session import Outgoing, Session
-from kubectl_sky.cluster.transport import Attempt, Reply, Request
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.cluster.transport import Reply, Request
 from kubectl_sky.practice import patches, problems, selection
 from kubectl_sky.practice.problems import Problem
 from kubectl_sky.words import kinds
@@ -115,16 +115,20 @@ class _Hook:
     late: bool
 
 
+class _Client:
+    def __init__(self, cluster: "FakeCluster") -> None:
+        self._cluster = cluster
+
+    def send(self, request: Request) -> Reply:
+        return self._cluster.answer(request)
+
+
 class _Session(Session):
     def __init__(self, cluster: "FakeCluster", connection: Connection) -> None:
-        client = cast(Client, None)  # `answer` sends nothing
+        client = cast(Client, _Client(cluster))
         authorization = f"Bearer {connection.token}" if connection.token else ""
         target = Target(_SERVER, "fake", cluster.namespace, authorization, client)
         super().__init__(connection, target)
-        self._cluster = cluster
-
-    def exchange(self, outgoing: Outgoing, attempt: Attempt | None = None) -> Reply:
-        return super().exchange(outgoing, attempt or self._cluster.answer)
 
     def close(self) -> None:
         """It has no connections."""
@@ -296,8 +300,7 @@ class FakeCluster:
 
     # The API
 
-    def answer(self, client: Client, request: Request) -> Reply:
-        """Answer one request; an `Attempt` of the transport."""
+    def answer(self, request: Request) -> Reply:
         name, reply = self._answered(request)
         reply.headers["Date"] = formatdate(time() + self.ahead.total_seconds(), usegmt=True)
         if reply.stream or reply.status >= 300:
@@ -354,7 +357,7 @@ class FakeCluster:
             parts["name"],
             parts["sub"],
             query,
-            json.loads(request.body or b"{}"),
+            value_of(request),
             "PartialObjectMetadata" in request.headers.get("Accept", ""),
         )
 
@@ -596,6 +599,12 @@ class _Stream:
 
     def close(self) -> None:
         self.shutdown()
+
+
+def value_of(request: Request) -> Any:
+    """Return the JSON body of a request as the server gets it; only that of an apply is bytes."""
+    body = request.body
+    return json.loads(body if isinstance(body, bytes) else json.dumps(body or {}))
 
 
 def _reply(status: int, body: Json) -> Reply:

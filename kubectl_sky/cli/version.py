@@ -35,7 +35,7 @@ def command(form: str | None, client_only: bool, check: bool, cluster: options.C
     error = None
     if not client_only:
         try:
-            versions["serverVersion"] = cluster.session().request("GET", "/version")
+            versions["serverVersion"] = cluster.session().send("GET", "/version").body
         except ClusterError as refused:  # as kubectl, print the client's version anyway
             error = refused
     output.out(output.document("Version", versions, form))

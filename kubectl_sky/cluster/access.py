@@ -14,7 +14,7 @@ def groups(session: Session) -> dict[str, tuple[str, ...]]:
 
     Raises ClusterError.
     """
-    body = session.request("GET", "/apis", shape=shapes.API_GROUPS)
+    body = session.send("GET", "/apis", shape=shapes.API_GROUPS).body
     return {group["name"]: _versions(group) for group in body["groups"]}
 
 
@@ -37,7 +37,7 @@ def serves(session: Session, kind: Kind) -> bool:
     """Check by discovery whether the cluster serves a kind. Raises ClusterError."""
     try:
         path = f"/apis/{kind.group}/{kind.version}"
-        answer = session.request("GET", path, shape=shapes.API_RESOURCES)
+        answer = session.send("GET", path, shape=shapes.API_RESOURCES).body
     except NotServed:
         return False
     return any(resource["name"] == kind.plural for resource in answer["resources"] or ())
@@ -46,7 +46,7 @@ def serves(session: Session, kind: Kind) -> bool:
 def other_versions(session: Session, kind: Kind) -> tuple[str, ...]:
     """Return the other apiVersions in which the cluster serves a kind."""
     try:
-        answer = session.request("GET", f"/apis/{kind.group}", shape=shapes.API_GROUP)
+        answer = session.send("GET", f"/apis/{kind.group}", shape=shapes.API_GROUP).body
     except NotServed:
         return ()
     candidates = (replace(kind, version=version) for version in _versions(answer))
@@ -78,7 +78,7 @@ def may(
         "kind": review.kind,
         "spec": {"resourceAttributes": attributes},
     }
-    answer = session.request("POST", objects.path(review), body=body, shape=shapes.ACCESS_REVIEW)
+    answer = session.send("POST", objects.path(review), body=body, shape=shapes.ACCESS_REVIEW).body
     return bool(answer["status"]["allowed"])
 
 
@@ -95,7 +95,7 @@ def served_kueue(session: Session, kind: Kind) -> Kind:
 
     Raises NotServed if Kueue is not installed, Outdated if its versions are not supported.
     """
-    served = _versions(session.request("GET", f"/apis/{kind.group}", shape=shapes.API_GROUP))
+    served = _versions(session.send("GET", f"/apis/{kind.group}", shape=shapes.API_GROUP).body)
     for version in kinds.KUEUE_VERSIONS:
         if version in served:
             return replace(kind, version=version)

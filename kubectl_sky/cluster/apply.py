@@ -190,7 +190,7 @@ class _Run:
         }
         try:
             path = objects.path(kind, namespace, metadata["name"])
-            self.session.request("DELETE", path, body=body, shape=shapes.DELETED)
+            self.session.send("DELETE", path, body=body, shape=shapes.DELETED)
         except (NotFound, Conflict):
             return True
         except SkyError:

@@ -1,20 +1,16 @@
 """Retry with exponential backoff while the API server is unreachable."""
 
-from collections.abc import Callable
 from random import SystemRandom
 from threading import Event
 from time import monotonic
-from typing import TypeVar
 
-from kubectl_sky.errors import ClusterError, Unreachable
+from kubectl_sky.errors import ClusterError
 
 TIMEOUT_SECONDS = 60.0  # an API server restart takes less
 
 _FIRST_DELAY_SECONDS = 0.2
 _MAX_DELAY_SECONDS = 5.0
 _STABLE_SECONDS = 10.0  # seconds after which a connection counts as successful
-
-T = TypeVar("T")
 
 
 def delay(failures: int, first: float, longest: float) -> float:
@@ -56,18 +52,3 @@ class Backoff:
         """Wait before the next retry; setting `stop` ends the wait."""
         self._stop.wait(self._delay * SystemRandom().uniform(0.8, 1.2))
         self._delay = min(self._delay * 2, _MAX_DELAY_SECONDS)
-
-
-def retry_unreachable(
-    fetch: Callable[[], T], stop: Event | None = None, seconds: float | None = None
-) -> T:
-    """Retry until the server answers. Raises Unreachable after `seconds` or on `stop`."""
-    stop = stop or Event()
-    backoff = Backoff(stop, seconds)
-    while True:
-        try:
-            return fetch()
-        except Unreachable as error:
-            if stop.is_set():
-                raise
-            backoff.wait_or_raise(error)

@@ -91,7 +91,7 @@ class CoreManager:
         kind = kinds.SELF_SUBJECT_REVIEW
         body = {"apiVersion": kind.api_version, "kind": kind.kind}
         path = objects.path(kind)
-        answer = self._session.request("POST", path, body=body, shape=shapes.USER_REVIEW)
+        answer = self._session.send("POST", path, body=body, shape=shapes.USER_REVIEW).body
         info = answer["status"]["userInfo"]
         return Identity(info["username"], tuple(info.get("groups", ())))
 

@@ -1,17 +1,19 @@
 """Translate cluster errors into one line each: what happened, and a hint.
 
-`refused` translates an HTTP status and its Status object. The table at the end lists the cases.
+`refused` translates an HTTP status and its Status object, `unreachable` an exception of urllib3.
 """
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
+from urllib3 import exceptions
 
 from kubectl_sky.cluster.admission import explain, without_values
+from kubectl_sky.cluster.connection import KUBERNETES_PATH
 from kubectl_sky.errors import (
     ClusterError,
     Conflict,
@@ -35,6 +37,9 @@ _MAX_MESSAGE_CHARACTERS = 4000  # characters of a message
 # Of `serve` only, which the Role of `doctor --role` leaves out by default.
 _OF_SERVICES = ("deployments.apps", "replicasets.apps", "horizontalpodautoscalers.autoscaling")
 CHECK_ADDRESS = "check the server's address in the kubeconfig"
+_CHECK_NETWORK = "check that the cluster runs and that you are on its network or VPN"
+_CHECK_SKY_SERVER = "check the address of --server-url, and that `kubectl sky api` runs there"
+_CHECK_CERTIFICATE = "check certificate-authority and server in the kubeconfig"
 
 
 class RequestInfo(Struct, frozen=True):
@@ -347,3 +352,90 @@ _STATUSES: Mapping[int, Callable[[Refusal], ClusterError]] = {
     503: _unavailable,
     504: _unavailable,
 }
+
+
+class TooLarge(exceptions.HTTPError):
+    """Raised for a response larger than any list of Kubernetes objects."""
+
+
+def unreachable(info: RequestInfo, error: Exception) -> ClusterError:
+    """Return the error for an exception of urllib3 or a socket."""
+    while isinstance(error, exceptions.MaxRetryError) and error.reason:
+        error = error.reason
+    if isinstance(error, exceptions.SSLError):
+        return _untrusted(info, error)
+    for failure, result, what, hint in _FAILURES:
+        if isinstance(error, failure):
+            host = info.host.rsplit(":", 1)[0]
+            why = _matching(_NOT_CONNECTED, str(error).lower()) or str(error)
+            if hint == _CHECK_NETWORK and info.server.endswith(KUBERNETES_PATH):
+                hint = _CHECK_SKY_SERVER
+            elif why == _REFUSED and host in _LOOPBACK:
+                hint = _CHECK_LOCAL
+            return result(what.format(info=info, host=host, why=why), hint)
+    return Unreachable(f"lost the connection to {info.host}", "try again")
+
+
+def _untrusted(info: RequestInfo, error: Exception) -> ClusterError:
+    text = str(error)
+    if "EOF" in text:
+        return Unreachable(
+            f"cannot reach {info.host}: it closed the connection before TLS started", _CHECK_NETWORK
+        )
+    why = _matching(_TLS, text) or " ".join(text.split())
+    return ClusterError(f"no trusted connection to {info.host}: {why}", _CHECK_CERTIFICATE)
+
+
+def _matching(table: Sequence[tuple[str, str]], text: str) -> str | None:
+    return next((why for word, why in table if word in text), None)
+
+
+_REFUSED = "connection refused"
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_CHECK_LOCAL = (
+    "check that the cluster, or the tunnel to it, runs;"
+    " if it is the practice cluster, run `kubectl sky local up`"
+)
+_NOT_CONNECTED = (
+    ("refused", _REFUSED),
+    ("no route to host", "no route to the host"),
+    ("unreachable", "the network is unreachable"),
+    ("timed out", "timed out"),
+)
+_TLS = (
+    ("PEM", "the kubeconfig's certificates or keys are damaged"),
+    ("no start line", "the kubeconfig's certificates or keys are damaged"),
+    ("no certificate or crl found", "the kubeconfig's certificate-authority is damaged"),
+    ("Hostname mismatch", "its certificate is for another host name"),
+    ("IP address mismatch", "its certificate is for another address"),
+    ("certificate has expired", "its certificate has expired"),
+    ("self-signed", "its certificate is not signed by the expected authority"),
+    ("self signed", "its certificate is not signed by the expected authority"),
+    ("unable to get local issuer", "its certificate is not signed by the expected authority"),
+    ("WRONG_VERSION_NUMBER", "it does not speak TLS; the server's address may want http://"),
+    ("CERTIFICATE_REQUIRED", "the server requires a client certificate"),
+)
+_UNKNOWN_HOST = "cannot reach {info.host}: the host name {host} is not known"
+_NO_PROXY = "cannot reach {info.host}: the proxy does not answer"
+_CHECK_PROXY = "check HTTPS_PROXY, NO_PROXY and proxy-url in the kubeconfig"
+_TIMED_OUT = "{info.host} did not answer {info.method} {info.resource} in time"
+_TOO_LARGE = "{info.host} answers {info.method} {info.resource} with more than the 64 MiB allowed"
+_DAMAGED = "{info.host} answers {info.method} {info.resource} with damaged data"
+_NO_ADDRESS = '"{info.server}" is not a server address'
+_MORE_TIME = "try again, or allow more with --request-timeout"
+_Failure = tuple[type[Exception], type[ClusterError], str, str]
+_FAILURES: tuple[_Failure, ...] = (
+    (exceptions.NameResolutionError, Unreachable, _UNKNOWN_HOST, _CHECK_NETWORK),
+    (exceptions.ProxyError, Unreachable, _NO_PROXY, _CHECK_PROXY),
+    (
+        exceptions.ConnectTimeoutError,
+        Unreachable,
+        "cannot reach {info.host}: {why}",
+        _CHECK_NETWORK,
+    ),
+    (exceptions.ReadTimeoutError, Unreachable, _TIMED_OUT, _MORE_TIME),
+    (TimeoutError, Unreachable, _TIMED_OUT, _MORE_TIME),
+    (TooLarge, ClusterError, _TOO_LARGE, CHECK_ADDRESS),
+    (exceptions.DecodeError, ClusterError, _DAMAGED, CHECK_ADDRESS),
+    (exceptions.LocationValueError, ClusterError, _NO_ADDRESS, "use https://HOST:PORT"),
+)

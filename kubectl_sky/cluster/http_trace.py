@@ -3,18 +3,18 @@
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from time import monotonic
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from kubectl_sky.cluster.transport import Request
 from kubectl_sky.words.secret import REDACTED
 
 LOGGER = "kubectl_sky.http"
 # Levels of the logger: each one adds to those before it.
 REQUESTS, HEADERS, BODIES, LONG_BODIES = 20, 15, 10, 5
 
-_MAX_CHARACTERS = {BODIES: 1024, LONG_BODIES: 10_240}  # characters of a body
 _SECRET_HEADERS = re.compile("authorization|cookie|token|websocket-protocol", re.IGNORECASE)
 _SECRET_FIELDS = re.compile(
     "token|password|secret(?!name)|credential|(?:api|access|private).?key", re.IGNORECASE
@@ -27,48 +27,45 @@ _logger.setLevel(logging.WARNING)
 
 
 class Trace:
-    """The trace of one request. Does nothing unless the logger is enabled."""
+    """The trace of one request, which begins with it. Does nothing unless the logger is enabled."""
 
-    def __init__(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
-    ) -> None:
+    def __init__(self, request: Request) -> None:
+        self._request = request
         self._started_at = monotonic()
-        self._request = f"{method} {_shown_url(url)}"
-        self._is_secret = "/secrets" in urlsplit(url).path
-        if _logger.isEnabledFor(HEADERS):
-            self._log_headers(">", headers.items())
-        if body and _logger.isEnabledFor(BODIES):
-            self._log_body(">", body)
+        self._is_secret = "/secrets" in request.url.partition("?")[0]
 
-    @staticmethod
-    def enabled() -> bool:
-        """Return whether requests are traced."""
-        return _logger.isEnabledFor(REQUESTS)
+    def __enter__(self) -> Self:
+        self._log_headers(">", self._request.headers)
+        if self._request.body is not None:
+            self._log_body(">", self._request.body)
+        return self
 
-    def failed(self, error: Exception) -> None:
-        """Log a request without an answer."""
-        _logger.log(REQUESTS, "%s: %s in %s", self._request, type(error).__name__, self._elapsed)
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, Exception):
+            self._log_line(f": {type(error).__name__}")
 
-    def answered(self, status: int, headers: Mapping[str, str], data: bytes) -> None:
-        """Log the answer; `data` is empty for a stream."""
-        _logger.log(REQUESTS, "%s %s in %s", self._request, status, self._elapsed)
-        if _logger.isEnabledFor(HEADERS):
-            self._log_headers("<", headers.items())
-        if data and _logger.isEnabledFor(BODIES):
+    def log_answer(self, status: int, headers: Mapping[str, str], data: bytes) -> None:
+        self._log_line(f" {status}")
+        self._log_headers("<", headers)
+        if data:
             self._log_body("<", data)
 
-    @property
-    def _elapsed(self) -> str:
-        return f"{(monotonic() - self._started_at) * 1000:.0f} ms"
+    def _log_line(self, result: str) -> None:
+        if _logger.isEnabledFor(REQUESTS):
+            milliseconds = (monotonic() - self._started_at) * 1000
+            request = f"{self._request.method} {_shown_url(self._request.url)}"
+            _logger.log(REQUESTS, "%s%s in %.0f ms", request, result, milliseconds)
 
-    def _log_headers(self, arrow: str, headers: Iterable[tuple[str, str]]) -> None:
-        for name, value in headers:
+    def _log_headers(self, arrow: str, headers: Mapping[str, str]) -> None:
+        for name, value in headers.items() if _logger.isEnabledFor(HEADERS) else ():
             text = REDACTED if _SECRET_HEADERS.search(name) else value
             _logger.log(HEADERS, "  %s %s: %s", arrow, name, text)
 
-    def _log_body(self, arrow: str, data: bytes) -> None:
-        longest = _MAX_CHARACTERS[LONG_BODIES if _logger.isEnabledFor(LONG_BODIES) else BODIES]
-        text = _shown_body(data, self._is_secret)
+    def _log_body(self, arrow: str, body: object) -> None:
+        if not _logger.isEnabledFor(BODIES):
+            return
+        longest = 10_240 if _logger.isEnabledFor(LONG_BODIES) else 1024  # characters
+        text = _shown_body(body, self._is_secret)
         more = f" … {len(text):,} characters" if len(text) > longest else ""
         _logger.log(BODIES, "  %s %s%s", arrow, text[:longest], more)
 
@@ -85,12 +82,14 @@ def _shown_url(url: str) -> str:
     ).geturl()
 
 
-def _shown_body(data: bytes, is_secret: bool) -> str:
+def _shown_body(body: object, is_secret: bool) -> str:
     """Return a JSON body with redacted values; other bodies only by their size."""
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        return f"{len(data):,} bytes"
+    value = body
+    if isinstance(body, bytes):
+        try:
+            value = json.loads(body)
+        except (ValueError, RecursionError):
+            return f"{len(body):,} bytes"
     return json.dumps(_redacted(value, is_secret), ensure_ascii=False, separators=(",", ":"))
 
 

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 _MAX_IN_FLIGHT = 16
 
@@ -21,18 +21,16 @@ class Limits:
         self._next = 0.0  # monotonic time at which the next request may start
 
     @contextmanager
-    def request(self) -> Iterator[None]:
-        """Wait until a request may start; others wait while it runs."""
-        with self._slots, self.stream():
-            yield
+    def start(self, *, streamed: bool) -> Iterator[None]:
+        """Wait until a request may start; others wait while it runs, unless it is a stream.
 
-    @contextmanager
-    def stream(self) -> Iterator[None]:
-        """Wait until a stream may start."""
-        if self._interval:
-            with self._lock:
-                now = time.monotonic()
-                start = max(now, self._next)
-                self._next = start + self._interval
-            time.sleep(start - now)
-        yield
+        The log of a silent container answers only with its first line.
+        """
+        with nullcontext() if streamed else self._slots:
+            if self._interval:
+                with self._lock:
+                    now = time.monotonic()
+                    start = max(now, self._next)
+                    self._next = start + self._interval
+                time.sleep(start - now)
+            yield

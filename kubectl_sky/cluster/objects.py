@@ -9,7 +9,7 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from kubectl_sky.cluster import shapes
-from kubectl_sky.cluster.encoding import Trimmed
+from kubectl_sky.cluster.encoding import Trimmed, encode
 from kubectl_sky.cluster.session import Answer, Json, Session
 from kubectl_sky.errors import (
     ClusterError,
@@ -52,13 +52,13 @@ def path(kind: Kind, namespace: str | None = None, name: str = "", sub: str = ""
 def get(session: Session, kind: Kind, name: str, namespace: str | None = None) -> Json:
     """Return one object. Raises NotFound."""
     url_path = path(kind, _namespace_for(session, kind, namespace), name)
-    return session.request("GET", url_path, shape=shapes.of(kind))
+    return session.send("GET", url_path, shape=shapes.of(kind)).body
 
 
 def exists(session: Session, kind: Kind, name: str, namespace: str | None = None) -> bool:
     """Return whether an object exists; its content is not requested."""
     try:
-        session.request(
+        session.send(
             "GET",
             path(kind, _namespace_for(session, kind, namespace), name),
             headers=_METADATA_ONLY,
@@ -191,13 +191,13 @@ def _pages(
 
 def create(session: Session, manifest: Json, *, dry_run: bool = False) -> Json:
     """Create an object. Dry runs are server-side. Raises Conflict if it exists."""
-    return session.request(
+    return session.send(
         "POST",
         _path(session, manifest, name=""),
         query=_STRICT | _dry_run_query(dry_run),
         body=manifest,
         shape=shapes.of(known_kind(manifest)),
-    )
+    ).body
 
 
 def create_or_accept(
@@ -248,14 +248,14 @@ def apply(
     Raises Conflict without `force` if another field manager has set one of the fields.
     """
     options = {"fieldManager": manager, "force": str(force).lower()}
-    return session.request(
+    return session.send(
         "PATCH",
         _path(session, manifest),
         query=_STRICT | options | _dry_run_query(dry_run),
-        body=manifest,
+        body=encode(manifest),
         headers={"Content-Type": "application/apply-patch+yaml"},
         shape=shapes.of(known_kind(manifest)),
-    )
+    ).body
 
 
 def replace_object(session: Session, manifest: Json) -> Json:
@@ -264,7 +264,7 @@ def replace_object(session: Session, manifest: Json) -> Json:
     Raises Conflict, and NotFound.
     """
     url_path, shape = _path(session, manifest), shapes.of(known_kind(manifest))
-    return session.request("PUT", url_path, query=_STRICT, body=manifest, shape=shape)
+    return session.send("PUT", url_path, query=_STRICT, body=manifest, shape=shape).body
 
 
 def patch(
@@ -276,14 +276,14 @@ def patch(
     patch_type: Patch = "merge",
 ) -> Json:
     """Patch an object. Raises NotFound."""
-    return session.request(
+    return session.send(
         "PATCH",
         path(kind, _namespace_for(session, kind, namespace), name),
         query=_MANAGER,
         body=body,
         headers=_content_type(patch_type),
         shape=shapes.of(kind),
-    )
+    ).body
 
 
 def _content_type(patch_type: Patch) -> dict[str, str]:
@@ -299,14 +299,14 @@ def patch_by_uid(session: Session, kind: Kind, metadata: Mapping[str, str], body
     """
     guarded = body | {"metadata": {**body.get("metadata", {}), "uid": metadata["uid"]}}
     namespace = _namespace_for(session, kind, metadata.get("namespace"))
-    return session.request(
+    return session.send(
         "PATCH",
         path(kind, namespace, metadata["name"]),
         query=_MANAGER,
         body=guarded,
         headers=_content_type("merge"),
         shape=shapes.of(kind),
-    )
+    ).body
 
 
 def patch_object(session: Session, item: Json, body: Json, patch_type: Patch = "merge") -> None:
@@ -334,7 +334,7 @@ def delete(
     body = _options(propagation, grace)
     with contextlib.suppress(NotFound):
         url_path = path(kind, _namespace_for(session, kind, namespace), name)
-        session.request("DELETE", url_path, body=body, shape=shapes.DELETED)
+        session.send("DELETE", url_path, body=body, shape=shapes.DELETED)
         return True
     return False
 
@@ -351,7 +351,7 @@ def delete_by_uid(
     body = _options(propagation, grace) | {"preconditions": {"uid": metadata["uid"]}}
     with contextlib.suppress(NotFound, Conflict):
         url_path = path(kind, metadata.get("namespace"), metadata["name"])
-        session.request("DELETE", url_path, body=body, shape=shapes.DELETED)
+        session.send("DELETE", url_path, body=body, shape=shapes.DELETED)
 
 
 def delete_unchanged(session: Session, item: Json) -> None:
@@ -359,7 +359,7 @@ def delete_unchanged(session: Session, item: Json) -> None:
     options = {"preconditions": {"resourceVersion": item["metadata"]["resourceVersion"]}}
     with contextlib.suppress(NotFound, Conflict):
         body = _options("Background", None) | options
-        session.request("DELETE", _path(session, item), body=body, shape=shapes.DELETED)
+        session.send("DELETE", _path(session, item), body=body, shape=shapes.DELETED)
 
 
 def _options(propagation: Propagation, grace: int | None) -> Json:

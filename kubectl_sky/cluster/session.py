@@ -11,7 +11,6 @@ from contextlib import suppress
 from copy import copy
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from functools import partial
 from threading import Event
 from time import monotonic
 from typing import Any, Self, TypeVar
@@ -23,14 +22,15 @@ from msgspec.structs import replace
 from urllib3.exceptions import HTTPError
 
 from kubectl_sky import __version__
-from kubectl_sky.cluster import errors, transport
-from kubectl_sky.cluster.backoff import retry_unreachable
+from kubectl_sky.cluster import errors
+from kubectl_sky.cluster.backoff import Backoff
 from kubectl_sky.cluster.connection import Connection, Target
-from kubectl_sky.cluster.encoding import Json, Trimmed, decode, encode
+from kubectl_sky.cluster.encoding import Json, Trimmed, decode
 from kubectl_sky.cluster.errors import RequestInfo
+from kubectl_sky.cluster.http_trace import Trace
 from kubectl_sky.cluster.limits import Limits
-from kubectl_sky.cluster.transport import Reply, Retries, Stream
-from kubectl_sky.errors import ClusterError, Forbidden, Unauthorized, UserError
+from kubectl_sky.cluster.transport import Attempt, Attempts, Reply, Request, Stream
+from kubectl_sky.errors import ClusterError, Forbidden, Unauthorized, Unreachable
 
 __all__ = ["Answer", "Connection", "Json", "Session"]
 
@@ -38,9 +38,9 @@ Query = Mapping[str, str] | Sequence[tuple[str, str]]
 
 T = TypeVar("T")
 
-_JSON = "application/json"
 _NOT_JSON = "not JSON"
-_JSON_HEADERS = {"Accept": _JSON, "Accept-Encoding": "gzip", "Content-Type": _JSON}
+_JSON_HEADERS = {"Accept": "application/json", "Accept-Encoding": "gzip"}
+_JSON_BODY_HEADERS = {**_JSON_HEADERS, "Content-Type": "application/json"}
 _CONNECT_SECONDS = 8.0
 _REQUEST_SECONDS = 65.0  # with all retries; the API server's own request timeout is 60
 _STREAM_SECONDS = 180.0  # until a stream starts
@@ -51,15 +51,12 @@ _RESTART_SECONDS = 30.0  # seconds in which a restarted server may not have load
 
 
 class Answer(Struct, frozen=True):
-    """The answer to an accepted request; `retried` if it was sent more than once.
-
-    `size` is in bytes of JSON.
-    """
+    """The answer to an accepted request; `retried` if it was sent more than once."""
 
     status: int
     body: Json
     retried: bool
-    size: int = 0
+    size: int = 0  # bytes of JSON
 
 
 class Outgoing(Struct, frozen=True):
@@ -71,7 +68,7 @@ class Outgoing(Struct, frozen=True):
     info: RequestInfo
     query: Query
     headers: Mapping[str, str] | Sequence[tuple[str, str]]
-    body: bytes | None = None
+    body: object = None
     streamed: bool = False
     repeatable: bool = True
     silence: float | None = None  # seconds a stream may be silent; None for no limit
@@ -93,16 +90,12 @@ class Session:
         self.practice_warnings: dict[str, None] = {}  # of the practice cluster, each once
         self._lost_at = -_RESTART_SECONDS  # monotonic time of the last request without an answer
         self._clock = _Clock()
-        self._patience: tuple[Event | None, float | None] | None = None
-        for name in (connection.as_user, *connection.as_groups):
-            if name and not name.isprintable():
-                raise UserError("--as and --as-group take names without control characters")
+        self._patience: tuple[Event, float | None] | None = None
 
     @classmethod
     def connect(cls, connection: Connection | None = None) -> Self:
         """Resolve server and credentials without sending a request. Raises ClusterError."""
-        connection = connection or Connection()
-        return cls(connection, _resolve(connection))
+        return cls(connection or Connection(), _resolve(connection or Connection()))
 
     @property
     def namespace(self) -> str:
@@ -111,12 +104,10 @@ class Session:
 
     @property
     def context(self) -> str:
-        """The name of the context; `in-cluster` in a pod."""
         return self._target.context
 
     @property
     def server(self) -> str:
-        """The server's URL without a trailing slash."""
         return self._target.server
 
     @property
@@ -129,19 +120,6 @@ class Session:
         """Whether a server acts for a caller: nothing is read from the server's own files."""
         return self._connection.anonymous
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: object = None,
-        headers: Mapping[str, str] | None = None,
-        shape: type = dict,
-    ) -> Json:
-        """Send a request and return the answer, which has the type `shape`. Raises ClusterError."""
-        return self.send(method, path, query=query, body=body, headers=headers, shape=shape).body
-
     def send(
         self,
         method: str,
@@ -152,37 +130,33 @@ class Session:
         headers: Mapping[str, str] | None = None,
         shape: type | Trimmed = dict,
     ) -> Answer:
-        """Send a request and return the answer, which has the type `shape`. Raises ClusterError."""
-        query = query or {}
-        outgoing = Outgoing(
-            RequestInfo(method, path, self.server),
-            query,
-            {**_JSON_HEADERS, **(headers or {})},
-            None if body is None else encode(body),
-            repeatable=method != "POST" or "dryRun" in query or path.startswith(_REVIEWS),
-        )
-        send = partial(self._send, outgoing, shape)
-        if self._patience and outgoing.repeatable:
-            return retry_unreachable(send, *self._patience)
-        return send()
+        """Send a request and return the answer, whose body has the type `shape`.
 
-    def _send(self, outgoing: Outgoing, shape: type | Trimmed) -> Answer:
-        reply = self.open(outgoing)
-        for text in _PRACTICE_WARNING.findall(str(reply.headers.get("Warning") or "")):
-            self.practice_warnings.setdefault(text)
-        return Answer(
-            reply.status,
-            _decoded(outgoing.info, reply, shape),
-            bool(reply.retries and reply.retries.history),
-            len(reply.data),
-        )
+        The given body is sent as JSON unless it is bytes. Raises ClusterError.
+        """
+        query, defaults = query or {}, _JSON_HEADERS if body is None else _JSON_BODY_HEADERS
+        repeatable = method != "POST" or "dryRun" in query or path.startswith(_REVIEWS)
+        info, headers = RequestInfo(method, path, self.server), {**defaults, **(headers or {})}
+        outgoing = Outgoing(info, query, headers, body, repeatable=repeatable)
+        patience = self._patience if outgoing.repeatable else None
+        backoff = Backoff(*patience) if patience else None
+        while True:
+            try:
+                reply = self._check(info, self.exchange(outgoing))
+                for text in _PRACTICE_WARNING.findall(str(reply.headers.get("Warning") or "")):
+                    self.practice_warnings.setdefault(text)
+                data = _decode(info, reply, shape)
+                return Answer(reply.status, data, reply.retried, len(reply.data))
+            except Unreachable as error:
+                if not (patience and backoff) or patience[0].is_set():
+                    raise
+                backoff.wait_or_raise(error)
 
     def stream(self, path: str, query: Mapping[str, str], timeout: float | None = None) -> Stream:
         """Open a streaming answer: an iterator of bytes that any thread may close.
 
         `timeout` is how many seconds the server may be silent; None for no limit. Raises
-        ClusterError when the server refuses the request, and while iterating when the connection
-        is lost.
+        ClusterError, also while iterating when the connection is lost.
         """
         info = RequestInfo("GET", path, self.server)
         headers = {"Accept": "application/json, */*", "Accept-Encoding": "identity"}
@@ -191,31 +165,38 @@ class Session:
             raise errors.not_kubernetes(info, _NOT_JSON)
         return Stream(reply.stream, info)
 
-    def open(self, outgoing: Outgoing, attempt: transport.Attempt | None = None) -> Reply:
+    def open(self, outgoing: Outgoing, attempt: Attempt | None = None) -> Reply:
         """Send a request and return the answer. Raises ClusterError if it is refused, or lost."""
-        reply = self.exchange(outgoing, attempt)
-        if reply.status >= 300:
-            raise self._refused(outgoing.info, reply)
-        return reply
+        return self._check(outgoing.info, self.exchange(outgoing, attempt))
 
-    def exchange(self, outgoing: Outgoing, attempt: transport.Attempt | None = None) -> Reply:
+    def exchange(self, outgoing: Outgoing, attempt: Attempt | None = None) -> Reply:
         """Send a request and return the answer, whatever its status.
 
-        It is sent again once with fresh credentials if the server returns 401. `attempt` replaces
-        the HTTP exchange, for WebSocket handshakes. Raises ClusterError if there is no answer.
+        After 401 it is sent once more, with fresh credentials. `attempt` replaces the HTTP
+        exchange, for WebSocket handshakes. Raises ClusterError if there is no answer.
         """
-        target = self._target
-        try:
-            reply = self._send_once(outgoing, target, attempt)
-            if reply.status == 401 and target.renewable:
-                reply = self._send_once(outgoing, self._renewed(target), attempt)
-        except (HTTPError, OSError, ValueError) as error:
-            self._lost_at = monotonic()
-            raise transport.unreachable(outgoing.info, error) from None
+        target, attempts, renewed = self._target, self._attempts(outgoing), False
+        with self._limits.start(streamed=outgoing.streamed):
+            while True:
+                request, client = self._request(outgoing, target, attempts.deadline), target.client
+                try:
+                    with Trace(request) as trace:
+                        reply = attempt(client, request) if attempt else client.send(request)
+                        trace.log_answer(reply.status, reply.headers, reply.data)
+                    if reply.status == 401 and target.renewable and not renewed:
+                        target, renewed = self._renew(target), True
+                        attempts = self._attempts(outgoing)
+                    elif not attempts.repeat_after(reply):
+                        break
+                except (HTTPError, OSError, ValueError) as error:
+                    final = attempts.wait_after(error)
+                    if final:
+                        self._lost_at = monotonic()
+                        raise errors.unreachable(outgoing.info, final) from None
         self._clock.set(reply.headers.get("Date", ""))
-        if reply.retries and any(retry.error for retry in reply.retries.history):
+        if attempts.lost:
             self._lost_at = monotonic()
-        return reply
+        return replace(reply, retried=attempts.retried)
 
     def cached(self, name: str, fetch: Callable[[], T]) -> T:
         """Call `fetch` once per session and cache its result.
@@ -242,10 +223,7 @@ class Session:
         return datetime.now(UTC) + self._clock.offset
 
     def check_ready(self) -> None:
-        """Ask whether the API server is ready. Raises ClusterError.
-
-        An API server that refuses to say is ready to refuse.
-        """
+        """Raise ClusterError unless the API server is ready; one that refuses to say is ready."""
         with suppress(Unauthorized, Forbidden):
             self.open(Outgoing(RequestInfo("GET", "/readyz", self.server), {}, {"Accept": "*/*"}))
 
@@ -268,12 +246,12 @@ class Session:
         return self.connect(replace(connection, cluster=None, server=None, token=None, workers=()))
 
     def patient(self, stop: Event | None = None, seconds: float | None = None) -> Self:
-        """Return a session that repeats requests while the server is unreachable.
+        """Return a session that repeats requests while the server is unreachable, until `stop`.
 
-        It gives up after `seconds`, by default as long as a server may restart, or on `stop`.
+        By default, `seconds` are as long as a server may restart.
         """
         clone = copy(self)
-        clone._patience = stop, seconds
+        clone._patience = stop or Event(), seconds
         return clone
 
     def with_token(self, token: str) -> Self:
@@ -291,38 +269,27 @@ class Session:
         clone._target = replace(self._target, authorization=f"Bearer {token}")
         return clone
 
-    def impersonation_headers(self) -> list[tuple[str, str]]:
-        """Return the headers of --as and --as-group."""
-        users = [self._connection.as_user] if self._connection.as_user else []
-        return [
-            *(("Impersonate-User", _header(user)) for user in users),
-            *(("Impersonate-Group", _header(group)) for group in self._connection.as_groups),
-        ]
-
     def close(self) -> None:
-        """Close the idle connections."""
         self._target.client.close()
 
-    def _send_once(
-        self, outgoing: Outgoing, target: Target, attempt: transport.Attempt | None
-    ) -> Reply:
+    def _attempts(self, outgoing: Outgoing) -> Attempts:
+        default = _STREAM_SECONDS if outgoing.streamed else _REQUEST_SECONDS
+        seconds = self._connection.request_timeout or default
+        return Attempts(outgoing.info.method, seconds, repeatable=outgoing.repeatable)
+
+    def _request(self, outgoing: Outgoing, target: Target, deadline: float) -> Request:
         assert outgoing.info.path.startswith("/")  # otherwise it could change the host
         query = f"?{urlencode(outgoing.query)}" if outgoing.query else ""
-        seconds = self._connection.request_timeout
-        request = transport.Request(
+        return Request(
             outgoing.info.method,
             f"{target.server}{outgoing.info.path}{query}",
             self._headers(outgoing, target),
             outgoing.body,
-            connect=seconds or _CONNECT_SECONDS,
-            read=outgoing.silence if outgoing.streamed else seconds or _REQUEST_SECONDS,
-            seconds=seconds or (_STREAM_SECONDS if outgoing.streamed else _REQUEST_SECONDS),
-            retries=Retries.standard(repeatable=outgoing.repeatable),
-            streamed=outgoing.streamed,
+            self._connection.request_timeout or _CONNECT_SECONDS,
+            deadline,
+            outgoing.silence,
+            outgoing.streamed,
         )
-        # The log of a silent container answers only with its first line.
-        with self._limits.stream() if outgoing.streamed else self._limits.request():
-            return transport.exchange(target.client, request, attempt)
 
     def _headers(self, outgoing: Outgoing, target: Target) -> urllib3.HTTPHeaderDict:
         headers = urllib3.HTTPHeaderDict(outgoing.headers)
@@ -331,19 +298,24 @@ class Session:
             headers["Authorization"] = target.authorization
         elif self._connection.server_user:
             headers["X-User"] = _header(self._connection.server_user)
-        headers.extend(self.impersonation_headers())
+        if self._connection.as_user:
+            headers["Impersonate-User"] = _header(self._connection.as_user)
+        for group in self._connection.as_groups:
+            headers.add("Impersonate-Group", _header(group))
         return headers
 
-    def _refused(self, info: RequestInfo, reply: Reply) -> ClusterError:
+    def _check(self, info: RequestInfo, reply: Reply) -> Reply:
+        """Raise ClusterError if a request was refused, or redirected."""
+        if reply.status < 300:
+            return reply
         if reply.status < 400:
-            return errors.redirected(info, reply.status, reply.headers.get("Location", ""))
+            raise errors.redirected(info, reply.status, reply.headers.get("Location", ""))
         problem = errors.refused(info, reply.status, reply.data)
         if reply.status in (401, 403) and monotonic() - self._lost_at < _RESTART_SECONDS:
-            return errors.restarting(info, problem)
-        return problem
+            raise errors.restarting(info, problem)
+        raise problem
 
-    def _renewed(self, used: Target) -> Target:
-        """Resolve the credentials again. Raises ClusterError."""
+    def _renew(self, used: Target) -> Target:
         with self._lock:
             if self._target is used:  # otherwise another thread has renewed them
                 self._target = _resolve(self._connection)
@@ -351,9 +323,7 @@ class Session:
 
 
 class _Clock:
-    """How far the API server's clock is ahead of ours."""
-
-    offset = timedelta()
+    offset = timedelta()  # how far the API server's clock is ahead of ours
 
     def set(self, date: str) -> None:
         """Set it by the Date of an answer; one that is missing or invalid changes nothing."""
@@ -374,10 +344,10 @@ def _header(text: str) -> str:
     return text.encode().decode("latin-1")
 
 
-def _decoded(info: RequestInfo, reply: Reply, shape: type | Trimmed) -> Json:
-    if not reply.content_type.endswith("json"):
-        raise errors.not_kubernetes(info, _NOT_JSON)
+def _decode(info: RequestInfo, reply: Reply, shape: type | Trimmed) -> Json:
     try:
+        if not reply.content_type.endswith("json"):
+            raise ValueError(_NOT_JSON)
         return decode(reply.data, shape)
     except ValueError as error:
         raise errors.not_kubernetes(info, str(error)) from None

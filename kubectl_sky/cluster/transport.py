@@ -1,25 +1,18 @@
-"""Send requests to an untrusted API server, limited in time, size and retries."""
+"""Requests and answers of the API server, limited in time, size and retries."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import urllib3
 from msgspec import Struct
-from msgspec.structs import replace
 from urllib3 import exceptions
-from urllib3.exceptions import HTTPError, InvalidHeader, ReadTimeoutError
+from urllib3.exceptions import HTTPError
 from urllib3.util.retry import Retry
 
-from kubectl_sky.cluster import deadlines
-from kubectl_sky.cluster.connection import KUBERNETES_PATH
-from kubectl_sky.cluster.errors import CHECK_ADDRESS, RequestInfo
-from kubectl_sky.cluster.http_trace import Trace
-from kubectl_sky.errors import ClusterError, SkyError, Unreachable
-
-if TYPE_CHECKING:
-    from kubectl_sky.cluster.client import Client
+from kubectl_sky.cluster.errors import RequestInfo, TooLarge, unreachable
+from kubectl_sky.cluster.open_sockets import OPEN, limit_waits
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024  # bytes, uncompressed: 500 objects of 100 kB
 
@@ -27,30 +20,62 @@ _MAX_REFUSAL_BYTES = 1024 * 1024  # bytes of an error response
 _MAX_PAUSE_SECONDS = 30  # between all attempts together: the server's Retry-After, or backoff
 _CHUNK_BYTES = 65536
 _NO_METHODS = frozenset({"none"})  # urllib3 treats an empty set as all methods
-_CHECK_NETWORK = "check that the cluster runs and that you are on its network or VPN"
-_CHECK_SKY_SERVER = "check the address of --server-url, and that `kubectl sky api` runs there"
-_CHECK_CERTIFICATE = "check certificate-authority and server in the kubeconfig"
-_TOO_MANY_REQUESTS = 429
-_SERVER_ERROR = 500
-_UNAVAILABLE = frozenset({502, 503, 504})
 
 
-class TooLarge(HTTPError):
-    """Raised for a response larger than any list of Kubernetes objects."""
+class Request(Struct, frozen=True):
+    """A request as sent. `deadline` (monotonic) bounds it, or the start of a stream.
+
+    `body` is encoded as JSON unless it is bytes, which are sent as they are. `connect` is in
+    seconds; so is `silence` of a stream, None for no limit.
+    """
+
+    method: str
+    url: str
+    headers: urllib3.HTTPHeaderDict
+    body: object
+    connect: float
+    deadline: float
+    silence: float | None = None
+    streamed: bool = False
 
 
-class Retries(Retry):
-    """Up to five retries within some seconds, with urllib3's counting and backoff.
+class Reply(Struct, frozen=True):
+    """A response: its content in `data`, or an open `stream` if requested.
+
+    `retried` if the request was sent more than once.
+    """
+
+    status: int
+    headers: Any  # a case-insensitive mapping
+    data: bytes
+    stream: Any = None
+    retried: bool = False
+
+    @property
+    def content_type(self) -> str:
+        """The media type in lowercase, without parameters."""
+        return str(self.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
+
+
+Attempt = Callable[[Any, Request], Reply]  # replaces `Client.send` for WebSocket handshakes
+
+
+class Attempts:
+    """The attempts of one request: up to five retries, before `deadline` (monotonic).
 
     A request that was not sent is always retried. One that the server may have processed is
     retried only if it is repeatable. 429 means that nothing was done, for any method. 500 is
     retried only for reads, because server-side apply answers 500 for an unknown field.
     """
 
-    @classmethod
-    def standard(cls, *, repeatable: bool = True) -> Self:
-        """Return the retry rules for a request."""
-        return cls(
+    def __init__(self, method: str, seconds: float, *, repeatable: bool) -> None:
+        self.deadline = time.monotonic() + seconds
+        self.retried = False
+        self.lost = False  # whether an attempt had no answer
+        self._method = method
+        self._repeatable = repeatable
+        self._longest = float(_MAX_PAUSE_SECONDS)
+        self._retries = Retry(
             total=5,
             connect=3,
             other=0,  # certificate errors are permanent
@@ -60,119 +85,72 @@ class Retries(Retry):
             backoff_jitter=0.2,
         )
 
-    def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
-        """Check whether to retry after a response with this status."""
-        if not self.total:
+    def wait_after(self, error: Exception) -> Exception | None:
+        """Wait for the next attempt after an error; return the one to report if there is none."""
+        if not isinstance(error, HTTPError) or isinstance(error, exceptions.ReadTimeoutError):
+            return error
+        if time.monotonic() >= self.deadline and not isinstance(error, exceptions.TimeoutError):
+            return TimeoutError()
+        try:
+            self._count_and_pause(error=error)
+        except (HTTPError, TimeoutError) as final:
+            return final
+        self.lost = True
+        return None
+
+    def repeat_after(self, reply: Reply) -> bool:
+        """Wait as the server asks if a request is to be repeated. Raises TimeoutError."""
+        retry_after = str(reply.headers.get("Retry-After") or "")
+        may_retry = self._retries.total and self._longest > 0
+        if not (may_retry and self._is_retryable(reply.status, bool(retry_after))):
             return False
-        if status_code == _TOO_MANY_REQUESTS or (has_retry_after and status_code >= _SERVER_ERROR):
+        self._count_and_pause(retry_after)
+        return True
+
+    def _count_and_pause(self, retry_after: str = "", error: Exception | None = None) -> None:
+        self._retries = self._retries.increment(self._method, error=error)
+        self.retried = True
+        self.pause(retry_after)
+
+    def _is_retryable(self, status: int, has_retry_after: bool) -> bool:
+        if status == 429 or (has_retry_after and status >= 500):
             return True
-        reading = status_code == _SERVER_ERROR and method == "GET"
-        return self.allowed_methods is None and (status_code in _UNAVAILABLE or reading)
+        reading = status == 500 and self._method == "GET"
+        return self._repeatable and (status in (502, 503, 504) or reading)
 
-    def increment(self, *args: Any, **kwargs: Any) -> Self:  # noqa: ANN401 - as in urllib3
-        """Count a failure. A read timeout is not retried."""
-        error = kwargs.get("error")
-        if isinstance(error, ReadTimeoutError):
-            raise error
-        return super().increment(*args, **kwargs)
-
-    def pause(self, retry_after: str, longest: float) -> float:
-        """Wait for the server's Retry-After, or use exponential backoff; return the seconds."""
+    def pause(self, retry_after: str) -> None:
+        """Wait for the server's Retry-After, or with backoff. Raises TimeoutError."""
         seconds = 0.0
-        with suppress(InvalidHeader, ValueError, OverflowError):
-            seconds = self.parse_retry_after(retry_after) if retry_after else 0
-        seconds = seconds or self.get_backoff_time()
-        seconds = max(0.0, min(seconds, longest))
+        with suppress(exceptions.InvalidHeader, ValueError, OverflowError):
+            seconds = self._retries.parse_retry_after(retry_after) if retry_after else 0
+        seconds = seconds or self._retries.get_backoff_time()
+        seconds = max(0.0, min(seconds, self._longest, remaining(self.deadline)))
+        self._longest -= seconds
         time.sleep(seconds)
-        return seconds
+        remaining(self.deadline)
 
 
-class Request(Struct, frozen=True):
-    """A request as sent. `seconds` limits all retries, or the start of a stream.
+def remaining(deadline: float) -> float:
+    """Return the seconds until a monotonic time. Raises TimeoutError after it."""
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
+        raise TimeoutError("timed out")
+    return seconds
 
-    `connect` and `read` are socket timeouts in seconds; `read` may be None for a stream.
+
+def read(response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
+    """Read a whole response; truncate a long error response. Raises TooLarge, TimeoutError.
+
+    The timeout of a socket is for each wait: it is lowered to what remains before each of them.
     """
-
-    method: str
-    url: str
-    headers: urllib3.HTTPHeaderDict
-    body: bytes | None
-    connect: float
-    read: float | None
-    seconds: float
-    retries: Retries
-    streamed: bool = False
-
-
-class Reply(Struct, frozen=True):
-    """A response: its content in `data`, or an open `stream` if requested."""
-
-    status: int
-    headers: Any  # a case-insensitive mapping
-    data: bytes
-    stream: Any = None
-    retries: Retry | None = None
-
-    @property
-    def content_type(self) -> str:
-        """The media type in lowercase, without parameters."""
-        return str(self.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
-
-
-Attempt = Callable[["Client", Request], Reply]
-
-
-def exchange(client: "Client", request: Request, attempt: Attempt | None = None) -> Reply:
-    """Send a request until it is answered, within its time in all.
-
-    Raises HTTPError, TimeoutError, OSError, ValueError.
-    """
-    attempt, retries, pauses = attempt or _attempt, request.retries, float(_MAX_PAUSE_SECONDS)
-    with deadlines.within(request.seconds) as deadline:
-        while time.monotonic() < deadline:
-            retry_after = ""
-            try:
-                reply = _logged(client, request, attempt)
-            except HTTPError as error:
-                if time.monotonic() >= deadline and not isinstance(error, exceptions.TimeoutError):
-                    break
-                retries = retries.increment(request.method, request.url, error=error)
-            else:
-                retry_after = str(reply.headers.get("Retry-After") or "")
-                is_retry = retries.is_retry(request.method, reply.status, bool(retry_after))
-                if not is_retry or pauses <= 0:
-                    return replace(reply, retries=retries)
-                retries = retries.increment(request.method, request.url)
-            pauses -= retries.pause(retry_after, min(pauses, deadline - time.monotonic()))
-    raise TimeoutError
-
-
-def _logged(client: "Client", request: Request, attempt: Attempt) -> Reply:
-    if not Trace.enabled():
-        return attempt(client, request)
-    trace = Trace(request.method, request.url, request.headers, request.body)
-    try:
-        reply = attempt(client, request)
-    except (HTTPError, OSError, SkyError) as error:
-        trace.failed(error)
-        raise
-    trace.answered(reply.status, reply.headers, reply.data)
-    return reply
-
-
-def _attempt(client: "Client", request: Request) -> Reply:
-    response = client.send(request)
-    if request.streamed and 200 <= response.status < 300:  # 204 for an empty log
-        return Reply(response.status, response.headers, b"", response)
-    return Reply(response.status, response.headers, _read(response))
-
-
-def _read(response: urllib3.BaseHTTPResponse) -> bytes:
-    """Read a whole response; truncate a long error response. Raises TooLarge."""
     refused = response.status >= 300
     parts: list[bytes] = []
     size = 0
-    while chunk := response.read1(_CHUNK_BYTES, decode_content=True):
+    while True:
+        limit_waits(response, remaining(deadline))
+        chunk = read_chunk(response)
+        if not chunk:
+            break
         parts.append(chunk)
         size += len(chunk)
         if size > (_MAX_REFUSAL_BYTES if refused else MAX_ANSWER_BYTES):
@@ -182,6 +160,12 @@ def _read(response: urllib3.BaseHTTPResponse) -> bytes:
             raise TooLarge
     response.release_conn()
     return b"".join(parts)
+
+
+def read_chunk(response: urllib3.BaseHTTPResponse, *, decode: bool = True) -> bytes:
+    """Return the next bytes as they arrive, none at the end."""
+    with OPEN.in_use():
+        return response.read1(_CHUNK_BYTES, decode_content=decode)
 
 
 class Stream:
@@ -200,7 +184,7 @@ class Stream:
 
     def __iter__(self) -> Iterator[bytes]:
         try:
-            while chunk := self._response.read1(_CHUNK_BYTES, decode_content=self._decode):
+            while chunk := read_chunk(self._response, decode=self._decode):
                 yield chunk
         except (HTTPError, OSError, ValueError, AttributeError) as error:
             if self._closed:  # by another thread
@@ -221,112 +205,3 @@ class Stream:
     def __exit__(self, *details: object) -> None:
         self.close()
         self._response.close()
-
-
-def unreachable(info: RequestInfo, error: Exception) -> ClusterError:
-    """Return the error for an exception of urllib3 or a socket."""
-    while isinstance(error, exceptions.MaxRetryError) and error.reason:
-        error = error.reason
-    if isinstance(error, exceptions.SSLError):
-        return _untrusted(info, error)
-    for failure, result, what, hint in _FAILURES:
-        if isinstance(error, failure):
-            host = info.host.rsplit(":", 1)[0]
-            why = _matching(_NOT_CONNECTED, str(error).lower()) or str(error)
-            if hint == _CHECK_NETWORK and info.server.endswith(KUBERNETES_PATH):
-                hint = _CHECK_SKY_SERVER
-            elif why == _REFUSED and host in _LOOPBACK:
-                hint = _CHECK_LOCAL
-            return result(what.format(info=info, host=host, why=why), hint)
-    return Unreachable(f"lost the connection to {info.host}", "try again")
-
-
-def _untrusted(info: RequestInfo, error: Exception) -> ClusterError:
-    text = str(error)
-    if "EOF" in text:
-        return Unreachable(
-            f"cannot reach {info.host}: it closed the connection before TLS started", _CHECK_NETWORK
-        )
-    why = _matching(_TLS, text) or " ".join(text.split())
-    return ClusterError(f"no trusted connection to {info.host}: {why}", _CHECK_CERTIFICATE)
-
-
-def _matching(table: Sequence[tuple[str, str]], text: str) -> str | None:
-    return next((why for word, why in table if word in text), None)
-
-
-_REFUSED = "connection refused"
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-_CHECK_LOCAL = (
-    "check that the cluster, or the tunnel to it, runs;"
-    " if it is the practice cluster, run `kubectl sky local up`"
-)
-_NOT_CONNECTED = (
-    ("refused", _REFUSED),
-    ("no route to host", "no route to the host"),
-    ("unreachable", "the network is unreachable"),
-    ("timed out", "timed out"),
-)
-_TLS = (
-    ("PEM", "the kubeconfig's certificates or keys are damaged"),
-    ("no certificate or crl found", "the kubeconfig's certificate-authority is damaged"),
-    ("no start line", "the kubeconfig's certificates or keys are damaged"),
-    ("Hostname mismatch", "its certificate is for another host name"),
-    ("IP address mismatch", "its certificate is for another address"),
-    ("certificate has expired", "its certificate has expired"),
-    ("self-signed", "its certificate is not signed by the expected authority"),
-    ("self signed", "its certificate is not signed by the expected authority"),
-    ("unable to get local issuer", "its certificate is not signed by the expected authority"),
-    ("WRONG_VERSION_NUMBER", "it does not speak TLS; the server's address may want http://"),
-    ("wrong version number", "it does not speak TLS; the server's address may want http://"),
-    ("CERTIFICATE_REQUIRED", "the server requires a client certificate"),
-    ("certificate required", "the server requires a client certificate"),
-)
-_TIMED_OUT = "{info.host} did not answer {info.method} {info.resource} in time"
-_MORE_TIME = "try again, or allow more with --request-timeout"
-_FAILURES: tuple[tuple[type[Exception], type[ClusterError], str, str], ...] = (
-    (
-        exceptions.NameResolutionError,
-        Unreachable,
-        "cannot reach {info.host}: the host name {host} is not known",
-        _CHECK_NETWORK,
-    ),
-    (
-        exceptions.ProxyError,
-        Unreachable,
-        "cannot reach {info.host}: the proxy does not answer",
-        "check HTTPS_PROXY, NO_PROXY and proxy-url in the kubeconfig",
-    ),
-    (
-        exceptions.NewConnectionError,
-        Unreachable,
-        "cannot reach {info.host}: {why}",
-        _CHECK_NETWORK,
-    ),
-    (
-        exceptions.ConnectTimeoutError,
-        Unreachable,
-        "cannot reach {info.host}: timed out",
-        _CHECK_NETWORK,
-    ),
-    (exceptions.ReadTimeoutError, Unreachable, _TIMED_OUT, _MORE_TIME),
-    (TimeoutError, Unreachable, _TIMED_OUT, _MORE_TIME),
-    (
-        TooLarge,
-        ClusterError,
-        "{info.host} answers {info.method} {info.resource} with more than the 64 MiB allowed",
-        CHECK_ADDRESS,
-    ),
-    (
-        exceptions.DecodeError,
-        ClusterError,
-        "{info.host} answers {info.method} {info.resource} with damaged data",
-        CHECK_ADDRESS,
-    ),
-    (
-        exceptions.LocationValueError,
-        ClusterError,
-        '"{info.server}" is not a server address',
-        "use https://HOST:PORT",
-    ),
-)

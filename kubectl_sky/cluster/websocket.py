@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from math import inf
 from threading import Event, Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
@@ -26,10 +27,9 @@ from websockets.http11 import Response
 from websockets.typing import Subprotocol
 from websockets.uri import WebSocketURI
 
-from kubectl_sky.cluster import deadlines
-from kubectl_sky.cluster.errors import RequestInfo
+from kubectl_sky.cluster.errors import RequestInfo, unreachable
 from kubectl_sky.cluster.session import Outgoing, Query, Session
-from kubectl_sky.cluster.transport import Attempt, Reply, Request, unreachable
+from kubectl_sky.cluster.transport import Attempt, Reply, Request, remaining
 from kubectl_sky.errors import ClusterError, Unreachable
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class _Connection:
     OpenSSL allows one thread at a time, so each call holds a lock, but never while waiting.
     """
 
-    def __init__(self, sock: socket.socket, protocol: ClientProtocol) -> None:
+    def __init__(self, sock: socket.socket, protocol: ClientProtocol, deadline: float) -> None:
         for level, option, value in _KEEPALIVE:
             if hasattr(socket, option):
                 with suppress(OSError):
@@ -81,6 +81,7 @@ class _Connection:
         sock.setblocking(False)
         self.protocol = protocol
         self.sock = sock
+        self.deadline = deadline  # of the handshake
         self.handshake_events: list[Any] = []  # events received with the handshake response
         self.lock = Lock()
         self.sending = Lock()
@@ -146,7 +147,7 @@ class _Connection:
         return 0
 
     def _wait(self, waits: int) -> bool:
-        deadlines.remaining()  # of the handshake
+        remaining(self.deadline)
         with selectors.DefaultSelector() as selector:
             selector.register(self._open_socket(), waits)
             return bool(selector.select(_POLL_INTERVAL))
@@ -268,10 +269,12 @@ def _handshake(
     for name, value in request.headers.iteritems():
         handshake.headers[name] = value
     protocol.send_request(handshake)
-    connection = _Connection(_dial(info, client.pool_manager, request), protocol)
+    sock = _dial(info, client.pool_manager, request)
+    connection = _Connection(sock, protocol, request.deadline)
     response = None
     try:
         response = _response(connection)
+        connection.deadline = inf
         if response and response.status_code == 101 and protocol.subprotocol:
             return Reply(101, _headers(response), b"", connection)
     finally:
@@ -303,7 +306,7 @@ def _response(connection: _Connection) -> Response | None:
     with connection.sending:
         connection.flush()
     while True:
-        deadlines.remaining()
+        remaining(connection.deadline)
         events = connection.receive()
         if events:
             response, *connection.handshake_events = events
@@ -319,9 +322,10 @@ def _dial(info: RequestInfo, manager: urllib3.PoolManager, request: Request) -> 
     host, secure = url.host or "", url.scheme == "https"
     pool = manager.connection_from_host(host, url.port, url.scheme)
     address = pool.proxy or pool
+    seconds = min(request.connect, remaining(request.deadline))
     tls = {name: getattr(pool, name) for name in _TLS if secure}
     connection = pool.ConnectionCls(
-        host=address.host or "", port=address.port, timeout=request.connect, **tls, **pool.conn_kw
+        host=address.host or "", port=address.port, timeout=seconds, **tls, **pool.conn_kw
     )
     assert isinstance(connection, HTTPConnection)
     if pool.proxy:

@@ -224,7 +224,7 @@ class Reconciler(Struct, frozen=True):
         body = [{"op": "test", "path": "/metadata/uid", "value": metadata["uid"]}, *changes]
         headers = {"Content-Type": "application/json-patch+json"}
         query = {"dryRun": "All"} if dry_run else None
-        self.session.request("PATCH", path, query=query, body=body, headers=headers)
+        self.session.send("PATCH", path, query=query, body=body, headers=headers)
 
     def event(self, graph: Json, kind: str, reason: str, message: str) -> None:
         """Record an Event of a RayServeGraph; failures are ignored."""

@@ -6,6 +6,7 @@ proxy. Errors of this server are Status objects, as clients of Kubernetes expect
 
 import asyncio
 import contextlib
+import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
@@ -52,14 +53,14 @@ async def forward(request: Request) -> Response:
         try:
             caller = _caller(request)
             resources.enter_context(request.app.state.streams.opened(caller.user.name))
-            body = await request.body()
+            body = _body(await request.body(), request.headers.get("content-type", ""))
             limits: Limits = request.app.state.config.limits
             query = _query(request)
             outgoing = Outgoing(
                 RequestInfo(request.method, _path(request), caller.session.server),
                 query,
                 _headers(request),
-                body or None,
+                body,
                 streamed=True,
                 repeatable=False,
                 silence=_silence(query, limits),
@@ -180,6 +181,16 @@ def _path(connection: HTTPConnection) -> str:
     if not path.startswith(f"{KUBERNETES_PATH}/") or any(map(_ODD_SEGMENT.search, segments)):
         raise Rejected(404, "no such path")
     return path.removeprefix(KUBERNETES_PATH)
+
+
+def _body(data: bytes, media_type: str) -> object:
+    """Return the value of a JSON body, which the Kubernetes client encodes. Raises Rejected."""
+    if not data or not re.search(r"[/+]json\b", media_type or "/json"):
+        return data or None
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise Rejected(400, "the body is not JSON") from None
 
 
 def _query(connection: HTTPConnection) -> list[tuple[str, str]]:

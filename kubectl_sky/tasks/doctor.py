@@ -242,7 +242,7 @@ def check_cluster(session: Session) -> ClusterCheck:
         allowed = pool.map(
             lambda right: access.may(session, right.verb, right.kind, right.subresource), rights
         )
-        version = pool.submit(session.request, "GET", "/version")
+        version = pool.submit(session.send, "GET", "/version")
         classes = pool.submit(
             _list_if_allowed, lambda: objects.list_all(session, kinds.STORAGE_CLASS)
         )
@@ -253,7 +253,7 @@ def check_cluster(session: Session) -> ClusterCheck:
         context=session.context,
         server=session.server,
         namespace=session.namespace,
-        version=str(version.result().get("gitVersion", "")),
+        version=str(version.result().body.get("gitVersion", "")),
         missing=missing,
         storage=None if storage is None else volumes.default_class(storage),
         cluster_nodes=None if cluster_nodes is None else len(cluster_nodes),

@@ -15,7 +15,7 @@ from kubectl_sky.cluster import backoff, streams, tail, watch
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.http_trace import LOGGER
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.cluster.transport import Retries
+from kubectl_sky.cluster.transport import Attempts
 from kubectl_sky.observe.logs import Lines
 from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.submitting import submit, uploader
@@ -135,7 +135,7 @@ def shorten_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Poll and retry within milliseconds."""
     for module, name in _WAITS:
         monkeypatch.setattr(module, name, _SHORT)
-    monkeypatch.setattr(Retries, "pause", lambda *_: 0.0)
+    monkeypatch.setattr(Attempts, "pause", lambda *_: None)
 
 
 @pytest.fixture(autouse=True)

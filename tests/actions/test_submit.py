@@ -1,6 +1,5 @@
 """Submit on a cluster in memory: the requests it sends, and what it refuses."""
 
-import json
 import re
 
 import pytest
@@ -10,7 +9,7 @@ from kubectl_sky.plan import task_metadata
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter, disown
 from tests.builders import ID
-from tests.fake_cluster import FakeCluster
+from tests.fake_cluster import FakeCluster, value_of
 
 HELLO = "name: hello\nrun: echo hello\n"
 TWO = "name: train\nnum_nodes: 2\nrun: echo hello\n"
@@ -96,9 +95,7 @@ def test_submit_sets_standard_labels_on_all_objects_and_pods(
     api: FakeCluster, send: Submitter
 ) -> None:
     send(EVERYTHING)
-    created = [
-        json.loads(request.body or b"{}") for request in api.sent if request.method == "POST"
-    ]
+    created = [value_of(request) for request in api.sent if request.method == "POST"]
     task_objects = [item for item in created if "task-id" in str(item.get("metadata"))]
     assert {item["kind"] for item in task_objects} >= {"Job", "ConfigMap", "Secret", "Service"}
     for item in task_objects:

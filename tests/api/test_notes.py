@@ -6,8 +6,8 @@ import sys
 PROGRAM = """
 import logging
 logging.basicConfig(level=logging.INFO, format="%(message)s")
-from kubectl_sky.cluster.http_trace import Trace
-print(Trace.enabled())
+from kubectl_sky.cluster.http_trace import LOGGER
+print(logging.getLogger(LOGGER).isEnabledFor(logging.INFO))
 """
 
 

@@ -73,7 +73,6 @@ HEADERS: dict[str, Attack] = {
     "silence": endless(b"", b"", 0.2),
     "headers-without-end": endless(head() + b"\r\n", b"X-More: " + b"y" * 60_000 + b"\r\n"),
     "header-line-without-end": endless(head() + b"\r\nX-Long: ", b"y" * 65536),
-    "header-drip": endless(head() + b"\r\nX-Slow: ", b"y", 0.2),
     "refusal-without-end": endless(f"HTTP/1.1 503 x\r\n{HUGE}\r\n\r\n".encode(), b"x" * 65536),
 }
 
@@ -94,12 +93,10 @@ ATTACKS: dict[str, Attack] = HEADERS | {
     "not-http": constant(b"SSH-2.0-OpenSSH_9.9\r\n"),
     "zeros": endless(b"", b"\0" * 65536),
     "status-line-without-end": endless(b"", b"H" * 65536),
-    "continue-without-end": endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
     "body-drip": endless(head("Content-Length: 1000000") + b"\r\n\r\n", b" ", 0.2),
     "body-without-end": endless(head(HUGE) + b'\r\n\r\n{"items": ["', b"x" * 65536),
     "chunks-without-end": endless(CHUNKED, b"10000\r\n" + b" " * 65536 + b"\r\n"),
     "chunk-size-without-end": endless(CHUNKED, b"0" * 65536),
-    "trailer-without-end": endless(CHUNKED + b"0\r\n", b"X-More: y\r\n", 0.01),
     "length-of-10^5000": constant(head(f"Content-Length: {'9' * 5000}") + b"\r\n\r\n{}"),
     "negative-length": constant(head("Content-Length: -5") + b"\r\n\r\n{}"),
     "cut-body": constant(head("Content-Length: 100", "Connection: close") + b"\r\n\r\n{}"),
@@ -238,7 +235,7 @@ def test_request_without_timeout_flag_uses_default_timeout(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_module, "_REQUEST_SECONDS", 1.0)
-    connection = Connection(server=serve(HEADERS["header-drip"]).url)
+    connection = Connection(server=serve(ATTACKS["body-drip"]).url)
     with pytest.raises(ClusterError, match="did not answer GET pods in time"):
         objects.list_all(Session.connect(connection), kinds.POD, "default")
 

@@ -355,7 +355,7 @@ class Trial:
         """Grant the Role without some rights, and wait until the API server knows it so."""
         path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{self.session.namespace}/roles"
         changed, _ = without(self.role, *rights)
-        self.admin.request(
+        self.admin.send(
             "PATCH",
             f"{path}/{changed['metadata']['name']}",
             body={"rules": changed["rules"]},

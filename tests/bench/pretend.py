@@ -122,4 +122,4 @@ def _set_status(session: Session, kind: Kind, item: Json, status: Json) -> None:
     metadata = item["metadata"]
     path = objects.path(kind, metadata["namespace"], metadata["name"], "status")
     content = "application/merge-patch+json"
-    session.request("PATCH", path, body={"status": status}, headers={"Content-Type": content})
+    session.send("PATCH", path, body={"status": status}, headers={"Content-Type": content})

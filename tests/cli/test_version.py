@@ -1,14 +1,13 @@
 """`version` with the client's and the server's version."""
 
 import json
-from typing import Any
 
 import pytest
 
 from kubectl_sky import __version__
 from kubectl_sky.actions import web
 from kubectl_sky.cli import main
-from kubectl_sky.cluster.session import Session
+from kubectl_sky.cluster.session import Answer, Session
 from kubectl_sky.errors import SkyError, Unreachable
 
 SERVER = {"major": "1", "minor": "36", "gitVersion": "v1.36.0"}
@@ -17,9 +16,9 @@ SERVER = {"major": "1", "minor": "36", "gitVersion": "v1.36.0"}
 class Server:
     """A session that answers /version only."""
 
-    def request(self, method: str, path: str) -> dict[str, Any]:
+    def send(self, method: str, path: str) -> Answer:
         assert (method, path) == ("GET", "/version")
-        return SERVER
+        return Answer(200, SERVER, False)
 
 
 def test_version_json_has_client_and_server(

@@ -166,12 +166,12 @@ def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]
     connection = Connection(kubeconfig=str(cluster.kubeconfig), context=ADMIN)
     session = Session.connect(connection)
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    session.request("POST", "/api/v1/namespaces", body=body)
+    session.send("POST", "/api/v1/namespaces", body=body)
     try:
         _wait_for_account(session, name)
         yield name
     finally:
-        session.request("DELETE", f"/api/v1/namespaces/{name}")
+        session.send("DELETE", f"/api/v1/namespaces/{name}")
         session.close()
 
 
@@ -179,7 +179,7 @@ def _wait_for_account(session: Session, namespace: str) -> None:
     """Wait for what each pod needs, and a controller makes soon after the namespace."""
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
     query = {"fieldSelector": "metadata.name=default"}
-    listed = session.request("GET", path, query=query)
+    listed = session.send("GET", path, query=query).body
     if listed["items"]:
         return
     version = listed["metadata"]["resourceVersion"]

@@ -1,12 +1,11 @@
 """Timeouts of retries: errors close together count as a single outage."""
 
-from collections.abc import Iterator
 from threading import Event
 
 import pytest
 
 from kubectl_sky.cluster import backoff
-from kubectl_sky.cluster.backoff import Backoff, retry_unreachable
+from kubectl_sky.cluster.backoff import Backoff
 from kubectl_sky.errors import Unreachable
 
 LOST = Unreachable("lost the connection")
@@ -60,22 +59,3 @@ def test_backoff_short_connection_does_not_reset_timeout(retries: Backoff, clock
     clock.now += 1
     with pytest.raises(Unreachable):
         retries.wait_or_raise(LOST)
-
-
-def test_retry_unreachable_returns_first_answer_or_raises_after_timeout(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(backoff, "_FIRST_DELAY_SECONDS", 0.01)
-    answers: Iterator[Unreachable | str] = iter([LOST, LOST, "here"])
-
-    def ask() -> str:
-        answer = next(answers)
-        if isinstance(answer, Unreachable):
-            raise answer
-        return answer
-
-    assert retry_unreachable(ask) == "here"
-    monkeypatch.setattr(backoff, "TIMEOUT_SECONDS", 0)
-    answers = iter([LOST, LOST])
-    with pytest.raises(Unreachable):
-        retry_unreachable(ask)

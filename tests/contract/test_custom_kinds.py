@@ -46,12 +46,12 @@ def custom_kind(session: Session) -> Iterator[Kind]:
         },
     }
     assert not access.serves(session, kind)
-    session.request("POST", DEFINITIONS, body=body)
+    session.send("POST", DEFINITIONS, body=body)
     try:
         eventually(lambda: access.serves(session, kind))
         yield kind
     finally:
-        session.request("DELETE", f"{DEFINITIONS}/{name}")
+        session.send("DELETE", f"{DEFINITIONS}/{name}")
 
 
 def applied(session: Session, kind: Kind, namespace: str, spec: Json) -> Json:
@@ -67,13 +67,13 @@ def applied(session: Session, kind: Kind, namespace: str, spec: Json) -> Json:
 
     def apply() -> Json | None:
         with suppress(ClusterError):
-            return session.request(
+            return session.send(
                 "PATCH",
                 path,
                 query={"fieldManager": "tests", "force": "true"},
                 body=body,
                 headers={"Content-Type": "application/apply-patch+yaml"},
-            )
+            ).body
         return None
 
     return eventually(apply, message="the kind is not served in time") or {}

@@ -210,11 +210,11 @@ def test_connect_impersonation_sets_user_and_groups(cluster: Any) -> None:
         kubeconfig=str(cluster.kubeconfig), as_user="carol", as_groups=("one", "two")
     )
     session = Session.connect(connection)
-    answer = session.request(
+    answer = session.send(
         "POST",
         objects.path(kinds.SELF_SUBJECT_REVIEW),
         body={"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
-    )
+    ).body
     info = answer["status"]["userInfo"]
     assert info["username"] == "carol"
     assert {"one", "two"} <= set(info["groups"])
@@ -433,7 +433,7 @@ def test_credential_plugin_expired_by_our_clock_runs_once_until_server_refuses_t
     )
     session = Session.connect(Connection(kubeconfig=str(path), request_timeout=1))
     with pytest.raises(Unreachable):
-        session.request("GET", "/version")
+        session.send("GET", "/version")
     assert runs.read_text() == "x"
 
 
@@ -471,8 +471,8 @@ def test_proxy_of_environment_is_used_unless_no_proxy_matches(
     monkeypatch.delenv("NO_PROXY", raising=False)
     session = Session.connect(Connection(kubeconfig=str(path), request_timeout=5))
     with pytest.raises(Unreachable, match="the proxy does not answer"):
-        session.request("GET", "/version")
+        session.send("GET", "/version")
     monkeypatch.setenv("NO_PROXY", "here.invalid")
     session = Session.connect(Connection(kubeconfig=str(path), request_timeout=5))
     with pytest.raises(Unreachable, match=r"host name here.invalid is not known|timed out"):
-        session.request("GET", "/version")
+        session.send("GET", "/version")

@@ -201,7 +201,7 @@ def test_core_manager_lists_pods_and_events(session: Session, namespace: str) ->
         "reason": "Told",
         "lastTimestamp": "2020-01-01T00:00:00Z",
     }
-    session.request("POST", objects.path(kinds.EVENT, namespace), body=event)
+    session.send("POST", objects.path(kinds.EVENT, namespace), body=event)
     assert "Told" in [item["reason"] for item in core.list_events(namespace)]
 
 
@@ -245,7 +245,7 @@ DEFINITION: Json = {
 def mpi_jobs(session: Session) -> Iterator[None]:
     """Define the CRD of MPIJobs if the cluster has none."""
     try:
-        session.request("POST", DEFINITIONS, body=DEFINITION)
+        session.send("POST", DEFINITIONS, body=DEFINITION)
     except Conflict:
         yield
         return
@@ -260,7 +260,7 @@ def mpi_jobs(session: Session) -> Iterator[None]:
         eventually(served)
         yield
     finally:
-        session.request("DELETE", f"{DEFINITIONS}/{DEFINITION['metadata']['name']}")
+        session.send("DELETE", f"{DEFINITIONS}/{DEFINITION['metadata']['name']}")
 
 
 @pytest.mark.usefixtures("mpi_jobs")

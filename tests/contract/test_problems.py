@@ -182,10 +182,10 @@ def test_error_exceeded_quota_is_refused(session: Session, namespace: str) -> No
         "metadata": {"name": "few", "namespace": namespace},
         "spec": {"hard": {"count/jobs.batch": "0"}},
     }
-    session.request("POST", f"/api/v1/namespaces/{namespace}/resourcequotas", body=quota)
+    session.send("POST", f"/api/v1/namespaces/{namespace}/resourcequotas", body=quota)
     path = f"/api/v1/namespaces/{namespace}/resourcequotas/few"
     # the quota counts once the controller has seen it
-    eventually(lambda: session.request("GET", path).get("status", {}).get("hard"))
+    eventually(lambda: session.send("GET", path).body.get("status", {}).get("hard"))
     with pytest.raises(Refused) as error:
         apply_all(session, [[make_job("a", namespace)]], lambda manifest, live: None)
     assert text_of(error).startswith(
@@ -200,7 +200,7 @@ def test_error_limit_range_is_refused(session: Session, namespace: str) -> None:
         "metadata": {"name": "small", "namespace": namespace},
         "spec": {"limits": [{"type": "Container", "max": {"memory": "64Mi"}}]},
     }
-    session.request("POST", f"/api/v1/namespaces/{namespace}/limitranges", body=limits)
+    session.send("POST", f"/api/v1/namespaces/{namespace}/limitranges", body=limits)
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",

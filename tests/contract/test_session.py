@@ -179,7 +179,7 @@ def test_session_many_threads_share_connection_pool(session: Session, namespace:
 
 def test_request_non_kubernetes_server_is_cluster_error(session: Session) -> None:
     with pytest.raises(ClusterError, match="does not answer like a Kubernetes API server"):
-        session.request("GET", "/healthz")  # answers `ok`
+        session.send("GET", "/healthz")  # answers `ok`
 
 
 @pytest.mark.practice_only

@@ -184,7 +184,7 @@ class Forgetful:
     def __init__(self, session: Session) -> None:
         self._session = session
         self.forgets = False
-        self.request, self.send = session.request, session.send
+        self.send = session.send
         self.server = session.server
 
     def stream(self, path: str, query: dict[str, str], timeout: float | None = None) -> object:

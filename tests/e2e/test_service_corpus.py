@@ -28,16 +28,16 @@ def kubeconfig() -> Iterator[Path]:
         for gpu in GPUS:
             labels = {"skypilot.co/accelerator": gpu.lower()}
             node = {"metadata": {"name": f"gpu-{gpu.lower()}", "labels": labels}}
-            created = session.request("POST", "/api/v1/nodes", body=node)
+            created = session.send("POST", "/api/v1/nodes", body=node).body
             created["status"] = dict.fromkeys(
                 ("allocatable", "capacity"), amounts | {"nvidia.com/gpu": "64"}
             )
             url = f"/api/v1/nodes/{node['metadata']['name']}/status"
-            session.request("PUT", url, body=created)
+            session.send("PUT", url, body=created)
         url = "/api/v1/nodes/practice"
-        cordoned = session.request("GET", url)
+        cordoned = session.send("GET", url).body
         cordoned["spec"]["unschedulable"] = True
-        session.request("PUT", url, body=cordoned)
+        session.send("PUT", url, body=cordoned)
         session.close()
         yield path
 

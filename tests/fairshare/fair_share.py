@@ -1,17 +1,15 @@
 """A cluster in memory with PodGroups, and a controller of fair share that can be killed."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from kubectl_sky.cluster.client import Client
 from kubectl_sky.cluster.transport import Reply, Request
 from kubectl_sky.fairshare.controller import FairShare
 from kubectl_sky.fairshare.model_policy import Policy
 from kubectl_sky.fairshare.model_state import State
 from kubectl_sky.plan.fair_share import class_name
 from kubectl_sky.words import kinds
-from tests.fake_cluster import FakeCluster
+from tests.fake_cluster import FakeCluster, value_of
 
 Json = dict[str, Any]
 
@@ -105,20 +103,20 @@ class World:
         """Return the kind and the reason of all Events that were created."""
         sent = self.cluster.sent
         posts = [item for item in sent if item.method == "POST" and "/events" in item.url]
-        bodies = [json.loads(item.body or b"") for item in posts]
+        bodies = [value_of(item) for item in posts]
         return sorted(f"{body['involvedObject']['kind']} {body['reason']}" for body in bodies)
 
     def journal(self) -> list[str]:
         return [name for name in self.cluster.names() if name.startswith("configmaps ")]
 
-    def _counted(self, client: Client, request: Request) -> Reply:
+    def _counted(self, request: Request) -> Reply:
         if request.method == "GET":
-            return self._answer(client, request)
+            return self._answer(request)
         self.writes += 1
         number, late = self._kill_at or (0, False)
         if number == self.writes and not late:
             raise Killed
-        reply = self._answer(client, request)
+        reply = self._answer(request)
         if number == self.writes:
             raise Killed
         return reply

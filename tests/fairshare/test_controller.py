@@ -1,6 +1,5 @@
 """The procedure of fair share, against a cluster in memory: what it counts, writes and refuses."""
 
-import json
 from collections.abc import Callable
 
 import pytest
@@ -19,6 +18,7 @@ from kubectl_sky.fairshare.model_state import LABEL
 from kubectl_sky.plan.fair_share import class_name
 from kubectl_sky.words import kinds
 from tests.fairshare.fair_share import ALICE, POLICY, QUEUE, Json, World
+from tests.fake_cluster import value_of
 from tests.polling import eventually
 
 
@@ -133,7 +133,7 @@ def test_listed_class_keeps_its_fields_and_history_is_not_counted(world: World) 
     world.group("a", "Completed", priorityClassName="high", user="bob")
     world.once()
     assert world.numbers("high") == (4990, 1, 0)
-    sent = [json.loads(sent.body or b"") for sent in world.cluster.sent if sent.method == "POST"]
+    sent = [value_of(sent) for sent in world.cluster.sent if sent.method == "POST"]
     (created,) = (body["metadata"] for body in sent if body["kind"] == "PriorityClass")
     assert set(created) == {"name", "labels", "annotations", "namespace"}, "nothing of the server"
     item = world.priority_class("high")
@@ -455,8 +455,8 @@ def test_write_that_was_lost_or_unanswered_is_repeated(world: World) -> None:
 def test_value_of_policy_is_sent_as_json_number(world: World) -> None:
     world.group("a", "Running")
     world.once()
-    (body,) = [sent.body for sent in world.cluster.sent if sent.method == "POST"]
-    assert json.loads(body or b"")["value"] == POLICY.base - POLICY.penalty
+    (body,) = [value_of(sent) for sent in world.cluster.sent if sent.method == "POST"]
+    assert body["value"] == POLICY.base - POLICY.penalty
 
 
 def test_invented_users_get_a_limited_number_of_classes(

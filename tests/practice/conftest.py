@@ -26,7 +26,7 @@ def both(practice_cluster: Cluster, real_cluster: Cluster) -> tuple[Cluster, Clu
 def _minor(cluster: Cluster) -> str:
     """The version of a server, to the second number."""
     session = Session.connect(Connection(kubeconfig=str(cluster.kubeconfig)))
-    version = session.request("GET", "/version")
+    version = session.send("GET", "/version").body
     session.close()
     return f"{version['major']}.{version['minor']}"
 

@@ -47,7 +47,7 @@ def of_server(session: Session) -> Json:
     """Return the schemas of the kinds that the practice cluster serves, and all that they need."""
     known: Json = {}
     for path in _PATHS:
-        answer = session.request("GET", f"/openapi/v3/{path}")
+        answer = session.send("GET", f"/openapi/v3/{path}").body
         known = answer["components"]["schemas"] | known
     wanted = {(resource.group, resource.version, resource.kind) for resource in BUILT_IN} | _MORE
     todo = [name for name, schema in known.items() if wanted & set(_kinds(schema))]

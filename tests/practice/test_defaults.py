@@ -23,7 +23,7 @@ def filled(cluster: Cluster, obj: dict[str, Any]) -> Any:
     plural = re.sub("class(es)?s$", "classes", plural)
     scope = "" if obj["kind"] in GROUPS else "/namespaces/default"
     path = f"{group}{scope}/{plural}"
-    created = session.request("POST", path, query={"dryRun": "All"}, body=obj)
+    created = session.send("POST", path, query={"dryRun": "All"}, body=obj).body
     session.close()
     return normal(created)
 
