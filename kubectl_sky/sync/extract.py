@@ -1,312 +1,245 @@
 """Extract an untrusted tar stream to a temporary folder, then move it.
 
-Every name is opened relative to the descriptor of its folder, without following links. The stream
-can therefore not write outside the temporary folder.
+Symbolic links are created last, when all folders exist: nothing is ever written through one. This
+is why `tarfile` only reads: its filters follow links on the disk, and Python 3.11.2 has none.
 """
 
 import json
 import os
-import secrets
 import shutil
-import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from itertools import takewhile
+import tarfile
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from tempfile import TemporaryDirectory
+from typing import BinaryIO, Self, cast
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.sync.tarstream import Limits, Member, TarStream, broken
 
-Note = Callable[[str], None]
-Parts = tuple[bytes, ...]
-
-_DIRECTORY = os.O_DIRECTORY | os.O_CLOEXEC
-_OPEN_FOLDER = os.O_RDONLY | _DIRECTORY | os.O_NOFOLLOW
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_EXTRACTED = b"new"  # name of the extracted tree in the temporary folder
+_MAX_MEMBERS = 200_000  # as many files as an upload may have
+_MAX_HEADER_BYTES = 64 << 10  # of a member, with long names and pax records
+_MAX_TRAILING_BYTES = 1 << 20  # after the end: some programs pad the last block
+_MAX_LINK_CHARACTERS = 16 << 20  # of the symbolic links, which are in memory until the end
 _MAX_DEPTH = 100  # nested folders
-_MAX_PATH = 4096  # bytes of a path or a link target
-_MAX_NAME = 255
-_MAX_LINK_MEMORY = 16 << 20  # bytes of symbolic links, which are created at the end
 _MAX_NOTES = 10
-_MAX_SHOWN = 200  # characters shown of a name in a note
-_MAX_TRAILING = 1 << 20  # bytes after the end of the tar: some programs pad the last block
+_MAX_SHOWN = 200  # characters shown of a name
+_BUFFER_BYTES = 64 << 10
 
 
 class _Skipped(Exception):
     """Raised to skip a member, with the reason; caught in this module."""
 
 
-class Notes:
+class _Notes:
     """Report skipped members: the first few, then the number of the remaining ones."""
 
-    def __init__(self, note: Note) -> None:
+    def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
         self._count = 0
 
-    def skipped(self, name: bytes, why: str) -> None:
-        """Report that a member was skipped."""
+    def skip(self, name: str, why: str) -> None:
         self._count += 1
         if self._count <= _MAX_NOTES:
-            shown = json.dumps(name.decode(errors="replace")[:_MAX_SHOWN], ensure_ascii=False)
-            self._note(f"skipped {shown}: {why}")
+            shown = os.fsencode(name).decode(errors="replace")[:_MAX_SHOWN]
+            self._note(f"skipped {json.dumps(shown, ensure_ascii=False)}: {why}")
 
     def finish(self) -> None:
-        """Report how many more members were skipped."""
         if self._count > _MAX_NOTES:
             self._note(f"skipped {self._count - _MAX_NOTES:,} more")
 
 
-def extract(stream: BinaryIO, target: Path, note: Note, limits: Limits | None = None) -> None:
+class _Meter:
+    """A stream of which only `allowed` bytes are read; endless headers would fill the memory."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.allowed = _MAX_HEADER_BYTES
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self.allowed -= len(data)
+        if self.allowed < -_BUFFER_BYTES:
+            raise tarfile.ReadError("a header is too large")
+        return data
+
+
+class _Member(tarfile.TarInfo):
+    @classmethod
+    def fromtarfile(cls, tarfile_: tarfile.TarFile) -> Self:
+        """Read a header. Without this, tarfile takes an invalid one for the end of the stream."""
+        try:
+            return super().fromtarfile(tarfile_)
+        except tarfile.HeaderError as error:
+            if type(error).__name__ == "EOFHeaderError":
+                raise
+            raise tarfile.ReadError(str(error)) from None
+
+
+def extract(
+    stream: BinaryIO, target: Path, note: Callable[[str], None], max_members: int = _MAX_MEMBERS
+) -> None:
     """Extract the file or folder in a tar to `target`. Raises UserError.
 
     The tar holds `.` or a single file. An existing file is replaced atomically, and an existing
     folder is merged. If one is a folder and the other is not, the existing one stays.
     """
-    notes = Notes(note)
+    notes = _Notes(note)
     parent = target if target.is_dir() and not target.is_symlink() else target.parent
     try:
-        folder = os.open(parent, os.O_RDONLY | _DIRECTORY)
-        try:
-            with _temporary(folder) as temporary:
-                _Tree(temporary, notes).fill(stream, limits or Limits())
-                _move(temporary, target, notes)
-        finally:
-            os.close(folder)
+        with TemporaryDirectory(prefix=".kubectl-sky-", dir=parent) as temporary:
+            new = Path(temporary, "new")
+            _fill(stream, new, notes, max_members)
+            if len(stream.read(_MAX_TRAILING_BYTES)) == _MAX_TRAILING_BYTES:
+                raise tarfile.ReadError("data follows its end")
+            _move(new, target, notes)
+    except (tarfile.TarError, EOFError, ValueError, RecursionError, _Skipped) as error:
+        raise UserError(f"not a complete tar stream: {str(error)[:_MAX_SHOWN]}") from None
     except OSError as error:
-        raise UserError(
-            f"cannot write {target}: {(error.strerror or str(error)).lower()}"
-        ) from None
+        reason = (error.strerror or str(error)).lower()
+        raise UserError(f"cannot write {target}: {reason}") from None
     notes.finish()
 
 
-@contextmanager
-def _temporary(folder: int) -> Iterator[int]:
-    """Create a temporary folder with mode 0700, and remove it with its content."""
-    name = f".kubectl-sky-{secrets.token_hex(8)}"
-    os.mkdir(name, 0o700, dir_fd=folder)
-    try:
-        with _opened(os.fsencode(name), folder) as temporary:
-            yield temporary
-    finally:
-        shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
-
-
-@contextmanager
-def _opened(name: bytes, folder: int | None = None) -> Iterator[int]:
-    descriptor = os.open(name, _OPEN_FOLDER, dir_fd=folder)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-class _Tree:
-    """Write members below the descriptor of a temporary folder."""
-
-    def __init__(self, temporary: int, notes: Notes) -> None:
-        self._temporary = temporary
-        self._notes = notes
-        self._open: list[tuple[bytes, int]] = []  # from the root down to the current folder
-        self._links: list[tuple[Parts, bytes]] = []
-        self._link_memory = 0
-
-    def fill(self, stream: BinaryIO, limits: Limits) -> None:
-        """Extract the whole stream."""
-        tar = TarStream(stream, limits)
-        try:
-            root: Member | None = None
-            for member in tar:
-                root = root or member
-                try:
-                    self._add(tar, root, member)
-                except _Skipped as reason:
-                    self._notes.skipped(member.name, str(reason))
-            if root is None:
-                raise broken("it is empty")
-            for parts, text in self._links:
-                self._link(parts, text)
-        finally:
-            self._close_below(0)
-        if len(stream.read(_MAX_TRAILING)) == _MAX_TRAILING:
-            raise broken("data follows its end")
-
-    def _add(self, tar: TarStream, root: Member, member: Member) -> None:
-        parts = _parts(member.name)
-        if member is root:
-            single_file = len(parts) == 1 and member.is_file
-            if not single_file and not (member.is_folder and not parts):
-                raise broken(f"it begins with {_shown(member.name)}")
-        elif root.is_file or not parts:
-            raise _Skipped("it was not requested")
-        path: Parts = (_EXTRACTED, *(parts if root.is_folder else ()))
-        if member.is_folder:
-            self._enter(path)
-        elif member.is_file:
-            self._file(tar, path, member)
-        elif member.is_symlink:
-            self._defer_link(path, member.link)
-        elif member.is_hard_link:
-            self._hard_link(path, (_EXTRACTED, *_parts(member.link)))
+def _fill(stream: BinaryIO, root: Path, notes: _Notes, max_members: int) -> None:
+    meter, links, link_characters = _Meter(stream), dict[Path, str](), 0
+    with tarfile.open(
+        fileobj=cast(BinaryIO, meter),
+        mode="r|",
+        bufsize=_BUFFER_BYTES,
+        tarinfo=_Member,
+        encoding="utf-8",
+        errors="surrogateescape",
+    ) as tar:
+        for count in range(max_members + 1):
+            member = tar.next()
+            if member is None:
+                break
+            tar.members.clear()  # type: ignore[attr-defined]  # or all of them stay in memory
+            _check_size(member, root)
+            meter.allowed = member.size + _MAX_HEADER_BYTES
+            if count == 0:
+                _begin(tar, member, root)
+                continue
+            try:
+                _add(tar, member, root, links)
+            except _Skipped as reason:
+                notes.skip(member.name, str(reason))
+            link_characters += len(member.name + member.linkname) if member.issym() else 0
+            if link_characters > _MAX_LINK_CHARACTERS:
+                raise UserError("the tar stream has too many symbolic links")
         else:
-            raise _Skipped("it is neither a file nor a folder")
+            raise UserError(f"the tar stream has more than {max_members:,} entries")
+    for path, text in links.items():
+        try:
+            path.symlink_to(text)
+        except FileExistsError:
+            notes.skip(str(path.relative_to(root)), "another member has this path")
 
-    def _enter(self, path: Parts, create: bool = True) -> int:
-        """Return the descriptor of a folder, open until the next call."""
-        current = [name for name, _ in self._open]
-        common = len(
-            list(takewhile(lambda pair: pair[0] == pair[1], zip(current, path, strict=False)))
+
+def _check_size(member: tarfile.TarInfo, root: Path) -> None:
+    space = shutil.disk_usage(root.parent)
+    if member.size < 0 or member.issparse():
+        raise UserError("sparse files in a tar stream are not supported")
+    if space.total and member.size > space.free:
+        shown = repr(member.name[:_MAX_SHOWN])
+        raise UserError(
+            f"{shown} has {member.size:,} bytes, but only {space.free:,} bytes are free"
         )
-        self._close_below(common)
-        for name in path[common:]:
-            folder = self._open[-1][1] if self._open else self._temporary
-            if create:
-                with suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=folder)
-            try:
-                self._open.append((name, os.open(name, _OPEN_FOLDER, dir_fd=folder)))
-            except (NotADirectoryError, FileNotFoundError):
-                raise _Skipped("a part of its path is not a folder") from None
-        return self._open[-1][1] if self._open else self._temporary
-
-    def _close_below(self, depth: int) -> None:
-        while len(self._open) > depth:
-            os.close(self._open.pop()[1])
-
-    def _file(self, tar: TarStream, path: Parts, member: Member) -> None:
-        folder = self._enter(path[:-1])
-        space = os.fstatvfs(folder)
-        free = space.f_bavail * space.f_frsize
-        if space.f_blocks and member.size > free:
-            raise UserError(
-                f"{_shown(member.name)} has {member.size:,} bytes, but only {free:,} bytes are free"
-            )
-        try:
-            descriptor = os.open(path[-1], _CREATE, _mode(member.mode), dir_fd=folder)
-        except FileExistsError:
-            raise _Skipped("it occurs more than once") from None
-        with open(descriptor, "wb", buffering=0) as file:
-            for block in tar.content():
-                _write(file.fileno(), block)
-            with suppress(OverflowError, ValueError, OSError):
-                os.utime(file.fileno(), (member.mtime, member.mtime))
-
-    def _hard_link(self, path: Parts, original: Parts) -> None:
-        """Create a hard link to a regular file of this tree."""
-        with suppress(FileNotFoundError):
-            source = os.dup(self._enter(original[:-1], create=False))
-            try:
-                status = os.stat(original[-1], dir_fd=source, follow_symlinks=False)
-                if stat.S_ISREG(status.st_mode):
-                    os.link(
-                        original[-1],
-                        path[-1],
-                        src_dir_fd=source,
-                        dst_dir_fd=self._enter(path[:-1]),
-                        follow_symlinks=False,
-                    )
-                    return
-            except FileExistsError:
-                raise _Skipped("it occurs more than once") from None
-            except PermissionError:
-                raise _Skipped("hard links are not supported here") from None
-            finally:
-                os.close(source)
-        raise _Skipped("it is a hard link to a file that was not copied")
-
-    def _defer_link(self, path: Parts, text: bytes) -> None:
-        """Save a symbolic link, to be created at the end, if it points inside the tree."""
-        if not _inside(path[1:], text):
-            raise _Skipped("it is a link that points outside of the copied files")
-        self._link_memory += len(text) + sum(map(len, path)) + 200  # memory of the Python objects
-        if self._link_memory > _MAX_LINK_MEMORY:
-            raise UserError("the tar stream has too many symbolic links")
-        self._links.append((path, text))
-
-    def _link(self, path: Parts, text: bytes) -> None:
-        try:
-            os.symlink(text, path[-1], dir_fd=self._enter(path[:-1]))
-        except FileExistsError:
-            self._notes.skipped(path[-1], "it occurs more than once")
-        except _Skipped as reason:
-            self._notes.skipped(path[-1], str(reason))
 
 
-def _parts(name: bytes) -> Parts:
+def _begin(tar: tarfile.TarFile, member: tarfile.TarInfo, root: Path) -> None:
+    parts = _split(member.name)
+    if member.isreg() and len(parts) == 1:
+        _write(tar, member, root)
+    elif member.isdir() and not parts:
+        root.mkdir()
+    else:
+        raise tarfile.ReadError(f"it begins with {member.name!r}")
+
+
+def _add(tar: tarfile.TarFile, member: tarfile.TarInfo, root: Path, links: dict[Path, str]) -> None:
+    parts = _split(member.name)
+    if not parts or not root.is_dir():
+        raise _Skipped("it was not requested")
+    path = root.joinpath(*parts)
+    try:
+        (path if member.isdir() else path.parent).mkdir(parents=True, exist_ok=True)
+        if member.isreg():
+            _write(tar, member, path)
+        elif member.islnk():
+            _link(root.joinpath(*_split(member.linkname)), path)
+        elif member.issym():
+            if not _points_inside(len(parts), member.linkname):
+                raise _Skipped("it is a link that points outside of the copied files")
+            links[path] = member.linkname
+        elif not member.isdir():
+            raise _Skipped("it is neither a file nor a folder")
+    except (FileExistsError, NotADirectoryError):
+        raise _Skipped("another member has this path") from None
+
+
+def _split(name: str) -> list[str]:
     """Split a name into parts relative to the root."""
-    parts = tuple(part for part in name.split(b"/") if part not in (b"", b"."))
-    if name.startswith(b"/") or b".." in parts or b"\0" in name:
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if name.startswith("/") or ".." in parts or "\0" in name:
         raise _Skipped("its path points outside of the copied files")
-    if (
-        len(name) > _MAX_PATH
-        or len(parts) > _MAX_DEPTH
-        or any(len(part) > _MAX_NAME for part in parts)
-    ):
+    if len(parts) > _MAX_DEPTH:
         raise _Skipped("its path is too long")
     return parts
 
 
-def _inside(path: Parts, text: bytes) -> bool:
-    """Check by its text alone whether a link points inside the tree.
+def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
+    """Write a new file. Of the bits of its group and of others, none is to write."""
+    mode = 0o600 | member.mode & (0o755 if member.mode & 0o100 else 0o644)
+    source = tar.extractfile(member)
+    assert source  # of a regular file
+    with open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        shutil.copyfileobj(source, file)
+    with suppress(OverflowError, ValueError, OSError):
+        os.utime(path, (member.mtime, member.mtime))
+
+
+def _link(original: Path, path: Path) -> None:
+    try:
+        os.link(original, path)
+    except (FileNotFoundError, PermissionError):  # a folder, or a file system without hard links
+        raise _Skipped("it is a hard link to a file that was not copied") from None
+
+
+def _points_inside(depth: int, text: str) -> bool:
+    """Check by its text alone whether a link at a depth points inside the tree.
 
     `..` is allowed only at the start: after a name, which may be a link itself, it could escape.
     """
-    parts = [part for part in text.split(b"/") if part not in (b"", b".")]
-    levels_up = len(list(takewhile(lambda part: part == b"..", parts)))
-    return (
-        bool(text)
-        and not text.startswith(b"/")
-        and b"\0" not in text
-        and len(text) < _MAX_PATH
-        and levels_up < len(path)
-        and b".." not in parts[levels_up:]
-    )
+    parts = [part for part in text.split("/") if part not in ("", ".")]
+    ups = next((at for at, part in enumerate(parts) if part != ".."), len(parts))
+    is_relative = text and not text.startswith("/") and "\0" not in text
+    return bool(is_relative) and ups < depth and ".." not in parts[ups:]
 
 
-def _mode(mode: int) -> int:
-    """Keep read and execute bits of group and others; the umask may remove more."""
-    return 0o600 | mode & (0o755 if mode & 0o100 else 0o644)
+def _move(new: Path, target: Path, notes: _Notes) -> None:
+    is_folder = _is_folder(target)
+    if is_folder and _is_folder(new):
+        _merge(new, target, notes)
+    elif is_folder or (_is_folder(new) and os.path.lexists(target)):
+        what = "a folder" if is_folder else "not a folder"
+        raise UserError(f"{target} exists and is {what}", "choose another target")
+    else:
+        os.replace(new, target)
 
 
-def _write(descriptor: int, block: bytes) -> None:
-    remaining = memoryview(block)
-    while remaining:
-        remaining = remaining[os.write(descriptor, remaining) :]
-
-
-def _move(temporary: int, target: Path, notes: Notes) -> None:
-    """Move the extracted file or folder to its target."""
-    with suppress(FileNotFoundError):
-        target_mode = os.lstat(target).st_mode
-        new_mode = os.stat(_EXTRACTED, dir_fd=temporary, follow_symlinks=False).st_mode
-        if stat.S_ISDIR(target_mode) and stat.S_ISDIR(new_mode):
-            with _opened(_EXTRACTED, temporary) as source, _opened(os.fsencode(target)) as existing:
-                _merge(source, existing, notes)
-            return
-        if stat.S_ISDIR(target_mode) or stat.S_ISDIR(new_mode):
-            what = "a folder" if stat.S_ISDIR(target_mode) else "not a folder"
-            raise UserError(f"{target} exists and is {what}", "choose another target")
-    os.replace(_EXTRACTED, target, src_dir_fd=temporary)
-
-
-def _merge(source: int, target: int, notes: Notes) -> None:
+def _merge(source: Path, target: Path, notes: _Notes) -> None:
     """Merge a folder into another one; replace links there, never follow them."""
     for name in os.listdir(source):
-        target_mode = None
-        with suppress(FileNotFoundError):
-            target_mode = os.stat(name, dir_fd=target, follow_symlinks=False).st_mode
-        source_mode = os.stat(name, dir_fd=source, follow_symlinks=False).st_mode
-        if target_mode is None or not (stat.S_ISDIR(target_mode) or stat.S_ISDIR(source_mode)):
-            os.replace(name, name, src_dir_fd=source, dst_dir_fd=target)
-        elif stat.S_ISDIR(target_mode) and stat.S_ISDIR(source_mode):
-            path = os.fsencode(name)
-            with _opened(path, source) as source_folder, _opened(path, target) as target_folder:
-                _merge(source_folder, target_folder, notes)
+        new, old = source / name, target / name
+        if _is_folder(new) and _is_folder(old):
+            _merge(new, old, notes)
+        elif _is_folder(old) or (_is_folder(new) and os.path.lexists(old)):
+            what = "a folder" if _is_folder(old) else "not a folder"
+            notes.skip(name, f"it exists here and is {what}")
         else:
-            what = "a folder" if stat.S_ISDIR(target_mode) else "not a folder"
-            notes.skipped(os.fsencode(name), f"it exists here and is {what}")
+            os.replace(new, old)
 
 
-def _shown(name: bytes) -> str:
-    return repr(name.decode(errors="replace")[:_MAX_SHOWN])
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.sync.extract import extract
-from kubectl_sky.sync.tarstream import Limits
 from kubectl_sky.tasks.exec import local_target
 from tests.attacks.tars import (
     FILE_HEADER,
@@ -81,8 +80,6 @@ OUTSIDE = {
     "parent within": entry("./a/../../evil", b"x"),
     "neighbour": entry("../out2/evil", b"x"),
     "long": entry("a/" * 101 + "x", b"x"),
-    "long name": entry("a" * 256, b"x"),
-    "long path": entry("aaa/" * 1025, b"x"),
     "symlink to parent": symlink("l", "../.ssh"),
     "absolute symlink": symlink("l", "/etc/passwd"),
     "symlink through a name": symlink("l", "good/../../.ssh"),
@@ -235,17 +232,10 @@ BOMBS: dict[str, tuple[bytes, bytes]] = {
 def test_extract_bomb_is_refused_early(home: Path, case: str) -> None:
     source = Endless(*BOMBS[case])
     with pytest.raises(UserError):
-        extract(cast(BinaryIO, source), Path("out"), lambda _: None, Limits(headers=1000))
+        extract(cast(BinaryIO, source), Path("out"), lambda _: None, max_members=1000)
     assert source.count < 3 << 20
     assert_unharmed(home)
     assert not (home / "out").exists()
-
-
-def test_extract_endless_headers_are_refused_like_too_many_files(home: Path) -> None:
-    source = Endless(*BOMBS["pax headers only"])
-    with pytest.raises(UserError, match="more than 200,000 entries"):
-        extract(cast(BinaryIO, source), Path("out"), print)
-    assert source.count < 512 * (200_000 + 10)
 
 
 def test_extract_endless_symlinks_are_refused(home: Path) -> None:
@@ -259,26 +249,6 @@ def test_extract_endless_notes_are_counted(home: Path) -> None:
     files, notes = copied(home, folder(), *[entry(f"../{n}", b"x") for n in range(500)])
     assert files == {} and len(notes) == 11
     assert notes[-1] == "skipped 490 more"
-
-
-@pytest.mark.parametrize(
-    "records",
-    [
-        b"0 path=x\n",
-        b"-5 path=x\n",
-        b"99999999999999999999999 path=x\n",
-        b"999 path=x\n",
-        b"11 path=../x",
-        b"x",
-        b"1",
-        "²1 path=x\n".encode(),
-    ],
-)
-def test_extract_invalid_pax_header_is_refused(home: Path, records: bytes) -> None:
-    data = FOLDER + with_size(PAX_HEADER, len(records)) + records.ljust(512, b"\0")
-    with pytest.raises(UserError, match="pax header is invalid"):
-        extract(io.BytesIO(data + FILE_HEADER + b"\0" * 1024), Path("out"), print)
-    assert_unharmed(home)
 
 
 def test_extract_pax_and_gnu_names_are_checked(home: Path) -> None:
@@ -339,10 +309,10 @@ def test_extract_truncated_stream_changes_nothing(home: Path) -> None:
 
 
 def test_extract_full_disk_is_user_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> int:
+    def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "write", full)
+    monkeypatch.setattr(shutil, "copyfileobj", full)
     with pytest.raises(UserError, match="cannot write out: no space left on device"):
         extract(stream(folder(), entry("a", b"x")), Path("out"), print)
     assert_unharmed(home)
