@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from kubectl_sky.actions import web
-from kubectl_sky.errors import SkyError
+from kubectl_sky.cluster import web
+from kubectl_sky.cluster.web import Fetch, FetchFailed
 from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.tasks import find
@@ -16,6 +16,8 @@ from kubectl_sky.words import names
 
 if TYPE_CHECKING:
     from kubectl_sky.words import models
+
+_SECONDS = 10.0  # from the name resolution to the end of the answer
 
 
 def check(url: str) -> None:
@@ -83,9 +85,10 @@ def _document(state: str, text: str, tasks: list["models.NotifiedTask"]) -> "mod
 def send(url: str, document: "models.Notification") -> str:
     """POST a document; return why it failed, or an empty text."""
     try:
-        status, _ = web.send("POST", url, json.dumps(document).encode())
-        problem = f"HTTP {status}" if status >= 300 else ""
-    except SkyError as error:
+        headers, body = {"Content-Type": "application/json"}, json.dumps(document).encode()
+        answer = web.fetch(Fetch(url, "POST", headers, body, _SECONDS))
+        problem = f"HTTP {answer.status}" if answer.status >= 300 else ""
+    except FetchFailed as error:
         problem = error.what
     return f"cannot notify {urlsplit(url).hostname}: {problem}" if problem else ""
 

@@ -46,18 +46,19 @@ def command(form: str | None, client_only: bool, check: bool, cluster: options.C
 
 def _newest() -> str:
     """Return the version of the newest release. Raises SkyError."""
-    from kubectl_sky.actions import web
+    from kubectl_sky.cluster import web
 
     try:
-        status, location = web.send("GET", f"{_RELEASES}/latest")
+        answer = web.fetch(web.Fetch(f"{_RELEASES}/latest"))
     except SkyError as error:
         what = f"cannot ask {_RELEASES} for the newest version: {error.what}"
         raise SkyError(what, "check the network; `version` alone asks nobody") from None
     match = re.fullmatch(
-        rf"{re.escape(_RELEASES)}/tag/v([0-9]{{1,6}}(?:\.[0-9]{{1,6}}){{2}})", location
+        rf"{re.escape(_RELEASES)}/tag/v([0-9]{{1,6}}(?:\.[0-9]{{1,6}}){{2}})",
+        answer.headers.get("Location", ""),
     )
     if not match:
-        raise SkyError(f"no release found at {_RELEASES} (HTTP {status})")
+        raise SkyError(f"no release found at {_RELEASES} (HTTP {answer.status})")
     return match[1]
 
 

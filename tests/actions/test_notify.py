@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from kubectl_sky.actions import notify, web
+from kubectl_sky.actions import notify
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
@@ -157,7 +157,7 @@ def test_notify_slow_server_is_bounded_in_time(
     run: Run, send: Submitter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It sends a byte now and then, without end, so that no read times out."""
-    monkeypatch.setattr(web, "_SECONDS", 0.3)
+    monkeypatch.setattr(notify, "_SECONDS", 0.3)
     over = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
 

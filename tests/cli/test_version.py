@@ -5,10 +5,10 @@ import json
 import pytest
 
 from kubectl_sky import __version__
-from kubectl_sky.actions import web
 from kubectl_sky.cli import main
+from kubectl_sky.cluster import web
 from kubectl_sky.cluster.session import Answer, Session
-from kubectl_sky.errors import SkyError, Unreachable
+from kubectl_sky.errors import Unreachable
 
 SERVER = {"major": "1", "minor": "36", "gitVersion": "v1.36.0"}
 
@@ -67,27 +67,27 @@ def test_version_check_compares_with_newest_release(
     code: int,
     message: str,
 ) -> None:
-    asked: list[tuple[str, str]] = []
+    asked: list[web.Fetch] = []
 
-    def send(*request: str) -> tuple[int, str]:
-        asked.append(request)  # type: ignore[arg-type]
-        return 302, location
+    def fetch(request: web.Fetch) -> web.Answer:
+        asked.append(request)
+        return web.Answer(302, {"Location": location})
 
-    monkeypatch.setattr(web, "send", send)
+    monkeypatch.setattr(web, "fetch", fetch)
     assert main.main(["version"]) == 0
     assert asked == []
     assert main.main(["version", "--check"]) == code
-    assert asked == [("GET", f"{RELEASES}/latest")]
+    assert asked == [web.Fetch(f"{RELEASES}/latest")]
     assert message in capsys.readouterr().err
 
 
 def test_version_check_without_network_has_a_hint(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(*request: str) -> tuple[int, str]:
-        raise SkyError("Name or service not known")
+    def refuse(request: web.Fetch) -> web.Answer:
+        raise web.FetchFailed("ConnectionFailed", "Name or service not known")
 
-    monkeypatch.setattr(web, "send", refuse)
+    monkeypatch.setattr(web, "fetch", refuse)
     assert main.main(["version", "--check", "-o", "json"]) == 1
     assert capsys.readouterr() == (
         "",
