@@ -73,6 +73,8 @@ def run(
     """
     if "ray" in names:
         extras.require("controllers", "google.protobuf")
+    if health_port:
+        extras.require("controllers", "prometheus_client")
     from kubectl_sky.actions import config
     from kubectl_sky.controllers.run import Options
     from kubectl_sky.controllers.run import run as run_controllers

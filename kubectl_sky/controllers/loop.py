@@ -25,7 +25,6 @@ from msgspec.structs import replace
 from kubectl_sky.cluster import backoff, parallel
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, Trim, WatchEvent, watch_forever
-from kubectl_sky.controllers.metrics import Numbers
 from kubectl_sky.errors import NotServed, SkyError, attempt
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.settings import Settings
@@ -36,6 +35,22 @@ _MAX_RETRY_SECONDS = 300.0
 _log = logging.getLogger(__name__)
 
 Key = TypeVar("Key", bound=Hashable)
+
+
+class Numbers(Struct, frozen=True):
+    """The metrics of one loop; counters count from the start of the process as the leader.
+
+    `seconds` is the time that its reconciles took. The queue has the keys that are due, and `lag`
+    is how many seconds ago the first of them became so.
+    """
+
+    reconciles: int = 0
+    errors: int = 0
+    watch_errors: int = 0
+    seconds: float = 0.0
+    queue: int = 0
+    running: int = 0
+    lag: float = 0.0
 
 
 class Context(Struct, frozen=True):

@@ -3,7 +3,7 @@
 import logging
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib import import_module
@@ -16,8 +16,6 @@ from msgspec.structs import replace
 from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.controllers import metrics
-from kubectl_sky.controllers.http_server import serve_health
 from kubectl_sky.controllers.lease import LeaseKeeper, claims_of
 from kubectl_sky.controllers.loop import Context, Controller, Loop
 from kubectl_sky.observe import escapes
@@ -39,9 +37,17 @@ class _Running:
     is_leader: bool = False
     loops: dict[tuple[str, str], Loop[Any]] = field(default_factory=dict)
 
-    def metrics(self) -> str:
-        numbers = {names: loop.numbers for names, loop in list(self.loops.items())}
-        return metrics.text(self.names, self.is_leader, numbers)
+    def serve(self, host: str, port: int | None) -> AbstractContextManager[None]:
+        """Serve probes and metrics, nothing without a port. Raises UserError."""
+        if port is None:
+            return nullcontext()
+        from kubectl_sky.controllers import health  # noqa: PLC0415 -- its package is in an extra
+
+        def collect() -> Iterator[health.Metric]:
+            loops = {names: loop.numbers for names, loop in list(self.loops.items())}
+            return health.metrics(self.names, self.is_leader, loops)
+
+        return health.serve_health(host, port, collect)
 
 
 class Options(Struct, frozen=True):
@@ -70,7 +76,7 @@ def run(options: Options) -> None:
     timely = Session.connect(replace(options.connection, request_timeout=_LEASE_REQUEST_SECONDS))
     keeper = LeaseKeeper(timely, claims_of(options.names, options.namespace))
     running = _Running(tuple(options.names))
-    with _stopped_by_signals() as stop, serve_health(*options.health, running.metrics):
+    with _stopped_by_signals() as stop, running.serve(*options.health):
         try:
             while keeper.acquire(stop):
                 _lead(options, session, keeper, stop, running)

@@ -7,14 +7,14 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubectl_sky.controllers import metrics
-from kubectl_sky.controllers.http_server import PATH, serve_health
-from kubectl_sky.controllers.metrics import Numbers
+from kubectl_sky.controllers import health
+from kubectl_sky.controllers.health import serve_health
+from kubectl_sky.controllers.loop import Numbers
 from kubectl_sky.errors import UserError
 from tests.ports import free_port
 
 
-def status(host: str, port: int, path: str = PATH) -> int:
+def status(host: str, port: int, path: str = "/healthz") -> int:
     connection = HTTPConnection(host, port, timeout=60)
     try:
         connection.request("GET", path)
@@ -29,7 +29,7 @@ def test_health_of_ipv4_and_ipv6_pod_is_ok(host: str) -> None:
         port = free_port(host)
     except OSError:
         pytest.skip(f"this machine has no {host}")
-    with serve_health(host, port, str):
+    with serve_health(host, port, lambda: iter(())):
         assert status(host, port) == 200
         assert status(host, port, "/other") == 404
 
@@ -38,10 +38,10 @@ def test_metrics_are_a_text_that_prometheus_reads() -> None:
     loops = {("tasks", "Sweeper"): Numbers(3, 1, 2, 0.25, 4, 1, 1.5)}
     port = free_port()
     with (
-        serve_health("127.0.0.1", port, lambda: metrics.text(("tasks",), True, loops)),
+        serve_health("127.0.0.1", port, lambda: health.metrics(("tasks",), True, loops)),
         urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer,
     ):
-        assert answer.headers["Content-Type"] == metrics.CONTENT_TYPE
+        assert answer.headers["Content-Type"].startswith("text/plain; version=")
         text = answer.read().decode()
     samples = [
         sample for family in text_string_to_metric_families(text) for sample in family.samples
@@ -63,13 +63,13 @@ def test_metrics_are_a_text_that_prometheus_reads() -> None:
 
 def test_health_of_one_address_is_not_served_at_another() -> None:
     port = free_port()
-    with serve_health("127.0.0.1", port, str), pytest.raises(ConnectionRefusedError):
+    with serve_health("127.0.0.1", port, lambda: iter(())), pytest.raises(ConnectionRefusedError):
         status("127.0.0.2", port)
 
 
 def test_health_beside_many_silent_connections_is_ok() -> None:
     port = free_port()
-    with serve_health("127.0.0.1", port, str):
+    with serve_health("127.0.0.1", port, lambda: iter(())):
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
         assert status("127.0.0.1", port) == 200
         for connection in silent:
@@ -81,6 +81,6 @@ def test_health_port_in_use_is_user_error() -> None:
         port = server.getsockname()[1]
         with (
             pytest.raises(UserError, match=f"cannot listen on 127.0.0.1, port {port}: address"),
-            serve_health("127.0.0.1", port, str),
+            serve_health("127.0.0.1", port, lambda: iter(())),
         ):
             pass

@@ -9,8 +9,7 @@ import pytest
 
 from kubectl_sky.cluster.watch import WatchEvent
 from kubectl_sky.controllers import loop as loops
-from kubectl_sky.controllers.loop import Controller, Loop, Schedule, Watch
-from kubectl_sky.controllers.metrics import Numbers
+from kubectl_sky.controllers.loop import Controller, Loop, Numbers, Schedule, Watch
 from kubectl_sky.errors import ClusterError
 from kubectl_sky.words import kinds
 from tests.actions.conftest import shorten_waits

@@ -3,10 +3,9 @@
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from click.testing import CliRunner
@@ -20,6 +19,7 @@ from kubectl_sky.controllers.loop import Context, Controller
 from kubectl_sky.words import kinds
 from kubectl_sky.words.settings import Settings
 from tests.fake_cluster import FakeCluster
+from tests.ports import free_port
 
 LEASE = "kubectl-sky-tasks"
 
@@ -79,18 +79,12 @@ def test_lost_lease_stops_controllers_which_start_again_until_a_signal(
     monkeypatch.setattr(run, "find_controllers", lambda names, context: [Recorder(log)])
     monkeypatch.setattr(lease, "_RENEW_SECONDS", 0.01)
     monkeypatch.setattr(lease, "_RETRY_SECONDS", 0.01)
-    metrics, leading = list[Callable[[], str]](), list[str]()
-
-    @contextmanager
-    def health(host: str, port: int | None, numbers: Callable[[], str]) -> Iterator[None]:
-        metrics.append(numbers)
-        yield
+    port, leading = free_port(), list[str]()
 
     def note_metrics() -> None:
-        lines = [line for line in metrics[0]().splitlines() if not line.startswith("#")]
-        leading.extend(lines[:2])
-
-    monkeypatch.setattr(run, "serve_health", health)
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+            lines = answer.read().decode().splitlines()
+        leading.extend([line for line in lines if not line.startswith("#")][:2])
 
     def take_lease() -> None:
         note_metrics()
@@ -106,12 +100,13 @@ def test_lost_lease_stops_controllers_which_start_again_until_a_signal(
 
     api.before("get leases", free_lease, nth=4)
     api.before("patch leases", lambda: os.kill(os.getpid(), number), nth=8)
-    run.run(run.Options(("tasks",), Connection(), "default", Settings()))
+    health = ("127.0.0.1", port)
+    run.run(run.Options(("tasks",), Connection(), "default", Settings(), health))
     assert log == ["start", "stop"] * 2
     assert leading == [
-        'kubectl_sky_controller_leader{controller="tasks"} 1',
-        'kubectl_sky_controller_reconciles_total{controller="tasks",loop="Recorder"} 0',
-        'kubectl_sky_controller_leader{controller="tasks"} 0',
+        'kubectl_sky_controller_leader{controller="tasks"} 1.0',
+        'kubectl_sky_controller_reconciles_total{controller="tasks",loop="Recorder"} 0.0',
+        'kubectl_sky_controller_leader{controller="tasks"} 0.0',
     ]
     assert api.get(kinds.LEASE, LEASE)["spec"]["holderIdentity"] == "", "it is given back"
 

@@ -26,8 +26,8 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.testclient import TestClient
 
-from kubectl_sky.controllers import metrics as of_controllers
-from kubectl_sky.controllers.metrics import Numbers
+from kubectl_sky.controllers import health
+from kubectl_sky.controllers.loop import Numbers
 from kubectl_sky.errors import UserError
 from kubectl_sky.server import audit, metrics
 from kubectl_sky.server.app import create_app
@@ -49,10 +49,11 @@ STREAMS = ("/tasks/events", "/kubernetes")  # these never end
 def test_alerts_and_table_of_the_page_use_metrics_that_exist(alice: TestClient) -> None:
     alice.get("/tasks")
     loops = {("tasks", "TasksController"): Numbers()}
-    text = alice.get("/metrics").text + of_controllers.text(("tasks",), True, loops)
-    existing = [
-        sample for family in text_string_to_metric_families(text) for sample in family.samples
+    families = [
+        *text_string_to_metric_families(alice.get("/metrics").text),
+        *health.metrics(("tasks",), True, loops),
     ]
+    existing = [sample for family in families for sample in family.samples]
     labels = {sample.name: set(sample.labels) for sample in existing}
     page = OPERATION.read_text(encoding="utf-8")
     *_, block = re.findall(r"```yaml\n(.*?)```", page, re.S)
