@@ -33,7 +33,6 @@ class Backoff:
         self._opened = monotonic()
 
     def reset(self) -> None:
-        """Reset after a success."""
         self._failing_since, self._delay = None, _FIRST_DELAY_SECONDS
 
     def wait_or_raise(self, error: ClusterError) -> None:

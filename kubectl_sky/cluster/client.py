@@ -51,5 +51,4 @@ class Client:
         return Reply(response.status, response.headers, read(response, request.deadline))
 
     def close(self) -> None:
-        """Close the idle connections."""
         self._rest.close()

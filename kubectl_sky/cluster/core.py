@@ -83,11 +83,9 @@ class CoreManager:
         return data[:limit]
 
     def whoami(self) -> str:
-        """Return the current user's name, as the API server sees it."""
         return self.identity().name
 
     def identity(self) -> Identity:
-        """Return the current user, as the API server sees it."""
         kind = kinds.SELF_SUBJECT_REVIEW
         body = {"apiVersion": kind.api_version, "kind": kind.kind}
         path = objects.path(kind)

@@ -67,7 +67,6 @@ class RequestInfo(Struct, frozen=True):
 
     @property
     def host(self) -> str:
-        """Host and port of the server."""
         return urlsplit(self.server).netloc or self.server
 
 
@@ -90,7 +89,6 @@ def refused(info: RequestInfo, status: int, data: bytes) -> ClusterError:
 
 
 def refused_status(info: RequestInfo, body: Mapping[str, Any]) -> ClusterError:
-    """Translate a Status received in a stream."""
     code = body.get("code")
     return refused(info, code if isinstance(code, int) else 500, json.dumps(body).encode())
 
@@ -204,7 +202,6 @@ def _forbidden(refusal: Refusal) -> ClusterError:
 
 
 def lacks_permission(who: str, verb: str, resource: str, namespace: str | None) -> Forbidden:
-    """Return the error of a missing right."""
     where = f" in namespace {namespace}" if namespace else " in the whole cluster"
     flag = f" -n {namespace}" if namespace else ""
     hint = f"run `kubectl sky doctor{flag}` to see all missing rights, or ask a cluster admin"
@@ -359,7 +356,6 @@ class TooLarge(exceptions.HTTPError):
 
 
 def unreachable(info: RequestInfo, error: Exception) -> ClusterError:
-    """Return the error for an exception of urllib3 or a socket."""
     while isinstance(error, exceptions.MaxRetryError) and error.reason:
         error = error.reason
     if isinstance(error, exceptions.SSLError):

@@ -92,7 +92,6 @@ class Forwarder:
             raise self._error
 
     def close(self) -> None:
-        """Close all connections and stop listening."""
         self._stop.set()
         for listener, _ in self._listeners:
             listener.close()

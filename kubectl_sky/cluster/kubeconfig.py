@@ -88,7 +88,6 @@ def contexts(connection: Connection) -> Contexts:
 
 
 def _paths(connection: Connection) -> list[str]:
-    """Return the kubeconfig files that exist."""
     value = connection.kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT_PATH
     names = [value] if connection.kubeconfig else value.split(os.pathsep)
     paths = [Path(name).expanduser() for name in names if name]
@@ -360,7 +359,6 @@ def _from_flags(connection: Connection) -> Target:
 
 
 def _override(configuration: Configuration, connection: Connection) -> None:
-    """Override the settings of the service account with the flags."""
     if connection.server:
         configuration.host = connection.server
     if connection.anonymous:

@@ -34,7 +34,6 @@ class LineSplitter:
         self._partial = bytearray()
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the lines that end in this chunk."""
         lines = chunk.split(b"\n")
         tail = lines.pop()
         if lines and self._partial:
@@ -45,7 +44,6 @@ class LineSplitter:
         return lines
 
     def remainder(self) -> bytes:
-        """Return the text after the last newline."""
         return bytes(self._partial)
 
     def _add(self, part: bytes) -> None:
@@ -160,7 +158,6 @@ class ResumePosition:
 
 
 def timestamp_of(line: bytes) -> bytes:
-    """Return the timestamp at the start of a line; empty if there is none."""
     match = _TIMESTAMP.match(line)
     return match[0] if match else b""
 
@@ -230,5 +227,4 @@ def split_messages(lines: list[bytes]) -> tuple[list[bytes], list[bytes]]:
 
 
 def without_timestamps(lines: list[bytes]) -> list[bytes]:
-    """Return the lines without their timestamps."""
     return [line.partition(b" ")[2] for line in lines]

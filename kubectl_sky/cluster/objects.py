@@ -41,7 +41,6 @@ _METADATA_LIST = {"Accept": "application/json;as=PartialObjectMetadataList;v=v1;
 
 
 def path(kind: Kind, namespace: str | None = None, name: str = "", sub: str = "") -> str:
-    """Return the path of a collection, an object or its subresource."""
     parts = ["/apis", kind.group, kind.version] if kind.group else ["/api", kind.version]
     if kind.namespaced and namespace:
         parts += ["namespaces", quote(namespace, safe="")]
@@ -50,7 +49,6 @@ def path(kind: Kind, namespace: str | None = None, name: str = "", sub: str = ""
 
 
 def get(session: Session, kind: Kind, name: str, namespace: str | None = None) -> Json:
-    """Return one object. Raises NotFound."""
     url_path = path(kind, _namespace_for(session, kind, namespace), name)
     return session.send("GET", url_path, shape=shapes.of(kind)).body
 
@@ -103,7 +101,6 @@ def extract(
 
 
 def selectors(labels: str = "", fields: str = "") -> dict[str, str]:
-    """Return label and field selectors as query parameters."""
     pairs = {"labelSelector": labels, "fieldSelector": fields}
     return {key: value for key, value in pairs.items() if value}
 
@@ -275,7 +272,6 @@ def patch(
     body: Json,
     patch_type: Patch = "merge",
 ) -> Json:
-    """Patch an object. Raises NotFound."""
     return session.send(
         "PATCH",
         path(kind, _namespace_for(session, kind, namespace), name),

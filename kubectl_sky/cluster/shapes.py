@@ -308,7 +308,6 @@ METADATA_ONLY: type = _object()
 
 
 def of(kind: Kind) -> type:
-    """Return the type of a kind's objects."""
     shape: type = _BY_RESOURCE.get(kind.resource, _OTHER)
     return shape
 

@@ -158,7 +158,6 @@ class Following:
         return not self._options.follow or now < stream.nonempty_at + _HOLD_SECONDS
 
     def _queue_length(self) -> int:
-        """Return how many batches of each log are read ahead."""
         return max(_MAX_QUEUED_BATCHES // max(self._active - len(self._waiting), 1), 1)
 
     def _retire(self, stream: _Stream) -> None:
@@ -172,7 +171,6 @@ class Following:
                 self._start(self._waiting.popleft())
 
     def close(self) -> None:
-        """Close all logs."""
         self._stop.set()
         with self._lock:
             streams = list(self._streams.values())

@@ -120,7 +120,6 @@ class Tail:
         self._first, self._bytes = b"", 0  # the time of the first line, and the size of all
 
     def close(self) -> None:
-        """Stop reading and close the connection."""
         self._stop.set()
         if self._stream:
             self._stream.close()

@@ -171,7 +171,6 @@ class WebSocket:
 
     @property
     def protocol(self) -> str:
-        """The subprotocol that the server chose."""
         return str(self._connection.protocol.subprotocol)
 
     def send(self, data: bytes) -> None:

@@ -106,7 +106,6 @@ class Controller(ABC, Generic[Key]):
         """
 
     def group(self, key: Key) -> str:
-        """Return the group of a key."""
         return ""
 
 
@@ -146,14 +145,12 @@ class Schedule(Generic[Key]):
             self._push(key)
 
     def numbers(self, now: float) -> Numbers:
-        """Return how many keys are due and running, and for how long the first one is due."""
         entries = self._entries.values()
         due = [entry.due for entry in entries if not entry.is_running and entry.due <= now]
         running = sum(entry.is_running for entry in entries)
         return Numbers(queue=len(due), running=running, lag=now - min(due, default=now))
 
     def take(self, now: float) -> Key | None:
-        """Return a key to process now, if there is one."""
         while self.next_time <= now:
             due, _, key = heappop(self._times)
             entry, group = self._entries.get(key), self._controller.group(key)
@@ -220,7 +217,6 @@ class Loop(Generic[Key]):
 
     @property
     def numbers(self) -> Numbers:
-        """What Prometheus reads."""
         with self._changed:
             now = self._schedule.numbers(monotonic())
             return replace(self._numbers, queue=now.queue, running=now.running, lag=now.lag)
@@ -230,7 +226,6 @@ class Loop(Generic[Key]):
         self._numbers = replace(self._numbers, **totals)
 
     def start(self) -> None:
-        """Watch and process."""
         for key in self._controller.first:
             self.add(key)
         with self._changed:
@@ -239,7 +234,6 @@ class Loop(Generic[Key]):
             self._thread(self._dispatch)
 
     def stop(self) -> None:
-        """Start nothing more."""
         self._stopped.set()
         self._controller.stop()
         with self._changed:

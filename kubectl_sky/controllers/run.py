@@ -139,7 +139,6 @@ def _stopped_by_signals() -> Iterator[Event]:
 
 
 def _log_to_stderr() -> None:
-    """Log steps and warnings in one line each."""
     handler = logging.StreamHandler()
     handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(handlers=[handler])

@@ -58,12 +58,10 @@ class TaskIndex:
         return key
 
     def uids(self, key: Key) -> frozenset[str]:
-        """Return the uids of the known objects of a task or pipeline."""
         with self._lock:
             return frozenset(self._items.get(key, ()))
 
     def forget(self, key: Key, uids: Collection[str]) -> None:
-        """Forget objects that no longer exist."""
         with self._lock:
             items = self._items.pop(key, {})
             remaining = {uid: item for uid, item in items.items() if uid not in uids}
@@ -71,7 +69,6 @@ class TaskIndex:
                 self._items[key] = remaining
 
     def needs_action(self, key: Key) -> bool:
-        """Return whether something is due for a task or pipeline."""
         return any(map(needs_action, self._targets(key)))
 
     def lacks_nodes(self, key: Key) -> bool:
@@ -121,7 +118,6 @@ def with_kept_by(pod: Json) -> Json:
 
 
 def without_unused_fields(item: Json) -> Json:
-    """Return what to keep in memory of a workload."""
     metadata = {
         key: value for key, value in item["metadata"].items() if key not in _UNUSED_METADATA
     }

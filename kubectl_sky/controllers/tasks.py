@@ -53,7 +53,6 @@ class TasksController(Controller[Key]):
         self._index = TaskIndex()
 
     def changed(self, event: WatchEvent) -> tuple[Key, float] | None:
-        """Take note of a change; return what is due."""
         if event.kind is kinds.POD:
             key = key_of_task(event.object) if event.object.get("keptBy") else None
             return (key, stop.KEPT_SECONDS) if key else None
@@ -63,7 +62,6 @@ class TasksController(Controller[Key]):
         return key, _SETTLE_SECONDS if self._index.lacks_nodes(key) else 0.0
 
     def process(self, key: Key) -> float | None:
-        """Read the current state, for the index may be old, and do what is due."""
         uids = self._index.uids(key)
         try:
             target = find.get_by_label(self._session, *key)
@@ -89,7 +87,6 @@ class Sweeper(Controller[str]):
         self._retention = retention
 
     def process(self, key: str) -> float:
-        """Delete the tasks that finished long ago."""
         tasks = find.list_without_pods(
             self._session, self._scope
         )  # its answer tells the server's time

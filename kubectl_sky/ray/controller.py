@@ -28,7 +28,6 @@ class Key(NamedTuple):
 
 
 def controllers(context: Context) -> Sequence[Controller[Any]]:
-    """Return the controller of RayServeGraphs."""
     trusted_hosts = context.settings.ray_graphs.get("trusted_hosts") or ()
     return [RayController(Reconciler(context.session, tuple(trusted_hosts)))]
 
@@ -52,7 +51,6 @@ class RayController(Controller[Key]):
         self._graphs: dict[Key, _Graph] = {}
 
     def group(self, key: Key) -> str:
-        """Return the namespace."""
         return key.namespace
 
     def changed(self, event: WatchEvent) -> tuple[Key, float] | None:
@@ -75,7 +73,6 @@ class RayController(Controller[Key]):
         return key, 0.0
 
     def process(self, key: Key) -> float | None:
-        """Run a round."""
         graph = self._graphs.get(key)
         if graph is None:
             return None

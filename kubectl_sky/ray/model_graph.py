@@ -180,7 +180,6 @@ def _sizes(message: proto.RayGraph) -> Iterator[str]:
 
 
 def _field_problems(message: proto.RayGraph) -> Iterator[str]:
-    """Yield the problems of single deployments and applications."""
     yield from _names("deployment", (item.name for item in message.deployments))
     yield from _names("application", (item.name for item in message.applications))
     for deployment in message.deployments:

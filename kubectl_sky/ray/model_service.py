@@ -93,13 +93,11 @@ def builder(graph: Json) -> Json:
 
 
 def digest(value: object) -> str:
-    """Return the digest of JSON data."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def is_controlled_by(item: Json, graph: Json) -> bool:
-    """Check that the object's controller is this RayServeGraph."""
     references = item["metadata"].get("ownerReferences") or []
     uid = graph["metadata"]["uid"]
     return any(each.get("controller") and each.get("uid") == uid for each in references)
@@ -142,12 +140,10 @@ def classify(before: Json, after: Json) -> list[Change]:
 
 
 def describe(changes: Sequence[Change]) -> str:
-    """Return the changes on one line."""
     return "; ".join(map(str, changes)) or "no change of the spec"
 
 
 def listed(paths: Sequence[str]) -> str:
-    """Return some paths, shortened."""
     more = len(paths) - _MAX_SHOWN
     return ", ".join(paths[:_MAX_SHOWN]) + (f" and {more} more" if more > 0 else "")
 

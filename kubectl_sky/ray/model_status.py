@@ -75,7 +75,6 @@ def ready(service: Json) -> Condition:
 
 
 def summary(service: Json) -> Json:
-    """Return what the status shows of a RayService."""
     status = service.get("status") or {}
     active, pending = (status.get(f"{name}ServiceStatus") or {} for name in ("active", "pending"))
     applications = {

@@ -227,7 +227,6 @@ class Reconciler(Struct, frozen=True):
         self.session.send("PATCH", path, query=query, body=body, headers=headers)
 
     def event(self, graph: Json, kind: str, reason: str, message: str) -> None:
-        """Record an Event of a RayServeGraph; failures are ignored."""
         about = graph | {"apiVersion": RAY_SERVE_GRAPH.api_version, "kind": RAY_SERVE_GRAPH.kind}
         try:
             objects.create(self.session, events.event(about, kind, reason, message, self.now()))
@@ -243,7 +242,6 @@ class Results(Struct, frozen=True):
 
     @property
     def conditions(self) -> list[Condition]:
-        """Return the conditions Applied and Ready."""
         if self.live is None:
             absent = Condition("Ready", False, "NoRayService", "no RayService has been applied")
             return [*self.applied, absent]
@@ -251,7 +249,6 @@ class Results(Struct, frozen=True):
 
     @property
     def summary(self) -> Json | None:
-        """Return the summary of the RayService."""
         return status.summary(self.live) if self.live else None
 
 
@@ -284,7 +281,6 @@ def _last(state: State, name: str) -> list[Condition]:
 
 
 def _reason(error: SkyError) -> str:
-    """Return the reason of a condition for an error of the API server."""
     reasons = {
         NotServed: "RayServiceNotServed",
         Forbidden: "Forbidden",

@@ -179,7 +179,6 @@ def _add(tar: tarfile.TarFile, member: tarfile.TarInfo, root: Path, links: dict[
 
 
 def _split(name: str) -> list[str]:
-    """Split a name into parts relative to the root."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if name.startswith("/") or ".." in parts or "\0" in name:
         raise _Skipped("its path points outside of the copied files")

@@ -15,7 +15,6 @@ def tracked(root: Path) -> frozenset[bytes]:
 
 
 def user_ignore_file(root: Path) -> Path:
-    """Return the path of the ignore file for all repositories of the user."""
     path = _run(root, "config", "--type=path", "--get", "core.excludesFile").removesuffix(b"\n")
     configuration = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     return Path(os.fsdecode(path) if path else os.path.join(configuration, "git", "ignore"))

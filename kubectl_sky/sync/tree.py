@@ -54,7 +54,6 @@ class Source:
 
     @property
     def identity(self) -> tuple[bytes, bytes, bool]:
-        """A key that identifies this source."""
         return self._root, self._name, self._with_parents
 
     def entries(self) -> Iterator[Entry | Refusal]:
