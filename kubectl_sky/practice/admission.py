@@ -113,16 +113,6 @@ def _violations(limit: Json, requests: Amounts, limits: Amounts) -> Iterator[str
                 yield f"{message}.  No {part} is specified"
             elif (measured[name].nanos - bound.nanos) * sign > 0:
                 yield f"{message}, but {part} is {measured[name]}"
-    for name, bound in quantities.amounts(limit.get("maxLimitRequestRatio")).items():
-        message = f"{name} max limit to request ratio per {kind} is {bound}, but"
-        request, maximum = (
-            amounts.get(name, quantities.ZERO).nanos for amounts in (requests, limits)
-        )
-        missing = "request" if not request else "limit" if not maximum else ""
-        if missing:
-            yield f"{message} no {missing} is specified or {missing} is 0"
-        elif maximum / request > bound.value:
-            yield f"{message} provided ratio is {float(maximum / request):f}"
 
 
 def _check_quotas(state: State, storage: str, obj: Json) -> None:

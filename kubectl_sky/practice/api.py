@@ -17,7 +17,6 @@ _INITIAL_STATUS: dict[str, Json] = {
     "pods": {"phase": "Pending"},
     "namespaces": {"phase": "Active"},
     "persistentvolumeclaims": {"phase": "Pending"},
-    "persistentvolumes": {"phase": "Pending"},
     "services": {"loadBalancer": {}},
     "ingresses.networking.k8s.io": {"loadBalancer": {}},
 }
@@ -39,7 +38,7 @@ _SERVER_FIELDS = (
     "deletionGracePeriodSeconds",
     "generation",
 )
-_FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
+_FOREGROUND = "foregroundDeletion"
 
 
 @dataclass(frozen=True)
@@ -72,6 +71,9 @@ class Api:
         ] = {}  # names of recent events, by their content
         for definition in self.state.all("customresourcedefinitions.apiextensions.k8s.io"):
             self.resources.define(definition)
+
+    def claim_folder(self, volume: str) -> Path:
+        return self.folder / "volumes" / volume
 
     def create(
         self, storage: str, body: Json, namespace: str = "", *, dry_run: bool = False
@@ -184,9 +186,9 @@ def _check_preconditions(storage: str, obj: Json, preconditions: Json) -> None:
 def _mark_deleted(obj: Json, propagation: str, grace: int) -> None:
     metadata = obj["metadata"]
     existing = metadata.pop("finalizers", None) or ()
-    finalizers = [name for name in existing if name not in _FINALIZERS.values()]
-    if propagation in _FINALIZERS:
-        finalizers.append(_FINALIZERS[propagation])
+    finalizers = [name for name in existing if name != _FOREGROUND]
+    if propagation == "Foreground":
+        finalizers.append(_FOREGROUND)
     if finalizers:
         metadata["finalizers"] = finalizers
     sooner = grace < metadata.get("deletionGracePeriodSeconds", 0)

@@ -8,20 +8,16 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING
 
 from kubectl_sky.practice import environment, pod_status
 from kubectl_sky.practice.api import Api, now
 from kubectl_sky.practice.environment import ConfigError
 from kubectl_sky.practice.hosts import Addresses, HostsFiles
 from kubectl_sky.practice.logs import Logs, Writer
-from kubectl_sky.practice.probes import Probes
+from kubectl_sky.practice.probes import Pod, Probes
 from kubectl_sky.practice.resources import Json
 from kubectl_sky.practice.runtime import Mount, Process, Runtime, StartError, without_namespaces
 from kubectl_sky.practice.volumes import Volumes
-
-if TYPE_CHECKING:
-    from kubectl_sky.practice.pods import PodWorker
 
 _RESTART_SECONDS = 1.0  # before the first restart, as a kubelet needs to notice the end
 _DRAIN_SECONDS = 1.0  # for output of processes that outlive the program
@@ -48,16 +44,13 @@ _LOST = "The container could not be located when the pod was terminated"
 
 
 class Container:
-    def __init__(
-        self, pod: "PodWorker", services: NodeServices, spec: Json, status: Json | None
-    ) -> None:
+    def __init__(self, pod: Pod, services: NodeServices, spec: Json, status: Json | None) -> None:
         self.name: str = spec["name"]
         self.spec = spec
         self.request: Json = {}
         self.process: Process | None = None
         self._pod, self._services = pod, services
         self._failures = 0
-        self._probes = Probes(pod, services, self)
         self._logs: list[Path] = []
         self._started = asyncio.Event()
         self._task: asyncio.Task[int] | None = None
@@ -65,6 +58,7 @@ class Container:
         self.is_init = spec in init_containers
         reason = "PodInitializing" if init_containers else "ContainerCreating"
         self.status: Json = copy.deepcopy(status or {}) or pod_status.waiting(spec, reason)
+        self._probes = Probes(pod, spec, self.status)
         if "running" in self.status["state"]:  # when the node stopped; as a kubelet reports it
             self._exited(128 + signal.SIGKILL, "ContainerStatusUnknown", _LOST)
 

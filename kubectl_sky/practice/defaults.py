@@ -13,7 +13,6 @@ _BY_NAME: dict[str, Json] = {
     "fieldRef": {"apiVersion": "v1"},
     "resourceFieldRef": {"divisor": "0"},
     "httpGet": {"path": "/", "scheme": "HTTP"},
-    "grpc": {"service": ""},
     "serviceAccountToken": {"expirationSeconds": 3600},
     "livenessProbe": _PROBE,
     "readinessProbe": _PROBE,
@@ -198,28 +197,13 @@ def _replica_set(replica_set: Json) -> None:
 def _service(service: Json) -> None:
     spec = _part(service, "spec")
     _default(spec, sessionAffinity="None", type="ClusterIP")
-    kind, number = spec["type"], zlib.crc32(service["metadata"]["uid"].encode())
-    open_to_all = kind in ("NodePort", "LoadBalancer")
-    for at, port in enumerate(spec.get("ports") or ()):
+    for port in spec.get("ports") or ():
         _default(port, protocol="TCP", targetPort=port.get("port"))
-        if open_to_all:
-            _default(port, nodePort=30000 + (number + at) % 2768)
-    if open_to_all:
-        _default(spec, externalTrafficPolicy="Cluster")
-    if kind == "LoadBalancer":
-        _default(spec, allocateLoadBalancerNodePorts=True)
-    if kind != "ExternalName":  # nothing listens there: headless Services are those that work here
-        _default(spec, clusterIP=f"10.96.{number % 255}.{number // 255 % 254 + 1}")
-        _default(spec, clusterIPs=[spec["clusterIP"]], internalTrafficPolicy="Cluster")
-        _default(spec, ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack")
-
-
-def _policy(policy: Json) -> None:
-    spec = _part(policy, "spec")
-    rules = [*(spec.get("ingress") or ()), *(spec.get("egress") or ())]
-    for port in (port for rule in rules for port in rule.get("ports") or ()):
-        _default(port, protocol="TCP")
-    _default(spec, policyTypes=["Ingress"] + ["Egress"] * bool(spec.get("egress")))
+    number = zlib.crc32(service["metadata"]["uid"].encode())
+    # nothing listens there: headless Services are those that work here
+    _default(spec, clusterIP=f"10.96.{number % 255}.{number // 255 % 254 + 1}")
+    _default(spec, clusterIPs=[spec["clusterIP"]], internalTrafficPolicy="Cluster")
+    _default(spec, ipFamilies=["IPv4"], ipFamilyPolicy="SingleStack")
 
 
 def _claim(claim: Json) -> None:
@@ -229,16 +213,6 @@ def _claim(claim: Json) -> None:
         _canonicalize(amounts)
     if _is_new(claim):
         claim["metadata"].setdefault("finalizers", []).append("kubernetes.io/pvc-protection")
-
-
-def _volume(volume: Json) -> None:
-    spec = _part(volume, "spec")
-    _default(spec, persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
-    _canonicalize(spec.get("capacity"))
-    for kind in _VOLUMES.keys() & spec:
-        _default(spec[kind], **_VOLUMES[kind])
-    if _is_new(volume):
-        volume["metadata"].setdefault("finalizers", []).append("kubernetes.io/pv-protection")
 
 
 def _namespace(namespace: Json) -> None:
@@ -271,43 +245,18 @@ def _limit_range(limits: Json) -> None:
             _canonicalize(amounts if isinstance(amounts, dict) else {})
 
 
-def _definition(definition: Json) -> None:
-    spec = _part(definition, "spec")
-    _default(_part(spec, "conversion"), strategy="None")
-    names = _part(spec, "names")
-    kind = names.get("kind") or ""
-    _default(names, singular=kind.lower(), listKind=f"{kind}List")
-
-
-def _binding(binding: Json) -> None:
-    _default(_part(binding, "roleRef"), apiGroup=_RBAC)
-    for subject in binding.get("subjects") or ():
-        if subject.get("kind") in ("User", "Group"):
-            _default(subject, apiGroup=_RBAC)
-
-
-_RBAC = "rbac.authorization.k8s.io"
 _FILLERS: dict[str, Callable[[Json], None]] = {
     "pods": _pod,
     "jobs.batch": _job,
     "deployments.apps": _deployment,
     "replicasets.apps": _replica_set,
-    "horizontalpodautoscalers.autoscaling": lambda obj: _default(_part(obj, "spec"), minReplicas=1),
     "services": _service,
-    "networkpolicies.networking.k8s.io": _policy,
     "persistentvolumeclaims": _claim,
-    "persistentvolumes": _volume,
     "namespaces": _namespace,
     "secrets": _secret,
     "resourcequotas": _quota,
     "limitranges": _limit_range,
-    "customresourcedefinitions.apiextensions.k8s.io": _definition,
-    f"rolebindings.{_RBAC}": _binding,
-    f"clusterrolebindings.{_RBAC}": _binding,
     "storageclasses.storage.k8s.io": lambda obj: _default(
         obj, reclaimPolicy="Delete", volumeBindingMode="Immediate"
-    ),
-    "priorityclasses.scheduling.k8s.io": lambda obj: _default(
-        obj, preemptionPolicy="PreemptLowerPriority"
     ),
 }

@@ -7,7 +7,7 @@ from kubectl_sky.practice import problems
 from kubectl_sky.practice.resources import Json, Resource, Resources
 
 VERSION = "v1.36.0"
-_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+_VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 _SUBRESOURCES = {
     "pods": (
         ("log", "Pod", ["get"]),
@@ -51,10 +51,6 @@ def _group_document(parts: list[str], resources: Resources) -> Json | None:
     return _resource_list(resources, *parts)
 
 
-def _reviews() -> Iterator[list[str]]:
-    return (path.split("/") for path in REVIEWS)
-
-
 def _version() -> Json:
     major, minor = VERSION.lstrip("v").split(".")[:2]
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
@@ -65,10 +61,9 @@ def _version() -> Json:
 
 def _groups(resources: Resources) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
-    pairs = [(resource.group, resource.version) for resource in resources.all()]
-    for group, version in [*pairs, *((group, version) for group, version, _ in _reviews())]:
-        if version not in groups.setdefault(group, []):
-            groups[group].append(version)
+    for resource in resources.all():
+        if resource.version not in groups.setdefault(resource.group, []):
+            groups[resource.group].append(resource.version)
     return groups
 
 
@@ -82,11 +77,6 @@ def _resource_list(resources: Resources, group: str, version: str) -> Json:
     for resource in resources.all():
         if (resource.group, resource.version) == (group, version):
             entries += _entries(resource)
-    for review_group, review_version, plural in _reviews():
-        if (review_group, review_version) == (group, version):
-            kind = REVIEWS[f"{group}/{version}/{plural}"]
-            entry = {"name": plural, "singularName": kind.lower(), "namespaced": False}
-            entries.append({**entry, "kind": kind, "verbs": ["create"]})
     name = f"{group}/{version}" if group else version
     header = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name}
     return {**header, "resources": sorted(entries, key=lambda entry: str(entry["name"]))}

@@ -60,8 +60,6 @@ def field_value(pod: Json, path: str) -> str:
 
 def resource_value(pod: Json, container: Json, reference: Json, state: State) -> str:
     """Return the value of a resourceFieldRef: a whole number of divisors, rounded up."""
-    if name := reference.get("containerName"):
-        container = next(spec for spec in pod["spec"]["containers"] if spec["name"] == name)
     part, _, resource = reference["resource"].partition(".")
     amount = (container.get("resources", {}).get(part) or {}).get(resource)
     if amount is None and part == "limits":

@@ -10,9 +10,7 @@ from kubectl_sky.practice.state import key as key_of
 
 _CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 _CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-_FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
-# Each namespace has these objects; they are created again when they are deleted.
-_DEFAULT_OBJECTS = {"serviceaccounts": "default", "configmaps": "kube-root-ca.crt"}
+_FOREGROUND = "foregroundDeletion"
 _EVENT_TTL_SECONDS = 3600
 ObjectKey = tuple[str, str, str]  # kind, namespace and name
 
@@ -69,7 +67,7 @@ class Garbage(Controller):
         storage, namespace, name = object_key
         for kind, parent in (("namespaces", namespace), (_CRDS, storage)):
             obj = self.api.state.get(kind, "", parent)
-            if obj and (_is_deleted(obj) or _DEFAULT_OBJECTS.get(storage) == name):
+            if obj and (_is_deleted(obj) or (storage, name) == ("serviceaccounts", "default")):
                 yield kind, f"/{parent}"
 
     def reconcile(self, key: Key) -> None:
@@ -84,11 +82,6 @@ class Garbage(Controller):
         finalizers = _finalizers(obj) if _is_deleted(obj) else []
         if _FOREGROUND in finalizers:
             self._delete_dependents(storage, obj)
-        elif _ORPHAN in finalizers:
-            uid = obj["metadata"]["uid"]
-            for object_key in list(self._dependents.get(uid, ())):
-                self._disown(object_key, {uid})
-            self.remove_finalizer(storage, key_of(obj), _ORPHAN)
         elif _owners(obj) and not _is_deleted(obj):
             self._check_owners((storage, namespace, name), obj)
 
@@ -112,9 +105,8 @@ class Garbage(Controller):
             if not self._owner_exists(owner["uid"], object_key[1])
         }
         if lost == {owner["uid"] for owner in _owners(obj)}:
-            policies = {_ORPHAN: "Orphan", _FOREGROUND: "Foreground"}
-            kept = [policies[name] for name in _finalizers(obj) if name in policies]
-            self.api.delete(object_key[0], object_key[1:], Deletion((kept or ["Background"])[0]))
+            policy = "Foreground" if _FOREGROUND in _finalizers(obj) else "Background"
+            self.api.delete(object_key[0], object_key[1:], Deletion(policy))
         elif lost:
             self._disown(object_key, lost)
 
@@ -136,12 +128,8 @@ class Garbage(Controller):
 
     def _namespace(self, name: str, namespace: Json) -> None:
         if not _is_deleted(namespace):
-            for storage, default in _DEFAULT_OBJECTS.items():
-                if not self.api.state.get(storage, name, default):
-                    body: Json = {"metadata": {"name": default}}
-                    if storage == "configmaps":
-                        body["data"] = {"ca.crt": self._certificate()}
-                    self.api.create(storage, body, name)
+            if not self.api.state.get("serviceaccounts", name, "default"):
+                self.api.create("serviceaccounts", {"metadata": {"name": "default"}}, name)
             return
         storages = {kind.storage for kind in self.api.resources.all() if kind.namespaced}
         if not self._empty(
@@ -149,10 +137,6 @@ class Garbage(Controller):
         ):
             return
         self.api.change("namespaces", ("", name), lambda it: it["spec"].update(finalizers=[]))
-
-    def _certificate(self) -> str:
-        file = self.api.folder / "tls.crt"
-        return file.read_text(encoding="utf-8") if file.exists() else ""
 
     def _empty(self, content: list[tuple[str, Json]]) -> bool:
         state = self.api.state

@@ -10,7 +10,6 @@ from kubectl_sky.practice.state import Json
 FINALIZER = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
 FAILURES = "batch.kubernetes.io/job-index-failure-count"
-IGNORED = "batch.kubernetes.io/job-index-ignored-failure-count"
 OVER = ("Succeeded", "Failed")
 End = tuple[str, str, str]  # type, reason and message of the condition with which a Job ends
 
@@ -37,13 +36,7 @@ def end_time(pod: Json) -> float:
     if times and all(times):
         return max(map(timestamp, times))
     metadata = pod["metadata"]
-    for entry in pod["status"].get("conditions") or ():
-        if (entry["type"], entry["status"]) == ("Ready", "False"):
-            return timestamp(entry["lastTransitionTime"])
-    if "deletionTimestamp" in metadata:
-        grace = int(metadata.get("deletionGracePeriodSeconds") or 0)
-        return timestamp(metadata["deletionTimestamp"]) - grace
-    return timestamp(metadata["creationTimestamp"])
+    return timestamp(metadata.get("deletionTimestamp") or metadata["creationTimestamp"])
 
 
 def backoff(failures: int, last: float) -> float:
@@ -58,8 +51,8 @@ def index(pod: Json) -> int:
     return int(text) if text.isdigit() else -1
 
 
-def failures(pod: Json, name: str = FAILURES) -> int:
-    return int((pod["metadata"].get("annotations") or {}).get(name, "0"))
+def failures(pod: Json) -> int:
+    return int((pod["metadata"].get("annotations") or {}).get(FAILURES, "0"))
 
 
 def parse_indexes(text: str, completions: int) -> set[int]:
@@ -198,9 +191,7 @@ class JobState:
         if self.spec.get("backoffLimitPerIndex") is None:
             return {}
         settled = self.done | self.given_up | {index(pod) for pod in self.active}
-        ordered = sorted(
-            self.failed, key=lambda pod: (failures(pod) + failures(pod, IGNORED), end_time(pod))
-        )
+        ordered = sorted(self.failed, key=lambda pod: (failures(pod), end_time(pod)))
         return {index(pod): pod for pod in ordered if index(pod) not in settled}
 
     @cached_property

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kubectl_sky.practice import job_status
 from kubectl_sky.practice.api import Api, Deletion, now
 from kubectl_sky.practice.controller import Controller, record_event
-from kubectl_sky.practice.job_status import FAILURES, FINALIZER, IGNORED, INDEX, End, JobState
+from kubectl_sky.practice.job_status import FAILURES, FINALIZER, INDEX, End, JobState
 from kubectl_sky.practice.problems import Problem
 from kubectl_sky.practice.state import Change, Json, Key
 from kubectl_sky.practice.state import key as key_of
@@ -119,11 +119,9 @@ class Jobs(Controller):
         """Create or delete pods; return the seconds until the next try."""
         job, spec, active = state.job, state.spec, state.active
         wanted = 0 if spec["suspend"] else spec["parallelism"]
-        if wanted and spec.get("completions") is not None:
+        if spec.get("completions") is not None:
             wanted = max(0, min(wanted, spec["completions"] - state.successes))
-        elif wanted and state.successes:
-            wanted = len(active)
-        surplus = _surplus(state, max(0, len(active) - wanted))
+        surplus = active[wanted:]
         for pod in surplus[:_BATCH_SIZE]:
             self._release(pod)
             self._delete(job, pod)
@@ -164,8 +162,7 @@ class Jobs(Controller):
         pod = state.awaited.get(index)
         if not pod:
             return 0.0
-        count = job_status.failures(pod) + job_status.failures(pod, IGNORED) + 1
-        return job_status.backoff(count, job_status.end_time(pod))
+        return job_status.backoff(job_status.failures(pod) + 1, job_status.end_time(pod))
 
     def _set_suspended(self, state: JobState, status: Json) -> None:
         suspend, kept = state.spec["suspend"], []
@@ -265,15 +262,6 @@ def _finish(status: Json, end: End | None) -> bool:
     return True
 
 
-def _surplus(state: JobState, count: int) -> list[Json]:
-    """Return active pods to delete: with invalid indexes, then those not bound to a node."""
-    completions = state.spec["completions"] if state.is_indexed else 0
-    pods = [(job_status.index(pod) < completions, pod) for pod in state.active]
-    pods.sort(key=lambda pair: (pair[0], bool(pair[1]["spec"].get("nodeName"))))
-    invalid = sum(not valid for valid, _ in pods) if state.is_indexed else 0
-    return [pod for _, pod in pods[: max(count, invalid)]]
-
-
 def _new_pod(state: JobState, index: int) -> Json:
     """Return a new pod; without an index if it is -1."""
     job, template = state.job["metadata"], state.spec["template"]
@@ -292,8 +280,8 @@ def _new_pod(state: JobState, index: int) -> Json:
     suffix = f"-{index}-"
     metadata["generateName"] = job["name"][: _GENERATE_NAME_LENGTH - len(suffix)] + suffix
     metadata["labels"] = {**metadata["labels"], INDEX: str(index)}
-    counts = _failure_counts(state, index)
-    metadata["annotations"] = {**metadata["annotations"], INDEX: str(index), **counts}
+    indexed = {INDEX: str(index), **_failure_count(state, index)}
+    metadata["annotations"] = {**metadata["annotations"], **indexed}
     spec = copy.deepcopy(template["spec"])
     spec["hostname"] = f"{job['name']}-{index}"
     for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:
@@ -304,11 +292,9 @@ def _new_pod(state: JobState, index: int) -> Json:
     return {"metadata": metadata, "spec": spec}
 
 
-def _failure_counts(state: JobState, index: int) -> dict[str, str]:
+def _failure_count(state: JobState, index: int) -> dict[str, str]:
     if state.spec.get("backoffLimitPerIndex") is None:
         return {}
-    counts = {FAILURES: 0, IGNORED: 0}
-    if last := state.awaited.get(index):
-        counts = {name: job_status.failures(last, name) for name in counts}
-        counts[IGNORED if state.judge(last)[0] == "Ignore" else FAILURES] += 1
-    return {name: str(count) for name, count in counts.items() if count or name == FAILURES}
+    last = state.awaited.get(index)
+    counts = last and state.judge(last)[0] != "Ignore"
+    return {FAILURES: str((job_status.failures(last) if last else 0) + bool(counts))}

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,8 +17,7 @@ _TIMESTAMP_SIZE = 31  # bytes, with the space after it
 _CHUNK = 1 << 16
 _MESSAGE_BYTES, _MESSAGE_LINES = 2048, 80  # of a log as a termination message
 _FLAGS = ("follow", "previous", "timestamps")
-_MINIMUM = {"tailLines": 0, "sinceSeconds": 1, "limitBytes": 1}
-_MAX_FILE_BYTES = 1 << 28  # then the log starts again from the beginning
+_NUMBERS = ("tailLines", "sinceSeconds", "limitBytes")
 _MAX_LINE_BYTES = 1 << 20  # longer lines are split
 _TRUE = ("true", "1", "True")
 
@@ -37,15 +37,10 @@ class LogOptions:
     def of(query: Mapping[str, str]) -> "LogOptions":
         """Read a query. Raises Problem."""
         try:
-            numbers = {name: int(query[name]) for name in _MINIMUM if query.get(name)}
+            numbers = {name: int(query[name]) for name in _NUMBERS if query.get(name)}
             since = _nanoseconds(text) if (text := query.get("sinceTime")) else None
         except ValueError as error:
             raise problems.bad_request(str(error)) from None
-        for name, number in numbers.items():
-            if number < _MINIMUM[name]:
-                message = f"Invalid value: {number}: must be at least {_MINIMUM[name]}"
-                cause = problems.Cause("FieldValueInvalid", name, message)
-                raise problems.invalid("PodLogOptions", "", [cause])
         if "sinceSeconds" in numbers:
             since = time.time_ns() - numbers["sinceSeconds"] * 10**9
         follow, previous, timestamps = (query.get(name) in _TRUE for name in _FLAGS)
@@ -72,7 +67,6 @@ class Writer:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
-        self.rotations = 0
         self._file: BinaryIO = path.open("wb", buffering=0)
         self._incomplete = {1: b"", 2: b""}
         self._last_timestamp = 0
@@ -106,16 +100,9 @@ class Writer:
         """Put a unique timestamp before each line, so that readers can resume after any line."""
         first = max(time.time_ns(), self._last_timestamp + 1)
         self._last_timestamp = first + len(lines)
-        second, nanoseconds = _timestamp(first)[:20], first % 10**9
-        if nanoseconds + len(lines) < 10**9:  # the same second: fast
-            return [b"%b%09dZ %b" % (second, nanoseconds + i, line) for i, line in enumerate(lines)]
         return [_timestamp(first + i) + line for i, line in enumerate(lines)]
 
     def _put(self, data: bytes) -> None:
-        if self._file.tell() > _MAX_FILE_BYTES:
-            self._file.seek(0)
-            self._file.truncate()
-            self.rotations += 1
         self._file.write(data)
         self._wake()
 
@@ -200,20 +187,12 @@ def _container_id(pod: Json, name: str, *, previous: bool) -> str:
 
 
 def _seek_tail(file: BinaryIO, lines: int) -> None:
-    end = position = file.seek(0, 2)
-    missing = lines  # line ends to find, apart from the very last
-    while position and lines:
-        size = min(_CHUNK, position)
-        position -= size
-        file.seek(position)
-        block = file.read(size)
-        at = size - (position + size == end and block.endswith(b"\n"))
-        while missing > 0 and (at := block.rfind(b"\n", 0, at)) >= 0:
-            missing -= 1
-        if at >= 0:
-            position += at + 1
-            break
-    file.seek(position if lines else end)
+    starts: deque[int] = deque(maxlen=lines)
+    end = 0
+    for line in file:
+        starts.append(end)
+        end += len(line)
+    file.seek(starts[0] if starts else end)
 
 
 async def _text(text: bytes) -> AsyncIterator[bytes]:
@@ -224,7 +203,7 @@ async def _chunks(path: Path, writer: Writer | None, options: LogOptions) -> Asy
     with path.open("rb", buffering=_CHUNK) as file:
         if options.tail is not None:
             _seek_tail(file, options.tail)
-        reader, limit = _Reader(file, writer, options), options.limit
+        reader, limit = _Reader(file, options), options.limit
         while limit is None or limit > 0:
             complete = not writer or writer.closed
             if data := reader.next()[:limit]:
@@ -238,20 +217,14 @@ async def _chunks(path: Path, writer: Writer | None, options: LogOptions) -> Asy
 
 
 class _Reader:
-    def __init__(self, file: BinaryIO, writer: Writer | None, options: LogOptions) -> None:
+    def __init__(self, file: BinaryIO, options: LogOptions) -> None:
         self._file = file
-        self._writer = writer
-        self._rotations = writer.rotations if writer else 0
         self._hidden = 0 if options.timestamps else _TIMESTAMP_SIZE
         self._since = _timestamp(options.since) if options.since is not None else b""
         self._starts_line = True  # whether the next line is a whole one
 
     def next(self) -> bytes:
         """Return the next chunk; nothing at the end of the file."""
-        if self._writer and self._writer.rotations != self._rotations:
-            self._rotations, self._starts_line = self._writer.rotations, True
-            self._file.seek(0, 2)  # or the buffer would be read again
-            self._file.seek(0)
         data = bytearray()
         while len(data) < _CHUNK and (line := self._file.readline(_CHUNK)):
             if self._starts_line and line >= self._since:

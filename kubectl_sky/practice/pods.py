@@ -222,7 +222,7 @@ class PodWorker:
         self.stop(self.pod["spec"].get("terminationGracePeriodSeconds", 30))
 
     async def _mount_volumes(self) -> Volumes:
-        volumes = Volumes(self._services.api.state, self.pod, self._folder / "volumes")
+        volumes = Volumes(self._services.api, self.pod, self._folder / "volumes")
         delay = 0.5
         while not self.ending:
             try:

@@ -1,29 +1,43 @@
-"""The probes of a container: commands, and requests to the address of its pod."""
+"""The probes of a container: requests to the address of its pod. Others count as passed."""
 
 import asyncio
 import signal
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from kubectl_sky.practice.resources import Json
-from kubectl_sky.practice.runtime import Process, StartError
-
-if TYPE_CHECKING:
-    from kubectl_sky.practice.containers import Container, NodeServices
-    from kubectl_sky.practice.pods import PodWorker
+from kubectl_sky.practice.runtime import Process
+from kubectl_sky.practice.state import Key
 
 _STARTUP, _READINESS, _LIVENESS = "startupProbe", "readinessProbe", "livenessProbe"
-_MAX_OUTPUT = 4096
+
+
+class Pod(Protocol):
+    """The pod of a container: its object, and where its containers report."""
+
+    key: Key
+    uid: str
+
+    @property
+    def pod(self) -> Json: ...
+
+    @property
+    def ending(self) -> bool: ...
+
+    def record(self, reason: str, message: str, kind: str = "Normal") -> None: ...
+
+    def publish(self) -> None: ...
+
+    async def pause(self, seconds: float) -> None: ...
 
 
 class Probes:
-    def __init__(self, pod: "PodWorker", services: "NodeServices", container: "Container") -> None:
-        self._pod, self._runtime, self._container = pod, services.runtime, container
-        spec = container.spec
+    def __init__(self, pod: Pod, spec: Json, status: Json) -> None:
+        self._pod, self._spec, self._status = pod, spec, status
         self._probes: dict[str, Json] = {
             kind: spec[kind]
             for kind in (_STARTUP, _READINESS, _LIVENESS)
-            if spec.get(kind) and self._is_supported(spec[kind])
+            if "httpGet" in (spec.get(kind) or {})
         }
 
     @property
@@ -40,10 +54,6 @@ class Probes:
             self._publish(started=True, ready=_READINESS not in self._probes)
         await asyncio.gather(self._watch_readiness(process), self._watch_liveness(process))
 
-    def _is_supported(self, probe: Json) -> bool:
-        """Without namespaces, the paths of a command would mean other files."""
-        return "httpGet" in probe or ("exec" in probe and self._runtime.is_isolated)
-
     async def _has_started(self, process: Process) -> bool:
         async for succeeded in self._results(_STARTUP, process):
             if not succeeded:
@@ -53,7 +63,7 @@ class Probes:
 
     async def _watch_readiness(self, process: Process) -> None:
         async for succeeded in self._results(_READINESS, process):
-            if succeeded != self._container.status["ready"]:
+            if succeeded != self._status["ready"]:
                 self._publish(ready=succeeded)
 
     async def _watch_liveness(self, process: Process) -> None:
@@ -70,7 +80,7 @@ class Probes:
         await asyncio.sleep(probe.get("initialDelaySeconds", 0))
         successes = failures = 0
         while True:
-            error = await self._error(probe, process)
+            error = await self._try(probe)
             if error is None:
                 successes, failures = successes + 1, 0
             else:
@@ -81,10 +91,8 @@ class Probes:
                 yield error is None
             await asyncio.sleep(probe["periodSeconds"])
 
-    async def _error(self, probe: Json, process: Process) -> str | None:
+    async def _try(self, probe: Json) -> str | None:
         """Probe once; return why it fails."""
-        if "exec" in probe:
-            return await self._execute(probe, process)
         try:
             return await asyncio.wait_for(self._get(probe["httpGet"]), probe["timeoutSeconds"])
         except TimeoutError:
@@ -93,7 +101,6 @@ class Probes:
             return str(error)
 
     async def _get(self, request: Json) -> str | None:
-        """Send a GET request; return why the response is no success."""
         host = request.get("host") or self._pod.pod["status"]["podIP"]
         reader, writer = await asyncio.open_connection(host, self._port(request["port"]))
         try:
@@ -110,32 +117,14 @@ class Probes:
         return None if 200 <= status < 400 else f"HTTP probe failed with statuscode: {status}"
 
     def _port(self, port: int | str) -> int:
-        ports = self._container.spec.get("ports") or ()
+        ports = self._spec.get("ports") or ()
         named = {entry.get("name"): entry["containerPort"] for entry in ports}
         return int(named.get(port, port))
 
-    async def _execute(self, probe: Json, container: Process) -> str | None:
-        """Run the command; return its output if it fails."""
-        request = {key: self._container.request[key] for key in ("env", "cwd")}
-        request |= {"command": probe["exec"]["command"], "tty": False}
-        try:
-            process = await self._runtime.exec(container, request, stdin=False)
-        except StartError as error:
-            return str(error)
-        try:
-            code = await asyncio.wait_for(process.wait(), probe["timeoutSeconds"])
-            texts = [await reader.read(_MAX_OUTPUT) for _, reader in process.outputs]
-            return b"".join(texts).decode(errors="replace") if code else None
-        except TimeoutError:
-            process.kill(signal.SIGKILL)
-            return "timeout"
-        finally:
-            process.close()
-
     def _kill(self, process: Process, name: str) -> None:
-        self._pod.record("Killing", f"Container {self._container.name} failed {name} probe")
+        self._pod.record("Killing", f"Container {self._spec['name']} failed {name} probe")
         process.kill(signal.SIGKILL)  # a kubelet gives it the grace period first
 
     def _publish(self, **results: bool) -> None:
-        self._container.status |= results
+        self._status |= results
         self._pod.publish()

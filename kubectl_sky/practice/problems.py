@@ -2,10 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from kubectl_sky.practice.resources import Resource
+from typing import Any
 
 Json = dict[str, Any]
 
@@ -64,10 +61,6 @@ def conflict(resource: str, name: str, why: str) -> Problem:
     return Problem(409, "Conflict", message, _details(resource, name))
 
 
-def modified(resource: str, name: str) -> Problem:
-    return conflict(resource, name, "the object has been modified; try again")
-
-
 def not_owned() -> Problem:
     message = (
         "Apply failed: it changes fields that this field manager did not apply; the practice"
@@ -86,11 +79,6 @@ def invalid(kind: str, name: str, causes: Sequence[Cause]) -> Problem:
 
 def bad_request(message: str) -> Problem:
     return Problem(400, "BadRequest", message)
-
-
-def not_decoded(resource: "Resource", why: str) -> Problem:
-    named = f'{resource.kind} in version "{resource.version}"'
-    return bad_request(f"{named} cannot be handled as a {resource.kind}: {why}")
 
 
 def forbidden(resource: str, name: str, why: str) -> Problem:

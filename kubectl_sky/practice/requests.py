@@ -2,34 +2,26 @@
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
-import yaml
 
 from kubectl_sky.practice import problems, protobuf, schemas, validation
 from kubectl_sky.practice.access import User
-from kubectl_sky.practice.problems import Cause
 from kubectl_sky.practice.resources import Json, Resource, Resources
 
 APPLY = "application/apply-patch+yaml"
 _TRUE = ("true", "1", "True")
-_MEDIA_TYPES = ("application/json", "application/yaml", protobuf.TYPE)
+_MEDIA_TYPES = ("application/json", protobuf.TYPE)
 _METADATA = re.compile("as=PartialObjectMetadata(List)?;")
-_NUMBERS = (
-    *("limit", "timeoutSeconds", "gracePeriodSeconds"),
-    *("tailLines", "sinceSeconds", "limitBytes"),
-)
 _SUPPORTED = {
     "dryRun": ("All",),
     "fieldValidation": ("Ignore", "Strict", "Warn"),
-    "propagationPolicy": ("Foreground", "Background", "Orphan"),
-    "resourceVersionMatch": ("Exact", "NotOlderThan"),
+    "propagationPolicy": ("Foreground", "Background"),
 }
-_MAX_MANAGER = 128
 
 
 @dataclass(frozen=True)
@@ -56,7 +48,11 @@ class Request:
 
     def number(self, name: str) -> int | None:
         """Return a number of the query. Raises Problem."""
-        return _number(name, self.query)
+        text = self.query.get(name, "")
+        try:
+            return int(text) if text else None
+        except ValueError:
+            raise problems.bad_request(f"{name}: {text!r} is not a number") from None
 
     @property
     def dry_run(self) -> bool:
@@ -78,13 +74,13 @@ class Request:
         return bool(_METADATA.search(f"{accepted.replace(' ', '')};"))
 
     def decode(self, group: str, version: str, kind: str) -> Json:
-        """Decode the body: JSON, YAML, or protobuf of a kind. Raises Problem."""
+        """Decode the body: JSON, or protobuf of a kind. Raises Problem."""
         if self.content_type not in (*_MEDIA_TYPES, APPLY, ""):
             raise problems.unsupported(_MEDIA_TYPES)
         try:
             if self.content_type == protobuf.TYPE:
                 return protobuf.decode(self.body, group, version, kind)
-            value = decode_yaml(self.body) if "yaml" in self.content_type else decode(self.body)
+            value = decode(self.body)
         except ValueError as error:
             raise problems.bad_request(f"the body cannot be decoded: {error}") from None
         if not isinstance(value, dict | None):
@@ -100,8 +96,8 @@ class Request:
         given = (body.get("apiVersion") or expected[0], body.get("kind") or expected[1])
         if given != expected:
             why = f"expected {' '.join(expected)}, got {given[0]} {given[1]}"
-            raise problems.not_decoded(resource, why)
-        body = self._decoded(info, body)
+            raise _not_decoded(resource, why)
+        body = self._check_fields(info, body)
         metadata = body.setdefault("metadata", {})
         if self.method == "PUT" and not metadata.get("name"):
             raise problems.bad_request("the name of the object must be provided")
@@ -113,7 +109,7 @@ class Request:
             raise problems.bad_request(text)
         return body
 
-    def _decoded(self, info: RequestInfo, body: Json) -> Json:
+    def _check_fields(self, info: RequestInfo, body: Json) -> Json:
         resource = info.resource
         schema = schemas.root(resource)
         mode = self.query.get("fieldValidation") or "Warn"
@@ -122,8 +118,7 @@ class Request:
         if unknown and self.content_type == APPLY and not resource.custom:
             raise _not_typed(info, f"{min(unknown)}: field not declared in schema")
         if texts and mode == "Strict":
-            text = f"strict decoding error: {', '.join(texts)}"
-            raise problems.not_decoded(resource, text)
+            raise _not_decoded(resource, f"strict decoding error: {', '.join(texts)}")
         if mode == "Warn":
             self.warnings += texts
         mistyped = validation.mistyped(pruned, resource)
@@ -132,10 +127,15 @@ class Request:
         if mistyped and self.method == "PATCH":
             raise problems.invalid("", "", [validation.invalid("patch", None, mistyped)])
         if mistyped:
-            raise problems.not_decoded(resource, mistyped)
+            raise _not_decoded(resource, mistyped)
         if resource.custom and self.content_type != APPLY:  # defaults have no field manager
             return dict(schemas.fill_defaults(pruned, schema))
         return dict(pruned)
+
+
+def _not_decoded(resource: Resource, why: str) -> problems.Problem:
+    text = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
+    return problems.bad_request(f"{text}: {why}")
 
 
 def _not_typed(info: RequestInfo, why: str) -> problems.Problem:
@@ -152,25 +152,6 @@ def decode(body: bytes) -> Any:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(str(error)) from None
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses aliases, with which a small document can become a huge object."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not supported")
-        return super().compose_node(parent, index)
-
-
-def decode_yaml(body: bytes) -> Any:
-    """Decode YAML, or JSON. Raises ValueError."""
-    if body.startswith(b"{"):
-        return decode(body)
-    try:
-        return yaml.load(body, _Loader)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ValueError(str(error).partition("\n")[0]) from None
 
 
 def parse_query(text: bytes) -> dict[str, str]:
@@ -201,37 +182,15 @@ def parse_path(path: str, resources: Resources) -> RequestInfo:
     return RequestInfo(resource, namespace, name, subresource)
 
 
-def check_options(method: str, query: Mapping[str, str]) -> None:
+def check_options(query: Mapping[str, str]) -> None:
     """Refuse invalid options of a query. Raises Problem."""
-    for name in _NUMBERS:
-        _number(name, query)
-    version = query.get("resourceVersion", "")
-    if method == "GET" and version and not version.isdigit():
-        raise problems.bad_request(f"invalid resource version: {version!r}")
-    causes = list(_invalid_options(query))
+    causes = [
+        validation.not_supported(name, query[name], supported)
+        for name, supported in _SUPPORTED.items()
+        if query.get(name) and query[name] not in supported
+    ]
     if causes:
         raise problems.invalid("Options.meta.k8s.io", "", causes)
-
-
-def _invalid_options(query: Mapping[str, str]) -> Iterator[Cause]:
-    for name, supported in _SUPPORTED.items():
-        if query.get(name) and query[name] not in supported:
-            yield validation.not_supported(name, query[name], supported)
-    if len(query.get("fieldManager", "")) > _MAX_MANAGER:
-        text = f"Too long: may not be more than {_MAX_MANAGER} bytes"
-        yield Cause("FieldValueTooLong", "fieldManager", text)
-    if query.get("resourceVersionMatch") and not {"resourceVersion", "watch"} & query.keys():
-        yield validation.forbidden("resourceVersionMatch", "requires resourceVersion")
-    if query.get("tailLines", "").startswith("-"):
-        yield validation.invalid("tailLines", query["tailLines"], "must not be negative")
-
-
-def _number(name: str, query: Mapping[str, str]) -> int | None:
-    text = query.get(name, "")
-    try:
-        return int(text) if text else None
-    except ValueError:
-        raise problems.bad_request(f"{name}: {text!r} is not a number") from None
 
 
 def continue_token(namespace: str, name: str, version: str) -> str:
@@ -239,11 +198,5 @@ def continue_token(namespace: str, name: str, version: str) -> str:
 
 
 def read_continue_token(token: str) -> list[str]:
-    """Decode a continue token: namespace, name, version. Raises Problem."""
-    try:
-        parts = urlsafe_b64decode(token.encode()).decode().split("\0")
-    except (ValueError, UnicodeError):
-        parts = []
-    if len(parts) != 3:
-        raise problems.bad_request("invalid continue token")
-    return parts
+    """Decode a continue token: namespace, name, version."""
+    return urlsafe_b64decode(token.encode()).decode().split("\0")

@@ -47,7 +47,6 @@ _BUILT_IN = (  # group, kind, plural, short names
     ("", "ServiceAccount", "serviceaccounts", "sa"),
     ("", "Event", "events", "ev"),
     ("", "PersistentVolumeClaim", "persistentvolumeclaims", "pvc"),
-    ("", "PersistentVolume", "persistentvolumes", "pv"),
     ("", "ResourceQuota", "resourcequotas", "quota"),
     ("", "LimitRange", "limitranges", "limits"),
     ("apps", "Deployment", "deployments", "deploy"),
@@ -65,10 +64,10 @@ _BUILT_IN = (  # group, kind, plural, short names
     ("scheduling.k8s.io", "PriorityClass", "priorityclasses", "pc"),
     ("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", "crd crds"),
 )
-_CLUSTER_SCOPED = {"Namespace", "Node", "PersistentVolume", "StorageClass", "PriorityClass"}
+_CLUSTER_SCOPED = {"Namespace", "Node", "StorageClass", "PriorityClass"}
 _CLUSTER_SCOPED |= {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"}
 _WITH_STATUS = {"Namespace", "Node", "Pod", "Service", "PersistentVolumeClaim", "Job", "Ingress"}
-_WITH_STATUS |= {"PersistentVolume", "ResourceQuota", "CustomResourceDefinition"}
+_WITH_STATUS |= {"ResourceQuota", "CustomResourceDefinition"}
 _WITH_STATUS |= {"Deployment", "ReplicaSet", "HorizontalPodAutoscaler"}
 _IN_ALL = {"Pod", "Service", "Job", "Deployment", "ReplicaSet", "HorizontalPodAutoscaler"}
 BUILT_IN = tuple(
@@ -113,16 +112,6 @@ class Resources:
             for resource in self.all()
             if (resource.plural, resource.group) == (plural, group)
         )
-
-    def of(self, api_version: str, kind: str) -> Resource | None:
-        group, _, version = api_version.rpartition("/")
-        names = (group, version, kind)
-        matching = (
-            resource
-            for resource in self.all()
-            if (resource.group, resource.version, resource.kind) == names
-        )
-        return next(matching, None)
 
     def define(self, definition: Json) -> None:
         self.forget(definition)

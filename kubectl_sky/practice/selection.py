@@ -16,10 +16,6 @@ _FIELDS = {
         *("reason", "source", "type", "reportingComponent", "involvedObject.kind"),
         *("involvedObject.namespace", "involvedObject.name", "involvedObject.uid"),
     },
-    "nodes": {"spec.unschedulable"},
-    "namespaces": {"status.phase"},
-    "secrets": {"type"},
-    "jobs.batch": {"status.successful"},
 }
 
 
@@ -49,13 +45,9 @@ def fields(text: str, resource: Resource) -> Predicate:
 
 
 def _value(obj: Json, path: list[str]) -> str:
-    if path == ["status", "successful"]:
-        path = ["status", "succeeded"]
     value: object = obj
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     if path[0] == "source" and isinstance(value, dict):
         value = value.get("component")
-    if isinstance(value, bool):
-        return str(value).lower()
     return "" if value is None else str(value)

@@ -17,13 +17,14 @@ from kubectl_sky.practice.node import Node
 from kubectl_sky.practice.requests import Request, RequestInfo
 from kubectl_sky.practice.resources import Json
 from kubectl_sky.practice.verbs import Result, Verbs
-from kubectl_sky.practice.watching import Watch, default_timeout
+from kubectl_sky.practice.watching import Watch
 
 _MAX_BODY = 3 * 1024 * 1024
 _OPENAPI_2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _HEALTH = ("/healthz", "/livez", "/readyz")
+_WATCH_SECONDS = 1800  # without timeoutSeconds
 _STREAMING = ("exec", "portforward")  # over a websocket
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
 class Server:
@@ -46,8 +47,6 @@ class Server:
         except problems.Problem as problem:
             not_served = problem == problems.no_path() and self._api.resources.serves(scope["path"])
             response = _refusal(problems.no_resource() if not_served else problem)
-        except RecursionError:
-            response = _refusal(problems.bad_request("the body is nested too deeply"))
         except Exception as error:  # noqa: BLE001 -- the client and the log get it
             traceback.print_exc()
             text = f"Internal error occurred: {error}"
@@ -73,7 +72,7 @@ class Server:
             return _encode(self._verbs.review(review, parts[1], request), request)
         info = requests.parse_path(path, self._api.resources)
         self._authorize(info, request)
-        requests.check_options(method, request.query)
+        requests.check_options(request.query)
         if info.subresource not in ("", "status"):
             return self._subresource(info, request)
         if info.name == "" and method == "GET" and request.flag("watch"):
@@ -84,8 +83,6 @@ class Server:
         watched = request.flag("watch")
         read = "get" if info.name else "watch" if watched else "list"
         verb = _VERBS.get(request.method, read)
-        if request.method == "DELETE":
-            verb = "delete" if info.name else "deletecollection"
         plural, subresource = info.resource.plural, info.subresource
         name = f"{plural}/{subresource}" if subresource else plural
         attempt = Attempt(verb, info.resource.group, name, info.namespace, info.name)
@@ -100,7 +97,7 @@ class Server:
             if not info.subresource:
                 allowed["DELETE"] = verbs.delete
         else:
-            allowed = {"GET": verbs.list, "POST": verbs.create, "DELETE": verbs.delete_collection}
+            allowed = {"GET": verbs.list, "POST": verbs.create}
         if method not in allowed:
             raise problems.not_allowed()
         return allowed[method]
@@ -160,7 +157,7 @@ class Server:
             return tables.table(resource, [obj], metadata, request.as_table)
 
         lines = watch.lines(
-            request.number("timeoutSeconds") or default_timeout(),
+            request.number("timeoutSeconds") or _WATCH_SECONDS,
             convert,
             bookmarks=request.flag("allowWatchBookmarks"),
             initial_bookmark=request.flag("sendInitialEvents"),

@@ -112,10 +112,6 @@ class State:
         self._file.execute("REPLACE INTO counter VALUES (0, ?)", (self.version,))
         self._file.execute("COMMIT")
 
-    @property
-    def unsaved(self) -> bool:
-        return bool(self._unsaved)
-
     def _notify(self, change: Change) -> None:
         history = self._history.setdefault(change.storage, deque(maxlen=_HISTORY))
         history.append(change)

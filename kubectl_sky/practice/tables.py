@@ -47,8 +47,6 @@ def _duration(start: datetime, end: datetime) -> str:
 def _text(path: str) -> Cell:
     def cell(obj: Json) -> Any:
         value = get(obj, path)
-        if isinstance(value, list):
-            value = ",".join(map(str, value))
         return "" if value is None else value
 
     return cell
@@ -83,8 +81,6 @@ def _pod_status(pod: Json) -> str:
     phase = get(pod, ".status.reason") or get(pod, ".status.phase")
     if "deletionTimestamp" in pod["metadata"] and phase not in ("Succeeded", "Failed"):
         return "Terminating"
-    if get(pod, '.status.conditions[?(@.type=="PodScheduled")].reason') == "SchedulingGated":
-        return "SchedulingGated"
     for status in _statuses(pod):
         for reason in (".state.waiting.reason", ".state.terminated.reason"):
             if get(status, reason) not in (None, "Completed", "PodInitializing"):
@@ -124,11 +120,6 @@ def _involved_object(event: Json) -> str:
     return f"{event['involvedObject']['kind'].lower()}/{event['involvedObject']['name']}"
 
 
-def _deployment_ready(deployment: Json) -> str:
-    ready = get(deployment, ".status.readyReplicas") or 0
-    return f"{ready}/{deployment['spec']['replicas']}"
-
-
 _NAME = {"Name": _text(".metadata.name")}
 _AGE = {"Age": _since(".metadata.creationTimestamp")}
 # fmt: off
@@ -141,17 +132,10 @@ _COLUMNS: dict[str, dict[str, Cell]] = {
         **_NAME, "Status": _job_status, "Completions": _job_completions,
         "Duration": _job_duration, **_AGE,
     },
-    "deployments.apps": {**_NAME, "Ready": _deployment_ready, **_AGE},
     "nodes": {**_NAME, "Status": _node_status, **_AGE},
     "events": {
         "Last Seen": _since(".lastTimestamp"), "Type": _text(".type"),
         "Reason": _text(".reason"), "Object": _involved_object, "Message": _text(".message"),
-    },
-    "persistentvolumeclaims": {
-        **_NAME, "Status": _text(".status.phase"), "Volume": _text(".spec.volumeName"),
-        "Capacity": _text(".status.capacity.storage"),
-        "Access Modes": _text(".spec.accessModes"),
-        "StorageClass": _text(".spec.storageClassName"), **_AGE,
     },
 }
 # fmt: on

@@ -24,7 +24,9 @@ _NAMED_BY_LABEL = {"namespaces", "services"}
 _RBAC = "rbac.authorization.k8s.io"  # its names may be any path segment
 _DATA = ("data", "binaryData", "stringData")
 _MAX_DATA = 1024 * 1024
+_NOT_SUPPORTED = "not supported by the practice cluster"
 _UNSUPPORTED = {  # fields of specs
+    "deployments.apps": ("minReadySeconds", "paused"),
     "jobs.batch": ("managedBy", "maxFailedIndexes", "successPolicy"),
     "resourcequotas": ("scopes", "scopeSelector"),
 }
@@ -79,12 +81,10 @@ def _rules(obj: Json, storage: str) -> Causes:
     """Yield what the schema of a kind does not say."""
     spec = obj.get("spec") or {}
     for field in _UNSUPPORTED.get(storage, ()):
-        if spec.get(field) is not None:
-            yield forbidden(f"spec.{field}", "not supported by the practice cluster")
+        if spec.get(field):
+            yield forbidden(f"spec.{field}", _NOT_SUPPORTED)
     if storage in ("configmaps", "secrets"):
         yield from _data(obj)
-    if storage == "customresourcedefinitions.apiextensions.k8s.io":
-        yield from _definition(obj)
     if storage in _SPECS:
         yield from _SPECS[storage](spec)
 
@@ -184,15 +184,6 @@ def _data(obj: Json) -> Causes:
         yield Cause("FieldValueTooLong", "[]", text)
 
 
-def _definition(obj: Json) -> Causes:
-    spec = obj.get("spec") or {}
-    names = spec.get("names") or {}
-    if obj["metadata"]["name"] != f"{names.get('plural')}.{spec.get('group')}":
-        yield invalid("metadata.name", obj["metadata"]["name"], "must be <plural>.<group>")
-    if sum(bool(version.get("storage")) for version in spec.get("versions") or ()) != 1:
-        yield invalid("spec.versions", None, "exactly one version must be the storage version")
-
-
 def _label(path: str, value: str | None) -> Causes:
     if value and not (re.fullmatch(_DNS_LABEL, value) and len(value) <= 63):
         yield invalid(path, value, "must be a lowercase RFC 1123 label")
@@ -208,11 +199,6 @@ def _names(items: Iterable[Json], path: str) -> Causes:
         names.add(name)
 
 
-def _port(path: str, number: object) -> Causes:
-    if isinstance(number, int) and not 0 < number < 65536:
-        yield invalid(path, number, "must be between 1 and 65535, inclusive")
-
-
 def _pod(spec: Json, path: str = "spec") -> Causes:
     volumes = spec.get("volumes") or []
     yield from _names(volumes, f"{path}.volumes")
@@ -220,8 +206,6 @@ def _pod(spec: Json, path: str = "spec") -> Causes:
         sources = [source for source in volume if source != "name"]
         if len(sources) > 1:
             yield forbidden(f"{path}.volumes[{index}].{sources[1]}", "a volume has one type")
-        if "secret" in volume and not volume["secret"].get("secretName"):
-            yield required(f"{path}.volumes[{index}].secret.secretName")
     if not spec.get("containers"):
         yield required(f"{path}.containers")
     for group in ("initContainers", "containers"):
@@ -229,27 +213,16 @@ def _pod(spec: Json, path: str = "spec") -> Causes:
         yield from _names(containers, f"{path}.{group}")
         for index, container in enumerate(containers):
             yield from _container(container, volumes, f"{path}.{group}[{index}]")
-    for name in ("hostname", "subdomain"):
-        yield from _label(f"{path}.{name}", spec.get(name))
 
 
 def _container(container: Json, volumes: Iterable[Json], path: str) -> Causes:
     if not container.get("image"):
         yield required(f"{path}.image")
-    for index, port in enumerate(container.get("ports") or ()):
-        yield from _port(f"{path}.ports[{index}].containerPort", port.get("containerPort"))
-    for index, variable in enumerate(container.get("env") or ()):
-        name = variable.get("name") or ""
-        if "=" in name or not (name.isascii() and name.isprintable()):
-            yield invalid(f"{path}.env[{index}].name", name, "must be ASCII without '='")
     names = {volume.get("name") for volume in volumes}
     for index, mount in enumerate(container.get("volumeMounts") or ()):
-        here = f"{path}.volumeMounts[{index}]"
         if mount.get("name") not in names:
             text = f"Not found: {json.dumps(mount.get('name'))}"
-            yield Cause("FieldValueNotFound", f"{here}.name", text)
-        if ".." in (mount.get("subPath") or "").split("/"):
-            yield invalid(f"{here}.subPath", mount["subPath"], "must not contain '..'")
+            yield Cause("FieldValueNotFound", f"{path}.volumeMounts[{index}].name", text)
     yield from _resources(container.get("resources") or {}, f"{path}.resources")
 
 
@@ -283,10 +256,6 @@ def _job(spec: Json) -> Causes:
     elif spec.get("backoffLimitPerIndex") is not None:
         reason = "requires indexed completion mode"
         yield invalid("spec.backoffLimitPerIndex", spec["backoffLimitPerIndex"], reason)
-    for index, rule in enumerate((spec.get("podFailurePolicy") or {}).get("rules") or ()):
-        if not rule.get("onExitCodes") and not rule.get("onPodConditions"):
-            path = f"spec.podFailurePolicy.rules[{index}]"
-            yield invalid(path, None, "one of onExitCodes and onPodConditions is required")
     allowed = ("Never",) if spec.get("podFailurePolicy") else ("OnFailure", "Never")
     yield from _template(spec, spec.get("template") or {}, allowed)
 
@@ -297,24 +266,9 @@ def _replicas(spec: Json) -> Causes:
         yield invalid("spec.replicas", spec["replicas"], "must be greater than or equal to 0")
     if spec.get("selector") is not None and not spec["selector"].get("matchLabels"):
         yield required("spec.selector.matchLabels")
-    for field in ("minReadySeconds", "paused"):
-        if spec.get(field):
-            yield forbidden(f"spec.{field}", "not supported by the practice cluster")
-    yield from _strategy(spec.get("strategy") or {})
+    if (spec.get("strategy") or {}).get("type") == "Recreate":
+        yield forbidden("spec.strategy.type", _NOT_SUPPORTED)
     yield from _template(spec, spec.get("template") or {}, ("Always",))
-
-
-def _strategy(strategy: Json) -> Causes:
-    if strategy.get("type") == "Recreate":
-        yield forbidden("spec.strategy.type", "not supported by the practice cluster")
-    amounts: Json = strategy.get("rollingUpdate") or {}
-    path = "spec.strategy.rollingUpdate"
-    for field, amount in amounts.items():
-        if not re.fullmatch(r"[0-9]+%?", str(amount)):
-            yield invalid(f"{path}.{field}", amount, "must be a number or a percentage")
-    if amounts and not any(str(amount).strip("0%") for amount in amounts.values()):
-        both = "may not be 0 when `maxSurge` is 0"
-        yield invalid(f"{path}.maxUnavailable", amounts.get("maxUnavailable"), both)
 
 
 def _template(spec: Json, template: Json, policies: Sequence[str]) -> Causes:
@@ -333,30 +287,14 @@ def _claim(spec: Json) -> Causes:
     for mode in spec.get("accessModes") or ():
         if mode not in _ACCESS_MODES:
             yield not_supported("spec.accessModes", mode, _ACCESS_MODES)
-    storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
-    if storage is None:
+    if not ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
         yield required("spec.resources[storage]")
-    elif quantities.parse(storage).nanos <= 0:
-        yield invalid("spec.resources[storage]", storage, "must be greater than zero")
-
-
-def _service(spec: Json) -> Causes:
-    ports = spec.get("ports") or ()
-    if not ports and spec.get("clusterIP") != "None" and spec.get("type") != "ExternalName":
-        yield required("spec.ports")
-    for index, port in enumerate(ports):
-        if len(ports) > 1 and not port.get("name"):
-            yield required(f"spec.ports[{index}].name")
-        for field in ("port", "targetPort"):
-            yield from _port(f"spec.ports[{index}].{field}", port.get(field) or 0)
 
 
 def _quota(spec: Json) -> Causes:
-    for name, amount in quantities.amounts(spec.get("hard")).items():
-        if amount.nanos < 0:
-            yield invalid(f"spec.hard[{name}]", str(amount), "must not be negative")
+    for name in spec.get("hard") or ():
         if ".storageclass.storage.k8s.io/" in name:
-            yield forbidden(f"spec.hard[{name}]", "not supported by the practice cluster")
+            yield forbidden(f"spec.hard[{name}]", _NOT_SUPPORTED)
 
 
 _JOB_COUNTS = (
@@ -370,7 +308,6 @@ _SPECS: dict[str, Callable[[Json], Causes]] = {
     "deployments.apps": _replicas,
     "replicasets.apps": _replicas,
     "persistentvolumeclaims": _claim,
-    "services": _service,
     "resourcequotas": _quota,
 }
 

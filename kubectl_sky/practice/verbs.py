@@ -1,7 +1,6 @@
 """The verbs of the API: get, list, create, update, patch, delete, and reviews and tokens."""
 
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -23,7 +22,6 @@ from kubectl_sky.practice.resources import Json, Resource
 from kubectl_sky.practice.selection import Predicate
 from kubectl_sky.practice.state import key
 
-_MIN_TOKEN_SECONDS = 600
 _IMMUTABLE = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 _PROGRAMS = (
@@ -38,19 +36,20 @@ class Result(NamedTuple):
 
 
 class Verbs:
+    """The verbs of a request; each raises Problem."""
+
     def __init__(self, api: Api, access: Access) -> None:
         self.api = api
         self._access = access
 
     def get(self, info: RequestInfo, request: Request) -> Result:
-        """Return an object. Raises Problem."""
         obj = self._existing(info)
         if request.as_table:
             return Result(tables.table(info.resource, [obj], {}, request.as_table))
         return Result(obj)
 
     def predicate(self, info: RequestInfo, request: Request) -> Predicate:
-        """Return a test for the objects that a list or watch selects. Raises Problem."""
+        """Return a test for the objects that a list or watch selects."""
         by_label = selection.labels(request.query.get("labelSelector", ""))
         by_field = selection.fields(request.query.get("fieldSelector", ""), info.resource)
 
@@ -61,24 +60,18 @@ class Verbs:
         return selects
 
     def list(self, info: RequestInfo, request: Request) -> Result:
-        """Return the selected objects, or a page of them. Raises Problem."""
         resource, metadata = info.resource, {"resourceVersion": str(self.api.state.version)}
-        version = request.number("resourceVersion") or 0
-        if version > self.api.state.version:
-            raise problems.too_new(version, self.api.state.version)
-        objects = sorted(self._selected(info, request), key=key)
+        stored = self.api.state.all(resource.storage, info.namespace)
+        objects = sorted(filter(self.predicate(info, request), stored), key=key)
         token = request.query.get("continue")
         if token:
             namespace, name, metadata["resourceVersion"] = requests.read_continue_token(token)
             objects = [obj for obj in objects if key(obj) > (namespace, name)]
         limit = request.number("limit") or 0
         if 0 < limit < len(objects):
-            remaining = len(objects) - limit
             objects = objects[:limit]
             version_of_list = metadata["resourceVersion"]
             metadata["continue"] = requests.continue_token(*key(objects[-1]), version_of_list)
-            if not {"labelSelector", "fieldSelector"} & request.query.keys():
-                metadata["remainingItemCount"] = remaining  # type: ignore[assignment]
         if request.as_table:
             return Result(tables.table(resource, objects, metadata, request.as_table))
         header = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version}
@@ -86,38 +79,33 @@ class Verbs:
         return Result({**header, "metadata": metadata, "items": items})
 
     def create(self, info: RequestInfo, request: Request) -> Result:
-        """Create an object. Raises Problem."""
         obj = request.object(info)
         if info.resource.namespaced and not info.namespace:
             raise problems.bad_request("an empty namespace may not be set during creation")
         obj["metadata"].pop("managedFields", None)
         if info.resource.storage == "pods":
             request.warnings.append(_PROGRAMS)
-        _check_supported(info.resource)
-        created = self.api.add(info.resource, obj, info.namespace, dry_run=request.dry_run)
-        return Result(created, 201)
+        return self._create(info, request, obj)
 
     def update(self, info: RequestInfo, request: Request) -> Result:
-        """Replace an object. Raises Problem."""
         new = request.object(info)
         return Result(self._replace(info, request, self._existing(info), new))
 
     def patch(self, info: RequestInfo, request: Request) -> Result:
-        """Patch an object; an apply creates it if it does not exist. Raises Problem."""
+        """Patch an object; an apply creates it if it does not exist."""
         if request.content_type == requests.APPLY:
             return self._apply(info, request)
         old = self._existing(info)
         try:
-            patch = requests.decode(request.body)
+            change = requests.decode(request.body)
         except ValueError as error:
             raise problems.bad_request(f"the patch cannot be decoded: {error}") from None
-        new = patches.patched(old, patch, request.content_type, info.resource)
+        new = patches.patch(old, change, request.content_type, info.resource)
         return Result(self._replace(info, request, old, request.object(info, new)))
 
     def delete(self, info: RequestInfo, request: Request) -> Result:
-        """Delete an object. Raises Problem."""
         obj, resource = self._existing(info), info.resource
-        remaining = self.api.delete(resource.storage, key(obj), _deletion(info, request))
+        remaining = self.api.delete(resource.storage, key(obj), _deletion(request))
         exists = self.api.state.get(resource.storage, *key(obj)) is not None
         if exists or request.dry_run or resource.storage == "pods":
             return Result(remaining)
@@ -127,24 +115,14 @@ class Verbs:
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
         return Result({**status, "details": details})
 
-    def delete_collection(self, info: RequestInfo, request: Request) -> Result:
-        """Delete the selected objects; return them as they were. Raises Problem."""
-        result, deletion = self.list(info, request), _deletion(info, request)
-        for obj in self._selected(info, request):
-            self.api.delete(info.resource.storage, key(obj), deletion)
-        return result
-
     def review(self, kind: str, group: str, request: Request) -> Result:
-        """Return who the sender is, or whether an action is allowed. Raises Problem."""
+        """Return who the sender is, or whether an action is allowed."""
         body = {**request.decode(group, "v1", kind), "kind": kind, "apiVersion": f"{group}/v1"}
         if kind == "SelfSubjectReview":
             user = {"username": request.user.name, "groups": list(request.user.groups)}
             return Result({**body, "status": {"userInfo": user}}, 201)
         spec = body.get("spec") or {}
         attributes = spec.get("resourceAttributes") or {}
-        if not attributes and not spec.get("nonResourceAttributes"):
-            cause = validation.invalid("spec.resourceAttributes", None, "must be set")
-            raise problems.invalid(f".{group}", "", [cause])
         name = "/".join(
             filter(None, (attributes.get("resource", "*"), attributes.get("subresource")))
         )
@@ -156,13 +134,10 @@ class Verbs:
         return Result({**body, "status": {"allowed": allowed}}, 201)
 
     def token(self, info: RequestInfo, request: Request) -> Result:
-        """Issue a token of a service account. Raises Problem."""
+        """Issue a token of a service account."""
         account = self._existing(info)
         body = request.decode("authentication.k8s.io", "v1", "TokenRequest")
         seconds = int((body.get("spec") or {}).get("expirationSeconds") or 3600)
-        if seconds < _MIN_TOKEN_SECONDS:
-            cause = validation.invalid("spec.expirationSeconds", seconds, "less than 10 minutes")
-            raise problems.invalid("TokenRequest.authentication.k8s.io", "", [cause])
         name = ":".join(("system:serviceaccount", *key(account)))
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{info.namespace}")
         token = self._access.token(name, groups, seconds)
@@ -179,9 +154,9 @@ class Verbs:
             return {**obj, "apiVersion": info.resource.api_version}
         return obj
 
-    def _selected(self, info: RequestInfo, request: Request) -> Iterator[Json]:
-        objects = self.api.state.all(info.resource.storage, info.namespace)
-        return filter(self.predicate(info, request), objects)
+    def _create(self, info: RequestInfo, request: Request, obj: Json) -> Result:
+        created = self.api.add(info.resource, obj, info.namespace, dry_run=request.dry_run)
+        return Result(created, 201)
 
     def _apply(self, info: RequestInfo, request: Request) -> Result:
         if not request.query.get("fieldManager"):
@@ -198,10 +173,8 @@ class Verbs:
         if resource.custom:
             new = schemas.fill_defaults(new, schemas.root(resource))
         if old is None:
-            _check_supported(resource)
             new["metadata"]["name"] = info.name
-            created = self.api.add(resource, new, info.namespace, dry_run=request.dry_run)
-            return Result(created, 201)
+            return self._create(info, request, new)
         return Result(self._replace(info, request, old, new, managed=True))
 
     def _replace(
@@ -210,7 +183,8 @@ class Verbs:
         storage = info.resource.storage
         before, after = old["metadata"], new["metadata"]
         if after.get("resourceVersion", before["resourceVersion"]) != before["resourceVersion"]:
-            raise problems.modified(storage, info.name)
+            why = "the object has been modified; try again"
+            raise problems.conflict(storage, info.name, why)
         if after.get("uid", before["uid"]) != before["uid"]:
             raise problems.conflict(storage, info.name, f"the UID is {before['uid']}")
         for field in (*_IMMUTABLE, "resourceVersion", "generation", "namespace", "generateName"):
@@ -228,12 +202,6 @@ class Verbs:
         if request.dry_run:
             return new
         return old if _same(old, new) else self.api.store(storage, old, new)
-
-
-def _check_supported(resource: Resource) -> None:
-    if resource.storage == "persistentvolumes":
-        text = "the practice cluster provisions volumes itself: create a PersistentVolumeClaim"
-        raise problems.Problem(501, "NotImplemented", text)
 
 
 def _keep_other_part(old: Json, new: Json, *, to_status: bool) -> None:
@@ -267,18 +235,10 @@ def _item(obj: Json, resource: Resource) -> Json:
     return {name: value for name, value in obj.items() if name not in ("apiVersion", "kind")}
 
 
-def _deletion(info: RequestInfo, request: Request) -> Deletion:
+def _deletion(request: Request) -> Deletion:
     body = request.decode("", "v1", "DeleteOptions") if request.body else {}
     propagation = body.get("propagationPolicy") or request.query.get("propagationPolicy")
-    if not propagation and (body.get("orphanDependents") or request.flag("orphanDependents")):
-        propagation = "Orphan"
-    if not propagation and info.resource.storage == "jobs.batch":
-        propagation = "Orphan"
-        request.warnings.append(
-            "child pods are preserved by default when jobs are deleted;"
-            " set propagationPolicy=Background to remove them"
-        )
-    requests.check_options("DELETE", {"propagationPolicy": propagation or ""})
+    requests.check_options({"propagationPolicy": propagation or ""})
     grace = body.get("gracePeriodSeconds", request.number("gracePeriodSeconds"))
     dry_run = request.dry_run or body.get("dryRun") == ["All"]
     return Deletion(propagation or "Background", grace, body.get("preconditions") or {}, dry_run)

@@ -4,10 +4,10 @@ import shutil
 from pathlib import Path
 
 from kubectl_sky.practice import environment
+from kubectl_sky.practice.api import Api
 from kubectl_sky.practice.environment import ConfigError
 from kubectl_sky.practice.problems import Json
 from kubectl_sky.practice.runtime import Mount
-from kubectl_sky.practice.state import State
 
 Files = dict[str, tuple[bytes, int]]  # content and mode by path
 _MISSING_KEY = {
@@ -17,8 +17,8 @@ _MISSING_KEY = {
 
 
 class Volumes:
-    def __init__(self, state: State, pod: Json, folder: Path) -> None:
-        self._state = state
+    def __init__(self, api: Api, pod: Json, folder: Path) -> None:
+        self._api, self._state = api, api.state
         self._pod = pod
         self._folder = folder
         self._namespace = pod["metadata"]["namespace"]
@@ -75,12 +75,9 @@ class Volumes:
         claim = self._state.get("persistentvolumeclaims", self._namespace, name)
         if claim is None:
             raise ConfigError(f'persistentvolumeclaim "{name}" not found')
-        volume = self._state.get("persistentvolumes", "", claim["spec"].get("volumeName", ""))
-        if volume is None:
+        if "volumeName" not in claim["spec"]:
             raise ConfigError(f'persistentvolumeclaim "{name}" is not bound')
-        path = Path(volume["spec"].get("hostPath", volume["spec"].get("local", {}))["path"])
-        path.mkdir(parents=True, exist_ok=True)
-        return path
+        return self._api.claim_folder(claim["spec"]["volumeName"])
 
     def _files(self, kind: str, body: Json, mode: int) -> Files:
         items = body.get("items") or ()
@@ -106,21 +103,18 @@ class Volumes:
         return {item["path"]: (data[item["key"]], modes[item["path"]]) for item in existing}
 
     def _field(self, item: Json) -> bytes:
-        if "fieldRef" in item:
-            return environment.field_value(self._pod, item["fieldRef"]["fieldPath"]).encode()
-        container, reference = self._pod["spec"]["containers"][0], item["resourceFieldRef"]
-        value = environment.resource_value(self._pod, container, reference, self._state)
-        return value.encode()
+        if "fieldRef" not in item:
+            raise ConfigError("resourceFieldRef is supported by the practice cluster only in env")
+        return environment.field_value(self._pod, item["fieldRef"]["fieldPath"]).encode()
 
 
 def _host_path(volume: Json) -> Path:
-    path, kind = Path(volume["path"]), volume.get("type") or ""
+    path, kind = Path(volume["path"]), volume.get("type") or "DirectoryOrCreate"
     if kind == "FileOrCreate":
         path.touch()
-    elif kind in ("", "DirectoryOrCreate"):
-        if not path.exists():
-            path.mkdir(parents=True)
-    elif not (path.is_dir() if kind == "Directory" else path.exists()):
+    elif kind == "DirectoryOrCreate":
+        path.mkdir(parents=True, exist_ok=True)
+    elif not path.exists():
         raise ConfigError(f"hostPath type check failed: {path} is not a {kind}")
     return path
 

@@ -2,17 +2,14 @@
 
 import asyncio
 import json
-import random
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 
-from kubectl_sky.practice import problems
 from kubectl_sky.practice.resources import Json, Resource
 from kubectl_sky.practice.selection import Predicate
 from kubectl_sky.practice.state import Change, State
 
 _BOOKMARK = 60.0
-_MAX_PENDING = 20_000  # changes; a slower reader has to list again
 
 
 class Watch:
@@ -22,7 +19,6 @@ class Watch:
         self._selects = selects
         self._pending: deque[Change] = deque()
         self._wake = asyncio.Event()
-        self._overflowed = False
         state.listeners.append(self._listen)
 
     def close(self) -> None:
@@ -54,10 +50,6 @@ class Watch:
                     initial_bookmark = False
                 if lines:
                     yield b"".join(lines)
-                if self._overflowed:
-                    expired = problems.expired(0, self._state.version)
-                    yield _line("ERROR", expired.status())
-                    return
                 try:
                     await asyncio.wait_for(self._wake.wait(), min(left, _BOOKMARK))
                 except TimeoutError:
@@ -89,19 +81,10 @@ class Watch:
         return _line(kind, convert(change.object))
 
     def _listen(self, change: Change) -> None:
-        if change.storage != self._resource.storage or self._overflowed:
-            return
-        self._pending.append(change)
-        self._wake.set()
-        if len(self._pending) > _MAX_PENDING:
-            self._overflowed = True
-            self._pending.clear()
+        if change.storage == self._resource.storage:
+            self._pending.append(change)
+            self._wake.set()
 
 
 def _line(kind: str, obj: Json) -> bytes:
     return json.dumps({"type": kind, "object": obj}, separators=(",", ":")).encode() + b"\n"
-
-
-def default_timeout() -> float:
-    """Return a timeout in seconds for a watch without timeoutSeconds, as the real server."""
-    return random.uniform(1800, 3600)

@@ -23,21 +23,17 @@ class Local:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Nothing of the user's."""
         return {"HOME": str(self.home), "PATH": str(self.programs), "LC_ALL": "C.UTF-8"}
 
     @property
     def state(self) -> Path:
-        """The folder of the cluster."""
         return self.home / ".local" / "state" / "kubectl-sky" / "local"
 
     @property
     def users(self) -> Path:
-        """The user's own kubeconfig."""
         return self.home / ".kube" / "config"
 
     def __call__(self, *arguments: str, **environment: str) -> Done:
-        """Run it to its end, in the process of the test."""
         with mock.patch.dict(os.environ, self.environment | environment, clear=True):
             code = main.main(["local", *arguments])
         return Done(arguments, code, *self.capture.readouterr())

@@ -22,7 +22,6 @@ class Failed(Exception):
 
 
 def install(folder: Path, *names: str) -> None:
-    """Make the programs of these names in a folder."""
     for name in names:
         program = folder / name
         program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -IS "{__file__}" {name} "$@"\n')
@@ -38,7 +37,6 @@ def change(folder: Path, **changes: object) -> Made:
 
 
 def calls(folder: Path) -> list[str]:
-    """Return the commands that were run."""
     return (folder / CALLS).read_text().splitlines() if (folder / CALLS).exists() else []
 
 
@@ -99,7 +97,6 @@ def _kubectl(made: Made, arguments: list[str]) -> str:
 
 
 def docker(made: Made, arguments: list[str]) -> str:
-    """`docker version`, `ps`, `start`, `stop` and `exec`."""
     if not made["engine"]:
         raise Failed("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.")
     verb, *rest = arguments
@@ -120,7 +117,6 @@ def docker(made: Made, arguments: list[str]) -> str:
 
 
 def kind(made: Made, arguments: list[str]) -> str:
-    """`kind create cluster`, `delete cluster` and `get kubeconfig`."""
     verb, noun, *rest = arguments
     if (verb, noun) == ("create", "cluster"):
         flags = _parse(rest, "--name", "--wait", "--config")
@@ -147,7 +143,6 @@ PROGRAMS: dict[str, Callable[[Made, list[str]], str]] = {
 
 
 def main(folder: Path, name: str, arguments: list[str]) -> None:
-    """Run one program."""
     with (folder / CALLS).open("a") as file:
         file.write(" ".join([name, *arguments]) + "\n")
     made = change(folder)

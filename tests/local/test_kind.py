@@ -12,7 +12,6 @@ from tests.local.conftest import Local
 
 @pytest.fixture
 def kind(local: Local) -> Local:
-    """Local clusters where kind and docker are installed."""
     programs.install(local.programs, "kind", "docker")
     return local
 

@@ -39,11 +39,9 @@ class Client:
         self._line.sendall(head.encode() + body)
 
     def code(self) -> int:
-        """Return the status code of the response."""
         return int(self._file.readline().split()[1])
 
     def until(self, words: bytes) -> bool:
-        """Read until a line contains the words."""
         return any(words in line for line in self._file)
 
     def vanish(self) -> None:
@@ -55,7 +53,6 @@ class Client:
         self._line.close()
 
     def ask(self, method: str, path: str, body: object = None) -> int:
-        """Send a request, return the status code, and close the connection."""
         self.send(method, path, json.dumps(body).encode() if body is not None else b"")
         code = self.code()
         self.vanish()

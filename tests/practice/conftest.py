@@ -24,7 +24,6 @@ def both(practice_cluster: Cluster, real_cluster: Cluster) -> tuple[Cluster, Clu
 
 
 def _minor(cluster: Cluster) -> str:
-    """The version of a server, to the second number."""
     session = Session.connect(Connection(kubeconfig=str(cluster.kubeconfig)))
     version = session.send("GET", "/version").body
     session.close()
@@ -38,7 +37,6 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 async def w(tmp_path: Path, anyio_backend: str) -> World:
-    """Return a new world."""
     world = World(tmp_path)
     await settle()
     return world
@@ -46,12 +44,10 @@ async def w(tmp_path: Path, anyio_backend: str) -> World:
 
 @pytest.fixture
 async def m(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Machine]:
-    """Return a new machine."""
     async with machine(tmp_path / "d") as new:
         yield new
 
 
 @pytest.fixture
 def no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pods follow failed ones at once."""
     monkeypatch.setattr(job_status, "backoff", lambda *_: 0.0)

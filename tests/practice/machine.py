@@ -41,7 +41,6 @@ class Machine(World):
         return statuses[index]
 
     async def phase(self, name: str, *phases: str) -> Json:
-        """Wait until a pod is in one of these phases."""
         await until(lambda: self.status(name)["phase"] in phases)
         return self.status(name)
 
@@ -73,7 +72,6 @@ _OF_CONTAINERS |= {"startupProbe", "readinessProbe", "livenessProbe"}
 
 
 def container(name: str, command: str) -> Json:
-    """Return a container that runs a command of the shell."""
     return {"name": name, "image": "busybox:1.36", "command": ["/bin/sh", "-c", command]}
 
 
@@ -93,7 +91,6 @@ def conditions(status: Json) -> dict[str, tuple[str, str]]:
 
 @contextlib.asynccontextmanager
 async def machine(folder: Path, **options: Any) -> AsyncIterator[Machine]:
-    """Start a machine, and end all of its processes."""
     folder.mkdir(exist_ok=True)
     started = Machine(folder, **options)
     await started.running.start()
@@ -117,7 +114,6 @@ def play(folder: Path, story: Story, **options: Any) -> None:
 
 @contextlib.contextmanager
 def no_open_files() -> Iterator[None]:
-    """Check that no file is left open."""
     before = _open_files()
     yield
     gc.collect()  # the state's database
@@ -126,7 +122,6 @@ def no_open_files() -> Iterator[None]:
 
 
 def _open_files() -> dict[str, str]:
-    """Return the paths of open files by descriptor."""
     files = {}
     for path in Path("/proc/self/fd").glob("*"):
         with contextlib.suppress(OSError):  # the listing itself

@@ -15,7 +15,7 @@ FILE = Path(__file__).parents[2] / "kubectl_sky" / "practice" / "messages.json.g
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1"
 _ROOTS = {
     "api/core/v1": "Namespace Node Pod ConfigMap Secret Service ServiceAccount Event"
-    " PersistentVolumeClaim PersistentVolume ResourceQuota LimitRange",
+    " PersistentVolumeClaim ResourceQuota LimitRange",
     "api/apps/v1": "Deployment ReplicaSet",
     "api/autoscaling/v2": "HorizontalPodAutoscaler",
     "api/batch/v1": "Job",

@@ -28,7 +28,6 @@ spec:
         requests: {cpu: 0.1, ephemeral-storage: 1.5Gi}
       livenessProbe: {httpGet: {port: 80}}
       readinessProbe: {exec: {command: [x]}}
-      startupProbe: {grpc: {port: 3}}
       lifecycle: {preStop: {httpGet: {port: 80}}}
     - {name: d, image: "registry:5000/busybox"}
     - {name: e, image: "registry/busybox:latest"}
@@ -98,21 +97,6 @@ metadata: {name: s}
 spec: {ports: [{port: 80}], selector: {a: b}}
 ---
 apiVersion: v1
-kind: Service
-metadata: {name: s}
-spec: {type: NodePort, ports: [{port: 80, targetPort: x}], selector: {a: b}}
----
-apiVersion: v1
-kind: Service
-metadata: {name: s}
-spec: {type: ExternalName, externalName: x.y}
----
-apiVersion: v1
-kind: Service
-metadata: {name: s}
-spec: {type: LoadBalancer, ports: [{port: 80}], selector: {a: b}}
----
-apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: c}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1024Mi}}}
@@ -128,10 +112,6 @@ data: {b: Yg==}
 stringData: {a: b}
 ---
 apiVersion: v1
-kind: ConfigMap
-metadata: {name: s}
----
-apiVersion: v1
 kind: ResourceQuota
 metadata: {name: s}
 spec: {hard: {cpu: 1000m, memory: "1e3"}}
@@ -144,35 +124,10 @@ spec:
     - {type: Container, max: {cpu: 1000m}, min: {memory: 1Ki}}
     - {type: PersistentVolumeClaim, max: {storage: 1Gi}}
 ---
-apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata: {name: s}
-spec:
-  rules:
-    - http:
-        paths:
-          - {path: /, pathType: Prefix, backend: {service: {name: s, port: {number: 80}}}}
----
-apiVersion: networking.k8s.io/v1
-kind: NetworkPolicy
-metadata: {name: s}
-spec: {podSelector: {}, ingress: [{ports: [{port: 80}]}], egress: [{ports: [{port: 80}]}]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: s}
-roleRef: {kind: Role, name: x}
-subjects: [{kind: User, name: a}, {kind: ServiceAccount, name: a, namespace: x}]
----
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata: {name: s}
 provisioner: x/y
----
-apiVersion: scheduling.k8s.io/v1
-kind: PriorityClass
-metadata: {name: s}
-value: 3
 """
 
 OBJECTS: list[Json] = list(yaml.safe_load_all(_TEXT.replace("SUM", "0" * 64)))

@@ -1,4 +1,4 @@
-"""PVCs and PersistentVolumes are bound as on a real cluster with a provisioner."""
+"""PVCs are bound as on a real cluster with a provisioner."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from tests.practice.world import NS, Json, World, settle, until
 
 pytestmark = pytest.mark.anyio
 
-CLAIMS, VOLUMES = "persistentvolumeclaims", "persistentvolumes"
+CLAIMS = "persistentvolumeclaims"
 
 
 def claim(**more: Any) -> Json:
@@ -18,13 +18,7 @@ def claim(**more: Any) -> Json:
     return {"accessModes": ["ReadWriteOnce"], "resources": requests, **more}
 
 
-def user(name: str) -> Json:
-    container = {"name": "main", "image": "x"}
-    used = {"name": "x", "persistentVolumeClaim": {"claimName": name}}
-    return {"containers": [container], "volumes": [used]}
-
-
-async def test_pvc_is_bound_to_provisioned_volume(tmp_path: Path, w: World) -> None:
+async def test_pvc_is_bound_and_its_folder_is_deleted_with_it(tmp_path: Path, w: World) -> None:
     created = w.create(CLAIMS, "a", claim())
     assert created["spec"]["storageClassName"] == "standard"
     assert created["status"] == {"phase": "Pending"}
@@ -37,39 +31,21 @@ async def test_pvc_is_bound_to_provisioned_volume(tmp_path: Path, w: World) -> N
         "capacity": {"storage": "1Gi"},
         "phase": "Bound",
     }
-    assert stored["metadata"]["annotations"] == {
-        "pv.kubernetes.io/bind-completed": "yes",
-        "pv.kubernetes.io/bound-by-controller": "yes",
-        "volume.beta.kubernetes.io/storage-provisioner": "practice.kubectl-sky/folder",
-        "volume.kubernetes.io/storage-provisioner": "practice.kubectl-sky/folder",
-    }
-    bound = w.get(VOLUMES, name)
-    folder = tmp_path / "volumes" / name
-    assert bound["spec"]["hostPath"] == {"path": str(folder), "type": ""}
-    assert folder.is_dir()
-    assert bound["spec"]["claimRef"]["uid"] == stored["metadata"]["uid"]
-    assert bound["status"]["phase"] == "Bound"
     message = f"Successfully provisioned volume {name} using practice.kubectl-sky/folder"
     assert w.events("ProvisioningSucceeded") == [message]
-
-
-async def test_pvc_deleted_removes_folder(tmp_path: Path, w: World) -> None:
-    w.create(CLAIMS, "a", claim())
-    await settle()
-    name = w.get(CLAIMS, "a")["spec"]["volumeName"]
     folder = tmp_path / "volumes" / name
     (folder / "deep").mkdir()
     (folder / "deep" / "file").write_text("x")
     w.api.delete(CLAIMS, (NS, "a"))
     await until(lambda: not folder.exists())
-    assert not w.api.state.get(VOLUMES, "", name)
     assert not w.api.state.get(CLAIMS, NS, "a")
 
 
 async def test_pvc_in_use_is_deleted_after_its_pods(w: World) -> None:
     w.node()
     w.create(CLAIMS, "a", claim())
-    w.create("pods", "p", user("a"))
+    used = {"name": "x", "persistentVolumeClaim": {"claimName": "a"}}
+    w.create("pods", "p", {"containers": [{"name": "main", "image": "x"}], "volumes": [used]})
     await settle()
     w.run(w.get("pods", "p"))
     w.api.delete(CLAIMS, (NS, "a"))
@@ -85,38 +61,17 @@ async def test_pvc_in_use_is_deleted_after_its_pods(w: World) -> None:
     assert not w.api.state.get(CLAIMS, NS, "a")
 
 
-async def test_pvc_unknown_or_empty_class_stays_pending(w: World) -> None:
+async def test_pvc_unknown_foreign_or_empty_class_stays_pending(w: World) -> None:
+    w.create("storageclasses.storage.k8s.io", "far", provisioner="x.y/z")
     w.create(CLAIMS, "a", claim(storageClassName="nosuch"))
     w.create(CLAIMS, "b", claim(storageClassName=""))
+    w.create(CLAIMS, "c", claim(storageClassName="far"))
     await settle()
-    assert w.get(CLAIMS, "a")["status"] == w.get(CLAIMS, "b")["status"] == {"phase": "Pending"}
+    assert all(w.get(CLAIMS, name)["status"] == {"phase": "Pending"} for name in "abc")
     message = w.events("ProvisioningFailed")
     assert message == ['storageclass.storage.k8s.io "nosuch" not found']
-    assert w.events("FailedBinding") == [
-        "no persistent volumes available for this claim and no storage class is set"
-    ]
+    assert w.events("FailedBinding") == ["no storage class is set"]
+    assert "'x.y/z'" in w.events("ExternalProvisioning")[0]
     w.create("storageclasses.storage.k8s.io", "nosuch", provisioner="practice.kubectl-sky/folder")
     await settle()
     assert w.get(CLAIMS, "a")["status"]["phase"] == "Bound"
-
-
-async def test_pvc_foreign_provisioner_stays_pending(w: World) -> None:
-    w.create("storageclasses.storage.k8s.io", "far", provisioner="x.y/z")
-    w.create(CLAIMS, "a", claim(storageClassName="far"))
-    await settle()
-    (message,) = w.events("ExternalProvisioning")
-    assert message.startswith("Waiting for a volume to be created either by the external")
-    assert "'x.y/z'" in message
-
-
-async def test_pvc_without_its_volume_is_lost(w: World) -> None:
-    w.create(CLAIMS, "a", claim())
-    await settle()
-    name = w.get(CLAIMS, "a")["spec"]["volumeName"]
-    w.api.delete(VOLUMES, ("", name), Deletion())
-    await settle()
-    assert w.get(VOLUMES, name)["metadata"]["deletionTimestamp"], "a volume in use is not deleted"
-    w.api.change(VOLUMES, ("", name), lambda obj: obj["metadata"].update(finalizers=[]))
-    await settle()
-    assert w.get(CLAIMS, "a")["status"]["phase"] == "Lost"
-    assert "has lost its PersistentVolume" in w.events("ClaimLost")[0]

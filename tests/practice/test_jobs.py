@@ -1,15 +1,38 @@
 """The Job controller, compared with recorded behavior of a real one."""
 
 import time
+from typing import Any
 
 import pytest
 
 from kubectl_sky.practice import job_status
 from kubectl_sky.practice.api import Deletion
-from tests.practice.endings import BACKOFF, complete, conditions, failed
-from tests.practice.world import NS, World, job, settle, until
+from tests.practice.world import NS, Json, World, job, settle, until
 
 pytestmark = pytest.mark.anyio
+
+Condition = tuple[str, str, str, str]  # type, status, reason and message of a condition
+
+
+def conditions(obj: Json) -> list[Condition]:
+    names = ("type", "status", "reason", "message")
+    entries = obj["status"].get("conditions", [])
+    return [tuple(entry[name] for name in names) for entry in entries]
+
+
+def counts(obj: Json) -> Json:
+    return {key: value for key, value in obj["status"].items() if isinstance(value, int | str)}
+
+
+def complete(kind: str) -> Condition:
+    return (kind, "True", "CompletionsReached", "Reached expected number of succeeded pods")
+
+
+def failed(reason: str, message: str) -> list[Condition]:
+    return [(kind, "True", reason, message) for kind in ("FailureTarget", "Failed")]
+
+
+BACKOFF = failed("BackoffLimitExceeded", "Job has reached the specified backoff limit")
 
 
 async def test_job_succeeded_pod_completes_it(w: World) -> None:
@@ -57,20 +80,6 @@ async def test_job_parallelism_limits_active_pods(w: World) -> None:
     assert conditions(stored)[-1] == complete("Complete")
 
 
-async def test_job_work_queue_waits_for_all_pods(w: World) -> None:
-    w.create("jobs.batch", "a", job(parallelism=3))
-    await settle()
-    first, *others = w.pods()
-    w.end(first)
-    await settle()
-    assert not conditions(w.get("jobs.batch", "a"))
-    assert len(w.pods()) == 3
-    for pod in others:
-        w.end(pod)
-    await settle()
-    assert conditions(w.get("jobs.batch", "a"))[-1] == complete("Complete")
-
-
 @pytest.mark.usefixtures("no_wait")
 async def test_job_backoff_limit_exceeded_fails_it(w: World) -> None:
     w.create("jobs.batch", "a", job(backoffLimit=1))
@@ -84,16 +93,6 @@ async def test_job_backoff_limit_exceeded_fails_it(w: World) -> None:
     assert "completionTime" not in stored["status"]
     assert w.events("BackoffLimitExceeded") == [BACKOFF[0][3]]
     assert len(w.pods()) == 2
-
-
-async def test_job_failed_pod_is_replaced_after_backoff(w: World) -> None:
-    w.create("jobs.batch", "a", job())
-    await settle()
-    w.end(w.pods()[0], 1)
-    await settle(100)
-    stored = w.get("jobs.batch", "a")
-    assert len(w.pods()) == 1, "the next pod is created after 10 s"
-    assert stored["status"]["failed"] == 1 and "active" not in stored["status"]
 
 
 def test_job_backoff_doubles_up_to_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,42 +203,6 @@ async def test_job_replacement_policy_failed_waits_for_end_of_deleted_pod(w: Wor
     assert conditions(w.get("jobs.batch", "a"))[-1] == complete("Complete")
 
 
-@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
-async def test_job_deleted_with_propagation_deletes_pods(w: World, propagation: str) -> None:
-    w.node()
-    w.create("jobs.batch", "a", job())
-    await settle()
-    w.run(w.pods()[0])
-    w.api.delete("jobs.batch", (NS, "a"), Deletion(propagation))
-    await settle()
-    (pod,) = w.pods()
-    assert "deletionTimestamp" in pod["metadata"], "the kubelet stops the pod"
-    assert bool(w.api.state.get("jobs.batch", NS, "a")) == (propagation == "Foreground")
-    w.api.delete("pods", (NS, pod["metadata"]["name"]), Deletion(grace=0))
-    await settle()
-    assert not w.pods() and not w.api.state.get("jobs.batch", NS, "a")
-
-
-async def test_job_deleted_with_orphan_keeps_pods(w: World) -> None:
-    w.create("jobs.batch", "a", job())
-    await settle()
-    w.api.delete("jobs.batch", (NS, "a"), Deletion("Orphan"))
-    await settle()
-    assert not w.api.state.get("jobs.batch", NS, "a")
-    assert "ownerReferences" not in w.pods()[0]["metadata"]
-
-
-async def test_job_lower_parallelism_deletes_pods(w: World) -> None:
-    w.create("jobs.batch", "a", job(parallelism=5, completions=9))
-    await settle()
-    assert len(w.pods()) == 5
-    w.api.change("jobs.batch", (NS, "a"), lambda obj: obj["spec"].update(parallelism=2))
-    await settle()
-    stored = w.get("jobs.batch", "a")
-    assert len(w.pods()) == 2
-    assert stored["status"]["active"] == 2 and "failed" not in stored["status"]
-
-
 async def test_job_with_600_pods_completes(w: World) -> None:
     w.create("jobs.batch", "a", job(parallelism=600, completions=600))
     await until(lambda: len(w.pods()) == 600)
@@ -247,3 +210,93 @@ async def test_job_with_600_pods_completes(w: World) -> None:
         w.end(pod)
     await until(lambda: conditions(w.get("jobs.batch", "a")))
     assert w.get("jobs.batch", "a")["status"]["succeeded"] == 600
+
+
+POLICY: Json = {
+    "rules": [
+        {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [7]}},
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
+    ]
+}
+
+
+@pytest.mark.usefixtures("no_wait")
+async def test_job_pod_failure_policy_ignores_disruption_and_fails_on_exit_code(w: World) -> None:
+    w.create("jobs.batch", "a", job(podFailurePolicy=POLICY, backoffLimit=0))
+    await settle()
+    disrupted = [{"type": "DisruptionTarget", "status": "True"}]
+    pod = w.pods()[0]
+    key = (NS, pod["metadata"]["name"])
+    w.api.change("pods", key, lambda obj: obj["status"].update(conditions=disrupted))
+    w.end(pod, 1)
+    await settle()
+    stored = w.get("jobs.batch", "a")
+    assert "failed" not in stored["status"], "ignored"
+    (pod,) = [pod for pod in w.pods() if pod["status"]["phase"] == "Pending"]
+    w.end(pod, 7)
+    await settle()
+    name = f"{NS}/{pod['metadata']['name']}"
+    why = f"Container main for pod {name} failed with exit code 7"
+    why += " matching FailJob rule at index 0"
+    stored = w.get("jobs.batch", "a")
+    assert conditions(stored) == failed("PodFailurePolicy", why)
+    assert stored["status"]["failed"] == 1
+    assert stored["spec"]["podReplacementPolicy"] == "Failed"
+
+
+def indexed(**more: Any) -> Json:
+    return job(completionMode="Indexed", parallelism=3, completions=3, **more)
+
+
+async def test_job_indexed_pods_have_index_and_completed_indexes(w: World) -> None:
+    w.create("jobs.batch", "a", indexed())
+    await settle()
+    pods = w.pods()
+    for at, pod in enumerate(pods):
+        assert pod["metadata"]["name"].startswith(f"a-{at}-")
+        assert pod["spec"]["hostname"] == f"a-{at}"
+        for part in ("labels", "annotations"):
+            assert pod["metadata"][part][job_status.INDEX] == str(at)
+        path = "metadata.labels['batch.kubernetes.io/job-completion-index']"
+        source = {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}
+        variable = {"name": "JOB_COMPLETION_INDEX", "valueFrom": source}
+        assert pod["spec"]["containers"][0]["env"] == [variable]
+    w.end(pods[2])
+    w.end(pods[0])
+    await settle()
+    stored = w.get("jobs.batch", "a")
+    assert stored["status"]["completedIndexes"] == "0,2"
+    w.end(pods[1])
+    await settle()
+    stored = w.get("jobs.batch", "a")
+    assert stored["status"]["completedIndexes"] == "0-2"
+    assert conditions(stored)[-1] == complete("Complete")
+
+
+@pytest.mark.usefixtures("no_wait")
+async def test_job_backoff_limit_per_index_fails_index(w: World) -> None:
+    w.create("jobs.batch", "a", indexed(backoffLimitPerIndex=1))
+    await settle()
+    assert w.get("jobs.batch", "a")["status"]["failedIndexes"] == ""
+    first, second, third = w.pods()
+    w.end(first)
+    w.end(second, 1)
+    await settle()
+    (again,) = [
+        pod for pod in w.pods() if pod["metadata"]["name"] not in str([first, second, third])
+    ]
+    assert again["metadata"]["annotations"]["batch.kubernetes.io/job-index-failure-count"] == "1"
+    w.end(again, 1)
+    w.end(third)
+    await settle()
+    stored = w.get("jobs.batch", "a")
+    assert counts(stored) | {"completedIndexes": "0,2", "failedIndexes": "1"} == counts(stored)
+    assert (stored["status"]["succeeded"], stored["status"]["failed"]) == (2, 2)
+    assert conditions(stored) == failed("FailedIndexes", "Job has failed indexes")
+
+
+def test_job_indexes_are_formatted_and_parsed() -> None:
+    for text, indexes in (("", set()), ("1", {1}), ("0,2-4,6,7", {0, 2, 3, 4, 6, 7})):
+        assert job_status.format_indexes(indexes) == text
+        assert job_status.parse_indexes(text, 10) == indexes
+    assert job_status.parse_indexes("0-9", 3) == {0, 1, 2}

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from kubectl_sky.practice import logs as log_files
 from kubectl_sky.practice.logs import LogOptions, Logs, container_name
 from kubectl_sky.practice.problems import Problem
 from tests.practice.world import Json
@@ -49,7 +48,6 @@ def write(folder: Path, data: bytes, size: int = 1 << 16) -> Logs:
 def test_log_random_bytes_are_read_unchanged(
     tmp_path_factory: pytest.TempPathFactory, parts: list[bytes]
 ) -> None:
-    """The log is read as written, for any chunks."""
     data = b"".join(parts)
     logs = Logs(tmp_path_factory.mktemp("logs"))
     writer = logs.writer("u", ID)
@@ -84,7 +82,6 @@ def test_log_timestamps_are_unique_and_ordered(tmp_path: Path) -> None:
 
 
 def test_log_lines_of_two_streams_are_not_mixed(tmp_path: Path) -> None:
-    """Lines of two streams are never mixed; an unfinished line comes last."""
     logs = Logs(tmp_path)
     writer = logs.writer("u", ID)
     writer.write(1, b"be")
@@ -110,31 +107,7 @@ def test_log_endless_line_is_split(tmp_path: Path) -> None:
     assert log.endswith(b"x\nnext\n")
 
 
-def test_log_full_file_is_rotated_and_follow_continues(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A log that is too long is truncated; a following reader continues."""
-    monkeypatch.setattr(log_files, "_MAX_FILE_BYTES", 1000)
-
-    async def story() -> None:
-        logs = Logs(tmp_path)
-        writer = logs.writer("u", ID)
-        lines = logs.read(pod(), "", LogOptions(follow=True))
-        for number in range(100):
-            writer.write(1, b"%d\n" % number)
-            if number < 10:
-                assert await anext(lines) == b"%d\n" % number
-            assert writer.path.stat().st_size < 1100
-        logs.close(ID)
-        rest = b"".join([block async for block in lines])
-        assert rest.endswith(b"98\n99\n")
-
-    asyncio.run(story())
-
-
 def test_log_follow_returns_new_lines_until_container_exits(tmp_path: Path) -> None:
-    """A reader gets lines as they are written, until the container exits."""
-
     async def story() -> None:
         logs = Logs(tmp_path)
         writer = logs.writer("u", ID)
@@ -152,42 +125,17 @@ def test_log_follow_returns_new_lines_until_container_exits(tmp_path: Path) -> N
     asyncio.run(story())
 
 
-def test_log_100000_lines_are_read_within_2_seconds(tmp_path: Path) -> None:
-    """100,000 lines take a fraction of a second."""
-    data = b"".join(b"some line of a log, number %d\n" % number for number in range(100_000))
-    began = time.process_time()
-    logs = write(tmp_path, data)
-    assert read(logs) == data
-    assert time.process_time() - began < 2
-
-
-@pytest.mark.parametrize(
-    ("state", "options", "message"),
-    [
-        (
-            {"waiting": {"reason": "ContainerCreating"}},
-            {},
-            'container "main" in pod "p" is waiting to start: ContainerCreating',
-        ),
-        (
-            {"waiting": {}},
-            {},
-            'container "main" in pod "p" is waiting to start - no logs yet',
-        ),
-        (
-            {"running": {}},
-            {"previous": True},
-            'previous terminated container "main" in pod "p" not found',
-        ),
-    ],
-)
-def test_log_waiting_container_is_bad_request(
-    tmp_path: Path, state: Json, options: Json, message: str
-) -> None:
+def test_log_waiting_container_is_bad_request(tmp_path: Path) -> None:
     """The messages are those of the kubelet."""
-    with pytest.raises(Problem) as error:
-        Logs(tmp_path).read(pod(state), "", LogOptions(**options))
-    assert (error.value.code, error.value.message) == (400, message)
+    creating = pod({"waiting": {"reason": "ContainerCreating"}})
+    about = 'container "main" in pod "p"'
+    for of, options, message in (
+        (creating, LogOptions(), f"{about} is waiting to start: ContainerCreating"),
+        (pod(), LogOptions(previous=True), f"previous terminated {about} not found"),
+    ):
+        with pytest.raises(Problem) as error:
+            Logs(tmp_path).read(of, "", options)
+        assert (error.value.code, error.value.message) == (400, message)
 
 
 def test_log_container_name_is_required_for_several_containers() -> None:
@@ -200,18 +148,13 @@ def test_log_container_name_is_required_for_several_containers() -> None:
         container_name(several, "")
 
 
-@pytest.mark.parametrize("name", ["tailLines", "sinceSeconds", "limitBytes"])
-def test_log_invalid_options_are_refused(name: str) -> None:
+def test_log_invalid_option_is_refused() -> None:
     with pytest.raises(Problem) as error:
-        LogOptions.of({name: "-1"})
-    assert error.value.code == 422
-    with pytest.raises(Problem) as error:
-        LogOptions.of({name: "many"})
+        LogOptions.of({"tailLines": "many"})
     assert error.value.code == 400
 
 
 def test_log_unassigned_pod_is_empty(tmp_path: Path) -> None:
-    """A pod without a node has an empty log."""
     waiting = pod()
     del waiting["spec"]["nodeName"]
     assert asyncio.run(collect(Logs(tmp_path), LogOptions(), waiting)) == b""

@@ -15,7 +15,6 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_pods_of_headless_service_resolve_each_other(m: Machine, tmp_path: Path) -> None:
-    """Pods of a headless Service resolve each other when they start."""
     selector = {"app": "x"}
     spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector}
     m.create("services", "ring", spec)
@@ -87,15 +86,6 @@ def assert_no_beat(file: Path) -> None:
     eventually(is_still)
 
 
-def test_node_stop_kills_all_processes(tmp_path: Path) -> None:
-    async def story(m: Machine) -> None:
-        m.create("pods", "a", beating_pod(tmp_path))
-        await until((tmp_path / "beat").exists)
-
-    play(tmp_path / "d", story)
-    assert_no_beat(tmp_path / "beat")
-
-
 def test_node_killed_runtime_kills_all_processes_and_restarts(tmp_path: Path) -> None:
     async def story(m: Machine) -> None:
         m.create("pods", "a", {"restartPolicy": "Never", **beating_pod(tmp_path)})
@@ -120,14 +110,6 @@ def test_server_killed_kills_all_processes(tmp_path: Path) -> None:
         server.process.kill()
         server.process.wait()
     assert_no_beat(tmp_path / "beat")
-
-
-async def test_node_runs_40_pods_at_once(m: Machine) -> None:
-    for number in range(40):
-        m.pod(f"p{number}", f"echo {number}")
-    for number in range(40):
-        assert (await m.ended(f"p{number}"))["phase"] == "Succeeded"
-        assert await m.log(f"p{number}") == f"{number}\n"
 
 
 def test_node_gpus_are_allocatable_and_labeled(tmp_path: Path) -> None:

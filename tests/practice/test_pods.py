@@ -133,7 +133,6 @@ async def test_pod_failed_init_container_fails_pod(m: Machine) -> None:
 
 
 async def test_pod_sidecar_stops_after_main_container(m: Machine) -> None:
-    """An init container with restartPolicy Always runs until the main container exits."""
     side = container("side", "trap 'echo over; exit 0' TERM; while :; do sleep 0.05; done")
     m.pod("a", "sleep 0.1", initContainers=[side | {"restartPolicy": "Always"}])
     status = await m.ended("a")
@@ -141,17 +140,8 @@ async def test_pod_sidecar_stops_after_main_container(m: Machine) -> None:
     assert await m.log("a", container="side") == "over\n"
 
 
-async def test_pod_with_two_containers_fails_if_either_fails(m: Machine, tmp_path: Path) -> None:
-    m.pod("a", "exit 0", "until [ -e /test/end ]; do sleep 0.05; done; exit 2", **shared(tmp_path))
-    await until(lambda: m.container("a")["state"].get("terminated"))
-    await m.phase("a", "Running")  # no longer Pending once the second container has started
-    (tmp_path / "end").touch()
-    assert (await m.ended("a"))["phase"] == "Failed"
-
-
 @pytest.mark.parametrize("stubborn", [False, True])
 async def test_pod_deleted_gets_sigterm_then_sigkill(m: Machine, stubborn: bool) -> None:
-    """SIGTERM first, SIGKILL after the grace period; no files are left."""
     trap = "trap '' TERM" if stubborn else "trap 'echo bye; exit 0' TERM"
     m.pod("a", f"{trap}; sleep 1000 & echo up; while :; do sleep 0.05; done")
     await m.wait_for_log("a", "up\n")
@@ -189,26 +179,6 @@ async def test_pod_active_deadline_exceeded_fails_it(m: Machine) -> None:
     assert m.container("a")["state"]["terminated"]["exitCode"] == 137
 
 
-async def test_startup_probe_command_decides_when_container_has_started(
-    m: Machine, tmp_path: Path
-) -> None:
-    command = ["sh", "-c", "[ -e /test/$(hostname) ] || { echo not up; exit 1; }"]
-    probe = {"exec": {"command": command}, "periodSeconds": 1, "timeoutSeconds": 60}
-    files = shared(tmp_path)
-    m.pod("good", "exec sleep 1000", startupProbe=probe | {"failureThreshold": 60}, **files)
-    m.pod("bad", "exec sleep 1000", startupProbe=probe | {"failureThreshold": 2}, **files)
-    await until(lambda: bool(m.events("Unhealthy")))
-    assert set(m.events("Unhealthy")) == {"Startup probe failed: not up\n"}
-    assert not m.container("good")["started"]
-    (tmp_path / "good").touch()
-    await until(lambda: m.container("good")["started"])
-    assert m.container("good")["ready"]
-    assert conditions(m.status("good"))["Ready"] == ("True", "")
-    status = await m.ended("bad")
-    assert status["phase"] == "Failed"
-    assert "Container main failed startup probe" in m.events("Killing")
-
-
 SERVE = """
 import http.server, os, pathlib
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -221,21 +191,25 @@ http.server.HTTPServer((os.environ["POD_IP"], 8080), Handler).serve_forever()
 POD_IP = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
 
 
-async def test_readiness_probe_by_http_decides_when_pod_is_ready(
+async def test_probes_decide_when_container_has_started_and_is_ready(
     m: Machine, tmp_path: Path
 ) -> None:
     headers = [{"name": "Token", "value": "x"}]
     request = {"path": "/", "port": "web", "httpHeaders": headers}
     probe = {"httpGet": request, "periodSeconds": 1, "timeoutSeconds": 60, "failureThreshold": 1}
+    startup = {**probe, "failureThreshold": 1000}
     ports = [{"name": "web", "containerPort": 8080}]
     env = [POD_IP, {"name": "SERVE", "value": SERVE}]
-    fields = {"readinessProbe": probe, "env": env, "ports": ports, **shared(tmp_path)}
+    probes = {"readinessProbe": probe, "startupProbe": startup}
+    fields = {**probes, "env": env, "ports": ports, **shared(tmp_path)}
     m.pod("web", 'exec python3 -c "$SERVE"', **fields)
-    refused = "Readiness probe failed: HTTP probe failed with statuscode: 503"
+    refused = "Startup probe failed: HTTP probe failed with statuscode: 503"
     await until(lambda: refused in m.events("Unhealthy"))
-    assert not m.container("web")["ready"]
+    assert not m.container("web")["started"]
     (tmp_path / "up").touch()
     await until(lambda: m.container("web")["ready"])
+    assert m.container("web")["started"]
+    assert conditions(m.status("web"))["Ready"] == ("True", "")
     (tmp_path / "up").unlink()
     await until(lambda: not m.container("web")["ready"])
 

@@ -74,23 +74,6 @@ async def test_container_volumes_can_be_mounted_at_any_path(m: Machine) -> None:
     assert await m.log("a") == "own\n" * 5 + "12\netc\nfrozen\n"
 
 
-async def test_containers_of_pod_share_only_volumes(m: Machine) -> None:
-    """Containers of a pod share only volumes; init containers run first."""
-    mount = [{"name": "own", "mountPath": "/etc/deep/er"}]
-    init = {"name": "i", "image": "x", "volumeMounts": mount}
-    m.pod(
-        "a",
-        "cat /etc/deep/er/f; ls /tmp; test -f /etc/passwd && echo passwd",
-        volumeMounts=mount,
-        volumes=[{"name": "own", "emptyDir": {}}],
-        initContainers=[
-            init | {"command": ["sh", "-c", "echo kept > /etc/deep/er/f; touch /tmp/lost"]}
-        ],
-    )
-    await m.ended("a")
-    assert await m.log("a") == "kept\npasswd\n"
-
-
 def test_container_volume_sources_are_mounted(tmp_path: Path) -> None:
     async def story(m: Machine) -> None:
         m.create("secrets", "s", data={"password": "aGVsbG8="}, type="Opaque")
@@ -130,7 +113,6 @@ def test_container_volume_sources_are_mounted(tmp_path: Path) -> None:
 
 
 async def test_container_pvc_keeps_data_for_next_pod(m: Machine) -> None:
-    """Data in a PVC is kept for the next pod."""
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     m.create("persistentvolumeclaims", "c", spec)
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
@@ -143,7 +125,6 @@ async def test_container_pvc_keeps_data_for_next_pod(m: Machine) -> None:
 
 @pytest.mark.parametrize("missing", ["absent", "nokey"])
 async def test_container_missing_volume_source_is_failed_mount(m: Machine, missing: str) -> None:
-    """A pod waits for its volume sources, with an event."""
     m.create("secrets", "s", data={}, type="Opaque")
     name = "absent" if missing == "absent" else "s"
     items = [{"key": "k", "path": "k"}]
@@ -203,7 +184,6 @@ async def test_container_environment_equals_real_cluster(m: Machine) -> None:
 async def test_container_gets_no_variables_or_files_of_server(
     m: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Containers inherit no variables and no open files of the server."""
     monkeypatch.setenv("A_SECRET_OF_THE_SERVER", "x")
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:1")
     m.pod("a", "env; ls /proc/self/fd | tr '\\n' ' '")

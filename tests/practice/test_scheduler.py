@@ -65,18 +65,6 @@ async def test_scheduler_impossible_pod_is_unschedulable(w: World, spec: Json, w
     assert refused(w, "a") == f"0/1 nodes are available: {why}"
 
 
-async def test_scheduler_full_node_is_unschedulable_until_pod_finishes(w: World) -> None:
-    w.node(cpu="2")
-    for name in ("a", "b"):
-        w.create("pods", name, pod({"cpu": "1500m"}))
-    await settle()
-    why = "0/1 nodes are available: 1 Insufficient cpu."
-    assert refused(w, "b") == why
-    w.end(w.get("pods", "a"))
-    await settle()
-    assert w.get("pods", "b")["spec"]["nodeName"] == "one"
-
-
 async def test_scheduler_pod_limit_is_unschedulable_until_pod_finishes(w: World) -> None:
     w.node(pods="1")
     w.create("pods", "a", pod())
@@ -184,19 +172,6 @@ async def test_scheduler_skips_gated_pods_and_other_schedulers(w: World) -> None
     w.api.change("pods", (NS, "gated"), lambda obj: obj["spec"].update(schedulingGates=[]))
     await settle()
     assert w.get("pods", "gated")["spec"]["nodeName"] == "one"
-
-
-async def test_scheduler_counts_largest_init_container(w: World) -> None:
-    def first(cpu: str) -> Json:
-        resources = {"requests": {"cpu": cpu}}
-        return {"name": f"i{cpu}", "image": "x", "resources": resources}
-
-    w.node(cpu="2")
-    w.create("pods", "a", pod({"cpu": "500m"}, initContainers=[first("2"), first("1")]))
-    w.create("pods", "b", pod({"cpu": "100m"}))
-    await settle()
-    assert w.get("pods", "a")["spec"]["nodeName"] == "one"
-    assert "Insufficient cpu" in refused(w, "b")
 
 
 async def test_scheduler_pod_affinity_places_pods_together(w: World) -> None:

@@ -87,7 +87,6 @@ async def settle(turns: int = 30) -> None:
 
 
 async def until(holds: Callable[[], object], seconds: float = 60.0) -> None:
-    """Wait until something is true."""
     async with asyncio.timeout(seconds):
         while not holds():
             await asyncio.sleep(0.01)
@@ -99,8 +98,6 @@ async def world(folder: Path) -> AsyncIterator[World]:
 
 
 def play(folder: Path, story: Callable[[World], Awaitable[None]]) -> None:
-    """Run a story in a new world."""
-
     async def run() -> None:
         async with world(folder) as new:
             await settle()
@@ -110,7 +107,6 @@ def play(folder: Path, story: Callable[[World], Awaitable[None]]) -> None:
 
 
 def job(**spec: Any) -> Json:
-    """Return the spec of a Job."""
     container = {"name": "main", "image": "busybox:1.36", "command": ["true"]}
     pod = {"restartPolicy": "Never", "containers": [container], **spec.pop("pod", {})}
     return {"template": {"spec": pod}, **spec}

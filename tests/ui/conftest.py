@@ -32,24 +32,20 @@ class Screen:
 
     @property
     def lines(self) -> list[str]:
-        """The lines of the screen."""
         strips = self.app.screen._compositor.render_strips()
         return ["".join(segment.text for segment in strip).rstrip() for strip in strips]
 
     @property
     def text(self) -> str:
-        """The screen as one text."""
         return "\n".join(self.lines)
 
     @property
     def log_view(self) -> tuple[LogView, LogFeed]:
-        """The logs on the screen, and what reads them."""
         view = self.app.screen
         assert isinstance(view, LogView) and view._feed
         return view, view._feed
 
     async def press(self, *keys: str) -> None:
-        """Press keys."""
         await self.pilot.press(*keys)
 
     def burst(self, text: str) -> None:
@@ -59,18 +55,15 @@ class Screen:
             self.app.post_message(Key(key, character))
 
     async def until(self, check: Callable[[], object]) -> None:
-        """Wait until a check is true."""
         deadline = monotonic() + _SECONDS
         while not check():
             assert monotonic() < deadline, self.text
             await self.pilot.pause(0.03)
 
     async def shows(self, *texts: str) -> None:
-        """Wait until the screen has all texts."""
         await self.until(lambda: (shown := self.text) and all(text in shown for text in texts))
 
     async def lacks(self, *texts: str) -> None:
-        """Wait until the screen has none of the texts."""
         await self.until(lambda: (shown := self.text) and not any(map(shown.count, texts)))
 
 
@@ -79,13 +72,11 @@ Play = Callable[..., SkyApp]
 
 @pytest.fixture
 def no_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nothing but the doctor read events."""
     monkeypatch.setattr(pending, "_FIRST_LOOK", 3600.0)
 
 
 @pytest.fixture
 def few_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep 50 lines of logs instead of thousands."""
     for module in (feeds, logs):
         monkeypatch.setattr(module, "MAX_LINES", 50)
 
@@ -103,7 +94,6 @@ def api(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeCluster:
 
 @pytest.fixture
 def send(api: FakeCluster, tmp_path: Path) -> Submitter:
-    """Submit task texts to the cluster in memory, as alice."""
     return Submitter(api, tmp_path)
 
 

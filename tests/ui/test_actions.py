@@ -224,12 +224,19 @@ def test_refused_watch_is_shown_and_retried(api: FakeCluster, send: Submitter, p
     play(act)
 
 
-def test_quit_key_ends_with_zero_and_interrupt_with_130(play: Play) -> None:
+def test_quit_key_ends_with_zero_and_interrupt_with_130(
+    api: FakeCluster, send: Submitter, play: Play
+) -> None:
+    send(HELLO)
+
     async def quit_(screen: Screen) -> None:
         await screen.press("q")
 
     async def interrupt(screen: Screen) -> None:
-        await screen.press("slash", "ctrl+c")
+        await screen.shows(ID)
+        await screen.press("ctrl+d")
+        await screen.shows("Stop this task")
+        await screen.press("ctrl+c")
 
     async def kill(screen: Screen) -> None:
         os.kill(os.getpid(), signal.SIGINT)
@@ -237,20 +244,6 @@ def test_quit_key_ends_with_zero_and_interrupt_with_130(play: Play) -> None:
 
     codes = [play(act).return_code for act in (quit_, interrupt, kill)]
     assert codes == [0, 130, 130]
-
-
-def test_interrupt_during_question_ends_without_stop(
-    api: FakeCluster, send: Submitter, play: Play
-) -> None:
-    send(HELLO)
-
-    async def act(screen: Screen) -> None:
-        await screen.shows(ID)
-        await screen.press("ctrl+d")
-        await screen.shows("Stop this task")
-        await screen.press("ctrl+c")
-
-    assert play(act).return_code == 130
     assert api.count("delete jobs") == 0
 
 
@@ -274,14 +267,6 @@ def test_small_terminal_covers_question_until_it_is_larger(
 
     play(act)
     assert api.count("delete jobs") == 0
-
-
-def test_terminal_that_is_small_at_start_says_so(play: Play) -> None:
-    async def act(screen: Screen) -> None:
-        await screen.shows("too small", "40 columns", "12 rows")
-        await screen.press("q")
-
-    assert play(act, (30, 10)).return_code == 0
 
 
 @pytest.mark.usefixtures("no_look")

@@ -63,16 +63,21 @@ def test_reasons_and_events_with_markup_are_text(
     spec = api.get(kinds.POD, pod)["spec"] | {"nodeName": "n1"}
     status = {"phase": "Pending", "containerStatuses": statuses}
     api.change(kinds.POD, pod, spec=spec, status=status)
+    job = api.get(kinds.JOB, JOB)
+    job["metadata"]["annotations"]["kubectl-sky/name"] = "[b]x[/b]\x1b[2J\n\u202e[@click=app.bell]"
+    api.put(job)
 
     async def act(screen: Screen) -> None:
-        await screen.shows("pending", "[red]r[/red] [@click=app.stop_app]c[/]")
-        await screen.press("enter")
+        await screen.shows("pending", "[b]x[/b] <U+", "[red]r[/red] [@click=app.stop_app]c[/]")
+        await screen.press("ctrl+k")
+        await screen.shows("[b]x[/b] <U+", "y stop")
+        await screen.press("n", "enter")
         await screen.shows("[red]r[/red]", "POD")
         assert not links(screen)
         await screen.press("l")
         await screen.until(lambda: isinstance(screen.app.screen, LogView))
         await screen.press("escape", "d")
-        await screen.shows(f"task/{ID} (hello) is pending")
+        await screen.shows(f"task/{ID} ([b]x[/b]", "is pending")
         assert not links(screen)
         assert not any(ord(character) < 32 for line in screen.lines for character in line)
 

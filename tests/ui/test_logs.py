@@ -2,12 +2,6 @@
 
 import pytest
 
-from kubectl_sky.observe.logs import Origin
-from kubectl_sky.tasks import find
-from kubectl_sky.tasks.find import Scope
-from kubectl_sky.ui import feeds
-from kubectl_sky.ui.feeds import LogFeed
-from kubectl_sky.ui.text import MAX_LINE_BYTES
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter
 from tests.builders import ID
@@ -92,28 +86,6 @@ def test_logs_keys_filter_and_show_times(api: FakeCluster, send: Submitter, play
         await screen.shows("other")
 
     play(act)
-
-
-def test_logs_stay_where_user_reads(api: FakeCluster, send: Submitter, play: Play) -> None:
-    send(HELLO)
-    pod = api.start(JOB)
-    api.log(pod, b"".join(b"line %d.\n" % number for number in range(100)))
-
-    async def act(screen: Screen) -> None:
-        await screen.shows("running")
-        await screen.press("l")
-        await screen.shows("line 99.")
-        await screen.press("g")
-        await screen.shows("line 0.", "scrolling is stopped")
-        api.log(pod, b"new\n")
-        view, _ = screen.log_view
-        await screen.until(lambda: len(view._kept) == 101)
-        await screen.pilot.pause()
-        assert "line 0." in screen.text and "new" not in screen.text
-        await screen.press("G")
-        await screen.shows("new")
-
-    play(act, NARROW)
 
 
 @pytest.mark.usefixtures("few_lines")
@@ -231,33 +203,3 @@ def test_logs_view_that_is_closed_stops_reading(
         await screen.until(feed.stop.is_set)
 
     play(act)
-
-
-def test_log_feed_keeps_newest_lines_and_counts_skipped(
-    api: FakeCluster, send: Submitter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    send(HELLO)
-    task = find.get_task(api.session(), Scope("default", None), ID)
-    feed = LogFeed(api.session(), task, ())
-    origin = Origin(ID, 0, "node-0", "pod")
-    count = feeds.MAX_LINES + 10
-    lines = [b"2026-01-01T00:00:00.%09dZ line %d" % (number, number) for number in range(count)]
-    for start in range(0, count, 100):
-        feed.logs([(origin, line) for line in lines[start : start + 100]], True)
-    taken, skipped = feed.take(2)
-    assert (skipped, [line.text.plain for line in taken]) == (10, ["line 10", "line 11"])
-    assert taken[0].shown(True).plain == "2026-01-01T00:00:00.000000010Z line 10"
-    assert feed.take(1)[1] == 0
-    feed.logs([(origin, line) for line in lines], True)
-    assert feed.take(count)[1] == 10 + feeds.MAX_LINES - 3
-    assert feed.take(count) == ([], 0)
-
-
-def test_log_feed_cuts_long_lines(api: FakeCluster, send: Submitter) -> None:
-    send(HELLO)
-    feed = LogFeed(api.session(), find.get_task(api.session(), Scope("default", None), ID), ())
-    text = b"2026-01-01T00:00:00Z " + b"x" * 1_000_000
-    feed.logs([(Origin(ID, 0, "node-0", "pod"), text)], True)
-    assert all(len(item[1]) < 3000 for item in feed._lines if isinstance(item, tuple))
-    (line,), _ = feed.take(1)
-    assert len(line.text) == MAX_LINE_BYTES + 1 and line.text.plain.endswith("x…")

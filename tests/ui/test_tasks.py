@@ -4,7 +4,7 @@ import pytest
 
 from kubectl_sky.ui.table import Table
 from kubectl_sky.ui.view import Prompt
-from kubectl_sky.ui.views import HelpView, NodeList, TaskList
+from kubectl_sky.ui.views import NodeList, TaskList
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter
 from tests.builders import ID
@@ -124,28 +124,6 @@ def test_enter_shows_nodes_and_escape_returns(
     play(act)
 
 
-@pytest.mark.parametrize("size", [NARROW, WIDE])
-def test_hostile_name_is_shown_as_text(
-    api: FakeCluster, send: Submitter, play: Play, size: tuple[int, int]
-) -> None:
-    send(HELLO)
-    job = api.get(kinds.JOB, JOB)
-    job["metadata"]["annotations"]["kubectl-sky/name"] = "[b]x[/b]\x1b[2J\n\u202e[@click=app.bell]"
-    api.put(job)
-
-    async def act(screen: Screen) -> None:
-        await screen.shows("[b]x[/b] <U+")
-        assert "\x1b" not in screen.text and "\u202e" not in screen.text
-        for key in ("enter", "l", "escape", "d"):
-            await screen.press(key)
-            await screen.shows("[b]x[/b] <U+")
-        await screen.press("ctrl+k")
-        await screen.press("escape", "escape", "escape", "ctrl+k")
-        await screen.shows("[b]x[/b] <U+", "y stop")
-
-    play(act, size)
-
-
 def test_many_tasks_are_cut(
     api: FakeCluster, send: Submitter, play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,26 +149,5 @@ def test_keys_typed_at_once_after_slash_are_the_filter(
         screen.burst(keys)
         await screen.until(lambda: screen.app.screen.query_one(Prompt).value == keys[1:])
         assert isinstance(screen.app.screen, TaskList)
-
-    play(act)
-
-
-def test_help_closed_while_it_opens_is_no_error(send: Submitter, play: Play) -> None:
-    async def act(screen: Screen) -> None:
-        view = HelpView()
-        await screen.app.push_screen(view)
-        await view.query("#text").remove()
-        view.on_mount()
-
-    play(act)
-
-
-def test_command_typed_at_once_runs(send: Submitter, play: Play) -> None:
-    send(HELLO)
-
-    async def act(screen: Screen) -> None:
-        await screen.shows("hello")
-        screen.burst(":help\r")
-        await screen.until(lambda: isinstance(screen.app.screen, HelpView))
 
     play(act)

@@ -25,14 +25,6 @@ def test_column_widths_follow_screen(columns: int, expected: dict[str, int]) -> 
     assert column_widths(TITLES, [ROW], columns, CUT) == expected
 
 
-@given(st.integers(1, 300), st.lists(st.tuples(*[st.text(max_size=60)] * 5), max_size=3))
-def test_column_widths_fit_wide_screen(columns: int, rows: list[tuple[str, ...]]) -> None:
-    widths = column_widths(TITLES, rows, columns, CUT)
-    assert list(widths)[:3] == ["ID", "NAME", "STATUS"]
-    if columns >= 120:
-        assert sum(widths.values()) + 2 * len(widths) <= columns
-
-
 @given(st.text(max_size=80))
 def test_text_of_others_has_no_control_characters(text: str) -> None:
     assert not any(unicodedata.category(character) == "Cc" for character in one_line(text))
