@@ -1,9 +1,6 @@
 """Driver for the practice cluster, which needs only this package."""
 
-import base64
-import http.client
 import socket
-import ssl
 import subprocess
 import sys
 import time
@@ -19,7 +16,6 @@ from kubectl_sky.local.driver import ClusterSpec, ClusterState
 from kubectl_sky.local.process import Background
 
 _PROGRAM = (sys.executable, "-m", "kubectl_sky.practice")
-_HOST = "127.0.0.1"
 _PORT = 6445  # usually free, and close to the usual API server ports
 _MAX_PORTS = 100
 _PORTS = range(_PORT, _PORT + _MAX_PORTS)
@@ -49,7 +45,7 @@ class Practice:
         flags = ["--dir", str(self._process.folder), "--nodes", str(spec.nodes)]
         flags += ["--gpus", str(spec.gpus)] if spec.gpus else []
         for port in self._ports(spec.port):
-            if self._started(port, [*flags, "--port", str(port)]):
+            if self._run([*flags, "--port", str(port)]):
                 return
         what = f"no port of {_PORT} to {_PORT + _MAX_PORTS - 1} is free"
         if spec.port:
@@ -61,6 +57,7 @@ class Practice:
         self._process.end()
 
     def delete(self) -> None:
+        """Stop the process; the folder is deleted with the state folder."""
         self._process.end()
 
     def kubeconfig(self) -> dict[str, Any]:
@@ -74,17 +71,23 @@ class Practice:
 
     def _ports(self, port: int | None) -> Iterator[int]:
         """Yield ports that seem free; another program may still take one first."""
-        last_port = self._last_port()
-        candidates = [port] if port else [*([last_port] if last_port else []), *_PORTS]
-        yield from filter(_free, candidates)
+        if port:
+            candidates = [port]
+        else:
+            try:
+                last = urlsplit(kubeconfig.server(self.kubeconfig()))
+                candidates = [last.port or _PORT, *_PORTS]
+            except SkyError:
+                candidates = [*_PORTS]
+        yield from filter(_is_free, candidates)
 
-    def _started(self, port: int, flags: list[str]) -> bool:
+    def _run(self, flags: list[str]) -> bool:
         """Start the process; False if another program has the port. Raises ClusterError."""
         before = self._process.log.stat().st_size if self._process.log.exists() else 0
         with ExitStack() as failure:
             process = self._process.start([*_PROGRAM, *flags], failure)
             try:
-                self._wait(process, port, before)
+                self._wait(process, before)
             except ClusterError:
                 process.kill()
                 if process.wait() == _PORT_IN_USE_EXIT_CODE:
@@ -93,61 +96,28 @@ class Practice:
             failure.pop_all()
         return True
 
-    def _last_port(self) -> int | None:
-        try:
-            return urlsplit(kubeconfig.server(kubeconfig.sky_local_only(self.kubeconfig()))).port
-        except SkyError:
-            return None
-
-    def _wait(self, process: subprocess.Popen[bytes], port: int, before: int) -> None:
+    def _wait(self, process: subprocess.Popen[bytes], before: int) -> None:
+        """Wait until the program has written its kubeconfig and `ready URL`."""
         deadline = time.monotonic() + _START_TIMEOUT_SECONDS
-        while not self._ready(port):
-            code = process.poll()
+        hint = f"see {self._process.log}"
+        while True:
+            code, lines = process.poll(), self._process.read_log(before)
+            if any(line.startswith("ready ") for line in lines):
+                return
             if code is not None:
-                output = self._process.last_log_line(before) or "no output"
-                raise ClusterError(
-                    f"the practice cluster did not start ({code}): {output}",
-                    f"see {self._process.log}",
-                )
+                output = lines[-1] if lines else "no output"
+                raise ClusterError(f"the practice cluster did not start ({code}): {output}", hint)
             if time.monotonic() > deadline:
-                raise ClusterError(
-                    f"the practice cluster is not ready after {_START_TIMEOUT_SECONDS:.0f} s",
-                    f"see {self._process.log}",
-                )
+                what = f"the practice cluster is not ready after {_START_TIMEOUT_SECONDS:.0f} s"
+                raise ClusterError(what, hint)
             time.sleep(_POLL_SECONDS)
 
-    def _ready(self, port: int) -> bool:
-        """Check readiness, once the kubeconfig has been rewritten for this port."""
-        if self._last_port() != port or not self._process.alive():
-            return False
-        return _answers(kubeconfig.sky_local_only(self.kubeconfig()))
 
-
-def _free(port: int) -> bool:
+def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((_HOST, port))
+            probe.bind(("127.0.0.1", port))
         except OSError:
             return False
     return True
-
-
-def _answers(config: dict[str, Any]) -> bool:
-    (cluster,), (user,) = config["clusters"], config["users"]
-    address = urlsplit(cluster["cluster"]["server"])
-    authority = base64.b64decode(cluster["cluster"]["certificate-authority-data"]).decode()
-    headers = {"Authorization": f"Bearer {user['user']['token']}"}
-    connection = http.client.HTTPSConnection(
-        address.hostname or _HOST,
-        address.port,
-        timeout=5,
-        context=ssl.create_default_context(cadata=authority),
-    )
-    try:
-        connection.request("GET", "/readyz", headers=headers)
-        return connection.getresponse().status == http.client.OK
-    except OSError:
-        return False
-    finally:
-        connection.close()

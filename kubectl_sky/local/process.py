@@ -95,15 +95,12 @@ class Background(Struct, frozen=True):
                 raise SkyError(f"process {pid} did not stop", f"see {self.log}")
         self._pid.unlink(missing_ok=True)
 
-    def last_log_line(self, since: int = 0) -> str:
-        """Return the last line of the log after byte `since`, or an empty string."""
-        try:
-            with self.log.open("rb") as log:
-                log.seek(max(since, log.seek(0, os.SEEK_END) - 4096))
-                lines = log.read().decode(errors="replace").split("\n")
-        except FileNotFoundError:
-            return ""
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    def read_log(self, since: int = 0) -> list[str]:
+        """Return the lines of the log after byte `since`, without empty ones."""
+        if not self.log.exists():
+            return []
+        lines = self.log.read_bytes()[since:].decode(errors="replace").splitlines()
+        return [line.strip() for line in lines if line.strip()]
 
     def _signal(self, pid: int, number: signal.Signals, seconds: float) -> bool:
         with suppress(ProcessLookupError):

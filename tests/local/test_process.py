@@ -43,7 +43,7 @@ def holding(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> Backgroun
 def start(folder: Path, started: list[subprocess.Popen[bytes]], *words: str) -> Background:
     background = Background(folder)
     started.append(background.start([sys.executable, "-c", HOLD, *words], ExitStack()))
-    while background.last_log_line() != "held":
+    while background.read_log() != ["held"]:
         assert started[-1].poll() is None
         time.sleep(0.01)
     return background
@@ -111,13 +111,12 @@ def test_background_unknown_lock_holder_is_error(holding: Background, pid: str) 
     assert holding.alive()
 
 
-def test_background_last_log_line_is_newest(tmp_path: Path) -> None:
+def test_background_read_log_returns_new_lines(tmp_path: Path) -> None:
     background = Background(tmp_path)
-    assert background.last_log_line() == ""
-    background.log.write_text("old\n" * 5000 + "older words\n")
+    assert background.read_log() == []
+    background.log.write_text("old\n")
     size = background.log.stat().st_size
-    assert background.last_log_line() == "older words"
-    assert background.last_log_line(size) == ""
+    assert (background.read_log(), background.read_log(size)) == (["old"], [])
     with background.log.open("a") as log:
         log.write("new\n\nport 7: taken\n \n")
-    assert background.last_log_line(size) == "port 7: taken"
+    assert background.read_log(size) == ["new", "port 7: taken"]
