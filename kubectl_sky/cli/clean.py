@@ -34,7 +34,7 @@ def clean(
     finished: list[TaskStatus] = []
     if older_than is not None:
         cutoff = _before(now, older_than)
-        finished = finished_before(find.list_without_pods(session, scope), cutoff)
+        finished = finished_before(find.list_tasks(session, scope, find.Read(pods=False)), cutoff)
     for _, item in orphans:
         metadata = item["metadata"]
         elapsed = age.since(metadata["creationTimestamp"], now)

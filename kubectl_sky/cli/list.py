@@ -140,7 +140,7 @@ def command(
     if flags["watch"]:
         _watch(session, scope, request)
         return 0
-    owned = find.list_owned(session, scope)
+    owned = find.list_objects(session, scope)
     request = request.at(session.now())
     statuses = evidence.fold(session, owned)
     selected = pending.explain_all(session, scope.namespace, request.selection.of(statuses))

@@ -113,7 +113,7 @@ def _choose_tasks(
         for task in tasks if sys.stdin.isatty() else ():
             output.note(f"Deleting {_described(task, scope.user)}, with its logs")
         return tasks
-    tasks = find.list_without_pods(session, scope)
+    tasks = find.list_tasks(session, scope, find.Read(pods=False))
     if tasks and not yes:
         users = len({task.user for task in tasks})
         options.confirm(

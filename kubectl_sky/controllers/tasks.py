@@ -87,8 +87,8 @@ class Sweeper(Controller[str]):
         self._retention = retention
 
     def process(self, key: str) -> float:
-        tasks = find.list_without_pods(
-            self._session, self._scope
+        tasks = find.list_tasks(
+            self._session, self._scope, find.Read(pods=False)
         )  # its answer tells the server's time
         cutoff = (self._session.now() - self._retention).strftime("%Y-%m-%dT%H:%M:%SZ")
         deleted = finished_before(tasks, cutoff)

@@ -91,7 +91,9 @@ def usage(session: Session, scope: Scope, since: timedelta, by: str) -> Usage:
     For models of GPUs, it reads whole objects, and the cluster nodes in another request.
     """
     with_models = by == "gpu"
-    tasks = find.list_owned(session, scope, trimmed=not with_models)
+    tasks = find.list_objects(
+        session, scope, find.Read(shape=find.whole) if with_models else find.Read()
+    )
     labels = _labels(session) if with_models else {}
     now = session.now()
     start = now - since

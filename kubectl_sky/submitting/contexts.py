@@ -58,7 +58,7 @@ def _list_context(connection: Connection, query: TaskQuery) -> ContextTasks:
         user = None if query.all_users else identity.user(session, query.user)
         namespace = None if query.all_namespaces else session.namespace
         scope = find.Scope(namespace, user)
-        owned = find.list_owned(session, scope)
+        owned = find.list_objects(session, scope)
         tasks = evidence.fold(session, owned)
         statuses = pending.explain_all(session, namespace, tasks)
     except ClusterError as error:

@@ -305,7 +305,7 @@ def _existing(session: Session, decision: Decision, manifests: Manifests) -> lis
     unlisted = [item for item in auxiliary_objects if _name(item) not in listed_names]
     same_name = parallel.map_parallel(lambda item: _with_name_of(session, item), unlisted)
     auxiliary += filter(None, same_name)
-    return auxiliary + find.list_workloads(session, namespace, selector, trimmed=False)
+    return auxiliary + find.list_workloads(session, namespace, selector, find.whole)
 
 
 def _with_name_of(session: Session, item: Json) -> Json | None:

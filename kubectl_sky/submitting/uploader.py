@@ -204,7 +204,8 @@ class Uploader:
 
     def _statuses(self, session: Session) -> list[TaskStatus]:
         decision = self._submitted.decision
-        return find.list_by_label(session, decision.namespace, decision.label, decision.id)
+        read = find.Read(names.selector({decision.label: decision.id}))
+        return find.list_tasks(session, find.Scope(decision.namespace, None), read)
 
     def _pending(self, stop: Event) -> tuple[list[_Pending], bool]:
         """Return the pending uploads, and whether all tasks have finished.

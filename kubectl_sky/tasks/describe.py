@@ -30,7 +30,7 @@ def as_yaml(session: Session, task: TaskStatus) -> str:
     uids = set(task.uids.values())
     workloads = [
         item
-        for item in find.list_workloads(session, task.namespace, selector, trimmed=False)
+        for item in find.list_workloads(session, task.namespace, selector, find.whole)
         if item["metadata"]["uid"] in uids
     ]
     auxiliary, _ = stop.auxiliary_of_tasks(session, [task], trimmed=False)

@@ -60,8 +60,13 @@ class Scope(Struct, frozen=True):
 
     @property
     def labels(self) -> dict[str, str]:
-        """Return the label selector entry for the user, if any."""
+        """The label of the user's objects; none for all users."""
         return {names.USERNAME: self.user.label} if self.user else {}
+
+    @property
+    def selector(self) -> str:
+        """The label selector of the user's tasks and their other objects."""
+        return names.selector({names.TASK: "true"} | self.labels)
 
     def owns(self, item: Json) -> bool:
         """Return whether an object is the user's.
@@ -75,6 +80,21 @@ class Scope(Struct, frozen=True):
         return list(filter(self.owns, items))
 
 
+class Read(Struct, frozen=True):
+    """What to read of the tasks of a scope.
+
+    `selector` limits it to tasks with more labels. `shape` has the fields of each kind. Workloads
+    without their `pods` are a third of all bytes.
+    """
+
+    selector: str = ""
+    pods: bool = True
+    shape: ShapeOf = shapes.of
+
+
+_READ_ALL = Read()
+
+
 class _Location(Struct, frozen=True):
     """The label and namespace that locate an id."""
 
@@ -83,33 +103,29 @@ class _Location(Struct, frozen=True):
     namespace: str
 
 
-def list_tasks(
-    session: Session, scope: Scope, ids: Collection[str] | None = None
-) -> list[TaskStatus]:
-    """List the tasks in a scope, newest first, with one parallel request per kind.
-
-    Of more than 100 `ids`, other tasks are read and returned, too.
-    """
-    return evidence.fold(session, list_owned(session, scope, ids=ids))
+def list_tasks(session: Session, scope: Scope, read: Read = _READ_ALL) -> list[TaskStatus]:
+    """List the tasks in a scope, newest first."""
+    owned = list_objects(session, scope, read)
+    return evidence.fold(session, owned) if read.pods else status.fold(owned)
 
 
-def list_owned(
-    session: Session, scope: Scope, *, trimmed: bool = True, ids: Collection[str] | None = None
-) -> Sequence[TaskObjects]:
-    """List the objects and pods of the tasks in a scope; `trimmed` to the fields of a status."""
-    selector = names.selector({names.TASK: "true"} | scope.labels)
-    if ids is not None:
-        selector += f",{with_ids(ids)}"
-    items, pods = list_workloads_and_pods(session, scope.namespace, selector, trimmed=trimmed)
-    return _owned(session, scope, scope.filter_owned(items), pods)
+def list_objects(session: Session, scope: Scope, read: Read = _READ_ALL) -> Sequence[TaskObjects]:
+    """List the objects and pods of the tasks in a scope, with one parallel request per kind."""
+    selector = f"{scope.selector},{read.selector}".rstrip(",")
+    kinds_to_list = (*registry.KINDS, *([kinds.POD] if read.pods else []))
+    lists = _list_kinds(session, kinds_to_list, scope.namespace, selector, read.shape)
+    pods = lists.pop() if read.pods else []
+    items = scope.filter_owned(item for items in lists for item in items)
+    jobs = list_intermediate_jobs(session, scope.namespace, items, pods)
+    return explain_missing(session, scope.namespace, ownership.decide(items, pods, jobs))
 
 
-def list_without_pods(session: Session, scope: Scope) -> list[TaskStatus]:
-    """List the tasks in a scope as their workloads alone show them, a third of all bytes."""
-    selector = names.selector({names.TASK: "true"} | scope.labels)
-    items = scope.filter_owned(list_workloads(session, scope.namespace, selector))
-    owned = ownership.decide(items, ())
-    return status.fold(explain_missing(session, scope.namespace, owned))
+def list_workloads(
+    session: Session, namespace: str | None, selector: str, shape: ShapeOf = shapes.of
+) -> list[Json]:
+    """List the workloads of all backends, with one request per kind."""
+    lists = _list_kinds(session, registry.KINDS, namespace, selector, shape)
+    return [item for items in lists for item in items if registry.is_root_object(item)]
 
 
 def get_task(session: Session, scope: Scope, reference: Reference) -> TaskStatus:
@@ -156,15 +172,8 @@ def tasks_of(target: Target) -> Sequence[TaskStatus]:
 
 def refetch(session: Session, task: TaskStatus) -> TaskStatus | None:
     """Fetch the current status of a task; None if it was deleted."""
-    labels = {names.TASK: "true", names.TASK_ID: task.id}
-    scope = Scope(task.namespace, None)
-    return next(iter(_statuses(session, scope, names.selector(labels))), None)
-
-
-def list_by_label(session: Session, namespace: str, label: str, value: str) -> list[TaskStatus]:
-    """Fetch the tasks with a label."""
-    selector = names.selector({names.TASK: "true", label: value})
-    return _statuses(session, Scope(namespace, None), selector)
+    read = Read(names.selector({names.TASK_ID: task.id}))
+    return next(iter(list_tasks(session, Scope(task.namespace, None), read)), None)
 
 
 def get_by_label(session: Session, namespace: str, label: str, value: str) -> Target:
@@ -180,7 +189,7 @@ def _fetch(session: Session, scope: Scope, locations: Sequence[_Location]) -> li
     targets: dict[_Location, Target] = {}
     for (label, namespace), values in ids.items():
         for selector in _selectors(label, values):
-            tasks = _statuses(session, replace(scope, namespace=namespace), selector)
+            tasks = list_tasks(session, replace(scope, namespace=namespace), Read(selector))
             matches = pipelines(tasks) if label == names.PIPELINE else tasks
             targets |= {_Location(label, match.id, namespace): match for match in matches}
     for location in locations:
@@ -190,24 +199,11 @@ def _fetch(session: Session, scope: Scope, locations: Sequence[_Location]) -> li
 
 
 def _selectors(label: str, values: Sequence[str]) -> list[str]:
-    """Return selectors of tasks with one of the values of a label: one for 100 values."""
+    """Return selectors of objects with one of the values of a label: one for 100 values."""
     return [
-        f"{names.TASK}=true,{label} in ({','.join(values[start : start + MAX_LABEL_VALUES])})"
+        f"{label} in ({','.join(values[start : start + MAX_LABEL_VALUES])})"
         for start in range(0, len(values), MAX_LABEL_VALUES)
     ]
-
-
-def _statuses(session: Session, scope: Scope, selector: str) -> list[TaskStatus]:
-    items, pods = list_workloads_and_pods(session, scope.namespace, selector)
-    owned = _owned(session, scope, scope.filter_owned(items), pods)
-    return evidence.fold(session, owned)
-
-
-def _owned(
-    session: Session, scope: Scope, items: Sequence[Json], pods: Sequence[Json]
-) -> Sequence[TaskObjects]:
-    jobs = list_intermediate_jobs(session, scope.namespace, items, pods)
-    return explain_missing(session, scope.namespace, ownership.decide(items, pods, jobs))
 
 
 def _identify(session: Session, scope: Scope, texts: Sequence[Reference]) -> Iterator[_Location]:
@@ -224,8 +220,8 @@ def _identify(session: Session, scope: Scope, texts: Sequence[Reference]) -> Ite
             yield _locate_owned(scope, _Location(label, str(text), ""), items)
             continue
         if tasks is None:
-            selector = names.selector({names.TASK: "true"} | scope.labels)
-            tasks = _list_without_pods(session, scope, selector)
+            workloads = list_workloads(session, scope.namespace, scope.selector)
+            tasks = status.tasks(scope.filter_owned(workloads), ())
         try:
             matches = _matches(scope, text, tasks)
         except TaskNotFound as error:
@@ -246,18 +242,13 @@ def _items_by_id(
     for label in (names.TASK_ID, names.PIPELINE):
         matches: dict[str, list[Json]] = defaultdict(list)
         for selector in _selectors(label, ids):
-            for item in list_workloads(session, scope.namespace, selector):
+            for item in list_workloads(session, scope.namespace, f"{names.TASK}=true,{selector}"):
                 matches[item["metadata"]["labels"][label]].append(item)
         for text, items in matches.items():
             if text not in items_of or scope.filter_owned(items):
                 items_of[text] = label, items
         ids = [text for text in ids if not scope.filter_owned(matches[text])]
     return items_of
-
-
-def _list_without_pods(session: Session, scope: Scope, selector: str) -> list[TaskStatus]:
-    items = scope.filter_owned(list_workloads(session, scope.namespace, selector))
-    return status.fold(ownership.decide(items, ()))
 
 
 def _matches(scope: Scope, text: Reference, tasks: Sequence[TaskStatus]) -> Sequence[Target]:
@@ -308,39 +299,7 @@ def _not_found(text: Reference, scope: Scope, titles: Collection[str] = ()) -> U
     return TaskNotFound(f'task "{text}" not found {where}{owner}', hint)
 
 
-def list_workloads_and_pods(
-    session: Session, namespace: str | None, selector: str, *, trimmed: bool = True
-) -> tuple[list[Json], list[Json]]:
-    """List workloads and pods in parallel; `trimmed` to the fields of a status."""
-    shape_of = shapes.of if trimmed else _whole
-    *workload_lists, pods = _list_kinds(
-        session, (*registry.KINDS, kinds.POD), namespace, selector, shape_of
-    )
-    return [item for items in workload_lists for item in items], pods
-
-
-def list_workloads(
-    session: Session, namespace: str | None, selector: str, *, trimmed: bool = True
-) -> list[Json]:
-    """List the workloads of all backends, with one request per kind."""
-    return _workloads(session, namespace, selector, shapes.of if trimmed else _whole)
-
-
-def list_metadata(session: Session, scope: Scope) -> list[Json]:
-    """List the metadata of the workloads in a scope."""
-    selector = names.selector({names.TASK: "true"} | scope.labels)
-    items = _workloads(session, scope.namespace, selector, lambda _: shapes.METADATA_ONLY)
-    return scope.filter_owned(items)
-
-
-def _workloads(
-    session: Session, namespace: str | None, selector: str, shape_of: ShapeOf
-) -> list[Json]:
-    lists = _list_kinds(session, registry.KINDS, namespace, selector, shape_of)
-    return [item for items in lists for item in items if registry.is_root_object(item)]
-
-
-def _whole(_: Kind) -> None:
+def whole(_: Kind) -> None:
     """Read all fields of a kind."""
 
 

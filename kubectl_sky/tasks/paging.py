@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from kubectl_sky.cluster import shapes
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.observe import ownership
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
@@ -44,7 +45,7 @@ def read(session: Session, scope: Scope, limit: int, before: Position | None) ->
         shared = {(members[key], key[2]) for key in chosen if members[key]}
         ids = {key[1] for key in chosen}
         ids |= {key[1] for key, pipeline in members.items() if (pipeline, key[2]) in shared}
-        tasks = find.list_tasks(session, scope, ids) if ids else []
+        tasks = find.list_tasks(session, scope, find.Read(find.with_ids(ids))) if ids else []
     wanted = {position[1:] for position in chosen}
     page = [task for task in tasks if (task.id, task.namespace) in wanted]
     return Page(page, pipelines_of(page, tasks), last)
@@ -59,7 +60,10 @@ def pipelines_of(page: Iterable[TaskStatus], tasks: Iterable[TaskStatus]) -> lis
 def _members(session: Session, scope: Scope) -> dict[Position, str]:
     """Return the positions of all tasks in a scope, with the id of their pipeline or group."""
     created: dict[ownership.Key, tuple[str, str]] = {}
-    for item in find.list_metadata(session, scope):
+    items = find.list_workloads(
+        session, scope.namespace, scope.selector, lambda _: shapes.METADATA_ONLY
+    )
+    for item in scope.filter_owned(items):
         metadata = item["metadata"]
         pipeline = metadata["labels"].get(names.PIPELINE, "")
         entry = (metadata["creationTimestamp"], pipeline)

@@ -241,8 +241,8 @@ def kept_pods_to_stop(task: TaskStatus) -> list[NodeStatus]:
 
 def alive(session: Session, scope: Scope) -> set[tuple[str, str]]:
     """Return the namespaces and ids of the tasks that have a workload."""
-    labels = names.selector({names.TASK: "true"} | scope.labels)
-    return {_task(item) for item in find.list_workloads(session, scope.namespace, labels)}
+    items = find.list_workloads(session, scope.namespace, scope.selector)
+    return {_task(item) for item in items}
 
 
 def list_orphans(
@@ -255,7 +255,6 @@ def list_orphans(
     """
     workloads = alive(session, scope) if copies_of is None else copies_of
     namespaces = {namespace for namespace, _ in workloads}
-    labels = names.selector({names.TASK: "true"} | scope.labels)
 
     def is_orphan(item: Json) -> bool:
         return (
@@ -267,7 +266,7 @@ def list_orphans(
             and scope.owns(item)
         )
 
-    return _auxiliary(session, scope.namespace, labels, is_orphan, trimmed=True)
+    return _auxiliary(session, scope.namespace, scope.selector, is_orphan, trimmed=True)
 
 
 def delete_orphans(items: Sequence[tuple[Session, Json]]) -> None:

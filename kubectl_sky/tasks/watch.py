@@ -116,12 +116,10 @@ class TaskUpdate(Struct, frozen=True):
     owned: list[TaskObjects]
 
 
-def watch_owned(
-    session: Session, scope: Scope, labels: dict[str, str] | None = None
-) -> Iterator[TaskUpdate | None]:
-    """Yield the tasks of a scope, and with these labels, after changes; None when idle."""
+def watch_owned(session: Session, scope: Scope, selector: str = "") -> Iterator[TaskUpdate | None]:
+    """Yield the tasks of a scope after changes; None when idle."""
     watched, resolver = (*find.served_kinds(session), kinds.POD), _OwnershipResolver(session)
-    selector = names.selector({names.TASK: "true"} | scope.labels | (labels or {}))
+    selector = f"{scope.selector},{selector}".rstrip(",")
     items, yielded_at, changed = _WatchedObjects(watched), 0.0, False
     for change in watch_kinds(session, watched, scope.namespace, selector):
         if change:
@@ -144,10 +142,10 @@ def watch_owned(
 
 
 def watch_tasks(
-    session: Session, scope: Scope, labels: dict[str, str] | None = None
+    session: Session, scope: Scope, selector: str = ""
 ) -> Iterator[list[TaskStatus] | None]:
-    """Yield the tasks of a scope, and with these labels, newest first; None when idle."""
-    for update in watch_owned(session, scope, labels):
+    """Yield the tasks of a scope, newest first; None when idle."""
+    for update in watch_owned(session, scope, selector):
         yield update.tasks if update else None
 
 
@@ -158,8 +156,8 @@ def watch_pipeline(
 
     Raises TaskDeleted when its tasks are deleted.
     """
-    scope, labels = replace(scope, namespace=pipeline.namespace), {names.PIPELINE: pipeline.id}
-    for tasks in watch_tasks(session, scope, labels):
+    scope = replace(scope, namespace=pipeline.namespace)
+    for tasks in watch_tasks(session, scope, f"{names.PIPELINE}={pipeline.id}"):
         if tasks is None:
             yield None
             continue

@@ -25,7 +25,7 @@ def requested(groups: bytes, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     server = HostileServer(serve)
     session = Session.connect(Connection(server=server.url))
     for _ in range(2):
-        assert find.list_workloads_and_pods(session, "default", "a=b") == ([], [])
+        assert find.list_objects(session, find.Scope("default", None)) == []
     server.close()
     paths = [head.split()[1].partition("?")[0] for head in server.requests]
     return sorted(path.rpartition("/")[2] for path in paths)
@@ -56,6 +56,6 @@ def test_listing_waits_once_for_server_that_does_not_answer(
     session = Session.connect(Connection(server=server.url))
     for expected in (1, 2):  # a later listing asks again
         with pytest.raises(ClusterError):
-            find.list_workloads_and_pods(session, "default", "a=b")
+            find.list_objects(session, find.Scope("default", None))
         assert sum(head.startswith("GET /apis ") for head in server.requests) == expected
     server.close()
