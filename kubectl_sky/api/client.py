@@ -35,8 +35,9 @@ from kubectl_sky.tasks import follow as following
 from kubectl_sky.tasks import logs as reading
 from kubectl_sky.tasks.doctor import ClusterCheck
 from kubectl_sky.tasks.find import Scope
+from kubectl_sky.tasks.list import list_tasks
 from kubectl_sky.tasks.logs import LogRequest
-from kubectl_sky.tasks.pending import explain_all, explain_pending
+from kubectl_sky.tasks.pending import explain_pending
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.tasks.watch import Wait
 
@@ -115,8 +116,7 @@ class Client:
 
     def list(self) -> Table[TaskStatus]:
         """Return your tasks, newest first."""
-        tasks = find.list_tasks(self._session, self._scope)
-        return Table(explain_all(self._session, self._scope.namespace, tasks))
+        return Table(list_tasks(self._session, self._scope).tasks)
 
     def status(self, task: str) -> TaskStatus | PipelineStatus:
         """Return the state of a task and its nodes, or that of a pipeline or group.
@@ -150,9 +150,7 @@ class Client:
             since_seconds=None if since is None else max(int(since), 1),
             timestamps=True,
         )
-        session, target = multikueue.located(
-            self._session, find.get(self._session, self._scope, task)
-        )
+        session, target = multikueue.locate(self._session, self._scope, task)
 
         def read(ui: UI, stop: Event) -> None:
             request = LogRequest(
@@ -210,8 +208,7 @@ class Client:
         """
         if task is None:
             return doctor.check_cluster(self._session)
-        target = find.get(self._session, self._scope, task)
-        session, target = multikueue.located(self._session, target)
+        session, target = multikueue.locate(self._session, self._scope, task)
         return doctor.diagnose(
             session, target.current if isinstance(target, PipelineStatus) else target
         )
@@ -240,7 +237,7 @@ class Client:
         `check_returncode()`. Raises TimedOut after `timeout` seconds, and ClusterError if it prints
         more than 16 MiB. Setting `stop` ends the call soon, not the program.
         """
-        session, match = self._located(task)
+        session, match = multikueue.locate_task(self._session, self._scope, task)
         node = executing.node_of_rank(match, rank)
         program = executing.task_environment(session, match).program(node, command)
         out, err = (FirstBytes(_MAX_OUTPUT, _MAX_OUTPUT) for _ in range(2))
@@ -259,10 +256,6 @@ class Client:
     def volumes(self) -> Volumes:
         """The volumes: create, list and delete them."""
         return Volumes(self._session, self._scope, self.user)
-
-    def _located(self, task: str) -> tuple[Session, TaskStatus]:
-        """Return a task, and a session with the cluster that it runs in."""
-        return multikueue.located(self._session, find.get_task(self._session, self._scope, task))
 
     def _in_context(self, context: str | None) -> Self:
         return self if context == self.context else replace(self, context=context)

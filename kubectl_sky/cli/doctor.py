@@ -75,7 +75,7 @@ def command(
     Without TASK, check the cluster and your rights in the namespace, and exit with 3 if a required
     right is missing. A cluster admin can apply the Role that --role prints.
     """
-    from kubectl_sky.tasks import doctor, multikueue
+    from kubectl_sky.tasks import doctor
 
     extras, role = flags["extras"], flags["role"]
     assert isinstance(extras, tuple)
@@ -92,7 +92,7 @@ def command(
         output.out(output.data(check.as_json(), form) if form else _format_check(check))
         return 0 if check.ok else 3
     scope = options.scope(session, cluster, all_users)
-    session, match = multikueue.located(session, tasks.get_or_show_evidence(session, scope, task))
+    session, match = tasks.locate_or_show_evidence(session, scope, task)
     if isinstance(match, PipelineStatus):
         output.note(match.heading(match.current))
         match = match.current

@@ -62,7 +62,7 @@ def command(
     """
     from kubectl_sky.cluster.exec import run
     from kubectl_sky.tasks import exec as action
-    from kubectl_sky.tasks import find, multikueue
+    from kubectl_sky.tasks import multikueue
 
     before_dashes = click.get_current_context().meta[commands.BEFORE_DASHES]
     if task and before_dashes == 0:
@@ -78,8 +78,8 @@ def command(
     if all_ranks and (rank is not None or flags["pass_stdin"] or flags["tty"] or container):
         raise UserError("--all-ranks cannot be combined with --rank, -i, -t or -c")
     session = cluster.session()
-    match = find.get_task(session, options.scope(session, cluster, all_users), task)
-    session, match = multikueue.located(session, match)
+    scope = options.scope(session, cluster, all_users)
+    session, match = multikueue.locate_task(session, scope, task)
     target = action.task_environment(session, match)
     if all_ranks:
         out = action.Stream(write, sys.stdout.isatty())

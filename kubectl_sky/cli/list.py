@@ -1,24 +1,22 @@
 """`kubectl sky list`."""
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
 import click
 from msgspec import Struct
-from msgspec.structs import replace
 
 from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe import selection
 from kubectl_sky.observe.selection import Selection
-from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import label_selectors
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
-    from kubectl_sky.observe.ownership import TaskObjects
     from kubectl_sky.tasks.find import Scope
+    from kubectl_sky.tasks.list import Listing
     from kubectl_sky.tasks.watch import TaskUpdate
 
 
@@ -32,49 +30,25 @@ def _parse_selector(
 
 
 class _ListRequest(Struct, frozen=True):
-    """What to show: the selection of tasks, the format and the extra columns.
-
-    `now` is the API server's time, and `since` how long ago tasks may have been created.
-    """
+    """What to show: the selection of tasks, the format and the extra columns."""
 
     selection: Selection
     form: str | None
     columns: tuple[str, ...]
-    since: timedelta | None = None
-    now: datetime | None = None
 
-    def at(self, now: datetime) -> "_ListRequest":
-        """Return the request at a time of the API server."""
-        if self.since is None:
-            return replace(self, now=now)
-        start = (now - self.since).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return replace(self, selection=replace(self.selection, since=start), now=now)
-
-    def format(
-        self,
-        statuses: Sequence[TaskStatus],
-        owned: Sequence["TaskObjects"],
-        everything: Sequence[TaskStatus] = (),
-    ) -> str:
+    def format(self, listing: "Listing") -> str:
         """Format the selected tasks, in the wide format with the GPU-hours of their objects.
 
-        `everything` also has the tasks of their pipelines that are not selected. If there are none,
-        text formats give an empty string; JSON and YAML give an empty list.
+        If there are none, text formats give an empty string; JSON and YAML give an empty list.
         """
-        selected = self.selection.of(statuses)
-        if selected or self.form not in (None, "wide", "name"):
-            hours = self._gpu_hours(owned)
-            return tasks.listing(selected, self.form, self.columns, hours, everything or statuses)
-        return ""
+        if not listing.tasks and self.form in (None, "wide", "name"):
+            return ""
+        hours: Mapping[tuple[str, str], float] = {}
+        if self.form == "wide":
+            from kubectl_sky.gpus.hours import of_tasks
 
-    def _gpu_hours(self, owned: Sequence["TaskObjects"]) -> Mapping[tuple[str, str], float]:
-        """Return the GPU-hours of tasks if the format shows them."""
-        if self.form != "wide":
-            return {}
-        from kubectl_sky.gpus import hours
-
-        assert self.now
-        return hours.of_tasks(owned, self.now)
+            hours = of_tasks(listing.owned, listing.now)
+        return tasks.listing(listing.tasks, self.form, self.columns, hours, listing.everything)
 
 
 @commands.command(
@@ -130,7 +104,7 @@ def command(
 
     With -o wide, GPU-HOURS are those of tasks that request GPUs; see `usage`.
     """
-    from kubectl_sky.tasks import evidence, find, pending
+    from kubectl_sky.tasks.list import list_tasks
 
     request = _list_request(cluster, all_users, form, flags)
     if flags["all_contexts"]:
@@ -140,15 +114,12 @@ def command(
     if flags["watch"]:
         _watch(session, scope, request)
         return 0
-    owned = find.list_objects(session, scope)
-    request = request.at(session.now())
-    statuses = evidence.fold(session, owned)
-    selected = pending.explain_all(session, scope.namespace, request.selection.of(statuses))
-    text = request.format(selected, owned, statuses)
+    listing = list_tasks(session, scope, request.selection)
+    text = request.format(listing)
     if text:
         output.out(text)
-    if selected:
-        output.notes(tasks.incomplete(selected) if form in (None, "wide") else ())
+    if listing.tasks:
+        output.notes(tasks.incomplete(listing.tasks) if form in (None, "wide") else ())
     elif form != "name":
         location = "any namespace" if cluster.all_namespaces else f"namespace {session.namespace}"
         output.note(f"No tasks found in {location}.")
@@ -174,23 +145,25 @@ def _list_request(
     filters = Selection(
         states=tuple(str(state).lower() for state in states),
         labels=cast("Callable[[Mapping[str, str]], bool]", flags["labels"]),
+        since=since if isinstance(since, timedelta) else None,
         order=str(flags["order"]),
         limit=limit,
     )
-    return _ListRequest(filters, form, columns, since if isinstance(since, timedelta) else None)
+    return _ListRequest(filters, form, columns)
 
 
 def _watch(session: "Session", scope: "Scope", request: _ListRequest) -> None:
     """Show the tasks again after each change, and on a terminal their ages every second."""
-    from kubectl_sky.tasks import pending
+    from kubectl_sky.tasks.list import select
+    from kubectl_sky.tasks.pending import watch_explained
 
     screen = output.LiveText(request.form)
     latest: TaskUpdate | None = None
-    for update in pending.watch_explained(session, scope):
+    for update in watch_explained(session, scope):
         latest = update or latest
         if latest and (update or screen.is_outdated):
-            text = request.at(session.now()).format(latest.tasks, latest.owned)
-            screen.show(text or "No tasks found.")
+            listing = select(latest, request.selection, session.now())
+            screen.show(request.format(listing) or "No tasks found.")
 
 
 def _list_all_contexts(
@@ -199,22 +172,22 @@ def _list_all_contexts(
     """List the tasks of each context; report contexts without an answer and return 3."""
     from kubectl_sky.submitting import contexts
 
-    query = contexts.TaskQuery(cluster.user, all_users, cluster.all_namespaces)
+    query = contexts.TaskQuery(cluster.user, all_users, cluster.all_namespaces, request.selection)
     answers = contexts.list_tasks(cluster.flags(), query)
-    shown = [(answer, request.at(answer.now)) for answer in answers if answer.now]
+    listings = [(answer.context, answer.listing) for answer in answers if answer.listing]
     if request.form in (None, "wide", "name"):
-        for answer, current in shown:
-            text = current.format(answer.tasks, answer.owned)
-            heading = "" if request.form == "name" else f"{answer.context}:\n"
-            if text:
+        for context, listing in listings:
+            heading = "" if request.form == "name" else f"{context}:\n"
+            if text := request.format(listing):
                 output.out(f"{heading}{text}")
-        if request.form != "name" and not any(answer.tasks or answer.error for answer in answers):
+        has_any = any(listing.everything for _, listing in listings)
+        if request.form != "name" and not has_any and len(listings) == len(answers):
             output.note("No tasks found in any context.")
     else:
         rows = [
-            task.as_json() | {"context": answer.context}
-            for answer, current in shown
-            for task in current.selection.of(answer.tasks)
+            task.as_json() | {"context": context}
+            for context, listing in listings
+            for task in listing.tasks
         ]
         output.out(output.document("TaskList", {"tasks": rows}, request.form))
     failed = [answer for answer in answers if answer.error]

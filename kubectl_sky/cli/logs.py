@@ -128,7 +128,6 @@ def command(
 
     With -f, the exit code is that of the task: 4 if it failed.
     """
-    from kubectl_sky.tasks import multikueue
     from kubectl_sky.tasks.follow import follow, show
 
     if flags["local"] and (flags["timestamps"] or flags["form"] == LogFormat.JSON):
@@ -138,8 +137,8 @@ def command(
     ui = Terminal(_printer(flags))
     request = _request(following, flags)
     session = cluster.session()
-    target = tasks.get_or_show_evidence(session, options.scope(session, cluster, all_users), task)
-    session, target = multikueue.located(session, target)
+    scope = options.scope(session, cluster, all_users)
+    session, target = tasks.locate_or_show_evidence(session, scope, task)
     if following:
         follow(session, target, request, ui)
     else:

@@ -37,7 +37,7 @@ def command(
     If the connection is lost or the pod restarts, open connections end, and new ones go to the new
     pod. Half-closed connections are not supported.
     """
-    from kubectl_sky.tasks import find, multikueue
+    from kubectl_sky.tasks import multikueue
     from kubectl_sky.tasks import ports as action
 
     if not ports:  # the only argument is a port of the last task
@@ -47,8 +47,8 @@ def command(
     pairs = [action.parse_pair(text) for text in ports]
     addresses = [item.strip() for item in address.split(",") if item.strip()]
     session = cluster.session()
-    match = find.get_task(session, options.scope(session, cluster, all_users), task)
-    session, match = multikueue.located(session, match)
+    scope = options.scope(session, cluster, all_users)
+    session, match = multikueue.locate_task(session, scope, task)
     try:
         action.forward(session, match, rank, (addresses, pairs), output.note)
     except KeyboardInterrupt:  # the normal way to stop

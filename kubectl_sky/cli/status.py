@@ -59,7 +59,7 @@ def command(
     The Service of --ports leads to rank 0. POD-READY shows whether rank 0 has a running pod;
     Kubernetes does not know whether a program listens on the port.
     """
-    from kubectl_sky.tasks import evidence, multikueue, pending
+    from kubectl_sky.tasks import evidence, pending
 
     if sum(flags.values()) > 1:
         raise UserError("--watch, --timeline and --ports exclude each other")
@@ -67,7 +67,7 @@ def command(
         raise UserError("--timeline excludes -o name")
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
-    session, match = multikueue.located(session, tasks.get_or_show_evidence(session, scope, task))
+    session, match = tasks.locate_or_show_evidence(session, scope, task)
     if flags["timeline"]:
         _show_timeline(session, match, form)
         return

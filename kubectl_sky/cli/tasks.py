@@ -270,16 +270,19 @@ def _status_of_missing(pipeline: PipelineStatus, stage: int) -> str:
     return "cancelled" if pipeline.failed else "not found"
 
 
-def get_or_show_evidence(session: "Session", scope: "Scope", reference: str | None) -> "Target":
-    """Return the matching task or pipeline, the last one for None.
+def locate_or_show_evidence(
+    session: "Session", scope: "Scope", reference: str | None
+) -> "tuple[Session, Target]":
+    """Return the matching task or pipeline, the last one for None, with its cluster's session.
 
     If it is deleted, show its evidence. Raises UserError unless one matches.
     """
     from kubectl_sky.tasks import evidence
-    from kubectl_sky.tasks.find import TaskNotFound, get
+    from kubectl_sky.tasks.find import TaskNotFound
+    from kubectl_sky.tasks.multikueue import locate
 
     try:
-        return get(session, scope, reference)
+        return locate(session, scope, reference)
     except TaskNotFound:
         record = reference and evidence.of_deleted_task(session, scope.namespace, reference)
         if record:

@@ -1,6 +1,7 @@
 """Filter, sort and limit lists of tasks."""
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 
@@ -29,25 +30,26 @@ def states() -> tuple[str, ...]:
 class Selection(Struct, frozen=True):
     """A filter by state, time and labels, with a sort order and a limit.
 
-    `states` are names from `states()`; empty for all. `since` is RFC 3339 in UTC. `labels` is
-    whether the labels of a task match.
+    `states` are names from `states()`; empty for all. Tasks were created within `since`. `labels`
+    is whether the labels of a task match.
     """
 
     states: tuple[str, ...] = ()
-    since: str = ""
+    since: timedelta | None = None
     labels: Callable[[Mapping[str, str]], bool] = lambda labels: True
     order: str = "age"
     limit: int | None = None
 
-    def of(self, tasks: Iterable[TaskStatus]) -> list[TaskStatus]:
-        """Return the selected tasks in order."""
-        selected = [task for task in tasks if self._shows(task)]
+    def select(self, tasks: Iterable[TaskStatus], now: datetime) -> list[TaskStatus]:
+        """Return the selected tasks in order; `now` is the API server's time."""
+        start = "" if self.since is None else (now - self.since).strftime("%Y-%m-%dT%H:%M:%SZ")
+        selected = [task for task in tasks if task.created_at >= start and self._shows(task)]
         selected.sort(key=lambda task: task.id)
         selected.sort(key=ORDERS[self.order], reverse=self.order in _NEWEST_FIRST)  # type: ignore[arg-type]
         return selected[: self.limit]
 
     def _shows(self, task: TaskStatus) -> bool:
-        if task.created_at < self.since or not self.labels(task.labels):
+        if not self.labels(task.labels):
             return False
         if not self.states:
             return True

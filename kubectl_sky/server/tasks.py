@@ -24,7 +24,7 @@ from kubectl_sky.submitting import submit as submission
 from kubectl_sky.submitting.flags import Overrides
 from kubectl_sky.tasks import describe, doctor, find, paging, pipeline, timeline
 from kubectl_sky.tasks import stop as stopping
-from kubectl_sky.tasks.pending import explain_all, explain_pending
+from kubectl_sky.tasks.pending import explain_pending
 from kubectl_sky.tasks.ui import Collected
 from kubectl_sky.words import models, names
 from kubectl_sky.words.names import API_VERSION
@@ -67,8 +67,7 @@ def list_tasks(
     between two pages are neither repeated nor missed.
     """
     page = paging.read(caller.session, scope, limit, _position(cursor))
-    tasks = explain_all(caller.session, scope.namespace, page.tasks)
-    body = as_list(tasks, page.pipelines) | {"next": page.last and ",".join(page.last)}
+    body = as_list(page.tasks, page.pipelines) | {"next": page.last and ",".join(page.last)}
     # FastAPI would check and encode 1,000 tasks in 20 ms, a fifth of what the server adds.
     return Response(msgspec.json.encode(body), media_type="application/json")
 

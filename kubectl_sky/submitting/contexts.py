@@ -1,7 +1,6 @@
 """Choose the kubeconfig context of a task, and list the tasks of all contexts."""
 
 from collections.abc import Collection
-from datetime import datetime
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,23 +10,22 @@ from kubectl_sky.cluster import kubeconfig, parallel
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, InvalidFiles, Problem
-from kubectl_sky.observe.ownership import TaskObjects
-from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.observe.selection import Selection
 from kubectl_sky.plan.placement import without_other_contexts
 from kubectl_sky.spec import infra
 from kubectl_sky.spec.document import Document, Path
 from kubectl_sky.submitting.taskfile import TaskFile
-from kubectl_sky.tasks import evidence, find, pending
+from kubectl_sky.tasks import list as list_
+from kubectl_sky.tasks.find import Scope
+from kubectl_sky.tasks.list import Listing
 
 
 class ContextTasks(Struct, frozen=True):
-    """The response of a context: its tasks and their objects, or an error."""
+    """The response of a context: its tasks, or an error."""
 
     context: str
-    tasks: tuple[TaskStatus, ...] = ()
-    owned: tuple[TaskObjects, ...] = ()
+    listing: Listing | None = None
     error: str = ""
-    now: datetime | None = None  # the API server's time
 
 
 class TaskQuery(Struct, frozen=True):
@@ -36,6 +34,7 @@ class TaskQuery(Struct, frozen=True):
     user: str | None
     all_users: bool
     all_namespaces: bool
+    selection: Selection
 
 
 def list_tasks(connection: Connection, query: TaskQuery) -> list[ContextTasks]:
@@ -57,14 +56,11 @@ def _list_context(connection: Connection, query: TaskQuery) -> ContextTasks:
         session = Session.connect(connection)
         user = None if query.all_users else identity.user(session, query.user)
         namespace = None if query.all_namespaces else session.namespace
-        scope = find.Scope(namespace, user)
-        owned = find.list_objects(session, scope)
-        tasks = evidence.fold(session, owned)
-        statuses = pending.explain_all(session, namespace, tasks)
+        listing = list_.list_tasks(session, Scope(namespace, user), query.selection)
     except ClusterError as error:
         return ContextTasks(context, error=str(error))
     session.close()
-    return ContextTasks(context, tuple(statuses), tuple(owned), now=session.now())
+    return ContextTasks(context, listing)
 
 
 class _ContextField(Struct, frozen=True):

@@ -115,7 +115,11 @@ def submit_file(
     submitted = _send(file, ui)
     with upload.to_pods(file.session, submitted, uploads, ui):
         if options.follow and file.sent_away:
-            follow(*multikueue.sent(file.session, submitted.target, ui), file.log_request, ui)
+            follow(
+                *multikueue.wait_until_sent(file.session, submitted.target, ui),
+                file.log_request,
+                ui,
+            )
         elif options.follow:
             follow(file.session, submitted.target, file.log_request, ui)
         else:

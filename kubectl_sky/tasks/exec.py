@@ -22,7 +22,7 @@ from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.sync.archive import packed
 from kubectl_sky.sync.extract import extract
-from kubectl_sky.tasks import find, multikueue
+from kubectl_sky.tasks import multikueue
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import kinds, names
 
@@ -257,8 +257,7 @@ def copy(
 ) -> None:
     """Copy a file or folder to or from a node; `note` reports what is skipped."""
     source, target = paths
-    task = find.get_task(session, scope, source.task or target.task)
-    session, task = multikueue.located(session, task)
+    session, task = multikueue.locate_task(session, scope, source.task or target.task)
     node = Node(session, task_environment(session, task), node_of_rank(task, rank), note)
     if source.task:
         node.get(source.path, target.path)

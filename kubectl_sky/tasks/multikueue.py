@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from time import sleep
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 from kubectl_sky.cluster import access, objects, parallel
 from kubectl_sky.cluster.apply import apply_all
@@ -17,7 +17,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, Interrupted, NotServed, SkyError, UserError
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find, stop
-from kubectl_sky.tasks.find import Scope, Target
+from kubectl_sky.tasks.find import Reference, Scope, Target
 from kubectl_sky.words import kinds, names
 
 if TYPE_CHECKING:
@@ -92,15 +92,25 @@ def workers(session: Session) -> list[Session]:
     return [session.worker(context) for context in session.workers]
 
 
-@overload
-def located(session: Session, target: TaskStatus) -> tuple[Session, TaskStatus]: ...
-@overload
-def located(session: Session, target: Target) -> tuple[Session, Target]: ...
-def located(session: Session, target: Target) -> tuple[Session, Target]:
+def locate(session: Session, scope: Scope, reference: Reference) -> tuple[Session, Target]:
+    """Find a task, pipeline or group, and return it with the session of the cluster it runs in.
+
+    Raises UserError as `find.get`, and if no context is set for the worker.
+    """
+    return _locate(session, find.get(session, scope, reference))
+
+
+def locate_task(session: Session, scope: Scope, reference: Reference) -> tuple[Session, TaskStatus]:
+    """Find a task as `locate` does. Raises UserError if it is a pipeline or group."""
+    session, target = locate(session, scope, reference)
+    return session, find.single_task(target)
+
+
+def _locate(session: Session, target: Target) -> tuple[Session, Target]:
     """Return where a task runs, and its status there; a pipeline as it is.
 
     That is a worker from when Kueue has sent the Job there until it has finished: then Kueue
-    deletes it there, with its pods. Raises UserError if no context is set for the worker.
+    deletes it there, with its pods.
     """
     if not session.workers or not isinstance(target, TaskStatus) or target.state.ended:
         return session, target
@@ -112,21 +122,20 @@ def located(session: Session, target: Target) -> tuple[Session, Target]:
         raise UserError(message, _SET_HINT)
     worker = session.worker(cluster)
     try:
-        there = find.get_by_label(worker, target.namespace, names.TASK_ID, target.id)
+        return worker, find.get_by_label(worker, target.namespace, names.TASK_ID, target.id)
     except find.TaskNotFound:
         return session, target
-    return worker, find.single_task(there)
 
 
-def sent(session: Session, target: Target, ui: "UI") -> tuple[Session, TaskStatus]:
-    """Wait until Kueue has sent a new task to a worker, or it has finished; see `located`.
+def wait_until_sent(session: Session, target: Target, ui: "UI") -> tuple[Session, TaskStatus]:
+    """Wait until Kueue has sent a new task to a worker, or it has finished; see `locate`.
 
-    Ctrl-C does not change the task. Raises Interrupted, ClusterError, and UserError as `located`.
+    Ctrl-C does not change the task. Raises Interrupted, ClusterError, and UserError as `locate`.
     """
     task = find.single_task(target)
     ui.note("waiting for Kueue to choose a cluster")
     try:
-        return _sent(session, task, ui)
+        return _wait_until_sent(session, task, ui)
     except KeyboardInterrupt:
         raise Interrupted(
             f"interrupted; task {task.id} stays in its queue",
@@ -135,12 +144,12 @@ def sent(session: Session, target: Target, ui: "UI") -> tuple[Session, TaskStatu
         ) from None
 
 
-def _sent(session: Session, task: TaskStatus, ui: "UI") -> tuple[Session, TaskStatus]:
+def _wait_until_sent(session: Session, task: TaskStatus, ui: "UI") -> tuple[Session, TaskStatus]:
     while True:
-        worker, there = located(session, task)
+        worker, target = _locate(session, task)
         if worker is not session:
             ui.note(f'the task runs in the cluster "{worker.context}"')
-            return worker, there
+            return worker, find.single_task(target)
         sleep(_SECONDS)
         current = find.refetch(session, task)
         if not current or current.state.ended:

@@ -15,6 +15,7 @@ from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Scope
+from kubectl_sky.tasks.pending import explain_all
 from kubectl_sky.words import names
 
 Position = tuple[str, str, str]  # as TaskStatus.position
@@ -48,13 +49,9 @@ def read(session: Session, scope: Scope, limit: int, before: Position | None) ->
         tasks = find.list_tasks(session, scope, find.Read(find.with_ids(ids))) if ids else []
     wanted = {position[1:] for position in chosen}
     page = [task for task in tasks if (task.id, task.namespace) in wanted]
-    return Page(page, pipelines_of(page, tasks), last)
-
-
-def pipelines_of(page: Iterable[TaskStatus], tasks: Iterable[TaskStatus]) -> list[PipelineStatus]:
-    """Return the pipelines and groups of a page's tasks; `tasks` has all their stages."""
-    ids = {task.member.id for task in page if task.member}
-    return [pipeline for pipeline in pipelines(tasks) if pipeline.id in ids]
+    pipeline_ids = {task.member.id for task in page if task.member}
+    groups = [pipeline for pipeline in pipelines(tasks) if pipeline.id in pipeline_ids]
+    return Page(explain_all(session, scope.namespace, page), groups, last)
 
 
 def _members(session: Session, scope: Scope) -> dict[Position, str]:

@@ -111,6 +111,6 @@ def test_interrupted_wait_for_a_cluster_says_how_to_go_on(
     session, task = sent(api, send)
     monkeypatch.setattr(multikueue, "sleep", interrupt)
     with pytest.raises(Interrupted, match=f"task {task.id} stays in its queue") as error:
-        multikueue.sent(session, task, Recorder())
+        multikueue.wait_until_sent(session, task, Recorder())
     assert f"kubectl sky wait {task.id}" in error.value.hint
     assert f"kubectl sky stop {task.id}" in error.value.hint

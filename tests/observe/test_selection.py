@@ -1,5 +1,7 @@
 """Selection of tasks in a list: filters, order and state names."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from kubectl_sky.observe import selection
@@ -22,6 +24,7 @@ OLD = make_task("old", "2026-01-01T00:00:00Z", "Complete")
 BIG = make_task("big", "2026-01-02T00:00:00Z", nodes=3)
 BAD = make_task("bad", "2026-01-03T00:00:00Z", "Failed")
 EVERY = [OLD, BIG, BAD]
+NOW = datetime(2026, 1, 3, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -35,17 +38,17 @@ EVERY = [OLD, BIG, BAD]
         (Selection(states=("completed",)), ["old"]),
         (Selection(states=("succeeded", "failed")), ["bad", "old"]),
         (Selection(states=("queued",)), []),
-        (Selection(since="2026-01-02T00:00:00Z"), ["bad", "big"]),
-        (Selection(since="2026-01-02T00:00:00Z", order="name", limit=1), ["bad"]),
+        (Selection(since=timedelta(days=1)), ["bad", "big"]),
+        (Selection(since=timedelta(days=1), order="name", limit=1), ["bad"]),
     ],
 )
 def test_selection_filters_sorts_and_limits(chosen: Selection, shown: list[str]) -> None:
-    assert [task.id for task in chosen.of(EVERY)] == shown
+    assert [task.id for task in chosen.select(EVERY, NOW)] == shown
 
 
 @pytest.mark.parametrize("order", selection.ORDERS)
 def test_selection_every_order_keeps_all_tasks(order: str) -> None:
-    assert {task.id for task in Selection(order=order).of(EVERY)} == {"old", "big", "bad"}
+    assert {task.id for task in Selection(order=order).select(EVERY, NOW)} == {"old", "big", "bad"}
 
 
 def test_selection_states_are_unique() -> None:
