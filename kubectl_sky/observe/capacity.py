@@ -185,8 +185,13 @@ def _folded(required: Mapping[str, Sequence[str]]) -> str:
 
 
 def _required_labels(pod: Object) -> Iterator[tuple[str, list[str]]]:
-    for rules in _required_terms(pod):
-        for rule in rules:
+    spec = pod.get("spec", {})
+    for key, value in (spec.get("nodeSelector") or {}).items():
+        yield key, [value]
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    for term in required.get("nodeSelectorTerms") or ():
+        for rule in term.get("matchExpressions") or ():
             yield rule["key"], rule.get("values") or [rule["operator"]]
 
 
@@ -251,7 +256,8 @@ def number_that_fits(
 ) -> int:
     """Return how many pods like this can start now, beside the running pods of all namespaces.
 
-    Pods that have to run beside each other, as with a ReadWriteOnce volume, share a cluster node.
+    Of node affinity, only the scheduler knows more than the node selector. Pods that have to run
+    beside each other, as with a ReadWriteOnce volume, share a cluster node.
     """
     requests = {name: size for name in requested_names(pod) if (size := requested(pod, name))}
     used: defaultdict[tuple[str, str], Fraction] = defaultdict(Fraction)
@@ -260,58 +266,28 @@ def number_that_fits(
         used[host, _PODS] += 1
         for name in requests:
             used[host, name] += requested(other, name)
-
-    def number_on(item: Object) -> int:
-        """Return how many fit on one cluster node."""
+    sizes = {**requests, _PODS: Fraction(1)}
+    counts = [0]
+    for item in filter(lambda item: _accepts(item, pod["spec"]), cluster_nodes):
         host = item["metadata"]["name"]
-        sizes = {**requests, _PODS: Fraction(1)}.items()
-        fits = min((allocatable(item, name) - used[host, name]) / size for name, size in sizes)
-        return max(int(fits), 0)
-
-    counts = [number_on(item) for item in cluster_nodes if _accepts(item, pod)]
-    affinity = pod.get("spec", {}).get("affinity") or {}
-    return (max if affinity.get("podAffinity") else sum)(counts or [0])
+        free = {name: allocatable(item, name) - used[host, name] for name in sizes}
+        counts.append(max(0, min(int(free[name] / size) for name, size in sizes.items())))
+    affinity = pod["spec"].get("affinity") or {}
+    return (max if affinity.get("podAffinity") else sum)(counts)
 
 
-def _accepts(cluster_node: Object, pod: Object) -> bool:
-    """Return whether a cluster node has the labels that a pod requires, and no taint against it."""
+def _accepts(cluster_node: Object, pod_spec: Object) -> bool:
+    """Return whether a cluster node has the selected labels, and no taint against the pod."""
     spec, labels = cluster_node.get("spec") or {}, cluster_node["metadata"].get("labels") or {}
-    tolerations = pod.get("spec", {}).get("tolerations") or ()
+    selected, tolerations = pod_spec.get("nodeSelector") or {}, pod_spec.get("tolerations") or ()
     return (
         not spec.get("unschedulable")
+        and selected.items() <= labels.items()
         and all(
             taint.get("effect") == "PreferNoSchedule" or _tolerates(tolerations, taint)
             for taint in spec.get("taints") or ()
         )
-        and any(
-            all(_matches(labels, rule) for rule in term) for term in _required_terms(pod) or [[]]
-        )
     )
-
-
-def _matches(labels: Mapping[str, str], rule: Object) -> bool:
-    """Return whether labels match a rule; the scheduler decides about comparisons of numbers."""
-    key, values, operator = rule["key"], rule.get("values") or (), rule["operator"]
-    matches = {
-        "In": labels.get(key) in values,
-        "NotIn": labels.get(key) not in values,
-        "Exists": key in labels,
-        "DoesNotExist": key not in labels,
-    }
-    return matches.get(operator, True)
-
-
-def _required_terms(pod: Object) -> list[list[Object]]:
-    """Return the alternatives of labels that a pod requires, each with all its rules."""
-    spec = pod.get("spec", {})
-    selected = [
-        {"key": key, "operator": "In", "values": [value]}
-        for key, value in (spec.get("nodeSelector") or {}).items()
-    ]
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    terms = [term.get("matchExpressions") or [] for term in required.get("nodeSelectorTerms") or ()]
-    return [[*selected, *rules] for rules in terms or ([[]] if selected else [])]
 
 
 def _pod(snapshot: TaskSnapshot, signal: Signal) -> Object | None:

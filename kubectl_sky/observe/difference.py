@@ -1,8 +1,7 @@
 """Compare an object in the cluster with the one to send, field by field.
 
 Fields that the server set are ignored, and standard labels of another version of this program.
-Fields that were sent before but no longer are count as differences; the object's `managedFields`
-list them. A `Pair` has both objects as YAML, for `diff`.
+A `Pair` has both objects as YAML, for `diff`.
 """
 
 import difflib
@@ -41,7 +40,7 @@ _FIXED_KEYS = (("data",), ("binaryData",), _SELECTOR)  # any additional key take
 
 
 class Difference(Struct, frozen=True):
-    """One field: its path, the live value and the value to send (None: not set)."""
+    """One field: its path, the live value (None: not set) and the value to send."""
 
     path: str
     live: Any
@@ -52,8 +51,6 @@ class Difference(Struct, frozen=True):
 
         Long values are shortened or left out.
         """
-        if self.desired is None:
-            return f"{self.path}: {_short(self.live)} would go"
         if self.live is None:
             return f"{self.path}: {_short(self.desired)} would be added"
         if isinstance(self.live, str) and len(self.live) + len(str(self.desired)) > 120:
@@ -63,9 +60,7 @@ class Difference(Struct, frozen=True):
 
 def differences(desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[Difference]:
     """Return the fields of `live` that `desired` would change; hide Secret values."""
-    changes = list(_compare("", desired, live))
-    changes += _dropped("", _sent(live), desired, live)
-    changes = [item for item in changes if not _is_of_version(item)]
+    changes = [item for item in _compare("", desired, live) if not _is_of_version(item)]
     if desired.get("kind") == "Secret":
         changes = [Difference(item.path, "(hidden)", "(another value)") for item in changes]
     return changes
@@ -223,53 +218,8 @@ def _same(path: str, desired: object, live: object) -> bool:
     return False
 
 
-def _sent(live: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields that this program sent before, as `fieldsV1`."""
-    for entry in live.get("metadata", {}).get("managedFields", ()):
-        if entry.get("manager") == names.MANAGER and entry.get("operation") == "Apply":
-            return dict(entry.get("fieldsV1", {}))
-    return {}
-
-
-def _dropped(path: str, sent: Mapping[str, Any], desired: Any, live: Any) -> list[Difference]:  # noqa: ANN401 -- JSON
-    """Return the fields that were sent before and no longer are."""
-    dropped: list[Difference] = []
-    for key, inner in sent.items():
-        if key == ".":
-            continue
-        name, ours, theirs = _step(path, key, desired, live)
-        if theirs is not None and ours is None:
-            dropped.append(Difference(name, theirs, None))
-        elif ours is not None and theirs is not None:
-            dropped += _dropped(name, inner, ours, theirs)
-    return dropped
-
-
-def _step(path: str, key: str, desired: Any, live: Any) -> tuple[str, Any, Any]:  # noqa: ANN401 -- JSON
-    """Follow one key of `fieldsV1` into both objects.
-
-    A key is `f:name` for a field, or `k:{"name": "x"}` for a list item.
-    """
-    prefix, _, content = key.partition(":")
-    if prefix == "f":
-        return _join(path, content), _get(desired, content), _get(live, content)
-    if prefix != "k":
-        return path, desired, live
-    identity = json.loads(content)
-    label = next(iter(identity.values()))
-    return f"{path}[{label}]", _find(desired, identity), _find(live, identity)
-
-
 def _get(value: Any, key: str) -> Any:  # noqa: ANN401 -- JSON
     return value.get(key) if isinstance(value, Mapping) else None
-
-
-def _find(items: Any, identity: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- JSON
-    """Return the item with these fields; a field that it lacks has the server default."""
-    for item in items if isinstance(items, Sequence) else ():
-        if all(item.get(key, value) == value for key, value in identity.items()):
-            return item
-    return None
 
 
 def _join(path: str, key: str) -> str:
