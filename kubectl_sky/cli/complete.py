@@ -1,22 +1,17 @@
 """Complete command lines, for shells (by click) and for kubectl (`kubectl_complete-sky`)."""
 
 import importlib
-import json
 import os
 import re
 import sys
 import threading
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kubectl_sky.cli import output
-from kubectl_sky.words import settings
-from kubectl_sky.words.private import Folder
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -24,12 +19,7 @@ if TYPE_CHECKING:
 VARIABLE = "_KUBECTL_SKY_COMPLETE"  # set by click's shell scripts
 COMMAND = "__complete"  # cobra's name for it
 _DEADLINE_SECONDS = 1.0  # per <Tab>: a connection to a distant cluster takes three round trips
-# Loading the Kubernetes client takes 0.2 s. The second <Tab>, which lists the candidates, follows
-# within seconds and takes them from a file.
-_CACHE_SECONDS = 10.0
 _THREAD = "completion"  # that asks the cluster
-_CACHED_FILES = 50
-_MAX_CACHE_BYTES = 4_000_000
 # Shells expand what they are given, and anyone with access to the cluster can name a task. A word
 # that begins with a dash would be a flag.
 _SAFE = re.compile(r"\w[\w.:@%+/=-]*")
@@ -112,35 +102,12 @@ def add_types(params: Iterable[click.Parameter]) -> None:
 
 
 def _candidates(source: str, params: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the words of a source: of a schema, of the cache or of the cluster."""
-    import hashlib
+    """Return the words of a source: of a schema, or of the cluster."""
+    if "#" not in source:
+        return _fetch(source, params)
+    from kubectl_sky.spec import schema
 
-    if "#" in source:
-        from kubectl_sky.spec import schema
-
-        return [(word, "") for word in schema.resolve(source)["enum"]]
-
-    key = json.dumps([source, _kubeconfigs(), dict(params)], default=str, sort_keys=True)
-    name = hashlib.sha256(key.encode()).hexdigest()[:32]
-    cache = Folder(settings.cache_folder(), "completion")
-    with suppress(OSError, ValueError, LookupError, TypeError):
-        answer = json.loads(cache.read(name, _MAX_CACHE_BYTES))
-        if 0 <= time.time() - answer["time"] < _CACHE_SECONDS:
-            return [(word, text) for word, text in answer["words"]]
-    words = _fetch(source, params)
-    with suppress(OSError):
-        cache.write(name, json.dumps({"time": time.time(), "words": words}).encode())
-        cache.prune(_CACHED_FILES)
-    return words
-
-
-def _kubeconfigs() -> list[tuple[str, float]]:
-    paths = [Path(name) for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
-    return [
-        (str(path), path.stat().st_mtime)
-        for path in paths or [Path("~/.kube/config").expanduser()]
-        if path.exists()
-    ]
+    return [(word, "") for word in schema.resolve(source)["enum"]]
 
 
 def _fetch(source: str, params: Mapping[str, Any]) -> list[tuple[str, str]]:

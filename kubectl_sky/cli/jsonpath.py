@@ -16,7 +16,6 @@ from kubectl_sky.errors import UserError
 # An expression in braces, whose quoted strings may contain braces; otherwise literal text.
 _PART = re.compile(r"""\{((?:[^{}"']|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*)\}|([^{}]+)""")
 _COMMA = re.compile(r",(?![^\[(]*[\])])")  # not one within brackets
-_MAX_TEMPLATE = 4096  # characters; the parser of a much longer path overflows the stack
 _HINT = "such as {.nodes[0].pod}"
 
 
@@ -30,8 +29,6 @@ class _Part(Struct, frozen=True):
 
 def render(value: object, template: str) -> str:
     """Render a value with a template. Raises UserError for an invalid template."""
-    if len(template) > _MAX_TEMPLATE:
-        raise UserError(f"jsonpath: longer than {_MAX_TEMPLATE:,} characters", _HINT)
     try:
         parts = _parts(template if "{" in template else f"{{{template}}}")
         return "".join(_write(value, value, parts))

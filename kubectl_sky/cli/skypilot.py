@@ -130,14 +130,6 @@ OTHER_VERBS: Mapping[str, Verb] = {
     "local delete": Verb("local down"),
 }
 
-_FIELDS = (
-    *("--name", "-n", "--workdir", "--num-nodes", "--cpus", "--memory", "--gpus", "--ports"),
-    *("--disk-size", "--disk-tier", "--local-disk", "--network-tier", "--use-spot"),
-    *("--no-use-spot", "--image-id", "--instance-type", "-t", "--git-url", "--git-ref"),
-    *("--env", "--env-file", "--secret", "--secret-file", "--infra", "--cloud", "--region"),
-    *("--zone", "--config", "--async", "--no-async"),
-)
-_RUNS_PROGRAMS = "exec runs a program; to run a file, use `kubectl sky submit FILE`"
 _CONFIG = "use `kubectl sky config set`, or `config:` in the file"
 _NOTHING_RUNS_ON = "leave it out: a task's pods end when it ends"
 _NO_TIERS = "leave it out; for a fast or local disk, use a volume with a StorageClass"
@@ -183,12 +175,10 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--pool": _NO_POOLS,
         "-p": _NO_POOLS,
         "--job-group": "use `execution: parallel` in the header of a file of several tasks",
-        "--no-job-group": "leave it out",
         "--workspace": _NO_WORKSPACES,
         "-w": _NO_WORKSPACES,
     },
     "exec": {
-        **dict.fromkeys(_FIELDS, _RUNS_PROGRAMS),
         "--cluster": "give the task instead: `kubectl sky exec TASK -- CMD`",
         "-c": "give the task instead: `kubectl sky exec TASK -- CMD`; here, -c is --container",
         "-d": "it runs until the program ends; add & and redirect its output",
@@ -203,7 +193,6 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--worker": "use --rank",
         "-w": "use --rank",
         "--provision": "use `kubectl sky doctor TASK`",
-        "--hook": "leave it out: there are no hooks",
         "--autostop": _NOTHING_RUNS_ON,
     },
     "status": {
@@ -217,11 +206,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--endpoints": "use `kubectl sky status TASK --ports`",
         "--endpoint": "use `kubectl sky status TASK --ports`",
         "--show-managed-jobs": _JOBS_ARE_TASKS,
-        "--no-show-managed-jobs": _JOBS_ARE_TASKS,
         "--show-services": "use `kubectl sky serve status`",
-        "--no-show-services": "leave it out: services are in `kubectl sky serve status` only",
-        "--show-pools": _NO_POOLS,
-        "--no-show-pools": _NO_POOLS,
     },
 }
 

@@ -20,7 +20,6 @@ from kubectl_sky.words import bounded, private
 from kubectl_sky.words.private import Folder
 
 _KEYS = ("id_ed25519.pub", "id_ecdsa.pub", "id_rsa.pub")  # in the order that ssh prefers
-_MAX_KEY_BYTES = 16 * 1024
 _PUBLIC_KEY = re.compile(r"((?:ssh|ecdsa|sk)-[\w.@-]+ [A-Za-z0-9+/]+=*)(?: .*)?\s*", re.ASCII)
 _ANSWER = re.compile(
     rb"(?P<user>[A-Za-z0-9_][A-Za-z0-9_.-]{0,100})\n(?P<key>ssh-ed25519 [A-Za-z0-9+/]{68})[^\n]*\n"
@@ -57,7 +56,7 @@ def public_key(path: str | None) -> PublicKey:
     if file is None:
         raise UserError("no public key in ~/.ssh", 'create one: run "ssh-keygen -t ed25519"')
     try:
-        text = bounded.read(str(file), _MAX_KEY_BYTES).decode(errors="replace")
+        text = file.read_text(errors="replace")
     except OSError as error:
         raise UserError(f"{file}: {bounded.reason(error)}") from error
     match = _PUBLIC_KEY.fullmatch(text)

@@ -27,7 +27,6 @@ Labels = Mapping[str, Mapping[str, str]]  # of cluster nodes, by name
 Hours = Mapping[tuple[str, str], float]  # of tasks, by namespace and id
 
 _HOUR = timedelta(hours=1)
-_MAX_GPUS = 1_000_000  # of an object
 
 
 class Span(Struct, frozen=True):
@@ -139,7 +138,7 @@ def _requested(item: Object) -> Gpus | None:
         return None  # the pod template in an AppWrapper may be anything
     if backend.independent_nodes:  # its controller creates as many pods as it may
         count *= bounded.integer(field(item, ("spec", "parallelism")))
-    return Gpus(count, model) if 0 < count <= _MAX_GPUS else None
+    return Gpus(count, model) if count > 0 else None
 
 
 class Row(Struct, frozen=True):

@@ -7,7 +7,6 @@ a number, such as `[N/A]`, is unknown.
 import json
 import re
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -34,7 +33,6 @@ elif command -v rocm-smi > /dev/null; then
 fi
 exit 127
 """
-_MAX_GPUS = 64  # of one node
 _MAX_NAME = 64  # characters
 _MAX_MESSAGE = 200  # characters
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?")
@@ -74,11 +72,10 @@ class Gpu(Struct, frozen=True):
 def read(node: NodeStatus, output: bytes) -> list[Gpu]:
     """Return the GPUs in the output of SCRIPT. Raises ValueError if there are none."""
     text = output.decode(errors="replace").partition("\n")[2]
-    gpus = _nvidia(node, text) if program(output) == "nvidia-smi" else _rocm(node, text)
-    limited = list(islice(gpus, _MAX_GPUS))
-    if not limited:
+    gpus = [*(_nvidia(node, text) if program(output) == "nvidia-smi" else _rocm(node, text))]
+    if not gpus:
         raise ValueError("it prints no GPU")
-    return limited
+    return gpus
 
 
 def program(output: bytes) -> str:

@@ -4,6 +4,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -12,7 +13,6 @@ from kubectl_sky.spec.document import Document
 from kubectl_sky.words import bounded
 from kubectl_sky.words.secret import Secret
 
-MAX_BYTES = 1024 * 1024  # of an env file; a Secret or ConfigMap cannot hold more
 _RESET = ("--cpus", "--memory", "--gpus", "--image", "--priority")  # take "none"
 # Fields of resources that another one, set by a flag, replaces.
 _REPLACED = {
@@ -215,7 +215,7 @@ def variable_files(paths: tuple[str, ...], flag: str) -> Iterator[tuple[str, str
         from dotenv.parser import parse_stream  # noqa: PLC0415
     for path in paths:
         try:
-            text = bounded.read(path, MAX_BYTES).decode()
+            text = Path(path).read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise UserError(f"{flag} {path}: is not UTF-8") from error
         except OSError as error:

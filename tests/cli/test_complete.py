@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ TASKS = [("train", "running"), ("test", "failed"), ("bcdf2345", "train, running"
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+def cluster(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A cluster that has tasks; the list of requested sources."""
     sources: list[str] = []
 
@@ -29,7 +28,6 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         return TASKS
 
     monkeypatch.setattr(complete, "_fetch", fetch)
-    monkeypatch.setenv("KUBECTL_SKY_CACHE_HOME", str(tmp_path / "cache"))
     return sources
 
 
@@ -114,35 +112,10 @@ def test_complete_prefix_and_given_tasks_are_respected() -> None:
     assert words("cp", "tr") == ["train:", "tr"]
 
 
-def test_complete_same_line_within_seconds_uses_cache(
-    cluster: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now)
-    assert words("logs", "") == words("logs", "") and words("logs", "tr") == ["train"]
-    assert cluster == ["tasks"]
-    words("logs", "-n", "other", "")
-    assert cluster == ["tasks"] * 2, "another namespace has other tasks"
-    monkeypatch.setattr(time, "time", lambda: now + 11)
-    words("logs", "")
-    assert cluster == ["tasks"] * 3
-
-
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"time": 1}', b"\xff", b'{"time": "x"}'])
-def test_complete_damaged_cache_is_ignored(cluster: list[str], content: bytes) -> None:
-    expected = words("logs", "")
-    folder = Path(os.environ["KUBECTL_SKY_CACHE_HOME"], "completion")
-    (file,) = folder.iterdir()
-    file.write_bytes(content)
-    assert words("logs", "") == expected
-    assert cluster == ["tasks"] * 2
-
-
 def test_complete_unsafe_names_are_dropped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     names = ["$(touch x)", "a b", "`id`", "a;b", "*", "\x1b[2J", "a\nb", "arn:aws:eks:x/y", "good"]
     names += ["--all", "=ls"]
     monkeypatch.setattr(complete, "_fetch", lambda source, params: [(name, "") for name in names])
-    monkeypatch.setenv("KUBECTL_SKY_CACHE_HOME", str(tmp_path))
     assert words("list", "--context", "") == ["arn:aws:eks:x/y", "good"]
 
 
@@ -151,7 +124,6 @@ def test_complete_hostile_description_is_one_harmless_line(
 ) -> None:
     text = "evil\x1b]0;x\x07\r\nplain\n--all\u202e, running"
     monkeypatch.setattr(complete, "_fetch", lambda source, params: [("bcdf2345", text)])
-    monkeypatch.setenv("KUBECTL_SKY_CACHE_HOME", str(tmp_path))
     assert [item.help for item in items("stop", "")] == ["evil plain --all<U+202E>, running"]
 
 
@@ -203,7 +175,6 @@ def test_complete_ends_without_waiting_for_requests(tmp_path: Path) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", script, "logs", ""],
-        env={**os.environ, "KUBECTL_SKY_CACHE_HOME": str(tmp_path)},
         capture_output=True,
         text=True,
         check=True,
@@ -235,18 +206,3 @@ def test_completion_prints_script_of_shell(shell: str, capsys: pytest.CaptureFix
     assert complete.VARIABLE in script and "kubectl-sky" in script
     if shell == "bash":
         subprocess.run(["bash", "-n"], input=script, text=True, check=True)
-
-
-def test_complete_imports_no_kubernetes_client_from_cache(cluster: list[str]) -> None:
-    words("logs", "")
-    script = (
-        "import atexit, sys; from kubectl_sky.cli import complete, main\n"
-        "complete._CACHE_SECONDS = 3600\n"
-        "atexit.register(lambda: print({'kubernetes', 'jsonschema'} & sys.modules.keys()))\n"
-        "main.run_completion()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script, "logs", ""], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.startswith("train\trunning\n")
-    assert done.stdout.endswith("set()\n")

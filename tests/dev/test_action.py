@@ -120,9 +120,7 @@ def test_dev_json_prints_result_only(api: FakeCluster, run: Run) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--for", "30s"), "--for: expected 1m to 20000d"),
-        (("--idle", "1s"), "--idle: expected 1m to 20000d, or 0 for no limit"),
-        (("--for", "30000d"), "--for: expected 1m to 20000d"),
+        (("--for", "30s"), "--for: expected 1m or more, or 0 for no limit"),
         (("--for", "soon"), "is not a duration"),
         (("--array", "0-3"), "No such option '--array'"),
         (("--gpus", "A100:x"), "the count must be a number"),
