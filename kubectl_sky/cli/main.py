@@ -53,7 +53,7 @@ _GROUPS = {
         "ui": "Show tasks, nodes and logs on the whole terminal, live",
     },
     "Serve": {
-        "serve": "Run a service of replicas: up, update, render, status, logs, down",
+        "serve": "Run a service of replicas: up, update, status, logs, down",
     },
     "Debug": {
         "doctor": "Explain why a task does not start or has failed; check the cluster",

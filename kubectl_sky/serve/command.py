@@ -23,25 +23,23 @@ def command() -> None:
     """Serve the `service:` of a file by a Deployment: replicas behind one address."""
 
 
-_FLAGS = [
-    click.option("--replicas", type=click.IntRange(0, 10_000), help="Fixed number of replicas."),
-    click.option(
-        "--qps-metric",
-        metavar="NAME",
-        help="Metric of the pods to scale by target_qps_per_replica (default: qps_metric of the"
-        " settings).",
-    ),
-    click.option(
-        "--cpu-target",
-        type=click.IntRange(1, 1000),
-        metavar="PERCENT",
-        help="Scale by the CPU usage, in percent of the requested CPUs.",
-    ),
-]
 _sending = options.combined(  # of up and update
     [
         click.argument("file"),
-        *_FLAGS,
+        click.option(
+            "--replicas", type=click.IntRange(0, 10_000), help="Fixed number of replicas."
+        ),
+        click.option(
+            "--qps-metric",
+            metavar="NAME",
+            help="Metric of the pods to scale by target_qps_per_replica.",
+        ),
+        click.option(
+            "--cpu-target",
+            type=click.IntRange(1, 1000),
+            metavar="PERCENT",
+            help="Scale by the CPU usage, in percent of the requested CPUs.",
+        ),
         options.sending(
             detach="Return without waiting for replicas.",
             limited="the replicas (default: initial_delay_seconds or 20m, and 10m)",
@@ -67,7 +65,11 @@ def _source(file: str, overrides: Overrides, flags: dict[str, Any], new: bool = 
 
 
 @command.command(
-    "up", examples=["serve up service.yaml", "serve up service.yaml --replicas 3 --detach"]
+    "up",
+    examples=[
+        "serve up service.yaml --replicas 3",
+        "serve up service.yaml --dry-run=client -o yaml",
+    ],
 )
 @_sending
 def up(
@@ -118,38 +120,6 @@ def update(
 
     source, ui = _source(file, overrides, flags, new=False), Preview(form, flags["dry_run"])
     _print(replace_version(request(source, cluster, None, flags), ui), form)
-
-
-@command.command(
-    "render", examples=["serve render service.yaml", "serve render service.yaml --id version1"]
-)
-@click.argument("file")
-@options.combined(_FLAGS)
-@options.task
-@options.strict
-@click.option("--show-secrets", is_flag=True, help="Print secret values instead of REDACTED.")
-@click.option("--no-runtime", is_flag=True, help="Leave out the scripts that run the service.")
-@click.option("-n", "--namespace", help="Namespace of the manifests (default: none).")
-@click.option("--user", help="Owner of the service (default: `auth login`, then your OS user).")
-@options.output("yaml", "json", paths=False)
-def render(
-    file: str,
-    overrides: Overrides,
-    form: str | None,
-    **flags: Any,  # noqa: ANN401 -- click's own types
-) -> None:
-    """Print the manifests that `serve up` would send for FILE; needs no cluster."""
-    from kubectl_sky.render import manifests
-    from kubectl_sky.submitting import render as action
-
-    facts = action.offline_facts(flags["user"], flags["namespace"], os.environ)
-    source = _source(file, overrides, flags)
-    rendered = action.render_files([source], facts, Terminal(), flags["show_secrets"])
-    if flags["no_runtime"]:
-        output.notes(output.omitted(item.name) for item in rendered.runtimes)
-        rendered = rendered.without_runtime
-    write = manifests.as_json if form == "json" else manifests.as_yaml
-    output.out(write(rendered.all).rstrip("\n"))
 
 
 @command.command("status", examples=["serve status", "serve status llm"])

@@ -140,33 +140,15 @@ def _read_again(session: Session, live: Json) -> Json:
 
 
 def _replace(session: Session, item: Json, live: Json, is_scaled: bool) -> None:
-    """Replace an object, again if only a controller changed it, such as its status.
-
-    Raises Conflict if another client changed it.
-    """
-    known = _fixed(live, is_scaled)
+    """Replace an object, again if it changed meanwhile, such as its status or its replicas."""
     for _ in range(_ATTEMPTS - 1):
-        sent = _replacement(item, live, is_scaled)
         try:
-            objects.replace_object(session, sent)
+            objects.replace_object(session, _replacement(item, live, is_scaled))
         except Conflict:
             live = _read_again(session, live)
-            sent["metadata"].pop("resourceVersion", None)
-            if not foreign_fields(sent, live):  # the first attempt, whose answer was lost
-                return
-            if _fixed(live, is_scaled) != known:
-                raise
         else:
             return
     objects.replace_object(session, _replacement(item, live, is_scaled))
-
-
-def _fixed(live: Json, is_scaled: bool) -> Json:
-    """Return what no controller changes in an object."""
-    spec, metadata = dict(live["spec"]), live["metadata"]
-    if is_scaled and live["kind"] == kinds.DEPLOYMENT.kind:
-        spec.pop("replicas", None)  # the autoscaler's
-    return {"uid": metadata["uid"], "labels": metadata.get("labels"), "spec": spec}
 
 
 def _replacement(item: Json, live: Json, is_scaled: bool) -> Json:

@@ -41,7 +41,6 @@ COMMANDS: dict[str, tuple[str, int]] = {
     "queues status": ("gold", 0),
     "render": ("task.yaml", 0),
     "serve down": ("web", 0),
-    "serve render": ("service.yaml", 0),
     "serve status": ("web", 0),
     "serve up": ("service.yaml --detach", 0),
     "serve update": ("service.yaml --detach", 0),

@@ -94,10 +94,6 @@ def test_ignore_pattern_longer_than_path_is_refused(sky: Command, workdir: Path)
     refused(sky("render", "task.yaml"), ".gitignore:2:1: the pattern is longer than 4,096 bytes")
 
 
-def test_logs_too_many_ranks_are_refused(sky: Command) -> None:
-    refused(sky("logs", "task", "--rank", ",".join(["0-99999"] * 5000)), "more than 100,000 ranks")
-
-
 BIG = "x" * 100_000
 MANY = range(3000)
 TASKS = {

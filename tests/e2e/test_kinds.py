@@ -66,7 +66,8 @@ def test_rayservice_of_serve_is_accepted(
     install("rayservice")
     task = "name: fruit\nservice: {replicas: 2}\nrun: serve run fruit:app size=3\n"
     task += "resources: {ports: 8000, image_id: rayproject/ray}\nsecrets: {T: x}\n"
-    rendered = sky("serve", "render", sky.write("fruit.yaml", task), "--backend", "rayservice")
+    flags = ("--backend", "rayservice", "--dry-run=client", "-o", "yaml")
+    rendered = sky("serve", "up", sky.write("fruit.yaml", task), *flags)
     assert rendered.returncode == 0, rendered.stderr
     done = kubectl("apply", "--dry-run=server", "-f", "-", stdin=rendered.stdout)
     assert "rayservice.ray.io/fruit created" in done.stdout, done.stderr

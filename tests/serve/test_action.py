@@ -143,31 +143,6 @@ def test_update_object_changed_by_its_controller_is_replaced(
     assert {"name": "A", "value": "b"} in environment["env"]
 
 
-def test_update_object_changed_by_its_controller_again_and_again_is_in_conflict(
-    services: FakeCluster, run: Run
-) -> None:
-    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
-    for attempt in range(1, 10):
-        written = partial(services.change, kinds.DEPLOYMENT, "web", status={"replicas": attempt})
-        services.before("update deployments web", written, attempt)
-    code, _, stderr = run("serve", "update", "web.yaml", "--detach", "--env", "A=b")
-    assert code == 3 and "cannot be fulfilled" in stderr
-    assert services.count("update deployments web") == 5
-
-
-def test_update_service_changed_by_another_client_is_in_conflict(
-    services: FakeCluster, run: Run
-) -> None:
-    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
-    spec = services.get(kinds.DEPLOYMENT, "web")["spec"] | {"replicas": 7}
-    changed = partial(services.change, kinds.DEPLOYMENT, "web", spec=spec)
-    services.before("update deployments web", changed)
-    code, _, stderr = run("serve", "update", "web.yaml", "--detach", "--env", "A=b")
-    assert code == 3 and "cannot be fulfilled" in stderr
-    assert services.count("update deployments web") == 1
-    assert services.get(kinds.DEPLOYMENT, "web")["spec"] == spec
-
-
 def test_up_missing_metric_value_and_folder_are_told_at_once(
     services: FakeCluster, run: Run
 ) -> None:
@@ -193,18 +168,6 @@ def test_update_scaled_by_its_autoscaler_keeps_the_number_of_replicas(
     services.before("update deployments web", scaled)
     assert run("serve", "update", *flags, "--env", "A=b")[0] == 0
     assert services.get(kinds.DEPLOYMENT, "web")["spec"]["replicas"] == 7
-
-
-@pytest.mark.parametrize("plural", ["services", "deployments"])
-def test_update_answer_lost_is_no_conflict_with_another_client(
-    services: FakeCluster, run: Run, plural: str
-) -> None:
-    """The retry of a replacement conflicts with the first attempt, which had an effect."""
-    assert run("serve", "up", "web.yaml", "--detach")[0] == 0
-    services.after(f"update {plural}", lost)
-    code, _, stderr = run("serve", "update", "web.yaml", "--detach", "--env", "A=b")
-    assert (code, services.count(f"update {plural}")) == (0, 2)
-    assert 'service "web" updated' in stderr
 
 
 def test_down_all_also_deletes_what_an_interrupted_up_left(services: FakeCluster, run: Run) -> None:
