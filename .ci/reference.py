@@ -66,12 +66,10 @@ _TASK_VARIABLES = {
 }
 _TASK_INPUTS = {
     "KUBECTL_SKY_BARRIER_TIMEOUT": (
-        "seconds that nodes wait for each other at the start (default: the setting"
-        " `barrier_timeout`, then 1800)"
+        "seconds that nodes wait for each other at the start (default: 1800)"
     ),
     "KUBECTL_SKY_FILES_TIMEOUT": (
-        "seconds that a node waits for uploaded files while no client is connected (default: the"
-        " setting `upload_timeout`, then 300)"
+        "seconds that a node waits for uploaded files while no client is connected (default: 300)"
     ),
     "SKYPILOT_DOCKER_USERNAME, SKYPILOT_DOCKER_PASSWORD, SKYPILOT_DOCKER_SERVER": (
         "login of a private image registry"

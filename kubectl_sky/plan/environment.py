@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from kubectl_sky.plan.local_files import FileTransfer
 from kubectl_sky.plan.placement import Placement
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Task
@@ -48,8 +47,6 @@ def variables(
         "SKYPILOT_CLUSTER_INFO": literal(_cluster_info(object_name)),
         **jobs,
     }
-    if task.num_nodes > 1 and settings.barrier_timeout:
-        fixed["KUBECTL_SKY_BARRIER_TIMEOUT"] = str(settings.barrier_timeout)
     if settings.start_directory == "image" and not task.fills_workdir:
         fixed["KUBECTL_SKY_START_DIRECTORY"] = "."
     secret_names = {
@@ -65,12 +62,6 @@ def variables(
     if (path := user_values.get("PATH")) and "/bin" not in path.split(":"):
         user_values["PATH"] = f"{path}:{_SYSTEM_PATH}"  # without it, no script of ours can start
     return provided | {key: literal(value) for key, value in user_values.items()} | _links(links)
-
-
-def upload_limit(file_transfer: FileTransfer, settings: Settings) -> dict[str, str]:
-    """Return the variable that limits how long nodes wait for files without a client."""
-    limited = file_transfer.large_files and settings.upload_timeout
-    return {"KUBECTL_SKY_FILES_TIMEOUT": str(settings.upload_timeout)} if limited else {}
 
 
 def _cluster_info(object_name: str) -> str:

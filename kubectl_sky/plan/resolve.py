@@ -59,7 +59,7 @@ def resolve(
         nodes=metadata.nodes(task.num_nodes),
         image=image,
         login=login,
-        env={**network.env, **environment.upload_limit(file_transfer, settings), **env},
+        env={**network.env, **env},
         secrets=environment.secret_values(task, facts),
         secret_env=environment.secret_variables(task, facts, name),
         requests=requests,

@@ -109,7 +109,7 @@ def plan_storage(task: Task, facts: Facts, settings: Settings, plan: ObjectNames
             key: text for bucket in bucket_mounts for key, text in bucket.annotations.items()
         },
         links=pod.links,
-        one_cluster_node=_needs_one_cluster_node(task, facts, settings),
+        one_cluster_node=_needs_one_cluster_node(task, facts),
         group=int(settings.volume_group) if task.volumes and _sets_group(settings) else None,
     )
 
@@ -141,10 +141,10 @@ class _PodVolumes:
         self.mounts.append(replace(mount, path=path))
 
 
-def _needs_one_cluster_node(task: Task, facts: Facts, settings: Settings) -> bool:
+def _needs_one_cluster_node(task: Task, facts: Facts) -> bool:
     if task.num_nodes == 1 or not any(_is_single_node(volume, facts) for volume in task.volumes):
         return False
-    _check_shared(task, facts, settings)
+    _check_shared(task, facts)
     return True
 
 
@@ -220,7 +220,7 @@ def _is_single_node(volume: VolumeMount, facts: Facts) -> bool:
     return bool(modes) and not shared and set(modes) != {_ROX}
 
 
-def _check_shared(task: Task, facts: Facts, settings: Settings) -> None:
+def _check_shared(task: Task, facts: Facts) -> None:
     """Raise FieldError for volumes that several nodes cannot or may not mount."""
     for volume in task.volumes:
         modes = _access_modes(volume, facts)
@@ -229,11 +229,4 @@ def _check_shared(task: Task, facts: Facts, settings: Settings) -> None:
                 ("volumes", volume.path),
                 f"the PVC is {_RWOP}, and the task has {task.num_nodes} nodes",
                 f"use a volume that is {_RWX}",
-            )
-        if settings.single_node_volumes == "refuse" and _is_single_node(volume, facts):
-            raise FieldError(
-                ("volumes", volume.path),
-                f"the PVC is {' and '.join(modes)}, and the task has {task.num_nodes} nodes",
-                f"use a volume that is {_RWX}, or set single_node_volumes: together in the"
-                " settings to run all nodes on one cluster node",
             )

@@ -93,8 +93,8 @@ class ServiceSpec(Struct, frozen=True):
     flags: Flags = field(default_factory=Flags)
 
 
-def service_of(document: Document, flags: Flags, qps_metric: str | None = None) -> ServiceSpec:
-    """Return the service of a document without errors; `qps_metric` is that of the settings."""
+def service_of(document: Document, flags: Flags) -> ServiceSpec:
+    """Return the service of a document without errors."""
     filled = Filled(document).document
     data = filled.data["service"]
     listed = (values.get("ports") for _, values in filled.resources.maps)
@@ -107,7 +107,7 @@ def service_of(document: Document, flags: Flags, qps_metric: str | None = None) 
         fewest=fewest,
         most=most,
         qps=policy.get("target_qps_per_replica"),
-        qps_metric=flags.qps_metric or qps_metric or "",
+        qps_metric=flags.qps_metric or "",
         up_delay=policy.get("upscale_delay_seconds"),
         down_delay=policy.get("downscale_delay_seconds"),
         flags=flags,
@@ -122,20 +122,20 @@ def _bounds(data: dict[str, Any], flags: Flags) -> tuple[int, int]:
     return (fewest, most) if flags.replicas is None else (flags.replicas, flags.replicas)
 
 
-def unmeasured(document: Document, flags: Flags, qps_metric: str | None) -> Iterator[Problem]:
+def unmeasured(document: Document, flags: Flags) -> Iterator[Problem]:
     """Refuse to scale a service without a metric: Kubernetes does not count requests."""
     data = document.get("service")
     if flags.backend != Flags().backend or not isinstance(data, dict):  # Ray Serve counts them
         return
     fewest, most = _bounds(data, flags)
-    if most > fewest and not (flags.cpu_target or flags.qps_metric or qps_metric):
+    if most > fewest and not (flags.cpu_target or flags.qps_metric):
         message = "Kubernetes does not count requests, so it cannot scale by them"
         yield document.problem(
             QPS,
             message,
             "use `serve up` with --qps-metric http_requests_per_second (the requests per second of"
             " a pod, under the name that your metrics adapter gives them), --cpu-target 80 (CPU"
-            f" usage) or --replicas {fewest}; qps_metric in settings.yaml is the default",
+            f" usage) or --replicas {fewest}",
         )
 
 

@@ -103,7 +103,7 @@ def document_refusals(
     if document.is_volume:
         return refused
     if serve:
-        refused += service.unmeasured(document, serve, settings.qps_metric)
+        refused += service.unmeasured(document, serve)
     if refused:  # a field that is refused needs no plan
         document = unsupported.without_refused(document, as_task, served)
     return sorted([*refused, *_unplannable(document, task_of(document), settings)])
@@ -344,6 +344,6 @@ def as_service(
     if not name and not flags.new:
         hint = "add --name NAME, which `kubectl sky serve status` shows"
         raise UserError("the service has no name", hint)
-    spec = service.service_of(entry.document, flags, settings.qps_metric)
+    spec = service.service_of(entry.document, flags)
     task = replace(entry.task, name=name or f"service-{entry.task_id}")
     return (replace(entry, task=as_replica(task, spec)),)

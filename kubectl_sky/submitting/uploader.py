@@ -38,7 +38,7 @@ from kubectl_sky.words.facts import Archive
 _INTERVAL = 0.3  # seconds between checks of the pods
 _NOTE_AFTER = 10.0  # seconds without a pod to send to, until a note is written
 _MAX_PARALLEL = 32
-_HEARTBEAT_INTERVAL = 60.0  # seconds; the shortest upload_timeout is 120
+_HEARTBEAT_INTERVAL = 60.0  # seconds; nodes wait 300 s for a client
 _HEARTBEATS_AT_ONCE = 4
 _HEARTBEAT = ("/bin/sh", "-c", ': > "${KUBECTL_SKY_FILES-/kubectl-sky}/client"')
 _RETRY_FOR = 30.0  # seconds for which an interrupted upload to a pod is retried

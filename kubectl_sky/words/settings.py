@@ -33,8 +33,7 @@ class Settings(Struct, frozen=True):
     `defaults` "skypilot" uses SkyPilot's default sizes and image. `priority_classes` maps a
     SkyPilot priority or a range of them, such as `500..1000`, to the name of a PriorityClass.
     `host_paths` are the directories of cluster nodes that tasks may mount, with their
-    subdirectories. `single_node_volumes` applies to tasks with several nodes and a volume for one
-    cluster node: "together" runs all nodes on one cluster node, "refuse" rejects the task.
+    subdirectories.
     `start_directory` "image" runs tasks without a workdir in the working directory of the image.
     `volume_group` is the group that may write to volumes; False sets none. `stores` configures the
     access to each bucket store. `default_store` is the store of buckets that are given by name
@@ -42,10 +41,9 @@ class Settings(Struct, frozen=True):
     of the `fetch_image`. `ports` configures how the ports of tasks are exposed, and the annotations
     of their Services. `fair_share` maps Volcano queues to the policies of plan/fair_share.py.
     `ray_graphs` has the `trusted_hosts` of the ray controller.
-    `qps_metric` is the metric of the pods that scales services. `requests_per_second` limits the
-    requests to the API server. `multikueue` has the contexts of Kueue's worker clusters, which are
-    named as the MultiKueueClusters. `dev` has the limits `for` and `idle` of development pods, in
-    seconds.
+    `requests_per_second` limits the requests to the API server. `multikueue` has the contexts of
+    Kueue's worker clusters, which are named as the MultiKueueClusters. `dev` has the limits `for`
+    and `idle` of development pods, in seconds.
     """
 
     image: str | None = None
@@ -54,18 +52,14 @@ class Settings(Struct, frozen=True):
     queue: str | None = None
     priority_classes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     host_paths: Sequence[str] = ()
-    single_node_volumes: str = "together"
     start_directory: str = "sky_workdir"
     volume_group: int | bool = 1000
     ports: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    barrier_timeout: int | None = None
-    upload_timeout: int | None = None
     stores: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
     default_store: str | None = None
     bucket_mode: str = "mount"
     fetch_image: str = DEFAULT_FETCHER
     fetch_program: str = "rclone"
-    qps_metric: str = ""
     max_files: int = 200_000
     max_gib: int = 4
     requests_per_second: float | None = None

@@ -54,7 +54,7 @@ def test_config_view_names_line_default_and_environment(
     assert rows["ports"] == ({"expose": "nodeport"}, f"{folder}/settings.yaml:3")
     assert rows["max_gib"] == (4, "default")
     assert rows["KUBECTL_SKY_SERVER"] == ("https://sky.example.com/x", "environment")
-    assert "qps_metric" not in rows
+    assert "default_store" not in rows
     assert "secret" not in run("view").output
 
 
@@ -66,7 +66,7 @@ def test_config_view_hides_invalid_url_with_password(monkeypatch: pytest.MonkeyP
 def test_config_get_unset_prints_default_or_empty_line() -> None:
     assert run("get", "max_gib").output == "4\n"
     assert run("get", "ports.expose").output == "clusterip\n"
-    assert run("get", "qps_metric").output == "\n"
+    assert run("get", "default_store").output == "\n"
     assert refused("get", "qeue") == 'setting "qeue" not found; did you mean "queue"?'
 
 

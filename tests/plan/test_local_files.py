@@ -12,7 +12,6 @@ from kubectl_sky.spec.files import WORKDIR, LocalFiles
 from kubectl_sky.words import names
 from kubectl_sky.words.facts import Archive
 from kubectl_sky.words.owners import User
-from kubectl_sky.words.settings import Settings
 from tests.builders import FACTS, make_plan, make_task
 
 
@@ -66,16 +65,13 @@ def test_file_transfer_large_file_is_split_over_config_maps() -> None:
 
 
 def test_pod_awaiting_upload_has_startup_probe_unless_user_sets_one() -> None:
-    limit, settings = "KUBECTL_SKY_FILES_TIMEOUT", Settings(upload_timeout=900)
     plan = make(a=10)
     assert (plan.pod_annotations, plan.checks) == ({}, ())
     files, archives = make_files(a=5 * MAX_BYTES)
     task, facts = replace(make_task(), files=files), replace(FACTS, archives=archives)
-    plan = make_plan(task, facts, settings=settings)
+    plan = make_plan(task, facts)
     assert plan.pod_annotations == {names.AWAITS_UPLOAD: "true"}
     assert [check.name for check in plan.checks] == ["startupProbe"]
-    assert plan.env[limit] == "900"
-    assert limit not in make_plan(task, facts).env
     probe = {"startupProbe": {"tcpSocket": {"port": 80}}}
     options = replace(task.kubernetes, pod={"spec": {"containers": [probe]}})
     plan = make_plan(replace(task, kubernetes=options), facts)

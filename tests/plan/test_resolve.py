@@ -110,18 +110,6 @@ def test_literal_value_is_not_expanded_by_kubernetes(value: str) -> None:
     assert expand(literal(value)) == value
 
 
-@pytest.mark.parametrize(("nodes", "seconds"), [(1, None), (2, "90")])
-def test_barrier_timeout_of_settings_applies_to_multi_node_tasks(
-    nodes: int, seconds: str | None
-) -> None:
-    name = "KUBECTL_SKY_BARRIER_TIMEOUT"
-    settings = Settings(barrier_timeout=90)
-    task = make_task(nodes)
-    assert make_plan(task, settings=settings).env.get(name) == seconds
-    own = replace(make_task(2), envs={name: "5"})
-    assert make_plan(own, settings=settings).env[name] == "5"
-
-
 @pytest.mark.parametrize(
     ("repository", "directory"), [(None, "."), (Repository("https://git.example/x"), None)]
 )

@@ -92,12 +92,6 @@ def test_storage_rwo_volume_puts_all_nodes_on_single_cluster_node(
         together
     )
     assert not make_plan(replace(task, num_nodes=1), facts).storage.one_cluster_node
-    refusing = Settings(single_node_volumes="refuse")
-    if together:
-        with pytest.raises(UserError, match="and the task has 3 nodes"):
-            make_plan(task, facts, refusing)
-    else:
-        make_plan(task, facts, refusing)
 
 
 def test_storage_rwop_volume_with_two_nodes_is_refused() -> None:

@@ -119,12 +119,12 @@ POLICY = {"min_replicas": 0, "max_replicas": 4, "target_qps_per_replica": 2.5}
 
 def test_scaling_needs_a_metric_or_a_number() -> None:
     document = make_document(service={"replica_policy": POLICY})
-    (problem,) = unmeasured(document, Flags(), None)
+    (problem,) = unmeasured(document, Flags())
     assert problem.path == "service.replica_policy.target_qps_per_replica"
     assert "--qps-metric http_requests_per_second" in problem.hint
-    assert not list(unmeasured(document, Flags(), "rps"))
+    assert not list(unmeasured(document, Flags(qps_metric="rps")))
     for flags in (Flags(cpu_target=80), Flags(replicas=2), Flags(backend="rayservice")):
-        assert not list(unmeasured(document, flags, None))
+        assert not list(unmeasured(document, flags))
     fixed = objects_of({"replica_policy": POLICY}, Flags(replicas=2))
     assert fixed["Deployment"]["spec"]["replicas"] == 2
     assert "HorizontalPodAutoscaler" not in fixed
