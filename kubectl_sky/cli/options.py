@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from kubectl_sky.cli import output as output_of
 from kubectl_sky.errors import UserError
@@ -87,8 +87,28 @@ def _single_value(
     return values[0] if values else None
 
 
-def _option_group(options: list[Option], keys: list[str], name: str, make: Command) -> Option:
+def combined(options: Sequence[Option]) -> Option:
+    """Return options as one decorator; --help lists them in this order."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def _names(options: Sequence[Option]) -> list[str]:
+    def nothing() -> None: ...
+
+    combined(options)(nothing)
+    params: list[click.Option] = vars(nothing)["__click_params__"]
+    return [param.human_readable_name for param in params]
+
+
+def _option_group(options: list[Option], name: str, make: Command) -> Option:
     """Add options to a command and pass their values to it as one argument."""
+    keys = _names(options)
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
@@ -96,9 +116,7 @@ def _option_group(options: list[Option], keys: list[str], name: str, make: Comma
             values = {key: flags.pop(key) for key in keys}
             return command(**flags, **{name: make(**values)})
 
-        for option in reversed(options):
-            option(wrapper)
-        return wrapper
+        return combined(options)(wrapper)
 
     return decorate
 
@@ -172,10 +190,7 @@ _NAMESPACE = click.option("-n", "--namespace", help="Namespace (default: that of
 _ALL_NAMESPACES = click.option(
     "-A", "--all-namespaces", is_flag=True, help="Include all namespaces."
 )
-_USER = click.option(
-    "--user",
-    help="Owner (default: that of `auth whoami`).",
-)
+_USER = click.option("--user", help="Owner (default: that of `auth whoami`).")
 
 
 class SharedOption(click.Option):
@@ -238,34 +253,14 @@ _CONNECTION = [
         help="Do not verify the server's certificate.",
     ),
 ]
-_KEYS = [
-    "namespace",
-    "user",
-    "context",
-    "kubeconfig",
-    "cluster",
-    "server",
-    "server_url",
-    "certificate_authority",
-    "token",
-    "as_user",
-    "as_groups",
-    "request_timeout",
-    "insecure",
-]
+_KEYS = _names([_NAMESPACE, _USER, *_CONNECTION])
 
 connection = _option_group(
-    [_NAMESPACE, *_CONNECTION],
-    [key for key in _KEYS if key != "user"],
-    "cluster",
-    functools.partial(_cluster_flags, user=None),
+    [_NAMESPACE, *_CONNECTION], "cluster", functools.partial(_cluster_flags, user=None)
 )
-cluster = _option_group([_NAMESPACE, _USER, *_CONNECTION], _KEYS, "cluster", _cluster_flags)
+cluster = _option_group([_NAMESPACE, _USER, *_CONNECTION], "cluster", _cluster_flags)
 cluster_all_namespaces = _option_group(
-    [_NAMESPACE, _ALL_NAMESPACES, _USER, *_CONNECTION],
-    [*_KEYS, "all_namespaces"],
-    "cluster",
-    _cluster_flags,
+    [_NAMESPACE, _ALL_NAMESPACES, _USER, *_CONNECTION], "cluster", _cluster_flags
 )
 
 
@@ -275,11 +270,7 @@ as_task = click.option(
 
 
 _NODE_FLAGS: list[Option] = [
-    click.option(
-        "--id",
-        "task_id",
-        help="Task id; a repeated submit changes nothing.",
-    ),
+    click.option("--id", "task_id", help="Task id; a repeated submit changes nothing."),
     click.option("--name", help="Task name (default: that of the file)."),
     click.option("--workdir", metavar="DIR", help="Local folder to upload to every node."),
     click.option("--git-url", metavar="URL", help="Git repository to clone as the workdir."),
@@ -320,11 +311,7 @@ _NODE_FLAGS: list[Option] = [
     click.option(
         "--use-spot/--no-use-spot", default=None, help="Run on spot nodes, or do not require them."
     ),
-    click.option(
-        "--priority",
-        metavar="N",
-        help="Priority: -1000 to 1000, or a PriorityClass.",
-    ),
+    click.option("--priority", metavar="N", help="Priority: -1000 to 1000, or a PriorityClass."),
     click.option("--infra", metavar="k8s/CONTEXT", help="Context, as `infra` in files."),
     click.option("--queue", help="Queue of Kueue (LocalQueue) or Volcano."),
     click.option(
@@ -350,29 +337,16 @@ _NODE_FLAGS: list[Option] = [
         help="copy: copy mounted buckets when the task starts.",
     ),
     click.option(
-        "--templates",
-        metavar="DIR",
-        help="Folder with templates that replace the built-in ones.",
+        "--templates", metavar="DIR", help="Folder with templates that replace the built-in ones."
     ),
 ]
 _TASK_FLAGS: list[Option] = [
     click.option("--num-nodes", metavar="N", help="Number of nodes."),
-    click.option(
-        "--array",
-        metavar="N-M[%P]",
-        help="One task per number: 0-99; %P: P at a time.",
-    ),
+    click.option("--array", metavar="N-M[%P]", help="One task per number: 0-99; %P: P at a time."),
     as_task,
 ]
-_OVERRIDES = [field.name for field in fields(Overrides)]
-
-node = _option_group(  # of a single node, which stays
-    _NODE_FLAGS,
-    [name for name in _OVERRIDES if name not in ("num_nodes", "array", "as_task")],
-    "overrides",
-    Overrides,
-)
-task = _option_group([*_NODE_FLAGS, *_TASK_FLAGS], _OVERRIDES, "overrides", Overrides)
+node = _option_group(_NODE_FLAGS, "overrides", Overrides)  # of a single node, which stays
+task = _option_group([*_NODE_FLAGS, *_TASK_FLAGS], "overrides", Overrides)
 
 
 _TEMPLATES = (output_of.JSONPATH, output_of.COLUMNS)
@@ -458,17 +432,6 @@ dry_run_delete = click.option(
     show_default=True,
     help="client: only print what would be deleted (without a value).",
 )
-
-
-def combined(options: Sequence[Option]) -> Option:
-    """Return options as one decorator; --help lists them in this order."""
-
-    def decorate(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
 
 
 def sending(detach: str, limited: str) -> Option:

@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol, TextIO, TypeVar
@@ -154,25 +154,23 @@ def colored(stream: TextIO) -> bool:
     return stream.isatty() and not (os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb")
 
 
-@contextmanager
-def progress(label: str, total: int) -> Iterator[Callable[[int], object]]:
+def progress(label: str, total: int) -> AbstractContextManager[Callable[[int], object]]:
     """Show a progress bar if stderr is a terminal and there are many objects."""
-    hidden = total < _MIN_PROGRESS_OBJECTS or not _shows_progress()
+    return _bar(label, total, hidden=total < _MIN_PROGRESS_OBJECTS)
+
+
+def transfer(label: str, size: int) -> AbstractContextManager[Callable[[int], object]]:
+    """Show a progress bar of bytes if stderr is a terminal and the size is large."""
+    label = f"{label} ({size / 1e6:,.0f} MB)"
+    return _bar(label, max(size, 1), hidden=size < _MIN_PROGRESS_BYTES)
+
+
+@contextmanager
+def _bar(label: str, total: int, hidden: bool) -> Iterator[Callable[[int], object]]:
+    hidden = hidden or not _shows_progress()
     with (
         live.hidden() if not hidden else nullcontext(),
         click.progressbar(length=total, label=label, file=sys.stderr, hidden=hidden) as bar,
-    ):
-        yield bar.update
-
-
-@contextmanager
-def transfer(label: str, size: int) -> Iterator[Callable[[int], object]]:
-    """Show a progress bar of bytes if stderr is a terminal and the size is large."""
-    hidden = size < _MIN_PROGRESS_BYTES or not _shows_progress()
-    label = f"{label} ({size / 1e6:,.0f} MB)"
-    with (
-        live.hidden() if not hidden else nullcontext(),
-        click.progressbar(length=max(size, 1), label=label, file=sys.stderr, hidden=hidden) as bar,
     ):
         yield bar.update
 

@@ -4,7 +4,6 @@ import io
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubectl_sky.cli import commands, options, output
-from kubectl_sky.cli.arguments import Arguments
 from kubectl_sky.cli.exec import enter
 from kubectl_sky.cli.submit import Results, request
 from kubectl_sky.observe.nodes import State
@@ -33,19 +31,10 @@ class _Group(commands.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert `up`, unless a command or --help is given."""
-        named = (args[:1] and args[0] in ctx.help_option_names) or self._names_command(args)
+        named = (args[:1] and args[0] in ctx.help_option_names) or self.commands.keys() & {*args}
         if not named and (args or not ctx.resilient_parsing):
             args = ["up", *args]
         return super().parse_args(ctx, args)
-
-    def _names_command(self, args: list[str]) -> bool:
-        """Return whether a command follows the flags that all commands share, such as -n."""
-        shared = {name for option in commands.SHARED for name in option.opts}
-        with suppress(click.UsageError):
-            arguments = Arguments(commands.SHARED, args, interspersed=False)
-            if all(name in shared for name, *_ in arguments.flags):
-                return bool(arguments.others) and arguments.others[0] in self.commands
-        return False
 
 
 @click.group("dev", cls=_Group)

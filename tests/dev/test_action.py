@@ -397,9 +397,7 @@ def test_dev_flags_before_command_are_those_of_command(
     assert (code, err.splitlines()[0][:30]) == (2, 'error: task "none" not found i')
 
 
-@pytest.mark.parametrize(
-    "words", [("-n", "default", "--dry-run"), ("--name", "up", "--dry-run"), ("--dry-run",)]
-)
+@pytest.mark.parametrize("words", [("-n", "default", "--dry-run"), ("--dry-run",)])
 def test_dev_without_command_is_up(run: Run, words: tuple[str, ...]) -> None:
     code, out, _ = run("dev", *words, "-o", "name")
     assert (code, out.count("job/")) == (0, 1)
