@@ -16,6 +16,7 @@ import click
 from kubectl_sky.cli.live import LiveLine
 from kubectl_sky.errors import Problem, listed
 from kubectl_sky.observe.escapes import plain
+from kubectl_sky.words.documents import Document, as_json
 from kubectl_sky.words.names import API_VERSION
 
 JSONPATH = "jsonpath="
@@ -246,6 +247,7 @@ def fields(values: Mapping[str, str]) -> list[str]:
 
 def data(value: object, form: str) -> str:
     """Format a value as JSON or YAML, with a `jsonpath=` template, or as `custom-columns=`."""
+    value = as_json(value)
     if form.startswith(JSONPATH):
         from kubectl_sky.cli import jsonpath
 
@@ -258,14 +260,24 @@ def data(value: object, form: str) -> str:
         return json.dumps(value, indent=4, ensure_ascii=False)
     import yaml  # tables do not need it
 
-    simple = json.loads(json.dumps(value))  # the safe dumper rejects subclasses, such as enums
-    text: str = yaml.dump(simple, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
+    text: str = yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
     return text.rstrip("\n")
 
 
 def document(kind: str, fields: Mapping[str, object], form: str) -> str:
     """Format the fields of a document, with its API version and kind; see docs/json.md."""
     return data({"apiVersion": API_VERSION, "kind": kind, **fields}, form)
+
+
+def print_document(form: str | None, document: Document, identifiers: Iterable[str]) -> bool:
+    """Print a document, or names, for programs; return False if a table is wanted."""
+    if form == "name":
+        names(identifiers)
+    elif form not in (None, "wide"):
+        out(data(document, form))
+    else:
+        return False
+    return True
 
 
 class _Item(Protocol):

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from kubectl_sky.cli import commands, options, output, tasks
-from kubectl_sky.observe.volumes import VolumeStatus
+from kubectl_sky.observe.volumes import VolumeCreated, VolumeList, VolumeStatus
 from kubectl_sky.words import names
 
 if TYPE_CHECKING:
@@ -62,8 +63,7 @@ def create(
     volume = volumes.create(session, user, name, names.new_id(), storage, texts["pvc_name"])
     message = f"Volume created successfully with ID: {volume.id}"
     if form not in (None, "name"):
-        result = {"volume_id": volume.id, "status": "created", "message": message}
-        output.out(output.document("VolumeCreated", result, form))
+        output.out(output.data(VolumeCreated(volume_id=volume.id, message=message), form))
     else:
         output.out(
             f"volume/{volume.id}"
@@ -96,25 +96,21 @@ def apply(file: str, dry_run: str, cluster: options.ClusterFlags, form: str | No
             for note in preflight.storage_class_notes(session, [spec.storage.storage_class]):
                 output.note(note)
         user = identity.user(session, cluster.user)
-        applied = volumes.apply(session, user, spec, names.new_id(), dry_run)
-        results.append(_applied(applied, form, options.DRY_RUNS[dry_run]))
+        results.append(volumes.apply(session, user, spec, names.new_id(), dry_run))
     if form not in (None, "name"):
-        output.out(
-            output.data(results[0], form)
-            if len(results) == 1
-            else output.document("VolumeList", {"volumes": results}, form)
-        )
+        documents = [replace(item.volume.document, done=item.done) for item in results]
+        one = documents[0] if len(documents) == 1 else VolumeList(volumes=documents)
+        output.out(output.data(one, form))
     else:
-        output.out("\n".join(map(str, results)))
+        suffix = options.DRY_RUNS[dry_run]
+        output.out("\n".join(_applied(item, form, suffix) for item in results))
 
 
-def _applied(applied: "AppliedVolume", form: str | None, suffix: str) -> object:
+def _applied(applied: "AppliedVolume", form: str | None, suffix: str) -> str:
     volume, done = applied.volume, applied.done
     name = f"volume/{volume.id}" if volume.id else f"persistentvolumeclaim/{volume.claim}"
     if form == "name":
         return name
-    if form:
-        return volume.as_json() | {"done": done}
     title = f" ({volume.name})" if volume.name else ""
     return f"{name}{title} {done}{suffix}"
 
@@ -133,7 +129,8 @@ def list_volumes(
 
     session = cluster.session()
     statuses = volumes.list_volumes(session, options.scope(session, cluster, all_users))
-    if output.print_list(form, "VolumeList", "volumes", statuses, lambda row: f"volume/{row.id}"):
+    document = VolumeList(volumes=[row.document for row in statuses])
+    if output.print_document(form, document, (f"volume/{row.id}" for row in statuses)):
         return
     if not statuses:
         output.note("No volumes found.")
@@ -178,7 +175,7 @@ def status(volume: str, cluster: options.ClusterFlags, all_users: bool, form: st
     if form == "name":
         output.out(f"volume/{match.id}")
     elif form:
-        output.out(output.document("Volume", match.as_json() | {"used_by": users}, form))
+        output.out(output.data(replace(match.document, used_by=users), form))
     else:
         output.out(_details(match, users))
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from kubectl_sky.observe import status
 from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.plan.resources import Gpus, gpus_of
-from kubectl_sky.words import age, bounded, names, notebook
+from kubectl_sky.words import age, bounded, names
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Object, field
 
@@ -152,11 +152,6 @@ class Row(Struct, frozen=True):
         """Return the row as JSON values."""
         return {"key": self.key, "tasks": self.tasks, "gpu_hours": round(self.hours, 2)}
 
-    @property
-    def row(self) -> dict[str, object]:
-        """The columns of a table in a notebook."""
-        return {"key": self.key, "tasks": self.tasks, "GPU-hours": f"{self.hours:.1f}"}
-
 
 class Usage(Struct, frozen=True):
     """The GPU-hours of tasks since a time, by user, task name or GPU.
@@ -181,10 +176,6 @@ class Usage(Struct, frozen=True):
             "total": self.total.as_json(),
             "inexact_tasks": self.inexact,
         }
-
-    def _repr_html_(self) -> str:
-        rows = [*self.rows, self.total] if len(self.rows) > 1 else self.rows
-        return notebook.table(row.row for row in rows)
 
 
 KEYS: Mapping[str, Callable[[Span], str]] = {

@@ -41,18 +41,6 @@ class AcceleratorNode(Struct, frozen=True):
             return None
         return max(self.total - self.used, 0) if self.ready else 0
 
-    @property
-    def row(self) -> dict[str, object]:
-        """The columns of a table in a notebook."""
-        return {
-            "cluster node": self.name,
-            "GPU": self.model,
-            "resource": self.resource,
-            "total": self.total,
-            "used": self.used,
-            "free": self.free,
-        }
-
     def as_json(self) -> "models.GpuNode":
         """Return the cluster node as JSON values."""
         return {

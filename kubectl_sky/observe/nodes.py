@@ -68,18 +68,6 @@ class NodeStatus(Struct, frozen=True):
     kept_by: str = ""  # containers that still run in its pod although `main` has ended
 
     @property
-    def row(self) -> dict[str, object]:
-        """The columns of a table in a notebook."""
-        return {
-            "node": self.name,
-            "state": self.state,
-            "exit code": self.exit_code,
-            "host": self.host,
-            "pod": self.pod,
-            "reason": self.message or self.reason,
-        }
-
-    @property
     def end(self) -> str:
         """How it failed: the reason, or the exit code and its meaning."""
         return end_text(self.reason, self.exit_code)

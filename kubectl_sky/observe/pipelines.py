@@ -9,7 +9,7 @@ from msgspec import Struct
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.pipeline import PipelineMember
-from kubectl_sky.words import names, notebook
+from kubectl_sky.words import names
 
 if TYPE_CHECKING:
     from kubectl_sky.words import models
@@ -22,13 +22,10 @@ class PipelineStatus(Struct, frozen=True):
     tasks: tuple[TaskStatus, ...]
 
     def __repr__(self) -> str:
-        """Return what a notebook shows, on one line."""
+        """Return what a Python shell shows, on one line."""
         note = f", {self.note}" if self.note else ""
         tasks = f"{self.count(State.COMPLETED)}/{self.first_member.stages} tasks"
         return f"<PipelineStatus {self.id} ({self.name}): {self.state}, {tasks}{note}>"
-
-    def _repr_html_(self) -> str:
-        return notebook.table((task.row for task in self.tasks), repr(self)[1:-1])
 
     @property
     def id(self) -> str:

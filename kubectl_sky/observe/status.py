@@ -30,7 +30,7 @@ from kubectl_sky.observe.nodes import (
 from kubectl_sky.observe.ownership import Missing, TaskObjects
 from kubectl_sky.observe.requested import Requested, requested
 from kubectl_sky.plan.pipeline import PipelineMember, member_of
-from kubectl_sky.words import names, notebook
+from kubectl_sky.words import names
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import STOPPED, Phase, PhaseDetails, Workload
 
@@ -59,26 +59,10 @@ class TaskStatus(Struct, frozen=True, dict=True):
     causes: Mapping[str, str] = {}  # what the reasons of nodes mean, in the words of doctor
 
     def __repr__(self) -> str:
-        """Return what a notebook shows, on one line."""
+        """Return what a Python shell shows, on one line."""
         note = f", {self.note}" if self.note else ""
         nodes = f"{self.ready}/{self.num_nodes} nodes"
         return f"<TaskStatus {self.id} ({self.name}): {self.state}, {nodes}{note}>"
-
-    @property
-    def row(self) -> dict[str, object]:
-        """The columns of a table in a notebook."""
-        nodes = f"{self.ready}/{self.num_nodes}"
-        return {
-            "id": self.id,
-            "name": self.name,
-            "state": self.state,
-            "nodes": nodes,
-            "created": self.created_at,
-            "note": self.note,
-        }
-
-    def _repr_html_(self) -> str:
-        return notebook.table((node.row for node in self.nodes), repr(self)[1:-1])
 
     def identity(self, name: str) -> dict[str, str]:
         """Return the name, namespace and uid of an object that runs the task."""

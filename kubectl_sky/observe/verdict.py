@@ -17,7 +17,7 @@ from kubectl_sky.observe.rules_start import IMAGE, START, VOLUMES
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import is_blocked
-from kubectl_sky.words import kinds, names, notebook
+from kubectl_sky.words import kinds, names
 from kubectl_sky.workloads.workload import STOPPED
 
 if TYPE_CHECKING:
@@ -48,19 +48,8 @@ class Diagnosis(Struct, frozen=True):
     unread: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """Return what a notebook shows, on one line."""
+        """Return what a Python shell shows, on one line."""
         return f"<Diagnosis {self.headline}>"
-
-    def _repr_html_(self) -> str:
-        causes = (
-            {
-                "stage": finding.stage,
-                "cause": finding.cause(self.task.num_nodes),
-                "next": finding.then,
-            }
-            for finding in self.findings
-        )
-        return notebook.table(causes, self.headline)
 
     @property
     def cause(self) -> Finding | None:

@@ -1,17 +1,15 @@
 """Show volumes: PVCs with the labels of this program."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import UNSET, UnsetType
 
 from kubectl_sky.plan.resources import readable
 from kubectl_sky.words import names
+from kubectl_sky.words.documents import Document, Note, Part, Unset, always
 from kubectl_sky.words.facts import ExistingPvc
 from kubectl_sky.words.owners import User
-
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
 
 Object = Mapping[str, Any]
 
@@ -30,7 +28,48 @@ def default_class(classes: Iterable[Object]) -> str:
     return ""
 
 
-class VolumeStatus(Struct, frozen=True):
+class VolumeMetadata(Part, frozen=True):
+    """The PVC of a volume."""
+
+    pvc_name: str
+    namespace: str
+
+
+class Volume(Document, frozen=True, kw_only=True):
+    """A volume: `volumes status|apply`, `GET /volumes/ID`, `VolumeStatus.as_json()`."""
+
+    volume_id: str
+    name: str
+    size: str
+    storage_class: str
+    access_modes: Sequence[str]
+    status: Annotated[str, Note("`Pending`, `Bound`, `Lost` or `Terminating`")]
+    created_at: str
+    username: str
+    metadata: VolumeMetadata
+    reason: Annotated[
+        str | UnsetType, Unset("what its deletion waits for, while it is `Terminating`")
+    ] = UNSET
+    used_by: Annotated[list[str] | UnsetType, Unset("of `status`")] = UNSET
+    done: Annotated[str, Note("of `apply`: `created`, `configured` or `unchanged`")] = ""
+
+
+class VolumeList(Document, frozen=True, kw_only=True):
+    """Volumes, newest first: `volumes list`, `GET /volumes`, `volumes apply` of several."""
+
+    volumes: list[Volume]
+
+
+class VolumeCreated(Document, frozen=True, kw_only=True):
+    """A new volume: `volumes create`, `POST /volumes/create`."""
+
+    volume_id: str
+    status: Annotated[str, Note("`created`")] = always("created")
+    message: str
+    notes: Annotated[list[str] | UnsetType, Unset("of REST")] = UNSET
+
+
+class VolumeStatus(Part, frozen=True):
     """A volume: PVC name, size as a Kubernetes quantity, and phase as in Kubernetes."""
 
     id: str
@@ -52,35 +91,19 @@ class VolumeStatus(Struct, frozen=True):
         return readable("memory", self.size) if self.size.isdigit() else self.size
 
     @property
-    def row(self) -> dict[str, object]:
-        """The columns of a table in a notebook."""
-        return {
-            "id": self.id,
-            "name": self.name,
-            "size": self.readable_size,
-            "phase": self.phase,
-            "storage class": self.storage_class,
-            "created": self.created_at,
-        }
-
-    def as_json(self) -> "models.Volume":
-        """Return the volume as JSON values."""
-        fields: models.Volume = {
-            "apiVersion": names.API_VERSION,
-            "kind": "Volume",
-            "volume_id": self.id,
-            "name": self.name,
-            "size": self.size,
-            "storage_class": self.storage_class,
-            "access_modes": list(self.access_modes),
-            "status": self.phase,
-            "created_at": self.created_at,
-            "username": self.user,
-            "metadata": {"pvc_name": self.claim, "namespace": self.namespace},
-        }
-        if self.reason:
-            fields["reason"] = self.reason
-        return fields
+    def document(self) -> Volume:
+        return Volume(
+            volume_id=self.id,
+            name=self.name,
+            size=self.size,
+            storage_class=self.storage_class,
+            access_modes=self.access_modes,
+            status=self.phase,
+            created_at=self.created_at,
+            username=self.user,
+            metadata=VolumeMetadata(self.claim, self.namespace),
+            reason=self.reason or UNSET,
+        )
 
 
 def volumes(claims: Iterable[Object], pods: Sequence[Object] = ()) -> list[VolumeStatus]:

@@ -15,6 +15,7 @@ from starlette.staticfiles import StaticFiles
 from kubectl_sky import __version__
 from kubectl_sky.server import (
     cluster,
+    documents,
     files,
     metrics,
     pages,
@@ -32,6 +33,7 @@ from kubectl_sky.words import assets, models
 
 _ONLY_POST = ("/tasks/submit", "/tasks/stop", "/volumes/create")
 _OTHERS = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "PUT"]
+_MODULES = (streams, tasks, volumes, files, cluster, pages)
 _ERRORS = (400, 401, 403, 404, 409, 413, 415, 421, 429, 500, 502, 503)
 
 
@@ -59,7 +61,7 @@ def create_app(config: Config) -> FastAPI:
     app.add_api_route("/", _root, response_model=models.Health, name="root")
     for path in _ONLY_POST:  # else the last word would be an invalid id
         app.add_api_route(path, _post_only, methods=_OTHERS, include_in_schema=False)
-    for module in (streams, tasks, volumes, files, cluster, pages):
+    for module in _MODULES:
         app.include_router(module.router)
     app.mount("/schemas", StaticFiles(directory=assets.folder("schemas")))
     app.mount("/ui", pages.Pages())
@@ -86,6 +88,8 @@ def _openapi(app: FastAPI) -> dict[str, object]:
                 operation["responses"].pop("401", None) if path != "/login" else None
         for name in ("HTTPValidationError", "ValidationError"):
             schema["components"]["schemas"].pop(name, None)
+        routes = [route for module in _MODULES for route in module.router.routes]
+        schema["components"]["schemas"] |= documents.components(routes)
         schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         app.openapi_schema = schema
     return app.openapi_schema

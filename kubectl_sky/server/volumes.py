@@ -3,17 +3,20 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from kubectl_sky.actions import volumes as actions
-from kubectl_sky.observe.volumes import VolumeStatus
+from kubectl_sky.observe.volumes import Volume, VolumeCreated, VolumeList
 from kubectl_sky.plan import pvc
+from kubectl_sky.server.documents import DocumentRoute
 from kubectl_sky.server.identity import AnyCaller, AnyScope
 from kubectl_sky.submitting import preflight
-from kubectl_sky.words import models, names
-from kubectl_sky.words.names import API_VERSION
+from kubectl_sky.words import names
+from kubectl_sky.words.documents import Note
 
-router = APIRouter(prefix="/volumes", tags=["volumes"])
+router = APIRouter(prefix="/volumes", tags=["volumes"], route_class=DocumentRoute)
 
 VolumeId = Annotated[
     str, Path(pattern=f"^{names.ID.pattern}$", description="Volume id: 8 characters.")
@@ -40,40 +43,38 @@ class NewVolume(BaseModel):
     )
 
 
+class VolumeDeleted(Struct):
+    """A deleted volume."""
+
+    volume_id: str
+    status: Annotated[str, Note("`deleted`, or `deleting` while pods still use it")]
+    message: str
+
+
 @router.post("/create")
-def create(caller: AnyCaller, volume: NewVolume) -> models.VolumeCreated:
+def create(caller: AnyCaller, volume: NewVolume) -> VolumeCreated:
     """Create a volume that tasks mount by its name."""
     storage = pvc.storage(volume.size, volume.storage_class, volume.access_modes)
     notes = preflight.storage_class_notes(caller.session, [storage.storage_class])
     created = actions.create(caller.session, caller.user, volume.name, names.new_id(), storage)
     message = f"Volume created successfully with ID: {created.id}"
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "VolumeCreated",
-        "volume_id": created.id,
-        "status": "created",
-        "message": message,
-        "notes": list(notes),
-    }
+    return VolumeCreated(volume_id=created.id, message=message, notes=list(notes))
 
 
 @router.get("")
-def list_volumes(caller: AnyCaller, scope: AnyScope) -> models.VolumeList:
+def list_volumes(caller: AnyCaller, scope: AnyScope) -> VolumeList:
     """List your volumes, newest first."""
-    volumes = [_as_json(volume) for volume in actions.list_volumes(caller.session, scope)]
-    return {"apiVersion": API_VERSION, "kind": "VolumeList", "volumes": volumes}
+    volumes = actions.list_volumes(caller.session, scope)
+    # REST has the reason also if it is empty.
+    return VolumeList(volumes=[replace(item.document, reason=item.reason) for item in volumes])
 
 
 @router.get("/{volume_id}")
-def show(caller: AnyCaller, scope: AnyScope, volume_id: VolumeId) -> models.Volume:
+def show(caller: AnyCaller, scope: AnyScope, volume_id: VolumeId) -> Volume:
     """Show a volume and what uses it."""
     volume = actions.find(caller.session, scope, volume_id)
-    return _as_json(volume) | {"used_by": actions.in_use(caller.session, volume)}
-
-
-def _as_json(volume: VolumeStatus) -> models.Volume:
-    """Return the volume with the fields that REST always has."""
-    return volume.as_json() | {"reason": volume.reason}
+    users = actions.in_use(caller.session, volume)
+    return replace(volume.document, reason=volume.reason, used_by=users)
 
 
 @router.delete("/{volume_id}")
@@ -82,7 +83,7 @@ def delete(
     scope: AnyScope,
     volume_id: VolumeId,
     force: Annotated[bool, Query(description="Delete it even while it is in use.")] = False,
-) -> models.VolumeDeleted:
+) -> VolumeDeleted:
     """Delete a volume and its data."""
     volume = actions.find(caller.session, scope, volume_id)
     if not force:
@@ -90,6 +91,5 @@ def delete(
     done = actions.delete(caller.session, volume)
     if done == "deleted":
         message = f"Volume {volume.id} deleted successfully"
-        return {"volume_id": volume.id, "status": "deleted", "message": message}
-    message = f"Volume {volume.id} {done}"
-    return {"volume_id": volume.id, "status": "deleting", "message": message}
+        return VolumeDeleted(volume.id, "deleted", message)
+    return VolumeDeleted(volume.id, "deleting", f"Volume {volume.id} {done}")

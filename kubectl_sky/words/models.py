@@ -5,22 +5,11 @@ every command prints with them. A field may be added in any version; another mea
 new API version. Only the server and tests load this module: types alone cost no time at the start.
 """
 
-from collections.abc import Callable
-from typing import Annotated, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic reads those of typing only since Python 3.12
 
-
-class Note(str):
-    """The meaning of a field, in Markdown: pydantic makes it the description in the OpenAPI."""
-
-    __slots__ = ()
-
-    def __get_pydantic_json_schema__(
-        self, schema: object, handler: Callable[[object], dict[str, object]]
-    ) -> dict[str, object]:
-        """Add the description to the schema of the field."""
-        return handler(schema) | {"description": str(self)}
+from kubectl_sky.words.documents import Note
 
 
 class Document(TypedDict):
@@ -535,47 +524,6 @@ class PortsList(Document):
     tasks: list[PortsFields]
 
 
-class VolumeMetadata(TypedDict):
-    """The PVC of a volume."""
-
-    pvc_name: str
-    namespace: str
-
-
-class Volume(Document):
-    """A volume: `volumes status|apply`, `GET /volumes/ID`, `VolumeStatus.as_json()`."""
-
-    volume_id: str
-    name: str
-    size: str
-    storage_class: str
-    access_modes: list[str]
-    status: Annotated[str, Note("`Pending`, `Bound`, `Lost` or `Terminating`")]
-    created_at: str
-    username: str
-    metadata: VolumeMetadata
-    reason: NotRequired[
-        Annotated[str, Note("what its deletion waits for, while it is `Terminating`")]
-    ]
-    used_by: NotRequired[Annotated[list[str] | None, Note("of `status`")]]
-    done: NotRequired[Annotated[str, Note("of `apply`: `created`, `configured` or `unchanged`")]]
-
-
-class VolumeList(Document):
-    """Volumes, newest first: `volumes list`, `GET /volumes`, `volumes apply` of several."""
-
-    volumes: list[Volume]
-
-
-class VolumeCreated(Document):
-    """A new volume: `volumes create`, `POST /volumes/create`."""
-
-    volume_id: str
-    status: Annotated[str, Note("`created`")]
-    message: str
-    notes: NotRequired[Annotated[list[str], Note("of REST")]]
-
-
 class Quota(TypedDict):
     """A limit, and what is used of it."""
 
@@ -707,7 +655,7 @@ class Setting(TypedDict):
     """A setting, or an environment variable that is set."""
 
     name: str
-    value: Annotated[str | int | bool | list[str] | dict[str, object], Note("as in the file")]
+    value: Annotated[str | int | bool | list[str] | dict[str, Any], Note("as in the file")]
     source: Annotated[str, Note("`FILE:LINE`, `default` or `environment`")]
 
 
@@ -784,14 +732,6 @@ class TaskResumed(TypedDict):
 
     task_id: str
     status: Annotated[str, Note("`resumed`")]
-    message: str
-
-
-class VolumeDeleted(TypedDict):
-    """A deleted volume."""
-
-    volume_id: str
-    status: Annotated[str, Note("`deleted`, or `deleting` while pods still use it")]
     message: str
 
 

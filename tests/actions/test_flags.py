@@ -9,7 +9,7 @@ import pytest
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
-from tests.test_models import check
+from tests.test_documents import check
 
 OTHER = "bcdg6789"
 

@@ -18,7 +18,7 @@ from tests import fake_cluster
 from tests.actions.conftest import Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
-from tests.test_models import check
+from tests.test_documents import check
 
 TASK = "name: train\nresources: {ports: 80}\nrun: echo hello\n"
 SERVICE = "name: web\nservice: {replicas: 2}\nresources: {ports: 80}\nrun: serve\n"

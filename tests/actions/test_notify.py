@@ -17,7 +17,7 @@ from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 from tests.ports import free_port
-from tests.test_models import check
+from tests.test_documents import check
 
 TASK = "name: train\nenvs: {TOKEN: hidden-value}\nrun: echo hello\n"
 JOB = f"train-{ID}"

@@ -17,7 +17,7 @@ from kubectl_sky import Task
 from kubectl_sky.api.task import Changes, TaskFields
 from kubectl_sky.errors import InvalidFiles, UserError
 from kubectl_sky.submitting.flags import Overrides
-from tests.test_models import check
+from tests.test_documents import check
 
 ROOT = Path(__file__).parents[2]
 ID = "bcdf2345"

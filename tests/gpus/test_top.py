@@ -14,7 +14,7 @@ from kubectl_sky.gpus import smi
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
-from tests.test_models import check
+from tests.test_documents import check
 
 TASK = "name: train\nnum_nodes: 2\nrun: echo hello\n"
 LINES = b"nvidia-smi\n0, NVIDIA H200, 37, 1024, 143771, 41, 62.13, 700.00\n"

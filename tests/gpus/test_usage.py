@@ -16,7 +16,7 @@ from tests import clock, fake_cluster
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
-from tests.test_models import check
+from tests.test_documents import check
 
 TASK = "name: train\nresources: {accelerators: 2}\nrun: echo hello\n"
 JOB = f"train-{ID}"

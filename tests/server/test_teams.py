@@ -11,7 +11,7 @@ from kubectl_sky.words import kinds
 from tests import clock
 from tests.fake_cluster import FakeCluster
 from tests.server.conftest import ALICE
-from tests.test_models import check
+from tests.test_documents import check
 
 PIPELINE = "name: sums\n---\nname: one\nrun: echo 1\n---\nname: two\nrun: echo 2\n"
 YAML = {"Content-Type": "application/yaml"}

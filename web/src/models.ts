@@ -1,58 +1,58 @@
-// Made of kubectl_sky/words/models.py by UPDATE_GOLDEN=1 pytest tests/test_models.py.
+// Made of the documents by UPDATE_GOLDEN=1 pytest tests/test_documents.py.
 
 export interface Task {
-  task_id: string;
+  context?: string;
+  created_at: string;
+  metadata: TaskMetadata;
   name: string;
   status: string;
-  created_at: string;
+  task_id: string;
   updated_at: string;
   username: string;
-  metadata: TaskMetadata;
-  context?: string;
 }
 
 export interface Pipeline {
-  pipeline_id: string;
-  name: string;
-  status: string;
-  execution: string;
   created_at: string;
+  execution: string;
+  metadata: PipelineMetadata;
+  name: string;
+  pipeline_id: string;
+  status: string;
+  tasks: Task[];
   updated_at: string;
   username: string;
-  metadata: PipelineMetadata;
-  tasks: Task[];
 }
 
 export interface Problem {
-  file: string;
-  line: number;
   column: number;
-  path: string;
-  message: string;
-  hint: string;
-  severity: string;
   document: number;
+  file: string;
+  hint: string;
+  line: number;
+  message: string;
+  path: string;
+  severity: string;
   strict: boolean;
 }
 
 export interface Diagnosis {
-  task_id: string;
+  findings: Finding[];
   name: string;
+  not_readable: string[];
+  stages: Record<string, string>;
   status: string;
   summary: string;
-  stages: Record<string, string>;
-  findings: Finding[];
-  not_readable: string[];
+  task_id: string;
 }
 
 export interface NodeUsage {
+  cpus: number;
+  cpus_asked: number | null;
+  gpus_asked: number | null;
+  memory_bytes: number;
+  memory_bytes_asked: number | null;
   node: number;
   pod: string;
-  cpus: number;
-  memory_bytes: number;
-  cpus_asked: number | null;
-  memory_bytes_asked: number | null;
-  gpus_asked: number | null;
 }
 
 export interface Timeline {
@@ -71,173 +71,173 @@ export interface Volume {
   username: string;
   metadata: VolumeMetadata;
   reason?: string;
-  used_by?: string[] | null;
+  used_by?: string[];
   done?: string;
 }
 
 export interface GpuNode {
-  node: string;
   accelerator: string;
+  free: number | null;
+  node: string;
+  ready: boolean;
   resource: string;
   total: number;
   used: number | null;
-  free: number | null;
-  ready: boolean;
   users: Record<string, number>;
 }
 
 export interface GpuHoursList {
-  since: string;
   by: string;
-  rows: GpuHours[];
-  total: GpuHours;
   inexact_tasks: number;
+  rows: GpuHours[];
+  since: string;
+  total: GpuHours;
 }
 
 export interface ServiceFields {
+  created_at: string;
+  endpoints: string[];
+  findings: Finding[];
+  message: string;
   name: string;
   namespace: string;
-  username: string;
+  pods: Replica[];
+  replicas: ReplicaCounts;
   status: string;
-  created_at: string;
+  username: string;
   version: number;
   version_id: string;
-  replicas: ReplicaCounts;
-  endpoints: string[];
-  message: string;
-  findings: Finding[];
-  pods: Replica[];
 }
 
 export interface QueueFields {
+  admitted: number;
+  cluster_queue: string;
   name: string;
   namespace: string;
-  cluster_queue: string;
-  admitted: number;
   pending: number;
-  stopped: string;
   pending_in_cluster_queue: number | null;
   resources: Share[];
+  stopped: string;
   waiting: Waiting[];
 }
 
 export interface ClusterEvent {
+  count: number;
+  message: string;
+  object: string;
+  reason: string;
   time: string;
   type: string;
-  reason: string;
-  object: string;
-  message: string;
-  count: number;
 }
 
 export interface WhoAmI {
-  user: string;
-  groups: string[];
-  context: string;
-  namespace: string;
   all_namespaces: boolean;
+  context: string;
+  groups: string[];
+  namespace: string;
   namespaces: string[];
+  user: string;
 }
 
 export interface TaskMetadata {
+  backend: string;
   detailed_status: string;
+  evidence?: DeletedPod[];
+  failed_nodes: number;
+  image: string;
   job_name: string;
   namespace: string;
-  backend: string;
-  num_nodes: number;
-  image: string;
-  resources: NodeResources;
   node_jobs: string[];
-  succeeded_nodes: number;
-  failed_nodes: number;
-  running_nodes: number;
-  pending_nodes: number;
-  restarts: number;
-  note: string;
   nodes: Node[];
+  note: string;
+  num_nodes: number;
+  pending_nodes: number;
   pipeline?: string;
   pipeline_name?: string;
-  stage?: number;
-  evidence?: DeletedPod[];
-}
-
-export interface NodeResources {
-  gpus: number;
-  accelerators?: string;
-  cpus?: string;
-  memory?: string;
-}
-
-export interface Node {
-  index: number;
-  name: string;
-  job: string;
-  state: string;
-  detailed_status: string;
+  resources: NodeResources;
   restarts: number;
-  pod?: string;
-  previous?: string;
-  host?: string;
-  reason?: string;
-  message?: string;
-  exit_code?: number;
-  started_at?: string;
-  ended_at?: string;
-  phase?: string;
-  kept_by?: string;
+  running_nodes: number;
+  stage?: number;
+  succeeded_nodes: number;
 }
 
 export interface DeletedPod {
-  rank: number;
-  name: string;
-  pod: string;
-  host?: string;
-  reason?: string;
-  message?: string;
-  started_at?: string;
   ended_at?: string;
   exit_code?: number;
-  gpus?: number;
   gpu?: string;
+  gpus?: number;
+  host?: string;
   lines: string[];
+  message?: string;
+  name: string;
+  pod: string;
+  rank: number;
+  reason?: string;
+  started_at?: string;
+}
+
+export interface Node {
+  detailed_status: string;
+  ended_at?: string;
+  exit_code?: number;
+  host?: string;
+  index: number;
+  job: string;
+  kept_by?: string;
+  message?: string;
+  name: string;
+  phase?: string;
+  pod?: string;
+  previous?: string;
+  reason?: string;
+  restarts: number;
+  started_at?: string;
+  state: string;
+}
+
+export interface NodeResources {
+  accelerators?: string;
+  cpus?: string;
+  gpus: number;
+  memory?: string;
 }
 
 export interface PipelineMetadata {
   namespace: string;
-  num_tasks: number;
   note: string;
+  num_tasks: number;
 }
 
 export interface Finding {
+  evidence: string;
+  nodes: number[];
   rule: string;
   stage: string;
-  what: string;
   then: string;
-  nodes: number[];
-  evidence: string;
+  what: string;
 }
 
 export interface TaskTimeline {
-  task_id: string;
   name: string;
-  status: string;
   nodes: NodeTimeline[];
+  status: string;
+  task_id: string;
 }
 
 export interface NodeTimeline {
   index: number;
   name: string;
-  state: string;
-  restarts: number;
-  pod: string;
   phases: PhaseTime[];
+  pod: string;
+  restarts: number;
+  state: string;
   unknown: string[];
 }
 
 export interface PhaseTime {
+  end: string | null;
   phase: string;
   start: string;
-  end: string | null;
 }
 
 export interface VolumeMetadata {
@@ -246,42 +246,42 @@ export interface VolumeMetadata {
 }
 
 export interface GpuHours {
+  gpu_hours: number;
   key: string;
   tasks: number;
-  gpu_hours: number;
-}
-
-export interface ReplicaCounts {
-  wanted: number;
-  ready: number;
-  updated: number;
-  total: number;
-  most: number | null;
 }
 
 export interface Replica {
+  created_at: string;
+  host: string;
   number: number;
   pod: string;
-  version: number;
   ready: boolean;
-  restarts: number;
-  host: string;
-  created_at: string;
   reason: string;
+  restarts: number;
+  version: number;
+}
+
+export interface ReplicaCounts {
+  most: number | null;
+  ready: number;
+  total: number;
+  updated: number;
+  wanted: number;
 }
 
 export interface Share {
   flavor: string;
+  quota: string | null;
   resource: string;
   used: string;
   used_by_all: string | null;
-  quota: string | null;
 }
 
 export interface Waiting {
-  workload: string;
   position: number;
   priority: number;
-  since: string;
   reason: string;
+  since: string;
+  workload: string;
 }

@@ -1,0 +1,65 @@
+"""Answer with the documents that endpoints return, and describe them in the OpenAPI."""
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from inspect import iscoroutinefunction, signature
+from typing import Any, get_args
+
+import msgspec
+from fastapi import Response
+from fastapi.routing import APIRoute
+from msgspec import Struct
+from starlette.routing import BaseRoute
+
+from kubectl_sky.words import documents
+
+
+class DocumentRoute(APIRoute):
+    """A route whose endpoint may return a document: a Struct, or one of several."""
+
+    kinds: tuple[type[Struct], ...] = ()
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401
+        if kinds := _kinds(signature(endpoint).return_annotation):
+            self.kinds = kinds
+            endpoint = _encoding(endpoint)
+            options["response_model"] = None
+            options["responses"] = (options.get("responses") or {}) | {200: describe(*kinds)}
+        super().__init__(path, endpoint, **options)
+
+
+def _kinds(annotation: object) -> tuple[type[Struct], ...]:
+    types = get_args(annotation) or (annotation,)
+    return tuple(kind for kind in types if isinstance(kind, type) and issubclass(kind, Struct))
+
+
+def _encoding(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an endpoint that encodes what this one returns."""
+
+    @wraps(endpoint)
+    def encode_result(*args: object, **kwargs: object) -> Response:
+        return encode(endpoint(*args, **kwargs))
+
+    @wraps(endpoint)
+    async def encode_awaited(*args: object, **kwargs: object) -> Response:
+        return encode(await endpoint(*args, **kwargs))
+
+    return encode_awaited if iscoroutinefunction(endpoint) else encode_result
+
+
+def encode(document: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Return an answer with a document."""
+    return Response(msgspec.json.encode(document), status, headers, "application/json")
+
+
+def describe(*kinds: type[Struct]) -> dict[str, Any]:
+    """Return the response of an operation that answers with one of these documents."""
+    references = [documents.schemas([kind])[0][0] for kind in kinds]
+    schema = {"anyOf": references} if references[1:] else references[0]
+    return {"content": {"application/json": {"schema": schema}}}
+
+
+def components(routes: Iterable[BaseRoute]) -> dict[str, Any]:
+    """Return the schemas of all documents that endpoints return."""
+    kinds = {kind for route in routes if isinstance(route, DocumentRoute) for kind in route.kinds}
+    return documents.schemas(kinds)[1]

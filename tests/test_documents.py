@@ -1,0 +1,164 @@
+"""docs/json.md, the dashboard and the OpenAPI have the fields of the documents."""
+
+import importlib
+import os
+import pkgutil
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+from typing_extensions import is_typeddict
+
+import kubectl_sky
+from kubectl_sky.words import documents, models
+from kubectl_sky.words.documents import Document
+from kubectl_sky.words.names import API_VERSION
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "json.md"
+TYPESCRIPT = ROOT / "web" / "src" / "models.ts"
+# What the dashboard reads; the types that they use come along.
+OF_DASHBOARD = (
+    "Task",
+    "Pipeline",
+    "Problem",
+    "Diagnosis",
+    "NodeUsage",
+    "Timeline",
+    "Volume",
+    "GpuNode",
+    "GpuHoursList",
+    "ServiceFields",
+    "QueueFields",
+    "ClusterEvent",
+    "WhoAmI",
+)
+_HEADING = "// Made of the documents by UPDATE_GOLDEN=1 pytest tests/test_documents.py.\n"
+_TABLES = re.compile(r"(<!-- made of the documents by .*? -->\n)(.*?)(<!-- end -->)", re.S)
+_REFERENCE = re.compile(r"'#/\$defs/(\w+)'")
+
+for _module in pkgutil.walk_packages(kubectl_sky.__path__, "kubectl_sky."):
+    if not _module.name.startswith("kubectl_sky.practice"):
+        importlib.import_module(_module.name)
+KINDS: dict[str, type] = {
+    name: kind
+    for name, kind in vars(models).items()
+    if is_typeddict(kind) and kind is not models.Document and "apiVersion" in kind.__required_keys__
+} | {kind.__name__: kind for kind in Document.__subclasses__()}
+SCHEMAS = documents.schemas(
+    [*KINDS.values(), models.ClusterEvent, models.WhoAmI], reference="#/$defs/{name}"
+)[1]
+
+
+def check(document: Mapping[str, Any]) -> None:
+    """Assert that a document has the fields of its kind, and no others."""
+    assert document["apiVersion"] == API_VERSION
+    assert list(document)[:2] == ["apiVersion", "kind"]
+    closed = {name: schema | {"additionalProperties": False} for name, schema in SCHEMAS.items()}
+    schema = {"$ref": f"#/$defs/{document['kind']}", "$defs": closed}
+    Draft202012Validator(schema).validate(document)
+
+
+def type_name(schema: Mapping[str, Any]) -> str:
+    if "anyOf" in schema:
+        return " or ".join(map(type_name, schema["anyOf"]))
+    if name := reference(schema):
+        return f"[{name}](#{name.lower()})"
+    if schema.get("type") == "array":
+        return f"list of {type_name(schema['items'])}"
+    return str(schema.get("type", "any"))
+
+
+def reference(schema: Mapping[str, Any]) -> str:
+    """Return the name of the schema that a field has; empty for a text of a fixed list."""
+    name = schema.get("$ref", "").rpartition("/")[2]
+    return "" if "enum" in SCHEMAS.get(name, {}) else name
+
+
+def tables() -> str:
+    """Return a table for each kind, then for each type that they use."""
+    parts = sorted(name for name in SCHEMAS if name not in KINDS and "enum" not in SCHEMAS[name])
+    return "".join(map(_table, (*sorted(KINDS), *parts)))
+
+
+def _table(name: str) -> str:
+    schema = SCHEMAS[name]
+    rows = [
+        f"| `{field}` | {'' if field in schema['required'] else 'no'} | {type_name(value)}"
+        f" | {value.get('description', '')} |\n"
+        for field, value in schema["properties"].items()
+        if field not in ("apiVersion", "kind")
+    ]
+    return (
+        f"### {name}\n\n{schema['description']}\n\n"
+        f"| field | always | type | |\n|---|---|---|---|\n{''.join(rows)}\n"
+    )
+
+
+def interfaces() -> str:
+    """Return a TypeScript interface for each type of the dashboard."""
+    order = dict.fromkeys(OF_DASHBOARD)
+    for name in list(order):
+        _add_parts(name, order)
+    return _HEADING + "".join(map(_interface, order))
+
+
+def _add_parts(name: str, order: dict[str, None]) -> None:
+    for part in _REFERENCE.findall(str(SCHEMAS[name])):
+        if part not in order and "enum" not in SCHEMAS[part]:
+            order[part] = None
+            _add_parts(part, order)
+
+
+def _interface(name: str) -> str:
+    schema = SCHEMAS[name]
+    lines = [
+        f"  {field}{'' if field in schema['required'] else '?'}: {typescript(value)};\n"
+        for field, value in schema["properties"].items()
+        if field not in ("apiVersion", "kind")
+    ]
+    return f"\nexport interface {name} {{\n{''.join(lines)}}}\n"
+
+
+def typescript(schema: Mapping[str, Any]) -> str:
+    if "anyOf" in schema:
+        return " | ".join(map(typescript, schema["anyOf"]))
+    if name := reference(schema):
+        return name
+    if schema.get("type") == "array":
+        item = typescript(schema["items"])
+        return f"({item})[]" if " " in item else f"{item}[]"
+    if schema.get("type") == "object":
+        return f"Record<string, {typescript(schema['additionalProperties'])}>"
+    kind = str(schema.get("type", "string"))
+    return {"integer": "number"}.get(kind, kind)
+
+
+def test_dashboard_has_types_of_documents() -> None:
+    if os.environ.get("UPDATE_GOLDEN"):
+        TYPESCRIPT.write_text(interfaces(), encoding="utf-8")
+        return
+    assert TYPESCRIPT.read_text(encoding="utf-8") == interfaces(), "run it with UPDATE_GOLDEN=1"
+
+
+def test_page_has_fields_of_all_kinds() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    match = _TABLES.search(page)
+    assert match
+    if os.environ.get("UPDATE_GOLDEN"):
+        text = page[: match.start(2)] + tables() + page[match.end(2) :]
+        PAGE.write_text(text, encoding="utf-8")
+        return
+    assert match[2] == tables(), "run it with UPDATE_GOLDEN=1"
+
+
+def test_undocumented_field_is_noticed() -> None:
+    version = {"apiVersion": API_VERSION, "kind": "Version", "version": "1"}
+    check(version)
+    with pytest.raises(ValidationError):
+        check(version | {"other": 1})
+    with pytest.raises(ValidationError):
+        check({"apiVersion": API_VERSION, "kind": "Version"})
