@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from kubectl_sky.observe import capacity
-from kubectl_sky.observe.findings import Rule, Stage
+from kubectl_sky.observe.findings import Detail, Rule, Stage
 from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 
@@ -35,78 +35,71 @@ def _suspended(state: TaskSnapshot, _signal: Signal, _groups: Mapping[str, str])
     }
 
 
+def _queue(
+    name: str,
+    what: str,
+    then: str,
+    message: str = "",
+    reason: str = ".*",
+    detail: Detail | None = None,
+) -> Rule:
+    return Rule(name, Stage.QUEUE, SignalSource.QUEUE, what, then, reason, message, detail)
+
+
 QUEUE: tuple[Rule, ...] = (
-    Rule(
+    _queue(
         "queue-missing",
-        Stage.QUEUE,
-        SignalSource.QUEUE,
         'queue "{queue}" not found in namespace "{namespace}"',
         "set --queue to one of `kubectl sky queues list -n {namespace}`",
         message=r"LocalQueue (?P<queue>\S+) doesn't exist",
     ),
-    Rule(
+    _queue(
         "cluster-queue-missing",
-        Stage.QUEUE,
-        SignalSource.QUEUE,
         'ClusterQueue "{queue}" of the queue not found',
         "ask a cluster admin; `kubectl get clusterqueues` lists the existing ones",
         message=r"ClusterQueue (?P<queue>\S+) doesn't exist",
     ),
-    Rule(
+    _queue(
         "queue-stopped",
-        Stage.QUEUE,
-        SignalSource.QUEUE,
         '{kind} "{queue}" is stopped or not ready and admits nothing',
         "see `kubectl describe {kind} {queue}`, or ask a cluster admin",
         message=r"(?P<kind>LocalQueue|ClusterQueue) (?P<queue>\S+) is (?:inactive|stopped)",
     ),
-    Rule(
+    _queue(
         "queue-never",
-        Stage.QUEUE,
-        SignalSource.QUEUE,
         "the task requests more {resource} than the queue can ever admit: {numbers}",
         "request less, or use a queue with a larger quota",
         message=rf"insufficient quota for (?P<resource>\S+) in flavor \S+?, {_BEYOND}",
         detail=capacity.beyond_quota,
     ),
-    Rule(
+    _queue(
         "queue-full",
-        Stage.QUEUE,
-        SignalSource.QUEUE,
         "the queue's quota is in use: {more} more {resource} needed",
         "wait until other workloads finish, or request less",
         message=r"insufficient unused quota for (?P<resource>\S+) in flavor \S+?,"
         r" (?P<more>\S+) more needed",
     ),
-    Rule(
+    _queue(
         "queue-preempts",
-        Stage.QUEUE,
-        SignalSource.QUEUE,
         "the queue is preempting other workloads: {message}",
         "wait until they have stopped",
         message=r"[Pp]ending the preemption",
     ),
-    Rule(
+    _queue(
         "queue-preempted",
-        Stage.QUEUE,
-        SignalSource.QUEUE,
         "the queue preempted the task: {why}",
         "it restarts when quota is free; a higher priority class prevents preemption",
         reason="Preempted|.*[Pp]reempt.*",
         message=r"^(?:Preempted to accommodate a workload \([^)]*\) due to )?(?P<why>.*)",
     ),
-    Rule(
+    _queue(
         "queue-checks",
-        Stage.QUEUE,
-        SignalSource.QUEUE,
         "an admission check of the queue is not ready: {message}",
         "see `kubectl describe workloads -n {namespace}`",
         message=r"[Aa]dmission ?[Cc]heck",
     ),
-    Rule(
+    _queue(
         "queue-waits",
-        Stage.QUEUE,
-        SignalSource.QUEUE,
         "the queue has not admitted the task: {message}",
         "see `kubectl describe workloads -n {namespace}`",
     ),
@@ -160,6 +153,12 @@ QUEUE: tuple[Rule, ...] = (
     ),
 )
 
+
+def _event(name: str, what: str, then: str, message: str, reason: str = ".*") -> Rule:
+    source = SignalSource.WORKLOAD_EVENT
+    return Rule(name, Stage.ADMISSION, source, what, then, reason, message)
+
+
 ADMISSION: tuple[Rule, ...] = (
     Rule(
         "not-submitted",
@@ -177,98 +176,74 @@ ADMISSION: tuple[Rule, ...] = (
         "run `kubectl sky stop {id}`, then submit the task again",
         reason="not found",
     ),
-    Rule(
+    _event(
         "quota-exceeded",
-        Stage.ADMISSION,
-        SignalSource.WORKLOAD_EVENT,
         'quota "{quota}" exceeded: a node requests {asked}, and {used} of {limit} are in use',
         "see `kubectl describe quota {quota} -n {namespace}`; stop a task, or request less",
         message=_QUOTA,
     ),
-    Rule(
+    _event(
         "quota-unsized",
-        Stage.ADMISSION,
-        SignalSource.WORKLOAD_EVENT,
         'quota "{quota}" requires every pod to set {fields}',
         "set cpus and memory in resources, or --cpus and --memory",
         message=r"failed quota: (?P<quota>[^:]+): must specify (?P<fields>.+?)(?: for: .*)?$",
     ),
-    Rule(
+    _event(
         "limit-range",
-        Stage.ADMISSION,
-        SignalSource.WORKLOAD_EVENT,
         "a LimitRange allows a {which} of {limit} {what} per {per}; the task requests {asked}",
         "see `kubectl describe limitrange -n {namespace}`; change cpus or memory",
         message=rf"{_LIMIT}, {_NEEDED}",
     ),
-    Rule(
+    _event(
         "limit-ratio",
-        Stage.ADMISSION,
-        SignalSource.WORKLOAD_EVENT,
         "a LimitRange restricts the ratio of limits to requests: {message}",
         "see `kubectl describe limitrange -n {namespace}`",
         message=r"max limit to request ratio",
     ),
-    Rule(
+    _event(
         "pod-security",
-        Stage.ADMISSION,
-        SignalSource.WORKLOAD_EVENT,
         'Pod Security level "{level}" of the namespace rejects the pod: {rest}',
         "set a securityContext with config.kubernetes.pod_config, or use another namespace",
         message=r'violates PodSecurity "(?P<level>[^"]+)": (?P<rest>.*)',
     ),
-    Rule(
+    _event(
         "webhook-denied",
-        Stage.ADMISSION,
-        SignalSource.WORKLOAD_EVENT,
         'admission webhook "{webhook}" denied the pod: {rest}',
         "change the task accordingly, or ask a cluster admin",
         message=r'admission webhook "(?P<webhook>[^"]+)" denied the request:? ?(?P<rest>.*)',
     ),
-    Rule(
+    _event(
         "webhook-broken",
-        Stage.ADMISSION,
-        SignalSource.WORKLOAD_EVENT,
         'admission webhook "{webhook}" failed: {rest}',
         "ask a cluster admin; no pods can be created until it works",
         message=r'failed calling webhook "(?P<webhook>[^"]+)": (?P<rest>.*)',
     ),
-    Rule(
+    _event(
         "policy-denied",
-        Stage.ADMISSION,
-        SignalSource.WORKLOAD_EVENT,
         'admission policy "{policy}" denied the pod: {rest}',
         "change the task accordingly, or ask a cluster admin",
         message=r"ValidatingAdmissionPolicy '(?P<policy>[^']+)'.*? denied request: (?P<rest>.*)",
     ),
-    Rule(
+    _event(
         "account-missing",
-        Stage.ADMISSION,
-        SignalSource.WORKLOAD_EVENT,
         'service account "{account}" not found in namespace "{namespace}"',
         "`kubectl get serviceaccounts -n {namespace}` lists the existing ones",
         message=r'serviceaccount "(?P<account>[^"]+)" not found',
     ),
-    Rule(
+    _event(
         "priority-missing",
-        Stage.ADMISSION,
-        SignalSource.WORKLOAD_EVENT,
         'priority class "{name}" not found',
         "set resources.priority_class to one of `kubectl get priorityclasses`",
         message=r"no PriorityClass with name (?P<name>\S+) was found",
     ),
-    Rule(
+    _event(
         "namespace-ending",
-        Stage.ADMISSION,
-        SignalSource.WORKLOAD_EVENT,
         'namespace "{namespace}" is being deleted',
         "use another namespace with -n",
         message=r"because it is being terminated",
     ),
-    Rule(
+    _event(
         "pods-refused",
-        Stage.ADMISSION,
-        SignalSource.WORKLOAD_EVENT,
         "the API server rejects its pods: {rest}",
         "change the task accordingly, or ask a cluster admin",
         reason="FailedCreate",

@@ -33,7 +33,6 @@ def _last_lines(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
 
 
 def _missing_command(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
-    """Return the last log lines of the node, and what to do about the missing command."""
     rank = signal.ranks[0] if signal.ranks else 0
     lines = snapshot.logs.get(rank, ()) or signal.message.splitlines()
     advice = missing_command_advice(snapshot.pods.get(rank, {}), lines)
@@ -50,7 +49,6 @@ def _setup_error(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words
 
 
 def _head_memory(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
-    """Return the memory limit of the Ray head."""
     pod = snapshot.pods.get(signal.ranks[0] if signal.ranks else 0, {})
     return {"limit": resources.container_limit(pod, names.CONTAINER, "memory") or "not set"}
 
@@ -60,12 +58,15 @@ def _ended(name: str, reason: str, what: str, then: str, mere: bool = False) -> 
     return Rule(name, Stage.RUN, SignalSource.ENDED, what, then, reason, detail=detail, mere=mere)
 
 
+def _node(name: str, reason: str, what: str, then: str, mere: bool = False) -> Rule:
+    return Rule(name, Stage.RUN, SignalSource.NODE, what, then, reason=reason, mere=mere)
+
+
 def _gone(name: str, reason: str, message: str, what: str, then: str) -> Rule:
     return Rule(name, Stage.RUN, SignalSource.POD, what, then, reason=reason, message=message)
 
 
 def _image(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
-    """Return the image of the node's container, if it is known."""
     pod = snapshot.pods.get(signal.ranks[0] if signal.ranks else 0, {})
     containers = pod.get("spec", {}).get("containers", ())
     image = next((item.get("image") for item in containers if item["name"] == names.CONTAINER), "")
@@ -174,63 +175,49 @@ RUN: tuple[Rule, ...] = (
         "its cluster node was lost: {message}",
         "submit the task again; resources.job_recovery restarts such nodes",
     ),
-    Rule(
+    _node(
         "job-not-found",
-        Stage.RUN,
-        SignalSource.NODE,
+        JOB_NOT_FOUND,
         "its Job was deleted or lost its labels",
         "run `kubectl sky stop {id}` and submit the task again",
-        reason=JOB_NOT_FOUND,
     ),
-    Rule(
+    _node(
         "pod-deleted",
-        Stage.RUN,
-        SignalSource.NODE,
+        POD_DELETED,
         "its pod was deleted",
         "submit the task again; resources.job_recovery restarts such nodes",
-        reason=POD_DELETED,
     ),
-    Rule(
+    _node(
         "pod-not-found",
-        Stage.RUN,
-        SignalSource.NODE,
+        POD_NOT_FOUND,
         "its pod is gone; the cause is not known",
         "submit the task again and follow it: `kubectl sky submit` and `wait` keep the cause",
-        reason=POD_NOT_FOUND,
     ),
-    Rule(
+    _node(
         "pods-stopped",
-        Stage.RUN,
-        SignalSource.NODE,
+        STOPPED,
         "its pods are gone; which node failed first is not known",
         "submit the task again and follow it: `kubectl sky submit` and `wait` keep the cause",
-        reason=STOPPED,
         mere=True,
     ),
-    Rule(
+    _node(
         "cluster-node-silent",
-        Stage.RUN,
-        SignalSource.NODE,
+        NODE_LOST,
         "its {message}; the node may still run",
         "see `kubectl get nodes`; Kubernetes deletes the pod if the cluster node stays away",
-        reason=NODE_LOST,
     ),
-    Rule(
+    _node(
         "pod-terminating",
-        Stage.RUN,
-        SignalSource.NODE,
+        TERMINATING,
         "its pod is being deleted",
         "wait until it is deleted: the node then fails or is restarted",
-        reason=TERMINATING,
     ),
-    Rule(
+    _node(
         "pod-kept",
-        Stage.RUN,
-        SignalSource.NODE,
+        POD_KEPT,
         "container {message} keeps the pod and its resources although main has ended",
         "make it a native sidecar: an init container with restartPolicy: Always;"
         " `kubectl sky stop {id}` deletes the pods of the task",
-        reason=POD_KEPT,
         mere=True,
     ),
     Rule(
