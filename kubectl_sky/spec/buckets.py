@@ -100,7 +100,6 @@ class Bucket:
 
     @property
     def name(self) -> str:
-        """Return the bucket's name."""
         return self._hub.name if self._hub else self.location.split("/", 1)[0]
 
     @property
@@ -125,7 +124,6 @@ class Bucket:
 
 
 def buckets_of(data: Mapping[str, Any]) -> tuple[Bucket, ...]:
-    """Return the buckets and URLs of a valid task."""
     return tuple(
         replace(_bucket(target_path(path), source), key=path)
         for path, source in entries(data.get("file_mounts"))

@@ -5,7 +5,6 @@ SkyPilot.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from typing import Any, NoReturn
 
 import yaml
@@ -22,7 +21,6 @@ MERGE = _Merge()
 MAX_NUMBER = 100  # characters
 # The tag is not quoted: it may be a password that begins with !
 _TAG_ERROR = "this tag is not allowed"
-_SHORT = 40
 
 _PREFIX = "tag:yaml.org,2002:"
 MAX_DEPTH = 100
@@ -46,10 +44,6 @@ def scalar_value(text: str, tag: str | None, plain: bool) -> Data:
 
     Raises ValueError with a message for the user if it has no value.
     """
-    return _remembered(text, tag, plain) if len(text) <= _SHORT else _scalar_value(text, tag, plain)
-
-
-def _scalar_value(text: str, tag: str | None, plain: bool) -> Data:
     kind = _resolved(text) if plain else _kind(tag)
     if kind in _READERS:
         return _read(kind, text)
@@ -58,11 +52,7 @@ def _scalar_value(text: str, tag: str | None, plain: bool) -> Data:
     return MERGE if kind == "merge" else text
 
 
-_remembered = lru_cache(maxsize=4096)(_scalar_value)  # all files use the same names
-
-
 def _resolved(text: str) -> str:
-    """Return the kind of a plain scalar."""
     for tag, pattern in _RESOLVERS.get(text[:1], []):
         if pattern.match(text):
             return tag.removeprefix(_PREFIX)
@@ -70,7 +60,6 @@ def _resolved(text: str) -> str:
 
 
 def _kind(tag: str | None) -> str:
-    """Return the kind that a tag names."""
     kind = (tag or "!").removeprefix(_PREFIX)
     if kind not in ("!", "str", "null", *_READERS):
         raise ValueError(f"{_TAG_ERROR}; write the value without it, or quote it if it is text")

@@ -239,7 +239,6 @@ class Row(Struct, frozen=True):
     detect: Detect
 
     def text(self, value: str) -> str:
-        """Return the message about a value."""
         return self.message.replace("{}", value)
 
 

@@ -54,7 +54,6 @@ class YamlNode:
         self.depth = 1
 
     def child(self, key: Data) -> "YamlNode | None":
-        """Return the node of an entry; None if not set."""
         return self.children.get(key)
 
     def key(self, name: Data) -> Data:
@@ -142,7 +141,6 @@ class Document(Struct, frozen=True, dict=True):
         return node.text if node else ""
 
     def node(self, path: Path) -> YamlNode | None:
-        """Return the file's node at the path; None if not found."""
         node: YamlNode | None = self.root
         for step in path:
             node = node.child(step) if node else None
@@ -159,7 +157,6 @@ class Document(Struct, frozen=True, dict=True):
     def problem(
         self, path: Path, message: str, hint: str = "", severity: str = "error", key: bool = False
     ) -> Problem:
-        """Return a problem with the value at the path, or with its key."""
         source = self.source(path)
         line, column = (0, 0) if source else self.position(path, key)
         return Problem(
@@ -189,12 +186,7 @@ class Document(Struct, frozen=True, dict=True):
 
     @cached_property
     def resources(self) -> "Candidates":
-        """Return the resources of the task and their candidates."""
         return Candidates(self.get("resources"))
-
-    def candidates(self) -> tuple[Path, ...]:
-        """Return the paths of the resources and of each candidate."""
-        return self.resources.paths
 
     def locate(self, error: FieldError) -> Problem:
         """Return the problem of an error with its position.
@@ -205,7 +197,7 @@ class Document(Struct, frozen=True, dict=True):
         if path[:2] == ("resources", "accelerators"):
             fields = [
                 (*candidate, field)
-                for candidate in self.candidates()
+                for candidate in self.resources.paths
                 for field in ("accelerators", "gpus", "instance_type")
             ]
             name = str(path[-1]) if path[2:] else ""
@@ -240,7 +232,6 @@ class Document(Struct, frozen=True, dict=True):
         return replace(self, data=data, sources=sources | paths)
 
     def get(self, *path: str | int) -> Data:
-        """Return the value at the path; None if not set."""
         value = self.data
         for step in path:
             if isinstance(value, dict):

@@ -74,7 +74,6 @@ def _refused(node: tuple[Node, Node] | None) -> EditRefused:
 
 
 def _nodes(text: str, path: Path) -> list[tuple[Node, Node] | None]:
-    """Return the nodes of keys and values along a path, as far as they exist."""
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     pairs: list[tuple[Node, Node] | None] = []
     for step in path:
@@ -145,7 +144,6 @@ def _end(node: Node) -> int:
 
 
 def _plain(node: Node) -> Any:  # noqa: ANN401 -- YAML
-    """Return the data of a node."""
     return yaml.safe_load(yaml.serialize(node, Dumper=yaml.SafeDumper)) or {}
 
 

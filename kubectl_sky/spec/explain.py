@@ -45,7 +45,6 @@ class Field(Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """Return the first sentence of the text."""
         return self.description.split(". ")[0].split("; ")[0].rstrip(".")
 
     @property
@@ -55,7 +54,6 @@ class Field(Struct, frozen=True):
 
     @property
     def values(self) -> list[str]:
-        """Return the values that are allowed, if they are few."""
         return [
             str(value).lower() if isinstance(value, bool) else str(value)
             for _, rules in _variants(self.file, self.rules)
@@ -64,17 +62,14 @@ class Field(Struct, frozen=True):
 
     @property
     def expected(self) -> str:
-        """Return what a value looks like, in words."""
         return str(self.rules.get("x-expected") or "")
 
     @property
     def default(self) -> str:
-        """Return the default value as YAML, or ""."""
         return _yaml(self.rules["default"]) if "default" in self.rules else ""
 
     @property
     def example(self) -> str:
-        """Return an example in the file, as YAML."""
         examples = self.rules.get("examples") or self.values or _BY_TYPE.get(self.types, [])
         if not examples:
             return ""

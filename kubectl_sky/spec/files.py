@@ -70,12 +70,10 @@ class LocalFiles(Struct, frozen=True):
 
 
 def is_url(source: Data) -> bool:
-    """Report whether the source of a file mount is a URL and not a local path."""
     return isinstance(source, str) and _URL.match(source) is not None
 
 
 def repository(workdir: Data) -> Repository | None:
-    """Return the git repository in `workdir`; None if it is not one."""
     if not isinstance(workdir, dict):
         return None
     ref, parsed = workdir.get("ref") or "HEAD", login(workdir["url"])
@@ -206,7 +204,6 @@ def _file_mounts(document: Document) -> Iterator[Problem]:
 
 
 def _lists(document: Document) -> Iterator[Problem]:
-    """Check the destinations of lists of local paths."""
     mounts = dict(entries(document.get("file_mounts")))
     destinations = {target_path(path) for path in mounts}
     for path, mount in mounts.items():
@@ -220,7 +217,6 @@ def _lists(document: Document) -> Iterator[Problem]:
 
 
 def _wrong(path: str) -> str:
-    """Return the error of a destination; "" if it is valid."""
     parts = path.removeprefix("./").split("/")
     cases = (
         (not path, "the destination is empty"),

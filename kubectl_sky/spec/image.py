@@ -84,7 +84,7 @@ def unchosen(document: Document) -> Iterator[Path]:
 def _complete(document: Document) -> Iterator[tuple[Path, Mapping[str, Data]]]:
     """Yield the complete resources of each candidate; of the task if it has none."""
     ignored = set(infra.left_out(document))
-    paths = [path for path in document.candidates()[1:] if path not in ignored]
+    paths = [path for path in document.resources.paths[1:] if path not in ignored]
     for path in paths or [("resources",)]:
         yield path, infra.candidate_fields(document, path)
 

@@ -36,12 +36,10 @@ def merged(outer: Mapping[str, Data], item: Mapping[str, Data]) -> Mapping[str, 
 
 
 def elsewhere(values: Mapping[str, Data]) -> bool:
-    """Report whether resources name a provider other than Kubernetes."""
     return _provider(values) not in _HERE
 
 
 def context(values: Mapping[str, Data]) -> str | None:
-    """Return the kubeconfig context that resources name, as in `k8s/CONTEXT`."""
     infra, name = values.get("infra"), values.get("region")
     if infra:
         provider, _, rest = str(infra).partition("/")
@@ -61,9 +59,8 @@ def region(values: Mapping[str, Data]) -> str | None:
 
 
 def contexts(document: Document) -> dict[str, Path]:
-    """Return the contexts that a document names, each with its first path."""
     paths: dict[str, Path] = {}
-    for path in document.candidates():
+    for path in document.resources.paths:
         values = document.get(*path)
         for field in ("infra", "region") if isinstance(values, dict) else ():
             name = context(candidate_fields(document, path))
@@ -74,7 +71,7 @@ def contexts(document: Document) -> dict[str, Path]:
 
 def left_out(document: Document) -> tuple[Path, ...]:
     """Return the candidates that name another provider; empty if all of them do."""
-    candidates = document.candidates()[1:]
+    candidates = document.resources.paths[1:]
     if not candidates:
         return ()
     skipped = [path for path in candidates if elsewhere(candidate_fields(document, path))]

@@ -67,7 +67,6 @@ class Kubernetes(Struct, frozen=True):
 
 
 def kubernetes_of(config: Mapping[str, Any] | None) -> Kubernetes:
-    """Parse a valid `config`."""
     fields = (config or {}).get("kubernetes") or {}
     custom, dws = fields.get("custom_metadata") or {}, fields.get("dws") or {}
     queues = [(fields.get(part) or {}).get(name) for part, name in _QUEUES]

@@ -25,7 +25,6 @@ class Recovery(Struct, frozen=True):
 
 
 def recovery(value: Data) -> Recovery | None:
-    """Parse a valid job_recovery; None if nodes do not restart."""
     if value is None or _strategy(value) == _NONE:
         return None
     if not isinstance(value, dict):

@@ -7,19 +7,16 @@ they can be fixed.
 """
 
 import re
-from collections.abc import Iterator
 
 import yaml
 from msgspec.structs import replace
 
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.spec import schema
-from kubectl_sky.spec.compose import MAX_DEPTH, MAX_NODES, Composer, TooLarge
+from kubectl_sky.spec.compose import Composer, TooLarge
 from kubectl_sky.spec.document import Document, Position, YamlNode, is_header, printable
 from kubectl_sky.spec.secret_values import seal
 from kubectl_sky.words.secret import Secret
-
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "load"]
 
 MAX_BYTES = 4 * 1024 * 1024
 
@@ -27,7 +24,6 @@ _CONTENT = re.compile(r"\S")
 _NEXT_DOCUMENT = re.compile(r"\n---(\s|$)")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's loader is 8 times as fast
 _UNPRINTABLE = yaml.reader.Reader.NON_PRINTABLE
-_ASCII = bytes([*b"\t\n\r", *range(0x20, 0x7F)])  # fast path: most files have only these bytes
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
 
@@ -43,7 +39,7 @@ def load(
     composer = Composer(decoded)
     syntax_problems: list[Problem] = []
     try:
-        roots = list(composer.documents(_events(decoded)))
+        roots = list(composer.documents(yaml.parse(decoded, Loader=_LOADER)))
         multiple = composer.number > 2
     except (yaml.YAMLError, TooLarge) as error:
         roots = []
@@ -89,7 +85,6 @@ def _several(text: str) -> bool:
 
 
 def _documents(file: str, roots: list[YamlNode]) -> tuple[Document, ...]:
-    """Return the documents, each with the header's fields and the names of all tasks."""
     first = roots[0].value if roots else None
     has_header = len(roots) > 1 and is_header(first)
     parallel = has_header and isinstance(first, dict) and first.get("execution") == "parallel"
@@ -111,11 +106,6 @@ def _documents(file: str, roots: list[YamlNode]) -> tuple[Document, ...]:
         )
         for index, root in enumerate(roots)
     )
-
-
-def _events(text: str) -> Iterator[yaml.Event]:
-    """Yield the events of yaml.parse, without the cost of its generator."""
-    return iter(_LOADER(text).get_event, None)
 
 
 def _no_mapping(file: str, root: YamlNode, example: str) -> Problem:
@@ -140,8 +130,7 @@ def _decoded(text: bytes, file: str) -> str:
         byte = error.object[error.start]
         message = f"the file is not UTF-8: byte 0x{byte:02x} at offset {error.start}"
         raise _invalid(file, valid, len(valid), message, "save it as UTF-8") from error
-    match = text.translate(None, _ASCII) and _UNPRINTABLE.search(decoded)
-    if match:
+    if match := _UNPRINTABLE.search(decoded):
         name = f"U+{ord(match.group()):04X}"
         message = f"YAML does not allow the character {name}"
         hint = (
@@ -227,16 +216,13 @@ class _Source:
         return self.lines[position[0] - 1] if 0 < position[0] <= len(self.lines) else ""
 
     def character_at(self, position: Position) -> str:
-        """Return the character at a position; "" at the end of a line."""
         return self.line(position)[position[1] - 1 : position[1]]
 
     def indent(self, position: Position) -> int:
-        """Return the indentation of a line; 0 after the end of the text."""
         line = self.line(position)
         return len(line) - len(line.lstrip())
 
     def starts_line(self, position: Position) -> bool:
-        """Return whether a position is that of the first text of its line."""
         return position[1] == self.indent(position) + 1
 
     def character(self) -> Explanation | None:
@@ -365,7 +351,6 @@ class _Source:
         return None
 
     def other(self) -> Explanation:
-        """Explain any other error by its message."""
         for pattern, message, hint in _MESSAGES:
             if re.search(pattern, self.message):
                 return self.position, message, hint

@@ -18,7 +18,6 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 def label_problems(document: Document, path: Path) -> Iterator[Problem]:
-    """Yield the errors of the labels at a path, and warnings for reserved ones."""
     for key, value in entries(document.get(*path)):
         yield from _label_key(document, (*path, key), "label")
         if isinstance(value, str | int) and not _LABEL_VALUE.fullmatch(str(value)):
@@ -30,13 +29,11 @@ def label_problems(document: Document, path: Path) -> Iterator[Problem]:
 
 
 def annotation_problems(document: Document, path: Path) -> Iterator[Problem]:
-    """Yield the errors of the annotations at a path, and warnings for reserved ones."""
     for key, _ in entries(document.get(*path)):
         yield from _label_key(document, (*path, key), "annotation")
 
 
 def without_ours(values: Data) -> dict[str, Data]:
-    """Return labels or annotations without the reserved ones."""
     return {key: value for key, value in entries(values) if not names.is_ours(key)}
 
 
@@ -129,7 +126,7 @@ def _gpu(document: Document, path: Path, value: Data) -> Iterator[Problem]:
     try:
         candidates = list(accelerator.entries(value))
     except accelerator.InvalidAccelerator as error:
-        shown = f'"{printable(error.text)}"' if error.text else _shown(value)
+        shown = f'"{printable(error.text)}"' if error.text else described(value)
         is_key = bool(error.keys) and isinstance(error.keys[-1], str)
         hint = schema.unfilled(error.text)
         yield document.problem((*path, *error.keys), f"{error}, got {shown}", hint, key=is_key)
@@ -170,12 +167,6 @@ def _alternatives(value: Data) -> int:
     if isinstance(value, list):
         return sum(len(item) if isinstance(item, dict) else 1 for item in value)
     return len(value) if isinstance(value, dict) else 1
-
-
-def _shown(value: Data) -> str:
-    if isinstance(value, dict | list):
-        return "a map" if isinstance(value, dict) else "a list"
-    return f'"{printable(str(value))}"'
 
 
 def _labels(document: Document) -> Iterator[Problem]:

@@ -37,7 +37,6 @@ class SchemaError(Struct, frozen=True):
 
 
 def fields(schema: str) -> frozenset[str]:
-    """Return the field names of a schema."""
     return frozenset(load(f"{schema}.json")["properties"])
 
 
@@ -68,7 +67,6 @@ def unfilled(value: Data) -> str:
 
 
 def described(value: Data) -> str:
-    """Describe a value for a message, shortened."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):

@@ -52,7 +52,6 @@ _Validator: Any = extend(Draft202012Validator, {"x-unknown": _unknown_fields})  
 
 @cache
 def validator(file: str) -> Any:  # noqa: ANN401 -- jsonschema creates this class at run time
-    """Return the jsonschema validator of a schema file, with our keywords."""
     return _Validator(schema.load(file), registry=_registry())
 
 
@@ -69,13 +68,12 @@ def _branch(error: ValidationError) -> Sequence[ValidationError]:
     branches: dict[object, list[ValidationError]] = {}
     for inner in error.context or ():
         branches.setdefault(inner.schema_path[0], []).append(inner)
-    matching = [branch for branch in branches.values() if not any(map(_of_type, branch))]
+    matching = [
+        branch
+        for branch in branches.values()
+        if not any(inner.validator == "type" and not inner.relative_path for inner in branch)
+    ]
     return matching[0] if isinstance(error.instance, dict | list) and len(matching) == 1 else ()
-
-
-def _of_type(error: ValidationError) -> bool:
-    """Whether the whole value has the wrong type for an alternative."""
-    return error.validator == "type" and not error.relative_path
 
 
 def _path(error: ValidationError) -> Path:
@@ -121,7 +119,8 @@ def _value(error: ValidationError) -> Iterator[SchemaError]:
         return
     path = _path(error)
     actual = "" if isinstance(error.instance, Secret) else f", got {described(error.instance)}"
-    is_misread = _is_misread(error)
+    is_text = "string" in str(_rules(error).get("type"))
+    is_misread = is_text and isinstance(error.instance, bool | int | float | date)
     hint = "put it in quotes" if is_misread else _hint(error)
     yield SchemaError(path, f"expected {expected}{actual}", hint, needs_quotes=is_misread)
 
@@ -137,12 +136,6 @@ def _hint(error: ValidationError) -> str:
     if kind in ("integer", "number", "boolean") and isinstance(value, str):
         return "write it without quotes" if _PLAIN.fullmatch(value) else ""
     return ""
-
-
-def _is_misread(error: ValidationError) -> bool:
-    """Whether YAML read a text as something else."""
-    is_text = "string" in str(_rules(error).get("type"))
-    return is_text and isinstance(error.instance, bool | int | float | date)
 
 
 _TYPES = {
@@ -165,7 +158,6 @@ _BOUNDS = {
 
 
 def expectation(rules: Mapping[str, Any]) -> str:
-    """Describe in words the values that a schema accepts."""
     if "x-expected" in rules:
         return str(rules["x-expected"])
     values = rules.get("x-values") or rules.get("enum")

@@ -86,7 +86,7 @@ def shared(document: Document) -> Iterator[Path]:
     """Yield the other fields of a document whose value is a secret's."""
     names = secret_names(document)
     for field, value in document.data.items():
-        if field in _FIELDS or _is_unused(field):
+        if field in _FIELDS or str(field).startswith("x-"):  # no manifest has an anchor alone
             continue
         for path in _paths(value, (field,)):
             if field != "envs" or names.isdisjoint(map(str, path[1:2])):
@@ -94,17 +94,11 @@ def shared(document: Document) -> Iterator[Path]:
 
 
 def _paths(value: Data, path: Path) -> Iterator[Path]:
-    """Yield the paths of all Secrets in a value."""
     if isinstance(value, Secret):
         yield path
     elif isinstance(value, dict | list):
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _paths(item, (*path, key))
-
-
-def _is_unused(field: Data) -> bool:
-    """Return whether a field only has an anchor; no manifest has it."""
-    return str(field).startswith("x-")
 
 
 def kept(document: Document) -> dict[str, Any]:

@@ -115,7 +115,6 @@ def service_of(document: Document, flags: Flags) -> ServiceSpec:
 
 
 def _bounds(data: dict[str, Any], flags: Flags) -> tuple[int, int]:
-    """Return the least and the greatest number of replicas."""
     policy = data.get("replica_policy") or {}
     fewest = max(_number(data.get("replicas"), policy.get("min_replicas")), 1)
     most = max(policy.get("max_replicas") or fewest, fewest)

@@ -133,13 +133,11 @@ class Filled:
         return False
 
     def _report(self, path: Path, message: str) -> None:
-        """Record the first problem."""
         if not self.problems:
             self.problems.append(self.written.problem(path, message))
 
 
 def references(text: str) -> list[str]:
-    """Return the names of the variables that a text refers to."""
     return _REFERENCE.findall(text)
 
 

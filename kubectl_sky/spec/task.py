@@ -169,7 +169,7 @@ def resources_path(document: Document, resources: Resources) -> Path:
     """Return the path of a task's chosen resources: a candidate's, or `resources`."""
     chosen = replace(resources, context=None)
     excluded_paths = infra.left_out(document)
-    for path in document.candidates():
+    for path in document.resources.paths:
         if path != ("resources",) and path not in excluded_paths:
             alternatives = _resources(infra.candidate_fields(document, path))
             if any(replace(alternative, context=None) == chosen for alternative in alternatives):
@@ -183,7 +183,6 @@ def _ordered(resources: Mapping[str, Any]) -> bool:
 
 
 def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:
-    """Yield the candidates of one set of fields, one per accelerator."""
     shape = resource_fields.shape(values.get("instance_type"))
     cpus, memory = values.get("cpus"), values.get("memory")
     accelerators = values.get("accelerators", values.get("gpus"))

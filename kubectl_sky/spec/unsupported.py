@@ -60,7 +60,6 @@ class _Found(Struct, frozen=True):
 
 @cache
 def listed() -> tuple[UnsupportedField, ...]:
-    """Return the entries of schemas/unsupported.yaml."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     items = yaml.load(assets.read("schemas", "unsupported.yaml"), Loader=loader)
     return tuple(_entry(item) for item in items)
@@ -186,7 +185,6 @@ def _found(filled: Filled, as_task: bool, served: bool) -> Iterator[_Found]:
 
 
 def _concerns(entry: UnsupportedField, as_task: bool, served: bool) -> bool:
-    """Return whether an entry matters to a document that is submitted or served."""
     if entry.field[0] == "service":
         return served if entry.field[1:] else not (as_task or served)
     return not (as_task and entry.as_task)

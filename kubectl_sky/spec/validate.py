@@ -198,7 +198,6 @@ _NAME = re.compile(r"[a-zA-Z0-9]+(?:[._-]{1,2}[a-zA-Z0-9]+)*")  # SkyPilot's rul
 
 
 def _rule_problems(document: Document) -> list[Problem]:
-    """Return the problems that the rules find in a task."""
     applicable = [*_ANY, *_fitting(_RULES, document.data)]
     if document.resources.maps:
         applicable += _fitting(_OF_RESOURCES, document.resources.fields)
@@ -224,7 +223,6 @@ def _name(document: Document) -> Iterator[Problem]:
 
 
 def _header_problems(document: Document) -> list[Problem]:
-    """Return the problems of the header of a file with several tasks."""
     primary, delays = document.get("primary_tasks"), document.get("termination_delay")
     references: list[tuple[Path, Data]] = [
         (("primary_tasks", index), name)

@@ -68,7 +68,6 @@ def secret_names(document: Document) -> frozenset[str]:
 
 
 def is_reference(name: Data) -> bool:
-    """Return whether a name refers to an existing Secret."""
     return isinstance(name, str) and name.startswith((REFERENCE, *_SCOPES))
 
 
@@ -183,7 +182,6 @@ def _mapping(document: Document, field: str) -> dict[Data, Data]:
 
 
 def is_name(text: str) -> bool:
-    """Whether a shell variable can have this name."""
     return bool(_NAME.fullmatch(text))
 
 

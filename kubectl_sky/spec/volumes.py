@@ -50,7 +50,6 @@ class VolumeFile(Struct, frozen=True):
 
 
 def mount_of(path: str, value: str | Mapping[str, Any]) -> VolumeMount:
-    """Return the mount of an entry of `volumes`."""
     if isinstance(value, str):
         return VolumeMount(path, value)
     name = value.get("name") or ""
@@ -199,7 +198,6 @@ def _volume_name(document: Document, where: Path, name: str) -> Iterator[Problem
 
 
 def volume_problems(document: Document) -> list[Problem]:
-    """Return the problems of a volume to create."""
     name, size, existing = map(document.get, ("name", "size", "use_existing"))
     problems: list[Problem] = []
     if isinstance(name, str):

@@ -39,7 +39,6 @@ class Unsendable(Exception):
 
     @classmethod
     def for_source(cls, reason: str, hint: str = "") -> Self:
-        """Return the error for a source that cannot be uploaded at all."""
         return cls(Refusal("", reason, hint))
 
 
@@ -188,7 +187,6 @@ def _version(status: os.stat_result) -> tuple[int, ...]:
 
 
 def _over_limit(limit: str, setting: str, largest: dict[bytes, int]) -> Refusal:
-    """Return a refusal that suggests excluding the largest top-level entry."""
     name = max(largest, key=lambda candidate: largest[candidate])
     hint = (
         f"exclude what the task does not need with .skyignore, such as {shown(name)},"

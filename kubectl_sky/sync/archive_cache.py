@@ -31,7 +31,6 @@ class Snapshot:
         self._newest = 0
 
     def add(self, entry: Entry) -> None:
-        """Add a file, folder or link."""
         status = entry.status
         self.files += not stat.S_ISDIR(status.st_mode)
         self.size += entry.size

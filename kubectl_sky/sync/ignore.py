@@ -74,7 +74,6 @@ class Rule:
         self._folder = _compile([pattern for pattern in patterns if pattern.folders_only])
 
     def matches(self, path: bytes, folder: bool) -> bool:
-        """Check whether a path below the ignore file's folder matches a pattern."""
         if self._any and self._any.fullmatch(path):
             return True
         return bool(folder and self._folder and self._folder.fullmatch(path))
@@ -144,7 +143,6 @@ def _join(parts: Sequence[bytes], wildcards: tuple[tuple[bytes, ...], ...] = _WI
 
 
 def _trimmed(line: bytes) -> bytes:
-    """Strip trailing spaces, except those escaped by a backslash."""
     body = line.rstrip(b" ")
     backslashes = len(body) - len(body.rstrip(b"\\"))
     return line[: len(body) + backslashes % 2]

@@ -96,7 +96,7 @@ WRONG = {
     ),
     "resources: {accelerators: []}": (
         "task.yaml:2:27: resources.accelerators: expected a count such as 1, a name"
-        ' such as V100, or both: "V100:2", got a list'
+        ' such as V100, or both: "V100:2", got an empty list'
     ),
     "resources: {gpus: 1, accelerators: 1}": (
         "task.yaml:2:13: resources.gpus: is another name of accelerators; keep one of them"
