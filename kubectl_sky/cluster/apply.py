@@ -9,12 +9,11 @@ from time import monotonic
 
 from msgspec import Struct
 
-from kubectl_sky.cluster import objects, parallel, shapes
+from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.objects import Accept
-from kubectl_sky.cluster.session import Answer, Json, Session
+from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import (
     ClusterError,
-    Conflict,
     Interrupted,
     NotFound,
     SkyError,
@@ -121,7 +120,9 @@ class _Run:
             with self.changed:
                 self.uncertain.append(manifest)  # the answer may have been lost, not the request
             raise
-        created = answer.status == HTTPStatus.CREATED or (answer.retried and self._is_new(answer))
+        created = answer.status == HTTPStatus.CREATED or (
+            answer.retried and self._is_new(answer.body)
+        )
         applied = Applied(answer.body, created)
         with self.changed:
             self.applied.append(applied)
@@ -136,11 +137,11 @@ class _Run:
             self.stopped = True
             self.changed.wait_for(lambda: not self.running)
 
-    def _is_new(self, answer: Answer) -> bool:
+    def _is_new(self, item: Json) -> bool:
         """Check by the server's clock whether this run created the object."""
         running = timedelta(seconds=monotonic() - self.started_at)
         run_started = self.session.now() - running - _CLOCK_SLACK
-        return datetime.fromisoformat(answer.body["metadata"]["creationTimestamp"]) >= run_started
+        return datetime.fromisoformat(item["metadata"]["creationTimestamp"]) >= run_started
 
     def undo(self) -> str:
         """Delete what this run created; return a summary, empty if nothing was done.
@@ -164,15 +165,13 @@ class _Run:
         """Return an object whose answer was lost, if it exists and is new."""
         kind = objects.known_kind(manifest)
         metadata = manifest["metadata"]
-        namespace = metadata.get("namespace") or self.session.namespace
-        path = objects.path(kind, namespace, metadata["name"])
         try:
-            answer = self.session.send("GET", path, shape=shapes.METADATA_ONLY)
+            live = objects.get(self.session, kind, metadata["name"], metadata.get("namespace"))
         except NotFound:
             return None
         except SkyError:
             return Applied(manifest, created=True)  # it may exist: report it as not removed
-        return Applied(answer.body, created=True) if self._is_new(answer) else None
+        return Applied(live, created=True) if self._is_new(live) else None
 
     def _remove(self, applied: Applied) -> bool:
         """Delete an object unless a newer one has the same name; False if that fails.
@@ -182,17 +181,8 @@ class _Run:
         metadata = applied.object["metadata"]
         if "uid" not in metadata:
             return False
-        kind = objects.known_kind(applied.object)
-        namespace = metadata.get("namespace") or self.session.namespace
-        body = {
-            "propagationPolicy": "Background",
-            "preconditions": {"uid": metadata["uid"]},
-        }
         try:
-            path = objects.path(kind, namespace, metadata["name"])
-            self.session.send("DELETE", path, body=body, shape=shapes.DELETED)
-        except (NotFound, Conflict):
-            return True
+            objects.delete_by_uid(self.session, objects.known_kind(applied.object), metadata)
         except SkyError:
             return False
         return True

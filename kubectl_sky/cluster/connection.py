@@ -38,16 +38,6 @@ class Connection(Struct, frozen=True):
     workers: tuple[str, ...] = ()
 
 
-class Tls(Struct, frozen=True):
-    """Paths of certificates ("" for none), and the proxy's URL, for another HTTP client."""
-
-    authority: str = ""
-    certificate: str = ""
-    key: str = ""
-    verify: bool = True
-    proxy: str = ""
-
-
 class Target(Struct, frozen=True):
     """A server, its credentials and the defaults of the context.
 
@@ -62,7 +52,6 @@ class Target(Struct, frozen=True):
     authorization: str
     client: "Client"
     renewable: bool = False
-    tls: Tls = Tls()
     user: str = ""
 
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.cluster.client import Client
-from kubectl_sky.cluster.connection import KUBERNETES_PATH, Connection, Contexts, Target, Tls
+from kubectl_sky.cluster.connection import KUBERNETES_PATH, Connection, Contexts, Target
 from kubectl_sky.errors import ClusterError, UserError
 
 Entry = dict[str, Any]
@@ -402,11 +402,4 @@ def _target(
         client = Client(configuration)
     except (urllib3.exceptions.HTTPError, OSError, ValueError, ImportError) as error:
         raise ClusterError(f"cannot use the connection's settings: {error}") from None
-    tls = Tls(
-        configuration.ssl_ca_cert or "",
-        configuration.cert_file or "",
-        configuration.key_file or "",
-        bool(configuration.verify_ssl),
-        str(configuration.proxy) if isinstance(client.pool_manager, urllib3.ProxyManager) else "",
-    )
-    return Target(server, context, namespace, authorization, client, renewable, tls)
+    return Target(server, context, namespace, authorization, client, renewable)
