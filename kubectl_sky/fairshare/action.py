@@ -35,7 +35,6 @@ class ClassStatus(Struct, frozen=True):
 
     @classmethod
     def read(cls, item: Json) -> "ClassStatus":
-        """Read a PriorityClass."""
         annotations, state = item["metadata"].get("annotations") or {}, State.read(item)
         return cls(
             name=item["metadata"]["name"],
@@ -49,7 +48,6 @@ class ClassStatus(Struct, frozen=True):
         )
 
     def as_json(self) -> "models.FairShareClass":
-        """Return the status as JSON values."""
         return cast("models.FairShareClass", asdict(self))
 
 

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -88,7 +88,6 @@ class FairShare(Controller[str]):
         return _NAME, 0.0
 
     def process(self, key: str) -> float:
-        """Make all changes that are due; return the seconds until the next recovery."""
         return min(self.once(), _RESYNC_SECONDS)
 
     def once(self) -> float:
@@ -110,7 +109,7 @@ class FairShare(Controller[str]):
             self._try(partial(self._journal.apply, change), errors)
         if decision.deletions or decision.changes:
             self.did("changed priorities")
-        self._send_some(decision.remarks)
+        self._send_events(decision.remarks)
         if errors:
             raise errors[0]
         if decision.next_recovery is None:
@@ -136,7 +135,7 @@ class FairShare(Controller[str]):
         except ClusterError as error:
             errors.append(error)
 
-    def _send_some(self, remarks: Iterable[Remark]) -> None:
+    def _send_events(self, remarks: Sequence[Remark]) -> None:
         sent = 0
         for remark in remarks:
             if self._stopped.is_set() or sent == _MAX_EVENTS:

@@ -8,17 +8,14 @@ can be repeated, and several controllers may do the same one.
 import json
 import logging
 from contextlib import suppress
-from enum import Enum
 from hashlib import sha256
 from typing import Any
-
-from msgspec import Struct
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Conflict, NotFound
-from kubectl_sky.fairshare.model_decide import SYSTEM, Change, recreated
-from kubectl_sky.fairshare.model_state import LABEL, LISTED, OWNED
+from kubectl_sky.fairshare.model_decide import Change
+from kubectl_sky.fairshare.model_state import LABEL
 from kubectl_sky.words import kinds
 from kubectl_sky.words.kinds import Kind
 
@@ -31,21 +28,24 @@ _CLASS, _UID = "class", "uid"  # keys of the ConfigMap
 _MAX_STEPS = 8
 
 
-class Step(Enum):
-    """What to do next for an entry of the journal."""
-
-    DELETE = "delete the class"
-    CREATE = "create the class"
-    CLEAR = "delete the entry"
+# Of a class that is created again.
+_DROPPED = frozenset(
+    {
+        *("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"),
+        *("deletionTimestamp", "deletionGracePeriodSeconds", "finalizers"),
+    }
+)
 
 
 def entry(change: Change) -> Json:
     """Return the ConfigMap for a change of a value."""
     assert change.existing is not None
     uid = change.existing["metadata"]["uid"]
-    manifest = recreated(change.manifest)
-    annotations = manifest["metadata"]["annotations"] | {REPLACES: uid}
-    manifest = manifest | {"metadata": manifest["metadata"] | {"annotations": annotations}}
+    metadata = {
+        key: value for key, value in change.manifest["metadata"].items() if key not in _DROPPED
+    }
+    annotations = metadata["annotations"] | {REPLACES: uid}
+    manifest = change.manifest | {"metadata": metadata | {"annotations": annotations}}
     digest = sha256(change.name.encode()).hexdigest()[:16]
     return {
         "apiVersion": kinds.CONFIG_MAP.api_version,
@@ -53,42 +53,6 @@ def entry(change: Change) -> Json:
         "metadata": {"name": f"fair-share-{digest}", "labels": {LABEL: _JOURNAL}},
         "data": {_UID: uid, _CLASS: json.dumps(manifest)},
     }
-
-
-def next_step(uid: str, existing: Json | None) -> Step:
-    """Return the next step of the entry that replaces the class with this uid."""
-    if existing is None:
-        return Step.CREATE
-    annotations = existing["metadata"].get("annotations") or {}
-    return Step.CLEAR if annotations.get(REPLACES) == uid else Step.DELETE
-
-
-class Entry(Struct, frozen=True):
-    """A change of the journal: the class to create, in place of the one with a uid."""
-
-    metadata: Json  # of the ConfigMap
-    uid: str
-    manifest: Json
-
-    @classmethod
-    def read(cls, item: Json) -> "Entry | None":
-        """Read a ConfigMap; None if it is not one that `entry` made."""
-        data = item.get("data") or {}
-        try:
-            uid, manifest = data[_UID], json.loads(data[_CLASS])
-            metadata = manifest["metadata"]
-            is_ours = metadata["labels"][LABEL] in (OWNED, LISTED)
-            allowed = is_ours and not metadata["name"].startswith(SYSTEM)
-            known = manifest["kind"] == kinds.PRIORITY_CLASS.kind
-            replaces = metadata["annotations"][REPLACES] == uid
-        except (KeyError, TypeError, ValueError, AttributeError):
-            return None
-        return cls(item["metadata"], uid, manifest) if allowed and known and replaces else None
-
-    @property
-    def name(self) -> str:
-        """The name of the class."""
-        return str(self.manifest["metadata"]["name"])
 
 
 class Journal:
@@ -124,37 +88,36 @@ class Journal:
 
         Raises Conflict if another client undoes them.
         """
-        change = Entry.read(item)
-        if change is None:
+        try:
+            uid, manifest = item["data"][_UID], json.loads(item["data"][_CLASS])
+            name = manifest["metadata"]["name"]
+        except (KeyError, TypeError, ValueError):
             _LOG.warning("deleting the invalid ConfigMap %s", item["metadata"]["name"])
             objects.delete_by_uid(self._session, kinds.CONFIG_MAP, item["metadata"])
             return
         for _ in range(_MAX_STEPS):
-            existing = _existing(self._session, kinds.PRIORITY_CLASS, change.name)
-            step = next_step(change.uid, existing)
-            if step is Step.CLEAR:
-                objects.delete_by_uid(self._session, kinds.CONFIG_MAP, change.metadata)
-                return
-            if step is Step.CREATE:
+            existing = _get(self._session, kinds.PRIORITY_CLASS, name)
+            if existing is None:
                 with suppress(Conflict):  # of another client: the next step looks at it
-                    objects.create(self._session, change.manifest)
-            elif existing:
-                self._delete(change, existing)
-        raise Conflict(f'PriorityClass "{change.name}" is changed by another client repeatedly')
+                    objects.create(self._session, manifest)
+            elif (existing["metadata"].get("annotations") or {}).get(REPLACES) == uid:
+                objects.delete_by_uid(self._session, kinds.CONFIG_MAP, item["metadata"])
+                return
+            else:
+                if existing["metadata"]["uid"] != uid:
+                    self._check_unfinished(item, name)
+                objects.delete_by_uid(self._session, kinds.PRIORITY_CLASS, existing["metadata"])
+        raise Conflict(f'PriorityClass "{name}" is changed by another client repeatedly')
 
-    def _delete(self, change: Entry, existing: Json) -> None:
-        """Delete the class. Raises Conflict if another controller finished the entry."""
-        if existing["metadata"]["uid"] != change.uid:
-            metadata = change.metadata
-            item = _existing(
-                self._session, kinds.CONFIG_MAP, metadata["name"], metadata["namespace"]
-            )
-            if item is None or item["metadata"]["uid"] != metadata["uid"]:
-                raise Conflict(f'PriorityClass "{change.name}" was changed by another controller')
-        objects.delete_by_uid(self._session, kinds.PRIORITY_CLASS, existing["metadata"])
+    def _check_unfinished(self, item: Json, name: str) -> None:
+        """Raise Conflict if another controller finished the entry."""
+        metadata = item["metadata"]
+        current = _get(self._session, kinds.CONFIG_MAP, metadata["name"], metadata["namespace"])
+        if current is None or current["metadata"]["uid"] != metadata["uid"]:
+            raise Conflict(f'PriorityClass "{name}" was changed by another controller')
 
 
-def _existing(session: Session, kind: Kind, name: str, namespace: str | None = None) -> Json | None:
+def _get(session: Session, kind: Kind, name: str, namespace: str | None = None) -> Json | None:
     try:
         return objects.get(session, kind, name, namespace)
     except NotFound:

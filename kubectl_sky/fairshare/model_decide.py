@@ -27,8 +27,6 @@ Json = dict[str, Any]
 
 MAX_CLASSES = 1_000  # that we create for a queue: anybody can invent names of users
 SYSTEM = "system-"  # never ours, whatever the settings say
-_SERVER_FIELDS = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
-_DELETION_FIELDS = ("deletionTimestamp", "deletionGracePeriodSeconds", "finalizers")
 
 
 class Remark(Struct, frozen=True):
@@ -47,7 +45,6 @@ class Change(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The name of the class."""
         return str(self.manifest["metadata"]["name"])
 
     @property
@@ -118,12 +115,12 @@ class _Managed(Struct, frozen=True):
         """Return why a PodGroup is not counted although it names the class; empty if it is."""
         if group.queue != self.queue:
             return f'the class belongs to queue "{self.queue}"'
-        if self.owner is not None and owner_of(group, self.policy) != self.owner:
+        if self.owner is not None and find_owner(group, self.policy) != self.owner:
             return "the class belongs to another owner"
         return ""
 
 
-def owner_of(group: PodGroup, policy: Policy) -> str:
+def find_owner(group: PodGroup, policy: Policy) -> str:
     """Return who pays for a PodGroup."""
     return group.user if policy.per == PER_USER else group.namespace
 
@@ -139,12 +136,12 @@ def decide(
     by_class.pop("", None)
     for item in classes:
         used = by_class.pop(item["metadata"]["name"], [])
-        managed = _managed(item, policies)
+        managed = _find_managed(item, policies)
         if managed:
             state = _update(decision, item, managed, used, now)
             if managed.owner is not None:
                 created[managed.queue].add(item, used, state)
-        elif any(_owner_by_name(group, policies) for group in used):
+        elif any(_match_owner(group, policies) for group in used):
             message = f"not changed: it lacks the label {LABEL}={OWNED} and its annotations"
             decision.remarks.append(Remark(_about(item), "NotManaged", message))
     for name, used in by_class.items():
@@ -152,7 +149,7 @@ def decide(
     return decision
 
 
-def _managed(item: Json, policies: Mapping[str, Policy]) -> _Managed | None:
+def _find_managed(item: Json, policies: Mapping[str, Policy]) -> _Managed | None:
     """Return why a class is ours to change; None if it is not."""
     metadata = item["metadata"]
     name = metadata["name"]
@@ -174,7 +171,7 @@ def _update(
 ) -> State:
     """Add a change of an existing class, if there is one; return its state."""
     policy, stored = managed.policy, State.read(item)
-    groups = _counted(decision, managed, used)
+    groups = _count(decision, managed, used)
     owned = managed.owner is not None
     if stored is None and owned:
         decision.remarks.append(
@@ -183,8 +180,8 @@ def _update(
     base = policy.base if owned or stored is None else stored.base
     if stored is None and not owned:
         base = item["value"]
-    state = stored or State.adopted(base, groups, now)
-    state = replace(state, base=base).recovered(policy, now).observed(groups, policy, now)
+    state = stored or State.adopt(base, groups, now)
+    state = replace(state, base=base).recover(policy, now).observe(groups, policy, now)
     written = (item["metadata"].get("annotations") or {}).get(VALUE)
     if written and written != str(item["value"]):
         message = f"value was set to {item['value']} by another client; the value was restored"
@@ -194,7 +191,7 @@ def _update(
     return state
 
 
-def _counted(decision: Decision, managed: _Managed, used: list[PodGroup]) -> list[PodGroup]:
+def _count(decision: Decision, managed: _Managed, used: list[PodGroup]) -> list[PodGroup]:
     """Return the PodGroups that count; the others get an Event."""
     for group in used:
         complaint = managed.complaint(group)
@@ -204,10 +201,10 @@ def _counted(decision: Decision, managed: _Managed, used: list[PodGroup]) -> lis
     return [group for group in used if not managed.complaint(group)]
 
 
-def _owner_by_name(group: PodGroup, policies: Mapping[str, Policy]) -> str:
+def _match_owner(group: PodGroup, policies: Mapping[str, Policy]) -> str:
     """Return the owner of a PodGroup if its class has the name that is ours; else nothing."""
     policy = policies.get(group.queue)
-    owner = owner_of(group, policy) if policy else ""
+    owner = find_owner(group, policy) if policy else ""
     return owner if group.priority_class == class_name(group.queue, owner) else ""
 
 
@@ -221,15 +218,15 @@ def _create(
 ) -> None:
     """Create a missing class that is ours by its name, as far as PodGroups of the owner use it."""
     for group in used:
-        owner = _owner_by_name(group, policies)
+        owner = _match_owner(group, policies)
         if owner and not created[group.queue].reserve(decision):
             message = f'not created: queue "{group.queue}" has {MAX_CLASSES:,} PriorityClasses'
             decision.remarks.append(Remark(_about_group(group), "TooManyClasses", message))
             return
         if owner:
             policy = policies[group.queue]
-            groups = _counted(decision, _Managed(group.queue, owner, policy), used)
-            state = State(policy.base, since=now).observed(groups, policy, now)
+            groups = _count(decision, _Managed(group.queue, owner, policy), used)
+            state = State(policy.base, since=now).observe(groups, policy, now)
             item: Json = {
                 "apiVersion": kinds.PRIORITY_CLASS.api_version,
                 "kind": kinds.PRIORITY_CLASS.kind,
@@ -253,13 +250,6 @@ def _manifest(item: Json, marker: str, queue: str, state: State, policy: Policy)
         },
         "value": policy.value(state.weight, state.base),
     }
-
-
-def recreated(manifest: Json) -> Json:
-    """Return what is sent to create a class again: without what the server sets."""
-    dropped = {*_SERVER_FIELDS, *_DELETION_FIELDS}
-    metadata = {key: value for key, value in manifest["metadata"].items() if key not in dropped}
-    return manifest | {"metadata": metadata}
 
 
 def _about_group(group: PodGroup) -> Json:

@@ -67,7 +67,7 @@ class Policy(Struct, frozen=True):
             above = above * (100 - self.percent) // 100
         return floor + above
 
-    def recovered(self, count: int, since: int, now: int) -> tuple[int, int]:
+    def recover(self, count: int, since: int, now: int) -> tuple[int, int]:
         """Return the count after the intervals since a time in seconds, and the end of the last."""
         since = min(since, now)  # the clock was changed
         intervals = (now - since) // self.recovery_interval
@@ -79,7 +79,7 @@ class Policy(Struct, frozen=True):
             count = max(0, count - intervals * self.recovery_step)
         return count, since + intervals * self.recovery_interval
 
-    def restarted(self, count: int, since: int, now: int) -> int:
+    def restart(self, count: int, since: int, now: int) -> int:
         """Return the time from which the interval counts after a PodGroup started or finished."""
         return since if self.policy is Curve.HALF_LIFE and count else now
 

@@ -47,7 +47,6 @@ class PodGroup(Struct, frozen=True):
 
     @classmethod
     def read(cls, item: Json) -> "PodGroup":
-        """Read an object of the API server."""
         metadata, spec = item["metadata"], item.get("spec") or {}
         labels, annotations = (metadata.get(key) or {} for key in ("labels", "annotations"))
         return cls(
@@ -83,7 +82,7 @@ class State(Struct, frozen=True):
     horizon: str = ""
 
     @classmethod
-    def adopted(cls, base: int, groups: Iterable[PodGroup], now: int) -> "State":
+    def adopt(cls, base: int, groups: Iterable[PodGroup], now: int) -> "State":
         """Return the state of a class without one: what finished before is not counted."""
         completed = tuple(group.id for group in groups if group.phase == _COMPLETED)
         return cls(base, since=now, counted=completed)
@@ -93,12 +92,12 @@ class State(Struct, frozen=True):
         """The number of PodGroups that the value pays for."""
         return self.count + len(self.running)
 
-    def recovered(self, policy: Policy, now: int) -> "State":
+    def recover(self, policy: Policy, now: int) -> "State":
         """Return the state after the intervals that have passed."""
-        count, since = policy.recovered(self.count, self.since, now)
+        count, since = policy.recover(self.count, self.since, now)
         return replace(self, count=count, since=since)
 
-    def observed(self, groups: Iterable[PodGroup], policy: Policy, now: int) -> "State":
+    def observe(self, groups: Iterable[PodGroup], policy: Policy, now: int) -> "State":
         """Return the state after what the PodGroups of the class, all that exist, have done.
 
         A PodGroup that stopped running has finished: completed, evicted or deleted.
@@ -121,10 +120,10 @@ class State(Struct, frozen=True):
             counted=tuple(id_ for id_ in remembered if id_ in existing),
         )
         if started or finished:
-            state = replace(state, since=policy.restarted(self.count, self.since, now))
-        return state._bounded(existing)
+            state = replace(state, since=policy.restart(self.count, self.since, now))
+        return state._bound(existing)
 
-    def _bounded(self, existing: Mapping[str, PodGroup]) -> "State":
+    def _bound(self, existing: Mapping[str, PodGroup]) -> "State":
         """Forget the oldest finished PodGroups, and count no finished one that is as old."""
         if len(self.counted) <= MAX_REMEMBERED:
             return self
@@ -143,8 +142,8 @@ class State(Struct, frozen=True):
             VALUE: str(policy.value(self.weight, self.base)),
             _BASE: str(self.base),
             _COUNT: str(self.count),
-            _SINCE: _written(self.since),
-            RECOVERS: _written(recovers) if self.count else "",
+            _SINCE: _format_time(self.since),
+            RECOVERS: _format_time(recovers) if self.count else "",
             _RUNNING: ",".join(sorted(self.running)),
             _COUNTED: ",".join(self.counted),
             _HORIZON: self.horizon,
@@ -175,5 +174,5 @@ def _ids(text: str) -> list[str]:
     return [word for word in text.split(",") if word]
 
 
-def _written(seconds: int) -> str:
+def _format_time(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

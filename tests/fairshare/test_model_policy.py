@@ -40,10 +40,10 @@ def test_value_of_any_weight_stays_within_floor_and_base(
 def test_recovery_in_two_parts_equals_recovery_at_once(
     policy: Policy, count: int, first: int, second: int
 ) -> None:
-    once = policy.recovered(count, 0, first + second)
-    parts = policy.recovered(*policy.recovered(count, 0, first), first + second)
+    once = policy.recover(count, 0, first + second)
+    parts = policy.recover(*policy.recover(count, 0, first), first + second)
     assert once[0] == parts[0] <= count
-    assert policy.recovered(0, 0, first)[0] == 0
+    assert policy.recover(0, 0, first)[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -62,17 +62,17 @@ def test_value_per_policy_follows_its_curve(curve: str, values: list[int]) -> No
 
 def test_recovery_linear_forgets_step_per_interval_and_half_life_halves() -> None:
     linear = Policy(recovery_interval=60, recovery_step=2)
-    counts = [linear.recovered(5, 1000, 1000 + 30 * half)[0] for half in range(8)]
+    counts = [linear.recover(5, 1000, 1000 + 30 * half)[0] for half in range(8)]
     assert counts == [5, 5, 3, 3, 1, 1, 0, 0]
-    assert linear.restarted(5, 1000, 1030) == 1030, "a PodGroup starts the interval again"
+    assert linear.restart(5, 1000, 1030) == 1030, "a PodGroup starts the interval again"
     halved = Policy(Curve.HALF_LIFE, recovery_interval=60)
-    assert [halved.recovered(9, 0, 60 * number)[0] for number in range(5)] == [9, 4, 2, 1, 0]
-    assert halved.restarted(5, 1000, 1030) == 1000, "half-life goes on"
-    assert halved.restarted(0, 1000, 1030) == 1030
+    assert [halved.recover(9, 0, 60 * number)[0] for number in range(5)] == [9, 4, 2, 1, 0]
+    assert halved.restart(5, 1000, 1030) == 1000, "half-life goes on"
+    assert halved.restart(0, 1000, 1030) == 1030
 
 
 def test_recovery_with_clock_set_back_starts_interval_now() -> None:
-    assert Policy().recovered(5, 10_000, 100) == (5, 100)
+    assert Policy().recover(5, 10_000, 100) == (5, 100)
 
 
 @pytest.mark.parametrize(
