@@ -13,7 +13,7 @@ from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.plan import runtime
 from kubectl_sky.plan.pipeline import members, title_of, with_names
 from kubectl_sky.plan.resolve import find_refusals
-from kubectl_sky.spec import bashisms, dangers, programs, service, unsupported
+from kubectl_sky.spec import bashisms, dangers, load, programs, service, unsupported
 from kubectl_sky.spec import scripts as shell_scripts
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.document import Document, printable
@@ -26,7 +26,7 @@ from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.validate import validate
 from kubectl_sky.spec.variables import given_secrets
 from kubectl_sky.submitting import bash, packing
-from kubectl_sky.submitting.flags import MAX_BYTES, Overrides
+from kubectl_sky.submitting.flags import Overrides
 from kubectl_sky.words import bounded, names
 from kubectl_sky.words.secret import Secret
 from kubectl_sky.words.settings import DEFAULT_IMAGE, Settings, settings_file
@@ -72,7 +72,7 @@ def document_problems(
 def _sends_git(document: Document) -> bool:
     ignored = Path(_resolve(document.get("workdir"))) / ".skyignore"
     try:
-        return b"!.git" in bounded.read(ignored, MAX_BYTES).split()
+        return b"!.git" in bounded.read(ignored, load.MAX_BYTES).split()
     except (OSError, ValueError):
         return False
 
