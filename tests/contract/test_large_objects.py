@@ -22,19 +22,3 @@ def test_patch_object_changes_object_without_sending_data(session: Session, name
     assert {reference["name"] for reference in live["metadata"]["ownerReferences"]} == {"b", "c"}
     with pytest.raises(NotFound):
         objects.patch_object(session, make_config_map("d", namespace), body, "strategic")
-
-
-@pytest.mark.parametrize("method", ["GET", "PATCH"])
-def test_send_partial_metadata_returns_only_metadata(
-    session: Session, namespace: str, method: str
-) -> None:
-    objects.create(session, make_config_map("a", namespace, data={"x": "1"}))
-    path = objects.path(kinds.CONFIG_MAP, namespace, "a")
-    headers = {
-        "Accept": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
-        "Content-Type": "application/merge-patch+json",
-    }
-    body: dict[str, object] | None = {} if method == "PATCH" else None
-    answer = session.send(method, path, headers=headers, body=body)
-    assert sorted(answer.body) == ["apiVersion", "kind", "metadata"]
-    assert answer.body["kind"] == "PartialObjectMetadata"

@@ -1,7 +1,5 @@
 """API operations for objects of any kind."""
 
-from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,8 +10,7 @@ from kubectl_sky.cluster.session import Answer, Session
 from kubectl_sky.errors import ClusterError, Conflict, Expired, NotFound, UserError
 from kubectl_sky.words import kinds
 from tests.contract.conftest import THROUGH_SERVER
-from tests.contract.makers import DEFINITIONS, Json, make_config_map, make_job, make_pod
-from tests.polling import eventually
+from tests.contract.makers import make_config_map, make_job, make_pod
 
 
 def list_names(session: Session, namespace: str, **how: str) -> list[str]:
@@ -219,61 +216,3 @@ def test_objects_jobs_and_namespaces_support_same_operations(
     assert all(job["finalizers"] == ["foregroundDeletion"] for job in going)
     assert objects.get(session, kinds.NAMESPACE, namespace)["metadata"]["name"] == namespace
     assert CoreManager(session).whoami()
-
-
-DEFINITION: Json = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "mpijobs.kubeflow.org"},
-    "spec": {
-        "group": "kubeflow.org",
-        "scope": "Namespaced",
-        "names": {"kind": "MPIJob", "plural": "mpijobs", "singular": "mpijob"},
-        "versions": [
-            {
-                "name": "v2beta1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object"}},
-            }
-        ],
-    },
-}
-
-
-@pytest.fixture
-def mpi_jobs(session: Session) -> Iterator[None]:
-    """Define the CRD of MPIJobs if the cluster has none."""
-    try:
-        session.send("POST", DEFINITIONS, body=DEFINITION)
-    except Conflict:
-        yield
-        return
-
-    def served() -> bool:
-        with suppress(ClusterError):
-            objects.list_all(session, kinds.MPI_JOB)
-            return True
-        return False
-
-    try:
-        eventually(served)
-        yield
-    finally:
-        session.send("DELETE", f"{DEFINITIONS}/{DEFINITION['metadata']['name']}")
-
-
-@pytest.mark.usefixtures("mpi_jobs")
-def test_objects_custom_kinds_support_same_operations(session: Session, namespace: str) -> None:
-    metadata = {"name": "a", "namespace": namespace}
-    job = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": metadata}
-    with pytest.raises(UserError, match="unknown kind Frob"):
-        objects.create(session, job | {"kind": "Frob"})
-    objects.create(session, job, dry_run=True)
-    objects.create(session, job)
-    assert objects.get(session, kinds.MPI_JOB, "a", namespace)["metadata"]["uid"]
-    [listed] = objects.list_all(session, kinds.MPI_JOB, namespace)
-    assert listed["kind"] == "MPIJob"
-    assert objects.list_all(session, kinds.MPI_JOB, namespace, label_selector="of=nobody") == []
-    assert objects.delete(session, kinds.MPI_JOB, "a", namespace) is True
-    assert objects.delete(session, kinds.MPI_JOB, "a", namespace) is False

@@ -75,47 +75,6 @@ def test_logs_follow_lines_written_after_exit_are_read(
 
 
 @pytest.mark.practice_only
-def test_create_is_retried_only_on_429(front: Front, namespace: str) -> None:
-    proxy, session = front((429, {"Retry-After": "1"}))
-    objects.create(session, make_config_map("a", namespace))
-    assert len(proxy.seen) == 2
-    proxy.refusals = [(503, {})]
-    with pytest.raises(Unreachable, match="is unavailable"):
-        objects.create(session, make_config_map("b", namespace))
-    assert len(proxy.seen) == 3
-
-
-@pytest.mark.practice_only
-@pytest.mark.parametrize("status", [500, 502, 503, 504])
-def test_get_server_error_is_retried(front: Front, namespace: str, status: int) -> None:
-    proxy, session = front((status, {}), (status, {}))
-    objects.list_all(session, kinds.CONFIG_MAP, namespace)
-    assert len(proxy.seen) == 3
-
-
-@pytest.mark.practice_only
-@pytest.mark.parametrize("status", [502, 503, 504])
-def test_apply_and_delete_server_error_is_retried(
-    front: Front, namespace: str, status: int
-) -> None:
-    proxy, session = front((status, {}))
-    objects.apply(session, make_config_map("a", namespace))
-    proxy.refusals = [(status, {})]
-    assert objects.delete(session, kinds.CONFIG_MAP, "a", namespace)
-    assert [method for method, _ in proxy.seen] == ["PATCH", "PATCH", "DELETE", "DELETE"]
-
-
-@pytest.mark.practice_only
-def test_request_retries_end_with_unreachable(front: Front, namespace: str) -> None:
-    proxy, session = front(*[(503, {})] * 20)
-    begun = time.monotonic()
-    with pytest.raises(Unreachable, match="try again later"):
-        objects.list_all(session, kinds.CONFIG_MAP, namespace)
-    assert len(proxy.seen) == 6
-    assert time.monotonic() - begun < 40
-
-
-@pytest.mark.practice_only
 def test_request_sets_user_agent_and_gzip_headers(front: Front, namespace: str) -> None:
     proxy, session = front()
     objects.list_all(session, kinds.CONFIG_MAP, namespace)

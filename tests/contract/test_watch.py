@@ -125,21 +125,6 @@ def test_watch_broken_connection_misses_no_changes(
     ]
 
 
-@pytest.mark.practice_only
-def test_watch_many_cuts_misses_no_changes(
-    session: Session, cut_session: Session, proxy: CuttingProxy, namespace: str
-) -> None:
-    watched = follow(cut_session, namespace, 60)
-    until(watched, synced)
-    wanted = []
-    for index in range(30):
-        objects.create(session, make_config_map(f"a{index}", namespace))
-        wanted.append(("ADDED", f"a{index}"))
-        if index % 5 == 0:
-            proxy.cut()
-    assert until(watched, lambda changes: len(changes) == 30) == wanted
-
-
 def test_watch_server_timeout_reopens_stream(
     session: Session, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
