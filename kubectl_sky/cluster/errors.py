@@ -121,7 +121,7 @@ def not_kubernetes(info: RequestInfo, why: str) -> ClusterError:
 
 
 def _read(info: RequestInfo, status: int, data: bytes) -> Refusal:
-    body = _object(_parsed(data))
+    body = _object(_parse(data))
     details = _object(body.get("details"))
     causes = tuple(
         (one_line(cause.get("field")), one_line(cause.get("message")))
@@ -142,7 +142,7 @@ def _read(info: RequestInfo, status: int, data: bytes) -> Refusal:
     )
 
 
-def _parsed(data: bytes) -> object:
+def _parse(data: bytes) -> object:
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
@@ -363,7 +363,7 @@ def unreachable(info: RequestInfo, error: Exception) -> ClusterError:
     for failure, result, what, hint in _FAILURES:
         if isinstance(error, failure):
             host = info.host.rsplit(":", 1)[0]
-            why = _matching(_NOT_CONNECTED, str(error).lower()) or str(error)
+            why = _find_reason(_NOT_CONNECTED, str(error).lower()) or str(error)
             if hint == _CHECK_NETWORK and info.server.endswith(KUBERNETES_PATH):
                 hint = _CHECK_SKY_SERVER
             elif why == _REFUSED and host in _LOOPBACK:
@@ -378,11 +378,11 @@ def _untrusted(info: RequestInfo, error: Exception) -> ClusterError:
         return Unreachable(
             f"cannot reach {info.host}: it closed the connection before TLS started", _CHECK_NETWORK
         )
-    why = _matching(_TLS, text) or " ".join(text.split())
+    why = _find_reason(_TLS, text) or " ".join(text.split())
     return ClusterError(f"no trusted connection to {info.host}: {why}", _CHECK_CERTIFICATE)
 
 
-def _matching(table: Sequence[tuple[str, str]], text: str) -> str | None:
+def _find_reason(table: Sequence[tuple[str, str]], text: str) -> str | None:
     return next((why for word, why in table if word in text), None)
 
 

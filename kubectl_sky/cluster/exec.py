@@ -95,14 +95,14 @@ def run(session: Session, program: Program, pipes: Pipes) -> int:
         try:
             status = _receive(websocket, pipes, sender)
         except TimeoutError:
-            raise _stopped(program, pipes) from None
+            raise _explain_stop(program, pipes) from None
         except Unreachable as error:
-            raise _lost(program, error) from None
+            raise _explain_loss(program, error) from None
         finally:
             websocket.close()
             sender.finish()
     if status is None:
-        raise _lost(program, None)
+        raise _explain_loss(program, None)
     return _exit_code(program, status)
 
 
@@ -131,7 +131,7 @@ def _open(session: Session, program: Program, pipes: Pipes) -> WebSocket:
     try:
         websocket = connect(session, path, query, PROTOCOLS)
     except ClusterError as error:
-        raise _refused(program, error) from None
+        raise _explain_refusal(program, error) from None
     if pipes.stdin is not None and not pipes.tty and websocket.protocol == V4:
         websocket.close()
         raise ClusterError(
@@ -204,7 +204,7 @@ def _receive(websocket: WebSocket, pipes: Pipes, sender: _InputSender) -> Json |
     try:
         for message in _messages(websocket, pipes, sender):
             if message[0] == _STATUS_CHANNEL:
-                return _decoded(message[1:])
+                return _decode(message[1:])
             if message[0] in sinks:
                 sinks[message[0]](message[1:])
     except Unreachable:
@@ -241,7 +241,7 @@ def _messages(websocket: WebSocket, pipes: Pipes, sender: _InputSender) -> Itera
             last_active_at = monotonic()  # exclude the time that the caller took
 
 
-def _decoded(text: bytes) -> Json | None:
+def _decode(text: bytes) -> Json | None:
     try:
         status = json.loads(text)
     except (ValueError, RecursionError):
@@ -263,7 +263,7 @@ def _exit_code(program: Program, status: Json) -> int:
     message = " ".join(
         str(status.get("message") or "no reason given")[:_MAX_MESSAGE_CHARACTERS].split()
     )
-    raise _failed(program, message)
+    raise _explain_failure(program, message)
 
 
 _PROGRAM_MISSING = re.compile(
@@ -271,7 +271,7 @@ _PROGRAM_MISSING = re.compile(
 )
 
 
-def _failed(program: Program, message: str) -> ClusterError | ProgramMissing:
+def _explain_failure(program: Program, message: str) -> ClusterError | ProgramMissing:
     missing = _PROGRAM_MISSING.search(message)
     if missing:
         what = f"program {missing['name']} not found in the image of pod {program.pod}"
@@ -287,7 +287,7 @@ _NOT_RUNNING = re.compile(
 )
 
 
-def _refused(program: Program, error: ClusterError) -> ClusterError:
+def _explain_refusal(program: Program, error: ClusterError) -> ClusterError:
     """Translate the error if the container does not exist or is not running."""
     text = str(error)
     if "is not valid for pod" in text:
@@ -300,12 +300,12 @@ def _refused(program: Program, error: ClusterError) -> ClusterError:
     return NotFound(what, f"see `kubectl describe pod {program.pod} -n {program.namespace}`")
 
 
-def _lost(program: Program, error: Unreachable | None) -> Unreachable:
+def _explain_loss(program: Program, error: Unreachable | None) -> Unreachable:
     why = error.what if error else "the connection was closed"
     return Unreachable(f"{why}, and with it {program.command[0]} in pod {program.pod}", "try again")
 
 
-def _stopped(program: Program, pipes: Pipes) -> ClusterError:
+def _explain_stop(program: Program, pipes: Pipes) -> ClusterError:
     what = f"{program.command[0]} in pod {program.pod}"
     if pipes.stop and pipes.stop.is_set():
         return ClusterError(f"{what} was not waited for")

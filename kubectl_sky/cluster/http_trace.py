@@ -53,7 +53,7 @@ class Trace:
     def _log_line(self, result: str) -> None:
         if _logger.isEnabledFor(REQUESTS):
             milliseconds = (monotonic() - self._started_at) * 1000
-            request = f"{self._request.method} {_shown_url(self._request.url)}"
+            request = f"{self._request.method} {_show_url(self._request.url)}"
             _logger.log(REQUESTS, "%s%s in %.0f ms", request, result, milliseconds)
 
     def _log_headers(self, arrow: str, headers: Mapping[str, str]) -> None:
@@ -65,12 +65,12 @@ class Trace:
         if not _logger.isEnabledFor(BODIES):
             return
         longest = 10_240 if _logger.isEnabledFor(LONG_BODIES) else 1024  # characters
-        text = _shown_body(body, self._is_secret)
+        text = _show_body(body, self._is_secret)
         more = f" … {len(text):,} characters" if len(text) > longest else ""
         _logger.log(BODIES, "  %s %s%s", arrow, text[:longest], more)
 
 
-def _shown_url(url: str) -> str:
+def _show_url(url: str) -> str:
     """Return a URL without user, password and tokens."""
     parts = urlsplit(url)
     query = [
@@ -82,7 +82,7 @@ def _shown_url(url: str) -> str:
     ).geturl()
 
 
-def _shown_body(body: object, is_secret: bool) -> str:
+def _show_body(body: object, is_secret: bool) -> str:
     """Return a JSON body with redacted values; other bodies only by their size."""
     value = body
     if isinstance(body, bytes):
@@ -90,23 +90,23 @@ def _shown_body(body: object, is_secret: bool) -> str:
             value = json.loads(body)
         except (ValueError, RecursionError):
             return f"{len(body):,} bytes"
-    return json.dumps(_redacted(value, is_secret), ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(_redact(value, is_secret), ensure_ascii=False, separators=(",", ":"))
 
 
-def _redacted(value: Any, is_secret: bool) -> Any:  # noqa: ANN401 -- JSON
+def _redact(value: Any, is_secret: bool) -> Any:  # noqa: ANN401 -- JSON
     if isinstance(value, list):
-        return [_redacted(item, is_secret) for item in value]
+        return [_redact(item, is_secret) for item in value]
     if not isinstance(value, dict):
         return value
     is_secret = is_secret or str(value.get("kind")).startswith("Secret")
     if "value" in value and _SECRET_FIELDS.search(str(value.get("name"))):  # a variable
         value = value | {"value": REDACTED}
-    return {name: _redacted_field(name, item, is_secret) for name, item in value.items()}
+    return {name: _redact_field(name, item, is_secret) for name, item in value.items()}
 
 
-def _redacted_field(name: str, value: Any, is_secret: bool) -> Any:  # noqa: ANN401 -- JSON
+def _redact_field(name: str, value: Any, is_secret: bool) -> Any:  # noqa: ANN401 -- JSON
     if is_secret and name in _VALUES and isinstance(value, dict):
         return dict.fromkeys(value, REDACTED)
     if isinstance(value, str) and _SECRET_FIELDS.search(name):
         return REDACTED
-    return _redacted(value, is_secret)
+    return _redact(value, is_secret)

@@ -71,7 +71,7 @@ def _through_server(connection: Connection) -> Connection:
     url = str(connection.server_url).rstrip("/")
     if connection.server:
         raise UserError("--server and --server-url exclude each other", "leave one out")
-    if not _encrypted(url) and not _on_loopback(url):
+    if not _is_encrypted(url) and not _on_loopback(url):
         raise UserError(
             f"{url} is not a server address", "use https://HOST, or http:// on this machine"
         )
@@ -131,9 +131,9 @@ def _from_files(connection: Connection, paths: str) -> Target:
     except ClusterError:
         raise
     except OSError as error:
-        raise _malformed(paths, f"{error.filename}: {error.strerror}") from None
+        raise _reject(paths, f"{error.filename}: {error.strerror}") from None
     except _MALFORMED:
-        raise _malformed(paths, "its certificates or credentials are damaged") from None
+        raise _reject(paths, "its certificates or credentials are damaged") from None
     renewable = bool({"exec", "tokenFile", "auth-provider"} & set(context.user))
     renewable = renewable and not connection.anonymous
     target = _target(
@@ -152,17 +152,17 @@ def _read(paths: str) -> KubeConfigMerger:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f" (line {mark.line + 1})" if mark else ""
-        raise _malformed(paths, f"not YAML{line}") from None
+        raise _reject(paths, f"not YAML{line}") from None
     except (ConfigException, RecursionError, *_MALFORMED):
-        raise _malformed(paths, "not a kubeconfig") from None
+        raise _reject(paths, "not a kubeconfig") from None
     except OSError as error:
-        raise _malformed(paths, error.strerror or "cannot be read") from None
+        raise _reject(paths, error.strerror or "cannot be read") from None
     if not isinstance(merger.config, ConfigNode):
-        raise _malformed(paths, "not a kubeconfig")
+        raise _reject(paths, "not a kubeconfig")
     return merger
 
 
-def _malformed(paths: str, why: str) -> ClusterError:
+def _reject(paths: str, why: str) -> ClusterError:
     return ClusterError(f"cannot use the kubeconfig {paths}: {why}", "see `kubectl config view`")
 
 
@@ -229,9 +229,9 @@ def _with_flags(connection: Connection, cluster: Entry, paths: str) -> Entry:
         cluster = {key: value for key, value in cluster.items() if key not in authority}
         authority = set()
     if not cluster.get("server"):
-        raise _malformed(paths, "its cluster has no server")
+        raise _reject(paths, "its cluster has no server")
     if cluster.get(_INSECURE) and authority:
-        raise _malformed(paths, f"{_INSECURE} together with {_CA} is not allowed")
+        raise _reject(paths, f"{_INSECURE} together with {_CA} is not allowed")
     return cluster
 
 
@@ -256,7 +256,7 @@ def _credentials(connection: Connection, context: _Context) -> Entry:
     return user
 
 
-def _encrypted(server: str) -> bool:
+def _is_encrypted(server: str) -> bool:
     return server.lower().startswith("https://")
 
 
@@ -266,7 +266,7 @@ def _on_loopback(url: str) -> bool:
 
 def _may_have_credentials(connection: Connection, server: str) -> bool:
     """As in kubectl, a token is not sent in plain text; only to this machine's own server."""
-    return _encrypted(server) or (bool(connection.server_url) and _on_loopback(server))
+    return _is_encrypted(server) or (bool(connection.server_url) and _on_loopback(server))
 
 
 def _run_plugin(plugin: Any, context: _Context) -> Entry:  # noqa: ANN401 - YAML
@@ -331,7 +331,7 @@ def _load(merger: KubeConfigMerger, context: _Context, user: Entry, paths: str) 
         if text.startswith("File does not exist: "):
             missing = text.removeprefix("File does not exist: ")
             why = f"the certificate or key file {missing} does not exist"
-        raise _malformed(paths, why) from None
+        raise _reject(paths, why) from None
     return configuration
 
 

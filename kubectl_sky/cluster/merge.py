@@ -74,10 +74,10 @@ def take(logs: Iterable[Log], *, by_node: bool) -> Block | None:
             log.items.popleft()
             return Block([], note=item.note, source=item.source)
         batches.append((log, item))
-    return _merged(batches) if batches else None
+    return _merge(batches) if batches else None
 
 
-def _merged(batches: list[tuple[Log, Batch]]) -> Block:
+def _merge(batches: list[tuple[Log, Batch]]) -> Block:
     count = _MAX_LINES // len(batches) + _MIN_LINES
     end = min(log.end(batch, count) for log, batch in batches)
     lines: list[tuple[LogSource, bytes]] = []

@@ -207,19 +207,19 @@ def create_or_accept(
     was created, otherwise 200.
     """
     try:
-        return _created(session, manifest, dry_run)
+        return _create(session, manifest, dry_run)
     except (Conflict, Unreachable) as error:  # if the answer was lost, the object may exist
         try:
             shape = shapes.of(known_kind(manifest))
             answer = session.send("GET", _path(session, manifest), shape=shape)
         except NotFound:
-            return _created(session, manifest, dry_run)
+            return _create(session, manifest, dry_run)
         accept(manifest, answer.body)
         body = manifest | {"metadata": answer.body["metadata"]}
         return replace(answer, body=body, retried=isinstance(error, Unreachable))
 
 
-def _created(session: Session, manifest: Json, dry_run: bool) -> Answer:
+def _create(session: Session, manifest: Json, dry_run: bool) -> Answer:
     """Create an object and return its metadata. Raises Conflict if it exists."""
     answer = session.send(
         "POST",

@@ -83,11 +83,11 @@ def limit_waits(response: urllib3.BaseHTTPResponse, seconds: float | None) -> No
 def register(manager: urllib3.PoolManager) -> None:
     """Add the sockets of all connections of a pool from now on."""
     manager.pool_classes_by_scheme = {
-        scheme: _registered(pool) for scheme, pool in manager.pool_classes_by_scheme.items()
+        scheme: _make_class(pool) for scheme, pool in manager.pool_classes_by_scheme.items()
     }
 
 
 @cache
-def _registered(pool: type[urllib3.HTTPConnectionPool]) -> type[urllib3.HTTPConnectionPool]:
+def _make_class(pool: type[urllib3.HTTPConnectionPool]) -> type[urllib3.HTTPConnectionPool]:
     connection = type("RegisteredConnection", (_Registered, pool.ConnectionCls), {})
     return type("RegisteredPool", (pool,), {"ConnectionCls": connection})

@@ -198,7 +198,7 @@ class Tail:
             self._opened_at = self._opened_at or monotonic()
             if self._stop.is_set():  # `close` came before the stream
                 return
-            for chunk in stream if follow else _joined(stream):
+            for chunk in stream if follow else _join_chunks(stream):
                 if self._stop.is_set():
                     return
                 yield from self._read_chunk(chunk)
@@ -340,7 +340,7 @@ class Tail:
         return objects.get(self._session, kinds.POD, source.pod, source.namespace)
 
 
-def _joined(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _join_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Join the small chunks of a server: a batch of 40 lines costs as much as one of 700."""
     part = bytearray()
     try:

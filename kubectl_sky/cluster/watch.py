@@ -260,9 +260,9 @@ class _KindWatcher:
 
     def _list(self) -> None:
         items, version = objects.collect(self.session, self.kind, self.namespace, self.query)
-        self._synced({item["metadata"]["uid"]: item for item in map(self.trim, items)}, version)
+        self._sync({item["metadata"]["uid"]: item for item in map(self.trim, items)}, version)
 
-    def _synced(self, current: dict[str, Json], version: str) -> None:
+    def _sync(self, current: dict[str, Json], version: str) -> None:
         """Report how the existing objects differ from the known ones."""
         for uid in self.by_uid.keys() - current.keys():
             self._report(Change.DELETED, self.by_uid[uid])
@@ -319,7 +319,7 @@ class _KindWatcher:
                 self.version = _version(item)
             elif _INITIAL_EVENTS_END in item["metadata"].get("annotations", {}):
                 existing, self.initial = self.initial, None
-                self._synced(existing, _version(item))
+                self._sync(existing, _version(item))
             return
         item = self.trim(item)
         current = self.by_uid if self.initial is None else self.initial

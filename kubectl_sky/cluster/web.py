@@ -90,7 +90,7 @@ def _fetch(request: Fetch, sockets: list[Any]) -> Answer:
     headers = {"User-Agent": _USER_AGENT, "Host": url.netloc or "", **request.headers}
     failure: Exception = OSError("its address is not allowed")
     for pool in _pools(request, url):
-        pool.ConnectionCls = _recording(pool.ConnectionCls, sockets)
+        pool.ConnectionCls = _record_sockets(pool.ConnectionCls, sockets)
         try:
             response = pool.urlopen(
                 request.method,
@@ -137,7 +137,7 @@ def _manager(proxy: str, tls: dict[str, Any]) -> urllib3.ProxyManager:
     return urllib3.ProxyManager(url._replace(auth=None).url, proxy_headers=headers, **tls)
 
 
-def _recording(connection: Any, sockets: list[Any]) -> type:  # noqa: ANN401 -- a class
+def _record_sockets(connection: Any, sockets: list[Any]) -> type:  # noqa: ANN401 -- a class
     def connect(self: Any) -> None:  # noqa: ANN401
         connection.connect(self)
         sockets.append(self.sock)

@@ -194,7 +194,7 @@ class WebSocket:
             if self._closed:
                 return None
             try:
-                events = self._received()
+                events = self._receive_events()
                 if events is not None:
                     quiet_since = monotonic()
                     self._process(events)
@@ -224,7 +224,7 @@ class WebSocket:
     def __exit__(self, *details: object) -> None:
         self.close()
 
-    def _received(self) -> list[Any] | None:
+    def _receive_events(self) -> list[Any] | None:
         error = self._connection.protocol.parser_exc
         if error and not isinstance(error, EOFError):
             raise ClusterError(

@@ -76,7 +76,7 @@ def run(options: Options) -> None:
     timely = Session.connect(replace(options.connection, request_timeout=_LEASE_REQUEST_SECONDS))
     keeper = LeaseKeeper(timely, claims_of(options.names, options.namespace))
     running = _Running(tuple(options.names))
-    with _stopped_by_signals() as stop, running.serve(*options.health):
+    with _stop_at_signals() as stop, running.serve(*options.health):
         try:
             while keeper.acquire(stop):
                 _lead(options, session, keeper, stop, running)
@@ -121,7 +121,7 @@ def find_controllers(names: Sequence[str], context: Context) -> Iterator[Control
 
 
 @contextmanager
-def _stopped_by_signals() -> Iterator[Event]:
+def _stop_at_signals() -> Iterator[Event]:
     """Set an Event at SIGINT and SIGTERM; PID 1 ignores them by default."""
     stop = Event()
     numbers = (signal.SIGINT, signal.SIGTERM)

@@ -131,10 +131,10 @@ def _check_literal(host: str) -> None:
 
 def is_public_or_private(text: str) -> bool:
     """Check that an address is another machine's, and no metadata service's."""
-    return all(map(_is_allowed, _reached(ipaddress.ip_address(text.partition("%")[0]))))
+    return all(map(_is_allowed, _find_reached(ipaddress.ip_address(text.partition("%")[0]))))
 
 
-def _reached(address: _Address) -> tuple[_Address, ...]:
+def _find_reached(address: _Address) -> tuple[_Address, ...]:
     """Return the IPv4 addresses that gateways may send packets for an IPv6 address to, or it."""
     if isinstance(address, ipaddress.IPv4Address):
         return (address,)

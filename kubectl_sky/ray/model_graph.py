@@ -184,27 +184,27 @@ def _field_problems(message: proto.RayGraph) -> Iterator[str]:
     yield from _names("application", (item.name for item in message.applications))
     for deployment in message.deployments:
         for problem in _deployment_problems(deployment):
-            yield f"deployment {_quoted(deployment.name)}: {problem}"
+            yield f"deployment {_quote(deployment.name)}: {problem}"
     for application in message.applications:
         for problem in _application_problems(application):
-            yield f"application {_quoted(application.name)}: {problem}"
+            yield f"application {_quote(application.name)}: {problem}"
     for route, count in Counter(item.route_prefix for item in message.applications).items():
         if count > 1:
-            yield f"route {_quoted(route)} is used by {count} applications"
+            yield f"route {_quote(route)} is used by {count} applications"
 
 
 def _names(what: str, names: Iterable[str]) -> Iterator[str]:
     for name, count in Counter(names).items():
         if not _NAME.match(name):
             rule = "1 to 63 letters, digits, '-' and '_', with a letter or digit at both ends"
-            yield f"{what} {_quoted(name)}: a name has {rule}"
+            yield f"{what} {_quote(name)}: a name has {rule}"
         if count > 1:
-            yield f"{what} {_quoted(name)} is defined {count} times"
+            yield f"{what} {_quote(name)} is defined {count} times"
 
 
 def _deployment_problems(deployment: proto.Deployment) -> Iterator[str]:
     if not _valid(_IMPORT_PATH, deployment.import_path):
-        yield f'import_path {_quoted(deployment.import_path)} is not like "package.module:Name"'
+        yield f'import_path {_quote(deployment.import_path)} is not like "package.module:Name"'
     if deployment.HasField("autoscaling"):
         yield from _autoscaling_problems(deployment.autoscaling)
         if deployment.HasField("replicas"):
@@ -241,7 +241,7 @@ def _resource_problems(resources: proto.Resources) -> Iterator[str]:
     if gpu > 1 and math.isfinite(gpu) and gpu != int(gpu):
         yield "resources.gpu above 1 must be a whole number"
     if resources.accelerator_type and not _RESOURCE.match(resources.accelerator_type):
-        yield f"resources.accelerator_type {_quoted(resources.accelerator_type)} is not valid"
+        yield f"resources.accelerator_type {_quote(resources.accelerator_type)} is not valid"
     yield from _custom_problems(resources.custom)
 
 
@@ -250,19 +250,19 @@ def _custom_problems(custom: Sequence[proto.CustomResource]) -> Iterator[str]:
         yield f"{len(custom)} custom resources: the limit is {_MAX_CUSTOM}"
     for name, count in Counter(item.name for item in custom).items():
         if not _RESOURCE.match(name) or name in _RESERVED_RESOURCES:
-            yield f"custom resource {_quoted(name)} is not a valid name"
+            yield f"custom resource {_quote(name)} is not a valid name"
         if count > 1:
-            yield f"custom resource {_quoted(name)} is defined {count} times"
+            yield f"custom resource {_quote(name)} is defined {count} times"
     for item in custom:
-        yield from _between(f"custom resource {_quoted(item.name)}", item.amount, 0, _MAX_AMOUNT)
+        yield from _between(f"custom resource {_quote(item.name)}", item.amount, 0, _MAX_AMOUNT)
 
 
 def _application_problems(application: proto.Application) -> Iterator[str]:
     route = application.route_prefix
     if not _valid(_ROUTE, route):
-        yield f'route_prefix {_quoted(route)} is not like "/" or "/fruit/v1"'
+        yield f'route_prefix {_quote(route)} is not like "/" or "/fruit/v1"'
     elif route == "/-" or route.startswith("/-/"):
-        yield f"route_prefix {_quoted(route)} is reserved by Ray Serve"
+        yield f"route_prefix {_quote(route)} is reserved by Ray Serve"
     yield from _json_problems("runtime_env_json", application.runtime_env_json)
 
 
@@ -270,20 +270,20 @@ def _edge_problems(message: proto.RayGraph) -> Iterator[str]:
     known = {deployment.name for deployment in message.deployments}
     arguments = {item.name: _object(item.arguments_json) or {} for item in message.deployments}
     for edge in message.edges:
-        label = f"edge {_quoted(edge.caller)} -> {_quoted(edge.callee)}"
+        label = f"edge {_quote(edge.caller)} -> {_quote(edge.callee)}"
         for name in sorted({edge.caller, edge.callee} - known):
-            yield f"{label}: deployment {_quoted(name)} not found"
+            yield f"{label}: deployment {_quote(name)} not found"
         if not _ARGUMENT.match(edge.argument) or iskeyword(edge.argument):
-            yield f"{label}: argument {_quoted(edge.argument)} is not a Python identifier"
+            yield f"{label}: argument {_quote(edge.argument)} is not a Python identifier"
         if edge.argument in arguments.get(edge.caller, ()):
-            yield f"{label}: argument {_quoted(edge.argument)} is also in arguments_json"
+            yield f"{label}: argument {_quote(edge.argument)} is also in arguments_json"
     targets: dict[tuple[str, str], list[str]] = {}
     for edge in message.edges:
         targets.setdefault((edge.caller, edge.argument), []).append(edge.callee)
     for (caller, argument), callees in targets.items():
         if len(callees) > 1:
-            names = ", ".join(map(_quoted, callees))
-            yield f"deployment {_quoted(caller)}: argument {_quoted(argument)} has edges to {names}"
+            names = ", ".join(map(_quote, callees))
+            yield f"deployment {_quote(caller)}: argument {_quote(argument)} has edges to {names}"
 
 
 def _order(message: proto.RayGraph, problems: list[str]) -> list[str]:
@@ -294,7 +294,7 @@ def _order(message: proto.RayGraph, problems: list[str]) -> list[str]:
             return list(TopologicalSorter(callees).static_order())
         except CycleError as error:
             cycle = error.args[1]  # callees first
-            problems.append("cycle: " + " -> ".join(map(_quoted, reversed(cycle))))
+            problems.append("cycle: " + " -> ".join(map(_quote, reversed(cycle))))
             callees[cycle[1]] = [name for name in callees[cycle[1]] if name != cycle[0]]
     return list(callees)
 
@@ -329,16 +329,16 @@ def _membership_problems(
     owners: dict[str, list[str]] = {item.name: [] for item in message.deployments}
     for application, names in zip(message.applications, members, strict=True):
         if application.ingress not in owners:
-            name = _quoted(application.name)
-            yield f"application {name}: ingress {_quoted(application.ingress)} not found"
+            name = _quote(application.name)
+            yield f"application {name}: ingress {_quote(application.ingress)} not found"
         for name in names:
             owners[name].append(application.name)
     for name, applications in owners.items():
         if not applications:
-            yield f"deployment {_quoted(name)} is not reachable from the ingress of an application"
+            yield f"deployment {_quote(name)} is not reachable from the ingress of an application"
         elif len(applications) > 1:
-            listed = ", ".join(map(_quoted, applications[:10]))
-            yield f"deployment {_quoted(name)} belongs to several applications: {listed}"
+            listed = ", ".join(map(_quote, applications[:10]))
+            yield f"deployment {_quote(name)} belongs to several applications: {listed}"
 
 
 def _graph(message: proto.RayGraph, members: Sequence[Sequence[str]]) -> Graph:
@@ -446,7 +446,7 @@ def _finite(text: str) -> float:
     return value
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Quote a name of the graph, shortened and without control characters."""
     shown = text if len(text) <= 80 else f"{text[:77]}..."
     return json.dumps(shown)

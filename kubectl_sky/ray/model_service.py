@@ -58,7 +58,7 @@ class Change(Struct, frozen=True):
     note: str = ""
 
     def __str__(self) -> str:
-        text = f"{self.effect}: {listed(self.fields)}"
+        text = f"{self.effect}: {join_paths(self.fields)}"
         return f"{text} ({self.note})" if self.note else text
 
 
@@ -143,18 +143,18 @@ def describe(changes: Sequence[Change]) -> str:
     return "; ".join(map(str, changes)) or "no change of the spec"
 
 
-def listed(paths: Sequence[str]) -> str:
+def join_paths(paths: Sequence[str]) -> str:
     more = len(paths) - _MAX_SHOWN
     return ", ".join(paths[:_MAX_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _cluster_changes(old: Json, new: Json, strategy: str) -> list[Change]:
-    fields = tuple(".".join(path) for path in _changed(old, new, ("spec", _CLUSTER)))
+    fields = tuple(".".join(path) for path in _find_changes(old, new, ("spec", _CLUSTER)))
     if not fields:
         return []
     if bool(old.get("suspend")) != bool(new.get("suspend")):
         return [Change(Effect.IN_PLACE, fields, "with suspend, KubeRay updates the RayCluster")]
-    before, after = _hashed(old), _hashed(new)
+    before, after = _select_hashed(old), _select_hashed(new)
     if before == after:
         return [Change(Effect.IGNORED, fields, "until KubeRay creates a RayCluster")]
     groups = len(before["workerGroupSpecs"])
@@ -172,7 +172,7 @@ def _strategy(spec: Json) -> str:
     return str((spec.get("upgradeStrategy") or {}).get("type") or "NewCluster")
 
 
-def _hashed(cluster: Json) -> Json:
+def _select_hashed(cluster: Json) -> Json:
     """Return the part of rayClusterConfig whose change makes KubeRay create a RayCluster."""
     result = copy.deepcopy(cluster)
     result.pop("upgradeStrategy", None)
@@ -190,14 +190,14 @@ def _hashed(cluster: Json) -> Json:
     return result
 
 
-def _changed(old: object, new: object, path: Path) -> Iterator[Path]:
+def _find_changes(old: object, new: object, path: Path) -> Iterator[Path]:
     """Yield the paths that differ; of lists of another length only the list."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new}):
-            yield from _changed(old.get(key, _MISSING), new.get(key, _MISSING), (*path, key))
+            yield from _find_changes(old.get(key, _MISSING), new.get(key, _MISSING), (*path, key))
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (left, right) in enumerate(zip(old, new, strict=True)):
-            yield from _changed(left, right, (*path, str(index)))
+            yield from _find_changes(left, right, (*path, str(index)))
     elif old != new:
         yield path
 

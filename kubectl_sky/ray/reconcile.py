@@ -182,7 +182,7 @@ class Reconciler(Struct, frozen=True):
             self.event(graph, "Normal", "Creating", message)
             return message
         if service.was_applied(desired, live):
-            edited = service.listed(differences)
+            edited = service.join_paths(differences)
             self.event(graph, "Warning", "EditedByHand", f"putting back: {edited}")
         message = service.describe(service.classify(live["spec"], after["spec"]))
         self.event(graph, "Normal", "Updating", message)

@@ -110,7 +110,7 @@ def _compile(patterns: Sequence[_Pattern]) -> re.Pattern[bytes] | None:
 
 
 def _pattern(line: bytes) -> _Pattern | None:
-    body = _trimmed(line.partition(b"\0")[0])
+    body = _trim(line.partition(b"\0")[0])
     negated = body.startswith(b"!")
     body = body[1:] if negated else body
     folders_only = body.endswith(b"/")
@@ -142,7 +142,7 @@ def _join(parts: Sequence[bytes], wildcards: tuple[tuple[bytes, ...], ...] = _WI
     return expression
 
 
-def _trimmed(line: bytes) -> bytes:
+def _trim(line: bytes) -> bytes:
     body = line.rstrip(b" ")
     backslashes = len(body) - len(body.rstrip(b"\\"))
     return line[: len(body) + backslashes % 2]
