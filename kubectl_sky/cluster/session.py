@@ -293,6 +293,8 @@ class Session:
 
     def _headers(self, outgoing: Outgoing, target: Target) -> urllib3.HTTPHeaderDict:
         headers = urllib3.HTTPHeaderDict(outgoing.headers)
+        if outgoing.body is None:  # the Kubernetes client takes few types without a body
+            headers.discard("Content-Type")
         headers["User-Agent"] = f"kubectl-sky/{__version__}"
         if target.authorization:
             headers["Authorization"] = target.authorization

@@ -37,6 +37,7 @@ T = TypeVar("T")
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _REQUEST_HEADERS = frozenset({"accept", "accept-encoding", "content-type"})
 _ODD_SEGMENT = re.compile(r"^\.\.?$|[/\\\x00-\x20\x7f-\U0010ffff]")
+_JSON = re.compile(r"application/([^+;]+\+)?json([ \t]*;.*)?", re.IGNORECASE)  # as the client's
 _REQUEST_PREFIX = "impersonate-"  # RBAC decides who may
 _ANSWER_HEADERS = ("Content-Type", "Content-Encoding", "Retry-After", "Warning", "Audit-Id")
 # A pod that is reached through the API server may answer with a page: it runs no script here.
@@ -185,7 +186,7 @@ def _path(connection: HTTPConnection) -> str:
 
 def _body(data: bytes, media_type: str) -> object:
     """Return the value of a JSON body, which the Kubernetes client encodes. Raises Rejected."""
-    if not data or not re.search(r"[/+]json\b", media_type or "/json"):
+    if not data or (media_type and not _JSON.fullmatch(media_type)):
         return data or None
     try:
         return json.loads(data)

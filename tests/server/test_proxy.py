@@ -152,3 +152,30 @@ def test_odd_path_stays_with_the_api_server(
 def test_websocket_without_a_token_is_refused(client: Client) -> None:
     with pytest.raises(WebSocketDisconnect), client().websocket_connect(f"{PODS}/a/exec"):
         pass
+
+
+@pytest.mark.parametrize(
+    ("media_type", "content", "body"),
+    [
+        ("Application/JSON; charset=utf-8", b'{"a": "1"}', {"a": "1"}),
+        ("application/merge-patch+json", b"{}", {}),
+        ("application/apply-patch+yaml", b"a: 1", b"a: 1"),
+        ("text/json", b"{}", b"{}"),
+        ("text/plain", b"", None),
+    ],
+)
+def test_body_that_the_kubernetes_client_encodes_is_decoded(
+    alice: TestClient, cluster: FakeCluster, media_type: str, content: bytes, body: object
+) -> None:
+    alice.patch(f"{MAPS}/a", content=content, headers={"Content-Type": media_type})
+    assert cluster.sent[-1].body == body
+    assert ("Content-Type" in cluster.sent[-1].headers) == (body is not None)
+
+
+def test_body_that_is_not_json_is_refused(alice: TestClient, cluster: FakeCluster) -> None:
+    answer = alice.post(MAPS, content=b"{", headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()["message"]) == (
+        400,
+        "kubectl-sky: the body is not JSON",
+    )
+    assert not any("configmaps" in request for request in cluster.requests)
