@@ -15,7 +15,6 @@ from tests.cluster.shell import Unavailable, absent
 pytest_plugins = [
     "tests.cluster.fixtures",
     "tests.cluster.controllers",
-    "tests.cluster.webhooks",
     "tests.cluster.multikueue",
 ]
 

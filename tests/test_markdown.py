@@ -6,31 +6,10 @@ from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
-import click
 import pytest
 
 from tests.cli.commands import parse
-from tests.markdown import LANGUAGES, PAGES, ROOT, Command, File, Transcript, blocks, steps
-
-PAGE = """\
-<!-- setup
-kubectl sky submit train.yaml
--->
-<!-- not run: needs GPUs: nvidia-smi -->
-```sh
-kubectl sky logs \\
-  train
-kubectl sky exec train -- nvidia-smi
-```
-```yaml title="task.yaml"
-name: a
-```
-```console
-$ kubectl sky submit task.yaml
-task/kqf7x2wm submitted
-$ kubectl sky list
-```
-"""
+from tests.markdown import LANGUAGES, PAGES, ROOT, Command, blocks, steps
 
 
 def commands(page: Path) -> list[Command]:
@@ -86,58 +65,3 @@ def test_picture_of_terminal_shows_existing_commands() -> None:
     for line in shown:
         parse(line.split()[2:])
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
-
-
-def test_steps_of_page_have_lines_output_and_reasons() -> None:
-    assert steps(PAGE) == [
-        Command(2, "kubectl sky submit train.yaml"),
-        Command(6, "kubectl sky logs \\\n  train"),
-        Command(8, "kubectl sky exec train -- nvidia-smi", not_run="needs GPUs"),
-        File("task.yaml", "name: a\n"),
-        Command(14, "kubectl sky submit task.yaml", "task/kqf7x2wm submitted\n"),
-        Command(16, "kubectl sky list", ""),
-    ]
-
-
-@pytest.mark.parametrize(
-    "marker", ["<!-- not run: too slow -->", "<!-- not run: needs GPUs: rocm-smi -->"]
-)
-def test_marker_without_known_reason_or_command_is_refused(marker: str) -> None:
-    with pytest.raises(ValueError, match=r"too slow|rocm-smi"):
-        steps(f"{marker}\n```sh\nls\n```\n")
-
-
-@pytest.mark.parametrize("line", ["kubectl sky lost", "kubectl sky list --no-such-flag"])
-def test_unknown_command_or_flag_is_refused(line: str) -> None:
-    with pytest.raises(click.UsageError):
-        parse(sky_lines(f"true && {line} | cat")[0])
-
-
-@pytest.mark.parametrize(
-    ("expected", "printed", "same"),
-    [
-        ("ID   AGE\nkqf7x2wm   2s\n", "ID       AGE\nabcd2345   1m5s\n", True),
-        ("kqf7x2wm kqf7x2wm", "abcd2345 abcd2345", True),
-        ("kqf7x2wm kqf7x2wm", "abcd2345 wxyz2345", False),
-        ("rank 0 is 10.0.0.1", "rank 0 is 127.65.0.3", True),
-        ("rank 0 is 10.0.0.1", "rank 1 is 10.0.0.1", False),
-        ("node-0 | a\nnode-1 | b\n", "node-1 | b\nnode-0 | a\n", True),
-        ("node-0 | a\nnode-1 | b\n", "node-1 | b\n", False),
-        ("a\n…\n", "a\nb\nc\n", True),
-        ("a\n…\n", "b\nc\n", False),
-        ("a\n", "a\nwarning: b\n", False),
-        ("a\n", "", False),
-        ("", "a\n", False),
-        ("cpus: 4", "cpus: 5", False),
-        ("in /home/…/settings.yaml", "in /home/me/.config/settings.yaml", True),
-    ],
-)
-def test_output_is_compared_without_what_varies(expected: str, printed: str, same: bool) -> None:
-    assert Transcript(PAGE).matches(expected, printed) is same
-
-
-def test_ids_of_page_stand_for_printed_ids() -> None:
-    transcript = Transcript(PAGE)
-    assert transcript.matches("task/kqf7x2wm submitted", "task/abcd2345 submitted")
-    assert transcript.actual("kubectl sky stop kqf7x2wm") == "kubectl sky stop abcd2345"
-    assert not transcript.matches("kqf7x2wm", "wxyz2345")

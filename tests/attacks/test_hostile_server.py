@@ -310,37 +310,6 @@ def test_websocket_frames_sent_with_handshake_are_read(serve: Serve) -> None:
         assert [opened.receive(), opened.receive(), opened.receive()] == [b"hi", b"ab", None]
 
 
-@pytest.mark.parametrize(
-    "frames",
-    [
-        pytest.param(b"\x82\x7f\x7f" + b"\xff" * 7, id="frame-of-2^63"),
-        pytest.param(b"\x82\x7f" + (17 * 2**20).to_bytes(8, "big"), id="frame-of-17-mb"),
-        pytest.param(b"\x82\x82\0\0\0\0hi", id="masked"),
-        pytest.param(b"\xf2\x02hi", id="reserved-bits"),
-        pytest.param(b"\x83\x00", id="unknown-opcode"),
-        pytest.param(b"\x80\x00", id="continuation-of-nothing"),
-        pytest.param(b"\x89\x7e\x01\x00" + b"x" * 256, id="long-ping"),
-    ],
-)
-def test_websocket_invalid_frames_are_error(serve: Serve, frames: bytes) -> None:
-    server = serve(websocket(frames))
-    with (
-        connect(session_with(server), "/exec", {}, ["v4"]) as opened,
-        pytest.raises(ClusterError, match="breaks the WebSocket protocol"),
-    ):
-        opened.receive(until=time.monotonic() + 20)
-
-
-def test_websocket_endless_fragments_are_error(serve: Serve) -> None:
-    fragment = b"\x00\x7f" + (2**20).to_bytes(8, "big") + b"x" * 2**20
-    server = serve(websocket(b"\x02\x00", *[fragment] * 17))
-    with (
-        connect(session_with(server), "/exec", {}, ["v4"]) as opened,
-        pytest.raises(ClusterError, match="PayloadTooBig"),
-    ):
-        opened.receive(until=time.monotonic() + 20)
-
-
 def test_websocket_only_pings_times_out(serve: Serve) -> None:
     def attack(request: str) -> Iterator[bytes]:
         yield next(websocket()(request))

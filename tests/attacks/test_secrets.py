@@ -1,8 +1,6 @@
 """Search for a secret's value in all objects other than Secrets, and in all output."""
 
 import base64
-import contextlib
-import io
 import json
 import os
 import ssl
@@ -15,10 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from kubectl_sky.cli.main import main
 from kubectl_sky.errors import InvalidFiles, UserError
 from kubectl_sky.render import manifests, writer
 from kubectl_sky.spec.load import load
@@ -262,112 +257,6 @@ def test_render_secrets_are_written_with_mode_0600(offline: Command) -> None:
 
 
 # --- Any task -----------------------------------------------------------------------------------
-
-
-reference = st.sampled_from(["$TOKEN", "${TOKEN}", "$(TOKEN)", "$$TOKEN", "${A}", "$B", "$OTHER"])
-text = st.lists(reference | st.sampled_from(["a", "/", ".", "-", "1"]), min_size=1, max_size=4).map(
-    "".join
-)
-urls = st.builds(
-    "{}://{}{}/{}".format,
-    st.sampled_from(["https", "http", "ssh", "git", "s3", "hf"]),
-    st.sampled_from(["", "x:${TOKEN}@", "${TOKEN}@", "$B:$TOKEN@", f"x:{MARKER}@", "x:$TOKEN-@"]),
-    st.sampled_from(["h.example.com", "$TOKEN", "h.example.com:8443"]),
-    text | st.just("x/y.git"),
-)
-mapping = st.dictionaries(text, text, max_size=2)
-
-
-def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    return st.fixed_dictionaries({}, optional=fields)
-
-
-tasks = st.builds(
-    lambda task, more: {"run": "echo $TOKEN", **task, **more},
-    some(
-        secrets=st.just({"TOKEN": MARKER})
-        | st.just({"TOKEN": None})
-        | st.just({"TOKEN": MARKER, "SKYPILOT_DOCKER_USERNAME": MARKER,
-                   "SKYPILOT_DOCKER_PASSWORD": MARKER, "SKYPILOT_DOCKER_SERVER": "ghcr.io"}),
-    ).map(lambda fields: fields or {"secrets": {"TOKEN": MARKER}}),
-    some(
-        name=text,
-        num_nodes=text | st.just(2),
-        setup=text,
-        envs=st.fixed_dictionaries({"A": text}, optional={"B": st.just("x"), "TOKEN": text}),
-        workdir=some(url=urls, ref=text) | text.map("/nowhere/{}".format) | st.just({"url": URL}),
-        file_mounts=st.dictionaries(
-            text.map("/{}".format),
-            urls | text | some(name=text, source=urls | text, store=st.just("s3") | text),
-            max_size=2,
-        ),
-        volumes=st.dictionaries(
-            text.map("/{}".format),
-            text | some(name=text, size=st.just("1Gi") | text, sub_path=text, labels=mapping),
-            max_size=2,
-        ),
-        resources=some(image_id=text, labels=mapping, cpus=text, infra=text, ports=text),
-        config=st.builds(
-            lambda fields: {"kubernetes": fields},
-            some(
-                custom_metadata=some(labels=mapping, annotations=mapping),
-                pod_config=st.just({"spec": {"containers": [{"args": ["$(TOKEN)"]}]}}),
-            ),
-        ),
-        service=some(readiness_probe=text | some(path=text, headers=mapping)),
-    ),
-)  # fmt: skip
-
-
-def run(*words: str) -> tuple[int, str, str]:
-    out, errors = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
-        code = main(words)
-    return code, out.getvalue(), errors.getvalue()
-
-
-@pytest.fixture
-def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("CONFIG", "CACHE", "STATE"):
-        monkeypatch.setenv(f"KUBECTL_SKY_{name}_HOME", str(tmp_path / name))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    return tmp_path
-
-
-# `submit` sends what `render` prints; tests/e2e covers submit.
-@pytest.mark.filterwarnings("ignore")
-@settings(
-    deadline=None,
-    max_examples=40,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(task=tasks, plain=st.booleans())
-def test_secret_in_random_task_is_only_in_secrets(
-    at_home: Path, task: dict[str, Any], plain: bool
-) -> None:
-    file = at_home / "task.yaml"
-    file.write_text(yaml.safe_dump(task))
-    (at_home / "secret.env").write_text(f"TOKEN={MARKER}\n")
-    words = [str(file), "--id", "abcd1234"]
-    if task["secrets"]["TOKEN"] is None or plain:
-        words += ["--secret-file", str(at_home / "secret.env")]
-    for command in (
-        ("validate", str(file)),
-        ("render", *words),
-        ("render", *words, "-o", "json"),
-        ("render", *words, "--explain"),
-        ("render", *words, "--as-task"),
-    ):
-        code, out, errors = run(*command)
-        assert code in (0, 2), errors
-        assert not leaks(out + errors), (command, out, errors)
-    code, out, errors = run("render", *words, "--show-secrets")
-    assert not leaks(errors)
-    for item in yaml.safe_load_all(out):
-        if item["kind"] == "Secret":
-            data = item.pop("data")
-            assert any(MARKER.encode() in base64.b64decode(value) for value in data.values())
-        assert not leaks(yaml.safe_dump(item, width=10_000)), item["kind"]
 
 
 # --- Git ----------------------------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""A real Kubernetes for the tests: given by the user, from kind, or built and run right here."""
+"""A real Kubernetes for the tests: given by the user, or built and run right here."""

@@ -20,8 +20,6 @@ _USER = "pods of the practice cluster are processes of one user, who can write w
 
 REAL_ONLY = {
     "tests/e2e/test_admission.py::test_submit_denied_by_admission_policy_leaves_no_objects": _RULED,
-    "tests/e2e/test_admission.py::test_submit_unreachable_webhook_leaves_no_objects": _RULED,
-    "tests/e2e/test_admission.py::test_submit_denied_by_webhook_leaves_no_objects": _RULED,
     "tests/e2e/test_cp.py::test_cp_image_without_tar_is_refused": _IMAGES,
     "tests/contract/test_problems.py::test_error_pod_security_names_level": _SECURITY,
     "tests/contract/test_rotation.py::test_logs_follow_rotated_log_prints_every_line": _ROTATED,
@@ -34,7 +32,6 @@ REAL_ONLY = {
     "tests/e2e/test_krew.py::test_installed_plugin_local_up_starts_practice_cluster": _KREW,
     "tests/e2e/test_krew.py::test_credential_plugin_gets_no_bundled_libraries": _KREW,
     "tests/e2e/test_lifecycle.py::test_submit_pending_node_prints_reason[image]": _IMAGES,
-    "tests/e2e/test_recovery.py::test_submit_evicted_pod_is_replaced_and_logs_continue": _EVICTIONS,
     "tests/e2e/test_controllers.py::test_controllers_install_is_accepted_by_cluster": _SECURITY,
     "tests/e2e/test_server_install.py::test_kustomize_example_is_accepted_as_restricted": _SECURITY,
     "tests/e2e/test_seed.py::test_task_lifecycle_from_specification_completes": _IMAGES,
@@ -47,7 +44,6 @@ REAL_ONLY = {
     "tests/e2e/test_evictions.py::test_commands_pod_over_ephemeral_storage_report_evicted": _ROOM,
     "tests/e2e/test_evictions.py::test_commands_evicted_pod_name_node_and_reason": _EVICTIONS,
     "tests/e2e/test_volcano.py::test_submit_volcano_bound_gang_runs_to_completion": _BOUND,
-    "tests/e2e/test_volcano.py::test_submit_volcano_failed_node_stops_remaining_nodes": _BOUND,
     _TROUBLE.format("image-name"): _IMAGES,
     _TROUBLE.format("spread"): _PLACED,
     _TROUBLE.format("pod-security"): _SECURITY,

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster import kind, machine, practice
+from tests.cluster import machine, practice
 from tests.cluster.access import Access
 from tests.cluster.components import USERS
 from tests.cluster.shell import Broken, Unavailable, find
@@ -46,27 +46,17 @@ def _kubectl() -> Path:
 
 
 @contextmanager
-def _with_users(driver: str, kubeconfig: str) -> Iterator[Cluster]:
-    """The cluster of a kubeconfig, with the users that the tests expect."""
+def _given() -> Iterator[Cluster]:
+    """The cluster of KUBECONFIG, with the users that the tests expect."""
     kubectl = _kubectl()
     folder = Path(tempfile.mkdtemp(prefix="kubectl-sky-"))
-    access = Access(kubectl, kubeconfig, folder)
+    access = Access(kubectl, os.environ["KUBECONFIG"], folder)
     try:
         users = access.create()
-        yield Cluster(access.kubeconfig, kubectl, driver, users)
+        yield Cluster(access.kubeconfig, kubectl, "KUBECONFIG", users)
     finally:
         access.remove()
         shutil.rmtree(folder)
-
-
-def _given() -> AbstractContextManager[Cluster]:
-    return _with_users("KUBECONFIG", os.environ["KUBECONFIG"])
-
-
-@contextmanager
-def _kind() -> Iterator[Cluster]:
-    with kind.cluster(_kubectl()) as kubeconfig, _with_users("kind", str(kubeconfig)) as cluster:
-        yield cluster
 
 
 @contextmanager
@@ -81,7 +71,6 @@ def _machine() -> Iterator[Cluster]:
 
 DRIVERS = (
     Driver("the cluster of KUBECONFIG", lambda: "KUBECONFIG" in os.environ, _kubectl, _given),
-    Driver("kind", kind.usable, kind.prepare, _kind),
     Driver("a cluster built from Go modules", lambda: True, machine.prepare, _machine),
 )
 

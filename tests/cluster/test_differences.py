@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.differences import REAL_ONLY, real_only
+from tests.cluster.differences import REAL_ONLY
 from tests.observe.troubles import TROUBLES
 
 TROUBLE_NAMES = [trouble.name for trouble in TROUBLES]
@@ -22,14 +22,3 @@ def test_real_only_test_exists_and_has_reason(test: str) -> None:
     known = ast.unparse(functions[function]) + "".join(TROUBLE_NAMES)
     assert case.removesuffix("]") in known
     assert len(REAL_ONLY[test]) > 20
-
-
-def test_real_only_matches_parametrized_cases() -> None:
-    stem = "tests/e2e/test_submit.py::test_submit_failed_task_exits_with_4"
-    assert real_only(f"{stem}[practice-out of memory]")
-    assert real_only(f"{stem}[out of memory-practice]")
-    assert not real_only(f"{stem}[practice-exit 7]")
-    assert real_only(
-        "tests/e2e/test_seed.py::test_task_lifecycle_from_specification_completes[practice]"
-    )
-    assert not real_only("tests/e2e/test_seed.py::test_other[practice]")

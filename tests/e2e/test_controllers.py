@@ -105,18 +105,3 @@ def test_controllers_install_is_accepted_by_cluster(
     text = sky("controllers", "install", "-n", namespace).stdout
     done = kubectl("apply", "--dry-run=server", "-f", "-", stdin=text)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("run --only tasks", "cannot hold the Lease nope/kubectl-sky-tasks"),
-        ("install --apply --only ray --api-server-port 443", "nothing was applied"),
-    ],
-)
-def test_controllers_in_missing_namespace_end_with_the_reason(
-    sky: Command, words: str, message: str
-) -> None:
-    done = sky("controllers", *words.split(), "-n", "nope")
-    assert (done.returncode, done.stdout) == (3, "")
-    assert message in done.stderr and "namespace" in done.stderr and "hint: " in done.stderr

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -178,46 +177,4 @@ def kubeconfig(
 def quietly(groups: Groups) -> tuple[int, int, int] | None:
     with suppress(ClusterError):
         return groups.numbers()
-    return None
-
-
-def test_priority_of_existing_pod_stays_when_class_is_replaced(
-    cluster: Cluster, namespace: str, queue: str
-) -> None:
-    """What the procedure relies on: a pod's priority is resolved when it is created."""
-    session = connect(str(cluster.kubeconfig), namespace)
-    name = class_name(queue, "pods")
-    manifest = {
-        "apiVersion": kinds.PRIORITY_CLASS.api_version,
-        "kind": kinds.PRIORITY_CLASS.kind,
-        "metadata": {"name": name, "labels": {LABEL: "owned"}},
-        "value": 500,
-    }
-
-    def create_pod(pod: str) -> int:
-        spec = {
-            "schedulerName": "nobody",
-            "priorityClassName": name,
-            "containers": [{"name": "main", "image": "busybox:1.36"}],
-        }
-        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod}, "spec": spec}
-        return int(objects.create(session, body)["spec"]["priority"])
-
-    objects.create(session, manifest)
-    eventually(lambda: _created(lambda: create_pod("first")), 10)
-    with pytest.raises(ClusterError):
-        objects.patch(session, kinds.PRIORITY_CLASS, name, None, {"value": 400})
-    objects.delete(session, kinds.PRIORITY_CLASS, name)
-    time.sleep(0.2)  # admission reads from a cache
-    with pytest.raises(ClusterError, match="priority class"):
-        create_pod("meanwhile")
-    objects.create(session, manifest | {"value": 400})
-    assert eventually(lambda: _created(lambda: create_pod("second")), 10) == 400
-    assert objects.get(session, kinds.POD, "first")["spec"]["priority"] == 500
-    session.close()
-
-
-def _created(create: Any) -> int | None:
-    with suppress(ClusterError):
-        return int(create())
     return None

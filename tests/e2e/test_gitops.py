@@ -127,33 +127,3 @@ def test_kustomize_dev_overlay_is_applied_and_task_is_shown(
     assert kubectl("replace", "--force", "-k", str(overlay)).returncode == 0
     logs = sky("logs", "report", "-f", *user)
     assert logs.stdout.splitlines() == ["second report of quarter 4"], logs.stderr
-
-
-@pytest.mark.practice_only
-def test_kustomize_two_tasks_with_scripts_in_base_need_no_runtime(
-    kubectl: Command, gitops: Path
-) -> None:
-    def render(name: str, *flags: str) -> None:
-        command = (
-            "kubectl-sky",
-            "render",
-            ROOT / "examples" / "05-multi-node.yaml",
-            "--name",
-            name,
-        )
-        text = run_shell(*command, "--user", "gitops", *flags, HOME=str(gitops))
-        (base / f"{name}.yaml").write_text(text)
-
-    base = gitops / "base"
-    (base / "kustomization.yaml").write_text("namePrefix: eu-\nresources: [a.yaml, b.yaml]\n")
-    render("a")
-    render("b")
-    refused = kubectl("kustomize", str(base))
-    assert refused.returncode == 1 and "already registered id: ConfigMap" in refused.stderr
-    render("b", "--no-runtime")
-    done = kubectl("kustomize", str(base))
-    assert done.returncode == 0, done.stderr
-    jobs = [item for item in yaml.safe_load_all(done.stdout) if item["kind"] == "Job"]
-    assert {job["metadata"]["name"][:5] for job in jobs} == {"eu-a-", "eu-b-"}
-    # What docs/gitops.md warns of: the prefix is not in the labels.
-    assert {job["metadata"]["labels"]["task-name"] for job in jobs} == {"a", "b"}

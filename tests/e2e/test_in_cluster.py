@@ -11,17 +11,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from kubectl_sky.plan.fair_share import class_name
-from kubectl_sky.words.names import CONTROLLERS_NAMESPACE
-from tests.cluster import cache, images
+from tests.cluster import images
 from tests.cluster.target import Cluster
 from tests.e2e.command import PROGRAM, Command, InProcess
-from tests.e2e.support import crds_applied, pod_of
-from tests.e2e.test_ray_graphs import RAY_SERVICES, make_graph
-from tests.e2e.volcano import FILES as VOLCANO
+from tests.e2e.support import pod_of
 from tests.polling import eventually
 from tests.ports import free_port
-from tests.ray.graphs import make_bytes
 from tests.wheel import build
 
 pytestmark = [
@@ -84,93 +79,6 @@ def test_in_cluster_controllers_finish_pipeline_after_leader_is_killed(
     assert leader(sky, restricted) not in ("", first)
     # It is written when the leader renews its Lease.
     eventually(lambda: "led a step" in sky("controllers", "status", "-n", restricted).stdout)
-
-
-SOURCE = """\
-apiVersion: v1
-kind: Pod
-metadata: {name: source, labels: {app: source}}
-spec:
-  securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}
-  volumes: [{name: graphs, configMap: {name: graphs}}]
-  containers:
-    - name: source
-      image: python:3.13-slim
-      command: [python3, -m, http.server, -d, /graphs, '8000']
-      volumeMounts: [{name: graphs, mountPath: /graphs}]
-      securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
-"""
-
-
-@pytest.fixture
-def installed(
-    sky: Command, kubectl: Command, restricted: str, image: str
-) -> Iterator[Callable[[], dict[str, Any]]]:
-    """Both controllers of all namespaces, with two replicas each; yield what reads their status."""
-    with cache.lock("volcano"), cache.lock("kuberay-kinds"):
-        if not all(path.is_file() for path in (RAY_SERVICES, *VOLCANO)):
-            pytest.skip("the definitions of Volcano and KubeRay are not beside the checkout")
-        flags = ("--only", "ray,fairshare", "--replicas", "2", "--image", image)
-        manifests = sky("controllers", "install", *flags).stdout
-        settings = {
-            "fair_share": {restricted: {"base": 100_000, "penalty": 100}},
-            "ray_graphs": {"trusted_hosts": [f"source.{restricted}.svc"]},
-        }
-        sky.write("settings.yaml", json.dumps(settings))
-        try:
-            with crds_applied(kubectl, RAY_SERVICES, *VOLCANO):
-                where = ("-n", CONTROLLERS_NAMESPACE)
-                kubectl("create", "namespace", CONTROLLERS_NAMESPACE)
-                file = ("configmap", "kubectl-sky-settings", "--from-file=settings.yaml")
-                kubectl("create", *file, *where)
-                done = sky("controllers", "install", *flags, "--apply")
-                assert done.returncode == 0, done.stderr
-                yield lambda: controllers(sky)
-        finally:
-            kubectl("delete", "-f", "-", "--ignore-not-found", "--timeout=90s", stdin=manifests)
-
-
-def controllers(sky: Command) -> dict[str, Any]:
-    listed = sky.json("controllers", "status")["controllers"]
-    return {item["controller"]: item for item in listed}
-
-
-def test_in_cluster_ray_and_fairshare_controllers_lead_and_reconcile(
-    kubectl: Command, restricted: str, installed: Callable[[], dict[str, Any]]
-) -> None:
-    (kubectl.folder / "fruit").write_bytes(make_bytes("1", 1))
-    kubectl("create", "configmap", "graphs", "--from-file=fruit")
-    kubectl("apply", "-f", "-", stdin=SOURCE)
-    kubectl("expose", "pod/source", "--port=8000")
-    graph = make_graph(f"http://source.{restricted}.svc:8000/fruit")
-    del graph["spec"]["source"]["tokenSecretRef"]
-    labels, share = {"username": "alice"}, class_name(restricted, "alice")
-    group = {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "PodGroup",
-        "metadata": {"name": "fair", "labels": labels},
-        "spec": {"minMember": 1, "queue": restricted, "priorityClassName": share},
-    }
-    items = json.dumps({"apiVersion": "v1", "kind": "List", "items": [graph, group]})
-    # The definition is new: the API server does not serve it at once.
-    eventually(lambda: kubectl("apply", "-f", "-", stdin=items).returncode == 0)
-    try:
-        wait = ("wait", "rayservegraph/fruit", "--for=condition=Applied", "--timeout=90s")
-        assert kubectl(*wait).returncode == 0, kubectl("get", "rayservegraphs", "-o", "yaml").stdout
-        assert kubectl("get", "rayservice/fruit").returncode == 0
-        value = ("get", f"priorityclass/{share}", "-o", "jsonpath={.value}")
-        eventually(lambda: kubectl(*value).stdout == "100000")
-
-        def led() -> bool:
-            status = installed()
-            assert status.keys() == {"ray", "fairshare"}
-            return all(item["ready"] == 2 and item["leader"] for item in status.values())
-
-        eventually(led)
-        # It is written when the leader renews its Lease.
-        eventually(lambda: installed()["fairshare"]["last_action"].endswith("changed priorities"))
-    finally:
-        kubectl("delete", "rayservegraph/fruit", f"priorityclass/{share}", "podgroup/fair")
 
 
 def statuses(sky: Command) -> dict[str, str]:

@@ -88,28 +88,5 @@ run: |
     assert sky("stop", "again001").returncode == 0
 
 
-def test_backend_auto_without_right_to_create_jobsets_uses_indexed(
-    sky: Command, kubectl: Command, cluster: Cluster
-) -> None:
-    grant = ("create", "rolebinding", "alice", "--clusterrole=edit")
-    assert kubectl(*grant, f"--user={cluster.users['alice']}").returncode == 0
-    flags = ("--backend", "auto", "--dry-run=client", "--context", "alice")
-    done = sky("submit", "-", *flags, stdin="num_nodes: 2\nrun: 'true'\n")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.startswith(
-        "backend indexed: one Job for all nodes, which the cluster stops together when one fails;"
-        " you may not create JobSets\n"
-    )
-
-
-def test_stop_jobset_deletes_all_objects(sky: Command, kubectl: Command) -> None:
-    script = "num_nodes: 2\nsecrets: {T: x}\nrun: sleep 300\n"
-    done = sky("submit", "-", "--backend", "jobset", "--detach", "--id", "stopit01", stdin=script)
-    assert done.returncode == 0, done.stderr
-    assert len(remaining_objects(kubectl, "stopit01")) >= 4
-    assert sky("stop", "stopit01").returncode == 0
-    until_deleted(kubectl, "stopit01")
-
-
 def test_submit_jobset_example_prints_expected_output(sky: Command) -> None:
     check_run(sky, "14-jobset")

@@ -6,10 +6,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-import threading
 from ctypes.util import find_library
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -185,53 +182,6 @@ def test_installed_plugin_runs_task(shell: Shell, namespace: str) -> None:
     assert "completed" in shell.kubectl("sky", "list", *here)
     shell.kubectl("sky", "stop", "hello", *here)
     assert "hello" not in shell.kubectl("sky", "list", *here)
-
-
-@pytest.mark.cluster
-def test_plugin_from_custom_index_is_removed_by_uninstall(
-    dist: Path, real_cluster: Cluster, tmp_path: Path
-) -> None:
-    """An index of a company: a git repository with the manifest, and a server with the archive."""
-    index = tmp_path / "index"
-    (index / "plugins").mkdir(parents=True)
-    handler = partial(QuietHandler, directory=dist)
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        manifest = yaml.safe_load((dist / "sky.yaml").read_text())
-        (platform,) = manifest["spec"]["platforms"]
-        platform["uri"] = f"http://127.0.0.1:{server.server_port}/{archive(dist).name}"
-        (index / "plugins" / "sky.yaml").write_text(yaml.safe_dump(manifest))
-        commit(index)
-        shell = Shell(tmp_path, real_cluster)
-        shell.kubectl("krew", "index", "add", "company", str(index))
-        before = everything(tmp_path / "krew")
-        shell.kubectl("krew", "install", "company/sky")
-        server.shutdown()
-    assert "company/sky" in shell.kubectl("krew", "list")
-    assert shell.kubectl("sky", "version") == f"{__version__}\n"
-    shell.kubectl("krew", "uninstall", "sky")
-    assert everything(tmp_path / "krew") == before
-    assert not [path for path in everything(tmp_path) if "kubectl-sky" in path.name]
-
-
-class QuietHandler(SimpleHTTPRequestHandler):
-    """A file server that logs nothing."""
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
-        pass
-
-
-def commit(repository: Path) -> None:
-    """Make a git repository of a folder."""
-    author = ["-c", "user.name=test", "-c", "user.email=test@example.com"]
-    for arguments in (["init", "-q"], ["add", "."], [*author, "commit", "-q", "-m", "Add sky"]):
-        subprocess.run(["git", *arguments], cwd=repository, check=True)
-
-
-def everything(folder: Path) -> set[Path]:
-    """Return the files and links below a folder, without a repository's own."""
-    paths = (path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
-    return {path for path in paths if ".git" not in path.parts}
 
 
 def test_installed_plugin_local_up_starts_practice_cluster(shell: Shell) -> None:

@@ -4,8 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -94,61 +92,6 @@ def test_local_up_and_down_start_stop_and_purge_cluster(sky: Command) -> None:
     assert sky("local", "down").stderr == "No local cluster exists\n"
 
 
-def test_local_up_output_configures_shell(sky: Command) -> None:
-    script = """
-        eval "$("$0" -m kubectl_sky local up)"
-        "$0" -m kubectl_sky submit - <<'END'
-name: hello
-run: echo hello
-END
-    """
-    done = subprocess.run(
-        ["/bin/sh", "-c", script, sys.executable],
-        env=sky.environment,
-        cwd=sky.folder,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "hello"
-    assert "Run that line" not in done.stderr
-
-
-def test_local_up_running_cluster_is_unchanged(sky: Command) -> None:
-    first = up(sky, "--nodes", "2", "--gpus", "A100:8")
-    pid = status(sky)["pid"]
-    for flags in ((), ("--nodes", "2"), ("--gpus", "A100:8"), ("--driver", "practice")):
-        again = up(sky, *flags)
-        assert again.stdout == first.stdout
-        assert "The practice cluster runs already: " in again.stderr
-        assert "2 nodes with A100:8 each" in again.stderr
-    assert status(sky)["pid"] == pid
-
-
-@pytest.mark.parametrize(
-    "flags", [("--nodes", "2"), ("--gpus", "A100:8"), ("--port", "7"), ("--driver", "kind")]
-)
-def test_local_up_running_cluster_with_other_flags_is_refused(
-    sky: Command, flags: tuple[str, ...]
-) -> None:
-    up(sky)
-    pid = status(sky)["pid"]
-    done = sky("local", "up", *flags)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"error: {' '.join(flags)}: the ")
-    assert "first: `kubectl sky local down" in done.stderr
-    assert status(sky)["pid"] == pid
-
-
-def test_local_up_invalid_flags_are_refused(sky: Command) -> None:
-    for flags in (("--nodes", "0"), ("--gpus", "8 x"), ("--port", "70000"), ("--driver", "x")):
-        done = sky("local", "up", *flags)
-        assert (done.returncode, done.stdout) == (2, ""), flags
-    assert status(sky)["state"] == "absent"
-
-
 def test_local_up_after_down_keeps_tasks_volumes_and_settings(sky: Command) -> None:
     up(sky, "--nodes", "2", "--gpus", "A100:8")
     before = status(sky)
@@ -179,24 +122,6 @@ def test_local_up_after_killed_process_keeps_volumes(sky: Command) -> None:
     )
     assert "is ready" in up(sky).stderr
     assert "notes" in inside(sky, "volumes", "list").stdout
-
-
-def test_local_down_stale_pid_file_kills_no_other_process(sky: Command) -> None:
-    """The PID now belongs to another process."""
-    up(sky)
-    os.kill(status(sky)["pid"], signal.SIGKILL)
-    bystander = subprocess.Popen(["sleep", "60"])
-    try:
-        (folder(sky) / "practice" / "pid").write_text(f"{bystander.pid}\n")
-        eventually(lambda: status(sky)["state"] == "stopped")
-        assert "pid" not in status(sky)
-        assert sky("local", "down").returncode == 0
-        assert "is ready" in up(sky).stderr
-        assert status(sky)["pid"] != bystander.pid
-        assert bystander.poll() is None
-    finally:
-        bystander.kill()
-        bystander.wait()
 
 
 def test_local_up_port_in_use_is_refused(sky: Command) -> None:
@@ -259,20 +184,3 @@ def test_local_up_corrupt_database_fails_with_reason_and_log_path(sky: Command) 
     assert hint == f"hint: see {kept / 'log'}"
     assert "database" in line
     assert status(sky)["state"] == "absent"
-
-
-def test_local_up_use_sets_current_context(sky: Command) -> None:
-    users = sky.folder / ".kube" / "config"
-    users.parent.mkdir()
-    users.write_text("apiVersion: v1\nkind: Config\ncurrent-context: work\n")
-    done = up(sky, "--use")
-    assert done.stdout == ""
-    assert f"Context sky-local is the current one in {users}" in done.stderr
-    assert sky("submit", "-", stdin=HELLO).stdout.splitlines()[-1].startswith("hello from ")
-    assert status(sky)["used_in"] == str(users)
-    assert sky("local", "down").returncode == 0
-    assert yaml.safe_load(users.read_text())["current-context"] == "sky-local"
-    done = sky("list")
-    assert done.returncode == 3
-    assert sky("local", "down", "--purge").returncode == 0
-    assert yaml.safe_load(users.read_text())["contexts"] == []

@@ -59,12 +59,6 @@ def test_submit_multikueue_task_runs_on_worker_with_its_files(
     eventually(lambda: submitted(done) not in copies(kubectl))
 
 
-def test_submit_multikueue_task_that_fails_exits_with_4(sky: Command, kubectl: Command) -> None:
-    done = sky("submit", "-", "--queue", QUEUE, stdin=f"{SIZE}run: sleep 2; exit 3\n")
-    assert done.returncode == 4 and "exit code 3" in done.stderr, done.stderr
-    assert sky("stop", submitted(done)).returncode == 0
-
-
 def test_commands_find_multikueue_task_on_worker(sky: Command, kubectl: Command) -> None:
     task = f"name: far\n{SIZE}run: echo here; sleep 300\n"
     done = sky("submit", "-", "--queue", QUEUE, "--detach", stdin=task)

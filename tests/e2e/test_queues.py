@@ -3,15 +3,13 @@
 import json
 import os
 import re
-import shutil
-from pathlib import Path
 from time import sleep
 
 import pytest
 
 from kubectl_sky.spec.quantity import quantity
 from tests.cluster.target import Cluster
-from tests.e2e.command import ROOT, Command, submitted
+from tests.e2e.command import Command, submitted
 from tests.e2e.gallery import check_run
 from tests.e2e.kueue import API, made, queue
 from tests.e2e.support import (
@@ -21,7 +19,6 @@ from tests.e2e.support import (
     objects,
     record_snapshot,
     selected_pods,
-    submit_pair,
     until_deleted,
     wait_for_controller,
 )
@@ -42,7 +39,6 @@ HOLDING = TASK + "  until [ -e /tmp/go ]; do sleep 0.2; done\n"
 # As in the README of AppWrapper: 4 CPUs, and two tasks of 3 CPUs.
 README_QUOTA = [{"name": "cpu", "nominalQuota": 4}, {"name": "memory", "nominalQuota": "4Gi"}]
 FIRST, SECOND = (task.replace("cpus: 100m", "cpus: 1") for task in (HOLDING, TASK))
-GITOPS = ROOT / "examples" / "gitops"
 KINDS = {"appwrapper": "AppWrapper", "indexed": "Job", "jobset": "JobSet"}
 
 
@@ -176,17 +172,6 @@ def test_submit_appwrapper_failed_node_stops_remaining_nodes(
     wait_for_controller(lambda: remaining_objects(kubectl, "failing1") == [])
 
 
-def test_appwrapper_whose_job_was_deleted_failed_in_every_command(
-    sky: Command, kubectl: Command
-) -> None:
-    submit_pair(sky, "missing1", "--backend", "appwrapper")
-    assert kubectl("delete", "job", "pair-missing1").returncode == 0
-    for command, text in failure_texts(sky, "missing1").items():
-        assert "failed" in text and "MissingComponent" in text, (command, text)
-    assert sky("stop", "missing1").returncode == 0
-    wait_for_controller(lambda: remaining_objects(kubectl, "missing1") == [])
-
-
 def test_submit_appwrapper_restart_restarts_all_nodes(sky: Command) -> None:
     script = """
 name: again
@@ -202,17 +187,6 @@ run: |
     assert done.returncode == 4, done.stderr
     assert "failed: node-1: exit code 5 after 1 restart" in done.stderr
     assert sky.json("status", "again001")["metadata"]["restarts"] == 1
-
-
-@pytest.mark.parametrize("backend", ["jobs", "appwrapper"])
-def test_submit_task_larger_than_queue_quota_is_refused(
-    sky: Command, kubectl: Command, backend: str
-) -> None:
-    flags = ("--backend", backend, "--queue", "gold", "--num-nodes", "5", "-d")
-    done = sky("submit", "-", *flags, "--id", "toomany1", stdin=TASK)
-    assert done.returncode == 3
-    assert 'queue "gold" can never admit the task: cpu: requested 500m, at most 400m' in done.stderr
-    assert remaining_objects(kubectl, "toomany1") == []
 
 
 def test_queues_high_priority_task_is_queued_first(
@@ -314,23 +288,6 @@ def test_submit_pipeline_in_queue_admits_stages_in_order(sky: Command, kubectl: 
     first, second = sorted(jobs, key=lambda job: str(job["metadata"]["labels"]["task-name"]))
     assert first["status"]["completionTime"] <= second["status"]["startTime"]
     assert sky("stop", "chain001").returncode == 0
-
-
-def test_kustomize_overlay_with_queue_is_admitted_and_applied_again_unchanged(
-    sky: Command, kubectl: Command, namespace: str, tmp_path: Path
-) -> None:
-    overlay = shutil.copytree(GITOPS, tmp_path / "gitops") / "overlays" / "prod"
-    file = overlay / "kustomization.yaml"
-    text = file.read_text().replace("namespace: team-a", f"namespace: {namespace}")
-    file.write_text(text.replace("value: team-a", "value: gold"))
-    applied = kubectl("apply", "-k", str(overlay))
-    assert applied.returncode == 0, applied.stderr
-    logs = sky("logs", "report", "-f", "--user", "gitops")
-    assert logs.stdout == "report of quarter 3\n", logs.stderr
-    (workload,) = kubectl.json("get", "workloads.kueue.x-k8s.io")["items"]
-    assert workload["spec"]["queueName"] == "gold"
-    again = kubectl("apply", "-k", str(overlay))
-    assert all(line.endswith(" unchanged") for line in again.stdout.splitlines()), again.stdout
 
 
 def test_submit_appwrapper_example_prints_expected_output(sky: Command) -> None:

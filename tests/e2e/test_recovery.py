@@ -1,7 +1,5 @@
 """Retried nodes: status, logs and result."""
 
-import json
-
 import pytest
 
 from tests.e2e.command import Command
@@ -32,26 +30,6 @@ def test_submit_retried_node_completes_and_counts_restart(sky: Command) -> None:
     assert sky("logs", "again001").stdout == "second attempt\n"
     assert sky("logs", "again001", "--previous").stdout == "first attempt\n"
     assert "1 restart" in sky("list", "-o", "wide").stdout
-
-
-def test_submit_evicted_pod_is_replaced_and_logs_continue(
-    sky: Command, kubectl: Command, namespace: str
-) -> None:
-    """As in a node drain: the logs continue with the next attempt; no retry is used up."""
-    script = FAIL_ONCE.replace("exit 3", "sleep 600") % create_volume(sky, "marks-e")
-    running = sky.start("submit", sky.write("t.yaml", script), "--id", "evict001")
-    assert running.stdout
-    output = [running.stdout.readline() for _ in range(2)]
-    assert output[1] == "first attempt\n"
-    (pod,) = kubectl.json("get", "pods", "-l", "task-id=evict001")["items"]
-    name = pod["metadata"]["name"]
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
-    where = f"/api/v1/namespaces/{namespace}/pods/{name}/eviction"
-    done = kubectl("create", "--raw", where, "-f", "-", stdin=json.dumps(eviction))
-    assert done.returncode == 0, done.stderr
-    out, err = running.communicate(timeout=120)
-    assert (running.returncode, out) == (0, "second attempt\n"), err
-    assert sky.json("status", "evict001")["status"] == "completed"
 
 
 @pytest.mark.parametrize(

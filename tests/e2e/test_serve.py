@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster import metrics_api
 from tests.cluster.target import Cluster
 from tests.e2e.command import Command, Done
 from tests.polling import eventually
@@ -187,29 +186,6 @@ def test_service_autoscaler_is_accepted_and_removed(sky: Command, kubectl: Comma
     assert objects(kubectl, "deployments")[0]["spec"]["replicas"] == 2, "as the autoscaler chose"
     assert sky("serve", "update", file, "--replicas", "1", "-d").returncode == 0
     assert objects(kubectl, "hpa") == []
-
-
-@pytest.mark.parametrize(
-    "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
-)
-def test_service_replicas_follow_metric_up_and_down(
-    sky: Command, kubectl: Command, cluster: Cluster, namespace: str, tmp_path: Path
-) -> None:
-    policy = {"min_replicas": 1, "max_replicas": 3, "target_qps_per_replica": 2}
-    delays = {"upscale_delay_seconds": 0, "downscale_delay_seconds": 0}
-    file = service(sky, service={"readiness_probe": PROBE, "replica_policy": policy | delays})
-
-    def ready(count: int) -> bool:
-        web = sky.json("serve", "status", "web")
-        return [pod["ready"] for pod in web["pods"]] == [True] * count
-
-    with metrics_api.serving(cluster, namespace, tmp_path) as metrics:
-        metrics.value = 2
-        assert sky("serve", "up", file, "--qps-metric", "requests").returncode == 0
-        metrics.value = 9
-        eventually(lambda: ready(3), 60, lambda: kubectl("describe", "hpa").stdout)
-        metrics.value = 0
-        eventually(lambda: ready(1), 60, lambda: kubectl("describe", "hpa").stdout)
 
 
 def test_service_example_serves(sky: Command) -> None:

@@ -7,9 +7,6 @@ import pytest
 
 from tests.e2e.command import ROOT, Command
 from tests.e2e.support import (
-    FAILING,
-    GRACE,
-    seconds_between_failures,
     selected_pods,
     until_deleted,
     wait_for_controller,
@@ -116,30 +113,6 @@ def test_submit_volcano_bound_gang_runs_to_completion(
     assert sky("stop", "volcano5").stdout == "task/volcano5 (gang) stopped\n"
     until_deleted(kubectl, "volcano5")
     wait_for_controller(lambda: kubectl("get", f"{KIND}/gang-volcano5").returncode != 0)
-
-
-@pytest.mark.usefixtures("volcano")
-def test_submit_volcano_failed_node_stops_remaining_nodes(
-    sky: Command, kubectl: Command, namespace: str
-) -> None:
-    """The following client stops them, not the scheduler."""
-    script = FAILING.replace("name: three", "name: gang")
-    flags = ("--backend", "volcano", "--id", "volcano6")
-    process = sky.start("submit", sky.write("task.yaml", script), *flags)
-    admit(kubectl, namespace, "volcano6")
-    _, err = process.communicate(timeout=180)
-    assert process.returncode == 4, err
-    assert err.count("node-2 failed: exit code 7; the other nodes are being stopped\n") == 1
-    assert "task volcano6 (gang) failed: node-2: exit code 7" in err
-    output = sky("status", "volcano6").stdout
-    assert "failed — node-2: exit code 7" in output
-    assert output.count("Stopped") == 3
-    assert seconds_between_failures(kubectl, "volcano6") < GRACE
-    assert sky("wait", "volcano6").stdout == ("task/volcano6 (gang) failed: node-2: exit code 7\n")
-    assert sky("stop", "volcano6").returncode == 0
-    until_deleted(kubectl, "volcano6")
-    wait_for_controller(lambda: pods(kubectl, "volcano6") == [])
-    wait_for_controller(lambda: kubectl("get", f"{KIND}/gang-volcano6").returncode != 0)
 
 
 @pytest.mark.practice_only
