@@ -1,14 +1,15 @@
 #!/bin/sh
 # Write .ci/lock: the versions and hashes of the packages that a release and the Action install, for
-# all platforms and Pythons at once. `make lock` runs it, with uv.
+# all platforms and Pythons at once, with uv.
 set -eu
 cd "$(dirname "$0")/.."
+PATH="$PWD/.venv/bin:$PATH"
 
 lock() {
     name=$1
     shift
     uv pip compile --quiet --universal --python-version 3.11 --upgrade --only-binary :all: --generate-hashes \
-        --custom-compile-command 'make lock' --no-annotate --output-file ".ci/lock/$name.txt" \
+        --custom-compile-command '.ci/lock.sh' --no-annotate --output-file ".ci/lock/$name.txt" \
         "$@"
 }
 lock all pyproject.toml --all-extras  # the SBOM

@@ -1,6 +1,6 @@
 """Make docs/images/terminal.svg of README.md: what a terminal shows, on a practice cluster.
 
-Usage: python .ci/picture.py, by `make picture`.
+Usage: .venv/bin/python .ci/picture.py
 """
 
 import io

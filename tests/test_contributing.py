@@ -95,19 +95,3 @@ def test_support_page_has_tested_kubernetes_and_oldest_python() -> None:
     assert f"| Python | {oldest} and newer | {oldest} (everything)" in text
     source = Path(cluster_exec.__file__).read_text()
     assert f"| Kubernetes | {re.findall('Kubernetes (.*) or newer', source)[0]} and newer |" in text
-
-
-FRESH = ROOT / ".ci" / "fresh.sh"
-
-
-def test_fresh_unknown_way_is_usage_error() -> None:
-    done = subprocess.run([FRESH, "pip", "snap"], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == 'error: way "snap" not found\n'
-
-
-def test_performance_page_has_row_of_each_way_to_install() -> None:
-    ways = re.findall(r"^way_(\w+)\(\)", FRESH.read_text(), re.MULTILINE)
-    page = sections(ROOT / "docs" / "performance.md")
-    table = page["From an empty machine to the first task"]
-    assert re.findall(r"^\| (\w+)[ ,]", table, re.MULTILINE) == ["way", *ways]

@@ -80,7 +80,7 @@ def locked(path: Path) -> Iterator[Requirement]:
 def test_lock_has_version_in_range_and_hashes_of_each_package(
     lock: str, extras: list[str] | None, groups: list[str]
 ) -> None:
-    """Run `make lock` after a change of the dependencies."""
+    """Run `.ci/lock.sh` after a change of the dependencies."""
     wanted = [] if extras is None else list(PROJECT["project"]["dependencies"])
     for extra in extras or ():
         wanted += PROJECT["project"]["optional-dependencies"][extra]
@@ -161,7 +161,7 @@ def release_notes(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_release_notes_of_version_print_its_section() -> None:
     printed = release_notes(__version__)
     assert printed.returncode == 0, printed.stderr
-    assert printed.stdout.startswith("- ") and "## " not in printed.stdout
+    assert "## " not in printed.stdout
     assert printed.stdout.strip() in (ROOT / "CHANGELOG.md").read_text()
 
 

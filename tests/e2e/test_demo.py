@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,48 +37,6 @@ def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate(timeout=60)
     assert list(temporary.iterdir()) == []
     assert list(tmp_path.iterdir()) == [temporary]
-
-
-PIP = """\
-Collecting kubernetes>=37 (from kubectl-sky==0.1.0)
-  Downloading kubernetes-37.0.2-py2.py3-none-any.whl (7.5 MB)
-  Downloading sh-2.4.0-py3-none-any.whl (48 kB)
-  Using cached click-8.5.1-py3-none-any.whl (126 kB)
-Installing collected packages: kubernetes, sh, click
-"""
-
-
-def install(tmp_path: Path, script: str) -> subprocess.CompletedProcess[str]:
-    """Run what `make demo` runs to install, with a shell script instead of Python and pip."""
-    python = tmp_path / "python"
-    python.write_text(f"#!/bin/sh\n{script}\n")
-    python.chmod(0o755)
-    program = Path(__file__).parent.parent.parent / ".ci" / "install.py"
-    return subprocess.run(
-        [sys.executable, str(program), str(python), "25", "."],
-        env={"DEMO_STARTED": str(int(time.time()) - 100)},
-        capture_output=True,
-        text=True,
-    )
-
-
-def test_demo_install_prints_downloads_with_time(tmp_path: Path) -> None:
-    done = install(tmp_path, f"cat <<'EOF'\n{PIP}EOF")
-    lines = [re.fullmatch(r"1\d\d s  (.*)", line) for line in done.stdout.splitlines()]
-    assert [line and line[1] for line in lines] == [
-        "download the packages with pip: about 25 MB, unless they are in its cache",
-        "  kubernetes 37.0.2, 7.5 MB",
-        "unpack 3 packages, 7.5 MB of which were downloaded",
-        "installed into .venv",
-    ]
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_demo_install_failed_prints_output_of_pip(tmp_path: Path) -> None:
-    done = install(tmp_path, "echo Looking in indexes; echo ERROR: no network >&2; exit 7")
-    assert done.returncode == 7
-    assert "ERROR: no network\n" in done.stderr and "Looking in indexes\n" in done.stderr
-    assert "installed" not in done.stdout
 
 
 def test_demo_prints_output_of_all_commands(demo: subprocess.Popen[str]) -> None:

@@ -1,4 +1,4 @@
-"""The example graph on a real Ray: `make test-ray`, which the other tests do not wait for."""
+"""The example graph on a real Ray: `pytest -n 0 -m ray`, for which the other tests do not wait."""
 
 from typing import Any
 

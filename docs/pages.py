@@ -12,7 +12,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / ".ci")]
+sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 import reference  # noqa: E402 - beside this file
 
