@@ -1,136 +1,86 @@
-"""Time commands beside kubectl and stern on a real cluster: `python -m tests.bench.cluster [NAME]`.
-
-`list` in an empty namespace, and `logs` of 1, 10 and 100 pods. With `--write`, the tables take
-the place of those in docs/performance.md. `tests.bench.scale` times others.
-"""
+"""Tables of a real cluster: the start of `list`, `logs` beside stern, files beside `kubectl cp`."""
 
 import os
-import secrets
-import subprocess
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from kubectl_sky.cluster.session import Connection, Session
-from tests.bench import measure
-from tests.cluster import golang
-from tests.cluster.hold import Holder
-from tests.cluster.target import Cluster
+from tests.bench.harness import Bench
 
-ROUNDS = 3
-LOGS = {1: 100_000, 10: 100_000, 100: 10_000}  # lines of each pod, by the number of pods
-STARTS = 21
-ROOT = Path(__file__).parent.parent.parent
-STERN = ROOT / "tests" / "cluster" / "modules" / "stern"
-WRITER = """
+_NODES = 4
+_LOGS = {1: 100_000, 10: 100_000, 100: 10_000}  # lines of each pod, by the number of pods
+_BYTES = 100_000_000
+_SMALL = 1000  # files
+_WRITER = """
 name: writer
 num_nodes: {pods}
 resources: {{image_id: "busybox:1.36", cpus: 0.01, memory: 0.02}}
 run: |
   awk 'BEGIN {{ for (i = 0; i < {lines}; i++) printf "line %06d: some forty characters\\n", i }}'
 """
+_FILES = """
+num_nodes: {nodes}
+workdir: {workdir}
+resources: {{image_id: "busybox:1.36", cpus: 0.01, memory: 0.02}}
+run: "true"
+"""
+_COPY = f"""
+set -e
+kubectl create job copy --image=busybox:1.36 --dry-run=client -o yaml -- sleep 600 |
+  sed 's/^spec:$/&\\n  parallelism: {_NODES}\\n  completions: {_NODES}/' | kubectl apply -f -
+until [ "$(kubectl get pods -l job-name=copy -o name | wc -l)" = {_NODES} ]; do sleep 0.1; done
+kubectl wait pod -l job-name=copy --for=condition=Ready --timeout=5m
+for pod in $(kubectl get pods -l job-name=copy -o name); do
+  kubectl cp large "${{pod#pod/}}:/tmp"
+done
+"""
 
 
-class Bench:
-    """A cluster, and the programs that are timed on it."""
-
-    def __init__(self, cluster: Cluster, sky: str, folder: Path) -> None:
-        assert cluster.kubectl
-        self.cluster = cluster
-        self.kubectl = str(cluster.kubectl)
-        self.kubeconfig = cluster.kubeconfig
-        self.sky = sky
-        self.folder = folder
-        self.environment = {
-            **measure.environment(),
-            "KUBECONFIG": str(cluster.kubeconfig),
-            "KUBECTL_SKY_CACHE_HOME": str(folder / "cache"),
-            "KUBECTL_SKY_CONFIG_HOME": str(folder / "config"),
-        }
-        self.session = Session.connect(Connection(kubeconfig=str(cluster.kubeconfig)))
-
-    def run(self, *command: str) -> str:
-        """Run what is not timed; return what it prints."""
-        done = subprocess.run(command, capture_output=True, text=True, env=self.environment)
-        if done.returncode:
-            raise SystemExit(f"`{' '.join(command)}` failed: {done.stderr[-2000:]}")
-        return done.stdout
-
-    @contextmanager
-    def namespace(self) -> Iterator[str]:
-        """A namespace that is gone afterwards, with all that is in it."""
-        name = f"bench-{secrets.token_hex(3)}"
-        self.run(self.kubectl, "create", "namespace", name)
-        try:
-            yield name
-        finally:
-            self.run(self.kubectl, "delete", "namespace", name, "--timeout=600s")
-
-    def write(self, name: str, text: str) -> str:
-        """Write a file; return where."""
-        (self.folder / name).write_text(text)
-        return str(self.folder / name)
-
-    def logs(self) -> None:
-        """Of one pod, and of many."""
-        for pods, lines in LOGS.items():
-            self.logs_of(pods, lines)
-
-    def logs_of(self, pods: int, lines: int) -> None:
-        """All lines of a task that has ended."""
-        stern = str(golang.build("stern", STERN, "github.com/stern/stern"))
-        file = self.write("writer.yaml", WRITER.format(pods=pods, lines=lines))
-        task = "bench001"
-        with self.namespace() as name:
-            self.run(self.sky, "submit", file, "-n", name, "--id", task, "--detach")
-            self.run(self.sky, "wait", task, "-n", name, "--timeout", "10m")
-            select = ("-n", name, "-l", f"task-id={task}", f"--max-log-requests={pods}")
-            commands: measure.Commands = {
-                "`kubectl-sky logs`": (self.sky, "logs", task, "-n", name),
-                "`kubectl-sky logs --by-node`": (self.sky, "logs", task, "-n", name, "--by-node"),
-                "`kubectl-sky logs -f`": (self.sky, "logs", task, "-n", name, "-f"),
-                "`kubectl-sky logs -o json`": (self.sky, "logs", task, "-n", name, "-o", "json"),
-                "`stern --no-follow`": (stern, *select, "--no-follow", "--color=never"),
-                "`kubectl logs -l … --prefix`": (
-                    self.kubectl,
-                    "logs",
-                    *select,
-                    "--prefix",
-                    "--tail=-1",
-                ),
-            }
-            runs = measure.in_turn(commands, self.environment, ROUNDS)
-        head = (f"{pods} pods of {lines:,} lines", *measure.COMPARED)
-        measure.table(f"logs of {pods}", head, measure.compared(runs, "`stern --no-follow`"))
-
-    def start(self) -> None:
-        """Of nothing: what remains is the start of the programs."""
-        with self.namespace() as name:
-            commands: measure.Commands = {
-                "`kubectl get jobs`": (self.kubectl, "get", "jobs", "-n", name),
-                "`kubectl-sky list`": (self.sky, "list", "-n", name, "--all-users"),
-            }
-            runs = measure.in_turn(commands, self.environment, STARTS)
-        measure.table("start", ("in an empty namespace", *measure.COMPARED), measure.compared(runs))
+def start(bench: Bench) -> None:
+    """List nothing: what remains is the start of the programs."""
+    with bench.namespace():
+        lines = ("kubectl get jobs", "kubectl-sky list --all-users")
+        bench.compare("start", "in an empty namespace", lines, rounds=21)
 
 
-TABLES = {"start": Bench.start, "logs": Bench.logs}
+def logs(bench: Bench) -> None:
+    """Read all lines of tasks that have ended."""
+    for pods, count in {1: 1000}.items() if bench.short else _LOGS.items():
+        bench.write("writer.yaml", _WRITER.format(pods=pods, lines=count))
+        selected = f"-l task-id=bench001 --max-log-requests={pods}"
+        stern = f"stern {selected} --no-follow --color=never"
+        ours = (
+            f"kubectl-sky logs bench001{flags}" for flags in ("", " --by-node", " -f", " -o json")
+        )
+        lines = (*ours, stern, f"kubectl logs {selected} --prefix --tail=-1")
+        with bench.namespace():
+            bench.run("kubectl-sky submit writer.yaml --id bench001 --detach")
+            bench.run("kubectl-sky wait bench001 --timeout 10m")
+            title = f"{pods} pods of {count:,} lines"
+            bench.compare(f"logs of {pods}", title, lines, rounds=3, base=stern)
 
 
-@contextmanager
-def real() -> Iterator[tuple[Cluster, str, Path]]:
-    """Give a cluster, the installed program, and a folder."""
-    sky = str(measure.installed() / "kubectl-sky")
-    holder = Holder.start(os.environ)
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            yield holder.cluster(), sky, Path(folder)
-    finally:
-        holder.stop()
+def files(bench: Bench) -> None:
+    """From an empty namespace until every node has the files."""
+    texts = [path.read_bytes() for path in sorted(Path(os.__file__).parent.glob("*/*.py"))]
+    size = number = 0
+    while size < (_BYTES // 100 if bench.short else _BYTES):
+        path = bench.folder / "large" / f"part{number // 50}" / f"module{number}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(texts[number % len(texts)])
+        size, number = size + path.stat().st_size, number + 1
+    (bench.folder / "small").mkdir()
+    for number in range(_SMALL):
+        bench.write(f"small/{number}.py", "words of a small file\n" * 140)
+    bench.write("copy.sh", _COPY)
+    for workdir, nodes in (("large", _NODES), ("small", 1)):
+        text = _FILES.format(workdir=workdir, nodes=nodes)
+        bench.write(f"{workdir}.yaml", text)
+        bench.write("without.yaml", text.replace(f"workdir: {workdir}\n", ""))
+    title = f"{_BYTES // 10**6} MB of code to {_NODES} nodes"
+    lines = ("sh copy.sh", "kubectl-sky submit large.yaml --detach")
+    bench.compare("files", title, lines, rounds=5, around=bench.namespace)
+    lines = ("kubectl-sky submit without.yaml --detach", "kubectl-sky submit small.yaml --detach")
+    title = f"{_SMALL:,} small files"
+    bench.compare("small files", title, lines, rounds=5, around=bench.namespace)
 
 
-if __name__ == "__main__":
-    with real() as given:
-        for name in measure.arguments() or TABLES:
-            TABLES[name](Bench(*given))
+TABLES = {"start": start, "logs": logs, "files": files}

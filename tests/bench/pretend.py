@@ -1,125 +1,92 @@
-"""Tasks as many as one likes: their objects, of which no controller knows."""
+"""Pretend a thousand cluster nodes with GPUs, with kwok, and create the Jobs of many tasks.
+
+Pods run as soon as they are scheduled, and end when they are deleted: no kubelet has them.
+"""
 
 import json
-from collections.abc import Callable, Sequence
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.words import kinds
-from kubectl_sky.words.kinds import Kind
+from tests.bench.harness import Bench
+from tests.cluster import golang
 
 Json = dict[str, Any]
 
-_CONNECTIONS = 16
-_TIME = "2026-01-01T00:00:00Z"
-_DONE: Json = {
-    "succeeded": 1,
-    "startTime": _TIME,
-    "completionTime": _TIME,
-    "conditions": [
-        {"type": kind, "status": "True", "lastTransitionTime": _TIME, "lastProbeTime": _TIME}
-        for kind in ("SuccessCriteriaMet", "Complete")
-    ],
-}
-_RUNNING = {"active": 1, "ready": 1, "startTime": _TIME}
-_TERMINATED = {"exitCode": 0, "reason": "Completed", "startedAt": _TIME, "finishedAt": _TIME}
+NODES = 1_000
+_KWOK = Path(__file__).parent.parent / "cluster" / "modules" / "kwok"
+_STAGES = ("node/fast/node-initialize", "pod/fast/pod-ready", "pod/fast/pod-delete")
+_SIZE = {"cpu": "64", "memory": "512Gi", "pods": "200", "nvidia.com/gpu": "8"}
 
 
-def tasks(
-    session: Session,
-    job: Json,
-    namespace: str,
-    numbers: Sequence[int],
-    node: Callable[[int], str] | None = None,
-) -> None:
-    """Make tasks of one Job each, as a rendered one, and their pods, with the ids b0000000 and on.
-
-    Neither the Job controller nor the scheduler takes them. They have ended; with `node`, which
-    names the cluster node of each or none, they run there or wait, and have an event.
-    """
-    text = json.dumps(job)
-    known = job["metadata"]["labels"]["task-id"]
-
-    def make(number: int) -> None:
-        mine = json.loads(text.replace(known, f"b{number:07d}"))
-        mine["metadata"]["namespace"] = namespace
-        mine["spec"]["managedBy"] = "example.com/nobody"
-        made = objects.create(session, mine)
-        _set_status(session, kinds.JOB, made, _RUNNING if node else _DONE)
-        pod = _pod(made)
-        if node:
-            pod["spec"]["nodeName"] = node(number)
-            created = objects.create(session, pod)
-            objects.create(session, _event(created))
-        else:
-            created = objects.create(session, pod)
-            _set_status(session, kinds.POD, created, _ended(created))
-
-    with ThreadPoolExecutor(_CONNECTIONS) as pool:
+def _each(make: Callable[[int], object], numbers: Iterable[int]) -> None:
+    with ThreadPoolExecutor(16) as pool:
         list(pool.map(make, numbers))
 
 
-def queued(session: Session, job: Json, numbers: Sequence[int]) -> None:
-    """Make Jobs as a rendered one, with the ids b0000000 and on, which their queue has to admit."""
-    text, known = json.dumps(job), job["metadata"]["labels"]["task-id"]
+@contextmanager
+def cluster_nodes(bench: Bench, session: Session) -> Iterator[None]:
+    """Pretend the cluster nodes, all ready; real ones get no pods meanwhile."""
+    stages = golang.sources(_KWOK, "sigs.k8s.io/kwok") / "kustomize" / "stage"
+    texts = [(stages / f"{name}.yaml").read_text() for name in _STAGES]
+    bench.write("stages.yaml", "---\n".join(texts))
+    # Commands change the namespace of their kubeconfig's context.
+    kubeconfig = shutil.copy(bench.environment["KUBECONFIG"], bench.folder / "kwok-kubeconfig")
+    kwok = subprocess.Popen(
+        [
+            str(golang.build("kwok", _KWOK, "sigs.k8s.io/kwok/cmd/kwok")),
+            f"--kubeconfig={kubeconfig}",
+            f"--config={bench.folder / 'stages.yaml'}",
+            "--node-lease-duration-seconds=0",
+            "--manage-nodes-with-label-selector=type=kwok",
+        ],
+        env={**bench.environment, "HOME": str(bench.folder)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        bench.run("kubectl cordon -l type!=kwok")
+        _each(lambda number: objects.create(session, _node(number)), range(NODES))
+        bench.run("kubectl wait node -l type=kwok --for=condition=Ready --timeout=5m")
+        yield
+        assert kwok.poll() is None, "kwok ended by itself"
+    finally:
+        bench.run("kubectl delete node -l type=kwok")
+        bench.run("kubectl uncordon -l type!=kwok")
+        kwok.terminate()
+        kwok.wait(30)
 
-    def make(number: int) -> None:
-        objects.create(session, json.loads(text.replace(known, f"b{number:07d}")))
 
-    with ThreadPoolExecutor(_CONNECTIONS) as pool:
-        list(pool.map(make, numbers))
-
-
-def _pod(job: Json) -> Json:
-    template, metadata = job["spec"]["template"], job["metadata"]
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "controller": True}
+def _node(number: int) -> Json:
+    name = f"kwok-{number:04d}"
+    labels = {
+        "type": "kwok",
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+    }
     return {
         "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            **template["metadata"],
-            "name": f"{metadata['name']}-abcde",
-            "namespace": metadata["namespace"],
-            "ownerReferences": [{**owner, "name": metadata["name"], "uid": metadata["uid"]}],
-        },
-        "spec": {**template["spec"], "schedulerName": "nobody"},
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"capacity": _SIZE, "allocatable": _SIZE},
     }
 
 
-def _event(pod: Json) -> Json:
-    metadata = pod["metadata"]
-    identity = {field: metadata[field] for field in ("name", "namespace", "uid")}
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
-        "involvedObject": {"kind": "Pod", "apiVersion": "v1", **identity},
-        "reason": "Started",
-        "message": "Started container main",
-        "type": "Normal",
-        "firstTimestamp": _TIME,
-        "lastTimestamp": _TIME,
-        "count": 1,
-    }
+def submit(session: Session, job: Json, namespace: str, count: int) -> None:
+    """Create Jobs like a rendered one, with the ids b0000000 and on."""
+    text, task = json.dumps(job), job["metadata"]["labels"]["task-id"]
 
+    def create(number: int) -> None:
+        copy = json.loads(text.replace(task, f"b{number:07d}"))
+        copy["metadata"]["namespace"] = namespace
+        objects.create(session, copy)
 
-def _ended(pod: Json) -> Json:
-    (container,) = pod["spec"]["containers"]
-    ended = {
-        "name": container["name"],
-        "image": container["image"],
-        "imageID": "",
-        "ready": False,
-        "restartCount": 0,
-        "state": {"terminated": _TERMINATED},
-    }
-    return {"phase": "Succeeded", "startTime": _TIME, "containerStatuses": [ended]}
-
-
-def _set_status(session: Session, kind: Kind, item: Json, status: Json) -> None:
-    metadata = item["metadata"]
-    path = objects.path(kind, metadata["namespace"], metadata["name"], "status")
-    content = "application/merge-patch+json"
-    session.send("PATCH", path, body={"status": status}, headers={"Content-Type": content})
+    _each(create, range(count))

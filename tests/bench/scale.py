@@ -1,291 +1,263 @@
-"""How commands grow with a cluster: `python -m tests.bench.scale [--write] [TABLE…]`.
+"""Tables of a large cluster: up to 10,000 tasks, tasks of up to 1,000 nodes, a long queue, REST."""
 
-On the real API server, with cluster nodes and pods that kwok pretends: 100, 1,000 and 10,000 tasks,
-and tasks of 10, 100 and 1,000 nodes. What each command took goes into build/bench/scale.json; with
-`--write` the tables go into docs/scale.md.
-"""
-
+import base64
 import json
 import re
 import statistics
 import subprocess
-import sys
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
-from pathlib import Path
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from itertools import pairwise
+from urllib.parse import urlencode, urlsplit
 
+import httpx2
 import yaml
 
 from kubectl_sky.cluster import access, objects
+from kubectl_sky.cluster.connection import Connection
+from kubectl_sky.cluster.session import Session
 from kubectl_sky.words import kinds, names
-from tests.bench import etcd, kwok, link, measure, pretend, rest
-from tests.bench.cluster import Bench, real
+from tests.bench import pretend
+from tests.bench.harness import Bench, Run, median
 from tests.cluster import multikueue
-from tests.cluster.target import Cluster
 from tests.polling import eventually
 
-ROUNDS = 3
-CLUSTER_NODES = 1_000
-TASKS = (100, 1_000, 10_000)
-NODES = (10, 100, 1_000)
-RAW = measure.ROOT / "build" / "bench" / "scale.json"
-BARE = (sys.executable, "-m", "tests.bench.floor")
-FLOOR = "floor: 16 parallel POSTs"
-TASK = """
+_TASKS = (100, 1_000, 10_000)
+_NODES = (10, 100, 1_000)
+_QUEUED = 1_000
+_VIEWERS = 20
+_TASK = """
 name: idle
 num_nodes: {}
 resources: {{image_id: "busybox:1.36", cpus: 1, memory: 1}}
 run: "true"
 """
+_READS = (
+    "kubectl get jobs",
+    "kubectl-sky list",
+    "kubectl-sky list -A",
+    "kubectl-sky list -o json",
+    "kubectl-sky status b0000000",
+    "kubectl-sky doctor b0000000",
+    "kubectl-sky gpus",
+    "kubectl-sky usage",
+)
 _ANSWERED = re.compile(r" [1-5]\d\d in \d+ ms$", re.MULTILINE)
+_IN_ETCD = ("jobs", "pods", "configmaps", "secrets", "services/specs", "endpointslices", "events")
 
 
-@dataclass(frozen=True)
-class Point:
-    """What one command took with so many objects: medians; `kilobytes` came from the server."""
+class Growth:
+    """What commands took, by the number of objects beside them."""
 
-    command: str
-    size: int
-    seconds: float
-    processor: float
-    megabytes: float
-    requests: int = 0
-    kilobytes: int = 0
+    def __init__(self, bench: Bench, sizes: tuple[int, ...]) -> None:
+        self.bench = bench
+        self.sizes = sizes[:1] if bench.short else sizes
+        self.runs: dict[str, list[list[Run]]] = {}
+        self.requests: dict[str, int] = {}
 
+    def time(self, line: str, once: bool = False) -> None:
+        """Time a command; if it may run several times, count its requests, too."""
+        rounds = 1 if once or self.bench.short else 3
+        self.runs.setdefault(line, []).append([self.bench.time(line) for _ in range(rounds)])
+        if not once and line.startswith("kubectl-sky"):
+            self.requests[line] = len(_ANSWERED.findall(self.bench.time(f"{line} -v=6").stderr))
 
-class Scale(Bench):
-    """A large cluster, and the commands that are timed on it."""
-
-    def __init__(self, cluster: Cluster, sky: str, folder: Path) -> None:
-        super().__init__(cluster, sky, folder)
-        self.points: list[Point] = []
-
-    def timed(self, name: str, size: int, command: Sequence[str], rounds: int = ROUNDS) -> None:
-        """Time a command; where it may run several times, count what it asks of the server, too."""
-        runs = [measure.once(command, self.environment) for _ in range(rounds)]
-        counted = self._traffic(command) if rounds > 1 and command[0] == self.sky else (0, 0)
-        point = Point(
-            name,
-            size,
-            measure.median(runs),
-            statistics.median(run.processor for run in runs),
-            max(run.megabytes for run in runs),
-            *counted,
-        )
-        self.points.append(point)
-        print(point, flush=True)
-
-    def _traffic(self, command: Sequence[str]) -> tuple[int, int]:
-        """Return the requests of a command, and the kilobytes of their answers, as compressed."""
-        with link.linked(self.kubeconfig, self.folder) as (kubeconfig, counted):
-            environment = {**self.environment, "KUBECONFIG": str(kubeconfig)}
-            done = subprocess.run(
-                [*command, "-v=6"], capture_output=True, text=True, env=environment, check=True
-            )
-            return len(_ANSWERED.findall(done.stderr)), counted.received // 1000
-
-    def tasks(self) -> None:
-        """Commands that read or end many tasks of one node each."""
-        job = self._job()
-        for size in TASKS:
-            with self.namespace() as name:
-                pretend.tasks(self.session, job, name, range(size), place)
-                self._read(name, size)
-                if size == TASKS[1]:
-                    self._serve(name)
-                stop = (self.sky, "stop", "--all", "--yes", "-n", name)
-                self.timed("stop --all", size, stop, rounds=1)
-            with self.namespace() as name:
-                pretend.tasks(self.session, job, name, range(size), place)
-                self.timed("floor: 16 parallel DELETEs", size, (*BARE, "delete", name), rounds=1)
-            with self.namespace() as name:
-                pretend.tasks(self.session, job, name, range(size))
-                ids = (f"b{number:07d}" for number in range(TASKS[0]))
-                self.timed(f"wait, {TASKS[0]} tasks", size, (self.sky, "wait", *ids, "-n", name))
-                watch = (self.sky, "status", "b0000000", "--watch", "-n", name)
-                self.timed("status TASK --watch", size, watch)
-                ended = ("--older-than", "1s", "--yes", "-n", name)
-                self.timed("clean", size, (self.sky, "clean", *ended), rounds=1)
-
-    def _read(self, name: str, size: int) -> None:
-        task = "b0000000"
-        select = ("get", "jobs", "-n", name, "-l", "skypilot-task=true")
-        self.timed("floor: pages of 500", size, (*BARE, "list", name))
-        self.timed("kubectl get jobs", size, (self.kubectl, *select))
-        for command in (
-            ("list", "-n", name),
-            ("list", "-A"),
-            ("list", "-n", name, "-o", "json"),
-            ("status", task, "-n", name),
-            ("doctor", task, "-n", name),
-            ("gpus",),
-            ("usage", "-n", name),
-        ):
-            shown = " ".join(command).replace(f" -n {name}", "").replace(task, "TASK")
-            self.timed(shown, size, (self.sky, *command))
-
-    def _serve(self, name: str) -> None:
-        """`GET /tasks` beside the raw list, in one run."""
-        seconds = rest.medians(self, self.cluster.token(), name)
-        base = next(iter(seconds.values()))
-        rows = [
-            (f"`{request}`", f"{1000 * taken:.0f}", f"{taken / base:.2f}")
-            for request, taken in seconds.items()
-        ]
-        measure.table("rest", (f"{TASKS[1]:,} tasks", "ms", "ratio"), rows)
-
-    def queue(self) -> None:
-        """Commands beside a thousand Jobs that wait in a queue of the real Kueue."""
-        size, job = TASKS[1], self._job()
-        job["metadata"]["labels"] |= {names.QUEUE: multikueue.QUEUE}
-        job["spec"] |= {"suspend": True}
-        folder = self.folder / "kueue"
-        folder.mkdir()
-        with multikueue.kueue_with_webhooks(self.cluster, folder):
-            text = multikueue.as_list(*multikueue.queues(stopPolicy="Hold"))
-            manifest = self.folder / "queues.json"
-            manifest.write_text(text)
-            self.run(self.kubectl, "apply", "-f", str(manifest))
-            pretend.queued(self.session, job, range(size))
-            eventually(partial(self._all_queued, size), seconds=300)
-            for command in (("queues", "list"), ("queues", "status", multikueue.QUEUE), ("list",)):
-                self.timed(f"{' '.join(command)}, queued", size, (self.sky, *command))
-            self.timed("doctor, queued", size, (self.sky, "doctor", "b0000000"))
-            points = [point for point in self.points if point.command.endswith(", queued")]
-            rows = [
+    def table(self, name: str) -> None:
+        """Print the seconds at each size, and the rest for the largest."""
+        rows = []
+        for line, by_size in self.runs.items():
+            seconds = [median(runs) for runs in by_size]
+            largest = by_size[-1]
+            rows.append(
                 (
-                    f"`{point.command.removesuffix(', queued')}`",
-                    f"{point.seconds:.2f}",
-                    f"{point.processor:.2f}",
-                    f"{point.megabytes:.0f}",
-                    str(point.requests),
-                    f"{point.kilobytes:,}",
+                    f"`{line}`",
+                    *(f"{value:.2f}" for value in seconds),
+                    *(f"{last / before:.1f}" for before, last in pairwise(seconds[-2:])),
+                    f"{statistics.median(run.processor for run in largest):.2f}",
+                    f"{max(run.megabytes for run in largest):.0f}",
+                    f"{self.requests[line]:,}" if line in self.requests else "",
                 )
-                for point in points
-            ]
-            head = ("command", "s", "processor s", "MB", "requests", "KB from the server")
-            measure.table("queue", head, rows)
-            self.run(self.kubectl, "delete", "jobs", "--all", "-n", multikueue.NAMESPACE)
-            self.run(self.kubectl, "delete", "-f", str(manifest))
-
-    def _all_queued(self, count: int) -> bool:
-        return len(access.list_kueue(self.session, kinds.QUEUED_WORKLOAD)) == count
-
-    def _job(self) -> pretend.Json:
-        """Return the Job of a rendered task of one node."""
-        file = self.folder / "one.yaml"
-        file.write_text(TASK.format(1))
-        text = self.run(self.sky, "render", str(file), "--id", "bench002", "--as-submitted")
-        (job,) = (item for item in yaml.safe_load_all(text) if item["kind"] == "Job")
-        return dict(job)
-
-    def nodes(self) -> None:
-        """Commands on one task of many nodes, which run until they are stopped."""
-        stored: dict[str, list[str]] = {}
-        for size in NODES:
-            file = self.folder / "many.yaml"
-            file.write_text(TASK.format(size))
-            for backend in ("jobs", "indexed"):
-                with self.namespace() as name:
-                    flags = ("-n", name, "--id", "bench003", "--backend", backend)
-                    submit = (self.sky, "submit", str(file), *flags, "--detach")
-                    after = f", {backend}"
-                    self.timed(f"submit{after}", size, submit, rounds=1)
-                    eventually(partial(self._all_run, name, size), seconds=600)
-                    kept = etcd.kilobytes(self.kubeconfig, name)
-                    stored.setdefault(backend, []).append(f"{kept:,.0f}")
-                    for command in ("status", "doctor"):
-                        self.timed(
-                            f"{command}{after}", size, (self.sky, command, "bench003", "-n", name)
-                        )
-                    stop = (self.sky, "stop", "bench003", "--yes", "-n", name)
-                    self.timed(f"stop{after}", size, stop, rounds=1)
-        rows = [(f"`{backend}`", *kept) for backend, kept in stored.items()]
-        measure.table("etcd", ("KB in etcd", *(f"{size:,} nodes" for size in NODES)), rows)
-
-    def _all_run(self, namespace: str, count: int) -> bool:
-        pods = objects.list_all(
-            self.session, kinds.POD, namespace, field_selector="status.phase=Running"
-        )
-        return len(pods) == count
-
-    def submits(self) -> None:
-        """A task of many nodes beside kubectl and beside its bare requests."""
-        file = self.folder / "many.yaml"
-        file.write_text(TASK.format(NODES[-1]))
-        runs: dict[str, list[measure.Run]] = {}
-        for _ in range(ROUNDS):
-            for which in ("`kubectl apply`", "`kubectl create`", FLOOR, "`submit`"):
-                with self.namespace() as name:
-                    flags = ("-n", name, "--id", "bench003")
-                    rendered = self.folder / "all.yaml"
-                    rendered.write_text(self.run(self.sky, "render", str(file), *flags))
-                    from_file = ("-f", str(rendered))
-                    commands: measure.Commands = {
-                        "`kubectl apply`": (self.kubectl, "apply", *from_file),
-                        "`kubectl create`": (self.kubectl, "create", *from_file),
-                        FLOOR: (*BARE, "create", str(rendered)),
-                        "`submit`": (self.sky, "submit", str(file), *flags, "--detach"),
-                    }
-                    run = measure.once(commands[which], self.environment)
-                    runs.setdefault(which, []).append(run)
-        rows = measure.compared(runs, "`submit`")
-        measure.table("submit", (f"{NODES[-1]:,} nodes", *measure.COMPARED), rows)
-
-    def publish(self) -> None:
-        """Write the points, and print a table of all commands."""
-        RAW.parent.mkdir(parents=True, exist_ok=True)
-        RAW.write_text(json.dumps([asdict(point) for point in self.points], indent=1) + "\n")
-        commands = dict.fromkeys(point.command for point in self.points)
-        for name, sizes in (("tasks", TASKS), ("nodes", NODES)):
-            rows = []
-            for command in commands:
-                points = {point.size: point for point in self.points if point.command == command}
-                if set(points) == set(sizes):
-                    rows.append(_row(command, [points[size] for size in sizes]))
-            head = ("command", *(f"{size:,}: s" for size in sizes))
-            more = ("growth", "processor s", "MB", "requests", "KB from the server")
-            if rows:
-                measure.table(name, (*head, *more), rows)
+            )
+        growth = ["growth"] * (len(self.sizes) > 1)
+        head = ("command", *(f"{size:,}: s" for size in self.sizes), *growth)
+        self.bench.table(name, (*head, "processor s", "MB", "requests"), rows)
 
 
-def _row(command: str, points: Sequence[Point]) -> Sequence[str]:
-    largest = points[-1]
-    return (
-        f"`{command}`",
-        *(f"{point.seconds:.2f}" for point in points),
-        f"{points[-1].seconds / points[-2].seconds:.1f}",
-        f"{largest.processor:.2f}",
-        f"{largest.megabytes:.0f}",
-        f"{largest.requests:,}" if largest.requests else "",
-        f"{largest.kilobytes:,}" if largest.kilobytes else "",
+def _session(bench: Bench) -> Session:
+    return Session.connect(Connection(kubeconfig=bench.environment["KUBECONFIG"]))
+
+
+def cluster_nodes(bench: Bench) -> AbstractContextManager[None]:
+    """Pretend the cluster nodes that all tables need."""
+    return pretend.cluster_nodes(bench, _session(bench))
+
+
+def _job(bench: Bench) -> pretend.Json:
+    """Return the Job of a rendered task of one node."""
+    bench.write("one.yaml", _TASK.format(1))
+    text = bench.run("kubectl-sky render one.yaml --id bench002 --as-submitted")
+    (job,) = (item for item in yaml.safe_load_all(text) if item["kind"] == "Job")
+    return dict(job)
+
+
+def _run(bench: Bench, namespace: str, count: int) -> None:
+    """Create tasks of one node, and wait until their pods run."""
+    session = _session(bench)
+    pretend.submit(session, _job(bench), namespace, count)
+    selector = "status.phase=Running"
+    eventually(
+        lambda: (
+            len(objects.list_all(session, kinds.POD, namespace, field_selector=selector)) == count
+        ),
+        seconds=900,
     )
 
 
-def place(number: int) -> str:
-    """Return the cluster node of a task: none has more pods than its GPUs."""
-    return kwok.node(number % CLUSTER_NODES)
+def tasks(bench: Bench) -> None:
+    """Commands that read or delete many tasks of one node each."""
+    growth = Growth(bench, _TASKS)
+    for size in growth.sizes:
+        with bench.namespace() as namespace:
+            _run(bench, namespace, size)
+            for line in _READS:
+                growth.time(line)
+            growth.time("kubectl-sky stop --all --yes", once=True)
+    growth.table("tasks")
 
 
-TABLES = {
-    "tasks": Scale.tasks,
-    "nodes": Scale.nodes,
-    "submit": Scale.submits,
-    "queue": Scale.queue,
-}
+def nodes(bench: Bench) -> None:
+    """Commands on one task of many nodes, which run until they are stopped."""
+    growth = Growth(bench, _NODES)
+    stored: dict[str, list[str]] = {"jobs": [], "indexed": []}
+    for size in growth.sizes:
+        bench.write("many.yaml", _TASK.format(size))
+        for backend, kept in stored.items():
+            task = f"{backend[0]}0000001"
+            with bench.namespace() as namespace:
+                flags = f"--id {task} --backend {backend}"
+                growth.time(f"kubectl-sky submit many.yaml --detach {flags}", once=True)
+                bench.run(f"kubectl wait pod -l task-id={task} --for=condition=Ready --timeout=9m")
+                kept.append(f"{_kilobytes(bench, namespace):,.0f}")
+                growth.time(f"kubectl-sky status {task}")
+                growth.time(f"kubectl-sky doctor {task}")
+                growth.time(f"kubectl-sky stop {task} --yes", once=True)
+    growth.table("nodes")
+    head = ("KB in etcd", *(f"{size:,} nodes" for size in growth.sizes))
+    bench.table("etcd", head, [(f"`{backend}`", *kept) for backend, kept in stored.items()])
 
 
-def main() -> None:
-    """Bring the cluster up, measure, and take it down."""
-    kwok.program()
-    with real() as (cluster, sky, folder):
-        scale = Scale(cluster, sky, folder)
-        with kwok.nodes(cluster, scale.session, CLUSTER_NODES, folder):
-            for table in measure.arguments() or TABLES:
-                TABLES[table](scale)
-                scale.publish()
+def _kilobytes(bench: Bench, namespace: str) -> float:
+    """Return what etcd keeps of a namespace's objects, without their history."""
+    assert bench.cluster
+    (cluster, *_) = yaml.safe_load(bench.cluster.kubeconfig.read_text())["clusters"]
+    port = urlsplit(cluster["cluster"]["server"]).port or 0
+    url = f"http://127.0.0.1:{port + 1}/v3/kv/range"  # tests/cluster/place.py chooses the port
+    size = 0
+    for kind in _IN_ETCD:
+        ends = (f"/registry/{kind}/{namespace}{after}" for after in "/0")  # `0` follows `/`
+        encoded = (base64.b64encode(end.encode()).decode() for end in ends)
+        body = json.dumps(dict(zip(("key", "range_end"), encoded, strict=True)))
+        with urllib.request.urlopen(url, body.encode()) as answer:
+            pairs = json.load(answer).get("kvs", ())
+        size += sum(
+            len(base64.b64decode(pair[part])) for pair in pairs for part in ("key", "value")
+        )
+    return size / 1000
 
 
-if __name__ == "__main__":
-    main()
+def submit(bench: Bench) -> None:
+    """Submit a task of many nodes, beside kubectl with the same manifests."""
+    size = _NODES[0 if bench.short else -1]
+    bench.write("many.yaml", _TASK.format(size))
+
+    @contextmanager
+    def rendered() -> Iterator[None]:
+        with bench.namespace() as namespace:
+            text = bench.run(f"kubectl-sky render many.yaml -n {namespace} --id bench003")
+            bench.write("all.yaml", text)
+            yield
+
+    ours = "kubectl-sky submit many.yaml --detach"
+    lines = ("kubectl apply -f all.yaml", "kubectl create -f all.yaml", ours)
+    bench.compare("submit", f"{size:,} nodes", lines, rounds=3, base=ours, around=rendered)
+
+
+def queue(bench: Bench) -> None:
+    """Commands beside many Jobs that wait in a queue of the real Kueue."""
+    size = _TASKS[0] if bench.short else _QUEUED
+    job, session = _job(bench), _session(bench)
+    job["metadata"]["labels"] |= {names.QUEUE: multikueue.QUEUE}
+    job["spec"] |= {"suspend": True}
+    bench.run(f"kubectl config set-context --current --namespace={multikueue.NAMESPACE}")
+    kueue = bench.folder / "kueue"
+    kueue.mkdir()
+    bench.write("queues.json", multikueue.as_list(*multikueue.queues(stopPolicy="Hold")))
+    assert bench.cluster
+    with multikueue.kueue_with_webhooks(bench.cluster, kueue):
+        bench.run("kubectl apply -f queues.json")
+        pretend.submit(session, job, multikueue.NAMESPACE, size)
+        eventually(
+            lambda: len(access.list_kueue(session, kinds.QUEUED_WORKLOAD)) == size, seconds=300
+        )
+        growth = Growth(bench, (size,))
+        for line in ("queues list", "queues status team", "list", "doctor b0000000"):
+            growth.time(f"kubectl-sky {line}")
+        growth.table("queue")
+        bench.run("kubectl delete jobs --all")
+        bench.run("kubectl delete -f queues.json")
+
+
+@contextmanager
+def _served(bench: Bench) -> Iterator[httpx2.Client]:
+    """Run the REST server, and yield a client of it."""
+    program = str(bench.folder / "venv" / "bin" / "kubectl-sky")
+    command = [program, "api", "--port=0"]
+    with subprocess.Popen(command, env=bench.environment, stderr=subprocess.PIPE) as server:
+        assert server.stderr and bench.cluster
+        try:
+            serving = re.search(rb"Serving on (\S+);", server.stderr.readline())
+            assert serving
+            yield httpx2.Client(
+                base_url=serving[1].decode(),
+                headers={"Authorization": f"Bearer {bench.cluster.token()}"},
+                timeout=60,
+                limits=httpx2.Limits(max_connections=None),
+            )
+        finally:
+            server.terminate()
+
+
+def _milliseconds(client: httpx2.Client, path: str) -> float:
+    seconds = []
+    for _ in range(20):
+        begun = time.perf_counter()
+        client.get(path).raise_for_status()
+        seconds.append(time.perf_counter() - begun)
+    return statistics.median(seconds) * 1000
+
+
+def rest(bench: Bench) -> None:
+    """`GET /tasks` of a server, alone and while others watch, beside the raw list of the Jobs."""
+    size = _TASKS[0] if bench.short else _TASKS[1]
+    with bench.namespace() as namespace, _served(bench) as client, ExitStack() as viewers:
+        _run(bench, namespace, size)
+        selected = urlencode({"labelSelector": "skypilot-task=true"})
+        paths = {
+            "raw list of Jobs": f"/kubernetes{objects.path(kinds.JOB, namespace)}?{selected}",
+            "GET /tasks": f"/tasks?namespace={namespace}",
+            "GET /tasks?limit=50": f"/tasks?namespace={namespace}&limit=50",
+        }
+        taken = {name: _milliseconds(client, path) for name, path in paths.items()}
+        for _ in range(_VIEWERS):  # as the dashboard does; each has read its first event
+            viewer = client.stream("GET", f"/tasks/events?namespace={namespace}")
+            next(viewers.enter_context(viewer).iter_raw())
+        taken[f"GET /tasks, {_VIEWERS} viewers"] = _milliseconds(client, paths["GET /tasks"])
+        raw = taken["raw list of Jobs"]
+        rows = [(f"`{name}`", f"{ms:.0f}", f"{ms / raw:.2f}") for name, ms in taken.items()]
+        bench.table("rest", (f"{size:,} tasks", "ms", "ratio"), rows)
+
+
+# Kueue leaves its webhooks, which refuse Jobs when it ends.
+TABLES = {"tasks": tasks, "nodes": nodes, "submit": submit, "rest": rest, "queue": queue}

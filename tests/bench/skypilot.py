@@ -1,22 +1,19 @@
-"""Time SkyPilot's own reading of task files, in an environment that is made once."""
+"""An environment with SkyPilot, which is made once."""
 
-import json
 import os
 import subprocess
 import venv
-from collections.abc import Sequence
 from pathlib import Path
 
 from tests.cluster import cache
 
 VERSION = "0.14.1"
-ORACLE = Path(__file__).parent / "oracle.py"
 
 
 def python() -> Path:
     """Return the Python of an environment with SkyPilot; make it, of half a gigabyte, if needed.
 
-    SKYPILOT_PYTHON names one that is there.
+    SKYPILOT_PYTHON names an existing one.
     """
     if given := os.environ.get("SKYPILOT_PYTHON"):
         return Path(given)
@@ -30,14 +27,3 @@ def python() -> Path:
             subprocess.run(command, check=True)
             (folder / "complete").touch()
     return folder / "bin" / "python"
-
-
-def seconds(texts: Sequence[str]) -> list[float | None]:
-    """Return how long `Task.from_yaml` takes for each text; None for what it refuses."""
-    lines = "".join(json.dumps(text) + "\n" for text in texts)
-    environment = {"PATH": os.defpath, "SKYPILOT_DISABLE_USAGE_COLLECTION": "1"}
-    command = [str(python()), "-W", "ignore", str(ORACLE)]
-    done = subprocess.run(
-        command, input=lines, check=True, capture_output=True, text=True, env=environment
-    )
-    return [json.loads(line) for line in done.stdout.splitlines()]
