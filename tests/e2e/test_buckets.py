@@ -13,7 +13,7 @@ from tests.cluster import rclone
 from tests.cluster.shell import Broken, Unavailable, absent
 from tests.cluster.target import Cluster
 from tests.e2e.command import Command, submitted
-from tests.e2e.support import until_output
+from tests.e2e.support import until_output, write_settings
 
 IMAGE = "docker.io/rclone/rclone:1.68.2"
 KEYS = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "s3cr3tk3y"}
@@ -81,20 +81,14 @@ def store(kubectl: Command, program: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def settings(store: str, program: str, tmp_path: Path) -> Path:
-    """The settings file with the address of the store."""
-    folder = tmp_path / ".config" / "kubectl-sky"
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "settings.yaml"
-    options = "{provider: Rclone}"
-    s3 = f"{{secret: aws-keys, endpoint: '{store}', options: {options}}}"
-    file.write_text(f"fetch_program: {program}\nstores:\n  s3: {s3}\n")
-    return file
+def settings(store: str, program: str, tmp_path: Path) -> None:
+    """The settings with the address of the store."""
+    s3 = f"{{secret: aws-keys, endpoint: '{store}', options: {{provider: Rclone}}}}"
+    write_settings(tmp_path, f"fetch_program: {program}\nstores:\n  s3: {s3}\n")
 
 
-def test_submit_bucket_is_copied_to_every_node(
-    sky: Command, kubectl: Command, settings: Path
-) -> None:
+@pytest.mark.usefixtures("settings")
+def test_submit_bucket_is_copied_to_every_node(sky: Command, kubectl: Command) -> None:
     done = sky("submit", "-", stdin=COPY)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()[1:]
@@ -104,20 +98,19 @@ def test_submit_bucket_is_copied_to_every_node(
         assert mine[1].startswith(f"node-{rank} | written by ")
     everything = kubectl("get", "jobs,pods,configmaps,events", "-o", "yaml").stdout
     assert everything.count("s3cr3tk3y") == everything.count("--auth-key AKID,s3cr3tk3y")
-    assert settings.is_file()
 
 
 @pytest.mark.parametrize(
     "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
 )
-def test_submit_bucket_as_non_root_user_is_copied(sky: Command, settings: Path) -> None:
+@pytest.mark.usefixtures("settings")
+def test_submit_bucket_as_non_root_user_is_copied(sky: Command) -> None:
     script = COPY + (
         "config: {kubernetes: {pod_config: {spec: {securityContext: {runAsUser: 1000}}}}}\n"
         "envs: {HOME: /tmp/home}\n"
     )
     done = sky("submit", "-", stdin=script)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert settings.is_file()
 
 
 @pytest.mark.practice_only
@@ -128,8 +121,9 @@ def test_submit_bucket_as_non_root_user_is_copied(sky: Command, settings: Path) 
         ("s3://data/nothing", "s3://data/nothing could not be copied: not found"),
     ],
 )
+@pytest.mark.usefixtures("settings")
 def test_submit_missing_bucket_or_path_fails_task_with_message(
-    sky: Command, settings: Path, source: str, message: str
+    sky: Command, source: str, message: str
 ) -> None:
     script = f"file_mounts: {{/data: '{source}'}}\nrun: echo ran\n"
     done = sky("submit", "-", stdin=script)
@@ -137,29 +131,24 @@ def test_submit_missing_bucket_or_path_fails_task_with_message(
     assert "ran" not in done.stdout.splitlines()
     status = sky.json("status", submitted(done))
     assert message in json.dumps(status)
-    assert settings.is_file()
 
 
 @pytest.mark.practice_only
-def test_submit_bucket_with_wrong_key_fails_task(
-    sky: Command, kubectl: Command, settings: Path
-) -> None:
+@pytest.mark.usefixtures("settings")
+def test_submit_bucket_with_wrong_key_fails_task(sky: Command, kubectl: Command) -> None:
     wrong = {"stringData": {"AWS_SECRET_ACCESS_KEY": "other"}}
     assert kubectl("patch", "secret", "aws-keys", "-p", json.dumps(wrong)).returncode == 0
     done = sky("submit", "-", stdin="file_mounts: {/data: 's3://data'}\nrun: echo ran\n")
     assert done.returncode == 4
     assert "SignatureDoesNotMatch" in json.dumps(sky.json("status", submitted(done)))
-    assert settings.is_file()
 
 
 @pytest.mark.practice_only
 def test_submit_bucket_with_pvc_in_settings_is_mounted(sky: Command, tmp_path: Path) -> None:
-    folder = tmp_path / ".config" / "kubectl-sky"
-    folder.mkdir(parents=True, exist_ok=True)
     assert sky("volumes", "create", "shelf", "1Gi").returncode == 0
     (volume,) = sky.json("volumes", "list")["volumes"]
     claim = volume["metadata"]["pvc_name"]
-    (folder / "settings.yaml").write_text(f"stores: {{s3: {{claims: {{my-data: {claim}}}}}}}\n")
+    write_settings(tmp_path, f"stores: {{s3: {{claims: {{my-data: {claim}}}}}}}\n")
     script = "file_mounts: {~/data: {source: s3://my-data/part}}\nrun: echo kept > ~/data/x\n"
     assert sky("submit", "-", stdin=script).returncode == 0
     done = sky("submit", "-", stdin="volumes: {/v: shelf}\nrun: cat /v/part/x\n")
@@ -169,16 +158,10 @@ def test_submit_bucket_with_pvc_in_settings_is_mounted(sky: Command, tmp_path: P
 def test_submit_bucket_with_csi_driver_in_settings_renders_csi_volume(
     sky: Command, tmp_path: Path
 ) -> None:
-    folder = tmp_path / ".config" / "kubectl-sky"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "settings.yaml").write_text("""
-stores:
-  gcs:
-    csi:
-      driver: gcsfuse.csi.storage.gke.io
-      attributes: {bucketName: "{bucket}", mountOptions: "implicit-dirs,only-dir={prefix}"}
-      annotations: {gke-gcsfuse/volumes: "true"}
-""")
+    attributes = '{bucketName: "{bucket}", mountOptions: "implicit-dirs,only-dir={prefix}"}'
+    csi = f"driver: gcsfuse.csi.storage.gke.io, attributes: {attributes}"
+    annotations = '{gke-gcsfuse/volumes: "true"}'
+    write_settings(tmp_path, f"stores: {{gcs: {{csi: {{{csi}, annotations: {annotations}}}}}}}\n")
     bucket = "{source: gs://weights/llm, config: {mount: {read_only: true}}}"
     script = f"file_mounts: {{/models: {bucket}}}\nrun: ls /models\n"
     done = sky("submit", "-", "--dry-run=server", "-o", "json", stdin=script)
