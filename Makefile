@@ -77,7 +77,7 @@ _tools: venv
 
 _cluster: venv
 	@$(HEADING) 'tests with a real Kubernetes'
-	$(PYTEST) -m 'cluster and not ray'
+	$(PYTEST) -m cluster
 
 # Each is made again after a change of pyproject.toml.
 $(ALL): pyproject.toml

@@ -31,7 +31,7 @@ REAL_ONLY = {
     "tests/e2e/test_krew.py::test_installed_plugin_runs_task": _KREW,
     "tests/e2e/test_krew.py::test_installed_plugin_local_up_starts_practice_cluster": _KREW,
     "tests/e2e/test_krew.py::test_credential_plugin_gets_no_bundled_libraries": _KREW,
-    "tests/e2e/test_lifecycle.py::test_submit_pending_node_prints_reason[image]": _IMAGES,
+    "tests/e2e/test_lifecycle.py::test_submit_pending_node_prints_reason": _IMAGES,
     "tests/e2e/test_controllers.py::test_controllers_install_is_accepted_by_cluster": _SECURITY,
     "tests/e2e/test_server_install.py::test_kustomize_example_is_accepted_as_restricted": _SECURITY,
     "tests/e2e/test_seed.py::test_task_lifecycle_from_specification_completes": _IMAGES,

@@ -115,29 +115,6 @@ def ours(folder: Path, names: Iterable[str], wheel: Path) -> Path:
     return archive
 
 
-def ray() -> Path:
-    """Return the archive of an image with Ray, from the cache or made now: half a gigabyte."""
-
-    def make(folder: Path) -> None:
-        cache.say("making the image of Ray: this takes a minute, once")
-        root, layer = folder / "root", folder / "ray"
-        _unpacked(next(path for path in archives() if path.stem == "python"), root)
-        debian.unpack(root, layer, ("wget",))  # which the probes of KubeRay call
-        _without_useless(layer)
-        target = layer / "usr/local/lib/python3.13/dist-packages"
-        _pip(target, f"ray[serve]=={RAY.name.rpartition(':')[2]}")
-        program = layer / "usr/local/bin/ray"
-        program.parent.mkdir(parents=True, exist_ok=True)
-        program.write_text("#!/usr/bin/python3\nfrom ray.scripts.scripts import main\nmain()\n")
-        program.chmod(0o755)
-        _archive(folder / "ray.tar", (RAY,), root, layer)
-        shutil.rmtree(root)
-        shutil.rmtree(layer)
-
-    key = cache.digest(SUITE, INCLUDE, Path(__file__), Path(debian.__file__))
-    return cache.keep("ray", key, make) / "ray.tar"
-
-
 def load(cluster: Cluster, archive: Path) -> None:
     """Import the images of an archive into a cluster that was built here."""
     entry, _ = selected(yaml.safe_load(cluster.kubeconfig.read_text()), ADMIN)
