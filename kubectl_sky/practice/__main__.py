@@ -10,6 +10,7 @@ import socket
 import stat
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -40,19 +41,9 @@ class _Uvicorn(uvicorn.Server):
         return contextlib.nullcontext()  # _serve handles them
 
 
-class _Saver:
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self._timer: asyncio.TimerHandle | None = None
-        state.listeners.append(self._listen)
-
-    def _listen(self, _: Change) -> None:
-        if not self._timer:
-            self._timer = asyncio.get_running_loop().call_later(_SAVE_SECONDS, self._save)
-
-    def _save(self) -> None:
-        self._timer = None
-        self._state.save()
+def _save_later(state: State, _: Change) -> None:
+    if len(state.unsaved) == 1:  # the first change since the last time
+        asyncio.get_running_loop().call_later(_SAVE_SECONDS, state.save)
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -103,7 +94,7 @@ def _listen(port: int) -> socket.socket:
 async def _serve(options: argparse.Namespace, listener: socket.socket) -> None:
     folder = options.dir
     api = Api(folder)
-    _Saver(api.state)
+    api.state.listeners.append(partial(_save_later, api.state))
     for name in _NAMESPACES:
         if not api.state.get("namespaces", "", name):
             api.create("namespaces", {"metadata": {"name": name}})

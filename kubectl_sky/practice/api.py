@@ -66,9 +66,7 @@ class Api:
         self.folder = folder
         self.state = State(folder / "state.db")
         self.resources = Resources()
-        self.recent_events: dict[
-            tuple[str, str, str], str
-        ] = {}  # names of recent events, by their content
+        self.recent_events: dict[tuple[str, str, str], str] = {}  # names, by their content
         for definition in self.state.all("customresourcedefinitions.apiextensions.k8s.io"):
             self.resources.define(definition)
 

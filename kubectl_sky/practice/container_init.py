@@ -194,7 +194,6 @@ def _open_terminal(control: socket.socket) -> None:
 
 
 def _exec(request: dict[str, Any], control: socket.socket) -> NoReturn:
-    """Become the program. Raises OSError."""
     os.setsid()
     os.umask(0)
     if "root" in request:
@@ -226,7 +225,6 @@ def _reason(command: str, error: OSError) -> str:
 
 
 def _start(request: dict[str, Any], control: socket.socket) -> int:
-    """Start the program; return its pid. Raises OSError."""
     if "pid" in request:
         _join(request["pid"])
     elif "root" in request:

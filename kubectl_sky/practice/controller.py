@@ -82,6 +82,21 @@ class Controller:
             self._timers[key] = self._loop.call_later(max(delay, 0.0), self.enqueue, key)
 
 
+def owner_reference(owner: Json) -> Json:
+    metadata = owner["metadata"]
+    names = {"kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+    flags = {"controller": True, "blockOwnerDeletion": True}
+    return {"apiVersion": owner["apiVersion"], **names, **flags}
+
+
+def find_controller(obj: Json, kind: str) -> Json:
+    """Return the reference to the controller of an object; empty if it is of another kind."""
+    for owner in obj["metadata"].get("ownerReferences") or ():
+        if owner.get("controller") and owner["kind"] == kind:
+            return dict(owner)
+    return {}
+
+
 def record_event(
     api: Api, obj: Json, source: str, reason: str, message: str, kind: str = "Normal"
 ) -> None:

@@ -8,10 +8,15 @@ import time
 from collections.abc import Iterator, Sequence
 
 from kubectl_sky.practice.api import Api, now
-from kubectl_sky.practice.controller import Controller, record_event
+from kubectl_sky.practice.controller import (
+    Controller,
+    find_controller,
+    owner_reference,
+    record_event,
+)
 from kubectl_sky.practice.job_status import condition, timestamp
 from kubectl_sky.practice.replicasets import STORAGE as _SETS
-from kubectl_sky.practice.replicasets import controlled, owner_keys, owner_reference
+from kubectl_sky.practice.replicasets import list_controlled
 from kubectl_sky.practice.state import Change, Json, Key
 from kubectl_sky.practice.state import key as key_of
 
@@ -29,8 +34,9 @@ class Deployments(Controller):
     def keys(self, change: Change) -> Iterator[Key]:
         if change.storage == _DEPLOYMENTS:
             yield change.key
-        elif change.storage == _SETS:
-            yield from owner_keys(change.object, "Deployment")
+        owner = find_controller(change.object, "Deployment") if change.storage == _SETS else {}
+        if owner:
+            yield change.key[0], owner["name"]
 
     def reconcile(self, key: Key) -> float | None:
         deployment = self.api.state.get(_DEPLOYMENTS, *key)
@@ -48,11 +54,9 @@ class Deployments(Controller):
         return _time_left(deployment["spec"], status)
 
     def _sets(self, deployment: Json) -> list[Json]:
-        """Return the ReplicaSets of a Deployment, the oldest version first."""
-        return sorted(controlled(self.api, _SETS, deployment), key=_revision)
+        return sorted(list_controlled(self.api, _SETS, deployment), key=_revision)
 
     def _current(self, deployment: Json) -> Json:
-        """Return the ReplicaSet of the template as the newest version; create it if needed."""
         sets, template = self._sets(deployment), deployment["spec"]["template"]
         current = next((item for item in sets if _template(item) == template), None)
         newest = max((_revision(item) for item in sets if item is not current), default=0)

@@ -7,6 +7,8 @@ from kubectl_sky.practice import problems
 from kubectl_sky.practice.resources import Json, Resource, Resources
 
 VERSION = "v1.36.0"
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+ARCHITECTURE = _MACHINES.get(platform.machine(), platform.machine())
 _VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 _SUBRESOURCES = {
     "pods": (
@@ -53,8 +55,7 @@ def _group_document(parts: list[str], resources: Resources) -> Json | None:
 
 def _version() -> Json:
     major, minor = VERSION.lstrip("v").split(".")[:2]
-    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
-    system = f"{platform.system().lower()}/{machine}"
+    system = f"{platform.system().lower()}/{ARCHITECTURE}"
     version = f"{VERSION}+practice"
     return {"major": major, "minor": minor, "gitVersion": version, "platform": system}
 

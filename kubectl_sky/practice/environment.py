@@ -20,7 +20,6 @@ _INHERITED = re.compile(
 )
 _REFERENCE = re.compile(r"\$(?:\$|\(([-._a-zA-Z0-9]+)\))")
 _MAP_FIELD = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
-_IP_FIELDS = {"status.podIPs": "podIPs", "status.hostIPs": "hostIPs"}
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # The default commands of well-known images; images are not read here.
 _COMMANDS = {"python": ["python3"], "busybox": ["sh"], "alpine": ["sh"]}
@@ -49,8 +48,6 @@ def contents(state: State, kind: str, key: tuple[str, str]) -> dict[str, bytes] 
 def field_value(pod: Json, path: str) -> str:
     if entry := _MAP_FIELD.fullmatch(path):
         return str((pod["metadata"].get(entry[1]) or {}).get(entry[2], ""))
-    if path in _IP_FIELDS:
-        return ",".join(entry["ip"] for entry in pod["status"].get(_IP_FIELDS[path], ()))
     part, _, name = path.partition(".")
     value = pod[part].get(name) or ""
     if isinstance(value, dict):

@@ -39,7 +39,6 @@ class Garbage(Controller):
         self._forget_events()
 
     def keys(self, change: Change) -> Iterator[Key]:
-        """Return objects with owners, dependents or content that a change affects."""
         obj, object_key = change.object, (change.storage, *change.key)
         uid = obj["metadata"]["uid"]
         gone, before = change.type == "DELETED", change.before

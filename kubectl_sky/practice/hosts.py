@@ -76,7 +76,6 @@ class HostsFiles:
         state.listeners.append(self._listen)
 
     def add(self, pod: Json, path: Path, address: str) -> None:
-        """Write the hosts file of a pod, now and after changes of other pods."""
         namespace, names = pod["metadata"]["namespace"], environment.hostname(pod)
         if pod["spec"].get("subdomain"):
             names = f"{names}.{pod['spec']['subdomain']}.{namespace}.{_DOMAIN}\t{names}"

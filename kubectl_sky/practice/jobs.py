@@ -6,7 +6,12 @@ from collections.abc import Iterator
 
 from kubectl_sky.practice import job_status
 from kubectl_sky.practice.api import Api, Deletion, now
-from kubectl_sky.practice.controller import Controller, record_event
+from kubectl_sky.practice.controller import (
+    Controller,
+    find_controller,
+    owner_reference,
+    record_event,
+)
 from kubectl_sky.practice.job_status import FAILURES, FINALIZER, INDEX, End, JobState
 from kubectl_sky.practice.problems import Problem
 from kubectl_sky.practice.state import Change, Json, Key
@@ -35,7 +40,7 @@ class Jobs(Controller):
     def keys(self, change: Change) -> Iterator[Key]:
         if change.storage == "jobs.batch":
             yield change.key
-        owner = _owner(change.object) if change.storage == "pods" else {}
+        owner = find_controller(change.object, "Job") if change.storage == "pods" else {}
         if owner:
             namespace, name = change.key
             key = (namespace, owner["name"])
@@ -56,7 +61,7 @@ class Jobs(Controller):
         conditions = _FINAL_CONDITIONS.values()
         finished = not job or any(job_status.condition(job, kind) for kind in conditions)
         for pod in list(self._pods.get(key, {}).values()):
-            if finished or _owner(pod)["uid"] != uid:
+            if finished or find_controller(pod, "Job")["uid"] != uid:
                 self._release(pod)
         if not self._pods.get(key):
             self._pods.pop(key, None)
@@ -81,7 +86,7 @@ class Jobs(Controller):
     def _state(self, job: Json) -> JobState:
         uid = job["metadata"]["uid"]
         pods = self._pods.get(key_of(job), {}).values()
-        owned = [pod for pod in pods if _owner(pod)["uid"] == uid]
+        owned = [pod for pod in pods if find_controller(pod, "Job")["uid"] == uid]
         owned.sort(key=lambda pod: (job_status.index(pod), pod["metadata"]["name"]))
         return JobState(job, owned)
 
@@ -150,7 +155,7 @@ class Jobs(Controller):
             except Problem as problem:
                 if "is being terminated" not in problem.message:
                     text = f"Error creating: {problem.message}"
-                    record_event(self.api, job, _SOURCE, "FailedCreate", text, "Warning")
+                    self._record(job, "FailedCreate", text, "Warning")
                 self._retry_times[key] = time.time() + _RETRY_SECONDS
                 return _RETRY_SECONDS
             self._record(job, "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
@@ -165,16 +170,11 @@ class Jobs(Controller):
         return job_status.backoff(job_status.failures(pod) + 1, job_status.end_time(pod))
 
     def _set_suspended(self, state: JobState, status: Json) -> None:
-        suspend, kept = state.spec["suspend"], []
+        suspend = state.spec["suspend"]
         word, value = ("Suspended", "True") if suspend else ("Resumed", "False")
-        was_suspended = False
-        for condition in status.get("conditions") or ():
-            if condition["type"] == "Suspended":
-                was_suspended = condition["status"] == "True"
-            else:
-                kept.append(condition)
-        if was_suspended == suspend:
+        if suspend == bool(job_status.condition({"status": status}, "Suspended")):
             return
+        kept = [entry for entry in status.get("conditions") or () if entry["type"] != "Suspended"]
         new = _condition("Suspended", f"Job{word}", f"Job {word.lower()}", value)
         status["conditions"] = [*kept, new]
         status.pop("startTime", None)
@@ -220,7 +220,7 @@ class Jobs(Controller):
         if end[0] == "SuccessCriteriaMet":
             self._record(job, "Completed", "Job completed")
         else:
-            record_event(self.api, job, _SOURCE, *end[1:], "Warning")
+            self._record(job, *end[1:], "Warning")
 
     def _release(self, pod: Json) -> None:
         if FINALIZER in (pod["metadata"].get("finalizers") or ()):
@@ -231,15 +231,8 @@ class Jobs(Controller):
             self.api.delete("pods", key_of(pod))
         self._record(job, "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
 
-    def _record(self, job: Json, reason: str, message: str) -> None:
-        record_event(self.api, job, _SOURCE, reason, message)
-
-
-def _owner(pod: Json) -> Json:
-    for owner in pod["metadata"].get("ownerReferences") or ():
-        if owner.get("controller") and (owner["kind"], owner["apiVersion"]) == ("Job", "batch/v1"):
-            return dict(owner)
-    return {}
+    def _record(self, job: Json, reason: str, message: str, kind: str = "Normal") -> None:
+        record_event(self.api, job, _SOURCE, reason, message, kind)
 
 
 def _condition(kind: str, reason: str, message: str, status: str = "True") -> Json:
@@ -265,13 +258,12 @@ def _finish(status: Json, end: End | None) -> bool:
 def _new_pod(state: JobState, index: int) -> Json:
     """Return a new pod; without an index if it is -1."""
     job, template = state.job["metadata"], state.spec["template"]
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["name"], "uid": job["uid"]}
     metadata: Json = {
         "generateName": f"{job['name']}-"[:_GENERATE_NAME_LENGTH],
         "labels": template["metadata"].get("labels") or {},
         "annotations": template["metadata"].get("annotations") or {},
         "finalizers": [*(template["metadata"].get("finalizers") or ()), FINALIZER],
-        "ownerReferences": [owner | {"controller": True, "blockOwnerDeletion": True}],
+        "ownerReferences": [owner_reference(state.job)],
     }
     if index == -1:
         if not metadata["annotations"]:

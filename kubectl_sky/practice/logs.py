@@ -34,7 +34,7 @@ class LogOptions:
     limit: int | None = None
 
     @staticmethod
-    def of(query: Mapping[str, str]) -> "LogOptions":
+    def parse(query: Mapping[str, str]) -> "LogOptions":
         """Read a query. Raises Problem."""
         try:
             numbers = {name: int(query[name]) for name in _NUMBERS if query.get(name)}

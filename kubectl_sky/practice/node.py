@@ -14,6 +14,7 @@ from starlette.websockets import WebSocket
 from kubectl_sky.practice import problems, streaming
 from kubectl_sky.practice.api import Api, now
 from kubectl_sky.practice.containers import Container, NodeServices
+from kubectl_sky.practice.discovery import ARCHITECTURE, VERSION
 from kubectl_sky.practice.hosts import Addresses, HostsFiles
 from kubectl_sky.practice.logs import LogOptions, Logs, container_name
 from kubectl_sky.practice.pod_status import ADDRESS
@@ -23,11 +24,8 @@ from kubectl_sky.practice.runtime import Runtime
 from kubectl_sky.practice.state import key
 
 _NAME = "practice"
-_VERSION = "v1.36.0"
 _MAX_PODS = 110
 _MAX_OPEN_FILES = 65536  # each container needs some
-_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
-_ARCHITECTURE = _MACHINES.get(platform.machine(), platform.machine())
 
 
 class Node:
@@ -76,8 +74,7 @@ class Node:
         self._services.addresses.close()
 
     def log(self, pod: Json, query: Mapping[str, str]) -> AsyncIterator[bytes]:
-        """Return the log of a container. Raises Problem."""
-        return self._services.logs.read(pod, query.get("container", ""), LogOptions.of(query))
+        return self._services.logs.read(pod, query.get("container", ""), LogOptions.parse(query))
 
     def running_container(self, pod: Json, name: str) -> Container:
         """Return a running container; by default the only one. Raises Problem."""
@@ -93,10 +90,11 @@ class Node:
         await streaming.execute(self._services.runtime, container, socket)
 
     def _register(self, name: str) -> None:
-        labels = {"kubernetes.io/hostname": name}
-        for prefix in ("", "beta."):
-            labels[f"{prefix}kubernetes.io/arch"] = _ARCHITECTURE
-            labels[f"{prefix}kubernetes.io/os"] = sys.platform
+        labels = {
+            "kubernetes.io/hostname": name,
+            "kubernetes.io/arch": ARCHITECTURE,
+            "kubernetes.io/os": sys.platform,
+        }
         capacity = {
             "cpu": str(os.cpu_count()),
             "memory": f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') // 1024}Ki",
@@ -136,15 +134,11 @@ def _status(name: str, capacity: Json) -> Json:
         "capacity": capacity,
         "conditions": [{**ready, **times, "message": "kubelet is posting ready status"}],
         "nodeInfo": {
-            "architecture": _ARCHITECTURE,
-            "bootID": "",
-            "containerRuntimeVersion": f"practice://{_VERSION.removeprefix('v')}",
+            "architecture": ARCHITECTURE,
+            "containerRuntimeVersion": f"practice://{VERSION.removeprefix('v')}",
             "kernelVersion": platform.release(),
-            "kubeProxyVersion": "",
-            "kubeletVersion": _VERSION,
-            "machineID": "",
+            "kubeletVersion": VERSION,
             "operatingSystem": sys.platform,
             "osImage": system["PRETTY_NAME"],
-            "systemUUID": "",
         },
     }

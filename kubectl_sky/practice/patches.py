@@ -50,7 +50,6 @@ def _key(parent: Any, part: str) -> Any:
 
 
 def merge(value: Any, change: Any, _: Json | None = None) -> Any:
-    """Apply a merge patch."""
     if not isinstance(change, dict):
         return change
     result = dict(value) if isinstance(value, dict) else {}

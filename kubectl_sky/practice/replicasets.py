@@ -3,7 +3,12 @@
 from collections.abc import Iterator
 
 from kubectl_sky.practice.api import Api, now
-from kubectl_sky.practice.controller import Controller, record_event
+from kubectl_sky.practice.controller import (
+    Controller,
+    find_controller,
+    owner_reference,
+    record_event,
+)
 from kubectl_sky.practice.job_status import OVER, condition, phase, timestamp
 from kubectl_sky.practice.problems import Problem
 from kubectl_sky.practice.state import Change, Json, Key
@@ -24,8 +29,9 @@ class ReplicaSets(Controller):
     def keys(self, change: Change) -> Iterator[Key]:
         if change.storage == STORAGE:
             yield change.key
-        elif change.storage == "pods":
-            yield from owner_keys(change.object, "ReplicaSet")
+        owner = find_controller(change.object, "ReplicaSet") if change.storage == "pods" else {}
+        if owner:
+            yield change.key[0], owner["name"]
 
     def reconcile(self, key: Key) -> float | None:
         replica_set = self.api.state.get(STORAGE, *key)
@@ -37,10 +43,9 @@ class ReplicaSets(Controller):
         return _RETRY_SECONDS if refusal else None
 
     def _pods(self, replica_set: Json) -> list[Json]:
-        """Return the pods that count, those to delete first at the start."""
         pods = [
             pod
-            for pod in controlled(self.api, "pods", replica_set)
+            for pod in list_controlled(self.api, "pods", replica_set)
             if "deletionTimestamp" not in pod["metadata"] and phase(pod) not in OVER
         ]
         return sorted(pods, key=_rank)
@@ -91,24 +96,7 @@ def _new_pod(replica_set: Json) -> Json:
     return {"metadata": metadata, "spec": template["spec"]}
 
 
-def owner_reference(owner: Json) -> Json:
-    metadata = owner["metadata"]
-    names = {"kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}
-    return {"apiVersion": "apps/v1", **names, "controller": True, "blockOwnerDeletion": True}
-
-
-def owner_keys(obj: Json, kind: str) -> Iterator[Key]:
-    """Yield the key of the controller of an object, if it is of a kind."""
-    for owner in obj["metadata"].get("ownerReferences") or ():
-        if owner.get("controller") and (owner["kind"], owner["apiVersion"]) == (kind, "apps/v1"):
-            yield key_of(obj)[0], owner["name"]
-
-
-def controlled(api: Api, storage: str, owner: Json) -> list[Json]:
+def list_controlled(api: Api, storage: str, owner: Json) -> list[Json]:
     """Return the objects of a kind that an object controls, by its uid."""
-    return [
-        obj
-        for obj in api.state.all(storage, key_of(owner)[0])
-        for reference in obj["metadata"].get("ownerReferences") or ()
-        if reference.get("controller") and reference["uid"] == owner["metadata"]["uid"]
-    ]
+    uid, objects = owner["metadata"]["uid"], api.state.all(storage, key_of(owner)[0])
+    return [obj for obj in objects if find_controller(obj, owner["kind"]).get("uid") == uid]

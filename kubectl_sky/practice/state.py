@@ -46,7 +46,7 @@ class State:
         self.version = 1
         self._objects: dict[str, dict[Key, Json]] = {}
         self._history: dict[str, deque[Change]] = {}
-        self._unsaved: dict[tuple[str, str, str], str | None] = {}
+        self.unsaved: dict[tuple[str, str, str], str | None] = {}
         self._file = sqlite3.connect(file, isolation_level=None)
         self._load()
 
@@ -67,7 +67,7 @@ class State:
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
         self._objects.setdefault(storage, {})[key(obj)] = obj
-        self._unsaved[(storage, *key(obj))] = json.dumps(obj)
+        self.unsaved[(storage, *key(obj))] = json.dumps(obj)
         kind = "MODIFIED" if before else "ADDED"
         self._notify(Change(kind, storage, self.version, obj, before))
         return obj
@@ -77,7 +77,7 @@ class State:
         metadata = {**obj["metadata"], "resourceVersion": str(self.version)}
         last = {**obj, "metadata": metadata}
         del self._objects[storage][key(obj)]
-        self._unsaved[(storage, *key(obj))] = None
+        self.unsaved[(storage, *key(obj))] = None
         self._notify(Change("DELETED", storage, self.version, last, obj))
         return last
 
@@ -100,7 +100,7 @@ class State:
         return changes[bisect_right(changes, version, key=lambda change: change.version) :]
 
     def save(self) -> None:
-        unsaved, self._unsaved = self._unsaved, {}
+        unsaved, self.unsaved = self.unsaved, {}
         self._file.execute("BEGIN")
         for path, text in unsaved.items():
             if text is None:

@@ -154,7 +154,6 @@ def _columns(resource: Resource) -> Iterable[tuple[str, Cell, int]]:
 
 
 def partial(obj: Json) -> Json:
-    """Return the metadata of an object, or of all objects of a list."""
     if "items" in obj:
         kind = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
         return {**kind, "metadata": obj["metadata"], "items": list(map(partial, obj["items"]))}

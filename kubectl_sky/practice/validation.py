@@ -78,7 +78,6 @@ def check(obj: Json, resource: Resource, *, schema: bool = True) -> None:
 
 
 def _rules(obj: Json, storage: str) -> Causes:
-    """Yield what the schema of a kind does not say."""
     spec = obj.get("spec") or {}
     for field in _UNSUPPORTED.get(storage, ()):
         if spec.get(field):
@@ -261,11 +260,8 @@ def _job(spec: Json) -> Causes:
 
 
 def _replicas(spec: Json) -> Causes:
-    """Check a Deployment or a ReplicaSet."""
     if (spec.get("replicas") or 0) < 0:
         yield invalid("spec.replicas", spec["replicas"], "must be greater than or equal to 0")
-    if spec.get("selector") is not None and not spec["selector"].get("matchLabels"):
-        yield required("spec.selector.matchLabels")
     if (spec.get("strategy") or {}).get("type") == "Recreate":
         yield forbidden("spec.strategy.type", _NOT_SUPPORTED)
     yield from _template(spec, spec.get("template") or {}, ("Always",))
@@ -284,9 +280,8 @@ def _template(spec: Json, template: Json, policies: Sequence[str]) -> Causes:
 def _claim(spec: Json) -> Causes:
     if not spec.get("accessModes"):
         yield required("spec.accessModes")
-    for mode in spec.get("accessModes") or ():
-        if mode not in _ACCESS_MODES:
-            yield not_supported("spec.accessModes", mode, _ACCESS_MODES)
+    for mode in {*(spec.get("accessModes") or ())} - _ACCESS_MODES:
+        yield not_supported("spec.accessModes", mode, sorted(_ACCESS_MODES))
     if not ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
         yield required("spec.resources[storage]")
 
@@ -301,7 +296,7 @@ _JOB_COUNTS = (
     *("parallelism", "completions", "backoffLimit", "backoffLimitPerIndex"),
     *("activeDeadlineSeconds", "ttlSecondsAfterFinished"),
 )
-_ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_ACCESS_MODES = {"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"}
 _SPECS: dict[str, Callable[[Json], Causes]] = {
     "pods": _pod,
     "jobs.batch": _job,

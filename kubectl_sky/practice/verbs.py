@@ -134,7 +134,6 @@ class Verbs:
         return Result({**body, "status": {"allowed": allowed}}, 201)
 
     def token(self, info: RequestInfo, request: Request) -> Result:
-        """Issue a token of a service account."""
         account = self._existing(info)
         body = request.decode("authentication.k8s.io", "v1", "TokenRequest")
         seconds = int((body.get("spec") or {}).get("expirationSeconds") or 3600)

@@ -50,7 +50,6 @@ class Volumes:
         return mounts
 
     def _source(self, volume: Json) -> tuple[Path, bool]:
-        """Return the folder of a volume, and whether it is read-only."""
         folder = self._folder / volume["name"]
         if "persistentVolumeClaim" in volume:
             claim = volume["persistentVolumeClaim"]

@@ -46,17 +46,6 @@ spec:
     - {name: f}
     - {name: g, emptyDir: {sizeLimit: 1024Mi}}
 ---
-apiVersion: v1
-kind: Pod
-metadata: {name: p}
-spec:
-  automountServiceAccountToken: false
-  restartPolicy: OnFailure
-  terminationGracePeriodSeconds: 0
-  tolerations: [{operator: Exists}]
-  containers:
-    - {name: c, image: x, resources: {limits: {cpu: 1, memory: 1Gi}}}
----
 apiVersion: batch/v1
 kind: Job
 metadata: {name: j}
@@ -69,13 +58,6 @@ spec:
       containers:
         - {name: c, image: busybox, resources: {limits: {cpu: 1000m}}, ports: [{containerPort: 80}]}
       volumes: [{name: f}]
----
-apiVersion: batch/v1
-kind: Job
-metadata: {name: j, labels: {mine: "1"}}
-spec:
-  parallelism: 3
-  template: {spec: {restartPolicy: Never, containers: [{name: c, image: busybox}]}}
 ---
 apiVersion: batch/v1
 kind: Job

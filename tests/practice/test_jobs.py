@@ -64,22 +64,6 @@ async def test_job_succeeded_pod_completes_it(w: World) -> None:
     assert w.events("SuccessfulCreate") == [f"Created pod: {pod['metadata']['name']}"]
 
 
-async def test_job_parallelism_limits_active_pods(w: World) -> None:
-    w.node()
-    w.create("jobs.batch", "a", job(parallelism=2, completions=5))
-    names_seen = set()
-    for _ in range(5):
-        await settle()
-        active = [pod for pod in w.pods() if pod["status"]["phase"] == "Pending"]
-        assert len(active) <= 2
-        names_seen.add(active[0]["metadata"]["name"])
-        w.end(active[0])
-    await settle()
-    stored = w.get("jobs.batch", "a")
-    assert (stored["status"]["succeeded"], len(w.pods()), len(names_seen)) == (5, 5, 5)
-    assert conditions(stored)[-1] == complete("Complete")
-
-
 @pytest.mark.usefixtures("no_wait")
 async def test_job_backoff_limit_exceeded_fails_it(w: World) -> None:
     w.create("jobs.batch", "a", job(backoffLimit=1))
@@ -177,15 +161,6 @@ async def test_job_exceeded_quota_is_reported_and_retried(w: World) -> None:
     )
     w.end(w.pods()[0])
     await until(lambda: len(w.pods()) == 2)
-
-
-async def test_job_deleted_pod_counts_as_failed(w: World) -> None:
-    w.create("jobs.batch", "a", job())
-    await settle()
-    w.api.delete("pods", (NS, w.pods()[0]["metadata"]["name"]))
-    await settle()
-    stored = w.get("jobs.batch", "a")
-    assert stored["status"]["failed"] == 1, "as counted by a real controller"
 
 
 async def test_job_replacement_policy_failed_waits_for_end_of_deleted_pod(w: World) -> None:

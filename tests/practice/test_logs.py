@@ -75,7 +75,7 @@ def test_log_timestamps_are_unique_and_ordered(tmp_path: Path) -> None:
     assert [line[31:] for line in stamped] == LINES
     stamps = [line[:30].decode() for line in stamped]
     assert stamps == sorted(set(stamps))
-    options = LogOptions.of({"sinceTime": stamps[1500]})
+    options = LogOptions.parse({"sinceTime": stamps[1500]})
     assert asyncio.run(collect(logs, options)) == b"".join(LINES[1500:])
     assert read(logs, since=before) == b"".join(LINES)
     assert read(logs, since=time.time_ns() + 60 * 10**9) == b""
@@ -150,7 +150,7 @@ def test_log_container_name_is_required_for_several_containers() -> None:
 
 def test_log_invalid_option_is_refused() -> None:
     with pytest.raises(Problem) as error:
-        LogOptions.of({"tailLines": "many"})
+        LogOptions.parse({"tailLines": "many"})
     assert error.value.code == 400
 
 

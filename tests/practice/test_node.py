@@ -8,7 +8,7 @@ import pytest
 from tests.cluster import practice
 from tests.polling import eventually
 from tests.practice.client import Client
-from tests.practice.machine import Machine, conditions, container, play, shared
+from tests.practice.machine import Machine, container, play, shared
 from tests.practice.world import Json, until
 
 pytestmark = pytest.mark.anyio
@@ -86,21 +86,6 @@ def assert_no_beat(file: Path) -> None:
     eventually(is_still)
 
 
-def test_node_killed_runtime_kills_all_processes_and_restarts(tmp_path: Path) -> None:
-    async def story(m: Machine) -> None:
-        m.create("pods", "a", {"restartPolicy": "Never", **beating_pod(tmp_path)})
-        await until((tmp_path / "beat").exists)
-        init = m.running._services.runtime._init
-        assert init
-        init.kill()
-        assert (await m.ended("a"))["phase"] == "Failed"
-        m.pod("b", "true")
-        assert (await m.ended("b"))["phase"] == "Succeeded"
-
-    play(tmp_path / "d", story)
-    assert_no_beat(tmp_path / "beat")
-
-
 @pytest.mark.practice
 def test_server_killed_kills_all_processes(tmp_path: Path) -> None:
     with practice.server() as server:
@@ -110,18 +95,6 @@ def test_server_killed_kills_all_processes(tmp_path: Path) -> None:
         server.process.kill()
         server.process.wait()
     assert_no_beat(tmp_path / "beat")
-
-
-def test_node_gpus_are_allocatable_and_labeled(tmp_path: Path) -> None:
-    async def story(m: Machine) -> None:
-        node = m.get("nodes", "practice-2")
-        assert node["status"]["allocatable"]["nvidia.com/gpu"] == "8"
-        labels = node["metadata"]["labels"]
-        assert labels["nvidia.com/gpu.product"] == "A100"
-        assert labels["nvidia.com/gpu.count"] == "8"
-        assert conditions(node["status"])["Ready"] == ("True", "KubeletReady")
-
-    play(tmp_path, story, nodes=2, gpus="A100:8")
 
 
 def test_node_without_linux_namespaces_translates_volume_paths(tmp_path: Path) -> None:

@@ -104,21 +104,6 @@ async def test_pod_restart_policy_always_backs_off(m: Machine) -> None:
     await m.gone("a")
 
 
-async def test_pod_restart_policy_on_failure_restarts_until_success(m: Machine) -> None:
-    volumes = [{"name": "v", "emptyDir": {}}]
-    mounts = [{"name": "v", "mountPath": "/v"}]
-    m.pod(
-        "a",
-        "test -f /v/x && exit 0; touch /v/x; exit 1",
-        restartPolicy="OnFailure",
-        volumes=volumes,
-        volumeMounts=mounts,
-    )
-    status = await m.ended("a")
-    assert (status["phase"], m.container("a")["restartCount"]) == ("Succeeded", 1)
-    assert m.container("a")["lastState"]["terminated"]["exitCode"] == 1
-
-
 async def test_pod_failed_init_container_fails_pod(m: Machine) -> None:
     """Init containers run in order; the first failure fails the pod."""
     first = [container("i", "exit 4"), container("j", "true")]

@@ -81,15 +81,6 @@ async def test_scheduler_pod_limit_is_unschedulable_until_pod_finishes(w: World)
     assert w.get("pods", "b")["spec"]["nodeName"] == "one"
 
 
-async def test_scheduler_without_nodes_waits_for_new_node(w: World) -> None:
-    w.create("pods", "a", pod())
-    await settle()
-    assert refused(w, "a") == "no nodes available to schedule pods"
-    w.node()
-    await settle()
-    assert w.get("pods", "a")["spec"]["nodeName"] == "one"
-
-
 async def test_scheduler_spreads_pods_over_nodes(w: World) -> None:
     w.node()
     w.node("two")

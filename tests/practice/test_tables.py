@@ -18,13 +18,10 @@ OBJECT: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (".status.phase", "Running"),
         (".spec.ports[0].port", 80),
         (".spec.ports[1].port", None),
         ('.status.conditions[?(@.type=="Ready")].status', "False"),
         (".status.conditions[?(@.type == 'Applied')].status", "True"),
-        ('.status.conditions[?(@.type=="Other")].status', None),
-        ('.status.phase[?(@.type=="Ready")].status', None),
         ('.missing[?(@.type=="Ready")].status', None),
     ],
 )

@@ -1,8 +1,7 @@
 """A practice cluster of objects and controllers alone: the test is its node."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -92,16 +91,11 @@ async def until(holds: Callable[[], object], seconds: float = 60.0) -> None:
             await asyncio.sleep(0.01)
 
 
-@contextlib.asynccontextmanager
-async def world(folder: Path) -> AsyncIterator[World]:
-    yield World(folder)
-
-
 def play(folder: Path, story: Callable[[World], Awaitable[None]]) -> None:
     async def run() -> None:
-        async with world(folder) as new:
-            await settle()
-            await story(new)
+        world = World(folder)
+        await settle()
+        await story(world)
 
     asyncio.run(run())
 
