@@ -251,11 +251,16 @@ RUN: tuple[Rule, ...] = (
         "use a smaller batch, or a GPU with more memory",
     ),
     _logged(
+        "module-part-missing",
+        r"ModuleNotFoundError: No module named '(?P<module>\w+\.[\w.]+)",
+        'Python module "{module}" not found{image}',
+        "if it is yours, check workdir and the ignore files; or install another version in setup",
+    ),
+    _logged(
         "module-missing",
         r"(?:ModuleNotFoundError|ImportError): No module named '?(?P<module>[\w.]+)",
         'Python module "{module}" not found{image}',
-        "install it in setup, or use an image that has it; if it is yours, check workdir and"
-        " the ignore files",
+        "install it in setup, or use an image that has it",
     ),
     _logged(
         "address-in-use",

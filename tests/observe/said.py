@@ -316,6 +316,12 @@ SAID = (
     ),
     Said("ray-head-killed", SignalSource.RAY_HEAD, "", "memory limit is 1Gi", "OOMKilled 137"),
     Said("ray-head-slow", SignalSource.RAY_HEAD, "", "CPU limit of 300m", "Unhealthy"),
+    Said(
+        "module-part-missing",
+        SignalSource.LOG,
+        "ModuleNotFoundError: No module named 'pkg.lib'",
+        'Python module "pkg.lib" not found',
+    ),
     Said("service-ended", SignalSource.ENDED, "", "its run ends with exit code 0", "Completed 0"),
     Said("process-out-of-memory", SignalSource.ENDED, "", "one of its processes", "OOMKilled 0"),
     Said(
