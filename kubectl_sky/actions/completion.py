@@ -32,7 +32,6 @@ class Request(Struct, frozen=True):
     all_namespaces: bool = False
 
     def session(self) -> Session:
-        """Connect to the cluster."""
         return Session.connect(self.connection)
 
     def scope(self, session: Session) -> Scope:

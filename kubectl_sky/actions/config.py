@@ -134,7 +134,6 @@ def _steps(key: str) -> list[str]:
 
 
 def _write(path: Path, key: str, change: Any, text: str, *arguments: Any) -> Path:  # noqa: ANN401
-    """Change the text and write it, unless the settings are then invalid."""
     read(text.encode(), str(path))
     try:
         edited = change(text, *arguments)

@@ -38,7 +38,6 @@ def read_documents(path: str, stdin: BinaryIO) -> tuple[Document, ...]:
 
 
 def _hint(path: Path, error: OSError) -> str:
-    """Return what may be meant by a path that cannot be read as a task file."""
     if error.errno == errno.EFBIG:
         return "is it a task file?"
     folder = path if error.errno == errno.EISDIR else path.parent

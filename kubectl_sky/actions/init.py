@@ -97,7 +97,6 @@ def text(draft: Draft, file: str) -> str:
 
 
 def _yaml_value(text: str) -> object:
-    """Return the value that a text is in YAML; None if it is no value."""
     try:
         return load(f"name: {text}\n".encode(), "name")[0].get("name")
     except InvalidFiles:

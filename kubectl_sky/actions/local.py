@@ -104,7 +104,6 @@ def down(state_dir: StateDir, purge: bool, waiting: Callable[[], None]) -> Statu
 
 
 def status(state_dir: StateDir) -> Status:
-    """Return the status of the cluster."""
     record = state_dir.read()
     if record is None:
         return Status(ClusterState.ABSENT, note="run `kubectl sky local up` to create one")

@@ -30,7 +30,6 @@ def candidates(session: Session, user: str, groups: Sequence[str]) -> list[str]:
 
 
 def allowed(session: Session, names: Iterable[str]) -> list[str]:
-    """Return the namespaces in which the user may list tasks."""
     names = list(names)
 
     def may_list(namespace: str) -> bool:

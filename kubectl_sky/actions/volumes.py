@@ -187,7 +187,6 @@ def _shrinks(change: Difference) -> bool:
 
 
 def list_volumes(session: Session, scope: Scope) -> list[VolumeStatus]:
-    """Return the volumes of a scope, newest first."""
     labels = names.selector({names.VOLUME: "true"} | scope.labels)
     claims = objects.list_all(session, kinds.PVC, scope.namespace, label_selector=labels)
     owned = list(scope.filter_owned(claims))
@@ -274,7 +273,6 @@ def read(path: str, stdin: BinaryIO) -> list[VolumeFile]:
 
 
 def _unsupported(document: Document) -> list[Problem]:
-    """Return problems with volumes outside Kubernetes, or that are not PVCs."""
     problems = []
     kind = document.get("type")
     if kind in _UNSUPPORTED_TYPES:

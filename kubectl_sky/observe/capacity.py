@@ -38,7 +38,6 @@ def insufficient(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words
 
 
 def _have(largest: Mapping[str, Fraction], missing: Sequence[str], in_use: Sequence[str]) -> str:
-    """Return what the largest cluster node has of each resource."""
     if len(missing) == len(largest):
         return "; no cluster node has any"
     if len(in_use) == len(largest):
@@ -149,7 +148,6 @@ def _missing_gpus(required: Mapping[str, Sequence[str]], snapshot: TaskSnapshot)
 
 
 def _gpu_names(required: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the names of the required GPUs, without those of their variants."""
     names = _all_gpu_names(required)
     return sorted(name for name in names if not _is_variant(name, names - {name}))
 
@@ -196,7 +194,6 @@ def _required_labels(pod: Object) -> Iterator[tuple[str, list[str]]]:
 
 
 def idle_scheduler(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
-    """Return what to do about a scheduler that does nothing."""
     name = signal.message
     if name == "default-scheduler":
         return {"advice": "ask a cluster admin: the scheduler does not work"}
@@ -277,7 +274,6 @@ def number_that_fits(
 
 
 def _accepts(cluster_node: Object, pod_spec: Object) -> bool:
-    """Return whether a cluster node has the selected labels, and no taint against the pod."""
     spec, labels = cluster_node.get("spec") or {}, cluster_node["metadata"].get("labels") or {}
     selected, tolerations = pod_spec.get("nodeSelector") or {}, pod_spec.get("tolerations") or ()
     return (

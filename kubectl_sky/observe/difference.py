@@ -82,7 +82,6 @@ def is_of_other_version(desired: Mapping[str, Any], live: Mapping[str, Any]) -> 
 
 
 def _runtimes(value: object) -> Iterator[str]:
-    """Yield the names of the ConfigMaps with scripts that an object mounts."""
     if isinstance(value, Mapping):
         source = value.get("configMap")
         name = source.get("name") if isinstance(source, Mapping) else None
@@ -276,7 +275,6 @@ class Pair(Struct, frozen=True):
 
     @property
     def differs(self) -> bool:
-        """Whether a submit would change the object."""
         return self.live != self.merged
 
     def unified(self) -> Iterator[str]:
@@ -310,7 +308,6 @@ def project(desired: Any, live: Any) -> Any:  # noqa: ANN401 -- JSON
 
 
 def comparable(item: Object) -> Object:
-    """Return an object without what the API server or a controller sets in it."""
     chosen = _CHOSEN.get(item["kind"], ())
     spec = {key: value for key, value in (item.get("spec") or {}).items() if key not in chosen}
     metadata = {key: value for key, value in item["metadata"].items() if key not in _METADATA}

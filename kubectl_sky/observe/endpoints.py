@@ -86,7 +86,6 @@ def exposed(
 
 
 def _newest(pods: Iterable[Object]) -> Object:
-    """Return the newest pod; empty if there are none."""
     return max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")), default={})
 
 
@@ -123,7 +122,6 @@ def _machine(pod: Object, machines: Iterable[Object]) -> Sequence[str]:
 
 
 def _at(kind: str, hosts: Sequence[str], port: Object) -> Iterator[str]:
-    """Yield the external addresses of a port on these hosts."""
     number = {"LoadBalancer": port["port"], "NodePort": port.get("nodePort")}.get(kind)
     for host in hosts if number else ():
         yield f"[{host}]:{number}" if ":" in host else f"{host}:{number}"

@@ -184,7 +184,6 @@ def _end(signal: Signal) -> str:
 
 
 def _merged(findings: Sequence[Finding]) -> list[Finding]:
-    """Merge equal findings of several ranks into one."""
     merged: dict[tuple[str, str], Finding] = {}
     for finding in findings:
         key = (finding.rule, finding.what)

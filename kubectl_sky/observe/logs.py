@@ -70,7 +70,6 @@ class Template:
 
     @property
     def has_time(self) -> bool:
-        """Whether it needs the timestamps of the lines."""
         return any(name == "time" for _, name in self._parts)
 
     def line(self, values: dict[str, bytes]) -> bytes:
@@ -79,7 +78,6 @@ class Template:
 
 
 def _invalid(column: int, text: str, name: str | None) -> str:
-    """Return what is wrong with a brace or field of a template."""
     if name is None:
         return f'column {column}: single "{text}"; write "{text * 2}" for a brace'
     similar = get_close_matches(name.lower(), FIELDS, 1)
@@ -143,7 +141,6 @@ class Form(Struct, frozen=True):
         return (harmless(stamp), harmless(text)) if self.terminal else (stamp, text)
 
     def _from_template(self, template: Template, origin: Origin, line: bytes) -> bytes:
-        """Return a line as the template has it, with a newline."""
         time, text = self._time_and_text(line)
         values = {
             "task": plain(origin.task).encode(),
@@ -155,11 +152,9 @@ class Form(Struct, frozen=True):
         return template.line(values) + b"\n"
 
     def _split(self, line: str) -> Sequence[str]:
-        """Return the timestamp and the text of a line."""
         return line.partition(" ")[::2] if self.stamped else ("", line)
 
     def _prefixes(self, lines: Lines) -> dict[str, bytes]:
-        """Return the prefix of each pod."""
         origins = _by_pod(lines)
         if self.output is LogFormat.RAW:
             return dict.fromkeys(origins, b"")

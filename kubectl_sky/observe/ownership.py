@@ -45,7 +45,6 @@ class TaskObjects(Struct, frozen=True, dict=True):
 
     @property
     def key(self) -> Key:
-        """The namespace and the task id."""
         return key(self.items[0])
 
     @property
@@ -56,7 +55,6 @@ class TaskObjects(Struct, frozen=True, dict=True):
 
     @property
     def lacks(self) -> int:
-        """How many nodes have no object."""
         return self.num_nodes - self._existing
 
     @cached_property
@@ -65,13 +63,11 @@ class TaskObjects(Struct, frozen=True, dict=True):
 
     @property
     def absent(self) -> list[int]:
-        """The ranks without an object."""
         existing = {rank for item in self.items for rank in registry.of(item).ranks(item)}
         return [rank for rank in range(self.num_nodes) if rank not in existing]
 
     @property
     def all_pods(self) -> list[Object]:
-        """The pods of all objects."""
         return [pod for pods in self.pods.values() for pod in pods]
 
 
@@ -163,13 +159,11 @@ def _may_have_expired(task: TaskObjects, now: datetime | None) -> bool:
 
 
 def _identity(item: Object) -> set[tuple[str, str]]:
-    """Return the labels of an object with the ids of its task and its pipeline or group."""
     labels = item["metadata"].get("labels") or {}
     return {(label, labels[label]) for label in (names.TASK_ID, names.PIPELINE) if label in labels}
 
 
 def key(item: Object) -> Key:
-    """Return the namespace and the task id label of an object."""
     metadata = item["metadata"]
     return metadata.get("namespace", ""), (metadata.get("labels") or {}).get(names.TASK_ID, "")
 
@@ -190,12 +184,10 @@ def _labelled(item: Object) -> bool:
 
 
 def owner_uids(item: Object) -> set[str]:
-    """Return the uids of the objects that own an object."""
     return {owner.get("uid") for owner in item["metadata"].get("ownerReferences") or ()}
 
 
 def controller(item: Object) -> str:
-    """Return the uid of an object's controller; empty without one."""
     return str(next((owner.get("uid") for owner in _controllers(item)), ""))
 
 

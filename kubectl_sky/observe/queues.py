@@ -151,7 +151,6 @@ def _shares(
 
 
 def _used(item: Object) -> dict[tuple[str, str], str]:
-    """Return the quota reserved by admitted Workloads, by flavor and resource."""
     flavors = (item.get("status") or {}).get("flavorsReservation") or ()
     return {
         (flavor["name"], resource["name"]): str(resource.get("total", "0"))
@@ -265,7 +264,6 @@ def may_limit(queue: Object | None) -> bool:
 
 
 def waiting_group(group: Object) -> WaitingGroup | None:
-    """Return why a group is pending; None if it has all its resources."""
     status = group.get("status") or {}
     phase = status.get("phase") or ""
     if phase not in _GROUP_REASONS:

@@ -10,7 +10,6 @@ from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 def _deletion(
     snapshot: TaskSnapshot, signal: Signal, groups: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """Return what the deletion of a PVC waits for."""
     waits = snapshot.deletions.get(groups["claim"])
     return {"deletion": f": {waits}" if waits else ""}
 

@@ -105,26 +105,21 @@ class TaskSnapshot(Struct, frozen=True, dict=True):
 
     @cached_property
     def status(self) -> TaskStatus | None:
-        """The status of the task; None if none of its objects is left."""
         return self.task or next(iter(tasks(self.workloads, self.of(kinds.POD.kind))), None)
 
     def of(self, kind: str) -> tuple[Object, ...]:
-        """Return the objects of a kind."""
         return self.objects.get(kind, ())
 
     def named(self, kind: str, name: str) -> Object | None:
-        """Return the object with this name, or None."""
         return next((item for item in self.of(kind) if item["metadata"]["name"] == name), None)
 
     @cached_property
     def workloads(self) -> tuple[Object, ...]:
-        """The objects that run the task."""
         objects = (item for kind in registry.KINDS for item in self.of(kind.kind))
         return tuple(item for item in objects if registry.is_root_object(item))
 
     @cached_property
     def pods(self) -> Mapping[int, Object]:
-        """The newest pod of each rank."""
         if not self.task and not self.workloads:
             return {}
         backend = self.task.workload if self.task else registry.of(self.workloads[0])
@@ -155,7 +150,6 @@ class TaskSnapshot(Struct, frozen=True, dict=True):
 
     @cached_property
     def ranks(self) -> Mapping[str, tuple[int, ...]]:
-        """The ranks that each workload runs, by its uid."""
         return {
             item["metadata"].get("uid", ""): tuple(registry.of(item).ranks(item))
             for item in self.workloads
@@ -171,7 +165,6 @@ def find_signals(snapshot: TaskSnapshot) -> list[Signal]:
 
 
 def _all_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal]]:
-    """Yield each symptom with the ranks it affects."""
     pods = snapshot.pods
     yield from _queue_signals(snapshot)
     gangs = list(_gang_signals(snapshot))
@@ -197,7 +190,6 @@ def _all_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal
 
 
 def _queue_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal]]:
-    """Yield why Kueue has not admitted the task's Workloads."""
     for workload in snapshot.of("Workload"):
         owners = [owner.get("uid") for owner in workload["metadata"].get("ownerReferences", ())]
         ranks = next((snapshot.ranks[uid] for uid in owners if uid in snapshot.ranks), None)
@@ -218,7 +210,6 @@ def _queue_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Sign
 
 
 def _gang_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal]]:
-    """Yield why the task's Volcano PodGroup is waiting."""
     ranks = sorted({rank for group_ranks in snapshot.ranks.values() for rank in group_ranks})
     for group in snapshot.of(kinds.POD_GROUP.kind):
         waiting = queues.waiting_group(group)
@@ -280,7 +271,6 @@ def _signals_without_pod(
 def _workload_signals(
     snapshot: TaskSnapshot, pods: Mapping[int, Object]
 ) -> Iterator[tuple[Iterable[int], Signal]]:
-    """Yield conditions of the workload objects, and why their pods are not created."""
     for item in filter(_has_cause, snapshot.workloads):
         ranks = snapshot.ranks[item["metadata"].get("uid", "")]
         for condition in item.get("status", {}).get("conditions", ()):
@@ -312,7 +302,6 @@ def _has_cause(item: Object) -> bool:
 
 
 def _scheduling_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]:
-    """Yield why a pod is not scheduled, or was disrupted later."""
     status = pod.get("status", {})
     for condition in status.get("conditions", ()):
         kind, message = condition.get("type"), condition.get("message", "")
@@ -466,7 +455,6 @@ def _without_pod_name(message: str) -> str:
 
 
 def _pvc_signals(snapshot: TaskSnapshot) -> Iterator[Signal]:
-    """Yield why PVCs are not bound."""
     for pvc in snapshot.of("PersistentVolumeClaim"):
         phase, name = pvc.get("status", {}).get("phase"), pvc["metadata"]["name"]
         if phase == "Bound":

@@ -104,7 +104,6 @@ def notes(task: TaskStatus, stopping: bool = False) -> list[str]:
 
 
 def _failure_line(task: TaskStatus, node: NodeStatus, stopping: bool) -> str:
-    """Return the line for a failed node and the effect on the other nodes."""
     stopped = node.reason == STOPPED or node.stopped_for not in ("", node.name)
     if node.state is not State.FAILED or task.over or stopped:
         return ""  # the failure that stopped it is reported instead

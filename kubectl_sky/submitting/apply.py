@@ -88,7 +88,6 @@ def admit(session: Session, workloads: Sequence[Manifest]) -> None:
 
 
 def _pod(workload: Json, template: Mapping[str, Any]) -> Json:
-    """Return a pod as the controller of a workload creates it from a template."""
     metadata = {
         **template["metadata"],
         "generateName": workload["metadata"]["name"] + "-",
@@ -155,7 +154,6 @@ def _adopt(
 
 
 def owner_reference(item: Json) -> Json:
-    """Return an owner reference to an object."""
     identity = {field: item["metadata"][field] for field in ("name", "uid")}
     return {"apiVersion": item["apiVersion"], "kind": item["kind"]} | identity
 

@@ -142,7 +142,6 @@ def _unset_values(document: Document) -> Iterator[Problem]:
 
 
 def unset_flags(document: Document) -> Iterator[tuple[Keys, str]]:
-    """Yield the path of each value that is not set, and the flag that sets it."""
     for name, value in pairs(document.get("envs")):
         if value is None:
             yield ("envs", name), f"--env {printable(name)}=…"
@@ -181,12 +180,10 @@ class Review(Struct, frozen=True):
 
     @property
     def reported(self) -> tuple[Danger, ...]:
-        """The dangers that settings do not refuse."""
         return tuple(danger for danger in self.dangers if not danger.refused)
 
     @property
     def refused(self) -> tuple[Problem, ...]:
-        """The errors for the dangers that settings refuse."""
         return tuple(danger.problem for danger in self.dangers if danger.refused)
 
 

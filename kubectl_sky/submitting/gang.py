@@ -57,7 +57,6 @@ def _cluster(session: Session) -> tuple[Sequence[Json], Sequence[Json] | None]:
 
 
 def _remedy(session: Session) -> str:
-    """Return what starts all nodes or none, by what the cluster has."""
     try:
         groups = access.groups(session)
     except ClusterError:

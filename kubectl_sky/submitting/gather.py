@@ -96,7 +96,6 @@ def _queues(session: Session, task_file: TaskFile) -> Queues:
 
 
 def _elsewhere(session: Session, missing: Collection[str | None]) -> tuple[str, ...]:
-    """Return the other namespaces that have a LocalQueue with one of these names."""
     if not missing:
         return ()
     try:
@@ -130,7 +129,6 @@ def _access(session: Session, kind: Kind, named: bool) -> Access:
 
 
 def cluster_nodes(session: Session) -> tuple[ClusterNode, ...]:
-    """Return the cluster nodes; empty without permission to list them."""
     try:
         nodes = CoreManager(session).list_nodes()
     except Forbidden:

@@ -133,7 +133,6 @@ def packer(
     *,
     check_only: bool = False,
 ) -> Packer:
-    """Return a packer with the user's limits and cache."""
     cache = Cache(Folder(cache_folder(environ), "files"))
     limits = Limits(settings.max_files, settings.max_gib)
     return Packer(progress, cache, limits, check_only=check_only)

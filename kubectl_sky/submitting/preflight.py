@@ -51,11 +51,9 @@ class Existing(Struct, frozen=True, dict=True):
 
     @cached_property
     def by_name(self) -> dict[str, Json]:
-        """The objects of the tasks, by kind and name."""
         return {_name(item): item for item in self.objects}
 
     def find(self, manifest: Json) -> Json | None:
-        """Return the object with the kind and name of a manifest; None if not found."""
         return self.by_name.get(_name(manifest))
 
 
@@ -418,7 +416,6 @@ def _is_complete(
 
 
 def _owners(metadata: Json) -> set[str]:
-    """Return the uids of the objects that keep an object alive."""
     return {owner["uid"] for owner in metadata.get("ownerReferences") or ()}
 
 

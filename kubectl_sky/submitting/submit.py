@@ -71,7 +71,6 @@ class Prepared(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The path of the file."""
         return self.task_file.entries[0].document.file
 
     @property
@@ -88,7 +87,6 @@ class Prepared(Struct, frozen=True):
 
     @property
     def log_request(self) -> LogRequest:
-        """How to follow the logs of the tasks."""
         timeout = self.options.start_timeout or self.task_file.start_timeout
         follow = LogOptions(follow=True)
         return LogRequest(follow, start_timeout=timeout, until_ready=True, leads=True)
@@ -310,7 +308,6 @@ def _explained(sent: Sequence[_Sent], ui: UI) -> Iterator[None]:
 
 @contextmanager
 def _collected(errors: list[SkyError]) -> Iterator[None]:
-    """Keep an error for later, except Ctrl-C."""
     try:
         yield
     except Interrupted:
@@ -320,7 +317,6 @@ def _collected(errors: list[SkyError]) -> Iterator[None]:
 
 
 def _joined(errors: Sequence[SkyError]) -> SkyError:
-    """Return several errors as one, with the exit code of the first."""
     if len(errors) == 1:
         return errors[0]
     lines = [f"{error.what}; {error.hint}" if error.hint else error.what for error in errors]

@@ -72,13 +72,11 @@ class TaskFile(Struct, frozen=True):
 
     @property
     def start_timeout(self) -> float:
-        """Return the start timeout of the first node in seconds."""
         seconds = self.tasks[0].kubernetes.provision_timeout
         return _START_TIMEOUT if seconds is None else seconds
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """Return the tasks in order."""
         return tuple(entry.task for entry in self.entries)
 
     @property

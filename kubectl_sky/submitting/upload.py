@@ -90,7 +90,6 @@ def _routes(plans: Sequence[Plan], existing: int, complete: bool) -> Iterator[st
 
 
 def _bytes(size: float) -> str:
-    """Format a size, such as 4.2 MB."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000 or unit == "GB":
             break

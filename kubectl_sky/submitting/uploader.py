@@ -126,7 +126,6 @@ class Uploader:
 
     @property
     def late(self) -> bool:
-        """Whether a node finished without its files."""
         return self._failed or bool(self._nodes_without - self._pods.keys())
 
     @property
@@ -260,7 +259,6 @@ class Uploader:
         ]
 
     def _pause(self, stop: Event) -> None:
-        """Wait for the next check, or until an upload has finished."""
         futures = [future for _, future in self._running.values()]
         if futures:
             wait(futures, _INTERVAL, FIRST_COMPLETED)
@@ -318,7 +316,6 @@ class Snapshots:
         self._lock = Lock()
 
     def of(self, upload: Upload) -> Copy:
-        """Return the snapshot of an upload, which may still be incomplete."""
         digest = upload.archive.digest
         with self._lock:
             if digest not in self._by_digest:

@@ -58,7 +58,6 @@ class Report(Struct, frozen=True):
 
     @property
     def erroneous(self) -> bool:
-        """Whether there is an error."""
         return _has_error(self.problems)
 
     @property
@@ -68,7 +67,6 @@ class Report(Struct, frozen=True):
         yield from (f"{self.file}: {remark}" for remark in self.remarks)
 
     def with_problems(self, problems: Iterable[Problem]) -> "Report":
-        """Return the report with more problems."""
         return replace(self, problems=(*self.problems, *problems))
 
 

@@ -63,7 +63,6 @@ def task_file(session: Session, target: find.Target) -> str | None:
 
 
 def _shown(item: Json) -> Json:
-    """Return an object without what hides it from a reader, and without secret values."""
     metadata = {
         key: value for key, value in item["metadata"].items() if key not in _HIDDEN_METADATA
     }

@@ -109,7 +109,6 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[st
 def _objects_of_task(
     session: Session, task: TaskStatus, objects_by_kind: Mapping[str, Sequence[Json]]
 ) -> tuple[dict[str, tuple[Json, ...]], TaskStatus | None]:
-    """Return the objects and pods that belong to a task, and its status by them."""
     workloads = [item for kind in registry.KINDS for item in objects_by_kind.get(kind.kind, ())]
     pods, uids = objects_by_kind.get(kinds.POD.kind, ()), set(task.uids.values())
     jobs = find.list_intermediate_jobs(session, task.namespace, workloads, pods)
@@ -159,7 +158,6 @@ def _mounted_claims(claims: Iterable[Json], pods: Iterable[Json]) -> tuple[Json,
 
 
 def _volumes(claims: Iterable[Json], user: str) -> dict[str, str]:
-    """Return the PVCs of the user's volumes, by volume name."""
     labelled = [
         claim for claim in claims if names.VOLUME in (claim["metadata"].get("labels") or {})
     ]
@@ -167,7 +165,6 @@ def _volumes(claims: Iterable[Json], user: str) -> dict[str, str]:
 
 
 def _deletions(session: Session, namespace: str, claims: Sequence[Json]) -> dict[str, str]:
-    """Return what the PVCs that are being deleted wait for, by name."""
     claims = [claim for claim in claims if volumes.is_terminating(claim)]
     if not claims:
         return {}
@@ -207,7 +204,6 @@ class ClusterCheck(Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether all required permissions are granted."""
         return all(right.optional for right in self.missing)
 
     def as_json(self) -> "models.ClusterCheck":

@@ -80,7 +80,6 @@ class TaskEnvironment(Struct, frozen=True):
         return "\n".join(addresses) if all(addresses) else "", ""
 
     def _address(self, node: NodeStatus) -> str:
-        """Return the IP address of a node; empty if not known."""
         return str(self.pods.get(node.pod, {}).get("status", {}).get("podIP") or "")
 
 
@@ -100,7 +99,6 @@ class Output(Struct, frozen=True):
 
 
 def task_environment(session: Session, task: TaskStatus) -> TaskEnvironment:
-    """Read the pods of a task."""
     selector = names.selector({names.TASK_ID: task.id})
     pods = objects.list_all(session, kinds.POD, task.namespace, label_selector=selector)
     return TaskEnvironment(task, {pod["metadata"]["name"]: pod for pod in pods})

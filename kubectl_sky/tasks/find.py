@@ -60,7 +60,6 @@ class Scope(Struct, frozen=True):
 
     @property
     def labels(self) -> dict[str, str]:
-        """The label of the user's objects; none for all users."""
         return {names.USERNAME: self.user.label} if self.user else {}
 
     @property
@@ -76,7 +75,6 @@ class Scope(Struct, frozen=True):
         return self.user is None or self.user.owns(item["metadata"])
 
     def filter_owned(self, items: Iterable[Json]) -> list[Json]:
-        """Return the user's objects."""
         return list(filter(self.owns, items))
 
 
@@ -104,7 +102,6 @@ class _Location(Struct, frozen=True):
 
 
 def list_tasks(session: Session, scope: Scope, read: Read = _READ_ALL) -> list[TaskStatus]:
-    """List the tasks in a scope, newest first."""
     owned = list_objects(session, scope, read)
     return evidence.fold(session, owned) if read.pods else status.fold(owned)
 
@@ -304,7 +301,6 @@ def whole(_: Kind) -> None:
 
 
 def served_kinds(session: Session) -> list[Kind]:
-    """Return the workload kinds that this cluster serves."""
     return [
         kind
         for kind, requires in registry.KINDS.items()

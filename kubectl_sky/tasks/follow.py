@@ -222,6 +222,5 @@ def _later_stages(plans: Sequence[Plan]) -> str:
 
 
 def _needs_stopping(plan: Plan) -> bool:
-    """Return whether something has to stop the other nodes when one fails."""
     backend = registry.named(plan.backend)
     return len(plan.nodes) > 1 and not backend.fail_fast and bool(backend.stopping("node-0"))

@@ -34,5 +34,4 @@ def list_tasks(session: Session, scope: Scope, selection: Selection = _ALL) -> L
 
 
 def select(update: TaskUpdate, selection: Selection, now: datetime) -> Listing:
-    """Return the selected tasks of a watch."""
     return Listing(selection.select(update.tasks, now), update.tasks, update.owned, now)

@@ -60,7 +60,6 @@ class LogRequest(Struct, frozen=True):
     leads: bool = False
 
     def wants(self, node: NodeStatus) -> bool:
-        """Return whether the log of a node is requested."""
         return not self.ranks or node.index in self.ranks
 
 
@@ -284,7 +283,6 @@ class TaskFollower:
         return task
 
     def origin(self, source: LogSource) -> Origin:
-        """Return the origin of a log, with the task name in its prefix."""
         origin = _origin(self.latest, source)
         return replace(origin, prefix=f"{self.latest.name} {origin.prefix}".rstrip())
 

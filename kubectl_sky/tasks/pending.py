@@ -98,7 +98,6 @@ def _list_warnings(session: Session, namespace: str | None) -> _Warnings:
 
 
 def _explain_queue(session: Session, task: TaskStatus) -> TaskStatus:
-    """Add the queue position of the queued nodes and what they wait for."""
     if not any(node.reason == QUEUED for node in task.nodes):
         return task
     try:
@@ -117,7 +116,6 @@ def _explain_queue(session: Session, task: TaskStatus) -> TaskStatus:
 
 
 def _explain_gang(session: Session, task: TaskStatus) -> TaskStatus:
-    """Add the reason why the gang scheduler has not started the nodes."""
     kind = task.workload.companion_kind
     if kind is None or not any(_has_no_cluster_node(node) for node in task.nodes):
         return task
@@ -137,7 +135,6 @@ def _explain_gang(session: Session, task: TaskStatus) -> TaskStatus:
 
 
 def _has_no_cluster_node(node: NodeStatus) -> bool:
-    """Return whether a node that may start has no cluster node yet."""
     waiting = node.state is State.PENDING and not node.host
     return waiting and node.reason in (*NORMAL_REASONS, UNSCHEDULABLE)
 
@@ -147,7 +144,6 @@ def _has_no_reason(node: NodeStatus) -> bool:
 
 
 def _with_warnings(task: TaskStatus, warnings: _Warnings) -> TaskStatus:
-    """Return the task with the latest warning about each pending node without a reason."""
     nodes, causes = [], dict(task.causes)
     for node in task.nodes:
         event = _warning(task, node, warnings) if _has_no_reason(node) else None

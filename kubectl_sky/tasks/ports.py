@@ -46,12 +46,10 @@ def list_exposed(session: Session, target: find.Target) -> list[Exposed]:
 
 
 def _name(task: TaskStatus) -> str:
-    """Return the Service name that submit uses."""
     return names.ports_object(names.task_object(names.dns_label(task.name), task.id))
 
 
 def _selected_pods(session: Session, task: TaskStatus, service: Json) -> list[Json]:
-    """Return the pods that a Service selects and that belong to the task."""
     pods = {node.pod for node in task.nodes}
     labels = names.selector(service["spec"].get("selector") or {})
     candidates = CoreManager(session).list_pods(service["metadata"]["namespace"], labels)
@@ -119,7 +117,6 @@ def forward(
 
 
 def _pod_of_rank(task: TaskStatus, rank: int) -> str:
-    """Return the pod of an unfinished rank; empty if it has none yet."""
     match = next((node for node in task.nodes if node.index == rank), None)
     if match is None:
         last = max(node.index for node in task.nodes)

@@ -61,12 +61,10 @@ def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:
 
 
 def _workloads(task: TaskStatus, auxiliary: Sequence[Json]) -> list[Mapping[str, str]]:
-    """Return the name, namespace and uid of each workload of a task."""
     return [*map(task.identity, task.uids), *_relabelled(task, auxiliary)]
 
 
 def _unowned(items: Iterable[Json]) -> list[Json]:
-    """Return the objects that a killed submit left without an owner."""
     return [item for item in items if not _is_owned(item)]
 
 
@@ -142,7 +140,6 @@ def _relabelled(task: TaskStatus, auxiliary: Sequence[Json]) -> Iterator[dict[st
 
 
 def _lost_jobs(task: TaskStatus) -> set[str]:
-    """Return the names of the Jobs of a task that are not found by its labels."""
     return {node.job for node in task.nodes} - set(task.uids)
 
 
@@ -240,7 +237,6 @@ def kept_pods_to_stop(task: TaskStatus) -> list[NodeStatus]:
 
 
 def alive(session: Session, scope: Scope) -> set[tuple[str, str]]:
-    """Return the namespaces and ids of the tasks that have a workload."""
     items = find.list_workloads(session, scope.namespace, scope.selector)
     return {_task(item) for item in items}
 
@@ -280,7 +276,6 @@ def is_copy(item: Json) -> bool:
 
 
 def _is_runtime(item: Json) -> bool:
-    """Return whether an object has scripts that the tasks of a namespace may need."""
     return names.RUNTIME in item["metadata"]["labels"]
 
 

@@ -32,7 +32,6 @@ class Submitted(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """The id of the task, or of the pipeline or group."""
         return self.decision.id
 
     @property

@@ -17,7 +17,6 @@ MAX_LOGS = 20  # nodes of a task whose logs are read: the first ones
 
 
 def read(session: Session, tasks: Sequence[TaskStatus]) -> Timeline:
-    """Return the timeline of tasks."""
     timelines = tuple(_of_task(session, task) for task in tasks)
     return Timeline(session.now(), timelines)
 

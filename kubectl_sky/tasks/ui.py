@@ -53,7 +53,6 @@ class UI:
         return False
 
     def waiting(self, task_id: str, waiting: Waiting | None) -> None:
-        """Show what a task waits for; None when it waits no longer."""
         if waiting:
             self.note(waiting.text)
 
@@ -61,7 +60,6 @@ class UI:
         """Report log lines; `final_newline` is False if the last has no newline."""
 
     def progress(self, label: str, total: int) -> AbstractContextManager[Advance]:
-        """Show the progress over a number of objects."""
         return nullcontext(lambda count: None)
 
     def preview(self, manifests: "Manifests") -> None:
@@ -71,7 +69,6 @@ class UI:
         """Show the id of a submit, as soon as everything is sent."""
 
     def transfer(self, label: str, size: int) -> AbstractContextManager[Advance]:
-        """Show the progress over a number of bytes."""
         return nullcontext(lambda count: None)
 
 
@@ -86,27 +83,21 @@ class Collected(UI):
     result: "Submitted | None" = None
 
     def problems(self, problems: Sequence[Problem]) -> None:
-        """Keep the warnings of a file."""
         self.warnings += problems
 
     def review(self, dangers: "Sequence[Danger]") -> None:
-        """Keep the risky fields of a file."""
         self.dangers += dangers
 
     def note(self, text: str) -> None:
-        """Keep a note."""
         self.notes_.append(text)
 
     def notes(self, items: Iterable[object]) -> None:
-        """Keep several notes."""
         self.notes_ += map(str, items)
 
     def preview(self, manifests: "Manifests") -> None:
-        """Keep the manifests of a dry run."""
         self.manifests = manifests
 
     def submitted(self, submitted: "Submitted") -> None:
-        """Keep the result of a submit."""
         self.result = submitted
 
     def as_json(self) -> "models.Report":

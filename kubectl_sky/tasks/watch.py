@@ -45,11 +45,9 @@ class _WatchedObjects:
 
     @property
     def complete(self) -> bool:
-        """Whether the initial list of every kind is complete."""
         return not self._unsynced
 
     def apply(self, change: WatchEvent) -> None:
-        """Apply one change."""
         if change.type is Change.SYNCED:
             self._unsynced.discard(change.kind)
         elif change.type is Change.DELETED:
@@ -58,7 +56,6 @@ class _WatchedObjects:
             self.by_uid[change.object["metadata"]["uid"]] = change.object
 
     def split(self) -> tuple[list[Json], list[Json]]:
-        """Return the workloads and the pods."""
         items = list(self.by_uid.values())
         pods = [item for item in items if item["kind"] == kinds.POD.kind]
         return [item for item in items if item["kind"] != kinds.POD.kind], pods
@@ -81,7 +78,6 @@ class _OwnershipResolver:
     def decide(
         self, namespace: str | None, items: Sequence[Json], pods: Sequence[Json]
     ) -> list[TaskObjects]:
-        """Decide which objects and pods belong to which task."""
         new_pods = [pod for pod in pods if ownership.controller(pod) not in self._looked_up]
         for job in find.list_intermediate_jobs(self._session, namespace, items, new_pods):
             self._jobs[job["metadata"]["uid"]] = job
@@ -278,7 +274,6 @@ def _pods(session: Session, namespace: str, selector: str) -> list[Json]:
 
 
 def _has_all_pods(snapshot: TaskSnapshot) -> bool:
-    """Return whether the pods of all finished nodes have finished, too."""
     task = snapshot.task
     finished = task.num_nodes if task.over else sum(node.state.ended for node in task.nodes)
     phases = [pod.get("status", {}).get("phase") for pod in snapshot.pods]
@@ -347,7 +342,6 @@ class Wait(Struct, frozen=True):
 
     @property
     def expired(self) -> bool:
-        """Whether the time is over."""
         return self.timeout is not None and monotonic() >= self.since + self.timeout
 
 

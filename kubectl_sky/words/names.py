@@ -144,22 +144,18 @@ def node_object(name: str, task_id: str, index: int, nodes: int) -> str:
 
 
 def controller_lease(controller: str, all_namespaces: bool) -> str:
-    """Return the name of the Lease of a controller of one namespace, or of all."""
     return f"kubectl-sky-{controller}{'-all' if all_namespaces else ''}"
 
 
 def ports_object(base: str) -> str:
-    """Return the name of the Service for rank 0 of a task."""
     return f"{base}-ports"
 
 
 def selector(labels: Mapping[str, str]) -> str:
-    """Return a label selector that requires all of these labels."""
     return ",".join(f"{name}={value}" for name, value in labels.items())
 
 
 def standard_labels(name: str, instance: str) -> dict[str, str]:
-    """Return the labels of an object: of which application, and which instance of it."""
     return {MANAGED_BY: MANAGER, APP_NAME: label_value(name), INSTANCE: label_value(instance)}
 
 

@@ -43,7 +43,6 @@ class User(Struct, frozen=True):
 
     @property
     def namespace(self) -> str:
-        """Return the namespace that `users add` gives to the user."""
         return f"sky-{self.slug}"
 
     def owns(self, metadata: Mapping[str, object]) -> bool:

@@ -19,7 +19,6 @@ class Secret:
         self.origin = origin
 
     def traced(self, origin: str) -> Self:
-        """Return the same value with an origin."""
         return type(self)(self._data, origin)
 
     def __str__(self) -> str:

@@ -97,7 +97,6 @@ def _home(kind: str, default: str, environ: Mapping[str, str]) -> Path:
 
 
 def settings_file(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the path of the settings file, which may not exist."""
     return folder(environ) / "settings.yaml"
 
 
