@@ -1,6 +1,6 @@
 """Compare an object in the cluster with the one to send, field by field.
 
-Fields that the server set are ignored, and standard labels of another version of this program.
+Fields that the server set are ignored.
 A `Pair` has both objects as YAML, for `diff`.
 """
 
@@ -15,13 +15,9 @@ from msgspec import Struct
 
 from kubectl_sky.observe.nodes import Object
 from kubectl_sky.spec import quantity
-from kubectl_sky.words import names
 
 _QUANTITY = re.compile(r"[.]resources[.]|[.](sizeLimit|divisor)$")
-_START_FIELD = re.compile(rf"containers\[{names.CONTAINER}\][.](command|args)\b")
 _IDENTITIES = ("name", "mountPath", "containerPort", "topologyKey", "key", "uid")
-
-
 _SELECTOR = ("spec", "selector")
 # Fields that API servers and Kueue add to pod templates; any other field is an addition.
 _ADDED_TO_PODS = {
@@ -60,38 +56,10 @@ class Difference(Struct, frozen=True):
 
 def differences(desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[Difference]:
     """Return the fields of `live` that `desired` would change; hide Secret values."""
-    changes = [item for item in _compare("", desired, live) if not _is_of_version(item)]
+    changes = list(_compare("", desired, live))
     if desired.get("kind") == "Secret":
         changes = [Difference(item.path, "(hidden)", "(another value)") for item in changes]
     return changes
-
-
-def _is_of_version(item: Difference) -> bool:
-    """Return whether only an earlier version, without the standard labels, makes the difference."""
-    key = item.path.rpartition("labels[")[2].removesuffix("]")
-    return key in names.STANDARD and item.live is None
-
-
-def is_of_other_version(desired: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
-    """Return whether they differ in what only another version of this program changes.
-
-    That is how the main container starts, and the ConfigMap with the scripts.
-    """
-    paths = (*(item.path for item in differences(desired, live)), *_additions("", desired, live))
-    return any(map(_START_FIELD.search, paths)) or set(_runtimes(desired)) != set(_runtimes(live))
-
-
-def _runtimes(value: object) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        source = value.get("configMap")
-        name = source.get("name") if isinstance(source, Mapping) else None
-        if isinstance(name, str) and name.startswith(names.RUNTIME_PREFIX):
-            yield name
-    items = (
-        value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    )
-    for item in items:
-        yield from _runtimes(item)
 
 
 def foreign_fields(desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[str]:

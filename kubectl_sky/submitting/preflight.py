@@ -12,7 +12,7 @@ from kubectl_sky.cluster import access, objects, parallel
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NameTaken, NotFound, NotServed, Refused, UserError
 from kubectl_sky.observe import status
-from kubectl_sky.observe.difference import foreign_fields, is_of_other_version
+from kubectl_sky.observe.difference import foreign_fields
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.observe.volumes import DEFAULT_CLASS, default_class
 from kubectl_sky.plan import quota
@@ -360,7 +360,6 @@ def _refuse_other_task(
     """
     expected = {manifest.name: manifest.object for manifest in manifests.own}
     mismatches: list[str] = []
-    of_other_version = False
     other_label = names.TASK_ID if decision.together else names.PIPELINE
     selector = f"{other_label}={decision.id}"
     others = find.list_workloads(session, decision.namespace, selector)
@@ -374,15 +373,9 @@ def _refuse_other_task(
             mismatches.append(f"{name}: not part of this file")
         elif fields := foreign_fields(expected[name], live):
             mismatches += [f"{name}: {field}" for field in fields]
-            of_other_version |= is_of_other_version(expected[name], live)
     if not mismatches:
         return
     hint = f"use another --id, or stop that task first: kubectl sky stop {decision.id}"
-    if of_other_version:
-        raise NameTaken(
-            f"--id {decision.id} belongs to a task that another version of kubectl-sky submitted",
-            f"list, logs, wait --continue and stop work; {hint}",
-        )
     shown = "\n  ".join(mismatches[:_MAX_NAMES]) + (
         f"\n  and {len(mismatches) - _MAX_NAMES} more" if mismatches[_MAX_NAMES:] else ""
     )

@@ -80,7 +80,6 @@ SCRATCH_FOLDER = "/kubectl-sky"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 APP_NAME = "app.kubernetes.io/name"
 INSTANCE = "app.kubernetes.io/instance"
-STANDARD = (MANAGED_BY, APP_NAME, INSTANCE)
 
 _OURS = {TASK, TASK_ID, TASK_NAME, USERNAME, NODE_IDX}
 _OUR_PREFIX = "kubectl-sky/"

@@ -5,7 +5,6 @@ import re
 import pytest
 
 from kubectl_sky.errors import UserError
-from kubectl_sky.plan import task_metadata
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter, disown
 from tests.builders import ID
@@ -103,17 +102,6 @@ def test_submit_sets_standard_labels_on_all_objects_and_pods(
         if item["kind"] == "Job":
             pod_labels = item["spec"]["template"]["metadata"]["labels"]
             assert pod_labels.items() >= STANDARD.items()
-
-
-def test_submit_same_id_of_version_without_standard_labels_is_unchanged(
-    api: FakeCluster, send: Submitter
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(task_metadata, "standard_labels", lambda name, instance: {})
-        send(TWO)
-    api.requests.clear()
-    assert send(TWO).results[-1].unchanged
-    assert api.writes == []
 
 
 def test_submit_labels_of_user_win_over_standard_labels(api: FakeCluster, send: Submitter) -> None:

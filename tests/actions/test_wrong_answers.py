@@ -1,5 +1,6 @@
 """Garbled answers, as of a gateway before the API server: exit code 3, and nothing is left."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,10 @@ COMMANDS = {
 ANSWERS: tuple[Any, ...] = ([], "x", {"metadata": {}, "items": [1]}, {"metadata": {"name": 3}})
 
 
+def _replace(request: str, answer: Any, name: str, body: Any) -> Any:
+    return answer if name.startswith(request) else body
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_garbled_answer_to_any_request_exits_3_and_leaves_nothing(
     api: FakeCluster, send: Submitter, run: Run, monkeypatch: pytest.MonkeyPatch, command: str
@@ -44,9 +49,7 @@ def test_garbled_answer_to_any_request_exits_3_and_leaves_nothing(
     for request in sorted(requests):
         for answer in ANSWERS:
             api.restore(before)
-            api.alter = lambda name, body, request=request, answer=answer: (
-                answer if name.startswith(request) else body
-            )
+            api.alter = partial(_replace, request, answer)
             code, out, err = run(*COMMANDS[command])
             left = set(api.names()) - {" ".join(key.split("/")[-2:]) for key in before}
             if "internal error" in err or code not in (0, 3, usual) or (code == 3 and left):

@@ -10,7 +10,6 @@ from kubectl_sky.observe import difference
 from kubectl_sky.observe.difference import (
     differences,
     foreign_fields,
-    is_of_other_version,
     pair,
     project,
 )
@@ -94,34 +93,6 @@ def test_differences_compare_items_with_same_name_by_index() -> None:
     taints = [{"key": "a", "effect": "x"}, {"key": "a", "effect": "y"}]
     assert shown({"tolerations": taints}, {"tolerations": taints}) == []
     assert shown({"volumes": [{"sizeLimit": "1024Mi"}]}, {"volumes": [{"sizeLimit": "1Gi"}]}) == []
-
-
-@pytest.mark.parametrize(
-    ("change", "is_of_version"),
-    [
-        ({"command": ["sh", "old.sh"]}, True),
-        ({"args": ["old.sh"]}, True),
-        ({"image": "containers[main].command"}, False),  # a value of the user says nothing
-        ({"env": [{"name": "A", "value": "0"}]}, False),
-    ],
-)
-def test_is_of_other_version_when_start_of_main_container_differs(
-    change: dict[str, Any], is_of_version: bool
-) -> None:
-    wanted = {"spec": {"containers": [{"name": "main", "command": ["sh", "new.sh"]}]}}
-    existing = copy.deepcopy(wanted)
-    existing["spec"]["containers"][0] |= change
-    assert is_of_other_version(wanted, existing) is is_of_version
-
-
-def test_is_of_other_version_when_scripts_differ() -> None:
-    volume = {"name": "files", "configMap": {"name": "kubectl-sky-runtime-0a1b2c3d"}}
-    wanted = {"spec": {"volumes": [volume]}}
-    existing = copy.deepcopy(wanted)
-    assert not is_of_other_version(wanted, existing)
-    existing["spec"]["volumes"][0]["configMap"] = {"name": "kubectl-sky-runtime-ffffffff"}
-    assert is_of_other_version(wanted, existing)
-    assert is_of_other_version({"spec": {"volumes": []}}, existing), "it has needed scripts"
 
 
 POD = {"containers": [{"name": "main"}]}
