@@ -102,13 +102,13 @@ class Command(click.Command):
         """Parse the arguments, after the flags that stood before the command."""
         params = self.get_params(ctx)
         try:
-            rest = super().parse_args(ctx, self._rewritten(ctx, params, list(args)))
+            rest = super().parse_args(ctx, self._rewrite(ctx, params, list(args)))
         except click.UsageError as error:
-            raise _advised(error, ctx, args) from None
+            raise _advise(error, ctx, args) from None
         self._check_utf8(ctx, params)
         return rest
 
-    def _rewritten(
+    def _rewrite(
         self, ctx: click.Context, params: Sequence[click.Parameter], args: list[str]
     ) -> list[str]:
         with suppress(*_incomplete(ctx)):
@@ -209,7 +209,7 @@ def _unknown_command(ctx: click.Context, words: Sequence[str]) -> click.UsageErr
     return click.UsageError(message, ctx) if message else None
 
 
-def _advised(error: click.UsageError, ctx: click.Context, args: Sequence[str]) -> click.UsageError:
+def _advise(error: click.UsageError, ctx: click.Context, args: Sequence[str]) -> click.UsageError:
     """Return the error with what to type instead, if it is a habit of SkyPilot's users."""
     from kubectl_sky.cli import skypilot
 
@@ -217,7 +217,7 @@ def _advised(error: click.UsageError, ctx: click.Context, args: Sequence[str]) -
         return unknown
     answer, command = "", " ".join(_path(ctx))
     if isinstance(error, click.NoSuchOption):
-        return _advised_options(error, ctx, args)
+        return _advise_options(error, ctx, args)
     if isinstance(error, click.BadOptionUsage):  # another option here, which takes a value
         answer = skypilot.option(command, error.option_name)
     elif "unexpected extra argument" in error.message:
@@ -225,7 +225,7 @@ def _advised(error: click.UsageError, ctx: click.Context, args: Sequence[str]) -
     return click.UsageError(f"{error.message.rstrip('.')}; {answer}", ctx) if answer else error
 
 
-def _advised_options(
+def _advise_options(
     error: click.NoSuchOption, ctx: click.Context, args: Sequence[str]
 ) -> click.UsageError:
     """Return an error with a line for each unknown option."""

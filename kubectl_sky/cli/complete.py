@@ -137,7 +137,7 @@ def _fetch(source: str, params: Mapping[str, Any]) -> list[tuple[str, str]]:
     return list(words)
 
 
-def responded(command: click.Command, words: Sequence[str]) -> bool:
+def answer(command: click.Command, words: Sequence[str]) -> bool:
     """Answer kubectl's request for completions; return whether this is one.
 
     Click answers those of shells.

@@ -104,7 +104,7 @@ def command(
 def format_verdict(verdict: "Diagnosis") -> str:
     """Format the stages, one per line, and each cause with its next step."""
     headline = verdict.headline
-    lines = [*(_wrapped(headline, 0) if sys.stdout.isatty() else [headline]), ""]
+    lines = [*(_wrap(headline, 0) if sys.stdout.isatty() else [headline]), ""]
     for stage, step in verdict.stages:
         causes = [finding for finding in verdict.findings if finding.stage is stage]
         lines.append(f"{stage:<12}{output.in_color(step)}")
@@ -116,11 +116,11 @@ def format_verdict(verdict: "Diagnosis") -> str:
 
 
 def _format_cause(finding: "Finding", nodes: int) -> list[str]:
-    lines = [*_wrapped(finding.cause(nodes), 12), *_wrapped(f"next: {finding.then}", 12)]
+    lines = [*_wrap(finding.cause(nodes), 12), *_wrap(f"next: {finding.then}", 12)]
     return [f"{'':<12}{line}" for line in lines]
 
 
-def _wrapped(text: str, indent: int) -> list[str]:
+def _wrap(text: str, indent: int) -> list[str]:
     """Wrap a text at the width of the terminal, between words."""
     columns = shutil.get_terminal_size((_COLUMNS, 24)).columns  # not a terminal: _COLUMNS
     width = min(_COLUMNS, max(columns, _MIN_COLUMNS)) - indent

@@ -229,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     output.style = output.Style()
     program = "kubectl sky" if name.startswith(("kubectl-sky", "kubectl_sky")) else "kubectl-sky"
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if complete.responded(sky, words):
+    if complete.answer(sky, words):
         return 0
     failure, stdout = commands.Failure(), sys.stdout
     try:

@@ -62,10 +62,10 @@ class ClusterFlags(Struct, frozen=True):
         from kubectl_sky.cluster.session import Connection
 
         connection = identity.configured(Connection(**self.connection), self.user)
-        return _located(connection, note) if connection.server_url else connection
+        return _choose_namespace(connection, note) if connection.server_url else connection
 
 
-def _located(connection: "Connection", note: Callable[[str], object]) -> "Connection":
+def _choose_namespace(connection: "Connection", note: Callable[[str], object]) -> "Connection":
     from kubectl_sky.actions import namespaces
     from kubectl_sky.cluster.session import Session
 

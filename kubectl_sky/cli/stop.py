@@ -111,7 +111,7 @@ def _choose_tasks(
         scope = replace(scope, choose=partial(_confirm_several, yes, scope))
         tasks = find.get_tasks(session, scope, references or [None])
         for task in tasks if sys.stdin.isatty() else ():
-            output.note(f"Deleting {_described(task, scope.user)}, with its logs")
+            output.note(f"Deleting {_describe(task, scope.user)}, with its logs")
         return tasks
     tasks = find.list_tasks(session, scope, find.Read(pods=False))
     if tasks and not yes:
@@ -131,16 +131,16 @@ def _confirm_several(
     user = scope.user
     if name is None:
         target = submissions.last(matches)
-        options.confirm(f"Stop the last task, {_described(target, None)}?", "its id")
+        options.confirm(f"Stop the last task, {_describe(target, None)}?", "its id")
         return [target]
     if len(matches) > 1 and not yes:
-        rows = "\n".join(f"  {_described(target, user)}" for target in matches)
+        rows = "\n".join(f"  {_describe(target, user)}" for target in matches)
         output.error(f'{len(matches)} tasks are named "{name}":\n{rows}')
         options.confirm(f"Stop all {len(matches)}?", "--yes, or use an id")
     return matches
 
 
-def _described(target: "Target", user: "User | None") -> str:
+def _describe(target: "Target", user: "User | None") -> str:
     owner = "" if user else f' of user "{target.user}"'
     age = tasks_of.since(target.created_at)
     return output.cell(f"{tasks_of.name(target)} ({target.name}){owner}, {age} old")

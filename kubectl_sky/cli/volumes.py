@@ -103,10 +103,10 @@ def apply(file: str, dry_run: str, cluster: options.ClusterFlags, form: str | No
         output.out(output.data(one, form))
     else:
         suffix = options.DRY_RUNS[dry_run]
-        output.out("\n".join(_applied(item, form, suffix) for item in results))
+        output.out("\n".join(_format_applied(item, form, suffix) for item in results))
 
 
-def _applied(applied: "AppliedVolume", form: str | None, suffix: str) -> str:
+def _format_applied(applied: "AppliedVolume", form: str | None, suffix: str) -> str:
     volume, done = applied.volume, applied.done
     name = f"volume/{volume.id}" if volume.id else f"persistentvolumeclaim/{volume.claim}"
     if form == "name":

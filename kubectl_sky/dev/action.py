@@ -42,7 +42,7 @@ _FLAGS = {  # the connection options that are written into an entry: no token
 }
 
 
-def existing(session: Session, scope: Scope, name: str | None) -> TaskStatus | None:
+def find_existing(session: Session, scope: Scope, name: str | None) -> TaskStatus | None:
     """Return the newest unfinished development pod of this name."""
     tasks = find.list_tasks(session, scope)
     pods = (task for task in tasks if task.name == name and task.interactive and not task.over)

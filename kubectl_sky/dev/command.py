@@ -154,7 +154,7 @@ def _enter_existing(
     _, connection = contexts.choose(task_file, sending.connection)
     session = Session.connect(connection)
     scope = options.scope(session, cluster, all_users=False)
-    pod = action.existing(session, scope, task_file.entries[0].task.name)
+    pod = action.find_existing(session, scope, task_file.entries[0].task.name)
     if pod is None:
         return None
     ui.existing(pod)

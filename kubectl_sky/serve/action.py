@@ -47,7 +47,7 @@ def up(options: Options, ui: UI) -> ServiceStatus | None:
     for kind in dict.fromkeys((*wanted, *_RUNNERS)):  # the Deployment first
         live = get(session, kind, replicas.name)
         if live and (kind in wanted or _is_service(live)):
-            raise _taken(live, prepared.facts.user)
+            raise _name_taken(live, prepared.facts.user)
     prepared = submit.check(prepared, ui)
     if options.dry_run != "none":
         submit.preview([prepared], ui)
@@ -96,7 +96,7 @@ def _is_service(item: Json) -> bool:
     return bool(metadata.get("labels", {}).get(names.SERVICE) == metadata["name"])
 
 
-def _taken(live: Json, user: User) -> NameTaken:
+def _name_taken(live: Json, user: User) -> NameTaken:
     metadata, kind = live["metadata"], live["kind"]
     name, namespace = metadata["name"], metadata["namespace"]
     if not _is_service(live):
@@ -158,8 +158,8 @@ def status(session: Session, live: Json) -> ServiceStatus:
     """Return the status of a service, and why replicas are not ready."""
     core, metadata = CoreManager(session), live["metadata"]
     (service,) = _read(session, [live], metadata["namespace"], metadata["name"])
-    events = _allowed(lambda: core.list_events(metadata["namespace"]))
-    return status_of(replace(service, events=events, cluster_nodes=_allowed(core.list_nodes)))
+    events = _if_allowed(lambda: core.list_events(metadata["namespace"]))
+    return status_of(replace(service, events=events, cluster_nodes=_if_allowed(core.list_nodes)))
 
 
 def statuses(session: Session, namespace: str | None, user: User | None) -> list[ServiceStatus]:
@@ -188,7 +188,7 @@ def _read(
     ]
 
 
-def _allowed(read: Callable[[], list[Json]]) -> list[Json]:
+def _if_allowed(read: Callable[[], list[Json]]) -> list[Json]:
     try:
         return read()
     except Forbidden:
@@ -203,7 +203,7 @@ def _list_labelled(
 
 
 def _list_readable(session: Session, kind: Kind, namespace: str | None, name: str) -> list[Json]:
-    return _allowed(lambda: _list_labelled(session, kind, namespace, name))
+    return _if_allowed(lambda: _list_labelled(session, kind, namespace, name))
 
 
 def _list_parts(session: Session, kind: Kind, namespace: str | None, name: str) -> list[Json]:

@@ -232,10 +232,10 @@ def _print(service: "ServiceStatus | None", form: str | None) -> None:
     elif form:
         output.out(output.document("Service", service.as_json(), form))
     else:
-        output.out(_described(service))
+        output.out(_describe(service))
 
 
-def _described(service: "ServiceStatus") -> str:
+def _describe(service: "ServiceStatus") -> str:
     facts = {
         "Service": service.name,
         "Namespace": service.namespace,

@@ -93,7 +93,7 @@ def _send(prepared: Prepared, live: Json, current: dict[str, Json]) -> None:
     session, named = prepared.session, action.named(prepared)
     owner, manifests = owner_reference(live), prepared.existing.manifests
     admit(session, manifests.workload)
-    versioned = [_owned(item.object, owner) for item in manifests.own if item not in named]
+    versioned = [_with_owner(item.object, owner) for item in manifests.own if item not in named]
     existing = prepared.existing.shared or {}
     is_scaled = bool(action.planned(prepared).scaling)
     with shared_objects(session, manifests.shared, existing, False) as shared:
@@ -105,7 +105,7 @@ def _send(prepared: Prepared, live: Json, current: dict[str, Json]) -> None:
             for item in (manifest.object for manifest in named):
                 before = current.get(item["kind"])
                 if before is None:
-                    objects.create(session, _owned(item, owner))
+                    objects.create(session, _with_owner(item, owner))
                 else:
                     _replace(session, item, before, is_scaled)
         except (SkyError, KeyboardInterrupt):
@@ -119,7 +119,7 @@ def _is_config_map(applied: Applied) -> bool:
     return bool(applied.object["kind"] == kinds.CONFIG_MAP.kind)
 
 
-def _owned(item: Json, owner: Json) -> Json:
+def _with_owner(item: Json, owner: Json) -> Json:
     return item | {"metadata": item["metadata"] | {"ownerReferences": [owner]}}
 
 

@@ -292,26 +292,26 @@ def _parse_candidate(text: str) -> RequestedAccelerator:
     text = text.strip()
     head, colon, tail = text.rpartition(":")
     if quantity.number(text) is not None:
-        return RequestedAccelerator(None, _checked_count(text))
+        return RequestedAccelerator(None, _check_count(text))
     if not colon:
-        return RequestedAccelerator(_checked_name(text), Fraction(1))
+        return RequestedAccelerator(_check_name(text), Fraction(1))
     if quantity.number(tail) is None and _is_memory(tail):
-        return RequestedAccelerator(_checked_name(text), Fraction(1))
-    return RequestedAccelerator(_checked_name(head.rstrip()), _checked_count(tail))
+        return RequestedAccelerator(_check_name(text), Fraction(1))
+    return RequestedAccelerator(_check_name(head.rstrip()), _check_count(tail))
 
 
 def _is_memory(text: str) -> bool:
     return bool(_MEMORY.fullmatch(text))
 
 
-def _checked_name(text: str) -> str:
+def _check_name(text: str) -> str:
     name, *memory = text.split(":")
     if not _NAME.fullmatch(name) or not all(map(_is_memory, memory)):
         raise ValueError(_EXPECTED)
     return text
 
 
-def _checked_count(text: str) -> Fraction:
+def _check_count(text: str) -> Fraction:
     count = quantity.number(text)
     if count is None:
         raise ValueError("the count must be a number")

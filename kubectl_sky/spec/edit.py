@@ -23,7 +23,7 @@ def put(text: str, path: Path, value: Data) -> str:
     """Return the text with a value set. Raises Refused."""
     data = _data(text)
     edited = _put(text, path, value)
-    return _checked(edited, _with(data, path, value), text, path)
+    return _check(edited, _with(data, path, value), text, path)
 
 
 def remove(text: str, path: Path) -> str:
@@ -32,7 +32,7 @@ def remove(text: str, path: Path) -> str:
     while len(path) > 1 and len(_get(data, path[:-1]) or ()) == 1:
         path = path[:-1]
     edited = _remove(text, path)
-    return _checked(edited, _without(data, path), text, path)
+    return _check(edited, _without(data, path), text, path)
 
 
 def _data(text: str) -> dict[str, Any]:
@@ -58,17 +58,17 @@ def _without(data: dict[str, Any], path: Path) -> dict[str, Any]:
     return {**data, path[0]: _without(data[path[0]], path[1:])}
 
 
-def _checked(edited: str, expected: Data, text: str, path: Path) -> str:
+def _check(edited: str, expected: Data, text: str, path: Path) -> str:
     try:
         changed = yaml.safe_load(edited) or {}
     except yaml.YAMLError:
         changed = None
     if changed != expected:
-        raise _refused(_nodes(text, path)[-1])
+        raise _refusal(_nodes(text, path)[-1])
     return edited
 
 
-def _refused(node: tuple[Node, Node] | None) -> EditRefused:
+def _refusal(node: tuple[Node, Node] | None) -> EditRefused:
     line = node[0].start_mark.line + 1 if node else 1
     return EditRefused(f"line {line} cannot be edited without losing something")
 
@@ -90,17 +90,17 @@ def _put(text: str, path: Path, value: Data) -> str:
     pairs = [pair for pair in _nodes(text, path) if pair]
     if not pairs:
         separator = "" if not text or text.endswith("\n") else "\n"
-        return f"{text}{separator}{path[0]}: {inline(_nested(path[1:], value))}\n"
+        return f"{text}{separator}{path[0]}: {inline(_nest(path[1:], value))}\n"
     key, node = pairs[-1]
     rest = path[len(pairs) :]
     if not rest:
-        return _replaced(text, key, node, inline(value))
+        return _replace(text, key, node, inline(value))
     if isinstance(node, MappingNode) and not node.flow_style and node.value:
         first = node.value[0][0].start_mark
-        line = f"{' ' * first.column}{rest[0]}: {inline(_nested(rest[1:], value))}\n"
+        line = f"{' ' * first.column}{rest[0]}: {inline(_nest(rest[1:], value))}\n"
         start = first.index - first.column
         return f"{text[:start]}{line}{text[start:]}"
-    return _replaced(text, key, node, inline(_with(_plain(node), rest, value)))
+    return _replace(text, key, node, inline(_with(_plain(node), rest, value)))
 
 
 def _remove(text: str, path: Path) -> str:
@@ -110,14 +110,14 @@ def _remove(text: str, path: Path) -> str:
         key_above, above = pairs[-2]
         if isinstance(above, MappingNode) and above.flow_style:
             data = _without(_plain(above), path[-1:])
-            return _replaced(text, key_above, above, inline(data))
+            return _replace(text, key_above, above, inline(data))
     _refuse_comments(text, node.start_mark.index, node)
     start = key.start_mark.index - key.start_mark.column
     end = text.find("\n", _end(node))
     return text[:start] + (text[end + 1 :] if end >= 0 else "")
 
 
-def _replaced(text: str, key: Node, node: Node, new: str) -> str:
+def _replace(text: str, key: Node, node: Node, new: str) -> str:
     """Replace a value; one that begins below its key moves up to it."""
     start = node.start_mark.index
     if node.start_mark.line > key.end_mark.line:
@@ -131,7 +131,7 @@ def _refuse_comments(text: str, start: int, node: Node) -> None:
     """Raise Refused if a value of several lines has comments."""
     body = text[start : _end(node)]
     if "\n" in body and re.search(r"(^|\s)#", body):
-        raise _refused((node, node))
+        raise _refusal((node, node))
 
 
 def _end(node: Node) -> int:
@@ -147,7 +147,7 @@ def _plain(node: Node) -> Any:  # noqa: ANN401 -- YAML
     return yaml.safe_load(yaml.serialize(node, Dumper=yaml.SafeDumper)) or {}
 
 
-def _nested(path: Path, value: Data) -> Data:
+def _nest(path: Path, value: Data) -> Data:
     for step in reversed(path):
         value = {step: value}
     return value

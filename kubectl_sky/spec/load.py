@@ -35,7 +35,7 @@ def load(
     `example` is a field of such a document, for messages. If `optional`, the file may be empty.
     Null documents among others are skipped, as in SkyPilot. Raises InvalidFiles with all problems.
     """
-    decoded = _decoded(text, file)
+    decoded = _decode(text, file)
     composer = Composer(decoded)
     syntax_problems: list[Problem] = []
     try:
@@ -46,7 +46,7 @@ def load(
         number = composer.number - (_NO_START in str(error))  # the text belongs to the one before
         multiple = number > 1 or _several(decoded)
         if isinstance(error, yaml.YAMLError):
-            problem = explained(error, decoded, file, composer)
+            problem = explain(error, decoded, file, composer)
             syntax_problems.append(replace(problem, document=number))
     problems = [
         Problem(file, *position, "", message, hint, document=number)
@@ -115,7 +115,7 @@ def _no_mapping(file: str, root: YamlNode, example: str) -> Problem:
     return Problem(file, *root.position, "", message)
 
 
-def _decoded(text: bytes, file: str) -> str:
+def _decode(text: bytes, file: str) -> str:
     """Decode the text and check its characters. Raises InvalidFiles."""
     if len(text) > MAX_BYTES:
         limit = MAX_BYTES // 1024 // 1024
@@ -173,7 +173,7 @@ _BLOCK = re.compile(r":\s+[|>][+-]?\s*$")
 _NO_START = "did not find expected <document start>"
 
 
-def explained(error: yaml.YAMLError, text: str, file: str, composer: Composer) -> Problem:
+def explain(error: yaml.YAMLError, text: str, file: str, composer: Composer) -> Problem:
     """Return the problem that an error of the parser stands for.
 
     `composer` has read the text up to the error.
