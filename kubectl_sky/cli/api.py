@@ -116,7 +116,6 @@ def _check_exposure(host: str, certificate: bool, key: bool, flags: Mapping[str,
 
 
 def require_packages() -> None:
-    """Raise UserError if the packages of the server are not installed."""
     extras.require("server", "fastapi", "uvicorn", "prometheus_client")
 
 

@@ -162,9 +162,13 @@ class Group(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands with their whole summaries; click itself cuts them."""
-        rows = [(name, _summary(command)) for name, command in self.commands.items()]
         with formatter.section("Commands"):
-            formatter.write_dl(rows)
+            formatter.write_dl(
+                [
+                    (name, item.get_short_help_str(limit=1000))
+                    for name, item in self.commands.items()
+                ]
+            )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the flags that belong to the command, and parse those of the group."""
@@ -191,12 +195,7 @@ class Group(click.Group):
             raise _unknown_command(ctx, args) or error from None
 
 
-def _summary(command: click.Command) -> str:
-    return command.get_short_help_str(limit=1000)
-
-
 def _path(ctx: click.Context) -> list[str]:
-    """Return the words of a command after the name of the program."""
     return ctx.command_path.removeprefix(ctx.find_root().command_path).split()
 
 
@@ -228,7 +227,6 @@ def _advise(error: click.UsageError, ctx: click.Context, args: Sequence[str]) ->
 def _advise_options(
     error: click.NoSuchOption, ctx: click.Context, args: Sequence[str]
 ) -> click.UsageError:
-    """Return an error with a line for each unknown option."""
     from kubectl_sky.cli import skypilot
 
     params = ctx.command.get_params(ctx)

@@ -102,7 +102,6 @@ def add_types(params: Iterable[click.Parameter]) -> None:
 
 
 def _candidates(source: str, params: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the words of a source: of a schema, or of the cluster."""
     if "#" not in source:
         return _fetch(source, params)
     from kubectl_sky.spec import schema

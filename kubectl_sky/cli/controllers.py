@@ -21,7 +21,6 @@ def command() -> None:
 def _checked_names(
     context: click.Context, option: click.Parameter, value: str | None
 ) -> tuple[str, ...]:
-    """Return the names of controllers of a list separated by commas."""
     names = tuple(dict.fromkeys(value.split(","))) if value is not None else tuple(CONTROLLERS)
     unknown = [name for name in names if name not in CONTROLLERS]
     if unknown:

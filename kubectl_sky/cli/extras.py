@@ -7,13 +7,11 @@ from kubectl_sky.errors import UserError
 
 
 def require(extra: str, *packages: str) -> None:
-    """Raise UserError if packages of an extra are not installed."""
     if not all(map(is_installed, packages)):
         raise UserError(f"the packages of the {extra} are not installed", install_hint(extra))
 
 
 def install_hint(extra: str) -> str:
-    """Say how to install an extra."""
     command = f"pip install 'kubectl-sky[{extra}]'"
     if getattr(sys, "frozen", False):  # by PyInstaller, for krew
         return f"the archive for krew has no extras; install kubectl-sky with: {command}"

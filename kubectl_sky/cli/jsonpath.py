@@ -28,7 +28,6 @@ class _Part(Struct, frozen=True):
 
 
 def render(value: object, template: str) -> str:
-    """Render a value with a template. Raises UserError for an invalid template."""
     try:
         parts = _parts(template if "{" in template else f"{{{template}}}")
         return "".join(_write(value, value, parts))

@@ -56,7 +56,6 @@ class LiveLine:
                 self._suspended -= 1
 
     def end(self) -> None:
-        """Erase the line for good."""
         with self._lock:
             self._waiting.clear()
             self._erase()

@@ -33,7 +33,6 @@ def ranks(context: click.Context, param: click.Parameter, value: tuple[str, ...]
 def pattern(
     context: click.Context, param: click.Parameter, value: str | None
 ) -> re.Pattern[str] | None:
-    """Compile the expression of `--grep REGEX`."""
     try:
         with warnings.catch_warnings(action="error"):  # of [[:alpha:]], which is not supported
             return re.compile(value) if value is not None else None

@@ -166,14 +166,12 @@ class Commands(commands.Group):
         return commands + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the tables of commands without importing any command."""
         width = max(map(len, COMMANDS))
         for title, purposes in _GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), text) for name, text in purposes.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write where to find more help, and what the exit codes mean."""
         formatter.write_paragraph()
         formatter.write_text(f"Other commands: {', '.join(_OTHERS)}.")
         formatter.write_text(f"Run `{ctx.command_path} COMMAND --help` for options and examples.")

@@ -34,7 +34,6 @@ class ClusterFlags(Struct, frozen=True):
 
     @property
     def namespace(self) -> str | None:
-        """Return the namespace of the flag, or None if it is not set."""
         namespace: str | None = self.connection["namespace"]
         return namespace
 
@@ -369,7 +368,6 @@ class _Format(click.ParamType[str | None]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> "list[CompletionItem]":
-        """Return the formats that begin with the incomplete one."""
         from click.shell_completion import CompletionItem
 
         formats = (text.rstrip("…") for text in self.formats)
@@ -408,7 +406,6 @@ no_headers = click.option(
 
 
 def output(*formats: str, paths: bool = True) -> Option:
-    """Return the `-o` option with the given formats; `paths` adds jsonpath."""
     kind = _Format(formats, paths)
     text = f"Format: {', '.join(kind.formats)}." if paths else "Output format."
     return click.option("-o", "--output", "form", type=kind, default=None, help=text)

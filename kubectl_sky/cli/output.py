@@ -55,7 +55,6 @@ live = LiveLine()
 
 
 def out(text: str) -> None:
-    """Print a result on stdout."""
     with live.hidden():
         click.echo(shown(text, sys.stdout), color=colored(sys.stdout) or None)
 
@@ -97,13 +96,11 @@ def discard(stream: TextIO) -> None:
 
 
 def notes(items: Iterable[object]) -> None:
-    """Print notes on stderr, one per line."""
     for item in items:
         note(str(item))
 
 
 def omitted(runtime: str) -> str:
-    """Return the note of `render --no-runtime`."""
     return f"omitted {runtime}: the name is a hash of its scripts, which the pods need"
 
 
@@ -114,7 +111,6 @@ def problems(items: Sequence[Problem]) -> None:
 
 
 def warning(text: str) -> None:
-    """Print a warning on stderr."""
     note(f"warning: {text}")
 
 
@@ -241,7 +237,6 @@ def cell(text: str) -> str:
 
 
 def fields(values: Mapping[str, str]) -> list[str]:
-    """Format names and values, one pair per line."""
     return [f"{name + ':':<12}{cell(value)}" for name, value in values.items()]
 
 
@@ -301,7 +296,6 @@ def print_list(
 
 
 def count(number: int, noun: str) -> str:
-    """Format a number with its noun: `1 task`, `3 tasks`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 

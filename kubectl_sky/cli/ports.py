@@ -14,7 +14,6 @@ _MAX_SUGGESTED_PORTS = 3  # ports in the suggested command
 
 
 def show(session: "Session", target: "Target", form: str | None) -> None:
-    """Print the endpoints of a task's ports, or of each task of a pipeline or group."""
     from kubectl_sky.tasks import ports
 
     exposed_tasks = ports.list_exposed(session, target)

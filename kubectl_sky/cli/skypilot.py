@@ -16,7 +16,6 @@ class Verb(NamedTuple):
 
     @property
     def answer(self) -> str:
-        """What to type instead."""
         return self.text or f"use `kubectl sky {self.command}`"
 
 

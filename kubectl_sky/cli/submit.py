@@ -165,17 +165,14 @@ class Results(Preview):
         sys.stdout.flush()
 
     def problems(self, problems: Sequence[Problem]) -> None:
-        """Print problems of files, and keep them for the result."""
         super().problems(problems)
         self._report.problems(problems)
 
     def review(self, dangers: "Sequence[Danger]") -> None:
-        """Print the risky fields of a file, and keep them for the result."""
         super().review(dangers)
         self._report.review(dangers)
 
     def notes(self, items: Iterable[object]) -> None:
-        """Print several notes, and keep them for the result."""
         notes = list(items)
         super().notes(notes)
         self._report.notes(notes)
@@ -200,7 +197,6 @@ class Results(Preview):
 
 
 def _size(plans: "Sequence[Plan]") -> str:
-    """Describe the size: tasks, the nodes of a single task, or the tasks of an array."""
     if len(plans) > 1:
         return output.count(len(plans), "task")
     from kubectl_sky.workloads.arrays import Indexes

@@ -100,7 +100,6 @@ def name(target: TaskStatus | PipelineStatus) -> str:
 
 
 def line(target: TaskStatus | PipelineStatus) -> str:
-    """Format the state of a task or pipeline, and why, on one line."""
     note = f": {target.note}" if target.note else ""
     return f"{name(target)} ({target.name}) {output.in_color(target.state)}{note}"
 
@@ -122,10 +121,13 @@ _CELLS: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = {
     "UPDATED": lambda task: since(task.updated_at),
     "NAMESPACE": lambda task: task.namespace,
     "USER": lambda task: task.user,
-    "JOBS": lambda task: _first_items(_jobs(task)),
+    # Those of a pipeline are in its tasks' rows.
+    "JOBS": lambda task: _first_items(
+        [node.job for node in task.nodes] if isinstance(task, TaskStatus) else []
+    ),
     "NOTE": lambda task: task.note,
     "REASON": reason,
-    "LABELS": lambda task: names.selector(_labels(task)),
+    "LABELS": lambda task: names.selector(task.labels if isinstance(task, TaskStatus) else {}),
 }
 # Columns that a narrow terminal does not show, the first ones first.
 _LEAST_IMPORTANT = ("GPU-HOURS", "UPDATED", "JOBS", "USER", "NAMESPACE", "NODES", "AGE")
@@ -139,23 +141,12 @@ def _gpu_hours(
     return f"{sum(hours):.1f}" if hours else "-"
 
 
-def _labels(task: TaskStatus | PipelineStatus) -> Mapping[str, str]:
-    """Return the labels of a task; those of a pipeline are in its tasks' rows."""
-    return task.labels if isinstance(task, TaskStatus) else {}
-
-
-def _jobs(task: TaskStatus | PipelineStatus) -> list[str]:
-    """Return the objects that run a task; those of a pipeline are in its tasks' rows."""
-    return [node.job for node in task.nodes] if isinstance(task, TaskStatus) else []
-
-
 def _first_items(items: Sequence[str], max_items: int = 3) -> str:
     more = f" and {len(items) - max_items} more" if len(items) > max_items else ""
     return ",".join(items[:max_items]) + more
 
 
 def details(task: TaskStatus) -> str:
-    """Format one task in full, like `kubectl describe`."""
     counts = [f"{task.count(state)} {state}" for state in State if task.count(state)]
     facts = {
         "Id": task.id,
@@ -205,7 +196,6 @@ def _duration(node: NodeStatus) -> str:
 
 
 def _specific_status(task: TaskStatus) -> str:
-    """Return the detailed status in brackets if it is more specific than the state."""
     word = str(task.detailed_status)
     return "" if word == task.state else f" ({word})"
 
@@ -264,7 +254,6 @@ def _branch(pipeline: PipelineStatus, stage: int) -> str:
 
 
 def _status_of_missing(pipeline: PipelineStatus, stage: int) -> str:
-    """Return the status of a stage whose task does not exist."""
     if stage in pipeline.first_member.auxiliary:
         return "stopped"
     return "cancelled" if pipeline.failed else "not found"

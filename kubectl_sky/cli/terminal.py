@@ -93,24 +93,19 @@ class Terminal(UI):
         self.filters_logs = self._printer.filters
 
     def problems(self, problems: Sequence[Problem]) -> None:
-        """Print problems of files, one per line; only the first of very many."""
         output.problems(problems)
 
     def review(self, dangers: "Sequence[Danger]") -> None:
-        """Print the risky fields of a file."""
         output.notes(dangers)
 
     def note(self, text: str) -> None:
-        """Print one line."""
         output.note(text)
 
     def notes(self, items: Iterable[object]) -> None:
-        """Print several lines."""
         output.notes(items)
 
     @property
     def live(self) -> bool:
-        """Whether stderr is a terminal whose line can be rewritten."""
         return output.is_live()
 
     def waiting(self, task_id: str, waiting: Waiting | None) -> None:
@@ -121,14 +116,11 @@ class Terminal(UI):
             super().waiting(task_id, waiting)
 
     def logs(self, lines: Lines, final_newline: bool) -> None:
-        """Print log lines."""
         with output.live.hidden(final_newline):
             self._printer(lines, final_newline)
 
     def progress(self, label: str, total: int) -> AbstractContextManager[Callable[[int], object]]:
-        """Show a progress bar if there are many objects."""
         return output.progress(label, total)
 
     def transfer(self, label: str, size: int) -> AbstractContextManager[Callable[[int], object]]:
-        """Show a progress bar of bytes if the size is large."""
         return output.transfer(label, size)

@@ -56,7 +56,6 @@ class _State(click.ParamType[str]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> "list[CompletionItem]":
-        """Return the states that begin with the incomplete one."""
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(state) for state in _STATES if state.startswith(incomplete)]

@@ -53,7 +53,6 @@ class _Terminal(Results):
     id = ""
 
     def submitted(self, submitted: "Submitted") -> None:
-        """Print the id and keep it."""
         super().submitted(submitted)
         self.id = submitted.id
 

@@ -69,13 +69,11 @@ def dev_pod(task: Task, expiry: Expiry) -> Task:
 
 
 def stay(expiry: Expiry) -> str:
-    """Return the script that keeps the pod up."""
     values = f"lifetime={expiry.lifetime or 0} idle={expiry.idle or 0}\n"
     return values + assets.read("runtime", "stay.sh")
 
 
 def _notes(task: Task, expiry: Expiry) -> Iterator[str]:
-    """Yield when the pod ends, and what is ignored in the task file."""
     if task.run:
         yield "run: ignored by dev"
     if task.num_nodes > 1:
@@ -124,7 +122,6 @@ class SshHost(Struct, frozen=True):
 
     @property
     def known_hosts(self) -> str:
-        """The line that lets ssh recognize the pod."""
         return f"{self.task_id} {self.login.host_key}\n"
 
     def entry(self, command: Sequence[str], known_hosts: Path) -> str:

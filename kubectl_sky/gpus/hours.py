@@ -46,7 +46,6 @@ class Span(Struct, frozen=True):
     is_exact: bool = True
 
     def hours(self, since: datetime | None = None) -> float:
-        """Return the GPU-hours after a time."""
         start = max(self.start, since) if since else self.start
         return self.gpus.count * max((self.end - start) / _HOUR, 0)
 
@@ -195,7 +194,6 @@ def rows(spans_: Iterable[Span], by: str, since: datetime) -> list[Row]:
 
 
 def total(spans_: Iterable[Span], since: datetime, key: str = "total") -> Row:
-    """Return the sum of all times."""
     tasks, hours = set(), 0.0
     for span in spans_:
         tasks.add((span.namespace, span.task_id))
@@ -204,5 +202,4 @@ def total(spans_: Iterable[Span], since: datetime, key: str = "total") -> Row:
 
 
 def inexact(spans_: Iterable[Span]) -> int:
-    """Return the number of tasks whose hours are not exact."""
     return len({(span.namespace, span.task_id) for span in spans_ if not span.is_exact})

@@ -151,7 +151,6 @@ class Use(Struct, frozen=True):
 def uses(
     nodes: Iterable[NodeStatus], pods: Iterable[Object], metrics: Iterable[Object]
 ) -> list[Use]:
-    """Return the use of each node that has metrics."""
     pods_by_name = {pod["metadata"]["name"]: pod for pod in pods}
     metrics_by_name = {item["metadata"]["name"]: item for item in metrics}
     return [

@@ -58,14 +58,12 @@ def up(options: Options, ui: UI) -> ServiceStatus | None:
 
 
 def plan(options: Options, ui: UI) -> Prepared:
-    """Plan the service of a file. Raises SkyError."""
     task_file = taskfile.prepare(options.source, ui)
     # The id is that of a version, which is always new.
     return submit.plan(options, replace(task_file, given_id=False), Session.connect)
 
 
 def planned(prepared: Prepared) -> Replicas:
-    """Return the replicas of a planned service."""
     return replicas_of(prepared.decision.plans[0])
 
 
@@ -220,7 +218,6 @@ def parts(session: Session, live: Json) -> list[Json]:
 
 
 def version_objects(session: Session, live: Json) -> list[Json]:
-    """Return the ConfigMaps of a service, one for each version."""
     metadata = live["metadata"]
     items = _list_labelled(session, kinds.CONFIG_MAP, metadata["namespace"], metadata["name"])
     return [item for item in items if belongs(item, live)]
@@ -286,7 +283,6 @@ def down(session: Session, user: User, references: Sequence[str]) -> list[str]:
 
 
 def delete(session: Session, items: Sequence[Json]) -> list[str]:
-    """Delete objects of services by their uid; return the names of the services."""
     for item in items:
         objects.delete_by_uid(session, objects.known_kind(item), item["metadata"])
     return list(dict.fromkeys(item["metadata"]["name"] for item in items))

@@ -84,7 +84,6 @@ class _Replicas:
         return LogSource(pod["metadata"]["namespace"], name, names.CONTAINER, number)
 
     def origin(self, source: LogSource) -> Origin:
-        """Return the source of lines for the output."""
         title = f"replica-{source.rank}"
         prefix = "" if self._single else title
         return Origin(self._name, source.rank, title, source.pod, prefix)

@@ -135,7 +135,6 @@ def _is_ready(pod: Object) -> bool:
 
 
 def status_of(objects: ServiceObjects) -> ServiceStatus:
-    """Return the status of a service."""
     deployment = objects.deployment
     metadata, version = deployment["metadata"], _version(deployment)
     versions = {item["metadata"]["uid"]: _version(item) for item in objects.replica_sets}
@@ -180,7 +179,6 @@ def _is_ray(item: Object) -> bool:
 
 
 def _ray_state(item: Object) -> ServiceState:
-    """Return the state by the conditions of KubeRay."""
     seen = bounded.integer((item.get("status") or {}).get("observedGeneration"), 2**63)
     if condition(item, "UpgradeInProgress") or seen < item["metadata"].get("generation", 0):
         return ServiceState.UPDATING if condition(item, "Ready") else ServiceState.STARTING

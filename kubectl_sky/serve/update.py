@@ -66,7 +66,6 @@ def _is_unchanged(prepared: Prepared, live: Json) -> bool:
 
 
 def _with_replicas(item: Json, live: Json) -> Json:
-    """Return a Deployment with the number of replicas that its autoscaler has chosen."""
     wanted = max(live["spec"].get("replicas", 0), item["spec"]["replicas"])
     return item | {"spec": item["spec"] | {"replicas": wanted}}
 
@@ -99,7 +98,8 @@ def _send(prepared: Prepared, live: Json, current: dict[str, Json]) -> None:
     with shared_objects(session, manifests.shared, existing, False) as shared:
         applied = apply_all(session, [versioned], refuse_foreign)
         try:
-            config_maps = [item.object for item in applied if _is_config_map(item)]
+            kind = kinds.CONFIG_MAP.kind
+            config_maps = [item.object for item in applied if item.object["kind"] == kind]
             for item in shared:
                 add_owners(session, item, list(map(owner_reference, config_maps)))
             for item in (manifest.object for manifest in named):
@@ -113,10 +113,6 @@ def _send(prepared: Prepared, live: Json, current: dict[str, Json]) -> None:
             raise
     if not is_scaled and kinds.HPA.kind in current:
         objects.delete_by_uid(session, kinds.HPA, current[kinds.HPA.kind]["metadata"])
-
-
-def _is_config_map(applied: Applied) -> bool:
-    return bool(applied.object["kind"] == kinds.CONFIG_MAP.kind)
 
 
 def _with_owner(item: Json, owner: Json) -> Json:

@@ -63,7 +63,6 @@ def find_need(script: str) -> Need | None:
 
 
 def find_missing(document: Document) -> Problem | None:
-    """Return a warning if a script needs bash, and an image of the task is known to have none."""
     images = sorted(filter(_WITHOUT_BASH.fullmatch, image.images(document)))
     scripts = {field: document.get(field) for field in ("setup", "run")}
     for field, script in scripts.items() if images else ():

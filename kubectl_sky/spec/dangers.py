@@ -55,7 +55,6 @@ class Danger(Struct, frozen=True, order=True):
         return f"{where}: {problem.message} [{self.danger_class}]"
 
     def as_json(self) -> "models.Danger":
-        """Return the danger for programs."""
         names = ("path", "file", "document", "line", "column", "message")
         fields = {name: getattr(self.problem, name) for name in names}
         danger = {"class": str(self.danger_class), **fields, "refused": self.refused}
@@ -63,7 +62,6 @@ class Danger(Struct, frozen=True, order=True):
 
 
 def in_fields(document: Document) -> Iterator[Danger]:
-    """Yield the dangers in the fields of a task."""
     if document.is_header or document.is_volume:
         return
     for root in (KUBERNETES, ("resources",)):
@@ -166,7 +164,6 @@ def in_local_files(
 
 
 def in_tree(document: Document, path: Path, names: Collection[str]) -> Danger:
-    """Return the danger of the credentials in a folder to upload."""
     shown = ", ".join(printable(name, 100) for name in list(names)[:_MAX_LISTED])
     remaining = len(names) - _MAX_LISTED
     return _danger(

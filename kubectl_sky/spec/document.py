@@ -222,7 +222,6 @@ class Document(Struct, frozen=True, dict=True):
         return replace(self, data=data, sources=sources | {path: source})
 
     def override_entries(self, name: str, values: Mapping[str, Data], source: str) -> "Document":
-        """Return the document with other values for some entries of a field."""
         existing = self.data.get(name) or {}
         data = (
             self.data | {name: {**existing, **values}} if isinstance(existing, dict) else self.data

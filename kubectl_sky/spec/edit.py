@@ -154,7 +154,6 @@ def _nest(path: Path, value: Data) -> Data:
 
 
 def inline(value: Data) -> str:
-    """Return a value as YAML on one line."""
     text: str = yaml.safe_dump(
         value, default_flow_style=True, allow_unicode=True, width=float("inf"), sort_keys=False
     )

@@ -46,7 +46,6 @@ class RepositoryLogin(Struct, frozen=True):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Return the variables that must be secrets."""
         return (*re.findall(r"^\$(.*)", self.username), self.password)
 
 

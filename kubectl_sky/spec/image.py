@@ -59,7 +59,6 @@ def chosen(resources: Mapping[str, Data]) -> tuple[str | None, str] | None:
 
 
 def of(resources: Mapping[str, Data]) -> str | None:
-    """Return the container image of complete resources; None for the default image."""
     image = chosen(resources)
     return container(image[1]) if image else None
 

@@ -242,7 +242,6 @@ def _main(document: Document, container: _Item) -> Iterator[Problem]:
 
 
 def _items(document: Document, path: Path) -> Iterator[_Item]:
-    """Yield the items of a list that are maps; the schema reports others."""
     items = document.get(*path)
     for index, item in enumerate(items if isinstance(items, list) else ()):
         if isinstance(item, dict):

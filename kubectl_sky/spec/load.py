@@ -212,7 +212,6 @@ class _Source:
         self.scalar: YamlNode | None = composer.last_scalar
 
     def line(self, position: Position) -> str:
-        """Return the line of a position; "" after the end of the text."""
         return self.lines[position[0] - 1] if 0 < position[0] <= len(self.lines) else ""
 
     def character_at(self, position: Position) -> str:
@@ -226,7 +225,6 @@ class _Source:
         return position[1] == self.indent(position) + 1
 
     def character(self) -> Explanation | None:
-        """Explain a character that YAML does not allow at its position."""
         line, character = self.line(self.position), self.character_at(self.position)
         indentation = line[: self.indent(self.position)]
         if "\t" in indentation:
@@ -337,7 +335,6 @@ class _Source:
         return self.position, "unexpected text after the end of the value above", ""
 
     def indentation(self) -> Explanation | None:
-        """Explain a line whose indentation is that of no line above."""
         if "did not find expected key" in self.message and self.starts_line(self.position):
             above = self._above(self.position)
             complete = _COMPLETE.match(self.line(above))

@@ -160,7 +160,6 @@ def _ranges(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _written(ranges: list[tuple[int, int]]) -> str:
-    """Format the ranges; merge adjacent ones."""
     joined: list[tuple[int, int]] = []
     for first, last in ranges:
         if joined and joined[-1][1] == first - 1:

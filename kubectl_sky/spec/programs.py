@@ -51,7 +51,6 @@ def without_git_folder(document: Document) -> Problem | None:
 
 
 def missing(document: Document, default: str) -> Problem | None:
-    """Return a warning for the programs that a task calls and the image `default` lacks."""
     if document.is_header or document.is_volume or not _has_default_image(document):
         return None
     calls = list(_calls(document))

@@ -98,7 +98,6 @@ def multiple(size: str, factor: Fraction, step: Fraction) -> str:
 
 
 def number(text: str) -> Fraction | None:
-    """Return the exact value of a plain number; None if the text is not one."""
     amount, unit = _split(text)
     return None if unit else amount
 

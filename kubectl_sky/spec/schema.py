@@ -171,7 +171,6 @@ def _level_hint(key: str, intended: str, parent: Path) -> str:
 
 
 def _typo_hint(key: str, parent: Path) -> str:
-    """Return a hint for a misspelt field at the wrong level."""
     if parent not in ((), ("resources",)) or len(key) > _MAX_LENGTH:
         return ""
     schema_file, location = _OTHER_LEVEL[len(parent)]

@@ -31,7 +31,6 @@ def check(data: Data, name: str) -> list[SchemaError]:
 def _unknown_fields(
     _validator: object, _severity: object, data: Data, rules: Mapping[str, Any]
 ) -> Iterator[ValidationError]:
-    """Implement our schema keyword `x-unknown`."""
     for name in data if isinstance(data, dict) else ():
         if name not in rules["properties"]:
             yield ValidationError("", path=[name])

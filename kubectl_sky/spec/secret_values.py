@@ -72,7 +72,6 @@ def _is_mount(value: Data) -> bool:
 
 
 def _nodes(root: YamlNode) -> Iterator[YamlNode]:
-    """Yield the nodes of a tree, each once."""
     visited, stack = set[int](), [root]
     while stack:
         node = stack.pop()

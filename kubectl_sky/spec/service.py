@@ -94,7 +94,6 @@ class ServiceSpec(Struct, frozen=True):
 
 
 def service_of(document: Document, flags: Flags) -> ServiceSpec:
-    """Return the service of a document without errors."""
     filled = Filled(document).document
     data = filled.data["service"]
     listed = (values.get("ports") for _, values in filled.resources.maps)

@@ -91,7 +91,6 @@ class Task(Struct, frozen=True):
 
     @property
     def candidates(self) -> tuple[Resources, ...]:
-        """All alternative resources; one of them is enough."""
         return (self.resources, *self.choices)
 
     @property
@@ -166,7 +165,6 @@ def _candidates(resources: Mapping[str, Any]) -> list[Resources]:
 
 
 def resources_path(document: Document, resources: Resources) -> Path:
-    """Return the path of a task's chosen resources: a candidate's, or `resources`."""
     chosen = replace(resources, context=None)
     excluded_paths = infra.left_out(document)
     for path in document.resources.paths:

@@ -102,7 +102,6 @@ def _sorted(problems: list[Problem]) -> list[Problem]:
 
 
 def _add_unreported(problems: list[Problem], more: list[Problem]) -> list[Problem]:
-    """Add the problems of paths for which none is reported yet."""
     reported = {problem.path for problem in problems}
     return problems + [problem for problem in more if problem.path not in reported]
 

@@ -100,7 +100,6 @@ def unnameable_secrets(document: Document) -> Iterator[tuple[Path, str, str]]:
 
 
 def _all_secrets(document: Document) -> Iterator[tuple[Path, str, bool]]:
-    """Yield the path and name of every secret, and whether it is mounted as a file."""
     secrets, managed = document.get("secrets"), document.get("managed_secrets")
     for name in map(str, secrets if isinstance(secrets, dict) else ()):
         yield ("secrets", name), _bare(name) if is_reference(name) else name, False
@@ -115,7 +114,6 @@ def _all_secrets(document: Document) -> Iterator[tuple[Path, str, bool]]:
 
 
 def secret_references(document: Document) -> Iterator[tuple[Path, str]]:
-    """Yield the path and name of every existing Secret that a task names."""
     for path, name, _ in _all_secrets(document):
         written = document.get(*path) if isinstance(path[1], int) else path[1]
         if path[0] == "managed_secrets" or is_reference(written):
@@ -291,7 +289,6 @@ _SECRET_VARIABLE = re.compile(r".*(_KEY|TOKEN|PASSWORD|SECRET)", re.IGNORECASE)
 
 
 def _named_as_secrets(document: Document) -> Iterator[Problem]:
-    """Warn about text in envs that has the name of a secret."""
     hidden = secret_names(document)
     for name, value in entries(document.get("envs")):
         is_text = isinstance(value, str) and bool(value)
@@ -315,7 +312,6 @@ def _unsubstituted(document: Document) -> Iterator[Problem]:
 
 
 def _registry(document: Document) -> Iterator[Problem]:
-    """Check the three variables that log in to a registry, in envs or secrets."""
     fields = {name: field for field in ("envs", "secrets") for name in _mapping(document, field)}
     missing = [name for name in REGISTRY if name not in fields]
     for name in REGISTRY:

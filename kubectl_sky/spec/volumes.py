@@ -64,7 +64,6 @@ def mount_of(path: str, value: str | Mapping[str, Any]) -> VolumeMount:
 
 
 def volume_of(document: Document) -> VolumeFile:
-    """Return the volume of a document without errors from `validate`."""
     data = document.data
     config = data.get("config") or {}
     _, _, context = (data.get("infra") or "").partition("/")
