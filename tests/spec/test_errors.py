@@ -10,12 +10,8 @@ WRONG = {
         'task.yaml:3:1: "\ufffd cpus": unknown field; it begins with a no-break space (U+00A0),'
         " write a space"
     ),
-    "foo:": "task.yaml:2:1: foo: unknown field",
     "env: {A: 1}": 'task.yaml:2:1: env: unknown field; did you mean "envs"?',
-    "image: x": 'task.yaml:2:1: image: unknown field; "image_id" belongs under resources',
-    "gpu: 1": 'task.yaml:2:1: gpu: unknown field; "accelerators" belongs under resources',
     "cpus: 4": "task.yaml:2:1: cpus: unknown field; it belongs under resources",
-    "metadata: {}": "task.yaml:2:1: metadata: unknown field",
     "experimental: {}": (
         "task.yaml:2:1: experimental: unknown field; its new name is config; move the"
         " fields of config_overrides there"
@@ -24,16 +20,8 @@ WRONG = {
         "task.yaml:2:13: resources.acelerators: unknown field; did you mean"
         ' "accelerators"?'
     ),
-    "resources: {cpu: 1}": 'task.yaml:2:13: resources.cpu: unknown field; did you mean "cpus"?',
-    "resources: {image: a}": (
-        'task.yaml:2:13: resources.image: unknown field; did you mean "image_id"?'
-    ),
     "resources: {num_nodes: 2}": (
         "task.yaml:2:13: resources.num_nodes: unknown field; it belongs at the top level"
-    ),
-    "resources: {num_node: 2}": (
-        'task.yaml:2:13: resources.num_node: unknown field; did you mean "num_nodes" at'
-        " the top level?"
     ),
     "resources: {spot_recovery: x}": (
         "task.yaml:2:13: resources.spot_recovery: unknown field; its new name is"
@@ -42,17 +30,12 @@ WRONG = {
     "resources: {hooks: []}": (
         "task.yaml:2:13: resources.hooks: unknown field; hooks belongs under config"
     ),
-    "resources: {foo: null}": "task.yaml:2:13: resources.foo: unknown field",
     "resources: [a]": (
         "task.yaml:2:12: resources: expected fields such as cpus: 4, got a list"
     ),
     "resources: {cpus: lots}": (
         'task.yaml:2:19: resources.cpus: CPUs are a number such as 2, 0.5, "4+" or'
         ' "500m", got "lots"'
-    ),
-    "resources: {cpus: true}": (
-        "task.yaml:2:19: resources.cpus:"
-        ' expected a number of CPUs such as 2, 0.5, "4+" or "500m", got true'
     ),
     "resources: {cpus: -1}": "task.yaml:2:19: resources.cpus: must be more than 0, got -1",
     "resources: {memory: 16g}": (
@@ -62,25 +45,13 @@ WRONG = {
     "resources: {memory: 16GiB}": (
         'task.yaml:2:21: resources.memory: the unit is Gi in Kubernetes: write "16Gi", got "16GiB"'
     ),
-    "resources: {memory: 16 gib+}": (
-        'task.yaml:2:21: resources.memory: the unit is Gi in Kubernetes: write "16Gi",'
-        ' got "16 gib+"'
-    ),
     "resources: {memory: $MEMORY}": (
         'task.yaml:2:21: resources.memory: memory is GiB such as 8, or has a unit: "16GB", "512Mi",'
         ' got "$MEMORY"; variables are not filled in here; write the value'
     ),
-    "resources: {accelerators: $ACC}": (
-        "task.yaml:2:27: resources.accelerators: expected a count such as 1, a name such as V100,"
-        ' or both: "V100:2", got "$ACC"; variables are not filled in here; write the value'
-    ),
     "num_nodes: $NODES": (
         'task.yaml:2:12: num_nodes: expected a whole number of nodes, at least 1,'
         ' got "$NODES"; variables are not filled in here; write the value'
-    ),
-    "resources: {memory: .nan}": (
-        "task.yaml:2:21: resources.memory:"
-        ' memory is GiB such as 8, or has a unit: "16GB", "512Mi", got nan'
     ),
     "resources: {accelerators: 'A:B:8'}": (
         "task.yaml:2:27: resources.accelerators: expected a count such as 1, a name"
@@ -90,24 +61,12 @@ WRONG = {
         "task.yaml:2:27: resources.accelerators: the count must be more than 0, got"
         ' "V100:0"'
     ),
-    "resources: {accelerators: .nan}": (
-        "task.yaml:2:27: resources.accelerators: expected a count such as 1, a name"
-        ' such as V100, or both: "V100:2", got "nan"'
-    ),
-    "resources: {accelerators: []}": (
-        "task.yaml:2:27: resources.accelerators: expected a count such as 1, a name"
-        ' such as V100, or both: "V100:2", got an empty list'
-    ),
     "resources: {gpus: 1, accelerators: 1}": (
         "task.yaml:2:13: resources.gpus: is another name of accelerators; keep one of them"
     ),
     "resources: {job_recovery: failovr}": (
         "task.yaml:2:27: resources.job_recovery: expected one of FAILOVER,"
         " EAGER_NEXT_REGION, none, got 'failovr'; did you mean \"FAILOVER\"?"
-    ),
-    "resources: {any_of: [{job_recovery: {strategy: x}}]}": (
-        "task.yaml:2:48: resources.any_of[0].job_recovery.strategy: expected one of FAILOVER,"
-        " EAGER_NEXT_REGION, none, got 'x'"
     ),
     "resources: {infra: kubernets}": (
         "task.yaml:2:20: resources.infra: expected k8s, k8s/CONTEXT, or a SkyPilot"
@@ -124,29 +83,13 @@ WRONG = {
         'task.yaml:2:22: resources.labels."a b": is not a valid label: letters, digits, - _ .'
         " and at most 63 characters; such as team or example.com/team"
     ),
-    "resources: {labels: {a: b}, any_of: [{labels: [c]}]}": (
-        "task.yaml:2:47: resources.any_of[0].labels: expected fields, got a list"
-    ),
     "resources: {labels: {a: -5}}": (
         'task.yaml:2:25: resources.labels.a: "-5" is not a valid label value: letters, digits,'
         " - _ .; at most 63 characters, ends with a letter or digit"
     ),
-    "resources: {labels: {a: 'x y'}}": (
-        'task.yaml:2:25: resources.labels.a: "x y" is not a valid label value: letters,'
-        " digits, - _ .; at most 63 characters, ends with a letter or digit"
-    ),
-    "resources: {disk_size: 0}": (
-        "task.yaml:2:24: resources.disk_size: must be more than 0, got 0"
-    ),
-    "resources: {autostop: {idle: 5}}": (
-        "task.yaml:2:24: resources.autostop.idle: unknown field"
-    ),
     "resources: {priority: 2000}": (
         "task.yaml:2:23: resources.priority:"
         " expected a whole number of at least -1000 and at most 1000, got 2000"
-    ),
-    "resources: {max_hourly_cost: 0}": (
-        "task.yaml:2:30: resources.max_hourly_cost: expected a number of more than 0, got 0"
     ),
     "resources: {any_of: [{cpus: 2}, {cpus: x}]}": (
         "task.yaml:2:40: resources.any_of[1].cpus: CPUs are a number such as 2, 0.5,"
@@ -160,9 +103,6 @@ WRONG = {
         "task.yaml:2:12: num_nodes: expected a whole number of nodes, at least 1, got"
         ' "2"; write it without quotes'
     ),
-    "num_nodes: 0": (
-        "task.yaml:2:12: num_nodes: expected a whole number of nodes, at least 1, got 0"
-    ),
     "num_nodes: 2.0": (
         "task.yaml:2:12: num_nodes: expected a whole number, without a decimal point"
     ),
@@ -175,13 +115,6 @@ WRONG = {
     "name: yes": (
         "task.yaml:2:7: name: expected text such as my-task, got true;"
         " YAML reads yes so: put it in quotes"
-    ),
-    "name: 12:30:45": (
-        "task.yaml:2:7: name: expected text such as my-task, got 45045;"
-        " YAML reads 12:30:45 so: put it in quotes"
-    ),
-    "name: 2024-01-01": (
-        "task.yaml:2:7: name: expected text such as my-task, got 2024-01-01; put it in quotes"
     ),
     "setup: [a]": "task.yaml:2:8: setup: expected a script: setup: |, got a list",
     'setup: "a\\0b"': "task.yaml:2:8: setup: contains a NUL character, which no shell can read",
@@ -201,11 +134,6 @@ WRONG = {
         'task.yaml:2:24: secrets."secrets:A": a name that begins with secrets: refers'
         " to an existing secret; remove the value, or write A as the name"
     ),
-    "resources: {local_disk: foo}": (
-        "task.yaml:2:25: resources.local_disk: expected a disk such as nvme:500+, got"
-        ' "foo"'
-    ),
-    "config: {gcp: {foo: 1}}": "task.yaml:2:16: config.gcp.foo: unknown field",
     "secrets: hunter2": "task.yaml:2:10: secrets: expected variables such as TOKEN: null",
     "secrets: [hunter2]": (
         "task.yaml:2:11: secrets[0]: expected secrets:NAME for an existing Secret; for a value,"
@@ -213,10 +141,6 @@ WRONG = {
     ),
     "file_mounts: {/a: {sorce: x}}": (
         'task.yaml:2:20: file_mounts./a.sorce: unknown field; did you mean "source"?'
-    ),
-    "file_mounts: {/a: {store: gs}}": (
-        "task.yaml:2:27: file_mounts./a.store: expected one of S3, GCS, AZURE, R2, IBM,"
-        ' OCI, NEBIUS, COREWEAVE, VASTDATA, HF, VOLUME, got "gs"; did you mean "GCS"?'
     ),
     "file_mounts: {/a: 5}": (
         "task.yaml:2:19: file_mounts./a:"
@@ -241,13 +165,7 @@ WRONG = {
     "service: {replica_policy: {min_replicas: 2, max_replicas: 1}}": (
         "task.yaml:2:59: service.replica_policy.max_replicas: is less than min_replicas, 2"
     ),
-    "service: {ports: 0}": (
-        "task.yaml:2:18: service.ports:"
-        " expected a whole number of at least 1 and at most 65535, got 0"
-    ),
     "pool: {}": "task.yaml:2:7: pool: expected workers, or min_workers and max_workers",
-    "pool: {min_workers: 1}": "task.yaml:2:7: pool: min_workers needs max_workers",
-    "config: {hooks: [{}]}": "task.yaml:2:18: config.hooks[0]: missing field \"run\"",
     "config: {kubernetes: {custom_metadata: {name: x}}}": (
         "task.yaml:2:40: config.kubernetes.custom_metadata:"
         " expected labels and annotations, without name and namespace, got a map"
