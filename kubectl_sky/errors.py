@@ -26,13 +26,12 @@ Printed as two lines: `error:` what is wrong, `hint:` what to do next.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import Annotated, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
+from kubectl_sky.words.documents import Note
 
 MAX_LISTED = 100  # maximum number of problems in a message
 MORE = f"and more: only the first {MAX_LISTED} problems are listed"
@@ -63,13 +62,14 @@ class Problem(Struct, frozen=True, order=True):
     file: str
     line: int
     column: int
-    path: str
+    path: Annotated[str, Note("field, such as `resources.cpus`")]
     message: str
-    hint: str = ""
-    severity: str = "error"
-    document: int = 0  # number of the document in the file, from 1; 0 if there is only one
-    strict: bool = False  # whether it is an error only because warnings are treated as errors
-    whole_field: bool = False  # nothing below it matters
+    hint: Annotated[str, Note("what to do next; may be empty")] = ""
+    severity: Annotated[str, Note("`error` or `warning`")] = "error"
+    document: Annotated[
+        int, Note("number of the document in the file, from 1; 0 if it is the only one")
+    ] = 0
+    strict: Annotated[bool, Note("a warning that `--strict` treats as an error")] = False
 
     @property
     def location(self) -> str:
@@ -92,12 +92,6 @@ class Problem(Struct, frozen=True, order=True):
     def as_error(self) -> "Problem":
         """Return the problem with a warning treated as an error."""
         return self if self.severity == "error" else replace(self, severity="error", strict=True)
-
-    def as_json(self) -> "models.Problem":
-        """Return the problem as JSON data."""
-        fields = asdict(self)
-        del fields["whole_field"]
-        return cast("models.Problem", fields)
 
 
 def listed(problems: Sequence[Problem]) -> str:

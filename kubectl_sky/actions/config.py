@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import yaml
@@ -16,7 +16,7 @@ from kubectl_sky.spec.load import MAX_BYTES, load
 from kubectl_sky.spec.schema import described
 from kubectl_sky.spec.validate import validate
 from kubectl_sky.words import private, settings
-from kubectl_sky.words.settings import Settings
+from kubectl_sky.words.documents import AnyJson, Document, Note
 
 _SCHEMA = f"https://github.com/kubectl-sky/kubectl-sky/raw/v{__version__}/schemas/settings.json"
 _HEADER = f"# yaml-language-server: $schema={_SCHEMA}\n"
@@ -31,18 +31,21 @@ _VARIABLES = (
 )
 
 
-class Value(Struct, frozen=True):
-    """A setting or environment variable with its value, and where it comes from.
-
-    `source` is `FILE:LINE`, `default` or `environment`.
-    """
+class Setting(Struct, frozen=True):
+    """A setting, or an environment variable that is set."""
 
     name: str
-    value: Any
-    source: str
+    value: Annotated[AnyJson, Note("as in the file")]
+    source: Annotated[str, Note("`FILE:LINE`, `default` or `environment`")]
 
 
-def view(environ: Mapping[str, str]) -> list[Value]:
+class Settings(Document, frozen=True, kw_only=True):
+    """The settings: `config view`."""
+
+    settings: list[Setting]
+
+
+def view(environ: Mapping[str, str]) -> list[Setting]:
     """Return the settings that are set or have a default, and environment variables that are set.
 
     Raises InvalidFiles for an invalid settings file.
@@ -50,7 +53,7 @@ def view(environ: Mapping[str, str]) -> list[Value]:
     return [*_settings(environ), *_variables(environ)]
 
 
-def _settings(environ: Mapping[str, str]) -> Iterator[Value]:
+def _settings(environ: Mapping[str, str]) -> Iterator[Setting]:
     preferences(environ)  # reports all problems of the file
     path = settings.settings_file(environ)
     documents = load(_text(path).encode(), str(path), example="image: …", optional=True)
@@ -59,15 +62,15 @@ def _settings(environ: Mapping[str, str]) -> Iterator[Value]:
         name = field.path[-1]
         if data.get(name) is not None:
             line = documents[0].position((name,), key=True)[0]
-            yield Value(name, data[name], f"{path}:{line}")
+            yield Setting(name, data[name], f"{path}:{line}")
         elif "default" in field.rules:
-            yield Value(name, field.rules["default"], DEFAULT)
+            yield Setting(name, field.rules["default"], DEFAULT)
 
 
-def _variables(environ: Mapping[str, str]) -> Iterator[Value]:
+def _variables(environ: Mapping[str, str]) -> Iterator[Setting]:
     for name in _VARIABLES:
         if environ.get(name):
-            yield Value(name, _without_password(environ[name]), ENVIRONMENT)
+            yield Setting(name, _without_password(environ[name]), ENVIRONMENT)
 
 
 def _without_password(text: str) -> str:
@@ -163,7 +166,7 @@ def _text(path: Path) -> str:
         raise InvalidFiles([]) from None
 
 
-def preferences(environ: Mapping[str, str] = os.environ) -> Settings:
+def preferences(environ: Mapping[str, str] = os.environ) -> settings.Settings:
     """Read `settings.yaml`; return the defaults if it does not exist.
 
     Raises InvalidFiles with all problems of the file.
@@ -172,7 +175,7 @@ def preferences(environ: Mapping[str, str] = os.environ) -> Settings:
     try:
         text = private.read(path, MAX_BYTES + 1)
     except FileNotFoundError:
-        return Settings()
+        return settings.Settings()
     except private.Unsafe as error:
         hint = "remove it, or change its owner to you"
         raise InvalidFiles([Problem(str(path), 0, 0, "", error.reason, hint)]) from error
@@ -182,7 +185,7 @@ def preferences(environ: Mapping[str, str] = os.environ) -> Settings:
     return read(text, str(path))
 
 
-def read(text: bytes, file: str) -> Settings:
+def read(text: bytes, file: str) -> settings.Settings:
     """Parse the bytes of a settings file. Raises InvalidFiles."""
     documents = load(text, file, example="image: …", optional=True)
     problems = [problem for document in documents for problem in validate(document, "settings")]
@@ -192,7 +195,7 @@ def read(text: bytes, file: str) -> Settings:
     if problems:
         raise InvalidFiles(problems)
     fields = documents[0].data if documents else {}
-    return Settings(
+    return settings.Settings(
         **{name: _with_text_keys(value) for name, value in fields.items() if value is not None}
     )
 

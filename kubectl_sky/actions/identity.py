@@ -1,6 +1,7 @@
 """Determine the user that a command acts for."""
 
 from contextlib import suppress
+from typing import Annotated
 
 from msgspec.structs import replace
 
@@ -9,7 +10,16 @@ from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotFound
 from kubectl_sky.words import owners, settings
+from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.words.owners import User
+
+
+class Identity(Document, frozen=True, kw_only=True):
+    """The owner of what you create: `auth whoami`."""
+
+    username: str
+    label: Annotated[str, Note("the value of the label `username`")]
+    source: Annotated[str, Note("where the name comes from")]
 
 
 def whoami(session: Session, user_flag: str | None) -> tuple[User, str]:

@@ -15,6 +15,7 @@ from kubectl_sky.local.kind import Kind
 from kubectl_sky.local.practice import Practice
 from kubectl_sky.local.process import Background
 from kubectl_sky.local.state_dir import Record, StateDir
+from kubectl_sky.words.documents import AnyJson
 
 DOWN = "take it down first: `kubectl sky local down`"
 PURGE = "remove it first: `kubectl sky local down --purge`"
@@ -36,8 +37,8 @@ class ClusterOptions(Struct, frozen=True):
     port: int | None = None
 
 
-class Status(Struct, frozen=True):
-    """The status of the cluster. `note` is a hint for the user."""
+class LocalCluster(Struct, frozen=True):
+    """The local cluster: `local status`. Drivers add fields of their own."""
 
     state: ClusterState
     driver: str = ""
@@ -47,14 +48,19 @@ class Status(Struct, frozen=True):
     kubeconfig: str = ""
     used_in: str = ""
     note: str = ""
-    details: tuple[tuple[str, str | int], ...] = ()
-    started: bool = False  # whether this command started it
+    context: str = ""
 
-    def as_json(self) -> dict[str, object]:
-        """Return the status for JSON output."""
-        names = ("state", "driver", "nodes", "gpus", "server", "kubeconfig", "used_in", "note")
-        fields = {name: getattr(self, name) for name in names}
-        return {**fields, "context": CLUSTER if self.server else "", **dict(self.details)}
+
+class Status(LocalCluster, frozen=True):
+    """The cluster, with the fields of its driver, and whether this command started it."""
+
+    details: tuple[tuple[str, str | int], ...] = ()
+    started: bool = False
+
+    def as_json(self) -> dict[str, AnyJson]:
+        """Return the fields for programs, in a flat object."""
+        fields = {name: getattr(self, name) for name in LocalCluster.__struct_fields__}
+        return fields | dict(self.details)
 
 
 def up(
@@ -212,15 +218,17 @@ def _status(
         note = "it stopped unexpectedly; run `kubectl sky local up` to start it again"
     elif state in (ClusterState.STOPPED, ClusterState.ABSENT):
         note = "`kubectl sky local up` starts it again"
+    server = _server(state_dir)
     return Status(
         state,
         record.driver,
         record.nodes,
         record.gpus or "",
-        _server(state_dir),
+        server,
         str(state_dir.kubeconfig),
         record.used_in or "",
         note,
+        CLUSTER if server else "",
         tuple(driver.details().items()),
         started,
     )

@@ -1,10 +1,12 @@
 """`wait --notify`: send a small JSON document to a URL when tasks have finished."""
 
 import ipaddress
-import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Annotated
 from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
 
 from kubectl_sky.cluster import web
 from kubectl_sky.cluster.web import Fetch, FetchFailed
@@ -12,10 +14,32 @@ from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Target
-from kubectl_sky.words import names
+from kubectl_sky.words.documents import Document, Note
 
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
+
+class NotifiedTask(Struct, frozen=True):
+    """A finished task."""
+
+    task_id: str
+    name: str
+    namespace: str
+    status: Annotated[str, Note("`completed` or `failed`")]
+    note: Annotated[str, Note("why it has failed; may be empty")]
+
+
+class Notification(Document, frozen=True, kw_only=True):
+    """What `wait --notify` sends."""
+
+    status: Annotated[
+        str,
+        Note(
+            "`completed`, or `failed` if a task has failed or was stopped;"
+            " with `--for` also `running`, `deleted`"
+        ),
+    ]
+    text: Annotated[str, Note("the same for people, as chat services show it")]
+    tasks: Annotated[list[NotifiedTask], Note("empty if the wait ended because a task was stopped")]
+
 
 _SECONDS = 10.0  # from the name resolution to the end of the answer
 
@@ -40,7 +64,7 @@ def check(url: str) -> None:
         raise ValueError("a URL with a user or password is not supported")
 
 
-def finished(targets: Iterable[Target], *, deleted: bool = False) -> "models.Notification":
+def finished(targets: Iterable[Target], *, deleted: bool = False) -> Notification:
     """Return the document about tasks and pipelines that were waited for."""
     targets = list(targets)
     states = {target.state for target in targets}
@@ -51,41 +75,25 @@ def finished(targets: Iterable[Target], *, deleted: bool = False) -> "models.Not
         f"{f': {target.note}' if target.note and not deleted else ''}"
         for target in targets
     ]
-    return _document(
-        "deleted" if deleted else worst or State.COMPLETED,
-        "\n".join(lines),
-        [
-            {
-                "task_id": task.id,
-                "name": task.name,
-                "namespace": task.namespace,
-                "status": str(task.state),
-                "note": task.note,
-            }
+    return Notification(
+        status="deleted" if deleted else worst or State.COMPLETED,
+        text=plain("\n".join(lines)),
+        tasks=[
+            NotifiedTask(task.id, task.name, task.namespace, task.state, task.note)
             for task in tasks
         ],
     )
 
 
-def stopped(message: str) -> "models.Notification":
+def stopped(message: str) -> Notification:
     """Return the document about a wait that ended because a task was stopped."""
-    return _document(State.FAILED, message, [])
+    return Notification(status=State.FAILED, text=plain(message), tasks=[])
 
 
-def _document(state: str, text: str, tasks: list["models.NotifiedTask"]) -> "models.Notification":
-    return {
-        "apiVersion": names.API_VERSION,
-        "kind": "Notification",
-        "status": str(state),
-        "text": plain(text),
-        "tasks": tasks,
-    }
-
-
-def send(url: str, document: "models.Notification") -> str:
+def send(url: str, document: Notification) -> str:
     """POST a document; return why it failed, or an empty text."""
     try:
-        headers, body = {"Content-Type": "application/json"}, json.dumps(document).encode()
+        headers, body = {"Content-Type": "application/json"}, msgspec.json.encode(document)
         answer = web.fetch(Fetch(url, "POST", headers, body, _SECONDS))
         problem = f"HTTP {answer.status}" if answer.status >= 300 else ""
     except FetchFailed as error:

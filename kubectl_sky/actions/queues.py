@@ -3,12 +3,12 @@
 from kubectl_sky.cluster import access
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed, Outdated, UnknownName
-from kubectl_sky.observe.queues import QueueStatus, queues
+from kubectl_sky.observe.queues import Queue, queues
 from kubectl_sky.words import kinds
 from kubectl_sky.words.kinds import Kind
 
 
-def list_queues(session: Session) -> list[QueueStatus]:
+def list_queues(session: Session) -> list[Queue]:
     """Return the queues of the namespace. Raises ClusterError without Kueue."""
     namespace = session.namespace
     try:
@@ -25,7 +25,7 @@ def list_queues(session: Session) -> list[QueueStatus]:
     return queues(local, {item["metadata"]["name"]: item for item in cluster_queues}, workloads)
 
 
-def get_queue(session: Session, name: str) -> QueueStatus:
+def get_queue(session: Session, name: str) -> Queue:
     """Return one queue. Raises UserError if it is not found in the namespace."""
     queues_by_name = {queue.name: queue for queue in list_queues(session)}
     if name not in queues_by_name:

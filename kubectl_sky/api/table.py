@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from typing import Any, TypeVar
 
-from kubectl_sky.gpus.hours import Row
+from kubectl_sky.gpus.hours import GpuHours
 from kubectl_sky.gpus.model import AcceleratorNode
-from kubectl_sky.observe.findings import Finding
+from kubectl_sky.observe.findings import Cause
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.volumes import VolumeStatus
@@ -29,7 +29,7 @@ _COLUMNS: Mapping[type, Mapping[str, Callable[[Any], object]]] = {
         "pod": lambda node: node.pod,
         "reason": lambda node: node.message or node.reason,
     },
-    Finding: {
+    Cause: {
         "stage": lambda finding: finding.stage,
         "cause": lambda finding: finding.what,
         "next": lambda finding: finding.then,
@@ -50,7 +50,7 @@ _COLUMNS: Mapping[type, Mapping[str, Callable[[Any], object]]] = {
         "used": lambda node: node.used,
         "free": lambda node: node.free,
     },
-    Row: {
+    GpuHours: {
         "key": lambda row: row.key,
         "tasks": lambda row: row.tasks,
         "GPU-hours": lambda row: f"{row.hours:.1f}",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from typing import Any, Self, TypedDict, Unpack
 
 import yaml
 from msgspec.structs import replace
@@ -15,15 +15,11 @@ from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.spec.load import MAX_BYTES
-from kubectl_sky.submitting import render, taskfile
+from kubectl_sky.submitting import render, taskfile, validate
 from kubectl_sky.submitting.flags import Overrides
 from kubectl_sky.submitting.taskfile import Source
-from kubectl_sky.submitting.validate import undecidable
 from kubectl_sky.tasks.ui import Collected
-from kubectl_sky.words import bounded, names
-
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
+from kubectl_sky.words import bounded
 
 _NO_FILE = "<task>"  # the file name in messages on a task that has no file
 
@@ -101,15 +97,11 @@ class Validation:
         """Whether there is no error."""
         return not any(problem.severity == "error" for problem in self.problems)
 
-    def as_json(self) -> "models.Validation":
+    def as_json(self) -> dict[str, Any]:
         """Return the JSON values that `kubectl sky validate -o json` prints."""
-        return {
-            "apiVersion": names.API_VERSION,
-            "kind": "Validation",
-            "valid": self.valid,
-            "problems": [problem.as_json() for problem in self.problems],
-            "dangers": [danger.as_json() for danger in self.dangers],
-        }
+        dangers = [danger.report for danger in self.dangers]
+        document = validate.Validation(valid=self.valid, problems=self.problems, dangers=dangers)
+        return document.as_json()
 
 
 @dataclass(frozen=True, init=False)
@@ -203,7 +195,7 @@ class Task:
             task_file = taskfile.prepare(self.source(), ui)
         except InvalidFiles as error:
             return Validation((*error.problems, *ui.warnings), tuple(ui.dangers))
-        errors = undecidable(task_file.entries, task_file.settings)
+        errors = validate.undecidable(task_file.entries, task_file.settings)
         return Validation((*errors, *ui.warnings), tuple(ui.dangers))
 
     def render(

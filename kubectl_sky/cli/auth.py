@@ -40,11 +40,8 @@ def whoami(cluster: options.ClusterFlags, form: str | None) -> None:
     if user is None:
         user, source = identity.whoami(cluster.session(), None)
     if form not in (None, "name"):
-        output.out(
-            output.document(
-                "Identity", {"username": user.name, "label": user.label, "source": source}, form
-            )
-        )
+        document = identity.Identity(username=user.name, label=user.label, source=source)
+        output.out(output.data(document, form))
     else:
         output.out(user.name)
         output.note(f"source: {source}")

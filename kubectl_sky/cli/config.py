@@ -22,8 +22,7 @@ def view(form: str | None) -> None:
 
     values = config.view(os.environ)
     if form:
-        rows = [{"name": row.name, "value": row.value, "source": row.source} for row in values]
-        output.out(output.document("Settings", {"settings": rows}, form))
+        output.out(output.data(config.Settings(settings=values), form))
         return
     cells = [[row.name, _text(row.value), row.source] for row in values]
     output.out(output.table(["SETTING", "VALUE", "SOURCE"], cells, cut=["SOURCE"]))

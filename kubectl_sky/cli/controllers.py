@@ -10,7 +10,7 @@ from kubectl_sky.words import age
 from kubectl_sky.words.names import CONTROLLERS
 
 if TYPE_CHECKING:
-    from kubectl_sky.install.status import ControllerStatus
+    from kubectl_sky.install.status import Controller
 
 
 @commands.group("controllers")
@@ -162,13 +162,8 @@ def status(cluster: options.ClusterFlags, form: str | None) -> None:
 
     session = cluster.session()
     statuses = install_status.controllers(session, cluster.namespace)
-    if output.print_list(
-        form,
-        "ControllerList",
-        "controllers",
-        statuses,
-        lambda item: f"controller/{item.controller}",
-    ):
+    document = install_status.ControllerList(controllers=statuses)
+    if output.print_document(form, document, (f"controller/{row.controller}" for row in statuses)):
         return
     if not statuses:
         output.note("No controllers found; install them: kubectl sky controllers install")
@@ -180,7 +175,7 @@ def status(cluster: options.ClusterFlags, form: str | None) -> None:
 _HEADER = ("CONTROLLER", "SERVES", "NAMESPACE", "READY", "LEADER", "SINCE", "LAST ACTION")
 
 
-def _row(status: "ControllerStatus", now: datetime) -> list[str]:
+def _row(status: "Controller", now: datetime) -> list[str]:
     ready = "-" if status.replicas is None else f"{status.ready}/{status.replicas}"
     return [
         status.controller,

@@ -13,7 +13,7 @@ from kubectl_sky.observe.pipelines import PipelineStatus
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
-    from kubectl_sky.observe.findings import Finding
+    from kubectl_sky.observe.findings import Cause
     from kubectl_sky.observe.verdict import Diagnosis
     from kubectl_sky.tasks.doctor import ClusterCheck
 
@@ -115,7 +115,7 @@ def format_verdict(verdict: "Diagnosis") -> str:
     return "\n".join(lines)
 
 
-def _format_cause(finding: "Finding", nodes: int) -> list[str]:
+def _format_cause(finding: "Cause", nodes: int) -> list[str]:
     lines = [*_wrap(finding.cause(nodes), 12), *_wrap(f"next: {finding.then}", 12)]
     return [f"{'':<12}{line}" for line in lines]
 

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, cast
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe import selection
+from kubectl_sky.observe.documents import TaskList
 from kubectl_sky.observe.selection import Selection
 from kubectl_sky.words import label_selectors
 
@@ -185,11 +187,11 @@ def _list_all_contexts(
             output.note("No tasks found in any context.")
     else:
         rows = [
-            task.as_json() | {"context": context}
+            replace(task.document, context=context)
             for context, listing in listings
             for task in listing.tasks
         ]
-        output.out(output.document("TaskList", {"tasks": rows}, request.form))
+        output.out(output.data(TaskList(tasks=rows), request.form))
     failed = [answer for answer in answers if answer.error]
     for answer in failed:
         output.error(f"error: context {answer.context}: {answer.error}")

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from time import monotonic
-from typing import Protocol, TextIO, TypeVar
+from typing import TextIO
 
 import click
+from msgspec import Struct
 
 from kubectl_sky.cli.live import LiveLine
 from kubectl_sky.errors import Problem, listed
 from kubectl_sky.observe.escapes import plain
-from kubectl_sky.words.documents import Document, as_json
-from kubectl_sky.words.names import API_VERSION
+from kubectl_sky.words.documents import API_VERSION, Document, as_json
 
 JSONPATH = "jsonpath="
 COLUMNS = "custom-columns="
@@ -259,9 +259,9 @@ def data(value: object, form: str) -> str:
     return text.rstrip("\n")
 
 
-def document(kind: str, fields: Mapping[str, object], form: str) -> str:
-    """Format the fields of a document, with its API version and kind; see docs/json.md."""
-    return data({"apiVersion": API_VERSION, "kind": kind, **fields}, form)
+def document(kind: str, fields: Struct | Mapping[str, object], form: str) -> str:
+    """Format what has no API version and kind in lists, with these; see docs/json.md."""
+    return data({"apiVersion": API_VERSION, "kind": kind, **as_json(fields)}, form)
 
 
 def print_document(form: str | None, document: Document, identifiers: Iterable[str]) -> bool:
@@ -270,26 +270,6 @@ def print_document(form: str | None, document: Document, identifiers: Iterable[s
         names(identifiers)
     elif form not in (None, "wide"):
         out(data(document, form))
-    else:
-        return False
-    return True
-
-
-class _Item(Protocol):
-    def as_json(self) -> Mapping[str, object]: ...
-
-
-T = TypeVar("T", bound=_Item)
-
-
-def print_list(
-    form: str | None, kind: str, key: str, items: Iterable[T], name: Callable[[T], str]
-) -> bool:
-    """Print a list for programs: names or a document; return False for a table."""
-    if form == "name":
-        names(map(name, items))
-    elif form not in (None, "wide"):
-        out(document(kind, {key: [item.as_json() for item in items]}, form))
     else:
         return False
     return True

@@ -7,52 +7,53 @@ from kubectl_sky.cli import output
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
-    from kubectl_sky.observe.endpoints import Exposed
+    from kubectl_sky.observe.endpoints import Ports
     from kubectl_sky.tasks.find import Target
 
 _MAX_SUGGESTED_PORTS = 3  # ports in the suggested command
 
 
 def show(session: "Session", target: "Target", form: str | None) -> None:
-    from kubectl_sky.tasks import ports
+    from kubectl_sky.observe.endpoints import PortsList
+    from kubectl_sky.tasks import find, ports
 
     exposed_tasks = ports.list_exposed(session, target)
     if form == "name":
         output.names(f"service/{exposed.service}" for exposed in exposed_tasks)
     elif form:
-        values = [exposed.as_json() for exposed in exposed_tasks]
         output.out(
-            output.document("Ports", values[0], form)
-            if len(values) == 1
-            else output.document("PortsList", {"tasks": values}, form)
+            output.document("Ports", exposed_tasks[0], form)
+            if len(exposed_tasks) == 1
+            else output.data(PortsList(tasks=exposed_tasks), form)
         )
     else:
         output.out(_table(exposed_tasks))
+        finished = [task.id for task in find.tasks_of(target) if task.over]
         for exposed in exposed_tasks:
-            output.note(_next_step(exposed))
+            output.note(_next_step(exposed, exposed.task_id in finished))
 
 
-def _table(exposed_tasks: Sequence["Exposed"]) -> str:
+def _table(exposed_tasks: Sequence["Ports"]) -> str:
     several = len(exposed_tasks) > 1
     header = [*(["TASK"] if several else []), "PORT", "ENDPOINT", "OUTSIDE", "POD-READY"]
     rows = [
         [
-            *([exposed.task.name] if several else []),
+            *([exposed.name] if several else []),
             str(port.port),
             port.address,
             ",".join(port.outside) or ("pending" if exposed.pending else "<none>"),
             "yes" if exposed.ready else "no",
         ]
         for exposed in exposed_tasks
-        for port in exposed.endpoints
+        for port in exposed.ports
     ]
     return output.table(header, rows)
 
 
-def _next_step(exposed: "Exposed") -> str:
-    if exposed.task.over:
-        return f"task {exposed.task.id} has finished: nothing listens on its ports"
+def _next_step(exposed: "Ports", has_finished: bool) -> str:
+    if has_finished:
+        return f"task {exposed.task_id} has finished: nothing listens on its ports"
     if not exposed.ready:
-        return f"the pod of rank 0 is not ready: kubectl sky status {exposed.task.id}"
-    port_list = " ".join(str(port.port) for port in exposed.endpoints[:_MAX_SUGGESTED_PORTS])
-    return f"on this machine: kubectl sky port-forward {exposed.task.id} {port_list}"
+        return f"the pod of rank 0 is not ready: kubectl sky status {exposed.task_id}"
+    port_list = " ".join(str(port.port) for port in exposed.ports[:_MAX_SUGGESTED_PORTS])
+    return f"on this machine: kubectl sky port-forward {exposed.task_id} {port_list}"

@@ -8,7 +8,7 @@ from kubectl_sky.cli import commands, options, output
 from kubectl_sky.fairshare.command import command as fairshare
 
 if TYPE_CHECKING:
-    from kubectl_sky.observe.queues import QueueStatus
+    from kubectl_sky.observe.queues import Queue
 
 _UNKNOWN = "?"
 
@@ -28,11 +28,11 @@ command.add_command(fairshare)
 def list_(cluster: options.ClusterFlags, form: str | None) -> None:
     """List queues of the namespace, with counts of admitted and pending tasks."""
     from kubectl_sky.actions import queues
+    from kubectl_sky.observe.queues import QueueList
 
     statuses = queues.list_queues(cluster.session())
-    if output.print_list(
-        form, "QueueList", "queues", statuses, lambda queue: f"queue/{queue.name}"
-    ):
+    document = QueueList(queues=statuses)
+    if output.print_document(form, document, (f"queue/{queue.name}" for queue in statuses)):
         return
     if not statuses:
         output.note("No queues found in the namespace; a cluster admin can create a LocalQueue.")
@@ -62,21 +62,25 @@ def status(queue: str, cluster: options.ClusterFlags, form: str | None) -> None:
 
     queue_status = queues.get_queue(cluster.session(), queue)
     if form:
-        output.out(output.document("Queue", queue_status.as_json(), form))
+        output.out(output.document("Queue", queue_status, form))
         return
     output.out(
         "\n\n".join(
             filter(None, (_summary(queue_status), _shares(queue_status), _pending(queue_status)))
         )
     )
-    if queue_status.others is None:
+    if queue_status.pending_in_cluster_queue is None:
         output.note(
             "quota and the workloads of other namespaces are hidden: you cannot list ClusterQueues"
         )
 
 
-def _summary(queue: "QueueStatus") -> str:
-    others = "" if queue.others is None else f" ({queue.others} from all namespaces)"
+def _summary(queue: "Queue") -> str:
+    others = (
+        ""
+        if queue.pending_in_cluster_queue is None
+        else f" ({queue.pending_in_cluster_queue} from all namespaces)"
+    )
     lines = [
         f"Queue:        {queue.name}",
         f"ClusterQueue: {queue.cluster_queue}",
@@ -86,8 +90,8 @@ def _summary(queue: "QueueStatus") -> str:
     return "\n".join([*lines, f"Stopped:      {queue.stopped}"] if queue.stopped else lines)
 
 
-def _shares(queue: "QueueStatus") -> str:
-    if not queue.shares:
+def _shares(queue: "Queue") -> str:
+    if not queue.resources:
         return ""
     rows = [
         [
@@ -97,18 +101,18 @@ def _shares(queue: "QueueStatus") -> str:
             share.readable(share.used_by_all) or _UNKNOWN,
             share.readable(share.quota) or _UNKNOWN,
         ]
-        for share in queue.shares
+        for share in queue.resources
     ]
     return output.table(["FLAVOR", "RESOURCE", "USED HERE", "USED BY ALL", "QUOTA"], rows)
 
 
-def _pending(queue: "QueueStatus") -> str:
+def _pending(queue: "Queue") -> str:
     if not queue.waiting:
         return ""
     rows = [
         [
             str(workload.position),
-            workload.owner,
+            workload.workload,
             str(workload.priority),
             workload.since,
             workload.reason,

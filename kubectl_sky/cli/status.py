@@ -4,17 +4,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from kubectl_sky.cli import commands, options, output, ports, tasks
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words.documents import Part
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.observe.evidence import Evidence
     from kubectl_sky.observe.pipelines import PipelineStatus
     from kubectl_sky.tasks.find import Scope, Target
-    from kubectl_sky.words import models
 
 
 @commands.command(
@@ -89,7 +90,7 @@ def _show_timeline(session: "Session", target: "Target", form: str | None) -> No
     from kubectl_sky.tasks import find, timeline
 
     times = timeline.read(session, find.tasks_of(target))
-    text = output.data(times.as_json(), form) if form else formatted(times)
+    text = output.data(times, form) if form else formatted(times)
     output.out(text if form else f"{tasks.line(target)}\n\n{text}")
 
 
@@ -99,20 +100,17 @@ def _format(
     if form == "name":
         return tasks.name(target)
     if form:
-        return output.data(_as_json(target, record), form)
+        return output.data(_document(target, record), form)
     if isinstance(target, TaskStatus):
         return tasks.details(target) + (f"\n\n{tasks.format_evidence(record)}" if record else "")
     return tasks.pipeline_details(target)
 
 
-def _as_json(
-    target: "TaskStatus | PipelineStatus", record: "Evidence | None"
-) -> "models.Task | models.Pipeline":
+def _document(target: "Target", record: "Evidence | None") -> Part:
     if not record or not isinstance(target, TaskStatus):
-        return target.as_json()
-    task = target.as_json()
-    task["metadata"]["evidence"] = [death.as_json() for death in record.deaths]
-    return task
+        return target.document
+    task = target.document
+    return replace(task, metadata=replace(task.metadata, evidence=list(record.deaths)))
 
 
 def _watch(session: "Session", scope: "Scope", target: "Target", form: str | None) -> None:

@@ -93,8 +93,10 @@ def _print(tasks: "Sequence[TaskStatus]", form: str | None) -> None:
         output.names(f"task/{task.id}" for task in tasks)
     elif form:
         ids = [task.id for task in tasks]
-        result = {"count": len(ids), "status": "stopped", "message": message, "task_ids": ids}
-        output.out(output.document("Stopped", result, form))
+        from kubectl_sky.tasks.stop import Stopped
+
+        stopped = Stopped(count=len(ids), message=message, task_ids=ids)
+        output.out(output.data(stopped, form))
     else:
         for task in tasks:
             output.out(f"task/{task.id} ({task.name}) stopped")

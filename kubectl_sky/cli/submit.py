@@ -13,7 +13,6 @@ from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.errors import Problem, UserError
 from kubectl_sky.submitting.flags import Overrides
 from kubectl_sky.tasks.ui import Collected
-from kubectl_sky.words import names
 
 if TYPE_CHECKING:
     from kubectl_sky.plan.plan import Plan
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from kubectl_sky.spec.dangers import Danger
     from kubectl_sky.spec.volumes import Storage
     from kubectl_sky.submitting import submit, taskfile
-    from kubectl_sky.tasks.submissions import Submitted
-    from kubectl_sky.words import models
+    from kubectl_sky.tasks.submissions import Submission, Submitted
 
 
 def _new_volumes(
@@ -143,7 +141,7 @@ class Results(Preview):
     def __init__(self, form: str | None, dry_run: str, several: bool = False) -> None:
         super().__init__(form, dry_run)
         self._several = several
-        self._results: list[models.Submission] = []
+        self._results: list[Submission] = []
         self._report = Collected()  # of all files
 
     def submitted(self, submitted: "Submitted") -> None:
@@ -152,9 +150,9 @@ class Results(Preview):
         if self._form == "name":
             output.out(name)
         elif self._form and self._several:
-            self._results.append(self._as_json(submitted))
+            self._results.append(self._document(submitted))
         elif self._form:
-            output.out(output.data(self._as_json(submitted), self._form))
+            output.out(output.data(self._document(submitted), self._form))
         else:
             status = "unchanged" if submitted.unchanged else "submitted"
             decision = submitted.decision
@@ -177,23 +175,24 @@ class Results(Preview):
         super().notes(notes)
         self._report.notes(notes)
 
-    def _as_json(self, submitted: "Submitted") -> "models.Submission":
+    def _document(self, submitted: "Submitted") -> "Submission":
         report = self._report
-        fields = {"apiVersion": names.API_VERSION, "kind": "Submission"}
-        if self._several:
-            path = submitted.file
-            fields |= {"file": path}
-            report = Collected(
-                warnings=[problem for problem in report.warnings if problem.file == path],
-                dangers=[danger for danger in report.dangers if danger.problem.file == path],
-            )
-        return cast("models.Submission", {**fields, **submitted.as_json(), **report.as_json()})
+        if not self._several:
+            return submitted.document(report)
+        path = submitted.file
+        report = Collected(
+            warnings=[problem for problem in report.warnings if problem.file == path],
+            dangers=[danger for danger in report.dangers if danger.problem.file == path],
+        )
+        return submitted.document(report, path)
 
     def finish(self) -> None:
         """Print the results of several files for programs, as far as they were submitted."""
         if self._results and self._form:
-            fields = {"submitted": self._results, "notes": self._report.notes_}
-            output.out(output.document("SubmissionList", fields, self._form))
+            from kubectl_sky.tasks.submissions import SubmissionList
+
+            document = SubmissionList(submitted=self._results, notes=self._report.notes_)
+            output.out(output.data(document, self._form))
 
 
 def _size(plans: "Sequence[Plan]") -> str:

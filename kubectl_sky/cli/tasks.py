@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from kubectl_sky.cli import output
+from kubectl_sky.observe.documents import TaskList
 from kubectl_sky.observe.failure import program_lines
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.pipelines import PipelineStatus, grouped, reason
@@ -50,7 +51,7 @@ def listing(
     if form == "name":
         return "\n".join(f"task/{task.id}" for task in tasks)
     if form not in (None, "wide"):
-        return output.document("TaskList", {"tasks": [task.as_json() for task in tasks]}, form)
+        return output.data(TaskList(tasks=[task.document for task in tasks]), form)
     wide = form == "wide"
     titles = [
         "ID",

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 from kubectl_sky.cli import output
 from kubectl_sky.observe.timeline import NodeTimeline, Phase, Span, Timeline
-from kubectl_sky.tasks.timeline import MAX_LOGS
 from kubectl_sky.words import age
 
 _MARKS = {
@@ -16,14 +15,14 @@ _MARKS = {
     Phase.STARTING: "-",
     Phase.IMAGE: "=",
     Phase.FILES: "+",
-    Phase.SETUP: "%",
     Phase.RUN: "#",
     Phase.UNKNOWN: "?",
 }
 _WIDTH = 80  # characters of a line if stdout is no terminal
 _MAX_WIDTH = 120
 _MAX_NAME = 16
-_UNKNOWN = "?: events are kept for about an hour, and only the first 64 KiB of a log are read"
+_MAX_ROWS = 20
+_UNKNOWN = "?: events are kept for about an hour"
 
 Row = tuple[str, NodeTimeline]
 
@@ -31,7 +30,7 @@ Row = tuple[str, NodeTimeline]
 def formatted(timeline: Timeline) -> str:
     """Format the timeline of a task, or of the tasks of a pipeline."""
     rows, omitted = _rows(timeline)
-    if not any(node.spans for _, node in rows):
+    if not any(node.phases for _, node in rows):
         return "no node has started or is queued"
     lines = [*_bars(rows, timeline.now), "", _times(rows, timeline)]
     if any(node.unknown for _, node in rows):
@@ -43,23 +42,23 @@ def formatted(timeline: Timeline) -> str:
 
 def _rows(timeline: Timeline) -> tuple[list[Row], int]:
     """Return the first nodes of each task, and how many there are besides."""
-    limit = max(MAX_LOGS // len(timeline.tasks), 1)
+    limit = max(_MAX_ROWS // len(timeline.tasks), 1)
     rows: list[Row] = []
     omitted = 0
     for task in timeline.tasks:
         alone = len(task.nodes) == 1
         for node in task.nodes[:limit]:
-            name = node.node.name if len(timeline.tasks) == 1 else task.task.name
+            name = node.name if len(timeline.tasks) == 1 else task.name
             if len(timeline.tasks) > 1 and not alone:
-                name = f"{task.task.name}/{node.node.index}"
-            rows.append((name + (f" ({node.node.restarts}x)" if node.node.restarts else ""), node))
+                name = f"{task.name}/{node.index}"
+            rows.append((name + (f" ({node.restarts}x)" if node.restarts else ""), node))
         omitted += len(task.nodes[limit:])
     return rows, omitted
 
 
 def _bars(rows: Sequence[Row], now: datetime) -> Iterator[str]:
     """Yield an axis and a bar for each node, all with the same scale."""
-    spans = [span for _, node in rows for span in node.spans]
+    spans = [span for _, node in rows for span in node.phases]
     begin = min(span.start for span in spans)
     end = max(span.end or now for span in spans)
     names = [_cut(output.cell(name), _MAX_NAME) for name, _ in rows]
@@ -69,7 +68,9 @@ def _bars(rows: Sequence[Row], now: datetime) -> Iterator[str]:
     scale = age.duration(end - begin)
     yield f"{'':<{column}}0s{scale:>{width - 2}}"
     for name, (_, node) in zip(names, rows, strict=True):
-        bar = "".join(_mark(node.spans, begin, end, (at + 0.5) / width, now) for at in range(width))
+        bar = "".join(
+            _mark(node.phases, begin, end, (at + 0.5) / width, now) for at in range(width)
+        )
         yield f"{name:<{column}}{bar}".rstrip()
 
 
@@ -80,15 +81,15 @@ def _mark(
     time = begin + (end - begin) * share
     for span in spans:
         if span.start <= time < (span.end or now):
-            return _MARKS[span.phase]
+            return _MARKS[Phase(span.phase)]
     return " "
 
 
 def _times(rows: Sequence[Row], timeline: Timeline) -> str:
     """Format how long each phase took: of several nodes, the fastest and the slowest."""
-    everything = [row for task in timeline.tasks for row in ((n.node.name, n) for n in task.nodes)]
-    if len(timeline.tasks) > 1:
-        everything = list(rows)
+    everything = rows
+    if len(timeline.tasks) == 1:  # also the nodes that have no bar
+        everything = [(node.name, node) for node in timeline.tasks[0].nodes]
     lines = []
     for phase, mark in _MARKS.items():
         times = [
@@ -116,12 +117,12 @@ def _times(rows: Sequence[Row], timeline: Timeline) -> str:
 
 
 def _first_start(node: NodeTimeline, phase: Phase) -> str:
-    span = next(span for span in node.spans if span.phase is phase)
+    span = next(span for span in node.phases if span.phase is phase)
     return span.start.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _text(seconds: int, node: NodeTimeline, phase: Phase) -> str:
-    goes_on = any(span.phase is phase and span.end is None for span in node.spans)
+    goes_on = any(span.phase is phase and span.end is None for span in node.phases)
     return age.duration(timedelta(seconds=seconds)) + (" so far" if goes_on else "")
 
 

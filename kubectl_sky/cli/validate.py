@@ -2,11 +2,11 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.errors import ClusterError, Problem, SkyError, UserError
@@ -54,7 +54,7 @@ def command(
     name fields that reach beyond the task: --strict does not turn them into errors, but settings
     can refuse a class (refuse: [privileged, host]).
     """
-    from kubectl_sky.submitting.validate import check
+    from kubectl_sky.submitting.validate import Validation, check
 
     reports = check(files, sys.stdin.buffer, os.environ, as_task, local_files)
     problems = [problem for report in reports for problem in report.problems]
@@ -70,26 +70,18 @@ def command(
     if live.error and code != 2:
         raise live.error
     if form:
-        result = {"valid": not code} | _details(reports, [*problems, *live.problems], live, flags)
-        output.out(output.document("Validation", result, form))
+        document = Validation(
+            valid=not code,
+            problems=[*problems, *live.problems],
+            dangers=[item.report for report in reports for item in report.review.dangers],
+            notes=live.notes if flags["live"] else UNSET,
+        )
+        output.out(output.data(document, form))
         return code
     output.notes(live.notes)
     if not code:
         output.out(f"{len(files)} file{'s' * (len(files) > 1)} valid")
     return code
-
-
-def _details(
-    reports: "Sequence[Report]",
-    problems: Sequence[Problem],
-    live: "_Live",
-    flags: Mapping[str, bool],
-) -> dict[str, object]:
-    details: dict[str, object] = {
-        "problems": [problem.as_json() for problem in problems],
-        "dangers": [danger.as_json() for report in reports for danger in report.review.dangers],
-    }
-    return details | ({"notes": live.notes} if flags["live"] else {})
 
 
 class _Live(Struct, frozen=True):

@@ -3,14 +3,28 @@
 import platform
 import re
 import sys
+from typing import Annotated
 
 import click
+from msgspec import field
 
 from kubectl_sky import __version__
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.errors import ClusterError, SkyError
+from kubectl_sky.words.documents import Document, Note
 
 _RELEASES = "https://github.com/kubectl-sky/kubectl-sky/releases"
+
+
+class Version(Document, frozen=True, kw_only=True):
+    """The versions of the client and the cluster: `version`."""
+
+    version: str
+    clientVersion: Annotated[dict[str, str], Note("as in `kubectl version`")]  # noqa: N815
+    newestVersion: Annotated[str, Note("with `--check`")] = ""  # noqa: N815
+    serverVersion: Annotated[dict[str, str], Note("without `--client`, if it answers")] = field(  # noqa: N815
+        default_factory=dict
+    )
 
 
 @commands.command("version", examples=["version", "version --check", "version -o json"])
@@ -29,16 +43,16 @@ def command(form: str | None, client_only: bool, check: bool, cluster: options.C
         if newest:
             output.note(_advice(newest))
         return 0
-    versions: dict[str, object] = {"version": __version__, "clientVersion": _client()}
-    if newest:
-        versions["newestVersion"] = newest
-    error = None
+    server, error = {}, None
     if not client_only:
         try:
-            versions["serverVersion"] = cluster.session().send("GET", "/version").body
+            server = cluster.session().send("GET", "/version").body
         except ClusterError as refused:  # as kubectl, print the client's version anyway
             error = refused
-    output.out(output.document("Version", versions, form))
+    versions = Version(
+        version=__version__, clientVersion=_client(), newestVersion=newest, serverVersion=server
+    )
+    output.out(output.data(versions, form))
     if error:
         raise error
     return 0

@@ -5,20 +5,22 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import UNSET
 
 from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.cli.terminal import Terminal
 from kubectl_sky.errors import TaskFailed, UserError
+from kubectl_sky.observe.documents import TaskList
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from kubectl_sky.actions.notify import Notification
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.tasks.find import Scope, Target
     from kubectl_sky.tasks.watch import Wait
-    from kubectl_sky.words import models
 
 _MAX_VERDICTS = 10  # failed tasks whose cause is looked for
 _STATES = ("running", "completed", "failed", "delete")
@@ -183,7 +185,7 @@ def _exit_code(target: "Target", state: str) -> int:
     return 1 if state == "failed" else 0
 
 
-def _notify(url: str | None, document: "models.Notification") -> None:
+def _notify(url: str | None, document: "Notification") -> None:
     """Send a notification; a failure is a warning."""
     from kubectl_sky.actions import notify
 
@@ -198,17 +200,12 @@ def _print(session: "Session", finished: "Sequence[Target]", form: str | None, s
     if form == "name":
         output.names(tasks.name(target) for target in finished)
     elif form:
-        task_data = [task.as_json() for target in finished for task in find.tasks_of(target)]
-        pipeline_data = [
-            target.as_json() for target in finished if not isinstance(target, TaskStatus)
-        ]
-        output.out(
-            output.document(
-                "TaskList",
-                {"tasks": task_data} | ({"pipelines": pipeline_data} if pipeline_data else {}),
-                form,
-            )
+        whole = [item.document for item in finished if not isinstance(item, TaskStatus)]
+        document = TaskList(
+            tasks=[task.document for target in finished for task in find.tasks_of(target)],
+            pipelines=whole or UNSET,
         )
+        output.out(output.data(document, form))
     elif state == "delete":
         for target in finished:
             output.out(f"{tasks.name(target)} ({target.name}) deleted")

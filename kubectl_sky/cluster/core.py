@@ -69,19 +69,6 @@ class CoreManager:
         lines = data.removesuffix(b"\n").split(b"\n") if data else []
         return lines[1:] if truncated and len(lines) > 1 else lines
 
-    def first_bytes(self, namespace: str, pod: str, container: str, limit: int) -> bytes:
-        """Return the start of a log, whose lines begin with the API server's timestamps."""
-        query = {"container": container, "timestamps": "true", "limitBytes": str(limit)}
-        data = b""
-        deadline = monotonic() + _LOG_SECONDS
-        path = objects.path(kinds.POD, namespace, pod, "log")
-        with self._session.stream(path, query, timeout=_SILENCE_SECONDS) as stream:
-            for chunk in stream:
-                data += chunk
-                if len(data) >= limit or monotonic() > deadline:
-                    break
-        return data[:limit]
-
     def whoami(self) -> str:
         return self.identity().name
 

@@ -4,12 +4,13 @@ import json
 import re
 import threading
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec.json
 from msgspec import Struct
 
 Json = dict[str, Any]
+T = TypeVar("T", bound=Struct)
 
 # Either a surrogate pair (two escapes for one character), or any other escape, which is kept.
 _ESCAPE = re.compile(r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|\\.")
@@ -45,6 +46,15 @@ def decode(data: bytes, shape: type | Trimmed = dict) -> Json:
     except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(str(error)) from None
     return whole
+
+
+def parse(data: bytes, kind: type[T]) -> T:
+    """Decode what this program wrote, as a Struct. Raises ValueError."""
+    try:
+        value: T = _decoder(kind).decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    return value
 
 
 @cache

@@ -63,9 +63,11 @@ class _Terminal(Results):
         if self._form == "name":
             output.out(name)
         elif self._form:
-            fields = {"task_id": task.id, "status": "unchanged", "message": message}
-            report = self._report.as_json()
-            output.out(output.document("Submission", {**fields, **report}, self._form))
+            from kubectl_sky.tasks.submissions import Submission
+
+            report = self._report.report
+            document = Submission(task_id=task.id, status="unchanged", message=message, **report)
+            output.out(output.data(document, self._form))
         else:
             output.out(f"{name} unchanged: {task.name}, 1 node in namespace {task.namespace}")
             output.note("it has the flags and files of its first `dev`; --new makes another pod")

@@ -1,40 +1,33 @@
 """`queues fairshare`: the PriorityClasses of fair share, as a user may see them."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import Annotated, Any
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.fairshare.model_state import LABEL, OWNER, QUEUE, RECOVERS, State
 from kubectl_sky.words import kinds
-
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
+from kubectl_sky.words.documents import Document, Note
 
 Json = dict[str, Any]
 
 
-class ClassStatus(Struct, frozen=True):
-    """A PriorityClass; `owner` is empty if it is only listed in the settings.
-
-    `count` are finished PodGroups that still lower the value. `recovers` is the time of the next
-    step, or empty. The numbers are None if the annotations are invalid.
-    """
+class FairShareClass(Struct, frozen=True):
+    """A PriorityClass of fair share; numbers are null if its annotations are invalid."""
 
     name: str
     queue: str
-    owner: str
+    owner: Annotated[str, Note("empty for a class that the settings list")]
     value: int
-    base: int | None
-    count: int | None
-    running: int | None
-    recovers: str
+    base: Annotated[int | None, Note("value without penalty")]
+    count: Annotated[int | None, Note("finished PodGroups that lower the value")]
+    running: Annotated[int | None, Note("running PodGroups that lower the value")]
+    recovers: Annotated[str, Note("time of the next step of the recovery, or empty")]
 
     @classmethod
-    def read(cls, item: Json) -> "ClassStatus":
+    def read(cls, item: Json) -> "FairShareClass":
         annotations, state = item["metadata"].get("annotations") or {}, State.read(item)
         return cls(
             name=item["metadata"]["name"],
@@ -47,15 +40,19 @@ class ClassStatus(Struct, frozen=True):
             recovers=_time(annotations.get(RECOVERS, "")),
         )
 
-    def as_json(self) -> "models.FairShareClass":
-        return cast("models.FairShareClass", asdict(self))
+
+class FairShareList(Document, frozen=True, kw_only=True):
+    """The PriorityClasses of fair share: `queues fairshare`."""
+
+    classes: list[FairShareClass]
 
 
-def list_classes(session: Session) -> list[ClassStatus]:
+def list_classes(session: Session) -> list[FairShareClass]:
     """Return the classes by queue and owner. Raises ClusterError."""
     items = objects.list_all(session, kinds.PRIORITY_CLASS, label_selector=LABEL)
     return sorted(
-        map(ClassStatus.read, items), key=lambda status: (status.queue, status.owner, status.name)
+        map(FairShareClass.read, items),
+        key=lambda status: (status.queue, status.owner, status.name),
     )
 
 

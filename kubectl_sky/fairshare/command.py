@@ -15,13 +15,12 @@ def command(cluster: options.ClusterFlags, form: str | None) -> None:
     COUNT are finished PodGroups, RUNNING those that run. RECOVERS is the time until the count
     falls, if none starts or finishes before.
     """
-    from kubectl_sky.fairshare.action import list_classes
+    from kubectl_sky.fairshare.action import FairShareList, list_classes
     from kubectl_sky.words import age
 
     classes = list_classes(cluster.session())
-    if output.print_list(
-        form, "FairShareList", "classes", classes, lambda item: f"priorityclass/{item.name}"
-    ):
+    document = FairShareList(classes=classes)
+    if output.print_document(form, document, (f"priorityclass/{item.name}" for item in classes)):
         return
     if not classes:
         output.note("No PriorityClasses of fair share found; see `kubectl sky controllers`.")

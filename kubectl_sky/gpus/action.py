@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, timedelta
 from threading import Event
 
 from msgspec import Struct
@@ -22,7 +22,7 @@ from kubectl_sky.errors import (
 )
 from kubectl_sky.gpus import hours, model, smi
 from kubectl_sky.gpus.hours import Usage
-from kubectl_sky.gpus.model import AcceleratorNode, Holding, Use
+from kubectl_sky.gpus.model import AcceleratorNode, Holding, NodeUsage
 from kubectl_sky.gpus.smi import Gpu
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
@@ -68,7 +68,7 @@ def candidates(session: Session) -> Iterator[tuple[str, str]]:
         yield name, f"{sum(free)} free" if free else ""
 
 
-def top(session: Session, task: TaskStatus) -> list[Use]:
+def top(session: Session, task: TaskStatus) -> list[NodeUsage]:
     """Return the usage of a task's nodes. Raises NotServed without a metrics API."""
     selector = names.selector({names.TASK_ID: task.id})
     try:
@@ -99,11 +99,11 @@ def usage(session: Session, scope: Scope, since: timedelta, by: str) -> Usage:
     start = now - since
     spans = [span for span in hours.spans(tasks, now, labels) if span.end > start]
     return Usage(
-        start,
-        by,
-        hours.rows(spans, by, start),
-        hours.total(spans, start),
-        hours.inexact(spans),
+        since=start.astimezone(UTC).replace(microsecond=0),
+        by=by,
+        rows=[row.rounded for row in hours.rows(spans, by, start)],
+        total=hours.total(spans, start).rounded,
+        inexact=hours.inexact(spans),
     )
 
 

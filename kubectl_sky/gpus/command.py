@@ -21,12 +21,11 @@ def command(cluster: options.ClusterFlags, form: str | None) -> None:
     counts only cluster nodes that are ready and accept pods.
     """
     from kubectl_sky.gpus import action
+    from kubectl_sky.gpus.model import GpuList
 
     machines = action.accelerators(cluster.session())
     if form:
-        output.out(
-            output.document("GpuList", {"machines": [node.as_json() for node in machines]}, form)
-        )
+        output.out(output.data(GpuList(machines=machines), form))
     elif not machines:
         output.note("no cluster node has accelerators")
     else:
@@ -80,7 +79,7 @@ def _by_user(machines: Sequence["AcceleratorNode"]) -> str:
     """Format the number of accelerators by user and type, highest first."""
     counts: Counter[tuple[str, str]] = Counter()
     for machine in machines:
-        for user, count in machine.users:
+        for user, count in machine.users.items():
             counts[user, machine.model or machine.resource] += count
     if not counts:
         return ""

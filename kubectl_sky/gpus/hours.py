@@ -9,7 +9,7 @@ cluster nodes, unless a queue admitted the object. Deleted objects are not known
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 from msgspec import Struct
 
@@ -17,11 +17,9 @@ from kubectl_sky.observe import status
 from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.plan.resources import Gpus, gpus_of
 from kubectl_sky.words import age, bounded, names
+from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Object, field
-
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
 
 Labels = Mapping[str, Mapping[str, str]]  # of cluster nodes, by name
 Hours = Mapping[tuple[str, str], float]  # of tasks, by namespace and id
@@ -140,41 +138,30 @@ def _requested(item: Object) -> Gpus | None:
     return Gpus(count, model) if count > 0 else None
 
 
-class Row(Struct, frozen=True):
+class GpuHours(Struct, frozen=True, rename={"hours": "gpu_hours"}):
     """The GPU-hours of a user, a task name or a GPU."""
 
-    key: str
+    key: Annotated[str, Note("the user, the task name or the GPU, as `by`")]
     tasks: int
     hours: float
 
-    def as_json(self) -> "models.GpuHours":
-        """Return the row as JSON values."""
-        return {"key": self.key, "tasks": self.tasks, "gpu_hours": round(self.hours, 2)}
+    @property
+    def rounded(self) -> "GpuHours":
+        """The hours with two decimals."""
+        return GpuHours(self.key, self.tasks, round(self.hours, 2))
 
 
-class Usage(Struct, frozen=True):
-    """The GPU-hours of tasks since a time, by user, task name or GPU.
-
-    `inexact` is the number of tasks whose hours are not exact.
-    """
+class GpuHoursList(Document, frozen=True, kw_only=True, rename={"inexact": "inexact_tasks"}):
+    """GPU-hours of the tasks that exist, also if their pods are deleted: `usage`, `GET /usage`."""
 
     since: datetime
-    by: str
-    rows: list[Row]
-    total: Row
-    inexact: int
+    by: Annotated[str, Note("`user`, `name` or `gpu`")]
+    rows: list[GpuHours]
+    total: GpuHours
+    inexact: Annotated[int, Note("tasks of which pods or Jobs are deleted")]
 
-    def as_json(self) -> "models.GpuHoursList":
-        """Return the GPU-hours as JSON values."""
-        return {
-            "apiVersion": names.API_VERSION,
-            "kind": "GpuHoursList",
-            "since": self.since.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "by": self.by,
-            "rows": [row.as_json() for row in self.rows],
-            "total": self.total.as_json(),
-            "inexact_tasks": self.inexact,
-        }
+
+Usage = GpuHoursList  # its name in the Python API
 
 
 KEYS: Mapping[str, Callable[[Span], str]] = {
@@ -184,7 +171,7 @@ KEYS: Mapping[str, Callable[[Span], str]] = {
 }
 
 
-def rows(spans_: Iterable[Span], by: str, since: datetime) -> list[Row]:
+def rows(spans_: Iterable[Span], by: str, since: datetime) -> list[GpuHours]:
     """Return a row for each user, task name or GPU, the largest first."""
     groups: dict[str, list[Span]] = defaultdict(list)
     for span in spans_:
@@ -193,12 +180,12 @@ def rows(spans_: Iterable[Span], by: str, since: datetime) -> list[Row]:
     return sorted(result, key=lambda row: (-row.hours, row.key))
 
 
-def total(spans_: Iterable[Span], since: datetime, key: str = "total") -> Row:
+def total(spans_: Iterable[Span], since: datetime, key: str = "total") -> GpuHours:
     tasks, hours = set(), 0.0
     for span in spans_:
         tasks.add((span.namespace, span.task_id))
         hours += span.hours(since)
-    return Row(key, len(tasks), hours)
+    return GpuHours(key, len(tasks), hours)
 
 
 def inexact(spans_: Iterable[Span]) -> int:

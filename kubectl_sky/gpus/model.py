@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 from msgspec import Struct
 
@@ -11,19 +11,17 @@ from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.plan.accelerators import from_labels
 from kubectl_sky.plan.resources import ACCELERATORS, amount_of, requested, requested_names
 from kubectl_sky.words import names
+from kubectl_sky.words.documents import Document, Note, Part
 from kubectl_sky.workloads.workload import Object
-
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
 
 _OVER = ("Succeeded", "Failed")
 
 
-class AcceleratorNode(Struct, frozen=True):
+class AcceleratorNode(Part, frozen=True, rename={"name": "node", "model": "accelerator"}):
     """A cluster node with accelerators of one resource name.
 
-    `used` is the sum of the requests of its pods; None if the user may not list pods. `users` has
-    the count for each user: the owner for tasks, the namespace for other pods.
+    `used` is the sum of the requests of its pods, `free` what a pod could get: 0 if it accepts no
+    pods. Both are null if you may not list pods.
     """
 
     name: str
@@ -31,28 +29,17 @@ class AcceleratorNode(Struct, frozen=True):
     resource: str
     total: int
     used: int | None
+    free: int | None
     ready: bool
-    users: tuple[tuple[str, int], ...] = ()
+    users: Annotated[
+        dict[str, int], Note("used, by user: the owner of tasks, the namespace of other pods")
+    ]
 
-    @property
-    def free(self) -> int | None:
-        """The number that a pod could get; 0 if the cluster node accepts no pods."""
-        if self.used is None:
-            return None
-        return max(self.total - self.used, 0) if self.ready else 0
 
-    def as_json(self) -> "models.GpuNode":
-        """Return the cluster node as JSON values."""
-        return {
-            "node": self.name,
-            "accelerator": self.model,
-            "resource": self.resource,
-            "total": self.total,
-            "used": self.used,
-            "free": self.free,
-            "ready": self.ready,
-            "users": dict(self.users),
-        }
+class GpuList(Document, frozen=True, kw_only=True):
+    """Cluster nodes with accelerators: `gpus`, `GET /gpus`."""
+
+    machines: list[AcceleratorNode]
 
 
 class Holding(Struct, frozen=True):
@@ -99,14 +86,20 @@ def _of_resource(
 ) -> AcceleratorNode:
     labels = node["metadata"].get("labels") or {}
     allocatable = node.get("status", {}).get("allocatable", {})
+    total, used, ready = (
+        int(amount_of(allocatable.get(resource))),
+        sum(users.values()),
+        _ready(node),
+    )
     return AcceleratorNode(
         name=node["metadata"]["name"],
         model=next(iter(from_labels(labels)), ""),
         resource=resource,
-        total=int(amount_of(allocatable.get(resource))),
-        used=sum(users.values()) if pods_known else None,
-        ready=_ready(node),
-        users=tuple(sorted(users.items(), key=lambda item: (-item[1], item[0]))),
+        total=total,
+        used=used if pods_known else None,
+        free=(max(total - used, 0) if ready else 0) if pods_known else None,
+        ready=ready,
+        users=dict(sorted(users.items(), key=lambda item: (-item[1], item[0]))),
     )
 
 
@@ -125,32 +118,29 @@ def _ready(node: Object) -> bool:
     return ready and not node.get("spec", {}).get("unschedulable")
 
 
-class Use(Struct, frozen=True):
-    """CPUs and bytes of memory that a node uses, and that it requested (0: not set)."""
+class NodeUsage(Struct, frozen=True):
+    """What a node uses, and what it requested."""
 
-    node: NodeStatus
-    cpus: Fraction
-    memory: Fraction
-    cpus_asked: Fraction
-    memory_asked: Fraction
-    accelerators_asked: int = 0
+    node: Annotated[int, Note("rank")]
+    pod: str
+    cpus: float
+    memory_bytes: int
+    cpus_asked: float | None
+    memory_bytes_asked: int | None
+    gpus_asked: int | None
 
-    def as_json(self) -> "models.NodeUsage":
-        """Return the use as JSON values; null if nothing was requested."""
-        return {
-            "node": self.node.index,
-            "pod": self.node.pod,
-            "cpus": float(self.cpus),
-            "memory_bytes": int(self.memory),
-            "cpus_asked": float(self.cpus_asked) or None,
-            "memory_bytes_asked": int(self.memory_asked) or None,
-            "gpus_asked": self.accelerators_asked or None,
-        }
+
+class Usage(Document, frozen=True, kw_only=True):
+    """The usage of a task's nodes: `top`, `GET /tasks/ID/usage`."""
+
+    task_id: str
+    nodes: list[NodeUsage]
+    reason: Annotated[str, Note("of REST: why nothing can be measured")] = ""
 
 
 def uses(
     nodes: Iterable[NodeStatus], pods: Iterable[Object], metrics: Iterable[Object]
-) -> list[Use]:
+) -> list[NodeUsage]:
     pods_by_name = {pod["metadata"]["name"]: pod for pod in pods}
     metrics_by_name = {item["metadata"]["name"]: item for item in metrics}
     return [
@@ -160,14 +150,16 @@ def uses(
     ]
 
 
-def _use(node: NodeStatus, pod: Object, metrics: Object) -> Use:
-    return Use(
-        node,
-        cpus=_used(metrics, "cpu"),
-        memory=_used(metrics, "memory"),
-        cpus_asked=requested(pod, "cpu"),
-        memory_asked=requested(pod, "memory"),
-        accelerators_asked=sum(int(requested(pod, name)) for name in ACCELERATORS),
+def _use(node: NodeStatus, pod: Object, metrics: Object) -> NodeUsage:
+    gpus = sum(int(requested(pod, name)) for name in ACCELERATORS)
+    return NodeUsage(
+        node=node.index,
+        pod=node.pod,
+        cpus=float(_used(metrics, "cpu")),
+        memory_bytes=int(_used(metrics, "memory")),
+        cpus_asked=float(requested(pod, "cpu")) or None,
+        memory_bytes_asked=int(requested(pod, "memory")) or None,
+        gpus_asked=gpus or None,
     )
 
 

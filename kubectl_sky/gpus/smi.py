@@ -6,16 +6,14 @@ a number, such as `[N/A]`, is unknown.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
 from msgspec import Struct
 
 from kubectl_sky.observe.escapes import plain
 from kubectl_sky.observe.nodes import NodeStatus
-
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
+from kubectl_sky.words.documents import Document, Note
 
 _QUERY = (
     "index,name,utilization.gpu,memory.used,memory.total,temperature.gpu,power.draw,power.limit"
@@ -39,34 +37,47 @@ _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?")
 _MIB = 2**20
 
 
-class Gpu(Struct, frozen=True):
-    """The use of a GPU of a node. None: unknown. Memory in bytes, temperature in Celsius."""
+class Gpu(
+    Struct,
+    frozen=True,
+    rename={
+        "index": "gpu",
+        "utilization": "utilization_percent",
+        "memory_used": "memory_used_bytes",
+        "memory_total": "memory_total_bytes",
+        "temperature": "temperature_celsius",
+        "power": "power_watts",
+        "power_limit": "power_limit_watts",
+    },
+):
+    """A GPU as nvidia-smi or rocm-smi shows it in a node; null if that is not known."""
 
     rank: int
     pod: str
-    index: int
+    index: Annotated[int, Note("index in the node")]
     name: str
-    utilization: float | None = None  # percent
-    memory_used: float | None = None
-    memory_total: float | None = None
+    utilization: float | None = None
+    memory_used: int | None = None
+    memory_total: int | None = None
     temperature: float | None = None
-    power: float | None = None  # watts
+    power: float | None = None
     power_limit: float | None = None
 
-    def as_json(self) -> "models.GpuSample":
-        """Return the use as JSON values; null if it is unknown."""
-        return {
-            "rank": self.rank,
-            "pod": self.pod,
-            "gpu": self.index,
-            "name": self.name,
-            "utilization_percent": self.utilization,
-            "memory_used_bytes": _whole(self.memory_used),
-            "memory_total_bytes": _whole(self.memory_total),
-            "temperature_celsius": self.temperature,
-            "power_watts": self.power,
-            "power_limit_watts": self.power_limit,
-        }
+
+class GpuFailure(Struct, frozen=True):
+    """A node whose GPUs cannot be read."""
+
+    rank: int
+    pod: str
+    message: str
+
+
+class GpuUsage(Document, frozen=True, kw_only=True):
+    """The usage of the GPUs of a task's running nodes: `top --gpu`."""
+
+    task_id: str
+    gpus: Sequence[Gpu]
+    failures: list[GpuFailure]
 
 
 def read(node: NodeStatus, output: bytes) -> list[Gpu]:
@@ -107,7 +118,7 @@ def _nvidia(node: NodeStatus, text: str) -> Iterator[Gpu]:
             continue
         split = len(cells) - _FIELDS + 2  # a name may have commas
         name, numbers = ", ".join(cells[1:split]), list(map(_number, cells[split:]))
-        used, total = (None if value is None else value * _MIB for value in numbers[1:3])
+        used, total = (None if value is None else int(value * _MIB) for value in numbers[1:3])
         yield Gpu(
             node.index, node.pod, int(cells[0]), _name(name), numbers[0], used, total, *numbers[3:]
         )
@@ -129,8 +140,8 @@ def _rocm(node: NodeStatus, text: str) -> Iterator[Gpu]:
                 int(index[1]),
                 _name(str(_first(card, r"Card series", r"Card model") or "")),
                 _number(_first(card, r"GPU use \(%\)")),
-                _number(_first(card, r"VRAM Total Used Memory \(B\)")),
-                _number(_first(card, r"VRAM Total Memory \(B\)")),
+                _whole(_first(card, r"VRAM Total Used Memory \(B\)")),
+                _whole(_first(card, r"VRAM Total Memory \(B\)")),
                 _number(_first(card, r"Temperature \(Sensor edge\).*", r"Temperature \(Sensor.*")),
                 _number(_first(card, r"(Average|Current Socket) Graphics Package Power.*")),
                 _number(_first(card, r"Max Graphics Package Power.*")),
@@ -156,5 +167,6 @@ def _name(text: str) -> str:
     return " ".join(plain(text).split())[:_MAX_NAME]
 
 
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)
+def _whole(value: object) -> int | None:
+    number = _number(value)
+    return None if number is None else int(number)

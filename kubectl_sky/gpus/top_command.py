@@ -1,6 +1,5 @@
 """`kubectl sky top`."""
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import click
@@ -36,6 +35,7 @@ def command(
     nvidia-smi, which device plugins add to most images, or rocm-smi.
     """
     from kubectl_sky.gpus import action
+    from kubectl_sky.gpus.model import Usage
     from kubectl_sky.tasks import find
 
     session = cluster.session()
@@ -45,17 +45,17 @@ def command(
         return
     samples = action.top(session, match)
     if form:
-        values = [sample.as_json() for sample in samples]
-        output.out(output.document("Usage", {"task_id": match.id, "nodes": values}, form))
+        output.out(output.data(Usage(task_id=match.id, nodes=samples), form))
         return
+    nodes = {node.index: node for node in match.nodes}
     rows = [
         [
-            sample.node.name,
-            f"{int(sample.cpus * 1000)}m",
+            nodes[sample.node].name,
+            f"{int(round(sample.cpus * 1000, 6))}m",
             _percentage(sample.cpus, sample.cpus_asked),
-            f"{int(sample.memory / 2**20)}Mi",
-            _percentage(sample.memory, sample.memory_asked),
-            sample.node.host,
+            f"{int(sample.memory_bytes / 2**20)}Mi",
+            _percentage(sample.memory_bytes, sample.memory_bytes_asked),
+            nodes[sample.node].host,
         ]
         for sample in samples
     ]
@@ -64,22 +64,18 @@ def command(
         output.note("no measurements yet; they take about a minute after a start")
 
 
-def _percentage(used: Fraction, asked: Fraction) -> str:
+def _percentage(used: float, asked: float | None) -> str:
     """Format usage as a percentage of the request, like kubectl top."""
-    return f"{int(100 * used / asked)}%" if asked else "-"
+    return f"{int(round(100 * used / asked, 6))}%" if asked else "-"
 
 
 def _print_gpus(task_id: str, report: "GpuReport", form: str | None) -> None:
     if form:
-        fields = {
-            "task_id": task_id,
-            "gpus": [gpu.as_json() for gpu in report.gpus],
-            "failures": [
-                {"rank": node.index, "pod": node.pod, "message": error.what}
-                for node, error in report.failures
-            ],
-        }
-        output.out(output.document("GpuUsage", fields, form))
+        from kubectl_sky.gpus.smi import GpuFailure, GpuUsage
+
+        failures = [GpuFailure(node.index, node.pod, error.what) for node, error in report.failures]
+        usage = GpuUsage(task_id=task_id, gpus=report.gpus, failures=failures)
+        output.out(output.data(usage, form))
         return
     rows = [
         [

@@ -56,7 +56,7 @@ def command(
     scope = options.scope(session, cluster, all_users)
     usage = action.usage(session, scope, since, by)
     if form:
-        output.out(output.data(usage.as_json(), form))
+        output.out(output.data(usage, form))
         return
     if usage.rows:
         output.out(_table(usage))

@@ -2,37 +2,40 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from typing import Annotated
 
 from msgspec import Struct, structs
 
 from kubectl_sky.cluster import leases, objects
 from kubectl_sky.cluster.leases import Lease
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.words import kinds, models, names
+from kubectl_sky.words import kinds, names
+from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.words.names import CONTROLLERS, CONTROLLERS_NAMESPACE, controller_lease
 
 _SELECTOR = f"{names.APP_NAME} in ({','.join(CONTROLLERS.values())})"
 
 
-class ControllerStatus(Struct, frozen=True):
-    """A controller that has a Deployment, a Lease or both; `serves` "" means all namespaces."""
+class Controller(Struct, frozen=True):
+    """A controller of one namespace or of all: it has a Deployment, a Lease or both."""
 
-    controller: str
-    namespace: str
-    serves: str
-    replicas: int | None = None
-    ready: int = 0
-    leader: str = ""
-    since: str = ""
-    last_action: str = ""
-
-    def as_json(self) -> models.ControllerFields:
-        """Return the controller as JSON values."""
-        fields: models.ControllerFields = structs.asdict(self)  # type: ignore[assignment]
-        return fields
+    controller: Annotated[str, Note("`tasks`, `ray` or `fairshare`")]
+    namespace: Annotated[str, Note("where its Lease or Deployment is")]
+    serves: Annotated[str, Note("the namespace that it acts on; empty for all")]
+    replicas: Annotated[int | None, Note("of its Deployment; null without one")] = None
+    ready: Annotated[int, Note("replicas that are ready")] = 0
+    leader: Annotated[str, Note("the process that holds its Lease; empty for none")] = ""
+    since: Annotated[str, Note("when the leader took the Lease")] = ""
+    last_action: Annotated[str, Note("a time and what it did last; may be empty")] = ""
 
 
-def controllers(session: Session, namespace: str | None) -> list[ControllerStatus]:
+class ControllerList(Document, frozen=True, kw_only=True):
+    """Controllers: `controllers status`."""
+
+    controllers: list[Controller]
+
+
+def controllers(session: Session, namespace: str | None) -> list[Controller]:
     """Return the controllers with a Deployment or a Lease in a namespace, None for all.
 
     Raises ClusterError.
@@ -46,12 +49,12 @@ def controllers(session: Session, namespace: str | None) -> list[ControllerStatu
 
 def _joined(
     deployments: Iterable[Json], held: Sequence[Lease], now: datetime
-) -> Iterator[ControllerStatus]:
+) -> Iterator[Controller]:
     """Yield the Deployments with their Leases, then the Leases of processes without one."""
     by_key = {key: lease for lease in held if (key := _served(lease))}
     for item in deployments:
         key = _key(item)
-        status = ControllerStatus(
+        status = Controller(
             key[0],
             item["metadata"]["namespace"],
             key[1],
@@ -61,10 +64,10 @@ def _joined(
         yield _led(status, by_key.pop(key, None), now)
     for (controller, served), lease in by_key.items():
         if lease.live(now):
-            yield _led(ControllerStatus(controller, lease.namespace, served), lease, now)
+            yield _led(Controller(controller, lease.namespace, served), lease, now)
 
 
-def _led(status: ControllerStatus, lease: Lease | None, now: datetime) -> ControllerStatus:
+def _led(status: Controller, lease: Lease | None, now: datetime) -> Controller:
     if not lease:
         return status
     leads = lease.live(now)

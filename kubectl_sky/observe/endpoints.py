@@ -1,68 +1,49 @@
 """Find the addresses of the ports of a task, inside and outside the cluster."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 from msgspec import Struct
 
 from kubectl_sky.observe.nodes import Object
 from kubectl_sky.observe.status import TaskStatus
-
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
+from kubectl_sky.words.documents import Document, Note
 
 _OUTSIDE = ("ExternalIP", "InternalIP")  # address types of a cluster node, the preferred first
 
 
-class Endpoint(Struct, frozen=True):
-    """One port: its addresses in the cluster and outside, both as `HOST:PORT`."""
+class Port(Struct, frozen=True):
+    """A port, and where it is served: `HOST:PORT`."""
 
     port: int
     address: str
-    outside: tuple[str, ...]
+    outside: Annotated[tuple[str, ...], Note("addresses outside the cluster")]
 
 
-class Exposed(Struct, frozen=True):
-    """A task's Service, the pod behind it, and whether that pod is ready.
+class Ports(Struct, frozen=True):
+    """The ports of a task, and their Service: `ports`."""
 
-    `pending` means that the Service waits for its load balancer address.
-    """
-
-    task: TaskStatus
+    task_id: str
+    name: str
+    namespace: str
     service: str
     type: str
-    cluster_ip: str  # empty for a headless Service
+    cluster_ip: Annotated[str, Note("empty for a headless Service")]
     pod: str
-    ready: bool
-    pending: bool
-    endpoints: tuple[Endpoint, ...]
+    ready: Annotated[bool, Note("whether the pod is ready")]
+    pending: Annotated[bool, Note("the Service has no address outside the cluster yet")]
+    ports: tuple[Port, ...]
 
-    def as_json(self) -> "models.PortsFields":
-        """Return the endpoints as JSON values."""
-        return {
-            "task_id": self.task.id,
-            "name": self.task.name,
-            "namespace": self.task.namespace,
-            "service": self.service,
-            "type": self.type,
-            "cluster_ip": self.cluster_ip,
-            "pod": self.pod,
-            "ready": self.ready,
-            "pending": self.pending,
-            "ports": [
-                {
-                    "port": endpoint.port,
-                    "address": endpoint.address,
-                    "outside": list(endpoint.outside),
-                }
-                for endpoint in self.endpoints
-            ],
-        }
+
+class PortsList(Document, frozen=True, kw_only=True):
+    """The ports of a pipeline's tasks: `ports PIPELINE`."""
+
+    tasks: list[Ports]
 
 
 def exposed(
     task: TaskStatus, service: Object, pods: Iterable[Object], machines: Iterable[Object]
-) -> Exposed:
+) -> Ports:
     """Combine a Service, the pods behind it and the cluster nodes, if readable."""
     pod = _newest(pods)
     spec, name = service["spec"], service["metadata"]["name"]
@@ -70,16 +51,18 @@ def exposed(
     balancers = tuple(_balancers(service))
     outside = balancers if kind == "LoadBalancer" else _machine(pod, machines)
     host = f"{name}.{task.namespace}.svc"
-    return Exposed(
-        task=task,
+    return Ports(
+        task_id=task.id,
+        name=task.name,
+        namespace=task.namespace,
         service=name,
         type=kind,
         cluster_ip="" if spec.get("clusterIP") == "None" else spec.get("clusterIP") or "",
         pod=pod["metadata"]["name"] if pod else "",
         ready=_ready(pod),
         pending=kind == "LoadBalancer" and not balancers,
-        endpoints=tuple(
-            Endpoint(port["port"], f"{host}:{port['port']}", tuple(_at(kind, outside, port)))
+        ports=tuple(
+            Port(port["port"], f"{host}:{port['port']}", tuple(_at(kind, outside, port)))
             for port in spec.get("ports") or ()
         ),
     )

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from kubectl_sky.observe.documents import DeletedPod
 from kubectl_sky.observe.escapes import harmless
-from kubectl_sky.observe.evidence import Death, Evidence
+from kubectl_sky.observe.evidence import Evidence
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words.settings import DEFAULT_IMAGE, MISSING_PROGRAM_ADVICE
@@ -53,7 +54,7 @@ def describe(
     return f"{head}; {title}:{shown}"
 
 
-def first_death(task: TaskStatus, record: Evidence | None) -> Death | None:
+def first_death(task: TaskStatus, record: Evidence | None) -> DeletedPod | None:
     """Return the recorded end of the first failed node, whose pod may be deleted since."""
     node = task.first_failure
     if node is None or record is None:

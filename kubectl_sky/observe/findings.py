@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,9 +11,7 @@ from msgspec.structs import replace
 from kubectl_sky.observe.nodes import end_text
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot, find_signals
 from kubectl_sky.words import bounded
-
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
+from kubectl_sky.words.documents import Document, Note
 
 _MAX_HEADLINE = 80  # characters from which details are left out
 _MAX_CUT_HEADLINE = 120  # characters
@@ -54,15 +52,32 @@ class Rule(Struct, frozen=True):
     mere: bool = False  # dropped if another finding explains the same nodes
 
 
-class Finding(Struct, frozen=True):
-    """A cause: what is wrong, on which ranks (none: the whole task), and what to do."""
+class Finding(Struct, frozen=True, rename={"ranks": "nodes"}):
+    """A cause, and what to do."""
 
     rule: str
     stage: Stage
     what: str
-    then: str
-    ranks: tuple[int, ...] = ()
-    evidence: str = ""  # the message of the cluster
+    then: Annotated[str, Note("the next step")]
+    ranks: Annotated[tuple[int, ...], Note("ranks; empty for the whole task")] = ()
+    evidence: Annotated[str, Note("what the cluster says")] = ""
+
+
+class Diagnosis(Document, frozen=True, kw_only=True):
+    """Why a task does not start or has failed: `doctor TASK`, `GET /tasks/ID/doctor`."""
+
+    task_id: str
+    name: str
+    status: str
+    summary: str
+    stages: Annotated[dict[str, str], Note("`ok`, `problem`, … by stage")]
+    findings: list[Finding]
+    not_readable: Annotated[Sequence[str], Note("kinds that you may not list")]
+
+
+class Cause(Finding, frozen=True):
+    """A finding, and what texts of commands need of it."""
+
     source: SignalSource = SignalSource.NODE
     mere: bool = False  # dropped if another finding explains the same nodes
 
@@ -84,16 +99,10 @@ class Finding(Struct, frozen=True):
         """What is wrong, and in a task of several nodes on which of them."""
         return f"{_spans(self.ranks)}: {self.what}" if self.ranks and num_nodes > 1 else self.what
 
-    def as_json(self) -> "models.Finding":
-        """Return the finding as JSON values."""
-        return {
-            "rule": self.rule,
-            "stage": str(self.stage),
-            "what": self.what,
-            "then": self.then,
-            "nodes": list(self.ranks),
-            "evidence": self.evidence,
-        }
+    @property
+    def finding(self) -> Finding:
+        """What programs see of it."""
+        return Finding(*(getattr(self, name) for name in Finding.__struct_fields__))
 
 
 def _spans(ranks: tuple[int, ...]) -> str:
@@ -114,7 +123,7 @@ class _Words(dict[str, str]):
         return ""
 
 
-def diagnose(snapshot: TaskSnapshot, rules: Sequence[Rule]) -> list[Finding]:
+def diagnose(snapshot: TaskSnapshot, rules: Sequence[Rule]) -> list[Cause]:
     """Return the findings in stage order; symptoms that match no rule are skipped."""
     findings = list(_findings(snapshot, rules))
     causes = [finding for finding in findings if not finding.mere]
@@ -127,7 +136,7 @@ def diagnose(snapshot: TaskSnapshot, rules: Sequence[Rule]) -> list[Finding]:
     )
 
 
-def _is_explained(finding: Finding, causes: Sequence[Finding]) -> bool:
+def _is_explained(finding: Cause, causes: Sequence[Cause]) -> bool:
     """Return whether the causes already cover all ranks of a finding."""
     if any(not cause.ranks for cause in causes):
         return True
@@ -135,13 +144,13 @@ def _is_explained(finding: Finding, causes: Sequence[Finding]) -> bool:
     return bool(explained) and explained >= set(finding.ranks)
 
 
-def _findings(snapshot: TaskSnapshot, rules: Sequence[Rule]) -> Iterator[Finding]:
+def _findings(snapshot: TaskSnapshot, rules: Sequence[Rule]) -> Iterator[Cause]:
     for signal in find_signals(snapshot):
         if finding := find_cause(snapshot, signal, rules):
             yield finding
 
 
-def find_cause(snapshot: TaskSnapshot, signal: Signal, rules: Sequence[Rule]) -> Finding | None:
+def find_cause(snapshot: TaskSnapshot, signal: Signal, rules: Sequence[Rule]) -> Cause | None:
     """Return the finding of the first rule that matches a symptom; None if none does."""
     for rule in rules:
         if rule.source is signal.source and re.fullmatch(rule.reason, signal.reason):
@@ -151,7 +160,7 @@ def find_cause(snapshot: TaskSnapshot, signal: Signal, rules: Sequence[Rule]) ->
     return None
 
 
-def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match[str]) -> Finding:
+def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match[str]) -> Cause:
     groups = {name: value or "" for name, value in match.groupdict().items()}
     words = _Words(
         groups,
@@ -164,7 +173,7 @@ def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match
     )
     if rule.detail:
         words.update(rule.detail(snapshot, signal, groups))
-    return Finding(
+    return Cause(
         rule=rule.name,
         stage=rule.stage,
         what=" ".join(rule.what.format_map(words).split()),
@@ -183,8 +192,8 @@ def _end(signal: Signal) -> str:
     return end_text(reason, bounded.integer(code)) if is_end and code.isdecimal() else ""
 
 
-def _merged(findings: Sequence[Finding]) -> list[Finding]:
-    merged: dict[tuple[str, str], Finding] = {}
+def _merged(findings: Sequence[Cause]) -> list[Cause]:
+    merged: dict[tuple[str, str], Cause] = {}
     for finding in findings:
         key = (finding.rule, finding.what)
         previous = merged.get(key)

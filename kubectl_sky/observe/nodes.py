@@ -3,16 +3,13 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, cast
+from typing import Annotated, Any
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from kubectl_sky.words import age, bounded, names
+from kubectl_sky.words.documents import Note, Part, always
 from kubectl_sky.workloads.workload import QUEUED, STOPPED, Phase, PhaseDetails, condition
-
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
 
 Object = Mapping[str, Any]
 
@@ -44,28 +41,30 @@ class State(StrEnum):
         return self in (State.FAILED, State.COMPLETED)
 
 
-class NodeStatus(Struct, frozen=True):
+class NodeStatus(Part, frozen=True):
     """One node of a task: rank, object, pod, and why it is pending or how it finished.
 
     `restarts` is the number of earlier pods of the node; `previous` is the newest of them.
     """
 
-    index: int
-    name: str  # display name: node-3
-    job: str  # the object that runs it
-    state: State = State.PENDING
+    index: Annotated[int, Note("rank")]
+    name: Annotated[str, Note("`node-1`")]
+    job: Annotated[str, Note("the object that runs it")]
+    state: Annotated[State, Note("`pending`, `running`, `completed` or `failed`")] = always(
+        State.PENDING
+    )
     pod: str = ""
-    host: str = ""  # the cluster node that the pod runs on
-    reason: str = ""  # why it is pending or failed: OOMKilled, ImagePullBackOff
+    host: Annotated[str, Note("the cluster node that its pod runs on")] = ""
+    reason: Annotated[str, Note("why it is pending or failed: `OOMKilled`")] = ""
     message: str = ""
     exit_code: int | None = None
     started_at: str = ""
     ended_at: str = ""
-    restarts: int = 0
-    previous: str = ""
-    phase: str = ""  # phase in which it failed, if known: start, setup
-    stopped_for: str = ""  # the node whose failure stops this one
-    kept_by: str = ""  # containers that still run in its pod although `main` has ended
+    restarts: int = always(0)
+    previous: Annotated[str, Note("the pod before the last restart")] = ""
+    phase: Annotated[str, Note("where it failed, if known: `start`, `setup`")] = ""
+    stopped_for: Annotated[str, Note("the node whose failure stops this one")] = ""
+    kept_by: Annotated[str, Note("containers that keep its pod although `main` has ended")] = ""
 
     @property
     def end(self) -> str:
@@ -83,11 +82,15 @@ class NodeStatus(Struct, frozen=True):
         """Whether its container runs and waits until a client has uploaded its local files."""
         return self.state is State.PENDING and self.reason == WAITING_FOR_FILES
 
-    def as_json(self) -> "models.Node":
-        """Return the node as JSON values; fields that are not set are left out."""
-        values = {name: getattr(self, name) for name in self.__struct_fields__}
-        fields = {name: value for name, value in values.items() if value not in ("", None)}
-        return cast("models.Node", fields)
+    @property
+    def document(self) -> "Node":
+        return Node(**asdict(self), detailed_status=detailed_status_of(self))
+
+
+class Node(NodeStatus, frozen=True, kw_only=True):
+    """A node of a task. Fields that are not set are left out."""
+
+    detailed_status: Annotated[str, Note("as of the task")]
 
 
 _REASONS = {  # texts of the reasons that say something only to this program, or nothing

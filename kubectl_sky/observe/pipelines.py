@@ -2,20 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
+from kubectl_sky.observe.documents import Pipeline, PipelineMetadata
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.pipeline import PipelineMember
 from kubectl_sky.words import names
-
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
+from kubectl_sky.words.documents import Part
 
 
-class PipelineStatus(Struct, frozen=True):
+class PipelineStatus(Part, frozen=True):
     """The existing tasks of a pipeline or group by stage, and their common fields."""
 
     first_member: PipelineMember
@@ -217,25 +213,19 @@ class PipelineStatus(Struct, frozen=True):
             (task, max(delay - seconds, 0.0)) for task, delay in zip(running, delays, strict=True)
         ]
 
-    def as_json(self) -> "models.Pipeline":
-        """Return the pipeline as JSON values, with its tasks in their usual shape."""
-        return {
-            "apiVersion": names.API_VERSION,
-            "kind": "Pipeline",
-            "pipeline_id": self.id,
-            "name": self.name,
-            "status": str(self.state),
-            "execution": "parallel" if self.first_member.parallel else "serial",
-            "created_at": self.created_at,
-            "updated_at": self.updated_at,
-            "username": self.user,
-            "metadata": {
-                "namespace": self.namespace,
-                "num_tasks": self.first_member.stages,
-                "note": self.note,
-            },
-            "tasks": [task.as_json() for task in self.tasks],
-        }
+    @property
+    def document(self) -> Pipeline:
+        return Pipeline(
+            pipeline_id=self.id,
+            name=self.name,
+            status=self.state,
+            execution="parallel" if self.first_member.parallel else "serial",
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+            username=self.user,
+            metadata=PipelineMetadata(self.namespace, self.first_member.stages, self.note),
+            tasks=[task.document for task in self.tasks],
+        )
 
 
 def grouped(tasks: Sequence[TaskStatus]) -> list[TaskStatus | PipelineStatus]:

@@ -1,16 +1,13 @@
 """Show Kueue queues: quota, and pending Workloads with position and reason."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Annotated, Any
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from kubectl_sky.plan.resources import readable
+from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.workloads.workload import QUEUED
-
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
 
 Object = Mapping[str, Any]
 
@@ -18,16 +15,21 @@ _WHY = "QuotaReserved"
 _ORDINALS = {1: "first", 2: "second", 3: "third"}
 
 
-class PendingWorkload(Struct, frozen=True):
-    """One pending Workload: its owner (`Job/train-abc`), position and reason."""
+class Waiting(Struct, frozen=True):
+    """A pending Workload of a queue."""
+
+    workload: Annotated[str, Note("its owner: `Job/train-abc`")]
+    position: Annotated[int, Note("from 1")]
+    priority: int
+    since: str
+    reason: Annotated[str, Note("why it is pending; may be empty")]
+
+
+class PendingWorkload(Waiting, frozen=True):
+    """A pending Workload, its queue, and how many Workloads wait in that."""
 
     queue: str
-    owner: str
-    position: int
     of: int
-    priority: int
-    since: str  # RFC 3339 in UTC
-    reason: str
 
     def __str__(self) -> str:
         """Return `second of 3 in the queue gold: couldn't assign flavors …`."""
@@ -35,26 +37,18 @@ class PendingWorkload(Struct, frozen=True):
         details = f": {self.reason}" if self.reason else ""
         return f"{position} of {self.of} in the queue {self.queue}{details}"
 
-    def as_json(self) -> "models.Waiting":
-        """Return JSON values, with the field names of Kueue."""
-        return {
-            "workload": self.owner,
-            "position": self.position,
-            "priority": self.priority,
-            "since": self.since,
-            "reason": self.reason,
-        }
+    @property
+    def in_queue(self) -> Waiting:
+        """The Workload in the list of its queue."""
+        return Waiting(*(getattr(self, name) for name in Waiting.__struct_fields__))
 
 
-class QuotaUse(Struct, frozen=True):
-    """The use of one resource: by the namespace, by all namespaces, and the quota.
-
-    None means not known.
-    """
+class Share(Struct, frozen=True):
+    """The use of a resource of a queue; null if that is not known."""
 
     flavor: str
     resource: str
-    used: str
+    used: Annotated[str, Note("by the namespace")]
     used_by_all: str | None
     quota: str | None
 
@@ -62,46 +56,30 @@ class QuotaUse(Struct, frozen=True):
         """Return an amount of the resource in a unit that people compare: `204.8Mi`."""
         return amount and readable(self.resource, amount)
 
-    def as_json(self) -> "models.Share":
-        """Return the share as JSON values."""
-        return cast("models.Share", asdict(self))
 
-
-class QueueStatus(Struct, frozen=True):
-    """A LocalQueue: admitted and pending counts, resource use, and pending Workloads.
-
-    `stopped` is why it admits nothing; empty if it is active. `others` counts the pending Workloads
-    of its ClusterQueue in all namespaces; None if the user may not read that.
-    """
+class Queue(Struct, frozen=True):
+    """A queue, its resources and what waits in it: `queues status`."""
 
     name: str
     namespace: str
     cluster_queue: str
     admitted: int
     pending: int
-    stopped: str
-    shares: tuple[QuotaUse, ...]
-    waiting: tuple[PendingWorkload, ...]
-    others: int | None
+    stopped: Annotated[str, Note("why it admits nothing; empty if it is active")]
+    pending_in_cluster_queue: Annotated[int | None, Note("null if you may not read it")]
+    resources: tuple[Share, ...]
+    waiting: tuple[Waiting, ...]
 
-    def as_json(self) -> "models.QueueFields":
-        """Return the queue as JSON values."""
-        return {
-            "name": self.name,
-            "namespace": self.namespace,
-            "cluster_queue": self.cluster_queue,
-            "admitted": self.admitted,
-            "pending": self.pending,
-            "stopped": self.stopped,
-            "pending_in_cluster_queue": self.others,
-            "resources": [share.as_json() for share in self.shares],
-            "waiting": [workload.as_json() for workload in self.waiting],
-        }
+
+class QueueList(Document, frozen=True, kw_only=True):
+    """The queues of the namespace: `queues list`, `GET /queues`."""
+
+    queues: list[Queue]
 
 
 def queues(
     local: Iterable[Object], cluster: Mapping[str, Object], workloads: Iterable[Object]
-) -> list[QueueStatus]:
+) -> list[Queue]:
     """Combine LocalQueues, the readable ClusterQueues (by name) and Workloads."""
     entries = waiting(workloads)
     return [_queue(item, cluster, entries) for item in sorted(local, key=_name)]
@@ -109,35 +87,33 @@ def queues(
 
 def _queue(
     item: Object, cluster: Mapping[str, Object], waiting: Sequence[PendingWorkload]
-) -> QueueStatus:
+) -> Queue:
     name = item["metadata"]["name"]
     cluster_queue_name = str(item.get("spec", {}).get("clusterQueue") or "")
     status, cluster_queue = item.get("status") or {}, cluster.get(cluster_queue_name)
     active = _condition(item, "Active")
     stopped = "" if active.get("status", "True") == "True" else active.get("message") or "stopped"
-    return QueueStatus(
+    return Queue(
         name=name,
         namespace=item["metadata"].get("namespace") or "",
         cluster_queue=cluster_queue_name,
         admitted=status.get("admittedWorkloads") or 0,
         pending=status.get("pendingWorkloads") or 0,
         stopped=str(stopped),
-        shares=tuple(_shares(_used(item), cluster_queue)),
-        waiting=tuple(entry for entry in waiting if entry.queue == name),
-        others=None
+        pending_in_cluster_queue=None
         if cluster_queue is None
         else (cluster_queue.get("status") or {}).get("pendingWorkloads") or 0,
+        resources=tuple(_shares(_used(item), cluster_queue)),
+        waiting=tuple(entry.in_queue for entry in waiting if entry.queue == name),
     )
 
 
-def _shares(
-    used: Mapping[tuple[str, str], str], cluster_queue: Object | None
-) -> Iterable[QuotaUse]:
+def _shares(used: Mapping[tuple[str, str], str], cluster_queue: Object | None) -> Iterable[Share]:
     if cluster_queue is None:
-        return [QuotaUse(*key, total, None, None) for key, total in used.items()]
+        return [Share(*key, total, None, None) for key, total in used.items()]
     used_by_all = _used(cluster_queue)
     return [
-        QuotaUse(
+        Share(
             flavor["name"],
             resource["name"],
             used.get((flavor["name"], resource["name"]), "0"),
@@ -170,7 +146,7 @@ def waiting(workloads: Iterable[Object]) -> list[PendingWorkload]:
 
 def of_object(waiting: Iterable[PendingWorkload], kind: str, name: str) -> PendingWorkload | None:
     """Return the entry of an object, or None."""
-    return next((entry for entry in waiting if entry.owner == f"{kind}/{name}"), None)
+    return next((entry for entry in waiting if entry.workload == f"{kind}/{name}"), None)
 
 
 def _positions(queue: str, items: Sequence[Object]) -> Iterable[PendingWorkload]:
@@ -183,7 +159,7 @@ def _positions(queue: str, items: Sequence[Object]) -> Iterable[PendingWorkload]
         )
         reason = _condition(item, _WHY).get("message") or ""
         yield PendingWorkload(
-            queue, owner, position, len(ordered), _priority(item), _since(item), str(reason).strip()
+            owner, position, _priority(item), _since(item), str(reason).strip(), queue, len(ordered)
         )
 
 

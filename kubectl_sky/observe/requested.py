@@ -1,37 +1,30 @@
 """What each node of a task requests, by the pod template of its object."""
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 from msgspec import Struct
 
 from kubectl_sky.plan.resources import ACCELERATORS
 from kubectl_sky.words import bounded, names
+from kubectl_sky.words.documents import Note, Part, always
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import Object
 
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
+
+class NodeResources(Part, frozen=True):
+    """What each node of a task requests, as Kubernetes quantities. Fields not set are left out."""
+
+    gpus: int = always(0)
+    cpus: Annotated[str, Note("`4`, `500m`")] = ""
+    memory: Annotated[str, Note("`16Gi`")] = ""
+    accelerators: Annotated[str, Note("`A100:8`, `A100:1 or H100:1`")] = ""
 
 
 class Requested(Struct, frozen=True):
-    """The image and the sizes of a node, as Kubernetes quantities; empty if they are not set."""
+    """The image and the sizes of a node; empty if they are not known."""
 
     image: str = ""
-    cpus: str = ""
-    memory: str = ""
-    gpus: int = 0
-    accelerators: str = ""  # A100:8
-
-    def as_json(self) -> "models.NodeResources":
-        """Return the sizes as JSON values; those that are not set are left out."""
-        resources: models.NodeResources = {"gpus": self.gpus}
-        if self.cpus:
-            resources["cpus"] = self.cpus
-        if self.memory:
-            resources["memory"] = self.memory
-        if self.accelerators:
-            resources["accelerators"] = self.accelerators
-        return resources
+    resources: NodeResources = NodeResources()
 
 
 def requested(item: Object) -> Requested:
@@ -46,10 +39,8 @@ def requested(item: Object) -> Requested:
     device = next((name for name in ACCELERATORS if name in sizes), "")
     gpus = bounded.integer(sizes.get(device))
     annotations = item["metadata"].get("annotations") or {}
-    return Requested(
-        image=str(main.get("image") or ""),
-        cpus=str(sizes.get("cpu", "")),
-        memory=str(sizes.get("memory", "")),
-        gpus=gpus,
-        accelerators=annotations.get(names.ACCELERATORS) or (f"{device}:{gpus}" if gpus else ""),
+    accelerators = annotations.get(names.ACCELERATORS) or (f"{device}:{gpus}" if gpus else "")
+    resources = NodeResources(
+        gpus, str(sizes.get("cpu", "")), str(sizes.get("memory", "")), accelerators
     )
+    return Requested(str(main.get("image") or ""), resources)

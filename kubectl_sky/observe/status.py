@@ -3,12 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.observe import ownership
+from kubectl_sky.observe.documents import Task, TaskMetadata
 from kubectl_sky.observe.nodes import (
     JOB_NOT_FOUND,
     NODE_LOST,
@@ -18,7 +17,6 @@ from kubectl_sky.observe.nodes import (
     Object,
     State,
     container,
-    detailed_status_of,
     detailed_status_of_task,
     kept_by,
     node,
@@ -31,14 +29,12 @@ from kubectl_sky.observe.ownership import Missing, TaskObjects
 from kubectl_sky.observe.requested import Requested, requested
 from kubectl_sky.plan.pipeline import PipelineMember, member_of
 from kubectl_sky.words import names
+from kubectl_sky.words.documents import Part
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import STOPPED, Phase, PhaseDetails, Workload
 
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
 
-
-class TaskStatus(Struct, frozen=True, dict=True):
+class TaskStatus(Part, frozen=True, dict=True):
     """A task as the cluster shows it. Times are RFC 3339 in UTC, as in Kubernetes."""
 
     id: str
@@ -211,44 +207,38 @@ class TaskStatus(Struct, frozen=True, dict=True):
         )
         return next(reported, first)
 
-    def as_json(self) -> "models.Task":
-        """Return the task as JSON values; details and nodes are in `metadata`."""
-        return {
-            "apiVersion": names.API_VERSION,
-            "kind": "Task",
-            "task_id": self.id,
-            "name": self.name,
-            "status": str(self.state),
-            "created_at": self.created_at,
-            "updated_at": self.updated_at,
-            "username": self.user,
-            "metadata": self._metadata(),
-        }
-
-    def _metadata(self) -> "models.TaskMetadata":
-        fields: models.TaskMetadata = {
-            "detailed_status": str(self.detailed_status),
-            "job_name": self.nodes[0].job,
-            "namespace": self.namespace,
-            "backend": self.backend,
-            "num_nodes": self.num_nodes,
-            "image": self.requested.image,
-            "resources": self.requested.as_json(),
-            "node_jobs": [node.job for node in self.nodes],
-            "succeeded_nodes": self.count(State.COMPLETED),
-            "failed_nodes": self.count(State.FAILED),
-            "running_nodes": self.count(State.RUNNING),
-            "pending_nodes": self.count(State.PENDING),
-            "restarts": self.restarts,
-            "note": self.note,
-            "nodes": [
-                node.as_json() | {"detailed_status": str(detailed_status_of(node))}
-                for node in self.nodes
-            ],
-        }
-        if member := self.member:
-            fields |= {"pipeline": member.id, "pipeline_name": member.title, "stage": member.stage}
-        return fields
+    @property
+    def document(self) -> Task:
+        member = self.member
+        metadata = TaskMetadata(
+            detailed_status=self.detailed_status,
+            job_name=self.nodes[0].job,
+            namespace=self.namespace,
+            backend=self.backend,
+            num_nodes=self.num_nodes,
+            image=self.requested.image,
+            resources=self.requested.resources,
+            node_jobs=[node.job for node in self.nodes],
+            succeeded_nodes=self.count(State.COMPLETED),
+            failed_nodes=self.count(State.FAILED),
+            running_nodes=self.count(State.RUNNING),
+            pending_nodes=self.count(State.PENDING),
+            restarts=self.restarts,
+            note=self.note,
+            nodes=[node.document for node in self.nodes],
+            pipeline=member.id if member else "",
+            pipeline_name=member.title if member else None,
+            stage=member.stage if member else None,
+        )
+        return Task(
+            task_id=self.id,
+            name=self.name,
+            status=self.state,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+            username=self.user,
+            metadata=metadata,
+        )
 
     @property
     def note(self) -> str:

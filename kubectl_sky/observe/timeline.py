@@ -1,15 +1,14 @@
 """Compute when each node of a task was queued, scheduled, started, set up and run.
 
-All times are the cluster's, in whole seconds: of conditions, container states, events and the log's
-timestamps. Events expire, and a log may be long: what nothing tells is unknown, never guessed.
+All times are the cluster's, in whole seconds: of conditions, container states and events. Events
+expire: what nothing tells is unknown, never guessed.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 from msgspec import Struct
 
@@ -17,126 +16,90 @@ from kubectl_sky.observe.nodes import NodeStatus, Object, State, container
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import age, kinds, names
-from kubectl_sky.workloads.workload import QUEUED, field
+from kubectl_sky.words.documents import Document, Note
+from kubectl_sky.workloads.workload import QUEUED
 
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
-
-LOG_BYTES = 64 * 1024  # of the start of a log, in which the lines of entry.sh are looked for
-
-# Lines of runtime/entry.sh, after the timestamp of the API server.
-_SETUP = re.compile(rb"^(\S{20,40}) kubectl-sky: setup begins$", re.MULTILINE)
-_RUN = re.compile(
-    rb"^(\S{20,40}) kubectl-sky: setup has ended after [0-9]{1,9} seconds, run begins$",
-    re.MULTILINE,
-)
 _MAIN = f"spec.containers{{{names.CONTAINER}}}"  # what an event of the main container is about
 _NOT_PULLED = "NotPulled"  # the practice cluster's event: it has no images
 _MULTIPLE = ("Evicted", "Preempted")  # conditions of Workloads that were queued more than once
 
 
 class Phase(StrEnum):
-    """A phase of a node. STARTING is the rest of the time on a cluster node before setup or run."""
+    """A phase of a node. STARTING is the rest of the time on a cluster node before RUN.
+
+    RUN is the time of the container, which runs `setup` first.
+    """
 
     QUEUED = "queued"
     SCHEDULING = "scheduling"
     STARTING = "starting"
     IMAGE = "image"
     FILES = "files"
-    SETUP = "setup"
     RUN = "run"
     UNKNOWN = "unknown"
 
 
-_OF_PODS = (Phase.SCHEDULING, Phase.IMAGE, Phase.FILES, Phase.SETUP, Phase.RUN)
+_OF_PODS = (Phase.SCHEDULING, Phase.IMAGE, Phase.FILES, Phase.RUN)
 
 
 class Span(Struct, frozen=True):
-    """The time of a phase; `end` is None if it goes on."""
+    """The time of a phase of a node, in whole seconds."""
 
-    phase: Phase
-    start: datetime
-    end: datetime | None
+    phase: Annotated[
+        str,
+        Note(
+            "`queued`, `scheduling`, `starting`, `image` (pulled), `files`, `setup`, `run`, or"
+            " `unknown` for a time that is one of those in the node's `unknown`"
+        ),
+    ]
+    start: Annotated[datetime, Note("RFC 3339, in UTC")]
+    end: Annotated[datetime | None, Note("null if it goes on")]
 
     def seconds(self, now: datetime) -> int:
         """Return how long it took, or has taken until now."""
         return max(int(((self.end or now) - self.start).total_seconds()), 0)
 
-    def as_json(self) -> "models.PhaseTime":
-        """Return the times as JSON values."""
-        end = _text(self.end) if self.end else None
-        return {"phase": str(self.phase), "start": _text(self.start), "end": end}
-
 
 class NodeTimeline(Struct, frozen=True):
-    """The phases of a node's latest attempt, in order, and those whose times are not known."""
+    """The phases of a node's latest attempt, in order."""
 
-    node: NodeStatus
-    spans: tuple[Span, ...]
-    unknown: tuple[Phase, ...] = ()
+    index: Annotated[int, Note("rank")]
+    name: str
+    state: str
+    restarts: int
+    pod: Annotated[str, Note("may be empty")]
+    phases: tuple[Span, ...]
+    unknown: Annotated[tuple[str, ...], Note("phases whose times nothing tells: events expire")]
 
     def seconds(self, phase: Phase, now: datetime) -> int | None:
         """Return how long a phase took; None if it is not known, or there was none."""
-        times = [span.seconds(now) for span in self.spans if span.phase is phase]
+        times = [span.seconds(now) for span in self.phases if span.phase == phase]
         return sum(times) if times else None
-
-    def as_json(self) -> "models.NodeTimeline":
-        """Return the node as JSON values."""
-        return {
-            "index": self.node.index,
-            "name": self.node.name,
-            "state": str(self.node.state),
-            "restarts": self.node.restarts,
-            "pod": self.node.pod,
-            "phases": [span.as_json() for span in self.spans],
-            "unknown": [str(phase) for phase in self.unknown],
-        }
 
 
 class TaskTimeline(Struct, frozen=True):
     """The nodes of a task."""
 
-    task: TaskStatus
+    task_id: str
+    name: str
+    status: str
     nodes: tuple[NodeTimeline, ...]
 
-    def as_json(self) -> "models.TaskTimeline":
-        """Return the task as JSON values."""
-        return {
-            "task_id": self.task.id,
-            "name": self.task.name,
-            "status": str(self.task.state),
-            "nodes": [node.as_json() for node in self.nodes],
-        }
+
+class Timeline(Document, frozen=True, kw_only=True):
+    """When nodes were queued and run: `status --timeline`, `GET /tasks/ID/timeline`."""
+
+    now: Annotated[datetime, Note("the API server's time")]
+    tasks: Annotated[list[TaskTimeline], Note("one, or those of a pipeline or group")]
 
 
-class Timeline(Struct, frozen=True):
-    """One task, or the tasks of a pipeline, at a time of the API server."""
-
-    now: datetime
-    tasks: tuple[TaskTimeline, ...]
-
-    def as_json(self) -> "models.Timeline":
-        """Return the timeline as JSON values."""
-        return {
-            "apiVersion": names.API_VERSION,
-            "kind": "Timeline",
-            "now": _text(self.now),
-            "tasks": [task.as_json() for task in self.tasks],
-        }
-
-
-def task_timeline(
-    snapshot: TaskSnapshot, task: TaskStatus, logs: Mapping[int, bytes]
-) -> TaskTimeline:
-    """Return the timeline of a task; `logs` are the first bytes of logs with timestamps."""
+def task_timeline(snapshot: TaskSnapshot, task: TaskStatus) -> TaskTimeline:
+    """Return the timeline of a task."""
     pods = {pod["metadata"]["name"]: pod for pod in snapshot.of(kinds.POD.kind)}
     items = {item["metadata"]["name"]: item for item in snapshot.workloads}
     signs = _signs(snapshot)
-    nodes = (
-        _node(signs, node, items.get(node.job), pods.get(node.pod), logs.get(node.index))
-        for node in task.nodes
-    )
-    return TaskTimeline(task, tuple(nodes))
+    nodes = (_node(signs, node, items.get(node.job), pods.get(node.pod)) for node in task.nodes)
+    return TaskTimeline(task.id, task.name, task.state, tuple(nodes))
 
 
 class _Signs(Struct, frozen=True):
@@ -157,44 +120,35 @@ def _signs(snapshot: TaskSnapshot) -> _Signs:
     return _Signs(events, queueing)
 
 
-def runs_setup(pod: Object) -> bool:
-    """Return whether a pod runs a setup script, so that its log tells when run began."""
-    return any(
-        entry.get("key") == "setup.sh"
-        for volume in field(pod, ("spec", "volumes")) or ()
-        for source in (volume.get("projected") or {}).get("sources") or ()
-        for entry in (source.get("configMap") or {}).get("items") or ()
-    )
+def _node(signs: _Signs, node: NodeStatus, item: Object | None, pod: Object | None) -> NodeTimeline:
+    spans, unknown = _phases(signs, node, item, pod)
+    phases = _in_order(spans, node)
+    return NodeTimeline(node.index, node.name, node.state, node.restarts, node.pod, phases, unknown)
 
 
-def _node(
-    signs: _Signs,
-    node: NodeStatus,
-    item: Object | None,
-    pod: Object | None,
-    log: bytes | None,
-) -> NodeTimeline:
+def _phases(
+    signs: _Signs, node: NodeStatus, item: Object | None, pod: Object | None
+) -> tuple[list[Span], tuple[Phase, ...]]:
+    """Return the phases of a node, and those that are not known."""
     before = list(_before_scheduling(signs, node, item, pod))
     scheduled = _condition_time(pod, "PodScheduled") if pod else None
     if pod is None and node.state.ended and before:  # its pod is deleted
-        before.append(Span(Phase.UNKNOWN, before.pop().start, None))
-        return NodeTimeline(node, _in_order(before, node), _OF_PODS)
+        return [*before[:-1], Span(Phase.UNKNOWN, before[-1].start, None)], _OF_PODS
     if pod is None or scheduled is None:
-        return NodeTimeline(node, _in_order(before, node))
+        return before, ()
     if before:
         before.append(Span(Phase.SCHEDULING, before.pop().start, scheduled))
     state = container(pod).get("state", {})
     times = state.get("running") or state.get("terminated") or {}
     started = _time(times.get("startedAt"))
     starting, unknown = _starting(signs, pod, scheduled, started)
-    spans = [*before, *starting]
-    if started:
-        finished = _time(times.get("finishedAt")) or _ended_at(node)
-        spans += _in_container(node, pod, started, finished, log)
-        if any(span.phase is Phase.UNKNOWN for span in spans):
-            known = {span.phase for span in spans}
-            unknown += tuple(phase for phase in (Phase.SETUP, Phase.RUN) if phase not in known)
-    return NodeTimeline(node, _in_order(spans, node), unknown)
+    if started is None:
+        return [*before, *starting], unknown
+    finished = _time(times.get("finishedAt")) or _ended_at(node)
+    running = list(_in_container(node, pod, started, finished))
+    if any(span.phase is Phase.UNKNOWN for span in running):
+        unknown += (Phase.RUN,)
+    return [*before, *starting, *running], unknown
 
 
 def _before_scheduling(
@@ -297,45 +251,17 @@ def _image(signs: _Signs, pod: Object) -> tuple[Span | None, bool]:
 
 
 def _in_container(
-    node: NodeStatus,
-    pod: Object,
-    started: datetime,
-    finished: datetime | None,
-    log: bytes | None,
+    node: NodeStatus, pod: Object, started: datetime, finished: datetime | None
 ) -> Iterator[Span]:
-    """Yield the phases of the container, by its log if it has a setup script."""
+    """Yield the phases of the container, which is ready when it has its local files."""
     awaits_files = names.AWAITS_UPLOAD in (pod["metadata"].get("annotations") or {})
-    first = Phase.FILES if awaits_files else Phase.STARTING
-    if not runs_setup(pod):
-        ready = _condition_time(pod, "Ready") if awaits_files else started
-        if ready:
-            yield Span(first, started, ready)
-            yield Span(Phase.RUN, ready, finished)
-        else:
-            goes_on = finished is None and node.awaits_files
-            yield Span(Phase.FILES if goes_on else Phase.UNKNOWN, started, finished)
-        return
-    is_whole = log is not None and len(log) < LOG_BYTES
-    begin = _line_time(_SETUP, log, started, finished)
-    if begin is None:  # before setup, or not known
-        yield Span(first if is_whole else Phase.UNKNOWN, started, finished)
-        return
-    yield Span(first, started, begin)
-    run = _line_time(_RUN, log, begin, finished)
-    if run:
-        yield Span(Phase.SETUP, begin, run)
-        yield Span(Phase.RUN, run, finished)
+    ready = _condition_time(pod, "Ready") if awaits_files else started
+    if ready:
+        yield Span(Phase.FILES, started, ready)
+        yield Span(Phase.RUN, ready, finished)
     else:
-        yield Span(Phase.SETUP if is_whole else Phase.UNKNOWN, begin, finished)
-
-
-def _line_time(
-    line: re.Pattern[bytes], log: bytes | None, earliest: datetime, latest: datetime | None
-) -> datetime | None:
-    """Return the time of the first such line: anybody's program can print one, so within bounds."""
-    match = line.search(log or b"")
-    time = _time(match[1].decode("ascii", "replace")) if match else None
-    return time if time and earliest <= time and (latest is None or time <= latest) else None
+        goes_on = finished is None and node.awaits_files
+        yield Span(Phase.FILES if goes_on else Phase.UNKNOWN, started, finished)
 
 
 def _in_order(spans: list[Span], node: NodeStatus) -> tuple[Span, ...]:
@@ -375,8 +301,4 @@ def _condition_time(pod: Object, kind: str) -> datetime | None:
 def _time(text: object) -> datetime | None:
     """Return a time in whole seconds, as most of the cluster's are; None if it is none."""
     time = age.parse(str(text)) if text else None
-    return time.replace(microsecond=0) if time else None
-
-
-def _text(time: datetime) -> str:
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return time.astimezone(UTC).replace(microsecond=0) if time else None

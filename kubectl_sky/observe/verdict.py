@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.observe.findings import Finding, Rule, Stage, diagnose, find_cause
+from kubectl_sky.observe.findings import Cause, Rule, Stage, diagnose, find_cause
+from kubectl_sky.observe.findings import Diagnosis as DiagnosisDocument
 from kubectl_sky.observe.nodes import NodeStatus, Object, State
 from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.observe.rules_admission import ADMISSION, QUEUE
@@ -17,11 +16,9 @@ from kubectl_sky.observe.rules_start import IMAGE, START, VOLUMES
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import is_blocked
-from kubectl_sky.words import kinds, names
+from kubectl_sky.words import kinds
+from kubectl_sky.words.documents import Part
 from kubectl_sky.workloads.workload import STOPPED
-
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
 
 RULES: tuple[Rule, ...] = (*QUEUE, *ADMISSION, *SCHEDULING, *VOLUMES, *IMAGE, *START, *RUN)
 _NOT_STARTED = (*SCHEDULING, *VOLUMES, *IMAGE, *START)
@@ -36,7 +33,7 @@ class StageResult(StrEnum):
     AHEAD = "not reached"
 
 
-class Diagnosis(Struct, frozen=True):
+class Diagnosis(Part, frozen=True):
     """The result of each stage, and the findings in stage order.
 
     `unread` lists the kinds that the user may not read, so their problems are not detected.
@@ -44,7 +41,7 @@ class Diagnosis(Struct, frozen=True):
 
     task: TaskStatus
     stages: tuple[tuple[Stage, StageResult], ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[Cause, ...]
     unread: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -52,7 +49,7 @@ class Diagnosis(Struct, frozen=True):
         return f"<Diagnosis {self.headline}>"
 
     @property
-    def cause(self) -> Finding | None:
+    def cause(self) -> Cause | None:
         """The first finding; in a failed task, that of the node that failed first."""
         node = self.task.first_failure
         causes = (finding for finding in self.findings if not node or _explains(finding, node))
@@ -70,19 +67,17 @@ class Diagnosis(Struct, frozen=True):
         state = "failed" if self.task.state is State.FAILED else f"is {self.task.state}"
         return f"task/{self.task.id} ({self.task.name}) {state}: {self.summary}"
 
-    def as_json(self) -> "models.Diagnosis":
-        """Return the verdict as JSON values."""
-        return {
-            "apiVersion": names.API_VERSION,
-            "kind": "Diagnosis",
-            "task_id": self.task.id,
-            "name": self.task.name,
-            "status": str(self.task.state),
-            "summary": self.summary,
-            "stages": {str(stage): str(step) for stage, step in self.stages},
-            "findings": [finding.as_json() for finding in self.findings],
-            "not_readable": list(self.unread),
-        }
+    @property
+    def document(self) -> DiagnosisDocument:
+        return DiagnosisDocument(
+            task_id=self.task.id,
+            name=self.task.name,
+            status=self.task.state,
+            summary=self.summary,
+            stages={str(stage): str(step) for stage, step in self.stages},
+            findings=[cause.finding for cause in self.findings],
+            not_readable=self.unread,
+        )
 
 
 _SUMMARIES = {
@@ -93,7 +88,7 @@ _SUMMARIES = {
 }
 
 
-def _explains(finding: Finding, failure: NodeStatus) -> bool:
+def _explains(finding: Cause, failure: NodeStatus) -> bool:
     """Return whether a finding is about a node; which one failed first may not be known."""
     return not finding.ranks or failure.index in finding.ranks or failure.reason == STOPPED
 
@@ -148,7 +143,7 @@ def explain_event(task: TaskStatus, node: NodeStatus, event: Object) -> str:
     return cause.headline if cause else ""
 
 
-def _reached(task: TaskStatus, snapshot: TaskSnapshot, findings: Sequence[Finding]) -> int:
+def _reached(task: TaskStatus, snapshot: TaskSnapshot, findings: Sequence[Cause]) -> int:
     """Return the index of the last stage that the task has reached."""
     order = list(Stage)
     if findings:

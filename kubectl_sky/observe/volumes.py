@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from kubectl_sky.plan.resources import readable
 from kubectl_sky.words import names
-from kubectl_sky.words.documents import Document, Note, Part, Unset, always
+from kubectl_sky.words.documents import Document, Note, Part, always
 from kubectl_sky.words.facts import ExistingPvc
 from kubectl_sky.words.owners import User
 
@@ -48,9 +48,9 @@ class Volume(Document, frozen=True, kw_only=True):
     username: str
     metadata: VolumeMetadata
     reason: Annotated[
-        str | UnsetType, Unset("what its deletion waits for, while it is `Terminating`")
+        str | UnsetType, Note("what its deletion waits for, while it is `Terminating`")
     ] = UNSET
-    used_by: Annotated[list[str] | UnsetType, Unset("of `status`")] = UNSET
+    used_by: Annotated[list[str] | UnsetType, Note("of `status`")] = UNSET
     done: Annotated[str, Note("of `apply`: `created`, `configured` or `unchanged`")] = ""
 
 
@@ -66,7 +66,7 @@ class VolumeCreated(Document, frozen=True, kw_only=True):
     volume_id: str
     status: Annotated[str, Note("`created`")] = always("created")
     message: str
-    notes: Annotated[list[str] | UnsetType, Unset("of REST")] = UNSET
+    notes: Annotated[list[str] | UnsetType, Note("of REST")] = UNSET
 
 
 class VolumeStatus(Part, frozen=True):

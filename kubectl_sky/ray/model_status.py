@@ -33,15 +33,21 @@ def updated(
     for condition in conditions:
         current[condition.type] = _condition(current.get(condition.type), condition, now)
     ordered = [current[name] for name in TYPES if name in current]
-    failed = [item for item in ordered if item["type"] in _STEPS and item["status"] == "False"]
+    failed = first_failure(ordered)
     result = {
         **status,
         **fields,
         "conditions": ordered,
         "observedGeneration": generation,
-        "lastError": f"{failed[0]['reason']}: {failed[0]['message']}" if failed else None,
+        "lastError": f"{failed['reason']}: {failed['message']}" if failed else None,
     }
     return {name: value for name, value in result.items() if value is not None}
+
+
+def first_failure(conditions: Iterable[Json]) -> Json | None:
+    """Return the condition of the first step that failed."""
+    failed = (item for item in conditions if item["type"] in _STEPS and item["status"] == "False")
+    return next(failed, None)
 
 
 def _condition(before: Json | None, condition: Condition, now: datetime) -> Json:

@@ -207,9 +207,9 @@ class Reconciler(Struct, frozen=True):
         wanted = status.updated(state.status, conditions, generation, now, **fields)
         if wanted == state.status:
             return
-        if wanted.get("lastError") != state.status.get("lastError") and wanted.get("lastError"):
-            reason, _, message = wanted["lastError"].partition(": ")
-            self.event(graph, "Warning", reason, message)
+        failed = status.first_failure(wanted["conditions"])
+        if failed and wanted["lastError"] != state.status.get("lastError"):
+            self.event(graph, "Warning", failed["reason"], failed["message"])
         self._patch_status(graph, [{"op": "add", "path": "/status", "value": wanted}])
         state.status = wanted
 

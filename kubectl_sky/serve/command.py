@@ -132,6 +132,7 @@ def status(
 ) -> None:
     """Show your services, or one with its replicas, and why they are not ready."""
     from kubectl_sky.serve import action
+    from kubectl_sky.serve.model import ServiceList
 
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
@@ -139,9 +140,8 @@ def status(
         _print(action.status(session, action.find(session, scope.user, name)), form)
         return
     services = action.statuses(session, scope.namespace, scope.user)
-    if output.print_list(
-        form, "ServiceList", "services", services, lambda row: f"service/{row.name}"
-    ):
+    document = ServiceList(services=[service.document for service in services])
+    if output.print_document(form, document, (f"service/{row.name}" for row in services)):
         return
     if services:
         columns = ["NAME", "STATE", "VERSION", "READY", "ENDPOINT", "AGE"]
@@ -202,6 +202,7 @@ def down(
     """Delete services: replicas, addresses and all other objects."""
     from kubectl_sky.actions import identity
     from kubectl_sky.serve import action
+    from kubectl_sky.serve.model import ServicesDeleted
 
     if bool(names) == everything:
         raise UserError("name the services to delete, or use --all")
@@ -218,7 +219,7 @@ def down(
     if form == "name":
         output.names(f"service/{name}" for name in deleted)
     elif form:
-        output.out(output.document("ServicesDeleted", {"services": deleted}, form))
+        output.out(output.data(ServicesDeleted(services=deleted), form))
     else:
         output.out("\n".join(f"service/{name} deleted" for name in deleted) or "No services found")
 
@@ -230,7 +231,7 @@ def _print(service: "ServiceStatus | None", form: str | None) -> None:
     if form == "name":
         output.out(f"service/{service.name}")
     elif form:
-        output.out(output.document("Service", service.as_json(), form))
+        output.out(output.document("Service", service.document, form))
     else:
         output.out(_describe(service))
 

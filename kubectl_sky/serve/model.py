@@ -2,25 +2,23 @@
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, cast
+from typing import Annotated
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from kubectl_sky.observe import nodes
 from kubectl_sky.observe.endpoints import exposed
-from kubectl_sky.observe.findings import Finding, diagnose
+from kubectl_sky.observe.findings import Cause, Finding, diagnose
 from kubectl_sky.observe.nodes import TERMINATING, NodeStatus, Object
 from kubectl_sky.observe.ownership import controller
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import RULES
 from kubectl_sky.words import bounded, kinds, names
+from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import condition
-
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
 
 _REVISION = "deployment.kubernetes.io/revision"
 _TOO_LATE = "ProgressDeadlineExceeded"
@@ -37,16 +35,55 @@ class ServiceState(StrEnum):
 
 
 class Replica(Struct, frozen=True):
-    """A replica: its number, its pod, its version, and why it is not ready."""
+    """A replica of a service."""
 
-    number: int
+    number: Annotated[int, Note("for `serve logs --replica`")]
     pod: str
     version: int
     ready: bool
     restarts: int
-    host: str
+    host: Annotated[str, Note("cluster node")]
     created_at: str
-    reason: str = ""
+    reason: Annotated[str, Note("why it is not ready")] = ""
+
+
+class ReplicaCounts(Struct, frozen=True):
+    """How many replicas a service has."""
+
+    wanted: int
+    ready: Annotated[int, Note("of any version")]
+    updated: Annotated[int, Note("of this version")]
+    total: Annotated[int, Note("also those that start or stop")]
+    most: Annotated[int | None, Note("the autoscaler's limit")]
+
+
+class Service(Struct, frozen=True):
+    """A service: `serve up|update|status NAME`."""
+
+    name: str
+    namespace: str
+    username: str
+    status: Annotated[str, Note("`starting`, `updating`, `ready`, `degraded` or `failed`")]
+    created_at: str
+    version: Annotated[int, Note("revision of the Deployment")]
+    version_id: Annotated[str, Note("id of the version's objects")]
+    replicas: ReplicaCounts
+    endpoints: Annotated[Sequence[str], Note("`HOST:PORT`; those outside the cluster first")]
+    message: Annotated[str, Note("why it is not ready; may be empty")]
+    findings: Annotated[list[Finding], Note("their `nodes` are numbers of replicas")]
+    pods: Sequence[Replica]
+
+
+class ServiceList(Document, frozen=True, kw_only=True):
+    """Services, newest first: `serve status`, `GET /services`."""
+
+    services: list[Service]
+
+
+class ServicesDeleted(Document, frozen=True, kw_only=True):
+    """Services that were deleted: `serve down`."""
+
+    services: Annotated[Sequence[str], Note("their names")]
 
 
 class ServiceStatus(Struct, frozen=True):
@@ -69,7 +106,7 @@ class ServiceStatus(Struct, frozen=True):
     most: int | None
     replicas: tuple[Replica, ...]
     endpoints: tuple[str, ...]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Cause, ...] = ()
     message: str = ""
 
     @property
@@ -78,28 +115,24 @@ class ServiceStatus(Struct, frozen=True):
         failing = [item for item in self.replicas if item.reason and item.version == self.version]
         return f"{failing[0].reason} ({failing[0].pod})" if failing else self.message
 
-    def as_json(self) -> "models.ServiceFields":
-        """Return the service as JSON values."""
-        return {
-            "name": self.name,
-            "namespace": self.namespace,
-            "username": self.user,
-            "status": str(self.state),
-            "created_at": self.created_at,
-            "version": self.version,
-            "version_id": self.version_id,
-            "replicas": {
-                "wanted": self.wanted,
-                "ready": self.ready,
-                "updated": self.updated,
-                "total": len(self.replicas),
-                "most": self.most,
-            },
-            "endpoints": list(self.endpoints),
-            "message": self.reason,
-            "findings": [finding.as_json() for finding in self.findings],
-            "pods": [cast("models.Replica", asdict(replica)) for replica in self.replicas],
-        }
+    @property
+    def document(self) -> Service:
+        """The service for programs."""
+        counts = ReplicaCounts(self.wanted, self.ready, self.updated, len(self.replicas), self.most)
+        return Service(
+            name=self.name,
+            namespace=self.namespace,
+            username=self.user,
+            status=self.state,
+            created_at=self.created_at,
+            version=self.version,
+            version_id=self.version_id,
+            replicas=counts,
+            endpoints=self.endpoints,
+            message=self.reason,
+            findings=[cause.finding for cause in self.findings],
+            pods=self.replicas,
+        )
 
 
 class ServiceObjects(Struct, frozen=True):
@@ -232,7 +265,7 @@ def _as_task(deployment: Object, pods: Sequence[Object]) -> TaskStatus:
     )
 
 
-def _findings(objects: ServiceObjects, pods: Sequence[Object], task: TaskStatus) -> list[Finding]:
+def _findings(objects: ServiceObjects, pods: Sequence[Object], task: TaskStatus) -> list[Cause]:
     """Return what `doctor` would say of the replicas that are not ready."""
     numbered = tuple(
         _numbered(pod, number)
@@ -268,7 +301,7 @@ def _replica(
     pod: Object,
     version: int,
     events: Iterable[Object],
-    findings: Iterable[Finding],
+    findings: Iterable[Cause],
 ) -> Replica:
     ready = _is_ready(pod)
     return Replica(
@@ -284,7 +317,7 @@ def _replica(
 
 
 def _reason(
-    node: NodeStatus, pod: Object, events: Iterable[Object], findings: Iterable[Finding]
+    node: NodeStatus, pod: Object, events: Iterable[Object], findings: Iterable[Cause]
 ) -> str:
     if "deletionTimestamp" in pod["metadata"]:  # its events are of the time before
         return TERMINATING
@@ -304,5 +337,5 @@ def _endpoints(
 ) -> tuple[str, ...]:
     if objects.service is None:
         return ()
-    endpoints = exposed(task, objects.service, pods, objects.cluster_nodes).endpoints
+    endpoints = exposed(task, objects.service, pods, objects.cluster_nodes).ports
     return tuple(address for item in endpoints for address in (*item.outside, item.address))

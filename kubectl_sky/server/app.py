@@ -10,6 +10,7 @@ from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
+from msgspec import Struct
 from starlette.staticfiles import StaticFiles
 
 from kubectl_sky import __version__
@@ -29,7 +30,7 @@ from kubectl_sky.server.config import Config
 from kubectl_sky.server.guard import Guard
 from kubectl_sky.server.identity import Identities
 from kubectl_sky.server.limits import Rates, Streams
-from kubectl_sky.words import assets, models
+from kubectl_sky.words import assets
 
 _ONLY_POST = ("/tasks/submit", "/tasks/stop", "/volumes/create")
 _OTHERS = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "PUT"]
@@ -48,7 +49,7 @@ def create_app(config: Config) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         generate_unique_id_function=_operation_id,
-        responses={status: {"model": models.Error} for status in _ERRORS},
+        responses={status: documents.describe(problems.Error) for status in _ERRORS},
     )
     app.state.config = config
     app.state.identities = Identities(config)
@@ -58,7 +59,7 @@ def create_app(config: Config) -> FastAPI:
     app.state.proxy_threads = CapacityLimiter(proxy.MAX_THREADS)
     app.state.streams = Streams(config.limits.streams)
     problems.install(app)
-    app.add_api_route("/", _root, response_model=models.Health, name="root")
+    app.add_api_route("/", _root, responses={200: documents.describe(Health)}, name="root")
     for path in _ONLY_POST:  # else the last word would be an invalid id
         app.add_api_route(path, _post_only, methods=_OTHERS, include_in_schema=False)
     for module in _MODULES:
@@ -89,10 +90,17 @@ def _openapi(app: FastAPI) -> dict[str, object]:
         for name in ("HTTPValidationError", "ValidationError"):
             schema["components"]["schemas"].pop(name, None)
         routes = [route for module in _MODULES for route in module.router.routes]
-        schema["components"]["schemas"] |= documents.components(routes)
+        schema["components"]["schemas"] |= documents.components(routes, problems.Error, Health)
         schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         app.openapi_schema = schema
     return app.openapi_schema
+
+
+class Health(Struct, frozen=True):
+    """The answer of `GET /`."""
+
+    status: str
+    service: str
 
 
 @asynccontextmanager
@@ -111,8 +119,8 @@ def _post_only() -> None:
     raise HTTPException(405)
 
 
-def _root(request: Request) -> Response | models.Health:
+def _root(request: Request) -> Response:
     """Show that the server runs; a browser is sent to the dashboard."""
     if "text/html" in request.headers.get("accept", ""):
         return RedirectResponse("/ui/", 303)
-    return {"status": "ok", "service": "k8s-cli-api"}
+    return documents.encode(Health("ok", "k8s-cli-api"))

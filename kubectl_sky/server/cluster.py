@@ -4,36 +4,53 @@ from datetime import timedelta
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
+from msgspec import Struct
 
 from kubectl_sky.actions import namespaces
 from kubectl_sky.actions import queues as queueing
 from kubectl_sky.cluster import access, objects, shapes
 from kubectl_sky.errors import Forbidden
 from kubectl_sky.gpus import action as gpu_action
+from kubectl_sky.gpus.hours import GpuHoursList
+from kubectl_sky.gpus.model import GpuList
+from kubectl_sky.observe.queues import QueueList
 from kubectl_sky.serve import action as services_action
+from kubectl_sky.serve.model import ServiceList
+from kubectl_sky.server.documents import DocumentRoute
 from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
-from kubectl_sky.words import kinds, models
-from kubectl_sky.words.names import API_VERSION
+from kubectl_sky.words import kinds
+from kubectl_sky.words.documents import Note
 
-router = APIRouter(tags=["cluster"])
+router = APIRouter(tags=["cluster"], route_class=DocumentRoute)
 
 _MAX_NAMESPACES = 1000  # that a page offers
 
 
+class WhoAmI(Struct, frozen=True):
+    """The caller, and what the caller may see."""
+
+    user: str
+    groups: list[str]
+    context: Annotated[str, Note("the context of the server's kubeconfig, or `in-cluster`")]
+    namespace: Annotated[str, Note("the namespace of requests that name none")]
+    all_namespaces: Annotated[bool, Note("whether the caller may list all namespaces")]
+    namespaces: Annotated[list[str], Note("known namespaces in which the caller may list tasks")]
+
+
 @router.get("/whoami")
-def whoami(caller: AnyCaller) -> models.WhoAmI:
+def whoami(caller: AnyCaller) -> WhoAmI:
     """Show who you are to the cluster, and in which namespaces you may list tasks."""
     everywhere = access.may(caller.session, "list", kinds.JOB, namespace="")
-    return {
-        "user": caller.user.name,
-        "groups": list(caller.groups),
-        "context": caller.session.context,
-        "namespace": caller.session.namespace,
-        "all_namespaces": everywhere,
-        "namespaces": _all_namespaces(caller)
+    return WhoAmI(
+        user=caller.user.name,
+        groups=list(caller.groups),
+        context=caller.session.context,
+        namespace=caller.session.namespace,
+        all_namespaces=everywhere,
+        namespaces=_all_namespaces(caller)
         if everywhere
         else namespaces.allowed(caller.session, _candidates(caller)),
-    }
+    )
 
 
 def _all_namespaces(caller: Caller) -> list[str]:
@@ -51,10 +68,9 @@ def _candidates(caller: Caller) -> list[str]:
 
 
 @router.get("/gpus")
-def gpus(caller: AnyCaller) -> models.GpuList:
+def gpus(caller: AnyCaller) -> GpuList:
     """Show the cluster's accelerators, by cluster node, and who uses them."""
-    machines = [node.as_json() for node in gpu_action.accelerators(caller.session)]
-    return {"apiVersion": API_VERSION, "kind": "GpuList", "machines": machines}
+    return GpuList(machines=gpu_action.accelerators(caller.session))
 
 
 @router.get("/usage")
@@ -63,21 +79,19 @@ def usage(
     scope: AnyScope,
     by: Annotated[Literal["user", "name", "gpu"], Query(description="What to add up by.")] = "user",
     days: Annotated[float, Query(gt=0, le=36_500, description="Days until now.")] = 30,
-) -> models.GpuHoursList:
+) -> GpuHoursList:
     """Show the GPU-hours of your tasks."""
-    return gpu_action.usage(caller.session, scope, timedelta(days=days), by).as_json()
+    return gpu_action.usage(caller.session, scope, timedelta(days=days), by)
 
 
 @router.get("/services")
-def services(caller: AnyCaller, scope: AnyScope) -> models.ServiceList:
+def services(caller: AnyCaller, scope: AnyScope) -> ServiceList:
     """List your services, newest first, and why their replicas are not ready."""
     statuses = services_action.statuses(caller.session, scope.namespace, scope.user)
-    fields = [status.as_json() for status in statuses]
-    return {"apiVersion": API_VERSION, "kind": "ServiceList", "services": fields}
+    return ServiceList(services=[status.document for status in statuses])
 
 
 @router.get("/queues")
-def queues(caller: AnyCaller) -> models.QueueList:
+def queues(caller: AnyCaller) -> QueueList:
     """List Kueue's queues of the namespace, with counts of admitted and pending tasks."""
-    queues = [queue.as_json() for queue in queueing.list_queues(caller.session)]
-    return {"apiVersion": API_VERSION, "kind": "QueueList", "queues": queues}
+    return QueueList(queues=queueing.list_queues(caller.session))

@@ -59,7 +59,7 @@ def describe(*kinds: type[Struct]) -> dict[str, Any]:
     return {"content": {"application/json": {"schema": schema}}}
 
 
-def components(routes: Iterable[BaseRoute]) -> dict[str, Any]:
-    """Return the schemas of all documents that endpoints return."""
+def components(routes: Iterable[BaseRoute], *others: type[Struct]) -> dict[str, Any]:
+    """Return the schemas of all documents that endpoints return, and of others."""
     kinds = {kind for route in routes if isinstance(route, DocumentRoute) for kind in route.kinds}
-    return documents.schemas(kinds)[1]
+    return documents.schemas({*kinds, *others})[1]

@@ -8,21 +8,23 @@ from typing import Annotated
 
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Request
+from msgspec import Struct
 
 from kubectl_sky.actions.documents import REQUEST
+from kubectl_sky.errors import Problem
 from kubectl_sky.render.manifests import as_yaml
 from kubectl_sky.server.config import Config
+from kubectl_sky.server.documents import DocumentRoute
 from kubectl_sky.server.identity import AnyCaller, Caller
 from kubectl_sky.server.problems import Rejected
+from kubectl_sky.spec.dangers import RiskyField
 from kubectl_sky.submitting import render as rendering
 from kubectl_sky.submitting.flags import Overrides
 from kubectl_sky.submitting.taskfile import Source
-from kubectl_sky.submitting.validate import check
+from kubectl_sky.submitting.validate import Validation, check
 from kubectl_sky.tasks.ui import Collected
-from kubectl_sky.words import models
-from kubectl_sky.words.names import API_VERSION
 
-router = APIRouter(tags=["files"])
+router = APIRouter(tags=["files"], route_class=DocumentRoute)
 
 _YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"})
 # What YAML does not allow as it is, or reads as a line break.
@@ -100,36 +102,43 @@ def source_of(text: bytes, config: Config, overrides: Overrides | None = None) -
     )
 
 
+class Rendered(Struct, frozen=True):
+    """Manifests as a YAML stream."""
+
+    notes: list[str]
+    warnings: list[Problem]
+    dangers: list[RiskyField]
+    manifests: str
+
+
 @router.post("/render", openapi_extra=BODY)
 async def render(
     request: Request,
     caller: AnyCaller,
     text: TaskText,
     id: Annotated[str | None, Query(max_length=100, description="Task id.")] = None,  # noqa: A002
-) -> models.Rendered:
+) -> Rendered:
     """Return the manifests that submit would send; secret values are redacted."""
     work = partial(_render, request.app.state.config, caller, text, id)
     return await to_thread.run_sync(work, limiter=request.app.state.submit_threads)
 
 
-def _render(config: Config, caller: Caller, text: bytes, task_id: str | None) -> models.Rendered:
+def _render(config: Config, caller: Caller, text: bytes, task_id: str | None) -> Rendered:
     ui = Collected()
     source = source_of(text, config, Overrides(task_id=task_id))
     facts = rendering.offline_facts(caller.user.name, caller.session.namespace, config.task_environ)
     manifests = rendering.render_files([source], facts, ui)
-    return {**ui.as_json(), "manifests": as_yaml(manifests.all)}
+    return Rendered(**ui.report, manifests=as_yaml(manifests.all))
 
 
 @router.post("/validate", openapi_extra=BODY)
-def validate(request: Request, caller: AnyCaller, text: TaskText) -> models.Validation:
+def validate(request: Request, caller: AnyCaller, text: TaskText) -> Validation:
     """Report every problem of a task file, and the fields that reach beyond the task."""
     config: Config = request.app.state.config
     reports = check([REQUEST], io.BytesIO(text), config.task_environ, local_files="refuse")
     problems = [problem for report in reports for problem in report.problems]
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "Validation",
-        "valid": not any(problem.severity == "error" for problem in problems),
-        "problems": [problem.as_json() for problem in problems],
-        "dangers": [danger.as_json() for report in reports for danger in report.review.dangers],
-    }
+    return Validation(
+        valid=not any(problem.severity == "error" for problem in problems),
+        problems=problems,
+        dangers=[item.report for report in reports for item in report.review.dangers],
+    )

@@ -4,9 +4,10 @@ import logging
 import re
 from collections.abc import Mapping
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from msgspec import UNSET, UnsetType
 from starlette.exceptions import HTTPException
 
 from kubectl_sky.errors import (
@@ -20,6 +21,7 @@ from kubectl_sky.errors import (
     NameTaken,
     NotFound,
     NotServed,
+    Problem,
     Refused,
     SkyError,
     TaskFailed,
@@ -28,7 +30,8 @@ from kubectl_sky.errors import (
     Unreachable,
     UserError,
 )
-from kubectl_sky.words import models
+from kubectl_sky.server import documents
+from kubectl_sky.words.documents import Part
 
 LOG = logging.getLogger("kubectl_sky.server")
 
@@ -70,17 +73,21 @@ def status_of(error: SkyError) -> int:
     return next(status for kind, status in _STATUS.items() if isinstance(error, kind))
 
 
-def body_of(error: SkyError) -> models.Error:
-    """Return the JSON of an error."""
-    body: models.Error = {"detail": error.what}
-    if error.hint:
-        body["hint"] = error.hint
-    if isinstance(error, InvalidFiles):
-        body["problems"] = [problem.as_json() for problem in error.problems[:MAX_LISTED]]
-    return body
+class Error(Part, frozen=True):
+    """An error: what is wrong, and what to do next."""
+
+    detail: str
+    hint: str = ""
+    problems: tuple[Problem, ...] | UnsetType = UNSET
 
 
-def answer(error: SkyError) -> JSONResponse:
+def body_of(error: SkyError) -> Error:
+    """Return the document about an error."""
+    invalid = isinstance(error, InvalidFiles)
+    return Error(error.what, error.hint, error.problems[:MAX_LISTED] if invalid else UNSET)
+
+
+def answer(error: SkyError) -> Response:
     """Return the answer for an error."""
     status = status_of(error)
     headers = {}
@@ -89,14 +96,14 @@ def answer(error: SkyError) -> JSONResponse:
     if status in (429, 503):
         retry_after = error.retry_after if isinstance(error, Rejected) else 0
         headers["Retry-After"] = str(retry_after or _RETRY_SECONDS)
-    return JSONResponse(body_of(error), status, headers)
+    return documents.encode(body_of(error), status, headers)
 
 
 def install(app: FastAPI) -> None:
     """Let the application answer its errors as JSON."""
 
     @app.exception_handler(SkyError)
-    def _sky_error(request: Request, error: SkyError) -> JSONResponse:
+    def _sky_error(request: Request, error: SkyError) -> Response:
         return answer(error)
 
     @app.exception_handler(HTTPException)

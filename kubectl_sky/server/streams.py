@@ -25,6 +25,7 @@ from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.loglines import ResumePosition
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import Interrupted, SkyError, TaskFailed, attempt
+from kubectl_sky.observe.documents import Task, TaskList
 from kubectl_sky.observe.logs import Form, Lines, Origin
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.observe.status import TaskStatus
@@ -38,7 +39,7 @@ from kubectl_sky.tasks.find import Scope, Target
 from kubectl_sky.tasks.follow import follow, show
 from kubectl_sky.tasks.logs import LogRequest
 from kubectl_sky.tasks.ui import UI
-from kubectl_sky.words import models
+from kubectl_sky.words.documents import AnyJson, Document, as_json
 
 router = APIRouter(tags=["streams"])
 
@@ -139,7 +140,7 @@ class Streamed(StreamingResponse):
 
 
 def _put_error(bridge: Bridge, error: SkyError, is_events: bool) -> None:
-    body = problems.body_of(error)
+    body = as_json(problems.body_of(error))
     with suppress(Interrupted):
         bridge.put(_event("error", body) if is_events else f"error: {error.what}\n".encode())
 
@@ -312,7 +313,7 @@ def logs(
     return Streamed(caller, request, produce, media_type)
 
 
-def _task_lists(caller: Caller, scope: Scope, stop: Event) -> Iterator[models.TaskList]:
+def _task_lists(caller: Caller, scope: Scope, stop: Event) -> Iterator[TaskList]:
     """Yield the list of tasks after each change, until `stop` is set."""
     for update in pending.watch_explained(caller.session, scope):
         if stop.is_set():
@@ -321,20 +322,19 @@ def _task_lists(caller: Caller, scope: Scope, stop: Event) -> Iterator[models.Ta
             yield as_list(update.tasks, pipelines(update.tasks))
 
 
-def _statuses(caller: Caller, task: TaskStatus, stop: Event) -> Iterator[models.Task]:
+def _statuses(caller: Caller, task: TaskStatus, stop: Event) -> Iterator[Task]:
     """Yield the status of a task after each change, until it has finished."""
     for snapshot in watch.watch_task(caller.session, task, stop):
         if snapshot:
-            yield pending.explain_pending(caller.session, snapshot.task).as_json()
+            yield pending.explain_pending(caller.session, snapshot.task).document
             if snapshot.task.finished:
                 return
 
 
-def _changes(
-    values: Iterator[Mapping[str, object]], last_id: str | None
-) -> Iterator[tuple[Mapping[str, object], str]]:
-    """Yield each value that differs from the one before, with a hash of it."""
-    for value in values:
+def _changes(documents: Iterator[Document], last_id: str | None) -> Iterator[tuple[AnyJson, str]]:
+    """Yield each document that differs from the one before, with a hash of it."""
+    for document in documents:
+        value = as_json(document)
         text = json.dumps(value, sort_keys=True)
         event_id = hashlib.sha256(text.encode()).hexdigest()[:16]
         if event_id != last_id:

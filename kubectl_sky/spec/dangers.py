@@ -6,7 +6,7 @@ Fields of pods are looked up by name at any depth, so a field cannot hide at an 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, cast
+from typing import Annotated
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,15 +28,28 @@ from kubectl_sky.spec.document import Data, Document, Path, dotted, printable
 from kubectl_sky.spec.files import local_files
 from kubectl_sky.spec.kubernetes import KUBERNETES
 from kubectl_sky.spec.substitute import Filled, references
+from kubectl_sky.words.documents import Note
 from kubectl_sky.words.settings import Settings
-
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
 
 _FREE_FORM = frozenset(  # maps whose keys are the user's own words
     {"limits", "matchLabels", "nodeSelector", "overhead", "requests", "userAnnotations"}
 )
 _MAX_LISTED = 5
+
+
+class RiskyField(Struct, frozen=True, rename={"danger_class": "class"}):
+    """A field that reaches beyond the task."""
+
+    danger_class: Annotated[
+        str, Note("`privileged`, `host`, …: see [security](security-review.md)")
+    ]
+    path: str
+    file: str
+    document: int
+    line: int
+    column: int
+    message: str
+    refused: Annotated[bool, Note("the settings refuse it")]
 
 
 class Danger(Struct, frozen=True, order=True):
@@ -54,11 +67,20 @@ class Danger(Struct, frozen=True, order=True):
         where = f"{problem.location}: {number}warning: {problem.path}"
         return f"{where}: {problem.message} [{self.danger_class}]"
 
-    def as_json(self) -> "models.Danger":
-        names = ("path", "file", "document", "line", "column", "message")
-        fields = {name: getattr(self.problem, name) for name in names}
-        danger = {"class": str(self.danger_class), **fields, "refused": self.refused}
-        return cast("models.Danger", danger)
+    @property
+    def report(self) -> RiskyField:
+        """The danger for programs."""
+        problem = self.problem
+        return RiskyField(
+            danger_class=self.danger_class,
+            path=problem.path,
+            file=problem.file,
+            document=problem.document,
+            line=problem.line,
+            column=problem.column,
+            message=problem.message,
+            refused=self.refused,
+        )
 
 
 def in_fields(document: Document) -> Iterator[Danger]:

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from kubectl_sky.errors import Problem, UserError
 
@@ -14,6 +14,10 @@ Data = Any  # a YAML value: dict, list, str, int, float, bool, None, date
 VOLUME_TYPES = ("k8s-pvc", "k8s-hostpath", "runpod-network-volume")
 _MAX_STEP = 200  # characters of a field's name in a message
 Position = tuple[int, int]  # line and column, from 1; (0, 0) means the whole file
+
+
+class Unused(Problem, frozen=True):
+    """A field that has no effect, nor has anything below it."""
 
 
 class YamlNode:
@@ -182,7 +186,7 @@ class Document(Struct, frozen=True, dict=True):
 
     def unused(self, path: Path, message: str, hint: str = "", key: bool = False) -> Problem:
         """Return a warning about a field that has no effect, nor has anything below it."""
-        return replace(self.problem(path, message, hint, "warning", key), whole_field=True)
+        return Unused(*astuple(self.problem(path, message, hint, "warning", key)))
 
     @cached_property
     def resources(self) -> "Candidates":

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import (
@@ -23,7 +23,16 @@ from kubectl_sky.spec import (
     variables,
     volumes,
 )
-from kubectl_sky.spec.document import Data, Document, Path, YamlNode, dotted, entries, printable
+from kubectl_sky.spec.document import (
+    Data,
+    Document,
+    Path,
+    Unused,
+    YamlNode,
+    dotted,
+    entries,
+    printable,
+)
 from kubectl_sky.spec.kubernetes import POD_CONFIG
 from kubectl_sky.spec.schema import SchemaError
 from kubectl_sky.spec.substitute import FIELDS, Filled
@@ -80,9 +89,9 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
 
 def _without_repeats(problems: list[Problem]) -> list[Problem]:
     """Drop warnings about fields below a field that has no effect."""
-    unused_paths = {_steps(problem.path) for problem in problems if problem.whole_field}
+    unused_paths = {_steps(problem.path) for problem in problems if isinstance(problem, Unused)}
     return [
-        problem
+        Problem(*astuple(problem))
         for problem in problems
         if problem.severity == "error" or not _is_below(problem, unused_paths)
     ]

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
-from typing import BinaryIO, Literal
+from typing import Annotated, BinaryIO, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from kubectl_sky.actions import skypilot_settings
@@ -12,7 +12,7 @@ from kubectl_sky.actions.config import preferences
 from kubectl_sky.actions.documents import read_documents
 from kubectl_sky.errors import InvalidFiles, Problem, SkyError, UserError
 from kubectl_sky.spec import service
-from kubectl_sky.spec.dangers import Danger
+from kubectl_sky.spec.dangers import Danger, RiskyField
 from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.submitting import packing
@@ -33,12 +33,23 @@ from kubectl_sky.submitting.packing import known_files
 from kubectl_sky.submitting.taskfile import TaskFile
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import names, owners
+from kubectl_sky.words.documents import Document as JsonDocument
+from kubectl_sky.words.documents import Note
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads.decide import TaskEntry, decide
 
 # Whether local files have to exist, are problems, or do not matter.
 LocalFilesUse = Literal["read", "refuse", "skip"]
+
+
+class Validation(JsonDocument, frozen=True, kw_only=True):
+    """The problems of files: `validate`, `POST /validate`, `Validation.as_json()`."""
+
+    valid: bool
+    problems: Sequence[Problem]
+    dangers: list[RiskyField]
+    notes: Annotated[Sequence[str] | UnsetType, Note("of `--live`")] = UNSET
 
 
 class Report(Struct, frozen=True):

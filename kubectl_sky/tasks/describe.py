@@ -1,8 +1,9 @@
 """Show a task: its objects, its file and its events."""
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 import yaml
+from msgspec import Struct
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.core import CoreManager
@@ -11,9 +12,7 @@ from kubectl_sky.observe import ownership
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find, stop
 from kubectl_sky.words import age, kinds, names
-
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
+from kubectl_sky.words.documents import Note
 
 _NEXT_DOCUMENT = "---\n"
 _REDACTED = "REDACTED"
@@ -88,8 +87,19 @@ def _text(item: Json) -> str:
 _MAX_EVENTS = 500
 
 
-def list_events(session: Session, task: TaskStatus) -> list["models.ClusterEvent"]:
-    """Return the events of a task's objects as JSON values, newest first."""
+class ClusterEvent(Struct, frozen=True):
+    """A Kubernetes event."""
+
+    time: str
+    type: str
+    reason: str
+    object: Annotated[str, Note("its kind and name")]
+    message: str
+    count: int
+
+
+def list_events(session: Session, task: TaskStatus) -> list[ClusterEvent]:
+    """Return the events of a task's objects newest first."""
     jobs = {node.job for node in task.nodes}
     pods = {node.pod for node in task.nodes if node.pod}
 
@@ -99,17 +109,17 @@ def list_events(session: Session, task: TaskStatus) -> list["models.ClusterEvent
 
     events = CoreManager(session).list_events(task.namespace)
     own = [event for event in events if belongs(event.get("involvedObject", {}).get("name", ""))]
-    return [_as_json(event) for event in reversed(own[-_MAX_EVENTS:])]
+    return [_event(event) for event in reversed(own[-_MAX_EVENTS:])]
 
 
-def _as_json(event: Json) -> "models.ClusterEvent":
+def _event(event: Json) -> ClusterEvent:
     about = event["involvedObject"]
     times = (event.get("lastTimestamp"), event.get("eventTime"), event.get("firstTimestamp"))
-    return {
-        "time": next(filter(age.parse, times), None) or "",
-        "type": event.get("type", ""),
-        "reason": event.get("reason", ""),
-        "object": f"{about.get('kind', '')}/{about.get('name', '')}",
-        "message": event.get("message", ""),
-        "count": event.get("count") or 1,
-    }
+    return ClusterEvent(
+        time=next(filter(age.parse, times), None) or "",
+        type=event.get("type", ""),
+        reason=event.get("reason", ""),
+        object=f"{about.get('kind', '')}/{about.get('name', '')}",
+        message=event.get("message", ""),
+        count=event.get("count") or 1,
+    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,19 +12,17 @@ from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed
 from kubectl_sky.observe import ownership, volumes
-from kubectl_sky.observe.findings import Finding
+from kubectl_sky.observe.findings import Cause
 from kubectl_sky.observe.nodes import State
-from kubectl_sky.observe.rights import Right, role, served
+from kubectl_sky.observe.rights import role, served
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import Diagnosis, judge
 from kubectl_sky.tasks import evidence, find
 from kubectl_sky.words import kinds, names
+from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads import registry
-
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
 
 _LOG_LINES = 20  # log lines that a verdict may quote
 _MAX_LOGS = 4  # number of nodes whose logs are read: the first that failed
@@ -48,7 +46,7 @@ def why_pending(session: Session, task: TaskStatus, *, brief: bool = False) -> s
     return ""
 
 
-def why_failed(session: Session, task: TaskStatus) -> Finding | None:
+def why_failed(session: Session, task: TaskStatus) -> Cause | None:
     """Return the cause of the first failure, from its pod and last log lines; None if unknown.
 
     A cause that only repeats the exit code counts as unknown.
@@ -190,44 +188,42 @@ def _logs(session: Session, task: TaskStatus) -> dict[int, tuple[str, ...]]:
     return logs
 
 
-class ClusterCheck(Struct, frozen=True):
-    """The missing permissions of a user, and what the cluster offers to tasks."""
+class MissingRight(Struct, frozen=True, rename={"commands": "for"}):
+    """A right that you lack."""
+
+    right: str
+    optional: bool
+    extra: str
+    commands: Annotated[str, Note("commands")]
+
+    def __str__(self) -> str:
+        return self.right
+
+
+class ClusterCheck(
+    Document,
+    frozen=True,
+    kw_only=True,
+    rename={
+        "storage": "default_storage_class",
+        "groups": "api_groups",
+        "missing": "missing_rights",
+    },
+):
+    """The cluster and your rights: `doctor`."""
 
     context: str
     server: str
-    namespace: str
     version: str
-    missing: tuple[Right, ...]
-    storage: str | None  # the default StorageClass; empty: none, None: listing is forbidden
-    cluster_nodes: int | None  # cluster nodes; None: listing is forbidden
-    groups: tuple[str, ...]  # the API groups that are installed
+    namespace: str
+    cluster_nodes: Annotated[int | None, Note("null if you may not list them")]
+    storage: Annotated[str | None, Note("null if you may not list them")]
+    groups: Sequence[str]
+    missing: list[MissingRight]
 
     @property
     def ok(self) -> bool:
         return all(right.optional for right in self.missing)
-
-    def as_json(self) -> "models.ClusterCheck":
-        """Return the check as JSON values."""
-        return {
-            "apiVersion": names.API_VERSION,
-            "kind": "ClusterCheck",
-            "context": self.context,
-            "server": self.server,
-            "version": self.version,
-            "namespace": self.namespace,
-            "cluster_nodes": self.cluster_nodes,
-            "default_storage_class": self.storage,
-            "api_groups": list(self.groups),
-            "missing_rights": [
-                {
-                    "right": str(right),
-                    "optional": right.optional,
-                    "extra": right.extra,
-                    "for": right.commands,
-                }
-                for right in self.missing
-            ],
-        }
 
 
 def check_cluster(session: Session) -> ClusterCheck:
@@ -243,7 +239,11 @@ def check_cluster(session: Session) -> ClusterCheck:
             _list_if_allowed, lambda: objects.list_all(session, kinds.STORAGE_CLASS)
         )
         nodes = pool.submit(_list_if_allowed, CoreManager(session).list_nodes)
-        missing = tuple(right for right, may in zip(rights, allowed, strict=True) if not may)
+        missing = [
+            MissingRight(str(right), right.optional, right.extra, right.commands)
+            for right, may in zip(rights, allowed, strict=True)
+            if not may
+        ]
         cluster_nodes, storage = nodes.result(), classes.result()
     return ClusterCheck(
         context=session.context,

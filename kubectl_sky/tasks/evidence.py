@@ -1,16 +1,20 @@
 """Keep evidence of failed nodes in the user's cache, for when pods are deleted."""
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
+
 from kubectl_sky.cluster.core import CoreManager
+from kubectl_sky.cluster.encoding import parse
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Unreachable
 from kubectl_sky.observe import evidence, status, verdict
-from kubectl_sky.observe.evidence import LINES, LOGS, Death, Evidence
+from kubectl_sky.observe.documents import DeletedPod
+from kubectl_sky.observe.evidence import LINES, LOGS, Evidence
 from kubectl_sky.observe.nodes import POD_DELETED, State
 from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.observe.status import TaskStatus
@@ -28,7 +32,7 @@ class EvidenceRecorder:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._folder = _folder()
-        self._failures: dict[str, Death] = {}
+        self._failures: dict[str, DeletedPod] = {}
         self._deleted: set[str] = set()  # of these pods, the names of those that were deleted
         self._is_saved = True
         self._unresponsive_nodes: set[str] = (
@@ -50,7 +54,7 @@ class EvidenceRecorder:
         if not self._is_saved and (len(self._failures) <= LOGS or task.over):
             self._write(task)
 
-    def _keep(self, death: Death) -> None:
+    def _keep(self, death: DeletedPod) -> None:
         self._failures[death.pod] = death
         self._is_saved = False
         if death.reason == POD_DELETED:
@@ -58,7 +62,7 @@ class EvidenceRecorder:
         else:
             self._deleted.discard(death.pod)
 
-    def _with_lines(self, task: TaskStatus, death: Death) -> Death:
+    def _with_lines(self, task: TaskStatus, death: DeletedPod) -> DeletedPod:
         if death.host in self._unresponsive_nodes:
             return death
         core = CoreManager(self._session)
@@ -69,7 +73,7 @@ class EvidenceRecorder:
             return death
         except ClusterError:  # the pod is deleted or never started
             return death
-        return death.having(lines)
+        return replace(death, lines=evidence.last_lines(lines))
 
     def _write(self, task: TaskStatus) -> None:
         """Merge the evidence into the file of the task; ignore write errors."""
@@ -87,7 +91,7 @@ class EvidenceRecorder:
             )
         with suppress(OSError):
             updated = evidence_so_far.having(self._failures.values()).settled(task)
-            self._folder.write(name, json.dumps(updated.as_json()).encode())
+            self._folder.write(name, msgspec.json.encode(updated))
             self._folder.prune(_MAX_FILES, seconds=_RETENTION_SECONDS)
 
 
@@ -173,6 +177,6 @@ def _file(server: str, namespace: str, task_id: str) -> str:
 def _read(folder: Folder, name: str) -> Evidence | None:
     """Read an evidence file; None if it is invalid or unreadable."""
     try:
-        return evidence.read(json.loads(folder.read(name, _MAX_FILE_BYTES)))
-    except (OSError, ValueError, RecursionError):
+        return parse(folder.read(name, _MAX_FILE_BYTES), Evidence)
+    except (OSError, ValueError):
         return None

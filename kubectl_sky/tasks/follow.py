@@ -195,7 +195,7 @@ def note_next_steps(
         return
     command = f"kubectl sky wait {target_id} --continue"
     if later:
-        verb = "are" if later.startswith("stages") else "is"
+        verb = "is" if len(plans) == 2 else "are"
         note(
             f"{later} {verb} suspended: Kubernetes has no controller that resumes a stage when the"
             f" one before it has succeeded. To resume them, run: {command}"

@@ -8,14 +8,14 @@ from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.forward import Forwarder, PodTarget, PortPair
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, UserError
-from kubectl_sky.observe.endpoints import Exposed, exposed
+from kubectl_sky.observe.endpoints import Ports, exposed
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.spec.schema import described
 from kubectl_sky.tasks import find
 from kubectl_sky.words import kinds, names
 
 
-def list_exposed(session: Session, target: find.Target) -> list[Exposed]:
+def list_exposed(session: Session, target: find.Target) -> list[Ports]:
     """Return the exposed ports of a task, or of each task of a pipeline or group.
 
     Raises UserError if there are none.

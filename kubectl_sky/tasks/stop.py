@@ -5,6 +5,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from datetime import timedelta
 from itertools import chain
+from typing import Annotated
+
+from msgspec import field
 
 from kubectl_sky.cluster import objects, parallel, shapes
 from kubectl_sky.cluster.session import Json, Session
@@ -14,6 +17,7 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import age, kinds, names
+from kubectl_sky.words.documents import Document, Note, always
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User
 from kubectl_sky.workloads import registry
@@ -21,6 +25,18 @@ from kubectl_sky.workloads.workload import Workload
 
 AUXILIARY = (kinds.CONFIG_MAP, kinds.SECRET, kinds.SERVICE, kinds.PVC)
 ROLE_HINT = "`kubectl sky doctor --role --with clean` prints a Role that grants it"
+
+
+class Stopped(Document, frozen=True, kw_only=True):
+    """Tasks that were stopped: `stop`, `POST /tasks/stop`."""
+
+    count: int
+    status: Annotated[str, Note("`stopped`")] = always("stopped")
+    message: str
+    task_ids: list[str]
+    warnings: Annotated[list[str], Note("of REST: objects that may remain")] = field(
+        default_factory=list
+    )
 
 
 def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:

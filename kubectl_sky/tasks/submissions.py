@@ -1,22 +1,49 @@
 """The tasks that a submit sent, and the last one of this machine: what no TASK means."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import Problem
 from kubectl_sky.observe import status
 from kubectl_sky.observe.pipelines import pipelines
+from kubectl_sky.spec.dangers import RiskyField
 from kubectl_sky.tasks.find import Choose, Reference, Target
+from kubectl_sky.tasks.ui import Collected
 from kubectl_sky.words import settings
+from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.words.private import Folder
 
 if TYPE_CHECKING:
-    from kubectl_sky.words import models
     from kubectl_sky.workloads.decide import Decision
 
 _FILE = "last-task"
+
+
+class Submission(Document, frozen=True, kw_only=True):
+    """A submit: `submit`, `POST /tasks/submit`."""
+
+    file: Annotated[str, Note("of several files: its path")] = ""
+    task_id: Annotated[
+        str | UnsetType, Note("of a single task; of REST, also the id of a pipeline")
+    ] = UNSET
+    pipeline_id: Annotated[str | UnsetType | None, Note("of a pipeline or group")] = UNSET
+    status: Annotated[str, Note("`submitted`, `unchanged` or, of REST, `dry-run`")]
+    message: str
+    task_ids: Annotated[list[str] | UnsetType | None, Note("of a pipeline or group")] = UNSET
+    notes: list[str]
+    warnings: list[Problem]
+    dangers: list[RiskyField]
+    manifests: Annotated[str | UnsetType | None, Note("of a dry run of REST: YAML")] = UNSET
+
+
+class SubmissionList(Document, frozen=True, kw_only=True):
+    """A submit of several files: `submit FILE FILE`."""
+
+    submitted: Annotated[list[Submission], Note("each with the warnings and dangers of its file")]
+    notes: Annotated[list[str], Note("of all files")]
 
 
 class Submitted(Struct, frozen=True):
@@ -40,18 +67,19 @@ class Submitted(Struct, frozen=True):
         tasks = status.tasks(self.workloads, ())
         return pipelines(tasks)[0] if self.decision.together else tasks[0]
 
-    def as_json(self) -> "models.SubmittedFields":
-        """Return the result of a submit as JSON values."""
+    def document(self, report: Collected, file: str = "") -> Submission:
+        """Return the result of a submit for programs."""
         decision = self.decision
         phrase = "was submitted before" if self.unchanged else "submitted successfully"
-        result: models.SubmittedFields = {
-            "status": "unchanged" if self.unchanged else "submitted",
-            "message": f"{decision.word.capitalize()} {phrase} with ID: {self.id}",
-        }
-        if decision.together:
-            ids = [plan.id for plan in decision.plans]
-            return {"pipeline_id": self.id, **result, "task_ids": ids}
-        return {"task_id": self.id, **result}
+        return Submission(
+            file=file,
+            task_id=UNSET if decision.together else self.id,
+            pipeline_id=self.id if decision.together else UNSET,
+            status="unchanged" if self.unchanged else "submitted",
+            message=f"{decision.word.capitalize()} {phrase} with ID: {self.id}",
+            task_ids=[plan.id for plan in decision.plans] if decision.together else UNSET,
+            **report.report,
+        )
 
 
 def remember(session: Session, submitted: Submitted, note: Callable[[str], object]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from kubectl_sky.render.manifests import Manifests
     from kubectl_sky.spec.dangers import Danger
     from kubectl_sky.tasks.submissions import Submitted
-    from kubectl_sky.words import models
 
 Advance = Callable[[int], object]  # takes the number of objects or bytes that were processed
 
@@ -100,10 +99,8 @@ class Collected(UI):
     def submitted(self, submitted: "Submitted") -> None:
         self.result = submitted
 
-    def as_json(self) -> "models.Report":
-        """Return the notes, warnings and dangers as JSON values."""
-        return {
-            "notes": self.notes_,
-            "warnings": [problem.as_json() for problem in self.warnings],
-            "dangers": [danger.as_json() for danger in self.dangers],
-        }
+    @property
+    def report(self) -> dict[str, Any]:
+        """The fields of documents about a file."""
+        dangers = [danger.report for danger in self.dangers]
+        return {"notes": self.notes_, "warnings": self.warnings, "dangers": dangers}

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from kubectl_sky.errors import SkyError
 from kubectl_sky.observe.escapes import harmless, plain
-from kubectl_sky.observe.findings import Finding
+from kubectl_sky.observe.findings import Cause
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import Diagnosis, StageResult
 
@@ -105,7 +105,7 @@ def verdict_text(verdict: Diagnosis) -> Group:
     return Group(*parts)
 
 
-def _cause(finding: Finding, nodes: int) -> list[Padding]:
+def _cause(finding: Cause, nodes: int) -> list[Padding]:
     lines = Text(one_line(finding.cause(nodes))), Text(one_line(f"next: {finding.then}"), "italic")
     return [Padding(line, (0, 0, 0, 4)) for line in lines]
 

@@ -14,7 +14,7 @@ from kubectl_sky.render.manifests import Manifest, built_in
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.users import model
-from kubectl_sky.users.model import Account, AccountStatus, QuotaFlags
+from kubectl_sky.users.model import Account, QuotaFlags
 from kubectl_sky.words import kinds, names, owners
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User
@@ -295,7 +295,7 @@ def _content(item: Json) -> Json:
     return item | {"metadata": [metadata.get("labels"), metadata.get("annotations")], "status": {}}
 
 
-def list_accounts(session: Session, namespace: str | None) -> list[AccountStatus]:
+def list_accounts(session: Session, namespace: str | None) -> list[model.User]:
     """Return the users of a namespace, or of all, by name."""
     roles = objects.list_all(session, kinds.ROLE, namespace, label_selector=names.ACCOUNT)
     quotas: dict[str, list[Json]] = {}
@@ -309,7 +309,7 @@ def list_accounts(session: Session, namespace: str | None) -> list[AccountStatus
     return sorted(statuses, key=lambda status: (status.user, status.namespace))
 
 
-def get_account(session: Session, name: str | None, namespace: str | None) -> AccountStatus:
+def get_account(session: Session, name: str | None, namespace: str | None) -> model.User:
     """Return a user with the use of its quota; without a name, the quotas of the namespace.
 
     Raises UserError if the user is not found.

@@ -10,7 +10,7 @@ from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
     from kubectl_sky.users.action import Added, Change, Removal
-    from kubectl_sky.users.model import AccountStatus
+    from kubectl_sky.users.model import User
 
 
 @commands.group("users")
@@ -118,10 +118,11 @@ def list_(cluster: options.ClusterFlags, form: str | None) -> None:
 
     Quotas are shown as used and limit.
     """
-    from kubectl_sky.users import action
+    from kubectl_sky.users import action, model
 
     statuses = action.list_accounts(cluster.session(), cluster.namespace)
-    if output.print_list(form, "UserList", "users", statuses, lambda status: f"user/{status.user}"):
+    document = model.UserList(users=statuses)
+    if output.print_document(form, document, (f"user/{status.user}" for status in statuses)):
         return
     if not statuses:
         output.note("No users found; add one: kubectl sky users add NAME")
@@ -131,7 +132,7 @@ def list_(cluster: options.ClusterFlags, form: str | None) -> None:
 
 
 _GPUS = ("/gpu", "/neuron", "/tpu")  # how the names of their resources end
-_CELLS: dict[str, Callable[["AccountStatus"], str]] = {
+_CELLS: dict[str, Callable[["User"], str]] = {
     "USER": lambda status: status.user,
     "KIND": lambda status: status.kind,
     "NAMESPACE": lambda status: status.namespace,
@@ -157,12 +158,12 @@ def show(name: str | None, cluster: options.ClusterFlags, form: str | None) -> N
     from kubectl_sky.users import action
 
     status = action.get_account(cluster.session(), name, cluster.namespace)
-    output.out(output.document("User", status.as_json(), form) if form else _details(status))
+    output.out(output.document("User", status, form) if form else _details(status))
     if not form and not status.quotas:
         output.note(f'No quota in namespace "{status.namespace}".')
 
 
-def _details(status: "AccountStatus") -> str:
+def _details(status: "User") -> str:
     facts = {"Namespace": status.namespace}
     if status.user:
         facts = {"User": status.user, "Kind": status.kind} | facts

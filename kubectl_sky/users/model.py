@@ -2,22 +2,18 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Annotated, Any
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan import accelerators
 from kubectl_sky.plan.resources import ACCELERATORS, amounts, readable, shown
 from kubectl_sky.spec import accelerator, quantity
 from kubectl_sky.spec.document import FieldError
-from kubectl_sky.words import names
+from kubectl_sky.words import names, owners
+from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.words.names import standard_labels
-from kubectl_sky.words.owners import User
-
-if TYPE_CHECKING:
-    from kubectl_sky.words import models
 
 Object = Mapping[str, Any]
 
@@ -52,7 +48,7 @@ class Account(Struct, frozen=True):
     of a namespace that the command creates.
     """
 
-    user: User
+    user: owners.User
     kind: str
     namespace: str
     hard: Mapping[str, str] = {}
@@ -102,7 +98,7 @@ class Account(Struct, frozen=True):
         return defaults
 
 
-def check_name(user: User, kind: str) -> None:
+def check_name(user: owners.User, kind: str) -> None:
     """Raise UserError for a name that a subject of this kind cannot have, or of Kubernetes."""
     if user.name.startswith("system:"):
         raise UserError(
@@ -159,8 +155,8 @@ def _parse_gpus(text: str) -> dict[str, str]:
     return {f"requests.{family.resource}": str(requested.count)}
 
 
-class QuotaUse(Struct, frozen=True):
-    """One resource of a ResourceQuota: what is used, and the limit."""
+class Quota(Struct, frozen=True):
+    """A limit, and what is used of it."""
 
     quota: str
     resource: str
@@ -172,39 +168,27 @@ class QuotaUse(Struct, frozen=True):
         """Used and limit in units that people compare."""
         return readable(self.resource, self.used), readable(self.resource, self.hard)
 
-    def as_json(self) -> "models.Quota":
-        """Return the fields as JSON values."""
-        return cast("models.Quota", asdict(self))
 
-
-class AccountStatus(Struct, frozen=True):
-    """A user and the quotas of its namespace; without a user, the namespace alone.
-
-    `queues` are the user's LocalQueues.
-    """
+class User(Struct, frozen=True, rename={"kind": "subject"}):
+    """A user with a namespace: `users show`."""
 
     user: str
-    kind: str
+    kind: Annotated[str, Note("`User`, `Group` or `ServiceAccount`")]
     namespace: str
     created_at: str
-    quotas: tuple[QuotaUse, ...]
-    queues: tuple[str, ...] = ()
+    queues: tuple[str, ...]
+    quotas: tuple[Quota, ...]
 
     def use(self, *resources: str) -> str:
         """Return used and limit of the first of these resources with a quota; "-" without."""
         uses = {item.resource: "/".join(item.readable) for item in self.quotas}
         return next((uses[name] for name in resources if name in uses), "-")
 
-    def as_json(self) -> "models.UserFields":
-        """Return the user as JSON values."""
-        return {
-            "user": self.user,
-            "subject": self.kind,
-            "namespace": self.namespace,
-            "created_at": self.created_at,
-            "queues": list(self.queues),
-            "quotas": [item.as_json() for item in self.quotas],
-        }
+
+class UserList(Document, frozen=True, kw_only=True):
+    """Users: `users list`."""
+
+    users: list[User]
 
 
 def name_of(item: Object) -> str:
@@ -216,11 +200,11 @@ def name_of(item: Object) -> str:
 
 def account(
     namespace: str, role: Object | None, quotas: Iterable[Object], queues: Iterable[Object] = ()
-) -> AccountStatus:
+) -> User:
     """Return the status of a user, by its Role, or of a namespace."""
     metadata: Object = role["metadata"] if role else {}
     user = name_of(role) if role else ""
-    return AccountStatus(
+    return User(
         user=user,
         kind=str((metadata.get("labels") or {}).get(names.ACCOUNT, "")),
         namespace=namespace,
@@ -230,9 +214,9 @@ def account(
     )
 
 
-def _uses(quota: Object) -> Iterable[QuotaUse]:
+def _uses(quota: Object) -> Iterable[Quota]:
     hard = amounts((quota.get("spec") or {}).get("hard"))
     used = amounts((quota.get("status") or {}).get("used"))
     for name, limit in sorted(hard.items()):
         size = shown(name, used[name]) if name in used else "0"
-        yield QuotaUse(str(quota["metadata"]["name"]), name, size, shown(name, limit))
+        yield Quota(str(quota["metadata"]["name"]), name, size, shown(name, limit))

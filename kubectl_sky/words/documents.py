@@ -5,14 +5,14 @@ mean. Fields with their default are left out. A field may be added in any versio
 or name needs a new API version.
 """
 
-from collections.abc import Collection
+import inspect
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, structs
 
-from kubectl_sky.words.names import API_VERSION
-
+API_VERSION = "kubectl-sky/v1"
 AnyJson = Any  # any value of JSON or YAML
 T = TypeVar("T")
 
@@ -20,11 +20,6 @@ T = TypeVar("T")
 def Note(text: str) -> Meta:  # noqa: N802 -- in types
     """Return the meaning of a field, in Markdown."""
     return Meta(description=text)
-
-
-def Unset(text: str) -> Meta:  # noqa: N802 -- in types
-    """Return the meaning of a field that may be UNSET: an empty value of it is not left out."""
-    return Meta(description=text, extra_json_schema={"default": None})
 
 
 def always(default: T) -> T:
@@ -54,7 +49,7 @@ class Document(
     kind: str = always("")
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "kind", type(self).__name__)
+        structs.force_setattr(self, "kind", type(self).__name__)
 
 
 def as_json(value: object) -> AnyJson:
@@ -69,20 +64,39 @@ def _lists(value: AnyJson) -> AnyJson:
 
 
 def schemas(
-    types: Collection[type], reference: str = "#/components/schemas/{name}"
-) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
+    types: Iterable[type], reference: str = "#/components/schemas/{name}"
+) -> tuple[list[AnyJson], dict[str, AnyJson]]:
     """Return the JSON Schemas of types as written, and those that they refer to, by their names.
 
-    Fields without a default to leave out are always there; msgspec describes what it would read.
+    msgspec describes what it would read: there, a field with a default may be missing.
     """
+    types = list(types)
     references, components = msgspec.json.schema_components(types, ref_template=reference)
-    from kubectl_sky.words import models  # noqa: PLC0415
-
-    for name, component in components.items():
-        if hasattr(models, name):
-            continue
-        fields = component.get("properties", {})
-        component["required"] = [name for name, field in fields.items() if "default" not in field]
-        for field in fields.values():
-            field.pop("default", None)
+    for kind in set(_structs(msgspec.inspect.multi_type_info(types))):
+        component = components[kind.__name__]
+        component["description"] = inspect.cleandoc(component.get("description", ""))
+        component["required"] = ["apiVersion"] if issubclass(kind, Document) else []
+        for field in structs.fields(kind):
+            if not _may_be_missing(kind, field):
+                component["required"].append(field.encode_name)
+            elif field.default is None:  # it is never null
+                schema = component["properties"][field.encode_name]
+                schema |= next(item for item in schema.pop("anyOf") if item["type"] != "null")
     return list(references), components
+
+
+def _structs(item: object) -> Iterator[type[Struct]]:
+    """Yield the Structs in a type, as msgspec.inspect describes it."""
+    if isinstance(item, msgspec.inspect.StructType):
+        yield item.cls
+    parts = item if isinstance(item, (list, tuple)) else []
+    for name in ("fields", "types", "type", "item_type", "value_type"):
+        parts = [*parts, getattr(item, name, None)]
+    for part in parts:
+        if part is not None:
+            yield from _structs(part)
+
+
+def _may_be_missing(kind: type[Struct], field: structs.FieldInfo) -> bool:
+    has_default = field.default is not msgspec.NODEFAULT or field.default_factory in (list, dict)
+    return field.default is UNSET or (kind.__struct_config__.omit_defaults and has_default)

@@ -7,7 +7,6 @@ import re
 import secrets
 from collections.abc import Mapping
 
-API_VERSION = "kubectl-sky/v1"  # of our JSON
 MANAGER = "kubectl-sky"  # field manager of server-side apply
 
 TASK = "skypilot-task"

@@ -27,14 +27,12 @@ def make_node(
         end = None if seconds is None else at + timedelta(seconds=seconds)
         spans.append(Span(phase, at, end))
         at = end or at
-    base = replace(TASK.nodes[0], index=index, name=f"node-{index}", state=State.RUNNING)
-    return NodeTimeline(base, tuple(spans), unknown)
+    return NodeTimeline(index, f"node-{index}", State.RUNNING, 0, "", tuple(spans), unknown)
 
 
 def shown(*nodes: NodeTimeline, now: int = 100) -> str:
-    return timeline.formatted(
-        Timeline(START + timedelta(seconds=now), (TaskTimeline(TASK, nodes),))
-    )
+    tasks = [TaskTimeline(TASK.id, TASK.name, TASK.state, nodes)]
+    return timeline.formatted(Timeline(now=START + timedelta(seconds=now), tasks=tasks))
 
 
 @pytest.fixture
@@ -47,24 +45,24 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("terminal")
 def test_timeline_of_nodes_fits_60_columns() -> None:
     first = make_node(
-        0, [(Phase.QUEUED, 20), (Phase.IMAGE, 30), (Phase.SETUP, 10), (Phase.RUN, None)]
+        0, [(Phase.QUEUED, 20), (Phase.IMAGE, 30), (Phase.FILES, 10), (Phase.RUN, None)]
     )
-    second = make_node(1, [(Phase.QUEUED, 40), (Phase.UNKNOWN, None)], (Phase.SETUP, Phase.RUN))
+    second = make_node(1, [(Phase.QUEUED, 40), (Phase.UNKNOWN, None)], (Phase.RUN,))
     text = shown(first, second)
     assert (
         text
         == """\
         0s                                             100s
-node-0  ..........===============%%%%%%####################
+node-0  ..........===============++++++####################
 node-1  ....................???????????????????????????????
 
 PHASE       FASTEST               SLOWEST
 . queued    20s   node-0          40s   node-1
 = image     30s   node-0          30s   node-0
-% setup     10s   node-0          10s   node-0
++ files     10s   node-0          10s   node-0
 # run       40s so far   node-0   40s so far   node-0
 ? unknown   60s so far   node-1   60s so far   node-1
-?: events are kept for about an hour, and only the first 64 KiB of a log are read"""
+?: events are kept for about an hour"""
     )
 
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from kubectl_sky.cli.main import sky
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.fairshare import action
-from kubectl_sky.fairshare.action import ClassStatus
+from kubectl_sky.fairshare.action import FairShareClass
 from kubectl_sky.fairshare.model_state import RECOVERS
 from tests.fairshare.fair_share import ALICE, World
 
@@ -52,7 +52,7 @@ def test_status_damaged_time_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> No
     session = World().cluster.session()
     monkeypatch.setattr(Session, "connect", lambda *_: session)
     item = {"metadata": {"name": "x", "annotations": {RECOVERS: "soon"}}, "value": 5}
-    monkeypatch.setattr(action, "list_classes", lambda _: [ClassStatus.read(item)])
+    monkeypatch.setattr(action, "list_classes", lambda _: [FairShareClass.read(item)])
     done = invoke()
     assert done.exception is None
     assert done.output.splitlines()[1].split()[-1] == "-"

@@ -44,7 +44,7 @@ def test_accelerator_nodes_count_used_and_free() -> None:
         ("b", "A100", 4, 0, 4),
         ("c", "A100", 2, 0, 0),
     ]
-    assert found[0].users == (("alice", 3), ("namespace team", 2))
+    assert found[0].users == {"alice": 3, "namespace team": 2}
 
 
 def test_accelerator_nodes_cordoned_node_has_none_free() -> None:
@@ -76,8 +76,7 @@ def test_uses_compare_usage_with_requests() -> None:
         "containers": [{"usage": {"cpu": "250m", "memory": "256Mi"}}, {"usage": {"cpu": "1n"}}],
     }
     (use,) = model.uses(task.nodes, [pod], [metrics])
-    assert use.node.index == 0
-    assert float(use.cpus / use.cpus_asked) == 0.500000002
-    assert use.memory_asked / use.memory == 4
-    assert use.accelerators_asked == use.as_json()["gpus_asked"] == 2
+    assert (use.node, use.pod, use.gpus_asked) == (0, pod["metadata"]["name"], 2)
+    assert (use.cpus, use.cpus_asked) == (0.250000001, 0.5)
+    assert (use.memory_bytes, use.memory_bytes_asked) == (2**28, 2**30)
     assert model.uses(task.nodes, [pod], []) == []

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kubectl_sky.gpus import smi
 from kubectl_sky.gpus.smi import Gpu
 from kubectl_sky.observe.nodes import NodeStatus
+from kubectl_sky.words.documents import as_json
 
 NODE = NodeStatus(1, "node-1", "train-x-node-1", pod="pod-a")
 NVIDIA = b"""nvidia-smi
@@ -79,7 +80,7 @@ def test_smi_output_of_stranger_is_bounded_and_harmless() -> None:
     line = b"0, \x1b]0;owned\x07a\r\x1b[2J" + b"n" * 900 + b", -1, 1e9, nan, 0x10, 1" + b"0" * 99
     (gpu,) = smi.read(NODE, b"nvidia-smi\n" + line + b", 5\n")
     assert len(gpu.name) == 64 and gpu.name.isprintable()
-    assert gpu.as_json() == {
+    assert as_json(gpu) == {
         "rank": 1,
         "pod": "pod-a",
         "gpu": 0,

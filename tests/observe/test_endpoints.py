@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky.observe import status
-from kubectl_sky.observe.endpoints import Exposed, exposed
+from kubectl_sky.observe.endpoints import Ports, exposed
 from tests.builders import make_job, make_pod
 
 Json = dict[str, Any]
@@ -28,17 +28,17 @@ def make_machine(name: str, **addresses: str) -> Json:
     return {"metadata": {"name": name}, "status": {"addresses": found}}
 
 
-def exposed_by(service: Json, *machines: Json, pods: tuple[Json, ...] = (POD,)) -> Exposed:
+def exposed_by(service: Json, *machines: Json, pods: tuple[Json, ...] = (POD,)) -> Ports:
     return exposed(TASK, service, pods, machines)
 
 
-def outside(found: Exposed) -> list[str]:
-    return [address for one in found.endpoints for address in one.outside]
+def outside(found: Ports) -> list[str]:
+    return [address for one in found.ports for address in one.outside]
 
 
 def test_endpoints_cluster_ip_lists_service_addresses() -> None:
     found = exposed_by(make_service())
-    assert [one.address for one in found.endpoints] == [
+    assert [one.address for one in found.ports] == [
         "train-ports.default.svc:80",
         "train-ports.default.svc:443",
     ]
@@ -73,4 +73,4 @@ def test_endpoints_without_ready_pod_are_not_ready(change: str) -> None:
     going = {**POD, "metadata": {**POD["metadata"], "deletionTimestamp": "x"}}
     pods = {"none": (), "not ready": (make_pod(),), "going": (going,)}[change]
     found = exposed_by(make_service(), pods=pods)
-    assert (found.ready, found.as_json()["ready"]) == (False, False)
+    assert found.ready is False

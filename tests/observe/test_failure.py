@@ -2,7 +2,8 @@
 
 import pytest
 
-from kubectl_sky.observe.evidence import Death, Evidence
+from kubectl_sky.observe.documents import DeletedPod
+from kubectl_sky.observe.evidence import Evidence
 from kubectl_sky.observe.failure import cause, describe, missing_command_advice, program_lines
 from kubectl_sky.observe.nodes import end_text
 from kubectl_sky.observe.status import TaskStatus, tasks
@@ -26,7 +27,7 @@ def make_failed(end: Json, **status: str) -> TaskStatus:
 
 def make_record(task: TaskStatus, *lines: str, pod: str = "") -> Evidence:
     node = task.nodes[0]
-    death = Death(0, "node-0", pod or node.pod, reason="Error", exit_code=1, lines=lines)
+    death = DeletedPod(0, "node-0", pod or node.pod, reason="Error", exit_code=1, lines=lines)
     return Evidence(task.id, task.name, task.namespace, "https://x", task.created_at, (death,))
 
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from kubectl_sky.observe import queues
-from kubectl_sky.observe.queues import QuotaUse, waiting_group
+from kubectl_sky.observe.queues import Share, waiting_group
+from kubectl_sky.words.documents import as_json
 from tests.builders import condition, make_pod_group
 
 PENDING = condition("QuotaReserved", "Pending") | {"status": "False", "message": "no room"}
@@ -22,7 +23,7 @@ def make_workload(name: str, at: str = "10", priority: int = 0, **more: Any) -> 
 
 
 def owners(*workloads: dict[str, Any]) -> list[str]:
-    return [one.owner for one in queues.waiting(workloads)]
+    return [one.workload for one in queues.waiting(workloads)]
 
 
 def test_queue_order_is_by_priority_then_age() -> None:
@@ -38,7 +39,7 @@ def test_queue_position_has_text_and_json() -> None:
     assert str(place) == "second of 2 in the queue gold: no room"
     assert queues.of_object(found, "AppWrapper", "b") is None
     assert place is not None
-    assert place.as_json() == {
+    assert as_json(place.in_queue) == {
         "workload": "Job/b",
         "position": 2,
         "priority": 0,
@@ -91,19 +92,24 @@ ALL = {
 
 def test_queue_status_has_counts_and_shares() -> None:
     (found,) = queues.queues([LOCAL], {"all": ALL}, [make_workload("a"), make_workload("b", "11")])
-    assert (found.admitted, found.pending, found.others, found.stopped) == (1, 2, 5, "")
+    assert (found.admitted, found.pending, found.pending_in_cluster_queue, found.stopped) == (
+        1,
+        2,
+        5,
+        "",
+    )
     assert (found.namespace, found.cluster_queue) == ("team-a", "all")
-    assert found.shares == (queues.QuotaUse("plain", "cpu", "300m", "3", "4"),)
+    assert found.resources == (queues.Share("plain", "cpu", "300m", "3", "4"),)
     assert [one.position for one in found.waiting] == [1, 2]
-    assert found.as_json()["resources"] == [
+    assert as_json(found)["resources"] == [
         {"flavor": "plain", "resource": "cpu", "used": "300m", "used_by_all": "3", "quota": "4"}
     ]
 
 
 def test_queue_without_right_to_read_quota_has_unknown_share() -> None:
     (found,) = queues.queues([LOCAL], {}, [])
-    assert found.shares == (queues.QuotaUse("plain", "cpu", "300m", None, None),)
-    assert found.others is None
+    assert found.resources == (queues.Share("plain", "cpu", "300m", None, None),)
+    assert found.pending_in_cluster_queue is None
 
 
 def test_queue_inactive_reports_reason() -> None:
@@ -111,7 +117,7 @@ def test_queue_inactive_reports_reason() -> None:
     (found,) = queues.queues([LOCAL | {"status": {"conditions": [shut]}}], {}, [])
     assert found.stopped == "ClusterQueue is stopped"
     (found,) = queues.queues([{"metadata": {"name": "new"}}], {}, [])
-    assert (found.stopped, found.shares, found.admitted) == ("", (), 0)
+    assert (found.stopped, found.resources, found.admitted) == ("", (), 0)
 
 
 @pytest.mark.parametrize("workload", [{}, {"status": {}}, {"status": {"conditions": None}}])
@@ -119,7 +125,7 @@ def test_queue_workload_without_fields_is_listed(workload: dict[str, Any]) -> No
     bare = {"metadata": {"name": "x"}} | workload
     (found,) = queues.waiting([bare])
     assert str(found) == "first of 1 in the queue "
-    assert found.owner == "Workload/x"
+    assert found.workload == "Workload/x"
 
 
 @pytest.mark.parametrize(
@@ -141,7 +147,7 @@ def test_queue_workload_without_fields_is_listed(workload: dict[str, Any]) -> No
 def test_share_memory_has_readable_unit(
     resource: str, amount: str | None, readable: str | None
 ) -> None:
-    assert QuotaUse("default", resource, "0", None, None).readable(amount) == readable
+    assert Share("default", resource, "0", None, None).readable(amount) == readable
 
 
 _FULL = "queue resource quota insufficient: insufficient nvidia.com/gpu"

@@ -1,28 +1,17 @@
-"""Timelines of nodes, from their objects, events and logs."""
+"""Timelines of nodes, from their objects and events."""
 
 from typing import Any
 
-import pytest
-
 from kubectl_sky.observe import status, timeline
 from kubectl_sky.observe.signals import TaskSnapshot
-from kubectl_sky.observe.timeline import LOG_BYTES, NodeTimeline
+from kubectl_sky.observe.timeline import NodeTimeline
 from kubectl_sky.words import age, names
+from kubectl_sky.words.documents import as_json
 from tests.builders import ID, make_job, make_pod
 
 Json = dict[str, Any]
 
 NOW = age.parse("2026-01-01T01:00:00Z")
-SETUP_VOLUME = {
-    "name": "scripts",
-    "projected": {"sources": [{"configMap": {"items": [{"key": "setup.sh"}, {"key": "run.sh"}]}}]},
-}
-LOG = (
-    b"2026-01-01T00:03:05.5Z kubectl-sky: setup begins\n"
-    b"2026-01-01T00:03:06Z Collecting torch\n"
-    b"2026-01-01T00:04:10.1Z kubectl-sky: setup has ended after 64 seconds, run begins\n"
-    b"2026-01-01T00:04:11Z kubectl-sky: setup begins\n"
-)
 
 
 def at(minute: int, second: int = 0) -> str:
@@ -38,35 +27,32 @@ def event(reason: str, minute: int, pod: Json, path: str = "spec.containers{main
     return {"involvedObject": about, "reason": reason, "firstTimestamp": at(minute)}
 
 
-def pod_of(*, setup: bool = True, ended: int | None = 9, scheduled: int = 1) -> Json:
+def pod_of(*, ended: int | None = 9, scheduled: int = 1) -> Json:
     """A pod that is scheduled in minute 1, whose container starts in minute 3."""
     running: Json = {"running": {"startedAt": at(3)}}
     end = {"exitCode": 0, "reason": "Completed", "startedAt": at(3), "finishedAt": at(ended or 0)}
-    pod = make_pod(
+    return make_pod(
         phase="Running" if ended is None else "Succeeded",
         state=running if ended is None else {"terminated": end},
         conditions=[condition("PodScheduled", scheduled)],
     )
-    pod["spec"]["volumes"] = [SETUP_VOLUME] if setup else []
-    return pod
 
 
 def timeline_of(
-    pod: Json | None, *events: Json, log: bytes | None = LOG, job: Json | None = None, **kinds: Any
+    pod: Json | None, *events: Json, job: Json | None = None, **kinds: Any
 ) -> NodeTimeline:
     job = job or make_job()
     objects = {"Job": (job,), "Pod": (pod,) if pod else (), "Event": events, **kinds}
     (task,) = status.tasks([job], [pod] if pod else [])
     snapshot = TaskSnapshot(ID, "default", objects, task=task)
-    logs = {} if log is None else {0: log}
-    return timeline.task_timeline(snapshot, task, logs).nodes[0]
+    return timeline.task_timeline(snapshot, task).nodes[0]
 
 
 def shown(node: NodeTimeline) -> list[str]:
     """Return `phase start-end` in minutes and seconds."""
     return [
         f"{span.phase} {span.start:%M:%S}-{format(span.end, '%M:%S') if span.end else ''}"
-        for span in node.spans
+        for span in node.phases
     ]
 
 
@@ -84,60 +70,19 @@ def test_finished_node_has_all_phases_without_gaps() -> None:
         "starting 01:40-02:00",
         "image 02:00-02:50",
         "starting 02:50-03:00",
-        "starting 03:00-03:05",
-        "setup 03:05-04:10",
-        "run 04:10-09:00",
+        "run 03:00-09:00",
     ]
     assert node.unknown == ()
 
 
-@pytest.mark.parametrize(
-    "log",
-    [
-        None,
-        b"x" * LOG_BYTES,
-        LOG.replace(b"2026", b"2025"),
-        LOG.replace(b"kubectl-sky: setup begins", b"my own: setup begins"),
-    ],
-)
-def test_times_that_nothing_tells_are_unknown(log: bytes | None) -> None:
-    pod = pod_of()
-    node = timeline_of(pod, event("Pulled", 2, pod, path="spec.initContainers{fetch}"), log=log)
-    whole = log is not None and len(log) < LOG_BYTES
-    last = "starting 03:00-09:00" if whole else "unknown 03:00-09:00"
-    assert shown(node)[2:] == [last]
-    assert node.unknown == (("image",) if whole else ("image", "setup", "run"))
-
-
-def test_long_log_without_end_of_setup_has_only_its_begin() -> None:
-    log = LOG.splitlines(keepends=True)[0] + b"x" * LOG_BYTES
-    node = timeline_of(pod_of(), log=log[:LOG_BYTES])
-    assert shown(node)[-2:] == ["starting 03:00-03:05", "unknown 03:05-09:00"]
-    assert node.unknown == ("image", "setup", "run")
-
-
-def test_lines_after_the_end_of_the_container_do_not_count() -> None:
-    log = LOG.replace(b"00:04:10", b"00:40:10")
-    assert shown(timeline_of(pod_of(), log=log))[-1] == "setup 03:05-09:00"
-
-
 def test_running_node_goes_on_in_its_last_phase() -> None:
-    running = pod_of(ended=None)
-    assert shown(timeline_of(running))[-1] == "run 04:10-"
-    setting_up = timeline_of(running, log=LOG.splitlines(keepends=True)[0])
-    assert shown(setting_up)[-1] == "setup 03:05-"
-
-
-def test_node_without_setup_needs_no_log() -> None:
-    node = timeline_of(pod_of(setup=False), log=None)
-    assert shown(node)[-1] == "run 03:00-09:00"
-    assert not timeline.runs_setup(pod_of(setup=False))
+    assert shown(timeline_of(pod_of(ended=None)))[-1] == "run 03:00-"
 
 
 def test_image_that_is_being_pulled_goes_on() -> None:
     pod = pod_of()
     pod["status"] |= {"phase": "Pending", "containerStatuses": []}
-    node = timeline_of(pod, event("Pulling", 2, pod), event("Failed", 2, pod), log=None)
+    node = timeline_of(pod, event("Pulling", 2, pod), event("Failed", 2, pod))
     assert shown(node) == ["scheduling 00:00-01:00", "starting 01:00-02:00", "image 02:00-"]
 
 
@@ -148,12 +93,11 @@ def test_events_of_another_pod_of_that_name_do_not_count() -> None:
     assert timeline_of(pod, other).unknown == ("image",)
 
 
-def test_uploaded_files_end_when_setup_begins_or_the_pod_is_ready() -> None:
+def test_uploaded_files_end_when_the_pod_is_ready() -> None:
     pod = pod_of()
     pod["metadata"]["annotations"][names.AWAITS_UPLOAD] = "true"
-    assert "files 03:00-03:05" in shown(timeline_of(pod))
-    pod["spec"]["volumes"] = []
-    assert shown(timeline_of(pod))[-1] == "unknown 03:00-09:00"
+    node = timeline_of(pod)
+    assert (shown(node)[-1], node.unknown) == ("unknown 03:00-09:00", ("image", "run"))
     pod["status"]["conditions"].append(condition("Ready", 5))
     assert shown(timeline_of(pod))[-2:] == ["files 03:00-05:00", "run 05:00-09:00"]
 
@@ -190,13 +134,13 @@ def test_restarted_node_has_its_latest_attempt() -> None:
     second["metadata"] |= {"name": "second", "uid": "uid-second", "creationTimestamp": at(0, 30)}
     (task,) = status.tasks([job], [first, second])
     snapshot = TaskSnapshot(ID, "default", {"Job": (job,), "Pod": (first, second)}, task=task)
-    node = timeline.task_timeline(snapshot, task, {0: LOG}).nodes[0]
-    assert (node.node.restarts, shown(node)[0]) == (1, "scheduling 00:30-01:00")
+    node = timeline.task_timeline(snapshot, task).nodes[0]
+    assert (node.restarts, shown(node)[0]) == (1, "scheduling 00:30-01:00")
 
 
 def test_clocks_of_the_cluster_that_differ_give_no_negative_times() -> None:
     pod = pod_of(scheduled=4)  # by the scheduler's clock, after the container started
-    assert shown(timeline_of(pod, log=None)) == ["scheduling 00:00-04:00", "unknown 04:00-09:00"]
+    assert shown(timeline_of(pod)) == ["scheduling 00:00-04:00", "run 04:00-09:00"]
 
 
 def test_finished_node_without_pod_is_unknown_until_the_end_of_its_job() -> None:
@@ -205,6 +149,6 @@ def test_finished_node_without_pod_is_unknown_until_the_end_of_its_job() -> None
 
 
 def test_json_has_times_in_utc() -> None:
-    node = timeline_of(pod_of(ended=None)).as_json()
-    assert node["phases"][-1] == {"phase": "run", "start": at(4, 10), "end": None}
+    node = as_json(timeline_of(pod_of(ended=None)))
+    assert node["phases"][-1] == {"phase": "run", "start": at(3), "end": None}
     assert (node["state"], node["restarts"], node["unknown"]) == ("running", 0, ["image"])

@@ -90,7 +90,7 @@ def test_replica_that_fails_has_reason_and_others_have_none() -> None:
     ]
     assert web.replicas[0].reason == "" and "3" in web.replicas[1].reason
     assert web.reason.endswith("(web-b)")
-    assert web.as_json()["pods"][1]["reason"] == web.replicas[1].reason
+    assert web.document.pods[1].reason == web.replicas[1].reason
     assert all(finding.ranks == (1,) for finding in web.findings)
 
 

@@ -300,7 +300,7 @@ def test_list_and_show_have_used_and_limit(api: FakeCluster, add: Add) -> None:
     resources = ("requests.cpu", "requests.memory", "requests.nvidia.com/gpu", "pods")
     assert [status.use(name) for name in resources] == ["1.5/8", "204.8Mi/16Gi", "0/2", "2/4"]
     shown = actions.get_account(api.session(), "alice@example.com", None)
-    assert shown.as_json() == status.as_json()
+    assert shown == status
     memory = next(item for item in shown.quotas if item.resource == "requests.memory")
     assert memory.readable == ("204.8Mi", "16Gi")
     nameless = actions.get_account(api.session(), None, None)

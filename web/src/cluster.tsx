@@ -1,6 +1,6 @@
 // The cluster's GPUs, the GPU-hours of tasks, and Kueue's queues, as bars.
 import { useState } from "preact/hooks";
-import type { GpuHoursList, GpuNode, Queue } from "./api";
+import type { GpuHoursList, AcceleratorNode, Queue } from "./api";
 import { age, bytes, plural, quantity } from "./format";
 import { AllUsers, Bar, Empty, ErrorNote, Title, usePolled } from "./parts";
 
@@ -16,9 +16,9 @@ export function ClusterPage() {
 }
 
 function Gpus() {
-  const [result, error] = usePolled<{ machines: GpuNode[] }>("/gpus");
+  const [result, error] = usePolled<{ machines: AcceleratorNode[] }>("/gpus");
   const machines = result?.machines ?? [];
-  const kinds = new Map<string, GpuNode[]>();
+  const kinds = new Map<string, AcceleratorNode[]>();
   for (const machine of machines) {
     const kind = machine.accelerator || machine.resource;
     kinds.set(kind, [...(kinds.get(kind) ?? []), machine]);
@@ -35,7 +35,7 @@ function Gpus() {
   );
 }
 
-function Kind({ kind, machines }: { kind: string; machines: GpuNode[] }) {
+function Kind({ kind, machines }: { kind: string; machines: AcceleratorNode[] }) {
   const total = machines.reduce((sum, machine) => sum + machine.total, 0);
   const known = machines.every(({ used }) => used !== null);
   const used = machines.reduce((sum, machine) => sum + (machine.used ?? 0), 0);

@@ -1,58 +1,58 @@
 // Made of the documents by UPDATE_GOLDEN=1 pytest tests/test_documents.py.
 
 export interface Task {
-  context?: string;
-  created_at: string;
-  metadata: TaskMetadata;
+  task_id: string;
   name: string;
   status: string;
-  task_id: string;
+  created_at: string;
   updated_at: string;
   username: string;
+  metadata: TaskMetadata;
+  context?: string;
 }
 
 export interface Pipeline {
-  created_at: string;
-  execution: string;
-  metadata: PipelineMetadata;
-  name: string;
   pipeline_id: string;
+  name: string;
   status: string;
-  tasks: Task[];
+  execution: string;
+  created_at: string;
   updated_at: string;
   username: string;
+  metadata: PipelineMetadata;
+  tasks: Task[];
 }
 
 export interface Problem {
-  column: number;
-  document: number;
   file: string;
-  hint: string;
   line: number;
-  message: string;
+  column: number;
   path: string;
+  message: string;
+  hint: string;
   severity: string;
+  document: number;
   strict: boolean;
 }
 
 export interface Diagnosis {
-  findings: Finding[];
+  task_id: string;
   name: string;
-  not_readable: string[];
-  stages: Record<string, string>;
   status: string;
   summary: string;
-  task_id: string;
+  stages: Record<string, string>;
+  findings: Finding[];
+  not_readable: string[];
 }
 
 export interface NodeUsage {
-  cpus: number;
-  cpus_asked: number | null;
-  gpus_asked: number | null;
-  memory_bytes: number;
-  memory_bytes_asked: number | null;
   node: number;
   pod: string;
+  cpus: number;
+  memory_bytes: number;
+  cpus_asked: number | null;
+  memory_bytes_asked: number | null;
+  gpus_asked: number | null;
 }
 
 export interface Timeline {
@@ -75,169 +75,170 @@ export interface Volume {
   done?: string;
 }
 
-export interface GpuNode {
-  accelerator: string;
-  free: number | null;
+export interface AcceleratorNode {
   node: string;
-  ready: boolean;
+  accelerator: string;
   resource: string;
   total: number;
   used: number | null;
+  free: number | null;
+  ready: boolean;
   users: Record<string, number>;
 }
 
 export interface GpuHoursList {
-  by: string;
-  inexact_tasks: number;
-  rows: GpuHours[];
   since: string;
+  by: string;
+  rows: GpuHours[];
   total: GpuHours;
+  inexact_tasks: number;
 }
 
-export interface ServiceFields {
-  created_at: string;
-  endpoints: string[];
-  findings: Finding[];
-  message: string;
+export interface Service {
   name: string;
   namespace: string;
-  pods: Replica[];
-  replicas: ReplicaCounts;
-  status: string;
   username: string;
+  status: string;
+  created_at: string;
   version: number;
   version_id: string;
+  replicas: ReplicaCounts;
+  endpoints: string[];
+  message: string;
+  findings: Finding[];
+  pods: Replica[];
 }
 
-export interface QueueFields {
-  admitted: number;
-  cluster_queue: string;
+export interface Queue {
   name: string;
   namespace: string;
+  cluster_queue: string;
+  admitted: number;
   pending: number;
+  stopped: string;
   pending_in_cluster_queue: number | null;
   resources: Share[];
-  stopped: string;
   waiting: Waiting[];
 }
 
 export interface ClusterEvent {
-  count: number;
-  message: string;
-  object: string;
-  reason: string;
   time: string;
   type: string;
+  reason: string;
+  object: string;
+  message: string;
+  count: number;
 }
 
 export interface WhoAmI {
-  all_namespaces: boolean;
-  context: string;
-  groups: string[];
-  namespace: string;
-  namespaces: string[];
   user: string;
+  groups: string[];
+  context: string;
+  namespace: string;
+  all_namespaces: boolean;
+  namespaces: string[];
 }
 
 export interface TaskMetadata {
-  backend: string;
   detailed_status: string;
-  evidence?: DeletedPod[];
-  failed_nodes: number;
-  image: string;
   job_name: string;
   namespace: string;
-  node_jobs: string[];
-  nodes: Node[];
-  note: string;
+  backend: string;
   num_nodes: number;
+  image: string;
+  resources: NodeResources;
+  node_jobs: string[];
+  succeeded_nodes: number;
+  failed_nodes: number;
+  running_nodes: number;
   pending_nodes: number;
+  restarts: number;
+  note: string;
+  nodes: Node[];
   pipeline?: string;
   pipeline_name?: string;
-  resources: NodeResources;
-  restarts: number;
-  running_nodes: number;
   stage?: number;
-  succeeded_nodes: number;
-}
-
-export interface DeletedPod {
-  ended_at?: string;
-  exit_code?: number;
-  gpu?: string;
-  gpus?: number;
-  host?: string;
-  lines: string[];
-  message?: string;
-  name: string;
-  pod: string;
-  rank: number;
-  reason?: string;
-  started_at?: string;
-}
-
-export interface Node {
-  detailed_status: string;
-  ended_at?: string;
-  exit_code?: number;
-  host?: string;
-  index: number;
-  job: string;
-  kept_by?: string;
-  message?: string;
-  name: string;
-  phase?: string;
-  pod?: string;
-  previous?: string;
-  reason?: string;
-  restarts: number;
-  started_at?: string;
-  state: string;
+  evidence?: DeletedPod[];
 }
 
 export interface NodeResources {
-  accelerators?: string;
-  cpus?: string;
   gpus: number;
+  cpus?: string;
   memory?: string;
+  accelerators?: string;
+}
+
+export interface Node {
+  index: number;
+  name: string;
+  job: string;
+  state: string;
+  pod?: string;
+  host?: string;
+  reason?: string;
+  message?: string;
+  exit_code?: number;
+  started_at?: string;
+  ended_at?: string;
+  restarts: number;
+  previous?: string;
+  phase?: string;
+  stopped_for?: string;
+  kept_by?: string;
+  detailed_status: string;
+}
+
+export interface DeletedPod {
+  rank: number;
+  name: string;
+  pod: string;
+  host?: string;
+  reason?: string;
+  message?: string;
+  ended_at?: string;
+  exit_code?: number;
+  lines: string[];
+  started_at?: string;
+  gpus?: number;
+  gpu?: string;
 }
 
 export interface PipelineMetadata {
   namespace: string;
-  note: string;
   num_tasks: number;
+  note: string;
 }
 
 export interface Finding {
-  evidence: string;
-  nodes: number[];
   rule: string;
   stage: string;
-  then: string;
   what: string;
+  then: string;
+  nodes: number[];
+  evidence: string;
 }
 
 export interface TaskTimeline {
-  name: string;
-  nodes: NodeTimeline[];
-  status: string;
   task_id: string;
+  name: string;
+  status: string;
+  nodes: NodeTimeline[];
 }
 
 export interface NodeTimeline {
   index: number;
   name: string;
-  phases: PhaseTime[];
-  pod: string;
-  restarts: number;
   state: string;
+  restarts: number;
+  pod: string;
+  phases: Span[];
   unknown: string[];
 }
 
-export interface PhaseTime {
-  end: string | null;
+export interface Span {
   phase: string;
   start: string;
+  end: string | null;
 }
 
 export interface VolumeMetadata {
@@ -246,42 +247,42 @@ export interface VolumeMetadata {
 }
 
 export interface GpuHours {
-  gpu_hours: number;
   key: string;
   tasks: number;
-}
-
-export interface Replica {
-  created_at: string;
-  host: string;
-  number: number;
-  pod: string;
-  ready: boolean;
-  reason: string;
-  restarts: number;
-  version: number;
+  gpu_hours: number;
 }
 
 export interface ReplicaCounts {
-  most: number | null;
-  ready: number;
-  total: number;
-  updated: number;
   wanted: number;
+  ready: number;
+  updated: number;
+  total: number;
+  most: number | null;
+}
+
+export interface Replica {
+  number: number;
+  pod: string;
+  version: number;
+  ready: boolean;
+  restarts: number;
+  host: string;
+  created_at: string;
+  reason: string;
 }
 
 export interface Share {
   flavor: string;
-  quota: string | null;
   resource: string;
   used: string;
   used_by_all: string | null;
+  quota: string | null;
 }
 
 export interface Waiting {
+  workload: string;
   position: number;
   priority: number;
-  reason: string;
   since: string;
-  workload: string;
+  reason: string;
 }

@@ -1,4 +1,4 @@
-// When each node was queued, scheduled, started, set up and run: bars in SVG.
+// When each node was queued, scheduled, started and run: bars in SVG.
 import { useEffect, useState } from "preact/hooks";
 import { get, taskPath, type Timeline as Times } from "./api";
 import { localTime, span } from "./format";
@@ -10,7 +10,7 @@ const UNITS: [number, string][] = [[86_400, "d"], [3600, "h"], [60, "m"], [1, "s
 const STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 43_200]; // seconds between marks; then days
 const MAX_MARKS = 6;
 const UNKNOWN = "unknown";
-const PHASES = ["queued", "scheduling", "starting", "image", "files", "setup", "run", UNKNOWN];
+const PHASES = ["queued", "scheduling", "starting", "image", "files", "run", UNKNOWN];
 
 interface Phase {
   name: string;
@@ -81,7 +81,7 @@ export function Timeline({ id, scope, state }: { id: string; scope: TaskScope; s
           <span />
         </li>
       </ol>
-      {missing.length > 0 && <p class="muted">Unknown for some nodes, because events expire and only the start of a log is read: {missing.join(", ")}</p>}
+      {missing.length > 0 && <p class="muted">Unknown for some nodes, because events expire: {missing.join(", ")}</p>}
       {shown.length < rows.length && (
         <button type="button" class="wide" onClick={() => setAll(true)}>Show all {rows.length} nodes</button>
       )}
