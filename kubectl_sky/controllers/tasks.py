@@ -15,8 +15,7 @@ from kubectl_sky.controllers.task_index import (
     with_kept_by,
     without_unused_fields,
 )
-from kubectl_sky.observe.pipelines import finished_before
-from kubectl_sky.tasks import find, stop
+from kubectl_sky.tasks import clean, find, stop
 from kubectl_sky.tasks.find import TaskNotFound
 from kubectl_sky.tasks.pipeline import lead, needs_action
 from kubectl_sky.words import kinds, names
@@ -87,11 +86,7 @@ class Sweeper(Controller[str]):
         self._retention = retention
 
     def process(self, key: str) -> float:
-        tasks = find.list_tasks(
-            self._session, self._scope, find.Read(pods=False)
-        )  # its answer tells the server's time
-        cutoff = (self._session.now() - self._retention).strftime("%Y-%m-%dT%H:%M:%SZ")
-        deleted = finished_before(tasks, cutoff)
+        deleted = clean.list_finished(self._session, self._scope, self._retention)
         if deleted:
             stop.stop(self._session, deleted)
             _log.info("%d finished tasks deleted", len(deleted))
