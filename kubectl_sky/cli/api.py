@@ -56,8 +56,7 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
     """Serve the REST API: each caller acts with a bearer token of the cluster, and RBAC decides.
 
     The kubeconfig gives the address and the CA of the API server. Its credentials are not used for
-    callers. The ids of tasks with an Idempotency-Key depend on KUBECTL_SKY_API_SECRET: set it to
-    the same random text on each replica (default: random, kept in your state directory).
+    callers.
 
     With --install, nothing is served or changed. The namespace is that of -n, or kubectl-sky.
     """
@@ -67,7 +66,7 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
         return
     require_packages()
     from kubectl_sky.server import audit
-    from kubectl_sky.server.config import LOOPBACK, Config, shared_secret
+    from kubectl_sky.server.config import LOOPBACK, Config
     from kubectl_sky.server.serve import Listener, serve
 
     loopback = host in _LOOPBACK
@@ -79,7 +78,6 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
         cluster.flags(),
         hosts=(*(LOOPBACK if loopback else ()), *(str(name).lower() for name in hosts)),
         trust_x_user=bool(flags["trust_x_user"]),
-        secret=shared_secret(),
         audit=audit.open_log(audit_log) if audit_log else None,
     )
     listener = Listener(

@@ -1,9 +1,7 @@
 """Settings of the REST server."""
 
 import os
-import secrets
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -11,11 +9,8 @@ from msgspec import Struct
 
 from kubectl_sky.cluster.connection import KUBERNETES_PATH, Connection
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.words import private, settings
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-
-_SECRET_FILE = "api-secret"
 
 # The variables that locate the settings file. A caller's task reads no other variables.
 _SETTINGS_VARIABLES = ("KUBECTL_SKY_CONFIG_HOME", "XDG_CONFIG_HOME")
@@ -60,8 +55,7 @@ class Config:
 
     The `connection` gives the address and the CA of the API server. Its credentials are used only
     for `trust_x_user` and for the owner of a dashboard, never for a caller with a token. `hosts`
-    are the accepted values of the Host header; empty accepts all. The `secret` makes the ids
-    of idempotency keys unpredictable; all replicas of a server have the same.
+    are the accepted values of the Host header; empty accepts all.
     """
 
     connection: Connection = field(default_factory=Connection)
@@ -69,7 +63,6 @@ class Config:
     trust_x_user: bool = False
     owner: str = ""  # name of a dashboard's owner; empty: as the cluster knows the credentials
     login_code: str = ""  # of the one-time link that logs in the owner of a dashboard
-    secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     audit: TextIO | None = None
     limits: Limits = field(default_factory=Limits)
     connect: Callable[[Connection], Session] = Session.connect
@@ -79,21 +72,3 @@ class Config:
     def task_environ(self) -> dict[str, str]:
         """The variables for a caller's task: only those that locate the server's settings."""
         return {name: self.environ[name] for name in _SETTINGS_VARIABLES if name in self.environ}
-
-
-def shared_secret(environ: Mapping[str, str] = os.environ) -> str:
-    """Return the secret of KUBECTL_SKY_API_SECRET, or a random one that outlives the server.
-
-    A client sends a request again when the server was killed: the key has to give the same id.
-    """
-    if given := environ.get("KUBECTL_SKY_API_SECRET"):
-        return given
-    new = secrets.token_urlsafe(32)
-    try:
-        state = private.Folder(settings.state_folder(environ))
-        with suppress(FileNotFoundError):
-            return state.read(_SECRET_FILE, len(new)).decode("ascii")
-        state.write(_SECRET_FILE, new.encode())
-        return state.read(_SECRET_FILE, len(new)).decode("ascii")  # another server may start, too
-    except (OSError, UnicodeDecodeError):  # it cannot be kept
-        return new

@@ -1,12 +1,10 @@
 """Tasks over HTTP: the models of the seed, owners, and what is refused."""
 
 import json
-import stat
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -17,7 +15,7 @@ from starlette.testclient import TestClient
 from kubectl_sky.render.manifests import Manifests
 from kubectl_sky.server import files
 from kubectl_sky.server.app import create_app
-from kubectl_sky.server.config import Config, Limits, shared_secret
+from kubectl_sky.server.config import Config, Limits
 from kubectl_sky.submitting import render as rendering
 from kubectl_sky.submitting import submit as submission
 from kubectl_sky.words import kinds
@@ -184,29 +182,6 @@ def test_idempotency_key_submits_once_per_user(client: Client, cluster: FakeClus
     assert sum(name.startswith("jobs ") for name in cluster.names()) == 2
 
 
-def test_idempotency_key_gives_an_id_that_only_servers_with_the_secret_know(
-    client: Client,
-) -> None:
-    key = {"Idempotency-Key": "run 7"}
-    ids = [
-        client(bearer(ALICE), **fields)
-        .post("/tasks/submit", json=HELLO, headers=key, params={"dry_run": "client"})
-        .json()["task_id"]
-        for fields in ({"secret": "shared"}, {"secret": "shared"}, {"secret": "other"}, {})
-    ]
-    assert ids[0] == ids[1]
-    assert len(set(ids)) == 3
-
-
-def test_secret_of_idempotency_keys_outlives_the_server(tmp_path: Path) -> None:
-    environ = {"KUBECTL_SKY_STATE_HOME": str(tmp_path / "state")}
-    first = shared_secret(environ)
-    assert len(first) >= 32
-    assert shared_secret(environ) == first
-    assert stat.S_IMODE((tmp_path / "state" / "api-secret").stat().st_mode) == 0o600
-    assert shared_secret({"KUBECTL_SKY_API_SECRET": "of all replicas"}) == "of all replicas"
-
-
 def test_idempotency_key_sent_concurrently_creates_single_task(
     alice: TestClient, cluster: FakeCluster
 ) -> None:
@@ -323,18 +298,6 @@ def test_file_of_incomplete_pipeline_is_null(alice: TestClient, cluster: FakeClu
 def test_file_is_kept_up_to_16_kib(alice: TestClient, size: int, kept: bool) -> None:
     task_id = submitted(alice, HELLO | {"setup": "#" * size})
     assert (alice.get(f"/tasks/{task_id}/file").json()["file"] is not None) is kept
-
-
-@pytest.mark.parametrize("owners", [[], [{"kind": "Job", "name": "hello", "uid": "other"}]])
-def test_file_of_config_map_that_the_task_does_not_own_is_null(
-    alice: TestClient, cluster: FakeCluster, owners: list[dict[str, str]]
-) -> None:
-    """Somebody has deleted the ConfigMap and created another one with the same name."""
-    task_id = submitted(alice)
-    config_map = cluster.get(kinds.CONFIG_MAP, f"hello-{task_id}")
-    config_map["metadata"]["ownerReferences"] = owners
-    cluster.put(config_map)
-    assert alice.get(f"/tasks/{task_id}/file").json() == {"file": None}
 
 
 def test_doctor_returns_verdict(alice: TestClient, cluster: FakeCluster) -> None:
