@@ -149,7 +149,6 @@ class FakeCluster:
         self.kinds = set(_EVERYWHERE)
         self.sends_initial_events = True  # whether a watch can start with the existing objects
         self.ahead = timedelta()  # of this cluster's clock to ours
-        self.sidecars: list[Json] = []  # containers that a webhook adds to new pods
         self.alter: Callable[[str, Json], Any] = lambda request, body: body  # each JSON answer
         self._hooks: list[_Hook] = []
         self._changed = threading.Condition(threading.RLock())
@@ -215,12 +214,6 @@ class FakeCluster:
     def change(self, kind: Kind, name: str, **fields: Any) -> None:
         """Change top-level fields of an object."""
         self.put(self.get(kind, name) | fields)
-
-    def inject(self, metadata: Json, spec: Json) -> None:
-        """Add the sidecars to a pod, with the name of its owner, as a mesh does."""
-        (owner,) = metadata.get("ownerReferences") or [{"name": ""}]
-        env = [{"name": "ISTIO_META_WORKLOAD_NAME", "value": owner["name"]}]
-        spec["containers"] = [*spec["containers"], *(item | {"env": env} for item in self.sidecars)]
 
     def remove(self, kind: Kind, name: str) -> None:
         """Delete an object and its dependents."""
@@ -409,8 +402,6 @@ class FakeCluster:
         if path in self._objects:
             raise problems.exists(call.kind.resource, name)
         metadata = metadata | {"name": name, "namespace": call.namespace}
-        if call.kind == kinds.POD and self.sidecars:
-            self.inject(metadata, call.body["spec"])
         if call.query.get("dryRun"):
             identity = {"uid": f"uid-{next(self._numbers)}", "creationTimestamp": self._now()}
             return 201, call.body | {"metadata": metadata | identity}

@@ -50,8 +50,8 @@ class TaskObjects(Struct, frozen=True, dict=True):
     @property
     def num_nodes(self) -> int:
         """The number of nodes that the objects record, or that they run if it is larger."""
-        recorded = bounded.integer(_annotations(self.items[0]).get(names.NUM_NODES))
-        return max(recorded, self._existing)
+        annotations = self.items[0]["metadata"].get("annotations") or {}
+        return max(bounded.integer(annotations.get(names.NUM_NODES)), self._existing)
 
     @property
     def lacks(self) -> int:
@@ -95,7 +95,8 @@ def decide(
             pods_of[uid].append(pod)
     return [
         TaskObjects(
-            tuple(sorted(group, key=_name)), {_uid(item): pods_of[_uid(item)] for item in group}
+            tuple(sorted(group, key=lambda item: str(item["metadata"]["name"]))),
+            {_uid(item): pods_of[_uid(item)] for item in group},
         )
         for group in members.values()
     ]
@@ -136,7 +137,7 @@ def confirm(tasks: Iterable[TaskObjects], current: Iterable[Object]) -> list[Tas
 def _missing(task: TaskObjects, services: Iterable[Object], now: datetime | None) -> Missing:
     uids, identity = set(map(_uid, task.items)), _identity(task.items[0])
     owners = [
-        owner_uids(service)
+        {owner.get("uid") for owner in service["metadata"].get("ownerReferences") or ()}
         for service in services
         if service["metadata"].get("namespace", "") == task.key[0] and identity & _identity(service)
     ]
@@ -152,7 +153,9 @@ def _may_have_expired(task: TaskObjects, now: datetime | None) -> bool:
         for item in task.items
         if "ttlSecondsAfterFinished" in item.get("spec", {})
     ]
-    created = age.parse(min(map(_created, task.items)))
+    created = age.parse(
+        min(str(item["metadata"].get("creationTimestamp") or "") for item in task.items)
+    )
     if not seconds or now is None or not created:
         return bool(seconds)
     return now - created >= timedelta(seconds=min(seconds))
@@ -183,10 +186,6 @@ def _labelled(item: Object) -> bool:
     )
 
 
-def owner_uids(item: Object) -> set[str]:
-    return {owner.get("uid") for owner in item["metadata"].get("ownerReferences") or ()}
-
-
 def controller(item: Object) -> str:
     return str(next((owner.get("uid") for owner in _controllers(item)), ""))
 
@@ -198,7 +197,12 @@ def jobs_between(items: Iterable[Object], pods: Iterable[Object]) -> dict[str, l
     """
     objects = list(items)
     known_uids = set(map(_uid, objects))
-    missing = {key(pod) for pod in pods if _of_job(pod) and controller(pod) not in known_uids}
+    missing = {
+        key(pod)
+        for pod in pods
+        for owner in _controllers(pod)
+        if owner.get("kind") == JOB.kind and owner.get("uid") not in known_uids
+    }
     names_by_label: dict[str, list[str]] = defaultdict(list)
     for item in objects:
         label = registry.of(item).owner_label
@@ -212,22 +216,5 @@ def _controllers(item: Object) -> Iterator[Object]:
     return (owner for owner in owners if owner.get("controller"))
 
 
-def _of_job(pod: Object) -> bool:
-    return any(owner.get("kind") == JOB.kind for owner in _controllers(pod))
-
-
 def _uid(item: Object) -> str:
     return str(item["metadata"].get("uid") or "")
-
-
-def _name(item: Object) -> str:
-    return str(item["metadata"]["name"])
-
-
-def _created(item: Object) -> str:
-    return str(item["metadata"].get("creationTimestamp") or "")
-
-
-def _annotations(item: Object) -> Mapping[str, str]:
-    annotations: Mapping[str, str] = item["metadata"].get("annotations") or {}
-    return annotations

@@ -190,7 +190,9 @@ def _check_queues(session: Session, plans: Sequence[Plan]) -> None:
         items = objects.list_all(session, kinds.VOLCANO_QUEUE)
     except (Forbidden, NotServed):
         return
-    states = {item["metadata"]["name"]: _queue_state(item) for item in items}
+    states = {  # a queue without status counts as open
+        item["metadata"]["name"]: item.get("status", {}).get("state") or "Open" for item in items
+    }
     open_queues = ", ".join(
         sorted(name for name, state in states.items() if state == "Open")[:_MAX_NAMES]
     )
@@ -200,11 +202,6 @@ def _check_queues(session: Session, plans: Sequence[Plan]) -> None:
             raise UserError(f'Volcano queue "{name}" not found', hint)
         if states[name] != "Open":
             raise UserError(f'Volcano queue "{name}" is {states[name].lower()}', hint)
-
-
-def _queue_state(queue: Json) -> str:
-    """Return the state of a queue; a queue without status counts as open."""
-    return queue.get("status", {}).get("state") or "Open"
 
 
 def storage_class_notes(session: Session, requested: Iterable[str | None]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Send local files to the pods of a task, each as soon as it waits for them."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from math import inf
@@ -220,7 +220,9 @@ class Uploader:
             item
             for upload in self._uploads
             if upload.task_id in tasks
-            for item in _unfinished(upload, tasks[upload.task_id])
+            for node in tasks[upload.task_id].nodes
+            if not node.state.ended
+            for item in [_Pending(upload, node)]
             if self._pods.get(item.key, "") != item.node.pod or not item.node.pod
         ]
         self.missing = len({(item.upload.task_id, item.node.index) for item in pending})
@@ -297,10 +299,6 @@ class Uploader:
         self._ui.note(f"files: {error}")
         self._pods[item.key] = item.node.pod
         self._failed = True
-
-
-def _unfinished(upload: Upload, task: TaskStatus) -> Iterable[_Pending]:
-    return (_Pending(upload, node) for node in task.nodes if not node.state.ended)
 
 
 def how_to_continue(submitted: Submitted) -> str:

@@ -8,7 +8,6 @@ from msgspec import Struct
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.observe import ownership
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find, stop
 from kubectl_sky.words import age, kinds, names
@@ -26,12 +25,7 @@ def as_yaml(session: Session, task: TaskStatus) -> str:
     Objects that the user may not list are left out.
     """
     selector = names.selector({names.TASK_ID: task.id})
-    uids = set(task.uids.values())
-    workloads = [
-        item
-        for item in find.list_workloads(session, task.namespace, selector, find.whole)
-        if item["metadata"]["uid"] in uids
-    ]
+    workloads = find.list_workloads(session, task.namespace, selector, find.whole)
     auxiliary, _ = stop.auxiliary_of_tasks(session, [task], trimmed=False)
     items = [*auxiliary[task.namespace, task.id], *workloads]
     return _NEXT_DOCUMENT.join(_text(_shown(item)) for item in items)
@@ -40,18 +34,12 @@ def as_yaml(session: Session, task: TaskStatus) -> str:
 def task_file(session: Session, target: find.Target) -> str | None:
     """Return the YAML that a task, pipeline or group was submitted with; None if it is not kept.
 
-    It has no values of secrets. The task's pods run the scripts of the same ConfigMap, which the
-    task owns.
+    It has no values of secrets. The task's pods run the scripts of the same ConfigMap.
     """
     tasks = find.tasks_of(target)
-    uids = {uid for task in tasks for uid in task.uids.values()}
     labels = find.with_ids(task.id for task in tasks)
     items = objects.list_all(session, kinds.CONFIG_MAP, target.namespace, label_selector=labels)
-    by_name = {
-        item["metadata"]["name"]: item.get("data") or {}
-        for item in items
-        if uids & ownership.owner_uids(item)
-    }
+    by_name = {item["metadata"]["name"]: item.get("data") or {} for item in items}
     own = [names.task_object(names.dns_label(task.name), task.id) for task in tasks]
     kept = [str(by_name.get(name, {}).get(names.TASK_FILE, "")) for name in own]
     if not all(0 < len(text) <= names.MAX_TASK_FILE for text in kept):

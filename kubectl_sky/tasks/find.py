@@ -13,7 +13,6 @@ from kubectl_sky.cluster import access, objects, parallel, shapes
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed, UnknownName, UserError
 from kubectl_sky.observe import ownership, status
-from kubectl_sky.observe.nodes import Object
 from kubectl_sky.observe.ownership import Missing, TaskObjects
 from kubectl_sky.observe.pipelines import PipelineStatus, pipelines
 from kubectl_sky.observe.status import TaskStatus
@@ -221,8 +220,12 @@ def _identify(session: Session, scope: Scope, texts: Sequence[Reference]) -> Ite
             tasks = status.tasks(scope.filter_owned(workloads), ())
         try:
             matches = _matches(scope, text, tasks)
-        except TaskNotFound as error:
-            raise _not_owned(str(text), items) or error from None
+        except TaskNotFound:
+            for task in status.tasks(items, ()):
+                message = f"task {text} belongs to {task.user}"
+                hint = "add --all-users to include other users' tasks"
+                raise UnknownName(message, hint) from None
+            raise
         for match in matches:
             is_task = isinstance(match, TaskStatus)
             yield _Location(names.TASK_ID if is_task else names.PIPELINE, match.id, match.namespace)
@@ -273,15 +276,6 @@ def _locate_owned(scope: Scope, location: _Location, items: Sequence[Json]) -> _
             "choose one of them with --namespace",
         )
     return replace(location, namespace=owned[0]["metadata"]["namespace"])
-
-
-def _not_owned(task_id: str, items: Sequence[Json]) -> UnknownName | None:
-    for task in status.tasks(items, []):
-        return UnknownName(
-            f"task {task_id} belongs to {task.user}",
-            "add --all-users to include other users' tasks",
-        )
-    return None
 
 
 def _not_found(text: Reference, scope: Scope, titles: Collection[str] = ()) -> UserError:
@@ -345,8 +339,10 @@ def explain_missing(
     lacking = [task for task in tasks if task.lacks]
     if not lacking:
         return tasks
-    pipeline = any(names.PIPELINE in _labels(task.items[0]) for task in lacking)
-    selector = f"{names.TASK}=true" if pipeline else _task_id_selector(lacking)
+    is_pipeline = any(
+        names.PIPELINE in (task.items[0]["metadata"].get("labels") or {}) for task in lacking
+    )
+    selector = f"{names.TASK}=true" if is_pipeline else _task_id_selector(lacking)
     try:
         services = objects.list_all(
             session, kinds.SERVICE, namespace, label_selector=selector, shape=shapes.METADATA_ONLY
@@ -360,11 +356,6 @@ def explain_missing(
     # The submit may have finished between the two requests: read the objects again.
     current = list_workloads(session, namespace, _task_id_selector(deleted))
     return ownership.confirm(decided, current)
-
-
-def _labels(item: Object) -> Object:
-    labels: Object = item["metadata"].get("labels") or {}
-    return labels
 
 
 def _task_id_selector(tasks: Sequence[TaskObjects]) -> str:

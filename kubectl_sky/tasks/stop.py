@@ -1,7 +1,7 @@
 """`stop` and `clean`: delete tasks, and the leftovers of interrupted submits."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from itertools import chain
@@ -52,7 +52,10 @@ def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:
     workloads = [
         (task.workload, metadata)
         for task in tasks
-        for metadata in _workloads(task, auxiliary[_key(task)])
+        for metadata in (
+            *map(task.identity, task.uids),
+            *_relabelled(task, auxiliary[_key(task)]),
+        )
     ]
 
     def delete(workload: tuple[Workload, Mapping[str, str]]) -> None:
@@ -67,21 +70,19 @@ def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:
         )
 
     parallel.map_parallel(delete, workloads)
-    unowned = {_key(task): _unowned(auxiliary[_key(task)]) for task in tasks}
-    _delete(session, filter(_has_own_name, chain(*unowned.values())))
+    unowned = {
+        key: [item for item in items if not _is_owned(item)] for key, items in auxiliary.items()
+    }
+    parallel.map_parallel(
+        lambda item: objects.delete_by_uid(session, objects.known_kind(item), item["metadata"]),
+        filter(_has_own_name, chain(*unowned.values())),
+    )
     return [
-        _secret_warning(task)
+        f"a Secret of the interrupted submit of task {task.id} may remain: you may not list"
+        f" Secrets; {ROLE_HINT}"
         for task in tasks
-        if task.namespace in unread and (task.incomplete or unowned[_key(task)])
+        if task.namespace in unread and (task.incomplete or unowned.get(_key(task)))
     ]
-
-
-def _workloads(task: TaskStatus, auxiliary: Sequence[Json]) -> list[Mapping[str, str]]:
-    return [*map(task.identity, task.uids), *_relabelled(task, auxiliary)]
-
-
-def _unowned(items: Iterable[Json]) -> list[Json]:
-    return [item for item in items if not _is_owned(item)]
 
 
 def _is_owned(item: Json) -> bool:
@@ -96,11 +97,6 @@ def _has_own_name(item: Json) -> bool:
     if not owner_id:
         return names.FILES in labels or names.RUNTIME in labels
     return f"-{owner_id}-" in metadata["name"] + "-"
-
-
-def _secret_warning(task: TaskStatus) -> str:
-    reason = f"you may not list Secrets; {ROLE_HINT}"
-    return f"a Secret of the interrupted submit of task {task.id} may remain: {reason}"
 
 
 def _key(task: TaskStatus) -> tuple[str, str]:
@@ -274,7 +270,10 @@ def list_orphans(
             and _has_own_name(item)
             and _task(item) not in workloads
             and is_copy(item) is (copies_of is not None)
-            and not (_is_runtime(item) and item["metadata"]["namespace"] in namespaces)
+            and not (  # scripts that the tasks of the namespace may need
+                names.RUNTIME in item["metadata"]["labels"]
+                and item["metadata"]["namespace"] in namespaces
+            )
             and scope.owns(item)
         )
 
@@ -289,10 +288,6 @@ def delete_orphans(items: Sequence[tuple[Session, Json]]) -> None:
 def is_copy(item: Json) -> bool:
     """Return whether an object was copied for a Job that MultiKueue sends to this cluster."""
     return names.MULTIKUEUE_COPY in (item["metadata"].get("annotations") or {})
-
-
-def _is_runtime(item: Json) -> bool:
-    return names.RUNTIME in item["metadata"]["labels"]
 
 
 def _task(item: Json) -> tuple[str, str]:
@@ -332,10 +327,3 @@ def _auxiliary(
     lists = dict(zip(all_kinds, parallel.map_parallel(listed, all_kinds), strict=True))
     unread = tuple(kind for kind, items in lists.items() if items is None)
     return [item for items in lists.values() for item in items or ()], unread
-
-
-def _delete(session: Session, items: Iterable[Json]) -> None:
-    def delete(item: Json) -> None:
-        objects.delete_by_uid(session, objects.known_kind(item), item["metadata"])
-
-    parallel.map_parallel(delete, items)

@@ -287,16 +287,14 @@ def _snapshot(session: Session, task: TaskStatus, owned: Sequence[TaskObjects]) 
     Raises TaskDeleted when its objects, compared by uid, were deleted.
     """
     uids = set(task.uids.values())
-    match = next((it for it in owned if uids & {_uid(item) for item in it.items}), None)
+    match = next(
+        (it for it in owned if any(item["metadata"]["uid"] in uids for item in it.items)), None
+    )
     if not match:
         message = f"its {task.workload.kind.kind}s have been deleted"
         raise TaskDeleted(f"task {task.id} ({task.name}) was stopped: {message}")
     (current,) = evidence.fold(session, [match])
     return TaskSnapshot(current, tuple(match.all_pods))
-
-
-def _uid(item: Object) -> str:
-    return str(item["metadata"]["uid"])
 
 
 def _record_earlier_failure(session: Session, task: TaskStatus) -> None:

@@ -15,7 +15,6 @@ _KINDS = {
     stat.S_IFCHR: "a device",
 }
 NODES = 100_000  # of one task: Kubernetes' limit for the pods of an Indexed Job
-ALL_NODES = 300_000  # of all tasks in a list: about 300 MB
 _DIGITS = 12  # longer numbers exceed every bound
 # O_NONBLOCK: otherwise, opening a named pipe waits for a writer.
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
