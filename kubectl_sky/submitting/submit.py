@@ -182,7 +182,9 @@ def _snapshot(file: Prepared) -> Uploads:
 
 
 def _send(file: Prepared, ui: UI) -> Submitted:
-    copies = multikueue.copied(file.session, file.existing.manifests, preflight.refuse_foreign)
+    copies = multikueue.copy_to_workers(
+        file.session, file.existing.manifests, preflight.refuse_foreign
+    )
     with _with_volumes(file), copies if file.sent_away else nullcontext():
         submitted = replace(apply(file.session, file.decision, file.existing, ui), file=file.path)
     submissions.remember(file.session, submitted, ui.note)

@@ -35,7 +35,7 @@ def find_leftovers(session: Session, scope: Scope, older_than: timedelta | None)
     """
     items, unread = stop.list_orphans(session, scope)
     now = session.now()
-    found = [(session, item) for item in items] + multikueue.orphans(session, scope)
+    found = [(session, item) for item in items] + multikueue.list_orphans(session, scope)
     limit = _before(now, MIN_AGE if older_than is None else older_than)
     orphans = [entry for entry in found if entry[1]["metadata"]["creationTimestamp"] <= limit]
     young = len(found) - len(orphans) if older_than is None else 0

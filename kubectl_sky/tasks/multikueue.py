@@ -55,7 +55,9 @@ def sends_away(session: Session, queue: str) -> bool:
 
 
 @contextmanager
-def copied(session: Session, manifests: "Manifests", refuse: objects.Accept) -> Iterator[None]:
+def copy_to_workers(
+    session: Session, manifests: "Manifests", refuse: objects.Accept
+) -> Iterator[None]:
     """Copy what a Job needs to the workers, and delete the copies again if the body fails.
 
     `refuse` raises if an existing object is not the user's. Raises ClusterError, and UserError
@@ -186,7 +188,7 @@ def delete_copies(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:
     return list(filter(None, parallel.map_parallel(delete, session.workers if tasks else ())))
 
 
-def orphans(session: Session, scope: Scope) -> list[tuple[Session, Json]]:
+def list_orphans(session: Session, scope: Scope) -> list[tuple[Session, Json]]:
     """Return the copies, with the session of their worker, whose tasks do not exist any more."""
     alive = stop.alive(session, scope) if session.workers else ()
 

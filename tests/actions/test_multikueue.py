@@ -83,7 +83,7 @@ def test_copies_are_deleted_again_if_the_submit_fails(
     task_file = drafted(HELLO, tmp_path)
     manifests = task_file.render(plans(task_file))
     session = api.session(Connection(workers=("near",)))
-    with pytest.raises(Unreachable), multikueue.copied(session, manifests, refuse_foreign):
+    with pytest.raises(Unreachable), multikueue.copy_to_workers(session, manifests, refuse_foreign):
         assert any(name.startswith("configmaps hello-") for name in near.names())
         raise Unreachable("the manager is gone")
     assert near.names() == []
@@ -97,7 +97,7 @@ def test_copies_stay_if_the_submit_succeeds(
     task_file = drafted(HELLO, tmp_path)
     manifests = task_file.render(plans(task_file))
     session = api.session(Connection(workers=("near",)))
-    with multikueue.copied(session, manifests, refuse_foreign):
+    with multikueue.copy_to_workers(session, manifests, refuse_foreign):
         pass
     assert near.names() and api.names() == []
 
