@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kubectl_sky.errors import SkyError, UserError
 from kubectl_sky.local import kubeconfig
-from kubectl_sky.local.driver import CLUSTER, ClusterSpec, ClusterState, Driver, Gpus
+from kubectl_sky.local.driver import CLUSTER, ClusterSpec, ClusterState, Gpus
 from kubectl_sky.local.kind import Kind
 from kubectl_sky.local.practice import Practice
 from kubectl_sky.local.process import Background
@@ -22,6 +22,7 @@ PURGE = "remove it first: `kubectl sky local down --purge`"
 _DEFAULT_DRIVER = "practice"
 
 
+Driver = Practice | Kind
 _DRIVERS: Mapping[str, Callable[[StateDir], Driver]] = {
     "practice": lambda state_dir: Practice(Background(state_dir.folder / "practice")),
     "kind": lambda state_dir: Kind(state_dir.folder / "kubeconfig-of-the-program"),

@@ -1,8 +1,8 @@
-"""The interface of local cluster drivers, and the settings of a cluster."""
+"""The settings and the states of a local cluster."""
 
 import re
 from enum import StrEnum
-from typing import Any, Protocol, Self
+from typing import Self
 
 from msgspec import Struct
 
@@ -46,25 +46,3 @@ class ClusterSpec(Struct, frozen=True):
     nodes: int = 1
     gpus: Gpus | None = None
     port: int | None = None
-
-
-class Driver(Protocol):
-    """A driver of local clusters. All its errors are SkyErrors."""
-
-    def state(self) -> ClusterState:
-        """Return the cluster's state. Raises SkyError if it cannot be determined."""
-
-    def start(self, spec: ClusterSpec) -> None:
-        """Create the cluster, or start the stopped one, and wait until it is ready."""
-
-    def stop(self) -> None:
-        """Stop the cluster and keep its contents."""
-
-    def delete(self) -> None:
-        """Delete the cluster with all its contents."""
-
-    def kubeconfig(self) -> dict[str, Any]:
-        """Return a kubeconfig whose current context is this cluster."""
-
-    def details(self) -> dict[str, str | int]:
-        """Return further details for `status`."""

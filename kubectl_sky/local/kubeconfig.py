@@ -143,13 +143,8 @@ def _read_user(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     if not isinstance(config, dict) or not all(
-        map(_is_section, (config.get(s) for s in _SECTIONS))
+        isinstance(section, list) and all(isinstance(item, dict) for item in section)
+        for section in (config.get(name) or [] for name in _SECTIONS)
     ):
         raise UserError(f"{path} is not a kubeconfig", "it was not changed")
     return config
-
-
-def _is_section(section: object) -> bool:
-    if section is None:
-        return True
-    return isinstance(section, list) and all(isinstance(item, dict) for item in section)

@@ -1,12 +1,10 @@
-"""A background program that counts as alive while it holds the lock on a file.
+"""A background program that counts as alive while it holds the lock on a file with its pid.
 
-A pid alone proves nothing, because the system may have reused it. A signal is sent to the process
-of the pid file only if that process has the lock file open.
+A pid alone proves nothing, because the system may have reused it.
 """
 
 import fcntl
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -26,7 +24,7 @@ _POLL_SECONDS = 0.02
 
 
 class Background(Struct, frozen=True):
-    """A program in a folder. It takes the lock itself; pid and log are written here."""
+    """A program in a folder. It takes the lock itself, and writes its pid into that file."""
 
     folder: Path
 
@@ -37,10 +35,6 @@ class Background(Struct, frozen=True):
     @property
     def _lock(self) -> Path:
         return self.folder / "lock"
-
-    @property
-    def _pid(self) -> Path:
-        return self.folder / "pid"
 
     def alive(self) -> bool:
         """Check whether any process holds the lock."""
@@ -55,11 +49,8 @@ class Background(Struct, frozen=True):
 
     def pid(self) -> int | None:
         """Return the pid of the process that holds the lock, or None if unknown."""
-        try:
-            pid = int(self._pid.read_text())
-        except (FileNotFoundError, ValueError):
-            return None
-        return pid if self.alive() and _opens(pid, self._lock) else None
+        text = self._lock.read_text() if self.alive() else ""
+        return int(text) if text.strip().isdigit() else None
 
     def start(self, command: Sequence[str], failure: ExitStack) -> subprocess.Popen[bytes]:
         """Start the program in a new session, so that Ctrl-C and SIGHUP do not reach it.
@@ -78,7 +69,6 @@ class Background(Struct, frozen=True):
             )
         failure.callback(process.wait)
         failure.callback(process.kill)
-        self._pid.write_text(f"{process.pid}\n")
         return process
 
     def end(self) -> None:
@@ -87,13 +77,12 @@ class Background(Struct, frozen=True):
             pid = self.pid()
             if pid is None:
                 raise SkyError(
-                    f"a process holds {self._lock}, and {self._pid} does not say which",
+                    f"a process holds {self._lock}, which does not contain its pid",
                     f"`fuser {self._lock}` shows it; stop it manually",
                 )
             ended = self._signal(pid, signal.SIGTERM, _TERM_TIMEOUT_SECONDS)
             if not ended and not self._signal(pid, signal.SIGKILL, _KILL_TIMEOUT_SECONDS):
                 raise SkyError(f"process {pid} did not stop", f"see {self.log}")
-        self._pid.unlink(missing_ok=True)
 
     def read_log(self, since: int = 0) -> list[str]:
         """Return the lines of the log after byte `since`, without empty ones."""
@@ -126,23 +115,3 @@ def _ended(pid: int) -> bool:
     except ProcessLookupError:
         return True
     return False
-
-
-def _opens(pid: int, file: Path) -> bool:
-    if _PROC.is_dir():
-        status = file.stat()
-        try:
-            links = list(Path(f"/proc/{pid}/fd").iterdir())
-        except OSError:  # the process has ended or belongs to another user
-            return False
-        return any(_same(link, status) for link in links)
-    lsof = shutil.which("lsof") or "/usr/sbin/lsof"  # macOS has it
-    result = subprocess.run([lsof, "-t", str(file)], capture_output=True, text=True, check=False)
-    return str(pid) in result.stdout.split()
-
-
-def _same(link: Path, status: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(link.stat(), status)
-    except OSError:  # closed in the meantime
-        return False

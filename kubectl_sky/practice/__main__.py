@@ -77,6 +77,8 @@ def _open_folder(folder: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         _exit(_FOLDER_IN_USE, f"another practice cluster runs in {folder}")
+    os.truncate(lock, 0)
+    os.write(lock, f"{os.getpid()}\n".encode())
 
 
 def _listen(port: int) -> socket.socket:

@@ -26,10 +26,6 @@ _WITH_GENERATION = (
     "jobs.batch",
     "deployments.apps",
     "replicasets.apps",
-    "ingresses.networking.k8s.io",
-    "networkpolicies.networking.k8s.io",
-    "priorityclasses.scheduling.k8s.io",
-    "customresourcedefinitions.apiextensions.k8s.io",
 )
 _SERVER_FIELDS = (
     "uid",

@@ -5,10 +5,10 @@ Only appliers are recorded, and only an apply with force may change fields of ot
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
-from kubectl_sky.practice import schemas
+from kubectl_sky.practice import problems, schemas
+from kubectl_sky.practice.api import now
 from kubectl_sky.practice.resources import Json, Resource
 
 Path = tuple[str, ...]  # elements as in fieldsV1: f:spec, k:{"name":"a"}, v:"x"
@@ -32,41 +32,38 @@ def release(old: Json, new: Json, resource: Resource) -> None:
     _write_entries(new, entries)
 
 
-def apply(live: Json | None, applied: Json, resource: Resource, manager: str) -> Json:
-    """Return an object with an applied configuration merged into it, as its manager forces it."""
+def apply(
+    live: Json | None, applied: Json, resource: Resource, manager: str, *, force: bool
+) -> Json:
+    """Return an object with an applied configuration merged into it.
+
+    Raises Problem if that changes fields that the manager has not applied, without force.
+    """
     schema = schemas.root(resource)
     live = live or {"metadata": {}}
     applied = {**applied, "metadata": dict(applied.get("metadata") or {})}
     applied["metadata"].pop("managedFields", None)
-    wanted = set(_owned_fields(applied, schema))
-    entries = _read_entries(live)
+    before, fields = _owned_fields(live, schema), _owned_fields(applied, schema)
+    entries, wanted = _read_entries(live), set(fields)
     owned = next((entry for entry in entries if entry["manager"] == manager), None)
     if owned is None:
         owned = {"manager": manager, "operation": "Apply", "paths": set()}
         entries.append(owned)
+    changed = {path for path, value in fields.items() if before.get(path, value) != value}
+    if not force and not changed <= owned["paths"]:
+        raise problems.not_owned()
     others = [entry for entry in entries if entry is not owned]
-    new = _merge(live, applied, schema)
-    before, after = _owned_fields(live, schema), _owned_fields(new, schema)
     for entry in others:
-        entry["paths"] -= {path for path in wanted if before.get(path) != after.get(path)}
+        entry["paths"] -= changed
     kept = wanted.union(*(entry["paths"] for entry in others))
     prefixes = {path[:length] for path in kept for length in range(1, len(path) + 1)}
+    new = _merge(live, applied, schema)
     result: Json = _without(new, owned["paths"] - prefixes, schema)
-    time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    owned |= {"apiVersion": resource.api_version, "time": time, "fieldsType": "FieldsV1"}
-    owned["paths"] = wanted
+    if owned["paths"] != wanted:
+        owned["time"] = now()
+    owned |= {"apiVersion": resource.api_version, "fieldsType": "FieldsV1", "paths": wanted}
     _write_entries(result, entries)
     return result
-
-
-def takes_over(live: Json, applied: Json, resource: Resource, manager: str) -> bool:
-    """Say whether an applied configuration changes fields that its manager has not applied."""
-    schema = schemas.root(resource)
-    entries = _read_entries(live)
-    owned = (entry["paths"] for entry in entries if entry["manager"] == manager)
-    before, after = _owned_fields(live, schema), _owned_fields(applied, schema)
-    changed = {path for path, value in after.items() if path in before and before[path] != value}
-    return not changed <= set().union(*owned)
 
 
 def _read_entries(obj: Json) -> list[Json]:

@@ -135,18 +135,16 @@ class Server:
         state, resource = self._api.state, info.resource
         if version > state.version:
             raise problems.too_new(version, state.version)
-        watch = Watch(state, resource, self._verbs.predicate(info, request))
-        initial = not version or request.flag("sendInitialEvents")
+        selects = self._verbs.predicate(info, request)
         try:
-            watch.begin(
-                state.as_added(resource.storage)
-                if initial
-                else state.since(resource.storage, version)
-            )
+            if not version or request.flag("sendInitialEvents"):
+                earlier = state.as_added(resource.storage)
+            else:
+                earlier = state.since(resource.storage, version)
         except problems.Problem as problem:
-            watch.close()
             event = {"type": "ERROR", "object": problem.status()}
             return Response(json.dumps(event) + "\n", media_type="application/json")
+        watch = Watch(state, resource, selects, earlier)
 
         def convert(obj: Json) -> Json:
             if obj["apiVersion"] != resource.api_version:

@@ -164,11 +164,8 @@ class Verbs:
         resource = info.resource
         applied = request.object(info)
         old = self.api.state.get(resource.storage, info.namespace, info.name)
-        manager = request.query["fieldManager"]
-        unforced = None if request.flag("force") else old
-        if unforced and managed_fields.takes_over(unforced, applied, resource, manager):
-            raise problems.not_owned()
-        new = managed_fields.apply(old, applied, resource, manager)
+        manager, force = request.query["fieldManager"], request.flag("force")
+        new = managed_fields.apply(old, applied, resource, manager, force=force)
         if resource.custom:
             new = schemas.fill_defaults(new, schemas.root(resource))
         if old is None:
@@ -200,7 +197,7 @@ class Verbs:
         validation.check_change(old, new, info.resource)
         if request.dry_run:
             return new
-        return old if _same(old, new) else self.api.store(storage, old, new)
+        return old if old == new else self.api.store(storage, old, new)
 
 
 def _keep_other_part(old: Json, new: Json, *, to_status: bool) -> None:
@@ -217,15 +214,6 @@ def _keep_other_part(old: Json, new: Json, *, to_status: bool) -> None:
     new.update(kept)
     labels = {name: old["metadata"].get(name) for name in ("labels", "annotations")}
     new["metadata"].update({name: value for name, value in labels.items() if value})
-
-
-def _same(old: Json, new: Json) -> bool:
-    def without_times(obj: Json) -> Json:
-        entries = obj["metadata"].get("managedFields") or ()
-        timeless = [{**entry, "time": ""} for entry in entries]
-        return {**obj, "metadata": {**obj["metadata"], "managedFields": timeless}}
-
-    return without_times(old) == without_times(new)
 
 
 def _item(obj: Json, resource: Resource) -> Json:

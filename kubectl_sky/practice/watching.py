@@ -13,20 +13,21 @@ _BOOKMARK = 60.0
 
 
 class Watch:
-    def __init__(self, state: State, resource: Resource, selects: Predicate) -> None:
+    """Begins with earlier changes, and has all that come from now on."""
+
+    def __init__(
+        self, state: State, resource: Resource, selects: Predicate, earlier: list[Change]
+    ) -> None:
         self._state = state
         self._resource = resource
         self._selects = selects
-        self._pending: deque[Change] = deque()
+        self._pending = deque(earlier)
         self._wake = asyncio.Event()
         state.listeners.append(self._listen)
 
     def close(self) -> None:
         if self._listen in self._state.listeners:
             self._state.listeners.remove(self._listen)
-
-    def begin(self, changes: list[Change]) -> None:
-        self._pending.extend(changes)
 
     async def lines(
         self,

@@ -124,6 +124,24 @@ def test_local_up_after_killed_process_keeps_volumes(sky: Command) -> None:
     assert "notes" in inside(sky, "volumes", "list").stdout
 
 
+def test_local_down_stale_lock_file_kills_no_other_process(sky: Command) -> None:
+    """The PID now belongs to another process."""
+    up(sky)
+    os.kill(status(sky)["pid"], signal.SIGKILL)
+    bystander = subprocess.Popen(["sleep", "60"])
+    try:
+        (folder(sky) / "practice" / "lock").write_text(f"{bystander.pid}\n")
+        eventually(lambda: status(sky)["state"] == "stopped")
+        assert "pid" not in status(sky)
+        assert sky("local", "down").returncode == 0
+        assert "is ready" in up(sky).stderr
+        assert status(sky)["pid"] != bystander.pid
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
 def test_local_up_port_in_use_is_refused(sky: Command) -> None:
     with listening(free_port()) as other:
         port = other.getsockname()[1]
@@ -161,7 +179,7 @@ def test_local_up_concurrent_runs_start_cluster_once(sky: Command) -> None:
 
 def test_local_up_interrupted_leaves_no_process(sky: Command) -> None:
     process = sky.start("local", "up")
-    pid_file = folder(sky) / "practice" / "pid"
+    pid_file = folder(sky) / "practice" / "lock"
     while not (pid_file.exists() and pid_file.read_text()):
         assert process.poll() is None
     process.send_signal(signal.SIGINT)

@@ -19,6 +19,7 @@ HOLD = """
 import fcntl, os, signal, sys, time
 lock = open("lock", "w")
 fcntl.flock(lock, fcntl.LOCK_EX)
+print(os.getpid(), file=lock, flush=True)
 if "deaf" in sys.argv:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("held", flush=True)
@@ -58,7 +59,6 @@ def test_background_is_alive_while_it_holds_lock(
     assert started[0].wait(60) == -signal.SIGTERM
     assert not holding.alive()
     assert holding.pid() is None
-    assert not (holding.folder / "pid").exists()
     holding.end()  # again
 
 
@@ -89,24 +89,22 @@ def test_background_ignoring_sigterm_is_killed(
 def test_background_reused_pid_is_not_killed(
     tmp_path: Path, started: list[subprocess.Popen[bytes]]
 ) -> None:
-    """The pid file is stale, and its PID belongs to another process."""
+    """The lock file is stale, and its PID belongs to another process."""
     bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     started.append(bystander)
     background = Background(tmp_path)
-    (tmp_path / "lock").touch()
-    (tmp_path / "pid").write_text(f"{bystander.pid}\n")
+    (tmp_path / "lock").write_text(f"{bystander.pid}\n")
     assert not background.alive()
     assert background.pid() is None
     background.end()
     assert bystander.poll() is None
 
 
-@pytest.mark.parametrize("pid", ["", "no number", str(os.getpid())], ids=["none", "text", "ours"])
-def test_background_unknown_lock_holder_is_error(holding: Background, pid: str) -> None:
-    (holding.folder / "pid").write_text(pid)
+def test_background_unknown_lock_holder_is_error(holding: Background) -> None:
+    (holding.folder / "lock").write_text("no number")
     assert holding.alive()
     assert holding.pid() is None
-    with pytest.raises(SkyError, match="does not say which; `fuser "):
+    with pytest.raises(SkyError, match="does not contain its pid; `fuser "):
         holding.end()
     assert holding.alive()
 
