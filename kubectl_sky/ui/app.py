@@ -46,8 +46,6 @@ class SkyApp(Workspace):
         Binding("ctrl+c", "interrupt", show=False, priority=True)
     ]
 
-    # The start and the end
-
     def on_mount(self) -> None:
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
@@ -86,10 +84,7 @@ class SkyApp(Workspace):
         if view:
             view.update_view()
 
-    # Commands
-
     def run_command(self, text: str) -> None:
-        """Run a command of the prompt, such as `ns team`; a beginning of its name is enough."""
         word, _, argument = text.partition(" ")
         namespace = argument.strip()
         actions: Mapping[str, Callable[[], object]] = {

@@ -45,7 +45,6 @@ class TaskFeed:
         self._fail = fail
 
     def run(self) -> None:
-        """Show the tasks after each change, as `list -w` does."""
         while not self.stop.is_set():
             try:
                 for update in watch_explained(self._session, self._scope):

@@ -55,7 +55,6 @@ class Table(DataTable[Text]):
                     self.update_cell(key, title, self._cell(title, new))
 
     def _refill(self, rows: Rows, widths: Mapping[str, int]) -> None:
-        """Show other rows or columns, and keep the selected row."""
         selected = self.selected
         self._widths = widths
         self.clear(columns=True)

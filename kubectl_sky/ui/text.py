@@ -92,7 +92,6 @@ def column_widths(
 
 
 def verdict_text(verdict: Diagnosis) -> Group:
-    """Format the verdict of `doctor`: the stages, and each cause with its next step."""
     parts: list[Text | Padding] = [Text(one_line(verdict.headline), "bold"), Text()]
     for stage, step in verdict.stages:
         parts.append(Text.assemble(f"{stage:<12}", (str(step), _STYLES.get(step, "dim"))))

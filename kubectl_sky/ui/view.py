@@ -151,7 +151,6 @@ class View(Screen[None]):
         self.close_prompt(event.value)
 
     def action_back(self) -> None:
-        """Remove the filter, else go back to the view before."""
         if self.filter:
             self.set_filter("")
         elif self.sky.can_go_back:

@@ -255,7 +255,6 @@ class DoctorView(_Page):
         self.sky.in_background("doctor", partial(self._diagnose, self.sky))
 
     def _diagnose(self, sky: Workspace) -> None:
-        """Diagnose the task, in a thread; the view may be closed meanwhile."""
         try:
             text: RenderableType = verdict_text(doctor.diagnose(sky.session, self._subject))
         except SkyError as error:

@@ -57,8 +57,6 @@ class Workspace(App[None]):
         """Run a command of the prompt, such as `ns team`; a beginning of its name is enough."""
         raise NotImplementedError
 
-    # Threads
-
     def in_background(self, name: str, work: Callable[[], object]) -> Future[object]:
         """Run work that waits for the cluster; it shows its result with `from_thread`."""
         future = parallel.run_future(work, name=name)
@@ -66,7 +64,6 @@ class Workspace(App[None]):
         return future
 
     def _check(self, future: Future[object]) -> None:
-        """Report the bug of a thread, in the thread of the screen."""
         if error := future.exception():
             self.from_thread(self._crash, error)
 
@@ -77,8 +74,6 @@ class Workspace(App[None]):
 
     def _crash(self, error: BaseException) -> None:
         raise error
-
-    # What the views show
 
     def start_reading(self) -> None:
         self.read_tasks()
