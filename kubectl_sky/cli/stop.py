@@ -56,7 +56,6 @@ def command(
     cluster: options.ClusterFlags,
     all_users: bool,
     form: str | None,
-    yes: bool,
     **flags: Any,  # noqa: ANN401 -- click's own types
 ) -> None:
     """Stop TASKs and delete their objects, logs included.
@@ -65,7 +64,7 @@ def command(
     it asks whether to stop your last task if no TASK is given.
     """
     older_than: timedelta | None = flags["older_than"]
-    dry_run = flags["dry_run"] != "none"
+    dry_run, yes = flags["dry_run"] != "none", flags["yes"]
     if flags["leftovers"]:
         if references or everything or form:
             raise UserError("--leftovers cannot be combined with TASK, --all or -o")

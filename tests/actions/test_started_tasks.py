@@ -91,7 +91,7 @@ def test_gpus_of_running_task_are_counted_for_its_owner(
     send("name: train\nresources: {accelerators: 'A100-80GB:2'}\nrun: x\n")
     pod = api.start(f"train-{ID}")
     api.change(kinds.POD, pod, spec=api.get(kinds.POD, pod)["spec"] | {"nodeName": "worker-1"})
-    code, out, err = run("gpus", "--free")
+    code, out, err = run("gpus")
     assert code == 0, err
     assert "ACCELERATOR" in out and "MOST ON ONE" in out
     assert "CLUSTER NODES" in out and "MACHINE" not in out
