@@ -225,7 +225,8 @@ def _findings() -> Iterator[str]:
         for rule in RULES:
             if rule.stage == stage:
                 then = _template(rule.then) if rule.then != "{advice}" else "depends on the cause"
-                yield f"| `{rule.name}` | {_template(rule.what)} | {then} |"
+                what = _template(rule.what.replace("|", ""))
+                yield f"| `{rule.name}` | {what} | {then} |"
         yield ""
 
 

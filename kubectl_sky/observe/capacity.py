@@ -133,7 +133,8 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     which = "GPU" if is_gpu else "labels"
     text = f"{signal.about} cluster nodes do not have the {which} that the task requires"
     return {
-        "lacks": f"{text}: {wanted}" if wanted else text,
+        "lacks": text,
+        "wanted": f": {wanted}" if wanted else "",
         "have": summary,
         "advice": _GPU_LABELS if is_gpu else _LABELS,
     }

@@ -13,6 +13,7 @@ from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot, find
 from kubectl_sky.words import bounded
 from kubectl_sky.words.documents import Document, Note
 
+SEE_LOGS = "see `kubectl sky logs {id}`"
 _MAX_HEADLINE = 80  # characters from which details are left out
 _MAX_CUT_HEADLINE = 120  # characters
 
@@ -38,7 +39,8 @@ class Rule(Struct, frozen=True):
 
     `reason` and `message` are regular expressions; `reason` must match in full. `what` and `then`
     are format strings with the named groups of `message`, `id`, `namespace`, `about`, `reason`,
-    `message`, `end`, and the values that `detail` adds.
+    `message`, `end`, and the values that `detail` adds. `|` divides `what` into up to three parts:
+    the headline has the first one, and the second one if it is short.
     """
 
     name: str
@@ -76,24 +78,16 @@ class Diagnosis(Document, frozen=True, kw_only=True):
 
 
 class Cause(Finding, frozen=True):
-    """A finding, and what texts of commands need of it."""
+    """A finding, and what texts of commands need of it.
 
+    `headline` is the cause in one short sentence, `hint` the next step below an error that quotes
+    the log: empty if it is to read the log.
+    """
+
+    headline: str = ""
+    hint: str = ""
     source: SignalSource = SignalSource.NODE
     mere: bool = False  # dropped if another finding explains the same nodes
-
-    @property
-    def headline(self) -> str:
-        """The cause in one short sentence, without its details."""
-        parts = self.what.split("; ")[0].split(": ")
-        while len(parts) > 1 and len(": ".join(parts)) > _MAX_HEADLINE:
-            parts.pop()
-        text = ": ".join(parts)
-        return text if len(text) <= _MAX_CUT_HEADLINE else f"{text[: _MAX_CUT_HEADLINE - 1]}…"
-
-    @property
-    def hint(self) -> str:
-        """The next step below an error that quotes the log: empty if it is to read the log."""
-        return "" if "kubectl sky logs" in self.then else self.then
 
     def cause(self, num_nodes: int) -> str:
         """What is wrong, and in a task of several nodes on which of them."""
@@ -173,16 +167,31 @@ def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match
     )
     if rule.detail:
         words.update(rule.detail(snapshot, signal, groups))
+    parts = [part.format_map(words) for part in rule.what.split("|")]
+    then = _one_line(rule.then.format_map(words))
     return Cause(
         rule=rule.name,
         stage=rule.stage,
-        what=" ".join(rule.what.format_map(words).split()),
-        then=" ".join(rule.then.format_map(words).split()),
+        what=_one_line("".join(parts)),
+        then=then,
         ranks=signal.ranks,
         evidence=signal.message or signal.reason,
+        headline=_headline(parts),
+        hint="" if then == SEE_LOGS.format_map(words) else then,
         source=rule.source,
         mere=rule.mere,
     )
+
+
+def _headline(parts: Sequence[str]) -> str:
+    """Return the first part of a cause, and the second one if both are short."""
+    short = _one_line("".join(parts[:2]))
+    text = short if len(short) <= _MAX_HEADLINE else _one_line(parts[0])
+    return text if len(text) <= _MAX_CUT_HEADLINE else f"{text[: _MAX_CUT_HEADLINE - 1]}…"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _end(signal: Signal) -> str:

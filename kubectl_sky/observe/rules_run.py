@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from kubectl_sky.observe.failure import cause, missing_command_advice, program_lines
-from kubectl_sky.observe.findings import Rule, Stage
+from kubectl_sky.observe.findings import SEE_LOGS, Rule, Stage
 from kubectl_sky.observe.nodes import (
     JOB_NOT_FOUND,
     NODE_LOST,
@@ -21,7 +21,6 @@ from kubectl_sky.workloads.workload import STOPPED
 Words = Mapping[str, str]
 _RAY_SIZE = "resources.limits of the container in config.kubernetes.pod_config"
 _LINES = 3  # log lines at the end of a finding
-_SEE_LOGS = "see `kubectl sky logs {id}`"
 
 
 def _last_lines(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
@@ -44,7 +43,7 @@ def _setup_error(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words
     rank = signal.ranks[0] if signal.ranks else 0
     lines = snapshot.logs.get(rank, ())
     text, pod = cause(lines), snapshot.pods.get(rank, {})
-    advice = missing_command_advice(pod, lines) if groups["code"] == "127" else _SEE_LOGS
+    advice = missing_command_advice(pod, lines) if groups["code"] == "127" else SEE_LOGS
     return {"error": f": {text}" if text else "", "advice": advice.format(id=snapshot.task_id)}
 
 
@@ -82,7 +81,7 @@ RUN: tuple[Rule, ...] = (
         "setup-failed",
         Stage.SETUP,
         SignalSource.ENDED,
-        "setup failed with exit code {code}{error}",
+        "setup failed with exit code {code}|{error}",
         "{advice}",
         message=r"setup failed with exit code (?P<code>\d+)",
         detail=_setup_error,
@@ -107,7 +106,7 @@ RUN: tuple[Rule, ...] = (
         "nodes-missing",
         Stage.START,
         SignalSource.ENDED,
-        "timeout while waiting for the other nodes: {rest}",
+        "timeout while waiting for the other nodes|: {rest}",
         "see why those did not start; KUBECTL_SKY_BARRIER_TIMEOUT sets the timeout in seconds",
         message=r"gave up waiting for the other nodes:? ?(?P<rest>.*)",
     ),
@@ -135,7 +134,7 @@ RUN: tuple[Rule, ...] = (
         "ray-head-killed",
         Stage.RUN,
         SignalSource.RAY_HEAD,
-        "the Ray head was killed: {end}; its memory limit is {limit}",
+        "the Ray head was killed: {end}||; its memory limit is {limit}",
         f"increase it with {_RAY_SIZE}",
         reason=r"OOMKilled \d+|\w+ 137",
         detail=_head_memory,
@@ -151,28 +150,28 @@ RUN: tuple[Rule, ...] = (
         "evicted-disk",
         "Evicted|TerminationByKubelet",
         r"ephemeral[- ](?:local )?storage|DiskPressure|emptyDir",
-        "evicted: it used too much local disk: {message}",
+        "evicted: it used too much local disk|: {message}",
         "request disk with resources.disk_size, or write large data to a volume",
     ),
     _gone(
         "evicted-memory",
         "Evicted|TerminationByKubelet",
         r"memory|MemoryPressure",
-        "evicted: the cluster node was low on memory: {message}",
+        "evicted: the cluster node was low on memory|: {message}",
         "request the memory that it needs with resources.memory",
     ),
     _gone(
         "evicted",
         "Evicted|EvictionByEvictionAPI|TerminationByKubelet",
         "",
-        "evicted from its cluster node: {message}",
+        "evicted from its cluster node|: {message}",
         "submit the task again; resources.job_recovery restarts such nodes",
     ),
     _gone(
         "cluster-node-lost",
         "NodeLost|DeletionByTaintManager|DeletionByPodGC|NodeShutdown|Terminated",
         "",
-        "its cluster node was lost: {message}",
+        "its cluster node was lost|: {message}",
         "submit the task again; resources.job_recovery restarts such nodes",
     ),
     _node(
@@ -190,20 +189,20 @@ RUN: tuple[Rule, ...] = (
     _node(
         "pod-not-found",
         POD_NOT_FOUND,
-        "its pod is gone; the cause is not known",
+        "its pod is gone||; the cause is not known",
         "submit the task again and follow it: `kubectl sky submit` and `wait` keep the cause",
     ),
     _node(
         "pods-stopped",
         STOPPED,
-        "its pods are gone; which node failed first is not known",
+        "its pods are gone||; which node failed first is not known",
         "submit the task again and follow it: `kubectl sky submit` and `wait` keep the cause",
         mere=True,
     ),
     _node(
         "cluster-node-silent",
         NODE_LOST,
-        "its {message}; the node may still run",
+        "its {message}||; the node may still run",
         "see `kubectl get nodes`; Kubernetes deletes the pod if the cluster node stays away",
     ),
     _node(
@@ -239,7 +238,7 @@ RUN: tuple[Rule, ...] = (
         "probe-failed",
         Stage.RUN,
         SignalSource.POD_EVENT,
-        "its {which} probe failed: {rest}",
+        "its {which} probe failed|: {rest}",
         "correct the probe in config.kubernetes.pod_config",
         reason="Unhealthy",
         message=r"(?P<which>Liveness|Startup) probe failed(?!: waiting for files):? ?(?P<rest>.*)",
@@ -259,7 +258,7 @@ RUN: tuple[Rule, ...] = (
     _logged(
         "module-missing",
         r"(?:ModuleNotFoundError|ImportError): No module named '?(?P<module>[\w.]+)",
-        'Python module "{module}" not found{image}',
+        'Python module "{module}" not found||{image}',
         "install it in setup, or use an image that has it",
     ),
     _logged(
@@ -284,7 +283,7 @@ RUN: tuple[Rule, ...] = (
         "command-missing",
         Stage.RUN,
         SignalSource.ENDED,
-        "command not found (exit code 127){lines}",
+        "command not found (exit code 127)||{lines}",
         "{advice}",
         reason=r"\w+ 127",
         detail=_missing_command,
@@ -292,33 +291,33 @@ RUN: tuple[Rule, ...] = (
     _ended(
         "command-denied",
         r"\w+ 126",
-        "command not executable (exit code 126){lines}",
+        "command not executable (exit code 126)||{lines}",
         "check its file mode and its CPU architecture",
     ),
     _ended(
         "service-ended",
         r"\w+ 0",
-        "its run ends with exit code 0, so it is restarted again and again{lines}",
+        "its run ends with exit code 0, so it is restarted again and again||{lines}",
         "keep the server of run in the foreground: a service runs until it is deleted",
     ),
     _ended(
         "crashed",
         r"\w+ (?:139|134|136)",
-        "crashed: {end}{lines}",
-        _SEE_LOGS,
+        "crashed: {end}||{lines}",
+        SEE_LOGS,
     ),
     _ended(
         "killed",
         r"\w+ (?:137|143)",
-        "killed: {end}{lines}",
+        "killed: {end}||{lines}",
         "see `kubectl get events -n {namespace}`",
         mere=True,
     ),
     _ended(
         "failed",
         r"\w+ \d+",
-        "{end}{lines}",
-        _SEE_LOGS,
+        "{end}||{lines}",
+        SEE_LOGS,
         mere=True,
     ),
     Rule(

@@ -45,7 +45,7 @@ _ROWS = (
     (
         "insufficient",
         r"^Insufficient (?P<resources>.+)",
-        "{about} cluster nodes have insufficient {resources}: a node requests {asked}{have}",
+        "{about} cluster nodes have insufficient {resources}|: a node requests {asked}||{have}",
         "{advice}",
     ),
     (
@@ -57,7 +57,7 @@ _ROWS = (
     (
         "tainted",
         r"had untolerated taint",
-        "{about} cluster nodes have taints that the task does not tolerate{taints}",
+        "{about} cluster nodes have taints that the task does not tolerate|{taints}",
         "add tolerations with config.kubernetes.pod_config, if you may use these cluster nodes",
     ),
     (
@@ -69,7 +69,7 @@ _ROWS = (
     (
         "labels",
         r"didn't (?:match|satisfy) (?:Pod's|plugin.*) ?node (?:affinity|selector)",
-        "{lacks}{have}",
+        "{lacks}|{wanted}||{have}",
         "{advice}",
     ),
     (
@@ -81,7 +81,7 @@ _ROWS = (
     (
         "spread",
         r"pod topology spread constraints",
-        "{about} cluster nodes do not match the topology spread constraints: {message}",
+        "{about} cluster nodes do not match the topology spread constraints|: {message}",
         "use ScheduleAnyway instead of DoNotSchedule",
     ),
     (
@@ -111,13 +111,13 @@ _ROWS = (
     (
         "claim-missing",
         r'persistentvolumeclaim "(?P<claim>[^"]+)" not found',
-        'PVC "{claim}" not found in namespace "{namespace}"{later}',
+        'PVC "{claim}" not found in namespace "{namespace}"||{later}',
         "{advice}",
     ),
     (
         "claim-ending",
         r'persistentvolumeclaim "(?P<claim>[^"]+)" is being deleted',
-        'PVC "{claim}" is being deleted{deletion}',
+        'PVC "{claim}" is being deleted|{deletion}',
         "use another volume, or wait until it is deleted and create it again",
     ),
     (
@@ -129,7 +129,7 @@ _ROWS = (
     (
         "resource-claim",
         r"[Rr]esource ?[Cc]laim",
-        "a ResourceClaim of the task is not ready: {message}",
+        "a ResourceClaim of the task is not ready|: {message}",
         "see `kubectl get resourceclaims -n {namespace}`",
     ),
     (
@@ -174,7 +174,7 @@ SCHEDULING: tuple[Rule, ...] = (
         "unschedulable",
         Stage.SCHEDULING,
         SignalSource.SCHEDULER,
-        "{about} cluster nodes do not match: {message}",
+        "{about} cluster nodes do not match|: {message}",
         "request less, or what the cluster has",
     ),
     Rule(
