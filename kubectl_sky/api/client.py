@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import cached_property
 from subprocess import CompletedProcess
 from threading import Event
-from typing import Literal, Self, overload
+from typing import TYPE_CHECKING, Literal, Self, overload
 
 from kubectl_sky.actions import identity
 from kubectl_sky.api.logs import LogLines
@@ -20,9 +20,6 @@ from kubectl_sky.cluster.exec import FirstBytes, Pipes
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import Problem
-from kubectl_sky.gpus import action as gpus
-from kubectl_sky.gpus.hours import Usage
-from kubectl_sky.gpus.model import AcceleratorNode
 from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import Diagnosis
@@ -40,6 +37,10 @@ from kubectl_sky.tasks.logs import LogRequest
 from kubectl_sky.tasks.pending import explain_pending
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.tasks.watch import Wait
+
+if TYPE_CHECKING:
+    from kubectl_sky.gpus.hours import Usage
+    from kubectl_sky.gpus.model import AcceleratorNode
 
 _MAX_OUTPUT = 16 << 20  # bytes of stdout, and of stderr
 
@@ -213,13 +214,17 @@ class Client:
             session, target.current if isinstance(target, PipelineStatus) else target
         )
 
-    def gpus(self) -> Table[AcceleratorNode]:
+    def gpus(self) -> Table["AcceleratorNode"]:
         """Return the cluster nodes that have GPUs, and how many are free."""
-        return Table(gpus.accelerators(self._session))
+        from kubectl_sky.gpus import action  # noqa: PLC0415 -- a slice, which can be removed
 
-    def usage(self, *, days: float = 30.0, by: Literal["user", "name", "gpu"] = "user") -> Usage:
+        return Table(action.accelerators(self._session))
+
+    def usage(self, *, days: float = 30.0, by: Literal["user", "name", "gpu"] = "user") -> "Usage":
         """Return the GPU-hours of your tasks."""
-        return gpus.usage(self._session, self._scope, timedelta(days=days), by)
+        from kubectl_sky.gpus import action  # noqa: PLC0415
+
+        return action.usage(self._session, self._scope, timedelta(days=days), by)
 
     def exec(
         self,

@@ -46,7 +46,10 @@ _KINDS = {
 }
 
 # Modules of slices with words of their own: `candidates(session)`.
-_SLICES = {"gpus": "gpus.action", "accounts": "users.action"}
+_SLICES = {
+    "gpus": "gpus.action",
+    "accounts": "users.action",
+}
 
 
 class Text(click.types.StringParamType):

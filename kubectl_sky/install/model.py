@@ -22,46 +22,31 @@ _IMAGE = re.compile(r"[^\s@-][^\s@]{0,1000}(@sha256:[0-9a-f]{64})?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
-def _checked_namespace(name: str) -> str:
-    """Return the name of a namespace. Raises UserError for an invalid one."""
+def _check_namespace(name: str) -> str:
     if not _LABEL.fullmatch(name):
         raise UserError(f'"{name}" is not a valid namespace')
     return name
 
 
 class Install(Struct, frozen=True):
-    """The values that the objects of a program share."""
+    """The values that the objects of a program share. Raises UserError for an invalid one."""
 
     name: str
     namespace: str = CONTROLLERS_NAMESPACE
     image: str = DEFAULT_IMAGE
     api_server_ports: Sequence[int] = API_SERVER_PORTS
+    ingress_ports: Sequence[int] = ()  # that other pods may reach
+    reaches_sources: bool = False  # whether the pods reach more than DNS and the API server
+    annotations: Mapping[str, str] = {}
 
     def __post_init__(self) -> None:
-        """Raise UserError for an invalid namespace or image."""
-        _checked_namespace(self.namespace)
+        _check_namespace(self.namespace)
         if not _IMAGE.fullmatch(self.image):
             hint = "use NAME:TAG, or NAME@sha256: and 64 hexadecimal digits"
             raise UserError(f'"{self.image}" is not a valid image', hint)
 
     @property
-    def ingress_ports(self) -> Sequence[int]:
-        """The ports that other pods may reach."""
-        return ()
-
-    @property
-    def reaches_sources(self) -> bool:
-        """Whether the pods reach more than DNS and the API server."""
-        return False
-
-    @property
-    def annotations(self) -> Mapping[str, str]:
-        """The annotations of all objects: none."""
-        return {}
-
-    @property
     def labels(self) -> Mapping[str, str]:
-        """The labels of all objects."""
         return standard_labels(self.name, self.name)
 
     @property
@@ -72,37 +57,16 @@ class Install(Struct, frozen=True):
         """
         return {names.APP_NAME: self.name, names.INSTANCE: self.name}
 
-    @property
-    def pod_security(self) -> Mapping[str, object]:
-        """The security context of pods at the Pod Security level restricted."""
-        return {
-            "runAsNonRoot": True,
-            "runAsUser": 65532,
-            "runAsGroup": 65532,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        }
-
-    @property
-    def container_security(self) -> Mapping[str, object]:
-        """The security context of containers at the Pod Security level restricted."""
-        return {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        }
-
 
 class ServerInstall(Install, frozen=True):
     """The values of the server's objects; `host_name` is that of the Ingress, or empty."""
 
     name: str = SERVER
+    ingress_ports: Sequence[int] = (8000,)
     host_name: str = ""
     audit_log: str = ""
-    port: int = 8000
-    mount: str = "/etc/kubectl-sky-server"
 
     def __post_init__(self) -> None:
-        """Raise UserError for an invalid value."""
         super().__post_init__()
         if self.host_name and not names.SUBDOMAIN.fullmatch(self.host_name):
             raise UserError(
@@ -110,45 +74,14 @@ class ServerInstall(Install, frozen=True):
             )
 
     @property
-    def ingress_ports(self) -> tuple[int]:
-        """The port that other pods may reach."""
-        return (self.port,)
-
-    @property
-    def service_host(self) -> str:
-        """The name of the Service, which proxies in the cluster may send as Host."""
-        return f"{self.name}.$(POD_NAMESPACE).svc"
-
-    @property
     def arguments(self) -> list[str]:
-        """The arguments of the container."""
-        hosts = [self.host_name, self.service_host] if self.host_name else []
+        # Proxies in the cluster may send the name of the Service as Host.
+        service_host = f"{self.name}.$(POD_NAMESPACE).svc"
+        hosts = [self.host_name, service_host] if self.host_name else []
         allowed = [word for host in hosts for word in ("--allow-host", host)]
         audit = ["--audit-log", self.audit_log] if self.audit_log else []
-        listen = ["--host", "0.0.0.0", "--port", str(self.port), "--behind-proxy"]
+        listen = ["--host", "0.0.0.0", "--port", str(self.ingress_ports[0]), "--behind-proxy"]
         return ["api", *listen, *allowed, *audit]
-
-    @property
-    def kubeconfig_path(self) -> str:
-        """The path of the kubeconfig in the container."""
-        return f"{self.mount}/kubeconfig"
-
-    @property
-    def kubeconfig(self) -> str:
-        """A kubeconfig with the address and CA of the API server, and no credentials."""
-        return (
-            "apiVersion: v1\n"
-            "kind: Config\n"
-            "clusters:\n"
-            "  - name: here\n"
-            "    cluster:\n"
-            "      server: https://kubernetes.default.svc\n"
-            f"      certificate-authority: {self.mount}/ca.crt\n"
-            "contexts:\n"
-            "  - name: here\n"
-            "    context: {cluster: here}\n"
-            "current-context: here\n"
-        )
 
 
 class Flags(Struct, frozen=True):
@@ -176,23 +109,15 @@ _LEASES = "coordination.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
 
 
-class Rule(Struct, frozen=True):
-    """One RBAC rule; `objects` are names of objects, for all of them if it is empty."""
+Rule = Mapping[str, Sequence[str]]
 
-    group: str
-    resources: tuple[str, ...]
-    verbs: tuple[str, ...]
-    objects: tuple[str, ...] = ()
 
-    @property
-    def fields(self) -> Mapping[str, object]:
-        """The rule as in a Role."""
-        rule: dict[str, object] = {
-            "apiGroups": [self.group],
-            "resources": list(self.resources),
-            "verbs": list(self.verbs),
-        }
-        return rule | ({"resourceNames": list(self.objects)} if self.objects else {})
+def _rule(
+    group: str, resources: Sequence[str], verbs: Sequence[str], objects: Sequence[str] = ()
+) -> Rule:
+    """Return an RBAC rule; `objects` are names of objects, for all of them if it is empty."""
+    rule = {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
+    return rule | ({"resourceNames": list(objects)} if objects else {})
 
 
 # To resume and to stop is to patch, to cancel is to delete: none of them can create an object.
@@ -214,30 +139,30 @@ class Rights(Struct, frozen=True):
 
 
 # Kinds may be installed later.
-_CRDS = Rule("apiextensions.k8s.io", ("customresourcedefinitions",), ("list", "watch"))
+_CRDS = _rule("apiextensions.k8s.io", ("customresourcedefinitions",), ("list", "watch"))
 _CLASS_VERBS = ("get", "list", "watch", "create", "patch", "delete")  # RBAC knows no labels
 
 RIGHTS: Mapping[str, Rights] = {
     "tasks": Rights(
         served=(
-            Rule("batch", ("jobs",), _LEAD),
-            Rule("jobset.x-k8s.io", ("jobsets",), _LEAD),
-            Rule("kubeflow.org", ("mpijobs",), _LEAD),
-            Rule("workload.codeflare.dev", ("appwrappers",), _LEAD),
-            Rule("", ("pods",), ("list", "patch", "watch")),
+            _rule("batch", ("jobs",), _LEAD),
+            _rule("jobset.x-k8s.io", ("jobsets",), _LEAD),
+            _rule("kubeflow.org", ("mpijobs",), _LEAD),
+            _rule("workload.codeflare.dev", ("appwrappers",), _LEAD),
+            _rule("", ("pods",), ("list", "patch", "watch")),
             # Tells a Job that was deleted from one that submit has not created yet.
-            Rule("", ("services",), ("list",)),
+            _rule("", ("services",), ("list",)),
         ),
         cluster=(_CRDS,),
     ),
     "ray": Rights(
         served=(
-            Rule("kubectl-sky.dev", ("rayservegraphs",), ("list", "watch")),
-            Rule("kubectl-sky.dev", ("rayservegraphs/status",), ("patch",)),
-            Rule("ray.io", ("rayservices",), ("create", "get", "list", "patch", "watch")),
-            Rule("", ("configmaps",), ("create", "get", "patch")),  # the builder
-            Rule("", ("secrets",), ("get",)),  # tokens, CAs and signatures, by name
-            Rule("", ("events",), ("create",)),
+            _rule("kubectl-sky.dev", ("rayservegraphs",), ("list", "watch")),
+            _rule("kubectl-sky.dev", ("rayservegraphs/status",), ("patch",)),
+            _rule("ray.io", ("rayservices",), ("create", "get", "list", "patch", "watch")),
+            _rule("", ("configmaps",), ("create", "get", "patch")),  # the builder
+            _rule("", ("secrets",), ("get",)),  # tokens, CAs and signatures, by name
+            _rule("", ("events",), ("create",)),
         ),
         cluster=(_CRDS,),
         crds=("ray/rayservegraph-crd.yaml.j2",),
@@ -245,11 +170,11 @@ RIGHTS: Mapping[str, Rights] = {
     ),
     "fairshare": Rights(
         served=(
-            Rule("scheduling.volcano.sh", ("podgroups",), ("list", "watch")),
-            Rule("", ("events",), ("create",)),
+            _rule("scheduling.volcano.sh", ("podgroups",), ("list", "watch")),
+            _rule("", ("events",), ("create",)),
         ),
-        cluster=(_CRDS, Rule("scheduling.k8s.io", ("priorityclasses",), _CLASS_VERBS)),
-        own=(Rule("", ("configmaps",), ("get", "list", "create", "delete")),),  # its journal
+        cluster=(_CRDS, _rule("scheduling.k8s.io", ("priorityclasses",), _CLASS_VERBS)),
+        own=(_rule("", ("configmaps",), ("get", "list", "create", "delete")),),  # its journal
     ),
 }
 
@@ -260,18 +185,16 @@ class Role(Struct, frozen=True):
     name: str
     namespace: str
     labels: Mapping[str, str]
-    rules: Sequence[Mapping[str, object]]
+    rules: Sequence[Rule]
     subject: Mapping[str, str]
-    annotations: Mapping[str, str]
+    annotations: Mapping[str, str] = {}
 
     @property
     def kind(self) -> str:
-        """The kind of the role."""
         return "Role" if self.namespace else "ClusterRole"
 
     @property
     def binding_kind(self) -> str:
-        """The kind of its binding."""
         return f"{self.kind}Binding"
 
 
@@ -283,9 +206,6 @@ class ControllerInstall(Install, frozen=True):
 
     controller: str = ""
     served: str = ""
-    port: int = 8080
-    settings: str = "kubectl-sky-settings"  # ConfigMap with settings.yaml, which may be missing
-    mount: str = "/etc/kubectl-sky"
     retention_seconds: int | None = None  # of finished tasks
     replicas: int = 1
 
@@ -298,17 +218,11 @@ class ControllerInstall(Install, frozen=True):
         }
 
     @property
-    def reaches_sources(self) -> bool:
-        """Whether the pods reach more than DNS and the API server."""
-        return RIGHTS[self.controller].reaches_sources
-
-    @property
     def arguments(self) -> list[str]:
-        """The arguments of the container."""
         served = ["-n", self.served] if self.served else ["-A"]
         seconds = self.retention_seconds
         retention = [] if seconds is None else ["--delete-finished-after", f"{seconds}s"]
-        health = ["--health-host", "$(POD_IP)", "--health-port", str(self.port)]
+        health = ["--health-host", "$(POD_IP)", "--health-port", "8080"]
         return ["controllers", "run", *served, "--only", self.controller, *retention, *health]
 
     @property
@@ -318,8 +232,8 @@ class ControllerInstall(Install, frozen=True):
         home = self.served or CONTROLLERS_NAMESPACE
         rights = RIGHTS[self.controller]
         own = (
-            Rule(_LEASES, ("leases",), ("create",)),  # RBAC cannot limit this by name
-            Rule(_LEASES, ("leases",), ("get", "patch"), (lease,)),
+            _rule(_LEASES, ("leases",), ("create",)),  # RBAC cannot limit this by name
+            _rule(_LEASES, ("leases",), ("get", "patch"), (lease,)),
             *rights.own,
         )
         if self.served:
@@ -328,7 +242,7 @@ class ControllerInstall(Install, frozen=True):
             yield self._role(self.name, "", (*rights.served, *rights.cluster))
             yield self._role(self.name, home, own)
         if self.controller == "tasks":
-            read = Rule(_LEASES, ("leases",), ("get",), (lease,))
+            read = _rule(_LEASES, ("leases",), ("get",), (lease,))
             everybody = {"apiGroup": _RBAC, "kind": "Group", "name": "system:authenticated"}
             yield self._role("kubectl-sky-lease-reader", home, (read,), everybody)
 
@@ -340,8 +254,7 @@ class ControllerInstall(Install, frozen=True):
         subject: Mapping[str, str] | None = None,
     ) -> Role:
         account = {"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}
-        fields = [rule.fields for rule in rules]
-        return Role(name, namespace, self.labels, fields, subject or account, self.annotations)
+        return Role(name, namespace, self.labels, rules, subject or account)
 
 
 def controllers_install(
@@ -370,8 +283,9 @@ def controllers_install(
             namespace=namespace or CONTROLLERS_NAMESPACE,
             image=flags.image or DEFAULT_IMAGE,
             api_server_ports=flags.api_server_ports,
+            reaches_sources=RIGHTS[controller].reaches_sources,
             controller=controller,
-            served=_checked_namespace(served) if served else namespace or "",
+            served=_check_namespace(served) if served else namespace or "",
             retention_seconds=retention_seconds,
             replicas=replicas,
         )

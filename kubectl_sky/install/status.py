@@ -43,15 +43,15 @@ def controllers(session: Session, namespace: str | None) -> list[Controller]:
     deployments = objects.list_all(session, kinds.DEPLOYMENT, namespace, label_selector=_SELECTOR)
     held = leases.list_ours(session, namespace)
     return sorted(
-        _joined(deployments, held, session.now()), key=lambda item: (item.serves, item.controller)
+        _join(deployments, held, session.now()), key=lambda item: (item.serves, item.controller)
     )
 
 
-def _joined(
+def _join(
     deployments: Iterable[Json], held: Sequence[Lease], now: datetime
 ) -> Iterator[Controller]:
     """Yield the Deployments with their Leases, then the Leases of processes without one."""
-    by_key = {key: lease for lease in held if (key := _served(lease))}
+    by_key = {key: lease for lease in held if (key := _find_served(lease))}
     for item in deployments:
         key = _key(item)
         status = Controller(
@@ -61,13 +61,13 @@ def _joined(
             item["spec"].get("replicas", 1),
             (item.get("status") or {}).get("readyReplicas", 0),
         )
-        yield _led(status, by_key.pop(key, None), now)
+        yield _with_leader(status, by_key.pop(key, None), now)
     for (controller, served), lease in by_key.items():
         if lease.live(now):
-            yield _led(Controller(controller, lease.namespace, served), lease, now)
+            yield _with_leader(Controller(controller, lease.namespace, served), lease, now)
 
 
-def _led(status: Controller, lease: Lease | None, now: datetime) -> Controller:
+def _with_leader(status: Controller, lease: Lease | None, now: datetime) -> Controller:
     if not lease:
         return status
     leads = lease.live(now)
@@ -79,7 +79,7 @@ def _led(status: Controller, lease: Lease | None, now: datetime) -> Controller:
     )
 
 
-def _served(lease: Lease) -> tuple[str, str] | None:
+def _find_served(lease: Lease) -> tuple[str, str] | None:
     """Return controller and namespace of a Lease, "" for all; None if it is of another program."""
     for controller in CONTROLLERS:
         if lease.name == controller_lease(controller, all_namespaces=False):

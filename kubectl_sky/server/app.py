@@ -14,6 +14,8 @@ from msgspec import Struct
 from starlette.staticfiles import StaticFiles
 
 from kubectl_sky import __version__
+from kubectl_sky.gpus import routes as gpus
+from kubectl_sky.serve import routes as services
 from kubectl_sky.server import (
     cluster,
     documents,
@@ -32,14 +34,22 @@ from kubectl_sky.server.identity import Identities
 from kubectl_sky.server.limits import Rates, Streams
 from kubectl_sky.words import assets
 
+_ROUTERS = (
+    streams,
+    tasks,
+    volumes,
+    files,
+    cluster,
+    gpus,
+    services,
+    pages,
+)
 _ONLY_POST = ("/tasks/submit", "/tasks/stop", "/volumes/create")
 _OTHERS = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "PUT"]
-_MODULES = (streams, tasks, volumes, files, cluster, pages)
 _ERRORS = (400, 401, 403, 404, 409, 413, 415, 421, 429, 500, 502, 503)
 
 
 def create_app(config: Config) -> FastAPI:
-    """Return the server as an ASGI application."""
     app = FastAPI(
         title="kubectl-sky",
         version=__version__,
@@ -62,7 +72,7 @@ def create_app(config: Config) -> FastAPI:
     app.add_api_route("/", _root, responses={200: documents.describe(Health)}, name="root")
     for path in _ONLY_POST:  # else the last word would be an invalid id
         app.add_api_route(path, _post_only, methods=_OTHERS, include_in_schema=False)
-    for module in _MODULES:
+    for module in _ROUTERS:
         app.include_router(module.router)
     app.mount("/schemas", StaticFiles(directory=assets.folder("schemas")))
     app.mount("/ui", pages.Pages())
@@ -89,7 +99,7 @@ def _openapi(app: FastAPI) -> dict[str, object]:
                 operation["responses"].pop("401", None) if path != "/login" else None
         for name in ("HTTPValidationError", "ValidationError"):
             schema["components"]["schemas"].pop(name, None)
-        routes = [route for module in _MODULES for route in module.router.routes]
+        routes = [route for module in _ROUTERS for route in module.router.routes]
         schema["components"]["schemas"] |= documents.components(routes, problems.Error, Health)
         schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         app.openapi_schema = schema
@@ -115,8 +125,7 @@ def _operation_id(route: APIRoute) -> str:
 
 
 def _post_only() -> None:
-    """Refuse another method than POST."""
-    raise HTTPException(405)
+    raise HTTPException(405, headers={"Allow": "POST"})
 
 
 def _root(request: Request) -> Response:

@@ -1,23 +1,17 @@
-"""The cluster and the caller: whoami, GPUs and GPU-hours, queues and services."""
+"""The caller, and the queues of the cluster."""
 
-from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from msgspec import Struct
 
 from kubectl_sky.actions import namespaces
 from kubectl_sky.actions import queues as queueing
 from kubectl_sky.cluster import access, objects, shapes
 from kubectl_sky.errors import Forbidden
-from kubectl_sky.gpus import action as gpu_action
-from kubectl_sky.gpus.hours import GpuHoursList
-from kubectl_sky.gpus.model import GpuList
 from kubectl_sky.observe.queues import QueueList
-from kubectl_sky.serve import action as services_action
-from kubectl_sky.serve.model import ServiceList
 from kubectl_sky.server.documents import DocumentRoute
-from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
+from kubectl_sky.server.identity import AnyCaller, Caller
 from kubectl_sky.words import kinds
 from kubectl_sky.words.documents import Note
 
@@ -65,30 +59,6 @@ def _all_namespaces(caller: Caller) -> list[str]:
 
 def _candidates(caller: Caller) -> list[str]:
     return namespaces.candidates(caller.session, caller.user.name, caller.groups)
-
-
-@router.get("/gpus")
-def gpus(caller: AnyCaller) -> GpuList:
-    """Show the cluster's accelerators, by cluster node, and who uses them."""
-    return GpuList(machines=gpu_action.accelerators(caller.session))
-
-
-@router.get("/usage")
-def usage(
-    caller: AnyCaller,
-    scope: AnyScope,
-    by: Annotated[Literal["user", "name", "gpu"], Query(description="What to add up by.")] = "user",
-    days: Annotated[float, Query(gt=0, le=36_500, description="Days until now.")] = 30,
-) -> GpuHoursList:
-    """Show the GPU-hours of your tasks."""
-    return gpu_action.usage(caller.session, scope, timedelta(days=days), by)
-
-
-@router.get("/services")
-def services(caller: AnyCaller, scope: AnyScope) -> ServiceList:
-    """List your services, newest first, and why their replicas are not ready."""
-    statuses = services_action.statuses(caller.session, scope.namespace, scope.user)
-    return ServiceList(services=[status.document for status in statuses])
 
 
 @router.get("/queues")

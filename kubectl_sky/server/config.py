@@ -26,11 +26,7 @@ class Limits(Struct, frozen=True):
     body_bytes: int = 1 << 20
     proxy_body_bytes: int = 4 << 20  # of requests to /kubernetes
     login_body_bytes: int = 16 << 10
-    # Of all requests that are handled at the same time, with answers that are not sent yet.
-    all_body_bytes: int = 256 << 20
-    user_body_bytes: int = 64 << 20
     body_seconds: float = 60.0  # until the body of a request is complete
-    answer_seconds: float = 120.0  # until an answer of more than 64 KiB is sent
     requests_per_second: float = 50.0
     streams: int = 250
     stream_seconds: float = 24 * 3600.0
@@ -42,7 +38,6 @@ class Limits(Struct, frozen=True):
     manifest_bytes: int = 8 << 20  # of a file; they take ten times this memory
 
     def body_bytes_of(self, path: str) -> int:
-        """Return the limit of a request's body."""
         if path == "/login":
             return self.login_body_bytes
         proxied = path.startswith(f"{KUBERNETES_PATH}/")

@@ -22,7 +22,6 @@ class _Parser(h11.Connection):
     is_held = False  # until the application, which knows the caller, wants the body
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """Return the next event. Raises RemoteProtocolError."""
         if self.is_held:
             return h11.PAUSED
         event = super().next_event()
@@ -61,7 +60,6 @@ class Connection(H11Protocol):
             self.handle_events()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept a connection, unless there are too many."""
         super().connection_made(transport)
         if len(self.connections) > MAX_CONNECTIONS:
             transport.write(_FULL)
@@ -81,7 +79,6 @@ class Connection(H11Protocol):
         )
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
         self._waiting_since = self.loop.time()
         is_unread = self.conn.is_held
         super().on_response_complete()

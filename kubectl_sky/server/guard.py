@@ -1,9 +1,6 @@
 """Check each request before it is handled: its host, its caller and the size of its body."""
 
 import asyncio
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 
 import anyio.to_thread
@@ -16,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kubectl_sky.cluster.connection import KUBERNETES_PATH
 from kubectl_sky.errors import SkyError
 from kubectl_sky.server import audit, problems, proxy
-from kubectl_sky.server.config import Config, Limits
+from kubectl_sky.server.config import Config
 from kubectl_sky.server.identity import Identities
 from kubectl_sky.server.metrics import PROBES
 from kubectl_sky.server.problems import Rejected
@@ -26,7 +23,6 @@ _LOGIN = frozenset({"/login", "/logout"})
 _PUBLIC = _ANY_HOST | _LOGIN | {"/", "/openapi.json", "/ui"}
 _PUBLIC_FOLDERS = ("/ui/", "/schemas/")
 _CLOSING = (400, 408, 411)  # the end of the request is not known
-_PART_BYTES = 64 * 1024  # of an answer; larger ones are counted until they are sent
 
 _SECURITY_HEADERS = {
     "Cache-Control": "no-store",
@@ -38,7 +34,6 @@ _SECURITY_HEADERS = {
 
 
 def too_large(limit: int) -> Rejected:
-    """Return the error for a body that is larger than the limit."""
     return Rejected(413, f"the body is larger than {limit} bytes")
 
 
@@ -46,145 +41,58 @@ def _is_chunked(scope: Scope) -> bool:
     return "transfer-encoding" in Headers(scope=scope)
 
 
-class _Memory:
-    """Count the bytes of bodies and of large answers, which are in memory at the same time.
-
-    Only the event loop changes it.
-    """
-
-    def __init__(self, limits: Limits) -> None:
-        self._most, self._most_of_user = limits.all_body_bytes, limits.user_body_bytes
-        self._users: Counter[str] = Counter()
-
-    def take(self, user: str, size: int) -> None:
-        """Count bytes. Raises Rejected."""
-        if self._users[user] + size > self._most_of_user:
-            raise Rejected(429, f"more than {self._most_of_user} bytes at a time", "try again", 1)
-        if self._users.total() + size > self._most:
-            raise Rejected(503, "the server has too many requests", "try again", 1)
-        self._users[user] += size
-
-    def give_back(self, user: str, size: int) -> None:
-        """Do not count these bytes any more."""
-        self._users[user] -= size
-        if not self._users[user]:
-            del self._users[user]
-
-    @contextmanager
-    def held(self, user: str, size: int) -> Iterator[None]:
-        """Count bytes while the context lasts. Raises Rejected."""
-        self.take(user, size)
-        try:
-            yield
-        finally:
-            self.give_back(user, size)
-
-
 class _Exchange:
-    """One request and its answer: bounds both, and replaces an answer that fails early."""
+    """One request and its answer: bounds the body, and sends an error unless an answer started."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, guard: "Guard") -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, config: Config) -> None:
         self._scope = scope
         self._receive = receive
         self._send = send
-        self._guard = guard
-        self._limits = guard.config.limits
-        self._most = self._limits.body_bytes_of(scope["path"])
+        self._config = config
+        self._most = config.limits.body_bytes_of(scope["path"])
         self._size = 0
-        self._payer = ""
         self._has_body = scope["type"] == "http"
-        self._deadline = asyncio.get_running_loop().time() + self._limits.body_seconds
-        self._start: Message | None = None  # held back until the body is known to fit
-        self._is_whole = False
+        self._deadline = asyncio.get_running_loop().time() + config.limits.body_seconds
         self._started = False
         self._refusal: Rejected | None = None
-
-    def release(self) -> None:
-        """Forget the body of the request."""
-        self._guard.memory.give_back(self._payer, self._size)
 
     async def receive(self) -> Message:
         """Receive a message; the size and the time of a body are bounded. Raises Rejected."""
         if not self._has_body:  # what follows is the end of the connection
             return await self._receive()
         try:
-            return await self._receive_part()
-        except Rejected as error:  # FastAPI turns errors of reading a body into its own
-            self._refusal = error
-            raise
-
-    async def _receive_part(self) -> Message:
-        try:
             async with asyncio.timeout_at(self._deadline):
                 message = await self._receive()
         except TimeoutError:
-            raise Rejected(408, "the body of the request took too long") from None
+            raise self._refuse(Rejected(408, "the body of the request took too long")) from None
         if message["type"] == "http.request":
-            length = len(message.get("body", b""))
-            if not self._size:
-                self._payer = audit.user_of(self._scope)
-            self._guard.memory.take(self._payer, length)
-            self._size += length
+            self._size += len(message.get("body", b""))
             if self._size > self._most:
-                raise too_large(self._most)
+                raise self._refuse(too_large(self._most))
             self._has_body = message.get("more_body", False)
         return message
 
+    def _refuse(self, error: Rejected) -> Rejected:
+        self._refusal = error  # FastAPI turns errors of reading a body into its own
+        return error
+
     async def send(self, message: Message) -> None:
-        """Send one message."""
         if self._refusal and not self._started:
             return  # `finish` sends the error
         if message["type"].endswith("http.response.start"):
             headers = MutableHeaders(scope=message)
             for name, value in _SECURITY_HEADERS.items():
                 headers.setdefault(name, value)
-            self._start = message
-            self._is_whole = "content-length" in headers
-            if self._is_whole:
-                return
-        await self._send_body(message)
-
-    async def _send_body(self, message: Message) -> None:
-        body = message.get("body", b"")
-        if len(body) <= _PART_BYTES or not self._is_whole:  # streams have bounds of their own
-            await self._forward(message)
-            return
-        try:
-            with self._guard.memory.held(audit.user_of(self._scope), len(body)):
-                await self._send_parts(message, body)
-        except Rejected as error:
-            if self._started:
-                raise ConnectionAbortedError from None
-            self._refusal = error
-
-    async def _send_parts(self, message: Message, body: bytes) -> None:
-        """Send a large body; a client that does not read it is disconnected."""
-        ends = [*range(_PART_BYTES, len(body), _PART_BYTES), len(body)]
-        try:
-            async with asyncio.timeout(self._limits.answer_seconds):
-                for end in ends:
-                    more = end < len(body) or message.get("more_body", False)
-                    part = body[(end - 1) // _PART_BYTES * _PART_BYTES : end]
-                    await self._forward({**message, "body": part, "more_body": more})
-        except TimeoutError:
-            raise ConnectionAbortedError from None
-
-    async def _forward(self, message: Message) -> None:
-        start, self._start = self._start, None
         if not self._started:
-            audit.write(self._guard.config.audit, self._scope, start or message)
+            audit.write(self._config.audit, self._scope, message)
         self._started = True
-        if start:
-            await self._send(start)
-        if message is not start:
-            await self._send(message)
+        await self._send(message)
 
     async def finish(self, error: Exception | None = None) -> None:
         """Send an error, unless an answer has started."""
         error = error or self._refusal
         self._refusal = None
         if error and not self._started:
-            self._start = None
             answer = self._answer(error)
             is_bomb = _is_chunked(self._scope) and not audit.user_of(self._scope)
             if self._has_body and (answer.status_code in _CLOSING or is_bomb):
@@ -203,17 +111,15 @@ class Guard:
 
     def __init__(self, app: ASGIApp, config: Config, identities: Identities) -> None:
         self._app = app
-        self.config = config
-        self.memory = _Memory(config.limits)
+        self._config = config
         self._identities = identities
         self._reviews = CapacityLimiter(config.limits.reviews)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request, or refuse it."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        exchange = _Exchange(scope, receive, send, self)
+        exchange = _Exchange(scope, receive, send, self._config)
         try:
             self._check(scope)
             await self._authenticate(scope)
@@ -223,19 +129,17 @@ class Guard:
             return
         except Exception as error:  # noqa: BLE001 -- the door that reports all errors
             await exchange.finish(error)
-        finally:
-            exchange.release()
 
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
-        checked = self.config.hosts and scope["path"] not in _ANY_HOST
+        checked = self._config.hosts and scope["path"] not in _ANY_HOST
         if checked and (len(hosts) != 1 or not self._accepts(hosts[0])):
             raise Rejected(421, "the Host header is not a name of this server", "see --allow-host")
         if "transfer-encoding" in headers and "content-length" in headers:
             what = "Content-Length and Transfer-Encoding exclude each other"
             raise Rejected(400, what)  # a proxy may take the rest for another request
-        limit = self.config.limits.body_bytes_of(scope["path"])
+        limit = self._config.limits.body_bytes_of(scope["path"])
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length[:20]) > limit:
             raise too_large(limit)
@@ -246,7 +150,7 @@ class Guard:
             name, _, port = name.rpartition(":") if ":" in name else (name, "", "")
             if port and not port.isdecimal():
                 return False
-        return name in self.config.hosts
+        return name in self._config.hosts
 
     async def _authenticate(self, scope: Scope) -> None:
         """Find the caller before the body is read. Raises SkyError.

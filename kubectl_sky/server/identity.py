@@ -62,11 +62,9 @@ class Caller(Struct, frozen=True):
     session: Session
 
     def in_namespace(self, namespace: str) -> "Caller":
-        """Return the caller with a session for another namespace."""
         return replace(self, session=self.session.in_namespace(namespace))
 
     def scope(self, *, all_users: bool = False, all_namespaces: bool = False) -> Scope:
-        """Return the tasks and volumes that a request is about."""
         namespace = None if all_namespaces else self.session.namespace
         return Scope(namespace, None if all_users else self.user)
 
@@ -123,7 +121,6 @@ class Sessions:
         return session.token
 
     def close(self, session_id: str) -> str | None:
-        """End a session and return its token."""
         with self._lock:
             session = self._sessions.pop(_digest(session_id), None)
         return session.token if session else None
@@ -143,7 +140,6 @@ class LoginCode:
             raise Unauthorized("the login link has expired or was used", _NEW_LINK)
 
     def redeem(self, code: str) -> None:
-        """Use the code up. Raises Unauthorized."""
         with self._lock:
             self.check(code)
             self._digest = None

@@ -24,21 +24,16 @@ class Rates:
     def take(self, key: str) -> None:
         """Count a request. Raises Rejected with 429 if there were too many."""
         with self._lock:
-            level = self._level(key)
+            now = monotonic()
+            level, changed_at = self._buckets.get(key, (self._burst, 0.0))
+            level = min(self._burst, level + (now - changed_at) * self._per_second)
             if level < 1:
-                raise self._too_many(level)
-            self._buckets[key] = level - 1, monotonic()
+                seconds = int((1 - level) / self._per_second) + 1
+                raise Rejected(429, "too many requests", f"try again in {seconds} s", seconds)
+            self._buckets[key] = level - 1, now
             self._buckets.move_to_end(key)
             while len(self._buckets) > _MAX_BUCKETS:
                 self._buckets.popitem(last=False)
-
-    def _level(self, key: str) -> float:
-        level, changed_at = self._buckets.get(key, (self._burst, 0.0))
-        return min(self._burst, level + (monotonic() - changed_at) * self._per_second)
-
-    def _too_many(self, level: float) -> Rejected:
-        seconds = int((1 - level) / self._per_second) + 1
-        return Rejected(429, "too many requests", f"try again in {seconds} s", seconds)
 
 
 class Streams:
@@ -51,12 +46,11 @@ class Streams:
 
     @property
     def total(self) -> int:
-        """The number of open streams."""
         with self._lock:
             return self._open.total()
 
     @contextmanager
-    def opened(self, key: str) -> Iterator[None]:
+    def open(self, key: str) -> Iterator[None]:
         """Count a stream while the context lasts. Raises Rejected with 429 over the limit."""
         with self._lock:
             if self._open[key] >= self._limit:

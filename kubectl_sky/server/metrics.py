@@ -47,7 +47,6 @@ class Measured:
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -91,7 +90,6 @@ class Readiness:
 
 
 def install(app: FastAPI) -> None:
-    """Measure the requests of an application."""
     app.state.metrics = Metrics(app.state.streams)
     app.state.readiness = Readiness(app.state.identities)
     app.include_router(router)

@@ -77,7 +77,6 @@ class Pages(StaticFiles):
         scope: Scope,
         status_code: int = 200,
     ) -> Response:
-        """Return a file with its headers."""
         response = super().file_response(full_path, stat_result, scope, status_code)
         hashed = _HASHED_NAME.search(os.fspath(full_path))
         response.headers["Cache-Control"] = _FOR_EVER if hashed else "no-cache"

@@ -1,7 +1,6 @@
 """Answers for errors: `{"detail": …}`, with a hint and the problems of files."""
 
 import logging
-import re
 from collections.abc import Mapping
 
 from fastapi import FastAPI, Request, Response
@@ -67,7 +66,6 @@ class Rejected(SkyError):
 
 
 def status_of(error: SkyError) -> int:
-    """Return the HTTP status of an error."""
     if isinstance(error, Rejected):
         return error.status
     return next(status for kind, status in _STATUS.items() if isinstance(error, kind))
@@ -108,30 +106,13 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     def _http_error(request: Request, error: HTTPException) -> JSONResponse:
-        headers = dict(error.headers or {})
-        if error.status_code == 405 and (methods := _methods(request)):
-            headers["Allow"] = methods
-        return JSONResponse({"detail": error.detail}, error.status_code, headers)
+        return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
 
     @app.exception_handler(RequestValidationError)
     def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"] if part not in ("query", "body"))
         return JSONResponse({"detail": f"{where or 'body'}: {first['msg']}"}, 400)
-
-
-def _methods(request: Request) -> str:
-    """Return all methods of a path: routes know only their own."""
-    path, paths = request.url.path, request.app.openapi()["paths"]
-    templates = [path, *(name for name in paths if _template(name).fullmatch(path))]
-    operations: Mapping[str, object] = next(
-        (paths[name] for name in templates if name in paths), {}
-    )
-    return ", ".join(sorted(operations)).upper()
-
-
-def _template(path: str) -> re.Pattern[str]:
-    return re.compile(re.sub(r"{\w+}", "[^/]+", path))
 
 
 def bug(error: Exception) -> JSONResponse:

@@ -53,7 +53,7 @@ async def forward(request: Request) -> Response:
     with contextlib.ExitStack() as resources:
         try:
             caller = _caller(request)
-            resources.enter_context(request.app.state.streams.opened(caller.user.name))
+            resources.enter_context(request.app.state.streams.open(caller.user.name))
             body = _body(await request.body(), request.headers.get("content-type", ""))
             limits: Limits = request.app.state.config.limits
             query = _query(request)
@@ -83,7 +83,7 @@ async def tunnel(client: WebSocket) -> None:
     with contextlib.ExitStack() as resources:
         try:
             caller = _caller(client)
-            resources.enter_context(client.app.state.streams.opened(caller.user.name))
+            resources.enter_context(client.app.state.streams.open(caller.user.name))
             info = RequestInfo("GET", _path(client), caller.session.server)
             outgoing = Outgoing(
                 info, _query(client), _headers(client), streamed=True, repeatable=False

@@ -42,7 +42,7 @@ def serve(
     """
     app = create_app(config)
     server = uvicorn.Server(uvicorn_config(app, listener))
-    sock = _bound(listener)
+    sock = _bind(listener)
     with sock:
         port = sock.getsockname()[1]
         scheme = "https" if listener.certificate else "http"
@@ -74,7 +74,7 @@ def uvicorn_config(app: FastAPI, listener: Listener) -> uvicorn.Config:
     return config
 
 
-def _bound(listener: Listener) -> socket.socket:
+def _bind(listener: Listener) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
         return socket.create_server(

@@ -77,7 +77,6 @@ class Bridge:
         self._loop.call_soon_threadsafe(self._items.put_nowait, block)
 
     def close(self) -> None:
-        """Mark the end of the stream."""
         with suppress(RuntimeError):  # the loop is closed: the server has stopped
             self._loop.call_soon_threadsafe(self._items.put_nowait, None)
 
@@ -109,7 +108,7 @@ class Streamed(StreamingResponse):
     def __init__(self, caller: Caller, request: Request, produce: Produce, media_type: str) -> None:
         streams: Streams = request.app.state.streams
         self._slot = ExitStack()
-        self._slot.enter_context(streams.opened(caller.user.name))
+        self._slot.enter_context(streams.open(caller.user.name))
         super().__init__((), media_type=media_type, headers={"X-Accel-Buffering": "no"})
         self._produce = produce
         self._seconds = request.app.state.config.limits.stream_seconds
@@ -158,7 +157,6 @@ class Cursor(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> "Cursor":
-        """Read a Last-Event-ID. Raises Rejected."""
         try:
             if len(text) > _MAX_CURSOR:
                 raise ValueError
@@ -212,11 +210,9 @@ class _EventOutput(UI):
         return _event("line", data | {"time": time, "text": text}, ",".join(self._ids.values()))
 
     def note(self, text: str) -> None:
-        """Send a note."""
         self._put(_event("note", {"text": text}))
 
     def notes(self, items: Iterable[object]) -> None:
-        """Send several notes."""
         for item in items:
             self.note(str(item))
 
@@ -229,7 +225,6 @@ class _TextOutput(UI):
         self._form = form
 
     def logs(self, lines: Lines, final_newline: bool) -> None:
-        """Send lines."""
         self._put(self._form.block(lines, final_newline))
 
 
@@ -247,7 +242,6 @@ class LogQuery(BaseModel):
 
     @property
     def since_seconds(self) -> int | None:
-        """The duration in seconds."""
         match = re.fullmatch("([0-9]+)([a-z]?)", self.since or "")
         return max(int(match[1]) * _UNITS[match[2]], 1) if match else None
 

@@ -2,7 +2,6 @@
 
 import json
 from functools import partial
-from hashlib import sha256
 from typing import Annotated
 
 from anyio import to_thread
@@ -12,9 +11,6 @@ from msgspec.structs import replace
 from pydantic import BaseModel, Field
 
 from kubectl_sky.cluster.connection import Connection
-from kubectl_sky.errors import NotServed
-from kubectl_sky.gpus import action as gpu_action
-from kubectl_sky.gpus.model import Usage
 from kubectl_sky.observe.documents import Pipeline, Task, TaskList
 from kubectl_sky.observe.findings import Diagnosis
 from kubectl_sky.observe.pipelines import PipelineStatus
@@ -152,26 +148,20 @@ def _submit(
 
 def _id_of_key(caller: Caller, key: str) -> str:
     """Return the id of the task with an idempotency key, different for each user."""
-    parts = json.dumps((caller.user.name, caller.session.namespace, key))
-    return names.part_id(sha256(parts.encode()).hexdigest(), 0)
+    return names.part_id(json.dumps([caller.user.name, caller.session.namespace, key]), 0)
 
 
 @router.post("/tasks/stop")
 def stop_all(caller: AnyCaller, scope: AnyScope) -> Stopped:
     """Stop all your tasks and delete their objects, logs included."""
     tasks = find.list_tasks(caller.session, scope)
-    warnings = _stop(caller, tasks)
+    warnings = stopping.stop(caller.session, tasks)
     return Stopped(
         count=len(tasks),
         message=f"Stopped {len(tasks)} task{'' if len(tasks) == 1 else 's'}",
         task_ids=[task.id for task in tasks],
         warnings=warnings,
     )
-
-
-def _stop(caller: Caller, tasks: list[TaskStatus]) -> list[str]:
-    """Stop tasks and return warnings about objects that may remain."""
-    return stopping.stop(caller.session, tasks)
 
 
 @router.get("/tasks/{task_id}")
@@ -195,7 +185,8 @@ class TaskStopped(Part, frozen=True):
 @router.post("/tasks/{task_id}/stop")
 def stop(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> TaskStopped:
     """Stop a task, pipeline or group and delete its objects, logs included."""
-    warnings = _stop(caller, find.get_tasks(caller.session, scope, [task_id]))
+    tasks = find.get_tasks(caller.session, scope, [task_id])
+    warnings = stopping.stop(caller.session, tasks)
     message = f"Task {task_id} stopped successfully"
     return TaskStopped(task_id, "stopped", message, warnings)
 
@@ -251,16 +242,6 @@ def show_file(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> TaskFile:
     """Return the YAML that a task, pipeline or group was submitted with, without secret values."""
     target = find.get(caller.session, scope, task_id)
     return TaskFile(describe.task_file(caller.session, target))
-
-
-@router.get("/tasks/{task_id}/usage")
-def show_usage(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> Usage:
-    """Show what the nodes of a task use; without a metrics API, only the reason."""
-    task = find.get_task(caller.session, scope, task_id)
-    try:
-        return Usage(task_id=task.id, nodes=gpu_action.top(caller.session, task))
-    except NotServed as error:
-        return Usage(task_id=task.id, nodes=[], reason=str(error))
 
 
 @router.get("/tasks/{task_id}/timeline")

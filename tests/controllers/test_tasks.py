@@ -107,8 +107,8 @@ def test_controller_rights_are_those_that_it_uses(api: FakeCluster, send: Submit
     granted = {
         (verb, resource)
         for rule in RIGHTS["tasks"].served
-        for resource in rule.resources
-        for verb in rule.verbs
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
     }
     every = {
         (verb, kind.plural) for kind in api.kinds for verb in ("list", "get", "delete", "patch")

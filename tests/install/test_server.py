@@ -101,29 +101,19 @@ def test_selectors_and_ports_agree() -> None:
     assert {item["metadata"]["namespace"] for item in items.values()} == {"team"}
     (container,) = items["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "sky:1"
-    assert container["args"][-4:] == [
+    word, *arguments = container["args"]
+    assert arguments[-4:] == [
         *("--allow-host", "sky.example.com"),
         *("--allow-host", "kubectl-sky-api.$(POD_NAMESPACE).svc"),
     ]
-
-
-def test_arguments_of_the_container_are_options_of_the_command() -> None:
-    (container,) = rendered(None, None, "sky.example.com")["Deployment"]["spec"]["template"][
-        "spec"
-    ]["containers"]
-    word, *arguments = container["args"]
     command = main.sky.get_command(None, word)  # type: ignore[arg-type]
     assert command
     context = command.make_context(word, arguments)
     assert context.params["behind_proxy"] and context.params["host"] == "0.0.0.0"
 
 
-def test_ingress_leads_to_the_service_of_the_server() -> None:
-    name = rendered()["Service"]["metadata"]["name"]
-    assert f"--upstream=http://{name}\n" in INGRESS.read_text()
-
-
-def test_ingress_passes_bodies_up_to_the_limit_of_the_server() -> None:
+def test_ingress_leads_to_server_and_passes_bodies_up_to_its_limit() -> None:
+    assert f"--upstream=http://{rendered()['Service']['metadata']['name']}\n" in INGRESS.read_text()
     (ingress,) = (
         item for item in yaml.safe_load_all(INGRESS.read_text()) if item["kind"] == "Ingress"
     )

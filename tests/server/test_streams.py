@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -242,23 +241,6 @@ def test_list_events_go_on_after_the_api_server_was_away(
         assert b" 200 " in readiness()
 
 
-def test_slow_bodies_of_many_requests_are_bounded_together(config: Config) -> None:
-    limits = Limits(body_bytes=1000, all_body_bytes=1500)
-    head = f"POST /validate HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ALICE}\r\n"
-    head += "Content-Type: application/yaml\r\nContent-Length: 1000\r\n\r\n"
-    request = head.encode() + b"x" * 999
-    with serving(replace(config, limits=limits)) as (port, _):
-        address = ("127.0.0.1", port)
-
-        def is_refused_beside_another() -> bool:
-            with socket.create_connection(address, 20) as slow:
-                slow.sendall(request)
-                return b" 503 " in _first_line(address, request, seconds=1)
-
-        eventually(is_refused_beside_another)  # the other one may be read later than this one
-        eventually(lambda: b" 200 " in _first_line(address, request + b"x"))
-
-
 def _first_line(address: tuple[str, int], request: bytes, seconds: float = 20) -> bytes:
     with socket.create_connection(address, seconds) as client:
         client.sendall(request)
@@ -284,8 +266,7 @@ def test_slow_reader_of_a_log_holds_back_the_log(
             yield part
 
     monkeypatch.setattr(cluster, "_lines", counted)
-    patient = replace(config, limits=Limits(answer_seconds=0.5))  # does not count for a log
-    with serving(patient) as (port, _), connect(port, f"/tasks/{ID}/logs") as client:
+    with serving(config) as (port, _), connect(port, f"/tasks/{ID}/logs") as client:
         client.recv(100)
         eventually(lambda: sent > 1_000_000)
         previous = -1

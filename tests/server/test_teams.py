@@ -55,15 +55,10 @@ def test_stage_of_a_pipeline_is_resumed_when_it_is_due(
     assert cluster.get(kinds.JOB, job)["spec"]["suspend"] is False
 
 
-def test_other_method_is_405_with_all_methods_of_the_path(alice: TestClient) -> None:
-    for method, path, allowed in (
-        ("GET", "/tasks/submit", "POST"),
-        ("OPTIONS", "/tasks/stop", "POST"),
-        ("GET", "/volumes/create", "POST"),
-        ("OPTIONS", "/volumes/a0000000", "DELETE, GET"),
-    ):
-        answer = alice.request(method, path)
-        assert (answer.status_code, answer.headers["Allow"]) == (405, allowed)
+def test_other_method_than_post_is_405(alice: TestClient) -> None:
+    for path in ("/tasks/submit", "/tasks/stop", "/volumes/create"):
+        answer = alice.get(path)
+        assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
 
 
 def test_value_of_a_volume_that_the_cluster_finds_invalid_is_400(
