@@ -1,10 +1,12 @@
 """Programs that save and exit with 0 on SIGTERM: a node that is taken away has not finished."""
 
 import json
+from typing import Any
 
 import pytest
 
 from tests.e2e.command import Command
+from tests.e2e.kueue import API, made, queue
 from tests.e2e.support import create_volume, submit
 from tests.polling import eventually
 
@@ -34,6 +36,7 @@ name: deploy
 resources: {{image_id: busybox:1.36}}
 run: echo deployed
 """
+SLOT = "example.com/slot"
 real = pytest.mark.parametrize(
     "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
 )
@@ -97,3 +100,56 @@ def test_evicted_stage_that_saves_does_not_start_next_stage(
     out, err = running.communicate(timeout=120)
     assert running.returncode == 4, err
     assert "deployed" not in out
+
+
+def priority_class(name: str, value: int) -> dict[str, Any]:
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+    return kind | {"metadata": {"name": name}, "value": value}
+
+
+@real
+def test_preempted_node_that_saves_is_restarted(
+    sky: Command, kubectl: Command, namespace: str
+) -> None:
+    node = kubectl.json("get", "nodes")["items"][0]["metadata"]["name"]
+    capacity = json.dumps({"status": {"capacity": {SLOT: "1"}}})
+    patched = kubectl("patch", "node", node, "--subresource=status", "-p", capacity)
+    assert patched.returncode == 0, patched.stderr
+    container = {"name": "main", "resources": {"limits": {SLOT: 1}}}
+    config = {"kubernetes": {"pod_config": {"spec": {"containers": [container]}}}}
+    script = RESUMES % create_volume(sky, "marks") + f"config: {json.dumps(config)}\n"
+    submit(sky, script, "resumes3")
+    first_pod(sky, kubectl, "resumes3")
+    spec = {
+        "priorityClassName": f"{namespace}-high",
+        "restartPolicy": "Never",
+        "containers": [container | {"image": "busybox:1.36", "command": ["sleep", "2"]}],
+    }
+    preemptor = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "high"}, "spec": spec}
+    made(kubectl, priority_class(f"{namespace}-high", 1000))
+    made(kubectl, preemptor)
+    check_resumed(sky, "resumes3")
+    assert kubectl("delete", "priorityclass", f"{namespace}-high").returncode == 0
+
+
+@real
+@pytest.mark.usefixtures("kueue")
+def test_node_preempted_by_kueue_that_saves_is_restarted(
+    sky: Command, kubectl: Command, namespace: str
+) -> None:
+    items = queue("gold", namespace, [{"name": "cpu", "nominalQuota": "50m"}])
+    items[1]["spec"]["preemption"] = {"withinClusterQueue": "LowerPriority"}
+    high = {"apiVersion": API, "kind": "WorkloadPriorityClass", "value": 1000}
+    made(kubectl, *items, high | {"metadata": {"name": f"{namespace}-high"}})
+    script = (RESUMES % create_volume(sky, "marks")).replace("  memory: 32Mi\n", "")
+    submit(sky, script, "resumes4", "--queue", "gold")
+    first_pod(sky, kubectl, "resumes4")
+    resources = {
+        "cpus": 0.05,
+        "image_id": "busybox:1.36",
+        "priority_class": f"{namespace}-high",
+    }
+    urgent = {"name": "urgent", "resources": resources, "run": "echo urgent"}
+    done = sky("submit", "-", "--queue", "gold", "--id", "urgent01", stdin=json.dumps(urgent))
+    assert done.returncode == 0, done.stderr
+    check_resumed(sky, "resumes4")
