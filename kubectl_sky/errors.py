@@ -90,7 +90,6 @@ class Problem(Struct, frozen=True, order=True):
         return f"{text}; {self.hint}" if self.hint else text
 
     def as_error(self) -> "Problem":
-        """Return the problem with a warning treated as an error."""
         return self if self.severity == "error" else replace(self, severity="error", strict=True)
 
 

@@ -40,7 +40,6 @@ def allowed(session: Session, names: Iterable[str]) -> list[str]:
 
 
 def find(session: Session) -> str:
-    """Return the session's namespace, or one of the user's own if tasks there are forbidden."""
     if allowed(session, [session.namespace]):
         return session.namespace
     identity = CoreManager(session).identity()

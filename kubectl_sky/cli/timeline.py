@@ -28,7 +28,6 @@ Row = tuple[str, NodeTimeline]
 
 
 def formatted(timeline: Timeline) -> str:
-    """Format the timeline of a task, or of the tasks of a pipeline."""
     rows, omitted = _rows(timeline)
     if not any(node.phases for _, node in rows):
         return "no node has started or is queued"

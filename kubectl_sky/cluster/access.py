@@ -44,7 +44,6 @@ def serves(session: Session, kind: Kind) -> bool:
 
 
 def other_versions(session: Session, kind: Kind) -> tuple[str, ...]:
-    """Return the other apiVersions in which the cluster serves a kind."""
     try:
         answer = session.send("GET", f"/apis/{kind.group}", shape=shapes.API_GROUP).body
     except NotServed:

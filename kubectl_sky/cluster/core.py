@@ -45,7 +45,6 @@ class CoreManager:
         return objects.list_all(self._session, kinds.NODE, shape=shapes.of(kinds.NODE))
 
     def list_events(self, namespace: str | None = None, field_selector: str = "") -> list[Json]:
-        """Return the events of a namespace, oldest first."""
         events = objects.list_all(
             self._session, kinds.EVENT, namespace, field_selector=field_selector
         )

@@ -112,7 +112,6 @@ def _lead(
 
 
 def find_controllers(names: Sequence[str], context: Context) -> Iterator[Controller[Any]]:
-    """Yield the controllers with these names, each from the slice that has it."""
     for name in names:
         path = "controllers.tasks" if name == "tasks" else f"{name}.controller"
         module = import_module(f"kubectl_sky.{path}")

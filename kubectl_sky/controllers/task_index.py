@@ -86,7 +86,6 @@ class TaskIndex:
 
 
 def key_of(item: Object) -> Key | None:
-    """Return the pipeline of an object, or its task if that has several nodes of its own."""
     key = key_of_task(item) if registry.is_root_object(item) else None
     if not key or key.label == names.PIPELINE:
         return key

@@ -29,7 +29,6 @@ _log = logging.getLogger(__name__)
 
 
 def controllers(context: Context) -> Sequence[Controller[Any]]:
-    """Return the controller of tasks, and that of their retention if there is one."""
     if context.retention is None:
         return [TasksController(context.session)]
     sweeper = Sweeper(context.session, context.namespace, context.retention)

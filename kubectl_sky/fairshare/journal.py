@@ -38,7 +38,6 @@ _DROPPED = frozenset(
 
 
 def entry(change: Change) -> Json:
-    """Return the ConfigMap for a change of a value."""
     assert change.existing is not None
     uid = change.existing["metadata"]["uid"]
     metadata = {

@@ -88,7 +88,6 @@ class _Created:
     unneeded: list[tuple[int, str, Json]] = field(default_factory=list)
 
     def add(self, item: Json, used: list[PodGroup], state: State) -> None:
-        """Add a class that exists."""
         self.count += 1
         if not used and not state.weight:
             heappush(self.unneeded, (state.since, item["metadata"]["name"], item))
@@ -121,7 +120,6 @@ class _Managed(Struct, frozen=True):
 
 
 def find_owner(group: PodGroup, policy: Policy) -> str:
-    """Return who pays for a PodGroup."""
     return group.user if policy.per == PER_USER else group.namespace
 
 

@@ -136,7 +136,6 @@ class State(Struct, frozen=True):
         )
 
     def annotations(self, policy: Policy) -> dict[str, str]:
-        """Return the annotations that keep this state."""
         recovers = self.since + policy.recovery_interval
         return {
             VALUE: str(policy.value(self.weight, self.base)),

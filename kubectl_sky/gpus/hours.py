@@ -147,7 +147,6 @@ class GpuHours(Struct, frozen=True, rename={"hours": "gpu_hours"}):
 
     @property
     def rounded(self) -> "GpuHours":
-        """The hours with two decimals."""
         return GpuHours(self.key, self.tasks, round(self.hours, 2))
 
 
@@ -172,7 +171,6 @@ KEYS: Mapping[str, Callable[[Span], str]] = {
 
 
 def rows(spans_: Iterable[Span], by: str, since: datetime) -> list[GpuHours]:
-    """Return a row for each user, task name or GPU, the largest first."""
     groups: dict[str, list[Span]] = defaultdict(list)
     for span in spans_:
         groups[KEYS[by](span)].append(span)

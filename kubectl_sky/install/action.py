@@ -42,7 +42,6 @@ def check(session: Session, items: Sequence[Manifest]) -> None:
 
 
 def server(values: ServerInstall) -> Iterator[Manifest]:
-    """Yield the objects that run the server in a cluster."""
     for part in ("serviceaccount", "config", "deployment", "service"):
         yield built_in(f"install/server-{part}.yaml.j2", server=values)
     yield built_in("install/networkpolicy.yaml.j2", install=values)

@@ -211,7 +211,6 @@ class ControllerInstall(Install, frozen=True):
 
     @property
     def namespace_labels(self) -> Mapping[str, str]:
-        """The labels of a namespace that is for the controllers alone."""
         return {
             **standard_labels(names.MANAGER, names.MANAGER),
             "pod-security.kubernetes.io/enforce": "restricted",
@@ -227,7 +226,6 @@ class ControllerInstall(Install, frozen=True):
 
     @property
     def roles(self) -> Iterator[Role]:
-        """The roles of the controller, and the one of those who read its Lease."""
         lease = names.controller_lease(self.controller, not self.served)
         home = self.served or CONTROLLERS_NAMESPACE
         rights = RIGHTS[self.controller]

@@ -58,7 +58,6 @@ def server(config: Mapping[str, Any]) -> str:
 
 
 def write(path: Path, config: Mapping[str, Any]) -> None:
-    """Write a kubeconfig that only the user can read."""
     private.replace(path, yaml.safe_dump(dict(config), sort_keys=False).encode())
 
 

@@ -37,7 +37,6 @@ class State(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether the state is final."""
         return self in (State.FAILED, State.COMPLETED)
 
 
@@ -265,7 +264,6 @@ def _completed(pod: Object) -> bool:
 
 
 def of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
-    """Return the node as one of its pods shows it."""
     status = pod.get("status", {})
     with_pod = replace(
         base, pod=pod["metadata"]["name"], host=pod.get("spec", {}).get("nodeName", "")
@@ -447,7 +445,6 @@ _TELLING = (DetailedStatus.QUEUED, DetailedStatus.SETTING_UP)
 
 
 def detailed_status_of(node: NodeStatus) -> DetailedStatus:
-    """Return the detailed status of a node."""
     if node.state is State.RUNNING and node.reason == NODE_LOST:
         return DetailedStatus.UNKNOWN
     if node.state is State.PENDING:
@@ -461,7 +458,6 @@ def detailed_status_of(node: NodeStatus) -> DetailedStatus:
 def detailed_status_of_task(
     state: State, nodes: Collection[NodeStatus], failure: NodeStatus | None
 ) -> DetailedStatus:
-    """Return a task's detailed status from its state, its nodes and its first failure."""
     if state is State.FAILED and failure:
         return detailed_status_of(failure)
     statuses = {detailed_status_of(node) for node in nodes}

@@ -25,12 +25,10 @@ class PipelineStatus(Part, frozen=True):
 
     @property
     def id(self) -> str:
-        """The id of the pipeline or group."""
         return self.first_member.id
 
     @property
     def name(self) -> str:
-        """The name of the pipeline or group."""
         return self.first_member.title
 
     @property
@@ -40,12 +38,10 @@ class PipelineStatus(Part, frozen=True):
 
     @property
     def namespace(self) -> str:
-        """The namespace of its objects."""
         return self.tasks[0].namespace
 
     @property
     def user(self) -> str:
-        """The owner."""
         return self.tasks[0].user
 
     @property
@@ -59,12 +55,10 @@ class PipelineStatus(Part, frozen=True):
         return max(task.updated_at for task in self.tasks)
 
     def count(self, state: State) -> int:
-        """Return how many tasks are in a state."""
         return sum(task.state is state for task in self.tasks)
 
     @property
     def failed(self) -> TaskStatus | None:
-        """The first task that failed."""
         return next((task for task in self.tasks if task.state is State.FAILED), None)
 
     @property

@@ -39,7 +39,6 @@ class PendingWorkload(Waiting, frozen=True):
 
     @property
     def in_queue(self) -> Waiting:
-        """The Workload in the list of its queue."""
         return Waiting(*(getattr(self, name) for name in Waiting.__struct_fields__))
 
 

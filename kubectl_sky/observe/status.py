@@ -89,7 +89,6 @@ class TaskStatus(Part, frozen=True, dict=True):
 
     @property
     def workload(self) -> Workload:
-        """The backend that runs the task."""
         return registry.named(self.backend)
 
     def position(self) -> tuple[str, str, str]:
@@ -294,22 +293,18 @@ class TaskStatus(Part, frozen=True, dict=True):
 
 
 def tasks(items: Iterable[Object], pods: Iterable[Object]) -> list[TaskStatus]:
-    """Return the status of all tasks in these objects and pods, newest first."""
     return fold(ownership.decide(items, pods))
 
 
 def fold(tasks: Iterable[TaskObjects]) -> list[TaskStatus]:
-    """Return the status of the tasks, newest first."""
     return newest(map(of, tasks))
 
 
 def newest(tasks: Iterable[TaskStatus]) -> list[TaskStatus]:
-    """Return the tasks sorted newest first."""
     return sorted(tasks, key=TaskStatus.position, reverse=True)
 
 
 def of(task: TaskObjects) -> TaskStatus:
-    """Return the status of one task from its objects and pods."""
     items, pods = task.items, task.all_pods
     backend = registry.of(items[0])
     nodes = _nodes(task)
@@ -337,17 +332,14 @@ def of(task: TaskObjects) -> TaskStatus:
 
 
 def name_of(item: Object) -> str:
-    """Return the name of the task that an object runs."""
     return _original(item, names.ORIGINAL_NAME, names.TASK_NAME)
 
 
 def user_of(item: Object) -> str:
-    """Return the owner of the task that an object runs."""
     return _original(item, names.ORIGINAL_USER, names.USERNAME)
 
 
 def _original(item: Object, annotation: str, label: str) -> str:
-    """Return the text of an annotation, or of the label that may have a part of it."""
     metadata = item["metadata"]
     text = metadata.get("annotations", {}).get(annotation)
     return str(text or metadata.get("labels", {}).get(label, ""))
@@ -362,7 +354,6 @@ def _not_found(backend: Workload, task: TaskObjects) -> Iterator[NodeStatus]:
 
 
 def _nodes(task: TaskObjects) -> tuple[NodeStatus, ...]:
-    """Return the nodes of a task's objects, by rank."""
     entries = []
     for item in task.items:
         backend = registry.of(item)

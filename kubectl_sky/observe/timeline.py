@@ -94,7 +94,6 @@ class Timeline(Document, frozen=True, kw_only=True):
 
 
 def task_timeline(snapshot: TaskSnapshot, task: TaskStatus) -> TaskTimeline:
-    """Return the timeline of a task."""
     pods = {pod["metadata"]["name"]: pod for pod in snapshot.of(kinds.POD.kind)}
     items = {item["metadata"]["name"]: item for item in snapshot.workloads}
     signs = _signs(snapshot)

@@ -57,13 +57,11 @@ class Diagnosis(Part, frozen=True):
 
     @property
     def summary(self) -> str:
-        """The verdict in one short sentence."""
         cause = self.cause
         return cause.headline if cause else self.task.note or _SUMMARIES[self.task.state]
 
     @property
     def headline(self) -> str:
-        """The task, its state and the summary."""
         state = "failed" if self.task.state is State.FAILED else f"is {self.task.state}"
         return f"task/{self.task.id} ({self.task.name}) {state}: {self.summary}"
 

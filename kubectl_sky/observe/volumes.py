@@ -210,7 +210,6 @@ def users_of(claim: str, pods: Iterable[Object]) -> list[str]:
 
 
 def _user(metadata: Object) -> tuple[str, str]:
-    """Return the task of a pod and its name, or else the pod."""
     labels = metadata.get("labels", {})
     task = labels.get(names.TASK_ID)
     if task:

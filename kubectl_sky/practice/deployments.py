@@ -85,7 +85,6 @@ def _revision(obj: Json) -> int:
 
 
 def _template(replica_set: Json) -> Json:
-    """Return the template of a ReplicaSet as that of its Deployment was."""
     template: Json = copy.deepcopy(replica_set["spec"]["template"])
     template["metadata"]["labels"].pop(_HASH, None)
     return template

@@ -30,7 +30,6 @@ def phase(pod: Json) -> str:
 
 
 def end_time(pod: Json) -> float:
-    """Return when a pod ended, or the best estimate."""
     states = [entry["state"] for entry in pod["status"].get("containerStatuses") or ()]
     times = [str((state.get("terminated") or {}).get("finishedAt", "")) for state in states]
     if times and all(times):

@@ -114,7 +114,6 @@ def _item_element(item: Any, schema: Json) -> str:
 
 
 def _owned_fields(obj: Json, schema: Json) -> dict[Path, Any]:
-    """Return all fields of an object that can have an owner, with their values."""
     fields = _leaves(obj, schema)
     return {
         path: value for path, value in fields if path not in _UNOWNED and path[:2] not in _UNOWNED

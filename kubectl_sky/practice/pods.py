@@ -105,7 +105,6 @@ class PodWorker:
 
     @property
     def pod(self) -> Json:
-        """The pod as it is in the API, or was last."""
         pod = self._services.api.state.get("pods", *self.key)
         if pod and pod["metadata"]["uid"] == self.uid:
             self._pod = pod

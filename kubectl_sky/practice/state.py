@@ -54,7 +54,6 @@ class State:
         return self._objects.get(storage, {}).get((namespace, name))
 
     def all(self, storage: str, namespace: str = "") -> list[Json]:
-        """Return all objects of a kind, or those of a namespace, in no order."""
         objects = self._objects.get(storage, {}).items()
         return [obj for key, obj in objects if not namespace or key[0] == namespace]
 

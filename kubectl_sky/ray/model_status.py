@@ -45,7 +45,6 @@ def updated(
 
 
 def first_failure(conditions: Iterable[Json]) -> Json | None:
-    """Return the condition of the first step that failed."""
     failed = (item for item in conditions if item["type"] in _STEPS and item["status"] == "False")
     return next(failed, None)
 

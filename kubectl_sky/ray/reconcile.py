@@ -48,7 +48,6 @@ class State:
 
     @classmethod
     def of(cls, graph: Json) -> "State":
-        """Return the state at the start of a process."""
         status_before = graph.get("status") or {}
         revision, text = (status_before.get(name) for name in ("observedRevision", "digest"))
         return cls(status_before, revision=revision, digest=text)
@@ -272,7 +271,6 @@ def _parse(answer: Answer, state: State) -> Condition:
 
 
 def _last(state: State, name: str) -> list[Condition]:
-    """Return the last condition of a type, as it was written."""
     return [
         Condition(name, item["status"] == "True", item["reason"], item.get("message", ""))
         for item in state.status.get("conditions") or []

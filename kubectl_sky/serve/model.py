@@ -117,7 +117,6 @@ class ServiceStatus(Struct, frozen=True):
 
     @property
     def document(self) -> Service:
-        """The service for programs."""
         counts = ReplicaCounts(self.wanted, self.ready, self.updated, len(self.replicas), self.most)
         return Service(
             name=self.name,

@@ -148,7 +148,6 @@ def _replace(session: Session, item: Json, live: Json, is_scaled: bool) -> None:
 
 
 def _replacement(item: Json, live: Json, is_scaled: bool) -> Json:
-    """Return the manifest as the replacement of an object, with what others have added to it."""
     metadata, before = item["metadata"], live["metadata"]
     kept = {
         key: before[key]

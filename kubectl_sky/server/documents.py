@@ -34,8 +34,6 @@ def _kinds(annotation: object) -> tuple[type[Struct], ...]:
 
 
 def _encoding(endpoint: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an endpoint that encodes what this one returns."""
-
     @wraps(endpoint)
     def encode_result(*args: object, **kwargs: object) -> Response:
         return encode(endpoint(*args, **kwargs))
@@ -48,7 +46,6 @@ def _encoding(endpoint: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def encode(document: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Return an answer with a document."""
     return Response(msgspec.json.encode(document), status, headers, "application/json")
 
 
@@ -60,6 +57,5 @@ def describe(*kinds: type[Struct]) -> dict[str, Any]:
 
 
 def components(routes: Iterable[BaseRoute], *others: type[Struct]) -> dict[str, Any]:
-    """Return the schemas of all documents that endpoints return, and of others."""
     kinds = {kind for route in routes if isinstance(route, DocumentRoute) for kind in route.kinds}
     return documents.schemas({*kinds, *others})[1]

@@ -80,13 +80,11 @@ class Error(Part, frozen=True):
 
 
 def body_of(error: SkyError) -> Error:
-    """Return the document about an error."""
     invalid = isinstance(error, InvalidFiles)
     return Error(error.what, error.hint, error.problems[:MAX_LISTED] if invalid else UNSET)
 
 
 def answer(error: SkyError) -> Response:
-    """Return the answer for an error."""
     status = status_of(error)
     headers = {}
     if status == 401:

@@ -168,7 +168,6 @@ class Cursor(Struct, frozen=True):
         return cls(positions)
 
     def by_pod(self, target: Target) -> dict[str, str]:
-        """Return the positions by the names of the pods that the target has now."""
         pods = [node.pod for task in find.tasks_of(target) for node in task.nodes if node.pod]
         return {pod: self.positions[_key(pod)] for pod in pods if _key(pod) in self.positions}
 

@@ -147,7 +147,6 @@ def _submit(
 
 
 def _id_of_key(caller: Caller, key: str) -> str:
-    """Return the id of the task with an idempotency key, different for each user."""
     return names.part_id(json.dumps([caller.user.name, caller.session.namespace, key]), 0)
 
 

@@ -113,7 +113,6 @@ class Bucket:
 
     @property
     def url(self) -> str:
-        """Return the URL as users write it."""
         scheme = next((key for key, store in STORES.items() if store == self.store), self.store)
         if self.store == "azure":
             return f"https://{self.account}.blob.core.windows.net/{self.location}"

@@ -69,7 +69,6 @@ class Danger(Struct, frozen=True, order=True):
 
     @property
     def report(self) -> RiskyField:
-        """The danger for programs."""
         problem = self.problem
         return RiskyField(
             danger_class=self.danger_class,
@@ -194,7 +193,6 @@ def in_tree(document: Document, path: Path, names: Collection[str]) -> Danger:
 
 
 def in_variable_file(flag: str, source: str, target: str, folder: str) -> Danger | None:
-    """Return the danger of a file of variables given on the command line."""
     field = _judge_path(source, target, folder)
     if not field:
         return None

@@ -80,7 +80,6 @@ class Field(Struct, frozen=True):
 
     @property
     def pod(self) -> str:
-        """Return what the field becomes in the pod or other objects."""
         return str(self.rules.get("x-pod") or "")
 
     @property

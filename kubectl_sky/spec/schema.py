@@ -134,7 +134,6 @@ _INTERNAL = ("_", "file_mounts_mapping", "volume_mounts")
 
 
 def closest(text: str, candidates: Iterable[str]) -> str:
-    """Return a hint with the known text closest to this one, or ""."""
     if len(text) > _MAX_LENGTH:
         return ""
     by_case = {name.lower(): name for name in candidates}

@@ -37,7 +37,6 @@ class SecretReference(Struct, frozen=True):
 
 
 def existing_secrets(data: Mapping[str, Any]) -> tuple[SecretReference, ...]:
-    """Return the existing Secrets of a valid task, except those with a given value."""
     secrets = data.get("secrets")
     given_names = {str(name) for name in secrets} if isinstance(secrets, Mapping) else set()
     existing = [SecretReference(_bare(name)) for name in secrets or () if is_reference(name)]
@@ -79,7 +78,6 @@ def _bare(name: str) -> str:
 
 
 def given_secrets(secrets: Data) -> dict[Data, Data]:
-    """Return the secrets with values from the task or the command line."""
     if not isinstance(secrets, dict):
         return {}
     return {name: value for name, value in secrets.items() if not is_reference(name)}

@@ -188,7 +188,6 @@ def _split(name: str) -> list[str]:
 
 
 def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
-    """Write a new file. Of the bits of its group and of others, none is to write."""
     mode = 0o600 | member.mode & (0o755 if member.mode & 0o100 else 0o644)
     source = tar.extractfile(member)
     assert source  # of a regular file

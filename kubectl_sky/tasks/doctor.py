@@ -131,7 +131,6 @@ def _objects_of_task(
 
 
 def _served(kind: str, groups: Collection[str]) -> bool:
-    """Return whether a cluster with these API groups serves a kind."""
     optional = {
         item.kind: item.group
         for item in (*registry.KINDS, *registry.COMPANION_KINDS)

@@ -154,7 +154,6 @@ def of_deleted_task(
 
 
 def of_scope(session: Session, namespace: str | None) -> list[Evidence]:
-    """Return the evidence of all tasks of a cluster, in one namespace or all."""
     if session.is_for_caller:
         return []
     folder = _folder()

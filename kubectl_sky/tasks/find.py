@@ -63,7 +63,6 @@ class Scope(Struct, frozen=True):
 
     @property
     def selector(self) -> str:
-        """The label selector of the user's tasks and their other objects."""
         return names.selector({names.TASK: "true"} | self.labels)
 
     def owns(self, item: Json) -> bool:

@@ -106,8 +106,6 @@ def last(matches: Sequence[Target]) -> Target:
 
 
 def newest(note: Callable[[str], object]) -> Choose:
-    """Return a choice of the newest of several tasks, which it notes."""
-
     def choose(text: Reference, matches: Sequence[Target]) -> Sequence[Target]:
         if text is None:
             target = last(matches)

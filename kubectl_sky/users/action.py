@@ -296,7 +296,6 @@ def _content(item: Json) -> Json:
 
 
 def list_accounts(session: Session, namespace: str | None) -> list[model.User]:
-    """Return the users of a namespace, or of all, by name."""
     roles = objects.list_all(session, kinds.ROLE, namespace, label_selector=names.ACCOUNT)
     quotas: dict[str, list[Json]] = {}
     for item in objects.list_all(session, kinds.RESOURCE_QUOTA, namespace):

@@ -92,7 +92,6 @@ def _print_changes(name: str, changes: Sequence["Change"], form: str | None, suf
 
 
 def _next_steps(added: "Added") -> list[str]:
-    """Return how the user gets at the namespace."""
     account = added.account
     namespace, name = account.namespace, account.user.name
     steps = [f"tasks of {name}: kubectl sky submit FILE -n {namespace}"]

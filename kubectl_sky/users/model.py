@@ -201,7 +201,6 @@ def name_of(item: Object) -> str:
 def account(
     namespace: str, role: Object | None, quotas: Iterable[Object], queues: Iterable[Object] = ()
 ) -> User:
-    """Return the status of a user, by its Role, or of a namespace."""
     metadata: Object = role["metadata"] if role else {}
     user = name_of(role) if role else ""
     return User(

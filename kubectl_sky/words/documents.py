@@ -36,7 +36,6 @@ class Part(Struct, frozen=True, omit_defaults=True):
         return self
 
     def as_json(self) -> dict[str, AnyJson]:
-        """Return the document as JSON values."""
         values: dict[str, AnyJson] = as_json(self.document)
         return values
 

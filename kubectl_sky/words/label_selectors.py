@@ -41,7 +41,6 @@ def _requirement(**parts: str | None) -> Json:
 
 
 def matches(selector: Json, labels: Mapping[str, str]) -> bool:
-    """Return whether labels match a selector with matchLabels and matchExpressions."""
     equal: bool = (selector.get("matchLabels") or {}).items() <= labels.items()
     expressions = selector.get("matchExpressions") or ()
     return equal and all(_holds(expression, labels) for expression in expressions)

@@ -22,7 +22,6 @@ class Secret:
         return type(self)(self._data, origin)
 
     def __str__(self) -> str:
-        """Return REDACTED instead of the value."""
         return REDACTED
 
     __repr__ = __str__
