@@ -49,7 +49,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, **_: Any) -> str:  # noqa: ANN401
+def on_page_markdown(markdown: str, page: Any, config: MkDocsConfig, **_: Any) -> str:
     """Make links to files outside docs/ links to other pages, or to the repository."""
     folder = posixpath.dirname(f"docs/{page.file.src_uri}")
 

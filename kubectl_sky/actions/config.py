@@ -83,7 +83,7 @@ def _without_password(text: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
-def get(key: str, environ: Mapping[str, str]) -> Any:  # noqa: ANN401 -- whatever the setting is
+def get(key: str, environ: Mapping[str, str]) -> Any:
     """Return a setting, or its default; None if it has none. Raises UnknownName."""
     steps = _steps(key)
     value: Any = next((item.value for item in _settings(environ) if item.name == steps[0]), None)
@@ -136,7 +136,7 @@ def _steps(key: str) -> list[str]:
     return steps
 
 
-def _write(path: Path, key: str, change: Any, text: str, *arguments: Any) -> Path:  # noqa: ANN401
+def _write(path: Path, key: str, change: Any, text: str, *arguments: Any) -> Path:
     read(text.encode(), str(path))
     try:
         edited = change(text, *arguments)
@@ -200,7 +200,7 @@ def read(text: bytes, file: str) -> settings.Settings:
     )
 
 
-def _with_text_keys(value: Any) -> Any:  # noqa: ANN401 -- whatever the field is
+def _with_text_keys(value: Any) -> Any:
     """Convert the keys of maps to text: YAML may read a priority as a number."""
     if isinstance(value, dict):
         return {str(key): item for key, item in value.items()}

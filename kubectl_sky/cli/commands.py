@@ -32,7 +32,7 @@ class Failure:
 _COMMON = ("namespace", "all_namespaces", "user", "all_users")
 
 
-def _set_style(context: click.Context, option: click.Parameter, value: Any) -> None:  # noqa: ANN401
+def _set_style(context: click.Context, option: click.Parameter, value: Any) -> None:
     setattr(output.style, option.human_readable_name, value)
 
 
@@ -89,7 +89,7 @@ complete.add_types(SHARED)
 class Command(click.Command):
     """A command with examples, which reads kubectl's forms of flags."""
 
-    def __init__(self, *args: Any, examples: Sequence[str] = (), **attributes: Any) -> None:  # noqa: ANN401
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **attributes: Any) -> None:
         super().__init__(*args, **attributes)
         self.epilog = _EPILOG
         self.examples = examples

@@ -116,7 +116,7 @@ def install(
     retention: timedelta | None,
     cluster: options.ClusterFlags,
     image: str | None,
-    **flags: Any,  # noqa: ANN401 -- the types of the other flags
+    **flags: Any,
 ) -> None:
     """Print the manifests that run controllers in a cluster, with the least rights.
 

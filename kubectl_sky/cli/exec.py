@@ -50,7 +50,7 @@ def command(
     program: tuple[str, ...],
     cluster: options.ClusterFlags,
     all_users: bool,
-    **flags: Any,  # noqa: ANN401 -- click's own types
+    **flags: Any,
 ) -> int:
     """Run a program in a node of TASK, like kubectl exec, and exit with its code.
 

@@ -54,7 +54,7 @@ def columns(value: object, spec: str) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
-def _items(value: Any) -> list[object]:  # noqa: ANN401 -- any JSON
+def _items(value: Any) -> list[object]:
     """Return the items of a TaskList or another list; else the document itself."""
     if str(value.get("kind")).endswith("List"):
         return next((list(items) for items in value.values() if isinstance(items, list)), [])
@@ -109,7 +109,7 @@ def _write(root: object, value: object, parts: Sequence[_Part]) -> Iterator[str]
             yield part.text
 
 
-def _select(root: Any, value: Any, path: str) -> Iterator[object]:  # noqa: ANN401 -- any JSON
+def _select(root: Any, value: Any, path: str) -> Iterator[object]:
     """Yield the values at a path: from the root with `$`, else from the current item."""
     start = root if path.startswith("$") else value
     if path in ("@", "$", "."):

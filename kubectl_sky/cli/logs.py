@@ -114,7 +114,7 @@ def command(
     following: bool,
     cluster: options.ClusterFlags,
     all_users: bool,
-    **flags: Any,  # noqa: ANN401 -- click's own types
+    **flags: Any,
 ) -> int:
     """Print the logs of TASK (your last task): `node-1 | line` for several nodes, by time.
 

@@ -111,7 +111,7 @@ def _option_group(options: list[Option], name: str, make: Command) -> Option:
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
-        def wrapper(**flags: Any) -> Any:  # noqa: ANN401 -- the arguments and result of any command
+        def wrapper(**flags: Any) -> Any:
             values = {key: flags.pop(key) for key in keys}
             return command(**flags, **{name: make(**values)})
 
@@ -123,7 +123,7 @@ def _option_group(options: list[Option], name: str, make: Command) -> Option:
 def _cluster_flags(
     user: str | None,
     all_namespaces: bool = False,
-    **connection: Any,  # noqa: ANN401 -- the types of all flags
+    **connection: Any,
 ) -> ClusterFlags:
     groups = connection.pop("as_groups")
     return ClusterFlags({**connection, "as_groups": tuple(groups)}, user, all_namespaces)
@@ -139,7 +139,7 @@ _CENTURY = 100 * 365 * 86_400.0  # seconds: times before it are all the same
 _MAX_TIMEOUT = 2_000_000.0  # seconds, which sockets accept
 
 
-def _files(context: click.Context, param: click.Parameter, value: tuple[str, ...]) -> Any:  # noqa: ANN401
+def _files(context: click.Context, param: click.Parameter, value: tuple[str, ...]) -> Any:
     if value.count("-") > 1:
         raise UserError("standard input cannot be used for multiple arguments")  # as kubectl
     return value

@@ -56,7 +56,7 @@ def command(
     cluster: options.ClusterFlags,
     all_users: bool,
     form: str | None,
-    **flags: Any,  # noqa: ANN401 -- click's own types
+    **flags: Any,
 ) -> None:
     """Stop TASKs and delete their objects, logs included.
 

@@ -117,7 +117,7 @@ def command(
     cluster: options.ClusterFlags,
     all_users: bool,
     form: str | None,
-    **flags: Any,  # noqa: ANN401 -- click's own types
+    **flags: Any,
 ) -> int:
     """Wait until TASKs, or all tasks of pipelines, have completed or failed.
 

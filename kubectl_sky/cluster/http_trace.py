@@ -93,7 +93,7 @@ def _show_body(body: object, is_secret: bool) -> str:
     return json.dumps(_redact(value, is_secret), ensure_ascii=False, separators=(",", ":"))
 
 
-def _redact(value: Any, is_secret: bool) -> Any:  # noqa: ANN401 -- JSON
+def _redact(value: Any, is_secret: bool) -> Any:
     if isinstance(value, list):
         return [_redact(item, is_secret) for item in value]
     if not isinstance(value, dict):
@@ -104,7 +104,7 @@ def _redact(value: Any, is_secret: bool) -> Any:  # noqa: ANN401 -- JSON
     return {name: _redact_field(name, item, is_secret) for name, item in value.items()}
 
 
-def _redact_field(name: str, value: Any, is_secret: bool) -> Any:  # noqa: ANN401 -- JSON
+def _redact_field(name: str, value: Any, is_secret: bool) -> Any:
     if is_secret and name in _VALUES and isinstance(value, dict):
         return dict.fromkeys(value, REDACTED)
     if isinstance(value, str) and _SECRET_FIELDS.search(name):

@@ -269,7 +269,7 @@ def _may_have_credentials(connection: Connection, server: str) -> bool:
     return _is_encrypted(server) or (bool(connection.server_url) and _on_loopback(server))
 
 
-def _run_plugin(plugin: Any, context: _Context) -> Entry:  # noqa: ANN401 - YAML
+def _run_plugin(plugin: Any, context: _Context) -> Entry:
     """Run a credential plugin; return the user entry. Raises ClusterError."""
     command = str(plugin.get("command"))
     folder = str(Path(context.user_file).absolute().parent)

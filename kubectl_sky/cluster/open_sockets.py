@@ -67,7 +67,7 @@ class _Registered(HTTPConnection):
         if isinstance(self.sock, socket.socket):  # not TLS within TLS, of a proxy
             OPEN.add(self.sock)
 
-    def request(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 -- as in urllib3
+    def request(self, *args: Any, **kwargs: Any) -> None:
         if self.sock is not None:
             self.sock.settimeout(self.timeout)  # the last one was for the rest of another answer
         super().request(*args, **kwargs)

@@ -25,20 +25,20 @@ _MaybeTime = str | None  # users may write some, and any time; null if it is not
 _Texts = dict[str, str]
 
 
-def _fields(**types: Any) -> Any:  # noqa: ANN401 -- a type, as all below
+def _fields(**types: Any) -> Any:
     """Return the type of an object with these fields, all optional but those that are Required."""
     return TypedDict("_Fields", types, total=False)  # type: ignore[operator]
 
 
-def _required(shape: Any) -> Any:  # noqa: ANN401
+def _required(shape: Any) -> Any:
     return Required[shape]
 
 
-def _list(shape: Any) -> Any:  # noqa: ANN401
+def _list(shape: Any) -> Any:
     return list[shape]
 
 
-def _map(shape: Any) -> Any:  # noqa: ANN401
+def _map(shape: Any) -> Any:
     return dict[str, shape]
 
 
@@ -59,7 +59,7 @@ _METADATA = {  # all fields but `managedFields`, as API servers guarantee them f
 }
 
 
-def _object(**types: Any) -> Any:  # noqa: ANN401 -- a type
+def _object(**types: Any) -> Any:
     """Return the type of an object of Kubernetes with these fields besides its metadata."""
     return _fields(metadata=_required(_fields(**_METADATA)), **types)
 

@@ -137,8 +137,8 @@ def _manager(proxy: str, tls: dict[str, Any]) -> urllib3.ProxyManager:
     return urllib3.ProxyManager(url._replace(auth=None).url, proxy_headers=headers, **tls)
 
 
-def _record_sockets(connection: Any, sockets: list[Any]) -> type:  # noqa: ANN401 -- a class
-    def connect(self: Any) -> None:  # noqa: ANN401
+def _record_sockets(connection: Any, sockets: list[Any]) -> type:
+    def connect(self: Any) -> None:
         connection.connect(self)
         sockets.append(self.sock)
 

@@ -108,7 +108,7 @@ def up(
     overrides: Overrides,
     cluster: options.ClusterFlags,
     form: str | None,
-    **flags: Any,  # noqa: ANN401 -- click's own types
+    **flags: Any,
 ) -> int:
     """Run setup of the task in FILE on one node, and stay, without `run`.
 

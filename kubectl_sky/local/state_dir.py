@@ -81,7 +81,7 @@ class StateDir(Struct, frozen=True):
         private.replace(self._file, f"{json.dumps(asdict(record), indent=2)}\n".encode())
         return record
 
-    def change(self, **changes: Any) -> None:  # noqa: ANN401 -- the fields of Record
+    def change(self, **changes: Any) -> None:
         record = self.read()
         if record:
             self.write(replace(record, **changes))

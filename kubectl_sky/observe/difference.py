@@ -79,7 +79,7 @@ def foreign_fields(desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[
     return reasons + [f"{field} would go" for field in _additions("", desired, live)]
 
 
-def _additions(path: str, desired: Any, live: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
+def _additions(path: str, desired: Any, live: Any) -> Iterator[str]:
     """Yield pod template fields that `desired` lacks and no controller adds."""
     if isinstance(desired, Mapping) and isinstance(live, Mapping):
         if "containers" in desired:
@@ -92,7 +92,7 @@ def _additions(path: str, desired: Any, live: Any) -> Iterator[str]:  # noqa: AN
             yield from _additions(f"{path}[{index}]", ours, theirs)
 
 
-def _pod_additions(path: str, desired: Any, live: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
+def _pod_additions(path: str, desired: Any, live: Any) -> Iterator[str]:
     yield from _keys(path, desired, live, _ADDED_TO_PODS)
     yield from _extra_items(f"{path}.volumes", desired.get("volumes"), live.get("volumes"), "name")
     for field in ("initContainers", "containers"):
@@ -107,13 +107,13 @@ def _pod_additions(path: str, desired: Any, live: Any) -> Iterator[str]:  # noqa
             )
 
 
-def _container_additions(path: str, desired: Any, live: Any) -> Iterator[str]:  # noqa: ANN401 -- JSON
+def _container_additions(path: str, desired: Any, live: Any) -> Iterator[str]:
     yield from _keys(path, desired, live, _ADDED_TO_CONTAINERS)
     for field, key in (("env", "name"), ("volumeMounts", "mountPath")):
         yield from _extra_items(f"{path}.{field}", desired.get(field), live.get(field), key)
 
 
-def _keys(path: str, desired: Any, live: Any, added: Collection[str]) -> Iterator[str]:  # noqa: ANN401
+def _keys(path: str, desired: Any, live: Any, added: Collection[str]) -> Iterator[str]:
     """Yield fields that are set in `live` but not in `desired`.
 
     All extra fields of a security context count, because the server sets no defaults there.
@@ -125,13 +125,13 @@ def _keys(path: str, desired: Any, live: Any, added: Collection[str]) -> Iterato
     yield from (f"{path}.securityContext.{key}" for key in theirs if ours and key not in ours)
 
 
-def _extra_items(path: str, desired: Any, live: Any, key: str) -> Iterator[str]:  # noqa: ANN401 -- JSON
+def _extra_items(path: str, desired: Any, live: Any, key: str) -> Iterator[str]:
     expected = {item.get(key) for item in desired or ()}
     extra = (item.get(key) for item in live or ())
     yield from (f"{path}[{name}]" for name in extra if name not in expected)
 
 
-def _get_path(value: Any, path: Sequence[str]) -> Any:  # noqa: ANN401 -- JSON
+def _get_path(value: Any, path: Sequence[str]) -> Any:
     for step in path:
         value = _get(value, step)
     return value
@@ -185,7 +185,7 @@ def _same(path: str, desired: object, live: object) -> bool:
     return False
 
 
-def _get(value: Any, key: str) -> Any:  # noqa: ANN401 -- JSON
+def _get(value: Any, key: str) -> Any:
     return value.get(key) if isinstance(value, Mapping) else None
 
 
@@ -265,7 +265,7 @@ def pair(live: Object | None, merged: Object | None) -> Pair:
     return Pair(_name(item), *texts)
 
 
-def project(desired: Any, live: Any) -> Any:  # noqa: ANN401 -- JSON
+def project(desired: Any, live: Any) -> Any:
     """Return the live object with the fields of the desired one only: the rest may be defaults."""
     if isinstance(desired, Mapping) and isinstance(live, Mapping):
         return {key: project(desired[key], live[key]) for key in desired if key in live}
@@ -286,7 +286,7 @@ def comparable(item: Object) -> Object:
     return _without_added(cleaned, service=item["kind"] == "Service")  # type: ignore[no-any-return]
 
 
-def _without_added(value: Any, service: bool) -> Any:  # noqa: ANN401 -- JSON
+def _without_added(value: Any, service: bool) -> Any:
     """Remove labels and annotations of controllers, node ports, and empty maps and values."""
     if isinstance(value, list):
         return [_without_added(item, service) for item in value]
@@ -300,7 +300,7 @@ def _without_added(value: Any, service: bool) -> Any:  # noqa: ANN401 -- JSON
     return {key: inner for key, inner in kept.items() if inner not in (None, {}, [])}
 
 
-def _masked(value: Any, other: Any, side: str) -> Any:  # noqa: ANN401 -- JSON
+def _masked(value: Any, other: Any, side: str) -> Any:
     """Mask the values of Secrets, also within other objects.
 
     A value that differs from the one of the other side names its side, so that it is a change.
@@ -319,7 +319,7 @@ def _masked(value: Any, other: Any, side: str) -> Any:  # noqa: ANN401 -- JSON
     }
 
 
-def _hidden(value: Any, other: Any, side: str) -> Any:  # noqa: ANN401 -- JSON
+def _hidden(value: Any, other: Any, side: str) -> Any:
     if not isinstance(value, Mapping):
         return _MASKED
     others = other if isinstance(other, Mapping) else {}

@@ -405,7 +405,7 @@ def _autoscaling(item: proto.Autoscaling) -> Autoscaling:
     )
 
 
-def _optional(message: Message, field: str) -> Any:  # noqa: ANN401 - int or float, by the field
+def _optional(message: Message, field: str) -> Any:
     return getattr(message, field) if message.HasField(field) else None
 
 

@@ -307,7 +307,7 @@ def _with_folder(variables: list[Any], path: str) -> list[Json]:
     return [*others, {"name": _PYTHONPATH, "value": value}]
 
 
-def _normal(value: Any, key: str = "", inside: str = "") -> Any:  # noqa: ANN401 - any JSON
+def _normal(value: Any, key: str = "", inside: str = "") -> Any:
     """Return JSON data as KubeRay compares it: empty values are absent, quantities are numbers.
 
     KubeRay itself rewrites a RayService in this way when it adds its finalizer. `key` is the
@@ -328,7 +328,7 @@ def _is_empty(value: object) -> bool:
     return value is None or value in ({}, [], "")
 
 
-def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - any JSON
+def _without_nulls(value: Any) -> Any:
     """Return JSON data without nulls, which the API server drops."""
     if isinstance(value, Mapping):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}

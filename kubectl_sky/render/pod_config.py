@@ -47,7 +47,7 @@ def applied(manifest: Json, patch: Mapping[str, Any]) -> Json:
     return patched
 
 
-def _within(value: Any, patch: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- JSON
+def _within(value: Any, patch: Mapping[str, Any]) -> Any:
     if isinstance(value, list):
         return [_within(item, patch) for item in value]
     if not isinstance(value, dict):
@@ -81,7 +81,7 @@ def merged(base: Mapping[str, Any], patch: Mapping[str, Any], path: Path = POD_C
     return result
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 -- JSON
+def _plain(value: Any) -> Any:
     """Return a value without nulls, which mean nothing to Kubernetes."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items() if item is not None}
@@ -104,7 +104,7 @@ def _lists(key: str, base: Sequence[Any], patch: Sequence[Any], path: Path) -> l
     return items
 
 
-def _index_of(items: Sequence[Any], key: str, item: Any) -> int | None:  # noqa: ANN401 -- JSON
+def _index_of(items: Sequence[Any], key: str, item: Any) -> int | None:
     """Return the index of the list item that an item identifies; None if it is new."""
     identity = _KEYS.get(key)
     if identity is None or not isinstance(item, dict):
@@ -122,7 +122,7 @@ def _index_of(items: Sequence[Any], key: str, item: Any) -> int | None:  # noqa:
     )
 
 
-def _item(key: str, base: Any, patch: Json, path: Path) -> Json:  # noqa: ANN401 -- JSON
+def _item(key: str, base: Any, patch: Json, path: Path) -> Json:
     """Return an item with the patch merged in; it keeps its identifying field."""
     if not isinstance(base, dict):
         raise FieldError(path, f"the template has {_kind(base)} here, not {_kind(patch)}")
@@ -138,7 +138,7 @@ def _both(base: Sequence[Any], patch: Sequence[Any]) -> Iterator[Any]:
             yield merged(base_term, patch_term) if isinstance(patch_term, dict) else base_term
 
 
-def _kind(value: Any) -> str:  # noqa: ANN401 -- JSON
+def _kind(value: Any) -> str:
     if isinstance(value, dict):
         return "a map"
     return "a list" if isinstance(value, list) else "a value"

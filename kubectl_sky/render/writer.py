@@ -181,7 +181,7 @@ def _inline(value: object) -> Markup:
     return Markup(text.removesuffix("\n").removesuffix("\n..."))  # the end of a lone scalar
 
 
-def _dump(value: object, dumper: type[yaml.CSafeDumper] = _Dumper, **style: Any) -> str:  # noqa: ANN401 -- YAML
+def _dump(value: object, dumper: type[yaml.CSafeDumper] = _Dumper, **style: Any) -> str:
     text: str = yaml.dump(
         value, Dumper=dumper, width=2**31 - 1, sort_keys=False, allow_unicode=True, **style
     )

@@ -77,7 +77,7 @@ def up(
     overrides: Overrides,
     cluster: options.ClusterFlags,
     form: str | None,
-    **flags: Any,  # noqa: ANN401 -- click's own types
+    **flags: Any,
 ) -> None:
     """Create the service of FILE (`-` is standard input) and wait until it is ready.
 
@@ -108,7 +108,7 @@ def update(
     overrides: Overrides,
     cluster: options.ClusterFlags,
     form: str | None,
-    **flags: Any,  # noqa: ANN401 -- click's own types
+    **flags: Any,
 ) -> None:
     """Replace a running service by that of FILE, replica by replica.
 
@@ -163,7 +163,7 @@ def logs(
     name: str,
     cluster: options.ClusterFlags,
     all_users: bool,
-    **flags: Any,  # noqa: ANN401
+    **flags: Any,
 ) -> None:
     """Print the logs of the replicas: `replica-0 | line`. Numbers are those of `serve status`."""
     from kubectl_sky.cluster.streams import LogOptions

@@ -42,7 +42,7 @@ class Connection(H11Protocol):
     _unread = 0  # bytes of the answer at the last check
     _read_at = 0.0  # when the client has last read something
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as in uvicorn
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.conn: _Parser = _Parser(h11.SERVER, self.config.h11_max_incomplete_event_size or 0)
         self._application, self.app = self.app, self._handle

@@ -19,7 +19,7 @@ class DocumentRoute(APIRoute):
 
     kinds: tuple[type[Struct], ...] = ()
 
-    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         if kinds := _kinds(signature(endpoint).return_annotation):
             self.kinds = kinds
             endpoint = _encoding(endpoint)

@@ -143,7 +143,7 @@ def _end(node: Node) -> int:
     return end
 
 
-def _plain(node: Node) -> Any:  # noqa: ANN401 -- YAML
+def _plain(node: Node) -> Any:
     return yaml.safe_load(yaml.serialize(node, Dumper=yaml.SafeDumper)) or {}
 
 

@@ -41,7 +41,7 @@ def fields(schema: str) -> frozenset[str]:
 
 
 @cache
-def load(file: str) -> Any:  # noqa: ANN401 -- JSON
+def load(file: str) -> Any:
     """Return a schema file without `$schema`.
 
     With it, jsonschema would drop our own keywords.
@@ -51,7 +51,7 @@ def load(file: str) -> Any:  # noqa: ANN401 -- JSON
     return content
 
 
-def resolve(reference: str) -> Any:  # noqa: ANN401 -- JSON
+def resolve(reference: str) -> Any:
     """Return the part of a schema that a reference such as `task.json#/$defs/x` names."""
     file, _, pointer = reference.partition("#")
     part = load(file)

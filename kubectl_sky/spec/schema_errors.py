@@ -50,7 +50,7 @@ _Validator: Any = extend(Draft202012Validator, {"x-unknown": _unknown_fields})  
 
 
 @cache
-def validator(file: str) -> Any:  # noqa: ANN401 -- jsonschema creates this class at run time
+def validator(file: str) -> Any:
     return _Validator(schema.load(file), registry=_registry())
 
 
@@ -79,7 +79,7 @@ def _path(error: ValidationError) -> Path:
     return tuple(error.absolute_path)
 
 
-def _instance(error: ValidationError) -> Any:  # noqa: ANN401 -- any data
+def _instance(error: ValidationError) -> Any:
     return error.instance
 
 

@@ -302,7 +302,7 @@ class Node(Struct, frozen=True):
             raise ClusterError(f"{self.node.name} did not answer where {path} is")
         return answer.data.decode(errors="surrogateescape")
 
-    def _run(self, path: str, command: list[str], **pipes: Any) -> None:  # noqa: ANN401 -- of Pipes
+    def _run(self, path: str, command: list[str], **pipes: Any) -> None:
         """Run sh or tar in the node. Raises SkyError if it fails."""
         stderr = FirstBytes()
         program = self.environment.program(self.node, command)

@@ -200,7 +200,7 @@ def unfinished(item: Object, failed: str, failing: str = "") -> PhaseDetails:
     return waiting(item)
 
 
-def field(item: Object, path: Sequence[str]) -> Any:  # noqa: ANN401 -- JSON
+def field(item: Object, path: Sequence[str]) -> Any:
     """Return a field of an object; None if it is not set or the path is empty."""
     value: Any = item if path else None
     for step in path:
