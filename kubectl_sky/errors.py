@@ -93,7 +93,7 @@ class Problem(Struct, frozen=True, order=True):
         return self if self.severity == "error" else replace(self, severity="error", strict=True)
 
 
-def listed(problems: Sequence[Problem]) -> str:
+def join_names(problems: Sequence[Problem]) -> str:
     """Format problems, one per line; above MAX_LISTED only the first, errors first."""
     shown = sorted(problems, key=lambda problem: problem.severity != "error")[:MAX_LISTED]
     if len(problems) <= MAX_LISTED:
@@ -114,7 +114,7 @@ class InvalidFiles(UserError):
     without_prefix = True
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        super().__init__(listed(problems))
+        super().__init__(join_names(problems))
         self.problems = tuple(problems)
 
 

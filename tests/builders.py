@@ -34,7 +34,7 @@ def make_plan(
 ) -> Plan:
     task = task or make_task()
     plan = resolve(task, task_id, choose_placement(task, facts), facts, settings or Settings())
-    return registry.named(plan.backend).adapted(plan, task, facts)
+    return registry.find(plan.backend).adapted(plan, task, facts)
 
 
 def make_notes(

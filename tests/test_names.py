@@ -75,6 +75,6 @@ def test_selector_joins_labels() -> None:
 
 def test_owner_without_ascii_letter_is_refused_with_the_reason() -> None:
     with pytest.raises(UserError) as caught:
-        owners.named("李明")
+        owners.name_owner("李明")
     assert caught.value.what == 'invalid user name "李明"'
     assert "ASCII letter or digit" in caught.value.hint

@@ -13,7 +13,7 @@ from kubectl_sky import __version__
 from kubectl_sky.errors import InvalidFiles, Problem, UnknownName, UserError
 from kubectl_sky.spec import edit, explain
 from kubectl_sky.spec.load import MAX_BYTES, load
-from kubectl_sky.spec.schema import described
+from kubectl_sky.spec.schema import describe
 from kubectl_sky.spec.validate import validate
 from kubectl_sky.words import private, settings
 from kubectl_sky.words.documents import AnyJson, Document, Note
@@ -105,7 +105,7 @@ def put(key: str, text: str, environ: Mapping[str, str]) -> Path:
     try:
         value = text if field.types == "string" else yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date such as 2001-99-99
-        raise UserError(f"{key}: invalid YAML: {described(text)}") from None
+        raise UserError(f"{key}: invalid YAML: {describe(text)}") from None
     path = settings.settings_file(environ)
     return _write(path, key, edit.put, _text(path) or _HEADER, steps, value)
 
@@ -127,7 +127,7 @@ def _steps(key: str) -> list[str]:
     """Return the path of a setting. Raises UnknownName with a similar one."""
     steps = key.split(".")
     if not all(steps) or explain.ANY in steps:
-        raise UserError(f"invalid setting {described(key)}", "run `kubectl sky explain settings`")
+        raise UserError(f"invalid setting {describe(key)}", "run `kubectl sky explain settings`")
     try:
         explain.explain(f"settings.{key}")
     except UnknownName as error:

@@ -28,16 +28,16 @@ def whoami(session: Session, user_flag: str | None) -> tuple[User, str]:
     The sources are, in order: the flag, `auth login`, the cluster, the operating system.
     """
     if user_flag:
-        return owners.named(user_flag), "--user"
-    name = settings.logged_in()
+        return owners.name_owner(user_flag), "--user"
+    name = settings.read_login()
     if name:
-        return owners.named(name), "auth login"
+        return owners.name_owner(name), "auth login"
     try:
-        return owners.named(
+        return owners.name_owner(
             core.CoreManager(session).whoami()
         ), f"the cluster of context {session.context}"
     except (Forbidden, NotFound):  # an API server without SelfSubjectReview
-        return owners.named(settings.system_user()), "the operating system"
+        return owners.name_owner(settings.system_user()), "the operating system"
 
 
 def user(session: Session, user_flag: str | None) -> User:
@@ -45,7 +45,7 @@ def user(session: Session, user_flag: str | None) -> User:
     return whoami(session, user_flag)[0]
 
 
-def configured(connection: Connection, user_flag: str | None) -> Connection:
+def find_configured(connection: Connection, user_flag: str | None) -> Connection:
     """Return a connection with what the settings and the user's name add to its flags.
 
     The name is for a kubectl-sky server that trusts X-User. Raises InvalidFiles.
@@ -58,7 +58,7 @@ def configured(connection: Connection, user_flag: str | None) -> Connection:
     )
     if not connection.server_url:
         return connection
-    name = user_flag or settings.logged_in() or settings.system_user()
+    name = user_flag or settings.read_login() or settings.system_user()
     return replace(connection, server_user=name)
 
 

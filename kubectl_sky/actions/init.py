@@ -10,7 +10,7 @@ from msgspec import Struct
 from kubectl_sky import __version__
 from kubectl_sky.errors import InvalidFiles, UserError
 from kubectl_sky.spec.load import load
-from kubectl_sky.spec.schema import described
+from kubectl_sky.spec.schema import describe
 from kubectl_sky.spec.validate import validate
 
 KINDS = ("script", "torchrun", "vllm")
@@ -40,10 +40,10 @@ def draft(target: str, gpus: str, nodes: int, kind: str) -> tuple[Draft, Path]:
     Raises UserError if the script does not exist, or is not uploaded with this folder.
     """
     if not target.isprintable() or not Path(target).name:
-        raise UserError(f"invalid task name {described(target)}", _NAMES)
+        raise UserError(f"invalid task name {describe(target)}", _NAMES)
     if not gpus.isprintable():
         raise UserError(
-            f"invalid --gpus {described(gpus)}", f"use a type and a number, such as {_GPUS}"
+            f"invalid --gpus {describe(gpus)}", f"use a type and a number, such as {_GPUS}"
         )
     path = Path(target)
     if path.suffix in (".yaml", ".yml"):

@@ -72,7 +72,7 @@ def up(
     Raises UserError if a cluster with other options is running.
     """
     with state_dir.lock(waiting):
-        record, state = _chosen(state_dir, requested)
+        record, state = _choose(state_dir, requested)
         driver = _DRIVERS[record.driver](state_dir)
         running = state is ClusterState.RUNNING
         if running:
@@ -122,7 +122,7 @@ def status(state_dir: StateDir) -> Status:
     return _status(state_dir, record, driver, state, problem)
 
 
-def _chosen(state_dir: StateDir, requested: ClusterOptions) -> tuple[Record, ClusterState]:
+def _choose(state_dir: StateDir, requested: ClusterOptions) -> tuple[Record, ClusterState]:
     """Return the selected cluster and its state.
 
     Raises UserError if another cluster exists already.

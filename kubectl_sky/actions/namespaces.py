@@ -21,15 +21,15 @@ def candidates(session: Session, user: str, groups: Sequence[str]) -> list[str]:
         case ["system", "serviceaccount", namespace, _]:
             own = [namespace]
         case _:
-            own = [owners.named(user).namespace]
+            own = [owners.name_owner(user).namespace]
     named = [group for group in groups if not group.startswith("system:")]
     for group in named[:_MAX_GROUPS]:
         with suppress(UserError):
-            own.append(owners.named(group).namespace)
+            own.append(owners.name_owner(group).namespace)
     return list(dict.fromkeys([session.namespace, *own]))
 
 
-def allowed(session: Session, names: Iterable[str]) -> list[str]:
+def list_allowed(session: Session, names: Iterable[str]) -> list[str]:
     names = list(names)
 
     def may_list(namespace: str) -> bool:
@@ -40,8 +40,8 @@ def allowed(session: Session, names: Iterable[str]) -> list[str]:
 
 
 def find(session: Session) -> str:
-    if allowed(session, [session.namespace]):
+    if list_allowed(session, [session.namespace]):
         return session.namespace
     identity = CoreManager(session).identity()
     _, *own = candidates(session, identity.name, identity.groups)
-    return next(iter(allowed(session, own)), session.namespace)
+    return next(iter(list_allowed(session, own)), session.namespace)

@@ -64,7 +64,7 @@ def check(url: str) -> None:
         raise ValueError("a URL with a user or password is not supported")
 
 
-def finished(targets: Iterable[Target], *, deleted: bool = False) -> Notification:
+def describe_finished(targets: Iterable[Target], *, deleted: bool = False) -> Notification:
     """Return the document about tasks and pipelines that were waited for."""
     targets = list(targets)
     states = {target.state for target in targets}
@@ -85,7 +85,7 @@ def finished(targets: Iterable[Target], *, deleted: bool = False) -> Notificatio
     )
 
 
-def stopped(message: str) -> Notification:
+def describe_stopped(message: str) -> Notification:
     """Return the document about a wait that ended because a task was stopped."""
     return Notification(status=State.FAILED, text=plain(message), tasks=[])
 

@@ -69,7 +69,7 @@ def create(
             f'volume "{name}" already exists: {existing[0].id}, {existing[0].readable_size}',
             "choose another name, or delete that volume",
         )
-    return volumes.volume(_created(session, manifest.object))
+    return volumes.volume(_describe_created(session, manifest.object))
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def created(
         raise
 
 
-def _created(session: Session, manifest: Json) -> Json:
+def _describe_created(session: Session, manifest: Json) -> Json:
     """Create a PVC; if the answer is lost, its random name shows whether it was created."""
     try:
         return objects.create(session, manifest)
@@ -138,7 +138,7 @@ def apply(
         if dry_run == "server":
             live = objects.create(session, manifest, dry_run=True)
         else:
-            live = manifest if dry_run == "client" else _created(session, manifest)
+            live = manifest if dry_run == "client" else _describe_created(session, manifest)
         return AppliedVolume(volumes.volume(live), "created")
     pods = _pods_if_terminating(session, session.namespace, matches)
     _refuse_terminating(volumes.volume(matches[0], pods))
@@ -266,13 +266,15 @@ def read(path: str, stdin: BinaryIO) -> list[VolumeFile]:
     documents = read_documents(path, stdin)
     problems = [problem for document in documents for problem in validate(document, "volume")]
     problems = [problem for problem in problems if problem.severity == "error"]
-    problems = problems or [problem for document in documents for problem in _unsupported(document)]
+    problems = problems or [
+        problem for document in documents for problem in _refuse_unsupported(document)
+    ]
     if problems:
         raise InvalidFiles(problems)
     return [volume_of(document) for document in documents]
 
 
-def _unsupported(document: Document) -> list[Problem]:
+def _refuse_unsupported(document: Document) -> list[Problem]:
     problems = []
     kind = document.get("type")
     if kind in _UNSUPPORTED_TYPES:

@@ -270,7 +270,7 @@ class Client:
         connection = Connection(
             **{name: getattr(self, name) for name in _CONNECTION if getattr(self, name) is not None}
         )
-        return identity.configured(connection, self.user)
+        return identity.find_configured(connection, self.user)
 
     @cached_property
     def _session(self) -> Session:

@@ -101,7 +101,7 @@ class _Reader(Notes):
 
     def logs(self, lines: Lines, final_newline: bool) -> None:
         """Queue lines, which begin with their timestamps."""
-        self._put([_parsed(origin, line) for origin, line in lines])
+        self._put([_parse(origin, line) for origin, line in lines])
 
     def _put(self, batch: list[LogLine] | None) -> None:
         """Wait for space. Raises Interrupted when nobody reads any more."""
@@ -112,6 +112,6 @@ class _Reader(Notes):
         raise Interrupted("interrupted")
 
 
-def _parsed(origin: Origin, line: bytes) -> LogLine:
+def _parse(origin: Origin, line: bytes) -> LogLine:
     time, _, text = line.decode(errors="replace").partition(" ")
     return LogLine(origin.task, origin.rank, origin.title, origin.pod, time, text)

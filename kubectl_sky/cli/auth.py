@@ -21,7 +21,7 @@ def command() -> None:
 @click.argument("name", metavar="USER")
 def login(name: str) -> None:
     """Use USER, such as alice@example.com, as the owner from now on."""
-    user = owners.named(name)
+    user = owners.name_owner(name)
     settings.log_in(user.name)
     label_note = "" if user.label == user.name else f" (as a label: {user.label})"
     output.out(f"Logged in as {user.name}{label_note}")
@@ -34,9 +34,9 @@ def whoami(cluster: options.ClusterFlags, form: str | None) -> None:
     """Print the current user, and on stderr the source of the name."""
     from kubectl_sky.actions import identity
 
-    name = cluster.user or settings.logged_in()
+    name = cluster.user or settings.read_login()
     source = "--user" if cluster.user else "auth login"
-    user = owners.named(name) if name else None
+    user = owners.name_owner(name) if name else None
     if user is None:
         user, source = identity.whoami(cluster.session(), None)
     if form not in (None, "name"):

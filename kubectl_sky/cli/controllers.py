@@ -18,7 +18,7 @@ def command() -> None:
     """Run controllers: what goes on in the cluster when no client runs."""
 
 
-def _checked_names(
+def _check_names(
     context: click.Context, option: click.Parameter, value: str | None
 ) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(value.split(","))) if value is not None else tuple(CONTROLLERS)
@@ -33,7 +33,7 @@ _only = click.option(
     "--only",
     "names",
     metavar="NAMES",
-    callback=_checked_names,
+    callback=_check_names,
     help=f"Controllers, separated by commas (default: {','.join(CONTROLLERS)}).",
 )
 

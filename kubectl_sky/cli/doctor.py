@@ -161,7 +161,7 @@ def _format_check(check: "ClusterCheck") -> str:
 def _role(session: "Session", extras: tuple[str, ...], form: str | None) -> str:
     from kubectl_sky.tasks import doctor
 
-    items = doctor.required_role(session, extras)
+    items = doctor.make_role(session, extras)
     if form == "json":
         return output.data({"apiVersion": "v1", "kind": "List", "items": items}, form)
     return "\n---\n".join(output.data(item, "yaml") for item in items)

@@ -255,7 +255,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("KUBECTL_SKY_DEBUG"):
             traceback.print_exc()
             return max(SkyError.exit_code, failure.least_code)
-        return max(_report(_unexpected(error)), failure.least_code)
+        return max(_report(_report_unexpected(error)), failure.least_code)
     return code if isinstance(code, int) else 0
 
 
@@ -277,7 +277,7 @@ def _prepare_streams() -> None:
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 -- until the exit
 
 
-def _unexpected(error: Exception) -> SkyError:
+def _report_unexpected(error: Exception) -> SkyError:
     """Return a full disk as an error of its own, and all else as a bug."""
     if isinstance(error, OSError) and error.errno in _DISK_FULL:
         return SkyError(f"{error.filename or 'cannot write the output'}: {bounded.reason(error)}")

@@ -60,7 +60,7 @@ class ClusterFlags(Struct, frozen=True):
         from kubectl_sky.actions import identity
         from kubectl_sky.cluster.session import Connection
 
-        connection = identity.configured(Connection(**self.connection), self.user)
+        connection = identity.find_configured(Connection(**self.connection), self.user)
         return _choose_namespace(connection, note) if connection.server_url else connection
 
 

@@ -15,7 +15,7 @@ import click
 from msgspec import Struct
 
 from kubectl_sky.cli.live import LiveLine
-from kubectl_sky.errors import Problem, listed
+from kubectl_sky.errors import Problem, join_names
 from kubectl_sky.observe.escapes import plain
 from kubectl_sky.words.documents import API_VERSION, Document, as_json
 
@@ -107,7 +107,7 @@ def omitted(runtime: str) -> str:
 def problems(items: Sequence[Problem]) -> None:
     """Print problems of files on stderr, one per line; only the first of very many."""
     if items:
-        error(listed(items))
+        error(join_names(items))
 
 
 def warning(text: str) -> None:

@@ -94,7 +94,7 @@ def command(
 
 def _note_unknown_owner(cluster: options.ClusterFlags, user: str) -> None:
     """Note that the owner may not be the one of submit; `list` would not show the task."""
-    if not cluster.user and not settings.logged_in(os.environ):
+    if not cluster.user and not settings.read_login(os.environ):
         output.note(
             f'owner "{user}" is your OS user name: use --user NAME, or --as-submitted for the name'
             " that the cluster knows"
@@ -111,7 +111,7 @@ def _as_submitted(
         submit.Options(source, cluster.flags(), cluster.user, show_secrets=show_secrets)
         for source in sources
     ]
-    return manifests.merged(
+    return manifests.merge(
         [
             render.render(file.task_file, file.decision, show_secrets, explain)
             if explain

@@ -86,11 +86,11 @@ def command(
 
 
 def _show_timeline(session: "Session", target: "Target", form: str | None) -> None:
-    from kubectl_sky.cli.timeline import formatted
+    from kubectl_sky.cli.timeline import format_timeline
     from kubectl_sky.tasks import find, timeline
 
     times = timeline.read(session, find.tasks_of(target))
-    text = output.data(times, form) if form else formatted(times)
+    text = output.data(times, form) if form else format_timeline(times)
     output.out(text if form else f"{tasks.line(target)}\n\n{text}")
 
 

@@ -27,7 +27,7 @@ _UNKNOWN = "?: events are kept for about an hour"
 Row = tuple[str, NodeTimeline]
 
 
-def formatted(timeline: Timeline) -> str:
+def format_timeline(timeline: Timeline) -> str:
     rows, omitted = _rows(timeline)
     if not any(node.phases for _, node in rows):
         return "no node has started or is queued"

@@ -137,12 +137,12 @@ def command(
     try:
         finished = wait_for_all(session, targets, wait, Terminal())
     except TaskFailed as error:
-        _notify(flags["url"], notify.stopped(error.what))
+        _notify(flags["url"], notify.describe_stopped(error.what))
         raise
     try:
         _print(session, finished, form, state)
     finally:  # also if stdout is a closed pipe
-        _notify(flags["url"], notify.finished(finished, deleted=state == "delete"))
+        _notify(flags["url"], notify.describe_finished(finished, deleted=state == "delete"))
     return max((_exit_code(target, state) for target in finished), default=0)
 
 

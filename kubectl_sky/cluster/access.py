@@ -86,10 +86,10 @@ def list_kueue(session: Session, kind: Kind, namespace: str | None = None) -> li
 
     Raises NotServed if Kueue is not installed, Outdated if its versions are not supported.
     """
-    return objects.list_all(session, served_kueue(session, kind), namespace)
+    return objects.list_all(session, find_kueue(session, kind), namespace)
 
 
-def served_kueue(session: Session, kind: Kind) -> Kind:
+def find_kueue(session: Session, kind: Kind) -> Kind:
     """Return a Kueue kind in the newest version that both sides support.
 
     Raises NotServed if Kueue is not installed, Outdated if its versions are not supported.

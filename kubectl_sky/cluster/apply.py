@@ -33,7 +33,7 @@ class Applied(Struct, frozen=True):
     @property
     def label(self) -> str:
         """Resource and name as kubectl prints them: `jobs.batch hello-x1`."""
-        return f"{objects.known_kind(self.object).resource} {self.object['metadata']['name']}"
+        return f"{objects.kind_of_known(self.object).resource} {self.object['metadata']['name']}"
 
 
 def apply_all(
@@ -163,7 +163,7 @@ class _Run:
 
     def _find_lost(self, manifest: Json) -> Applied | None:
         """Return an object whose answer was lost, if it exists and is new."""
-        kind = objects.known_kind(manifest)
+        kind = objects.kind_of_known(manifest)
         metadata = manifest["metadata"]
         try:
             live = objects.get(self.session, kind, metadata["name"], metadata.get("namespace"))
@@ -182,7 +182,7 @@ class _Run:
         if "uid" not in metadata:
             return False
         try:
-            objects.delete_by_uid(self.session, objects.known_kind(applied.object), metadata)
+            objects.delete_by_uid(self.session, objects.kind_of_known(applied.object), metadata)
         except SkyError:
             return False
         return True

@@ -82,18 +82,18 @@ class Refusal(Struct, frozen=True):
     causes: tuple[tuple[str, str], ...]
 
 
-def refused(info: RequestInfo, status: int, data: bytes) -> ClusterError:
+def refuse(info: RequestInfo, status: int, data: bytes) -> ClusterError:
     """Translate a response with an HTTP status of 400 or more."""
     refusal = _read(info, status, data)
     return _STATUSES.get(status, _other)(refusal)
 
 
-def refused_status(info: RequestInfo, body: Mapping[str, Any]) -> ClusterError:
+def error_of_status(info: RequestInfo, body: Mapping[str, Any]) -> ClusterError:
     code = body.get("code")
-    return refused(info, code if isinstance(code, int) else 500, json.dumps(body).encode())
+    return refuse(info, code if isinstance(code, int) else 500, json.dumps(body).encode())
 
 
-def redirected(info: RequestInfo, status: int, location: str) -> ClusterError:
+def refuse_redirect(info: RequestInfo, status: int, location: str) -> ClusterError:
     """Return the error for a redirect, not followed to protect the credentials."""
     address = re.match(r"https?://[\w.:\[\]-]{1,255}(?=[/?#]|$)", location, re.ASCII)
     target = f" to {address[0]}" if address else ""
@@ -163,7 +163,7 @@ def one_line(value: object) -> str:
     return "".join(character for character in words if character.isprintable())
 
 
-def _unauthorized(refusal: Refusal) -> ClusterError:
+def _explain_unauthorized(refusal: Refusal) -> ClusterError:
     if refusal.message.startswith(SERVER_PREFIX):
         return Unauthorized(
             f"unauthorized: {refusal.message.removeprefix(SERVER_PREFIX)}",
@@ -181,7 +181,7 @@ def _unauthorized(refusal: Refusal) -> ClusterError:
     )
 
 
-def _forbidden(refusal: Refusal) -> ClusterError:
+def _explain_forbidden(refusal: Refusal) -> ClusterError:
     explanation = explain(refusal.message)
     if explanation:
         return Refused(*explanation)
@@ -249,7 +249,7 @@ def _conflict(refusal: Refusal) -> ClusterError:
     return Conflict(f"{info.resource} {name}{where} was changed by another client", "try again")
 
 
-def _gone(refusal: Refusal) -> ClusterError:
+def _explain_gone(refusal: Refusal) -> ClusterError:
     return Expired(f"the list of {refusal.info.resource} is too old to continue", "list it again")
 
 
@@ -291,7 +291,7 @@ def _busy(refusal: Refusal) -> ClusterError:
     )
 
 
-def _failed(refusal: Refusal) -> ClusterError:
+def _explain_failure(refusal: Refusal) -> ClusterError:
     typed = re.match(
         r"failed to create typed patch object \([^;]*; [^)]*Kind=(\w+)\): (.*)", refusal.message
     )
@@ -326,7 +326,7 @@ def _unavailable(refusal: Refusal) -> ClusterError:
 
 def _other(refusal: Refusal) -> ClusterError:
     if refusal.status >= 500:
-        return _failed(refusal)
+        return _explain_failure(refusal)
     what = refusal.message or "no reason given"
     return ClusterError(
         f"{refusal.info.host} refuses {refusal.info.method} {refusal.info.resource}"
@@ -336,15 +336,15 @@ def _other(refusal: Refusal) -> ClusterError:
 
 _STATUSES: Mapping[int, Callable[[Refusal], ClusterError]] = {
     400: _bad_request,
-    401: _unauthorized,
-    403: _forbidden,
+    401: _explain_unauthorized,
+    403: _explain_forbidden,
     404: _not_found,
     409: _conflict,
-    410: _gone,
+    410: _explain_gone,
     413: _too_large,
     422: _invalid,
     429: _busy,
-    500: _failed,
+    500: _explain_failure,
     502: _unavailable,
     503: _unavailable,
     504: _unavailable,
@@ -359,7 +359,7 @@ def unreachable(info: RequestInfo, error: Exception) -> ClusterError:
     while isinstance(error, exceptions.MaxRetryError) and error.reason:
         error = error.reason
     if isinstance(error, exceptions.SSLError):
-        return _untrusted(info, error)
+        return _explain_untrusted(info, error)
     for failure, result, what, hint in _FAILURES:
         if isinstance(error, failure):
             host = info.host.rsplit(":", 1)[0]
@@ -372,7 +372,7 @@ def unreachable(info: RequestInfo, error: Exception) -> ClusterError:
     return Unreachable(f"lost the connection to {info.host}", "try again")
 
 
-def _untrusted(info: RequestInfo, error: Exception) -> ClusterError:
+def _explain_untrusted(info: RequestInfo, error: Exception) -> ClusterError:
     text = str(error)
     if "EOF" in text:
         return Unreachable(

@@ -193,7 +193,7 @@ def create(session: Session, manifest: Json, *, dry_run: bool = False) -> Json:
         _path(session, manifest, name=""),
         query=_STRICT | _dry_run_query(dry_run),
         body=manifest,
-        shape=shapes.of(known_kind(manifest)),
+        shape=shapes.of(kind_of_known(manifest)),
     ).body
 
 
@@ -210,7 +210,7 @@ def create_or_accept(
         return _create(session, manifest, dry_run)
     except (Conflict, Unreachable) as error:  # if the answer was lost, the object may exist
         try:
-            shape = shapes.of(known_kind(manifest))
+            shape = shapes.of(kind_of_known(manifest))
             answer = session.send("GET", _path(session, manifest), shape=shape)
         except NotFound:
             return _create(session, manifest, dry_run)
@@ -251,7 +251,7 @@ def apply(
         query=_STRICT | options | _dry_run_query(dry_run),
         body=encode(manifest),
         headers={"Content-Type": "application/apply-patch+yaml"},
-        shape=shapes.of(known_kind(manifest)),
+        shape=shapes.of(kind_of_known(manifest)),
     ).body
 
 
@@ -260,7 +260,7 @@ def replace_object(session: Session, manifest: Json) -> Json:
 
     Raises Conflict, and NotFound.
     """
-    url_path, shape = _path(session, manifest), shapes.of(known_kind(manifest))
+    url_path, shape = _path(session, manifest), shapes.of(kind_of_known(manifest))
     return session.send("PUT", url_path, query=_STRICT, body=manifest, shape=shape).body
 
 
@@ -363,7 +363,7 @@ def _options(propagation: Propagation, grace: int | None) -> Json:
     return {"propagationPolicy": propagation, **seconds}
 
 
-def known_kind(manifest: Json) -> Kind:
+def kind_of_known(manifest: Json) -> Kind:
     """Return the kind of a manifest. Raises UserError if the kind is unknown."""
     kind = kind_of(manifest)
     if kind is None:
@@ -380,7 +380,7 @@ def _namespace_for(session: Session, kind: Kind, namespace: str | None) -> str |
 
 def _path(session: Session, item: Json, name: str | None = None) -> str:
     """Return the path of an object, or of its collection if `name` is empty."""
-    kind, metadata = known_kind(item), item["metadata"]
+    kind, metadata = kind_of_known(item), item["metadata"]
     namespace = _namespace_for(session, kind, metadata.get("namespace"))
     return path(kind, namespace, metadata["name"] if name is None else name)
 

@@ -311,8 +311,8 @@ class Session:
         if reply.status < 300:
             return reply
         if reply.status < 400:
-            raise errors.redirected(info, reply.status, reply.headers.get("Location", ""))
-        problem = errors.refused(info, reply.status, reply.data)
+            raise errors.refuse_redirect(info, reply.status, reply.headers.get("Location", ""))
+        problem = errors.refuse(info, reply.status, reply.data)
         if reply.status in (401, 403) and monotonic() - self._lost_at < _RESTART_SECONDS:
             raise errors.restarting(info, problem)
         raise problem

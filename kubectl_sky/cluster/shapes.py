@@ -30,7 +30,7 @@ def _fields(**types: Any) -> Any:
     return TypedDict("_Fields", types, total=False)  # type: ignore[operator]
 
 
-def _required(shape: Any) -> Any:
+def _require(shape: Any) -> Any:
     return Required[shape]
 
 
@@ -44,7 +44,7 @@ def _map(shape: Any) -> Any:
 
 _METADATA = {  # all fields but `managedFields`, as API servers guarantee them for any kind
     "annotations": _Texts,
-    "creationTimestamp": _required(_Time),
+    "creationTimestamp": _require(_Time),
     "deletionGracePeriodSeconds": int,
     "deletionTimestamp": _Time,
     "generation": int,
@@ -61,7 +61,7 @@ _METADATA = {  # all fields but `managedFields`, as API servers guarantee them f
 
 def _object(**types: Any) -> Any:
     """Return the type of an object of Kubernetes with these fields besides its metadata."""
-    return _fields(metadata=_required(_fields(**_METADATA)), **types)
+    return _fields(metadata=_require(_fields(**_METADATA)), **types)
 
 
 _CONDITIONS = _list(
@@ -110,12 +110,10 @@ _POD_SPEC = _fields(
     volumes=_list(_fields(name=str, persistentVolumeClaim=_fields(claimName=Required[str]) | None)),
 )
 _DEPLOYMENT = _object(
-    spec=_required(
+    spec=_require(
         _fields(
             replicas=int,
-            template=_required(
-                _fields(metadata=Required[dict[str, Any]], spec=_required(_POD_SPEC))
-            ),
+            template=_require(_fields(metadata=Required[dict[str, Any]], spec=_require(_POD_SPEC))),
         )
     ),
     status=_fields(
@@ -185,7 +183,7 @@ _SHAPES: Mapping[Kind, Any] = {
         series=_fields(count=int, lastObservedTime=_MaybeTime) | None,
         type=str,
     ),
-    kinds.HPA: _object(spec=_required(_fields(maxReplicas=Required[int]))),
+    kinds.HPA: _object(spec=_require(_fields(maxReplicas=Required[int]))),
     kinds.JOB: _object(
         spec=_fields(backoffLimit=int, template=_TEMPLATE, **_JOB_SPEC),
         status=_fields(
@@ -266,7 +264,7 @@ _SHAPES: Mapping[Kind, Any] = {
         status=_fields(conditions=_OPTIONAL_CONDITIONS, phase=str),
     ),
     kinds.POD_METRICS: _fields(  # not stored, and so without a uid
-        metadata=_required(_fields(labels=_Texts, name=Required[str], namespace=str)),
+        metadata=_require(_fields(labels=_Texts, name=Required[str], namespace=str)),
         containers=_list(_fields(name=Required[str], usage=_Texts | None)) | None,
     ),
     kinds.PRIORITY_CLASS: _object(value=int),
@@ -317,33 +315,33 @@ def list_of(shape: type) -> type:
     """Return the type of a page of a list; some servers write null for an empty one."""
     page: type = _fields(
         metadata=Required[dict[str, Any]],
-        items=_required(_list(shape) | None),
+        items=_require(_list(shape) | None),
     )
     return page
 
 
 _EVENT_TYPES = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
-_BOOKMARK = _fields(metadata=_required(_fields(annotations=_Texts, resourceVersion=Required[str])))
+_BOOKMARK = _fields(metadata=_require(_fields(annotations=_Texts, resourceVersion=Required[str])))
 
-WATCH_EVENT: type = _fields(type=_required(_EVENT_TYPES), object=Required[dict[str, Any]])
+WATCH_EVENT: type = _fields(type=_require(_EVENT_TYPES), object=Required[dict[str, Any]])
 
 
 @cache
 def watch_event(kind: Kind, event_type: str) -> type:
     """Return the type of a watch's event of a type: `ADDED`, for example."""
     shape = {"BOOKMARK": _BOOKMARK, "ERROR": dict}.get(event_type, of(kind))
-    event: type = _fields(type=str, object=_required(shape))
+    event: type = _fields(type=str, object=_require(shape))
     return event
 
 
 # Answers that are no objects. To DELETE, it is a Status, or the object that is being deleted.
 DELETED: type = _fields(kind=Required[str], metadata=Required[dict[str, Any]])
 API_GROUP: type = _fields(
-    name=Required[str], versions=_required(_list(_fields(version=Required[str])))
+    name=Required[str], versions=_require(_list(_fields(version=Required[str])))
 )
-API_GROUPS: type = _fields(groups=_required(_list(API_GROUP)))
-API_RESOURCES: type = _fields(resources=_required(_list(_fields(name=Required[str])) | None))
-ACCESS_REVIEW: type = _fields(status=_required(_fields(allowed=Required[bool])))
+API_GROUPS: type = _fields(groups=_require(_list(API_GROUP)))
+API_RESOURCES: type = _fields(resources=_require(_list(_fields(name=Required[str])) | None))
+ACCESS_REVIEW: type = _fields(status=_require(_fields(allowed=Required[bool])))
 USER_REVIEW: type = _fields(
-    status=_required(_fields(userInfo=_required(_fields(username=Required[str], groups=list[str]))))
+    status=_require(_fields(userInfo=_require(_fields(username=Required[str], groups=list[str]))))
 )

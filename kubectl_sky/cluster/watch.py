@@ -336,7 +336,7 @@ class _KindWatcher:
         return RequestInfo("GET", objects.path(self.kind, self.namespace), self.session.server)
 
     def _raise_error(self, status: Json) -> None:
-        error = errors.refused_status(self._info, status)
+        error = errors.error_of_status(self._info, status)
         code = status.get("code")
         failing = not isinstance(code, int) or code >= _FIRST_SERVER_ERROR
         if failing and not isinstance(error, Expired):

@@ -130,14 +130,14 @@ class SshHost(Struct, frozen=True):
         if not all(word.isprintable() for word in proxy):
             raise UserError("the connection options have control characters")
         key = self.key.identity
-        identity = [f"  IdentityFile {_quoted(key)}", "  IdentitiesOnly yes"] if key else []
+        identity = [f"  IdentityFile {_quote(key)}", "  IdentitiesOnly yes"] if key else []
         lines = [
             f"Host {self.alias}",
             f"  User {self.login.user}",
             f"  ProxyCommand {shlex.join(proxy).replace('%', '%%')}",
             *identity,
             f"  HostKeyAlias {self.task_id}",
-            f"  UserKnownHostsFile {_quoted(known_hosts.as_posix())}",
+            f"  UserKnownHostsFile {_quote(known_hosts.as_posix())}",
             "  StrictHostKeyChecking yes",
             "  ForwardAgent no",
             "  ServerAliveInterval 30",  # proxies close silent connections
@@ -150,7 +150,7 @@ def alias_of(reference: str, task_id: str) -> str:
     return reference if _ALIAS.fullmatch(reference) else task_id
 
 
-def _quoted(path: str) -> str:
+def _quote(path: str) -> str:
     """Quote a path for ssh, which expands % and ${NAME}. Raises UserError."""
     if '"' in path or "${" in path or not path.isprintable():
         raise UserError(f"{path}: ssh cannot read a path with such characters")

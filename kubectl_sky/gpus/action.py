@@ -162,7 +162,7 @@ def _gpus_of(session: Session, task: TaskStatus, node: NodeStatus, stop: Event) 
     try:
         code = executing.run(session, program, pipes)
     except TimedOut:
-        raise _unanswered(task, node, smi.program(out.data)) from None
+        raise _explain_silence(task, node, smi.program(out.data)) from None
     if code:
         raise ClusterError(smi.failure(code, out.data, err.data))
     try:
@@ -171,7 +171,7 @@ def _gpus_of(session: Session, task: TaskStatus, node: NodeStatus, stop: Event) 
         raise ClusterError(f"cannot read the GPUs of pod {node.pod}: {error}") from None
 
 
-def _unanswered(task: TaskStatus, node: NodeStatus, program: str) -> TimedOut:
+def _explain_silence(task: TaskStatus, node: NodeStatus, program: str) -> TimedOut:
     """Return the error of a program that hangs, as nvidia-smi does if a GPU or its driver fails."""
     command = f"kubectl sky exec {task.id} --rank {node.index} -- {program or 'nvidia-smi'}"
     return TimedOut(

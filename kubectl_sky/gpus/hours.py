@@ -93,7 +93,7 @@ def _times(
             if gpus and pod_start:
                 yield gpus, pod_start, _pod_end(pod, pod_start, end), True
     elif end and (start or ended):
-        gpus = _requested(item)
+        gpus = _read_request(item)
         is_exact = bool(start) and names.QUEUE in item["metadata"].get("labels", {})
         if gpus:
             yield gpus, start or end, end, is_exact and not backend.independent_nodes
@@ -122,7 +122,7 @@ def _pod_end(pod: Object, start: datetime, end: datetime) -> datetime:
     return max(filter(None, ends), default=max(filter(None, changes), default=start))
 
 
-def _requested(item: Object) -> Gpus | None:
+def _read_request(item: Object) -> Gpus | None:
     """Return the GPUs of all pods that an object runs at a time; None if it has none."""
     backend, count, model = registry.of(item), 0, ""
     try:

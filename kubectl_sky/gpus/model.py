@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.plan.accelerators import from_labels
-from kubectl_sky.plan.resources import ACCELERATORS, amount_of, requested, requested_names
+from kubectl_sky.plan.resources import ACCELERATORS, amount_of, list_requested, sum_requests
 from kubectl_sky.words import names
 from kubectl_sky.words.documents import Document, Note, Part
 from kubectl_sky.workloads.workload import Object
@@ -55,8 +55,8 @@ def holding(pod: Object) -> Holding | None:
     node = pod.get("spec", {}).get("nodeName")
     if not node or pod.get("status", {}).get("phase") in _OVER:
         return None
-    resources = set(requested_names(pod)).intersection(ACCELERATORS)
-    counts = {name: int(requested(pod, name)) for name in resources}
+    resources = set(list_requested(pod)).intersection(ACCELERATORS)
+    counts = {name: int(sum_requests(pod, name)) for name in resources}
     return Holding(node, _holder(pod), counts) if any(counts.values()) else None
 
 
@@ -151,18 +151,18 @@ def uses(
 
 
 def _use(node: NodeStatus, pod: Object, metrics: Object) -> NodeUsage:
-    gpus = sum(int(requested(pod, name)) for name in ACCELERATORS)
+    gpus = sum(int(sum_requests(pod, name)) for name in ACCELERATORS)
     return NodeUsage(
         node=node.index,
         pod=node.pod,
-        cpus=float(_used(metrics, "cpu")),
-        memory_bytes=int(_used(metrics, "memory")),
-        cpus_asked=float(requested(pod, "cpu")) or None,
-        memory_bytes_asked=int(requested(pod, "memory")) or None,
+        cpus=float(_count_used(metrics, "cpu")),
+        memory_bytes=int(_count_used(metrics, "memory")),
+        cpus_asked=float(sum_requests(pod, "cpu")) or None,
+        memory_bytes_asked=int(sum_requests(pod, "memory")) or None,
         gpus_asked=gpus or None,
     )
 
 
-def _used(metrics: Object, resource: str) -> Fraction:
+def _count_used(metrics: Object, resource: str) -> Fraction:
     usages = (container.get("usage") or {} for container in metrics.get("containers") or ())
     return sum((amount_of(usage.get(resource)) for usage in usages), Fraction(0))

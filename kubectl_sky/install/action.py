@@ -6,7 +6,7 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, NotFound
 from kubectl_sky.install.model import RIGHTS, ControllerInstall, ServerInstall
-from kubectl_sky.render.manifests import Manifest, built_in
+from kubectl_sky.render.manifests import Manifest, render_built_in
 from kubectl_sky.words.kinds import ENDPOINT_SLICE
 
 
@@ -43,22 +43,24 @@ def check(session: Session, items: Sequence[Manifest]) -> None:
 
 def server(values: ServerInstall) -> Iterator[Manifest]:
     for part in ("serviceaccount", "config", "deployment", "service"):
-        yield built_in(f"install/server-{part}.yaml.j2", server=values)
-    yield built_in("install/networkpolicy.yaml.j2", install=values)
+        yield render_built_in(f"install/server-{part}.yaml.j2", server=values)
+    yield render_built_in("install/networkpolicy.yaml.j2", install=values)
 
 
 def controllers(installs: Sequence[ControllerInstall]) -> Iterator[Manifest]:
     """Yield the objects that run controllers in a cluster, in the order of creation."""
     if not installs[0].served:
-        yield built_in("install/controllers-namespace.yaml.j2", controller=installs[0])
+        yield render_built_in("install/controllers-namespace.yaml.j2", controller=installs[0])
     for values in installs:
-        yield from map(built_in, RIGHTS[values.controller].crds)
+        yield from map(render_built_in, RIGHTS[values.controller].crds)
     for values in installs:
-        yield built_in("install/controllers-serviceaccount.yaml.j2", controller=values)
+        yield render_built_in("install/controllers-serviceaccount.yaml.j2", controller=values)
         for role in values.roles:
-            yield built_in("install/controllers-role.yaml.j2", role=role)
-            yield built_in("install/controllers-rolebinding.yaml.j2", role=role)
-        yield built_in("install/networkpolicy.yaml.j2", install=values)
+            yield render_built_in("install/controllers-role.yaml.j2", role=role)
+            yield render_built_in("install/controllers-rolebinding.yaml.j2", role=role)
+        yield render_built_in("install/networkpolicy.yaml.j2", install=values)
         if values.replicas > 1:
-            yield built_in("install/controllers-poddisruptionbudget.yaml.j2", controller=values)
-        yield built_in("install/controllers-deployment.yaml.j2", controller=values)
+            yield render_built_in(
+                "install/controllers-poddisruptionbudget.yaml.j2", controller=values
+            )
+        yield render_built_in("install/controllers-deployment.yaml.j2", controller=values)

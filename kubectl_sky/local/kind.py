@@ -138,11 +138,11 @@ class Kind:
         try:
             return str(self._run(command, _tty_out=False, _timeout=_QUERY_SECONDS))
         except sh.TimeoutException:
-            what = f"`{_shortened(command)}` did not respond within {_QUERY_SECONDS} s"
+            what = f"`{_shorten(command)}` did not respond within {_QUERY_SECONDS} s"
         except sh.ErrorReturnCode as error:
             output = (error.stderr.strip() or error.stdout.strip()).decode(errors="replace")
             last_line = (output.splitlines() or ["no output"])[-1].strip()
-            what = f"`{_shortened(command)}` failed ({error.exit_code}): {last_line}"
+            what = f"`{_shorten(command)}` failed ({error.exit_code}): {last_line}"
         raise ClusterError(what)
 
     def _watch(self, *command: str, stdin: str = "") -> None:
@@ -151,7 +151,7 @@ class Kind:
             self._run(command, _in=stdin, _out=sys.stderr, _err=sys.stderr)
         except sh.ErrorReturnCode as error:
             raise ClusterError(
-                f"`{_shortened(command)}` failed ({error.exit_code})", "see its output above"
+                f"`{_shorten(command)}` failed ({error.exit_code})", "see its output above"
             ) from None
 
     def _run(self, command: Sequence[str], **options: object) -> object:
@@ -160,5 +160,5 @@ class Kind:
         return program(*command[1:], _env=environment, **options)
 
 
-def _shortened(command: Sequence[str]) -> str:
+def _shorten(command: Sequence[str]) -> str:
     return " ".join(command[:4]) + (" …" if command[4:] else "")

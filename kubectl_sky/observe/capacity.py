@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from kubectl_sky.observe.signals import Signal, TaskSnapshot
 from kubectl_sky.plan import accelerators
-from kubectl_sky.plan.resources import allocatable, amounts, requested, requested_names, shown
+from kubectl_sky.plan.resources import allocatable, amounts, list_requested, show, sum_requests
 from kubectl_sky.words.facts import ClusterNode
 from kubectl_sky.workloads.workload import Object
 
@@ -21,8 +21,8 @@ def insufficient(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words
     """Return what a node requests of each resource, and the most that one cluster node has."""
     names = groups["resources"].split(", ")
     pod, cluster_nodes = _pod(snapshot, signal), snapshot.of("Node")
-    requests = {name: requested(pod, name) if pod else Fraction(0) for name in names}
-    words = {"resources": _joined(names), "asked": _sizes(requests)}
+    requests = {name: sum_requests(pod, name) if pod else Fraction(0) for name in names}
+    words = {"resources": _join(names), "asked": _sizes(requests)}
     if not cluster_nodes:
         return words | {"have": "", "advice": "request less"}
     largest = {name: max(allocatable(item, name) for item in cluster_nodes) for name in names}
@@ -43,19 +43,19 @@ def _have(largest: Mapping[str, Fraction], missing: Sequence[str], in_use: Seque
     if len(in_use) == len(largest):
         return f"; cluster nodes have up to {_sizes(largest)}, which is in use"
     text = f"; the largest cluster node has {_sizes(largest)}"
-    return f"{text}; {_joined(in_use)} is in use" if in_use else text
+    return f"{text}; {_join(in_use)} is in use" if in_use else text
 
 
 def _sizes(sizes: Mapping[str, Fraction]) -> str:
     """Return `8 cpu, 16 GiB memory and no nvidia.com/gpu`; a single size without its name."""
     if len(sizes) == 1:
         return "".join(_amount(size, name) for name, size in sizes.items())
-    return _joined(
+    return _join(
         [f"{_amount(size, name) if size else 'no'} {name}" for name, size in sizes.items()]
     )
 
 
-def _joined(texts: Sequence[str]) -> str:
+def _join(texts: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 
@@ -76,7 +76,7 @@ def taints(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
         for taint in cluster_node.get("spec", {}).get("taints") or ()
         if taint.get("effect") != "PreferNoSchedule" and not _tolerates(tolerations, taint)
     ]
-    shown = _listed(untolerated)
+    shown = _list(untolerated)
     return {"taints": f": {shown}" if shown else ""}
 
 
@@ -103,7 +103,7 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     For GPUs that no cluster node has, return their names instead.
     """
     pod = _pod(snapshot, signal)
-    required = dict(_required_labels(pod)) if pod else {}
+    required = dict(_read_required_labels(pod)) if pod else {}
     gpus = _missing_gpus(required, snapshot)
     if gpus:
         wanted, have = accelerators.missing(gpus, map(_cluster_node, snapshot.of("Node")))
@@ -118,9 +118,7 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
         )
         for key in required
     }
-    present = [
-        f"{key}={_listed(values, _MAX_LABELS)}" for key, values in available.items() if values
-    ]
+    present = [f"{key}={_list(values, _MAX_LABELS)}" for key, values in available.items() if values]
     if not snapshot.of("Node"):
         summary = ""
     elif present:
@@ -129,7 +127,7 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
         summary = "; no cluster node has any of these labels"
     is_gpu = any("gpu" in key or "accelerator" in key for key in required)
     names = _gpu_names(required) if not snapshot.of("Node") else []
-    wanted = " or ".join(names) or (_folded(required) if required else "")
+    wanted = " or ".join(names) or (_fold(required) if required else "")
     which = "GPU" if is_gpu else "labels"
     text = f"{signal.about} cluster nodes do not have the {which} that the task requires"
     return {
@@ -175,7 +173,7 @@ _GPU_LABELS = "use one of the GPU names that `kubectl sky gpus` shows"
 _LABELS = "see `kubectl get nodes --show-labels`, and change the node selector or affinity"
 
 
-def _folded(required: Mapping[str, Sequence[str]]) -> str:
+def _fold(required: Mapping[str, Sequence[str]]) -> str:
     """Return the first values of the first label, and how many others there are."""
     key, values = next(iter(required.items()))
     hidden = sum(map(len, required.values())) - len(values[:_MAX_LABELS])
@@ -183,7 +181,7 @@ def _folded(required: Mapping[str, Sequence[str]]) -> str:
     return f"{key} in ({', '.join(values[:_MAX_LABELS])}){more}"
 
 
-def _required_labels(pod: Object) -> Iterator[tuple[str, list[str]]]:
+def _read_required_labels(pod: Object) -> Iterator[tuple[str, list[str]]]:
     spec = pod.get("spec", {})
     for key, value in (spec.get("nodeSelector") or {}).items():
         yield key, [value]
@@ -205,7 +203,7 @@ def beyond_quota(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words
     """Return what a task requests of a queue in all its podsets, and the most it can have."""
     resource = groups["resource"]
     parts = amounts({name: groups[name] for name in ("others", "asked", "total") if groups[name]})
-    requested_size = shown(resource, sum(parts.values(), Fraction(0)))
+    requested_size = show(resource, sum(parts.values(), Fraction(0)))
     return {"numbers": f"requested {requested_size}, at most {groups['most']}"}
 
 
@@ -215,7 +213,7 @@ def gang_capacity(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Word
     Without permission to list cluster nodes, the scheduler's own message is used.
     """
     pod, number = _pod(snapshot, signal), len(signal.ranks)
-    sizes = {name: requested(pod, name) for name in requested_names(pod)} if pod else {}
+    sizes = {name: sum_requests(pod, name) for name in list_requested(pod)} if pod else {}
     requests = {name: size for name, size in sizes.items() if size}
     cluster_nodes = snapshot.of("Node")
     advice = "wait until other workloads finish, request less, or use fewer nodes"
@@ -257,13 +255,13 @@ def number_that_fits(
     Of node affinity, only the scheduler knows more than the node selector. Pods that have to run
     beside each other, as with a ReadWriteOnce volume, share a cluster node.
     """
-    requests = {name: size for name in requested_names(pod) if (size := requested(pod, name))}
+    requests = {name: size for name in list_requested(pod) if (size := sum_requests(pod, name))}
     used: defaultdict[tuple[str, str], Fraction] = defaultdict(Fraction)
     for other in running:
         host = other.get("spec", {}).get("nodeName", "")
         used[host, _PODS] += 1
         for name in requests:
-            used[host, name] += requested(other, name)
+            used[host, name] += sum_requests(other, name)
     sizes = {**requests, _PODS: Fraction(1)}
     counts = [0]
     for item in filter(lambda item: _accepts(item, pod["spec"]), cluster_nodes):
@@ -298,7 +296,7 @@ def _amount(size: Fraction, resource: str) -> str:
     return f"{float(size):g}"
 
 
-def _listed(texts: Iterable[str], most: int = _MAX_LISTED) -> str:
+def _list(texts: Iterable[str], most: int = _MAX_LISTED) -> str:
     unique = list(dict.fromkeys(texts))
     more = f" and {len(unique) - most} more" if len(unique) > most else ""
     return ", ".join(unique[:most]) + more

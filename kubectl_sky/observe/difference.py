@@ -261,7 +261,7 @@ def pair(live: Object | None, merged: Object | None) -> Pair:
     item = live or merged
     assert item is not None
     before, after = live and comparable(live), merged and comparable(merged)
-    texts = (_text(_masked(before, after, "before")), _text(_masked(after, before, "after")))
+    texts = (_text(_mask(before, after, "before")), _text(_mask(after, before, "after")))
     return Pair(_name(item), *texts)
 
 
@@ -300,7 +300,7 @@ def _without_added(value: Any, service: bool) -> Any:
     return {key: inner for key, inner in kept.items() if inner not in (None, {}, [])}
 
 
-def _masked(value: Any, other: Any, side: str) -> Any:
+def _mask(value: Any, other: Any, side: str) -> Any:
     """Mask the values of Secrets, also within other objects.
 
     A value that differs from the one of the other side names its side, so that it is a change.
@@ -308,18 +308,18 @@ def _masked(value: Any, other: Any, side: str) -> Any:
     if isinstance(value, list):
         others = other if isinstance(other, list) else []
         padded = others + [None] * (len(value) - len(others))
-        return [_masked(*items, side) for items in zip(value, padded, strict=False)]
+        return [_mask(*items, side) for items in zip(value, padded, strict=False)]
     if not isinstance(value, Mapping):
         return value
     counterpart = other if isinstance(other, Mapping) else {}
     hidden = _SECRET_FIELDS if value.get("kind") == "Secret" else ()
     return {
-        key: (_hidden if key in hidden else _masked)(inner, counterpart.get(key), side)
+        key: (_hide if key in hidden else _mask)(inner, counterpart.get(key), side)
         for key, inner in value.items()
     }
 
 
-def _hidden(value: Any, other: Any, side: str) -> Any:
+def _hide(value: Any, other: Any, side: str) -> Any:
     if not isinstance(value, Mapping):
         return _MASKED
     others = other if isinstance(other, Mapping) else {}

@@ -41,7 +41,7 @@ class PortsList(Document, frozen=True, kw_only=True):
     tasks: list[Ports]
 
 
-def exposed(
+def combine(
     task: TaskStatus, service: Object, pods: Iterable[Object], machines: Iterable[Object]
 ) -> Ports:
     """Combine a Service, the pods behind it and the cluster nodes, if readable."""

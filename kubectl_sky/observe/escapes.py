@@ -44,7 +44,7 @@ def harmless(line: bytes) -> bytes:
     if _PLAIN.fullmatch(line):
         return line
     line = line.rstrip(b"\r").rpartition(b"\r")[2]
-    text = _CONTROL.sub(_replaced, line.decode(errors="replace"))
+    text = _CONTROL.sub(_replace, line.decode(errors="replace"))
     return (text + _END if _COLOUR.search(text) else text).encode()
 
 
@@ -75,7 +75,7 @@ class Cleaner:
 
 
 def _redrawn(line: str) -> str:
-    parts = [_CONTROL.sub(_replaced, part) for part in line.split("\r")]
+    parts = [_CONTROL.sub(_replace, part) for part in line.split("\r")]
     text = _ERASE.join(parts)
     return text + _END if _COLOUR.search(text) else text
 
@@ -84,7 +84,7 @@ def _plain(line: str) -> str:
     return _COLOUR.sub("", harmless(line.encode(errors="replace")).decode())
 
 
-def _replaced(match: re.Match[str]) -> str:
+def _replace(match: re.Match[str]) -> str:
     if match["hidden"]:
         return f"<U+{ord(match['hidden']):04X}>"
     if match["style"] is not None:

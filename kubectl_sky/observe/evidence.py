@@ -50,7 +50,7 @@ class Evidence(Part, frozen=True):
 
     def settled(self, task: TaskStatus) -> "Evidence":
         """Return a copy in which the pods of stopped nodes did not fail by themselves."""
-        deaths = (settled(death, task) for death in self.deaths)
+        deaths = (settle(death, task) for death in self.deaths)
         return replace(self, deaths=tuple(sorted(deaths, key=_order)))
 
     def gone(self, task: TaskStatus) -> "Evidence":
@@ -72,7 +72,7 @@ def deaths(task: TaskStatus, pods: Iterable[Object]) -> Iterator[DeletedPod]:
             yield _death(task, pod)
 
 
-def settled(death: DeletedPod, task: TaskStatus) -> DeletedPod:
+def settle(death: DeletedPod, task: TaskStatus) -> DeletedPod:
     """Return the death as stopped if that is how its node ended.
 
     Pods and workloads are watched separately: a pod can be deleted before the change of the

@@ -125,9 +125,7 @@ def diagnose(snapshot: TaskSnapshot, rules: Sequence[Rule]) -> list[Cause]:
         finding for finding in findings if finding.mere and not _is_explained(finding, causes)
     ]
     order = list(Stage)
-    return sorted(
-        _merged(findings), key=lambda finding: (order.index(finding.stage), finding.ranks)
-    )
+    return sorted(_merge(findings), key=lambda finding: (order.index(finding.stage), finding.ranks))
 
 
 def _is_explained(finding: Cause, causes: Sequence[Cause]) -> bool:
@@ -201,7 +199,7 @@ def _end(signal: Signal) -> str:
     return end_text(reason, bounded.integer(code)) if is_end and code.isdecimal() else ""
 
 
-def _merged(findings: Sequence[Cause]) -> list[Cause]:
+def _merge(findings: Sequence[Cause]) -> list[Cause]:
     merged: dict[tuple[str, str], Cause] = {}
     for finding in findings:
         key = (finding.rule, finding.what)

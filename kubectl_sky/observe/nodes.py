@@ -83,7 +83,7 @@ class NodeStatus(Part, frozen=True):
 
     @property
     def document(self) -> "Node":
-        return Node(**asdict(self), detailed_status=detailed_status_of(self))
+        return Node(**asdict(self), detailed_status=read_detailed_status(self))
 
 
 class Node(NodeStatus, frozen=True, kw_only=True):
@@ -444,7 +444,7 @@ _DETAILED_STATUS_OF_STATE = {
 _TELLING = (DetailedStatus.QUEUED, DetailedStatus.SETTING_UP)
 
 
-def detailed_status_of(node: NodeStatus) -> DetailedStatus:
+def read_detailed_status(node: NodeStatus) -> DetailedStatus:
     if node.state is State.RUNNING and node.reason == NODE_LOST:
         return DetailedStatus.UNKNOWN
     if node.state is State.PENDING:
@@ -455,12 +455,12 @@ def detailed_status_of(node: NodeStatus) -> DetailedStatus:
     return _DETAILED_STATUS_OF_STATE[node.state]
 
 
-def detailed_status_of_task(
+def read_detailed_status_of_task(
     state: State, nodes: Collection[NodeStatus], failure: NodeStatus | None
 ) -> DetailedStatus:
     if state is State.FAILED and failure:
-        return detailed_status_of(failure)
-    statuses = {detailed_status_of(node) for node in nodes}
+        return read_detailed_status(failure)
+    statuses = {read_detailed_status(node) for node in nodes}
     for status in (DetailedStatus.RETRYING, DetailedStatus.UNKNOWN):
         if status in statuses:
             return status

@@ -230,7 +230,7 @@ def grouped(tasks: Sequence[TaskStatus]) -> list[TaskStatus | PipelineStatus]:
     return list({id(row): row for row in rows}.values())
 
 
-def finished_before(tasks: Sequence[TaskStatus], cutoff: str) -> list[TaskStatus]:
+def list_finished_before(tasks: Sequence[TaskStatus], cutoff: str) -> list[TaskStatus]:
     """Return the tasks that finished until a time; those of a pipeline only with all others."""
     rows = grouped(tasks)
     groups = [row.tasks if isinstance(row, PipelineStatus) else (row,) for row in rows]

@@ -102,7 +102,7 @@ def _queue(
         pending_in_cluster_queue=None
         if cluster_queue is None
         else (cluster_queue.get("status") or {}).get("pendingWorkloads") or 0,
-        resources=tuple(_shares(_used(item), cluster_queue)),
+        resources=tuple(_shares(_read_used(item), cluster_queue)),
         waiting=tuple(entry.in_queue for entry in waiting if entry.queue == name),
     )
 
@@ -110,7 +110,7 @@ def _queue(
 def _shares(used: Mapping[tuple[str, str], str], cluster_queue: Object | None) -> Iterable[Share]:
     if cluster_queue is None:
         return [Share(*key, total, None, None) for key, total in used.items()]
-    used_by_all = _used(cluster_queue)
+    used_by_all = _read_used(cluster_queue)
     return [
         Share(
             flavor["name"],
@@ -125,7 +125,7 @@ def _shares(used: Mapping[tuple[str, str], str], cluster_queue: Object | None) -
     ]
 
 
-def _used(item: Object) -> dict[tuple[str, str], str]:
+def _read_used(item: Object) -> dict[tuple[str, str], str]:
     flavors = (item.get("status") or {}).get("flavorsReservation") or ()
     return {
         (flavor["name"], resource["name"]): str(resource.get("total", "0"))

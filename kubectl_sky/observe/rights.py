@@ -110,7 +110,7 @@ _BUILT_IN: tuple[Right, ...] = (
 )
 
 
-def _installed() -> Iterator[Right]:
+def _find_installed() -> Iterator[Right]:
     """Yield the rights on kinds that operators install; other tasks need none of them."""
     for kind, requires in registry.KINDS.items():
         if requires:
@@ -128,10 +128,10 @@ def _installed() -> Iterator[Right]:
         yield from _rights(kind, "list", "submit --queue", extra=CLUSTER)
 
 
-_INSTALLED = tuple(_installed())
+_INSTALLED = tuple(_find_installed())
 
 
-def served(groups: Collection[str]) -> tuple[Right, ...]:
+def list_served(groups: Collection[str]) -> tuple[Right, ...]:
     """Return the rights that commands need in a cluster with these API groups."""
     return (*_BUILT_IN, *(right for right in _INSTALLED if right.kind.group in groups))
 
@@ -146,12 +146,12 @@ def role(
     selected = [right for right in rights if not right.extra or right.extra in extras]
     cluster_wide = [right for right in selected if not right.kind.namespaced]
     return [
-        *_granted("Role", {"namespace": namespace}, user, namespaced(rights, extras)),
-        *(_granted("ClusterRole", {}, user, cluster_wide) if cluster_wide else ()),
+        *_grant("Role", {"namespace": namespace}, user, list_namespaced(rights, extras)),
+        *(_grant("ClusterRole", {}, user, cluster_wide) if cluster_wide else ()),
     ]
 
 
-def namespaced(rights: Iterable[Right], extras: Collection[str] = ()) -> list[Right]:
+def list_namespaced(rights: Iterable[Right], extras: Collection[str] = ()) -> list[Right]:
     """Return the rights of a Role: without those in all namespaces and other extras."""
     return [
         right
@@ -160,7 +160,7 @@ def namespaced(rights: Iterable[Right], extras: Collection[str] = ()) -> list[Ri
     ]
 
 
-def _granted(
+def _grant(
     kind: str, where: dict[str, str], user: str, rights: Iterable[Right]
 ) -> Iterator[dict[str, object]]:
     api, name = "rbac.authorization.k8s.io", "kubectl-sky"

@@ -17,11 +17,11 @@ from kubectl_sky.observe.nodes import (
     Object,
     State,
     container,
-    detailed_status_of_task,
     kept_by,
     node,
     not_found,
     outlived_by,
+    read_detailed_status_of_task,
     ready,
     retrying,
 )
@@ -85,11 +85,11 @@ class TaskStatus(Part, frozen=True, dict=True):
     @property
     def detailed_status(self) -> DetailedStatus:
         """The state, or a more specific word such as queued."""
-        return detailed_status_of_task(self.state, self.nodes, self.first_failure)
+        return read_detailed_status_of_task(self.state, self.nodes, self.first_failure)
 
     @property
     def workload(self) -> Workload:
-        return registry.named(self.backend)
+        return registry.find(self.backend)
 
     def position(self) -> tuple[str, str, str]:
         """Return the position in lists, which are newest first; no two tasks have the same."""

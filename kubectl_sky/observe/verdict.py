@@ -94,7 +94,7 @@ def _explains(finding: Cause, failure: NodeStatus) -> bool:
 def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) -> Diagnosis:
     """Return how far a task has come and what stops it."""
     findings = tuple(diagnose(snapshot, RULES))
-    reached = _reached(task, snapshot, findings)
+    reached = _find_reached(task, snapshot, findings)
     problem_stages = {finding.stage for finding in findings}
     stages = []
     for index, stage in enumerate(Stage):
@@ -141,7 +141,7 @@ def explain_event(task: TaskStatus, node: NodeStatus, event: Object) -> str:
     return cause.headline if cause else ""
 
 
-def _reached(task: TaskStatus, snapshot: TaskSnapshot, findings: Sequence[Cause]) -> int:
+def _find_reached(task: TaskStatus, snapshot: TaskSnapshot, findings: Sequence[Cause]) -> int:
     """Return the index of the last stage that the task has reached."""
     order = list(Stage)
     if findings:

@@ -10,7 +10,7 @@ from kubectl_sky.spec.accelerator import (
     NEURON_MODELS,
     NVIDIA_MODELS,
     Model,
-    known_model,
+    find_model,
     plain,
     rtx_products,
     same_name,
@@ -65,7 +65,7 @@ class Family(Struct, frozen=True):
         of_words = (
             model.name for model in self.models if set(model.name.upper().split("-")) <= words
         )
-        return known_model(value) or next(of_words, text) or None
+        return find_model(value) or next(of_words, text) or None
 
 
 def _lower(model: Model) -> tuple[str, ...]:
@@ -146,23 +146,23 @@ def models(name: str) -> tuple[Model, ...]:
     family = family_of(name)
     memory = _MEMORY.fullmatch(name)
     if memory:
-        return _sized(family, name, memory)
+        return _read_size(family, name, memory)
     matching = tuple(model for model in family.models if matches(name, model.name))
     return matching or (Model(re.sub("-SHARED$", "", name, flags=re.IGNORECASE)),)
 
 
 def is_known(name: str) -> bool:
-    return bool(_MEMORY.fullmatch(name) or known_model(name) or rtx_products(name))
+    return bool(_MEMORY.fullmatch(name) or find_model(name) or rtx_products(name))
 
 
 def matches(requested_name: str, model: str) -> bool:
     """Return whether a model fits a request: A100 accepts A100-80GB, not vice versa."""
-    requested = known_model(requested_name) or plain(requested_name)
-    candidate = known_model(model) or plain(model)
+    requested = find_model(requested_name) or plain(requested_name)
+    candidate = find_model(model) or plain(model)
     return same_name(requested, candidate) or candidate.upper().startswith(f"{requested.upper()}-")
 
 
-def _sized(family: Family, name: str, memory: re.Match[str]) -> tuple[Model, ...]:
+def _read_size(family: Family, name: str, memory: re.Match[str]) -> tuple[Model, ...]:
     size = int(memory[2]) * (1024 if memory[3].upper() == "T" else 1)
     matching = tuple(
         model

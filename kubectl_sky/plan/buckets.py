@@ -90,7 +90,7 @@ def bucket_volumes(
     for index, bucket in enumerate(_with_store(declared, settings) for declared in task.buckets):
         name, store = f"bucket-{index}", settings.stores.get(bucket.store) or {}
         if bucket.store != WEB and not is_copied(bucket, settings):
-            volumes.append(_mounted(bucket, name, store))
+            volumes.append(_mount(bucket, name, store))
             continue
         if bucket.store == WEB:
             download = Download(name, image, _env(bucket, ""), None, name)
@@ -126,18 +126,18 @@ def _with_store(bucket: Bucket, settings: Settings) -> Bucket:
         raise FieldError(
             ("file_mounts", bucket.key or bucket.path),
             f'the store of bucket "{bucket.name}" is not set',
-            f"add store: s3 to it{_copied(bucket)}; or set in settings.yaml: default_store: s3",
+            f"add store: s3 to it{_copy(bucket)}; or set in settings.yaml: default_store: s3",
         )
     return replace(bucket, store=settings.default_store)
 
 
-def _copied(bucket: Bucket) -> str:
+def _copy(bucket: Bucket) -> str:
     return (
         "" if bucket.mode == "COPY" else f", and use `submit` with --bucket-mode copy ({_COPIED})"
     )
 
 
-def _mounted(bucket: Bucket, name: str, store: Mapping[str, Any]) -> BucketVolume:
+def _mount(bucket: Bucket, name: str, store: Mapping[str, Any]) -> BucketVolume:
     """Mount a bucket through its PVC, if configured, or the store's CSI driver."""
     pvc = (store.get("claims") or {}).get(bucket.name)
     if pvc:

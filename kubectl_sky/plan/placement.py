@@ -111,7 +111,7 @@ def _choose(task: Task, facts: Facts) -> Placement:
     ):
         unlabelled = _unlabelled(device, facts)
         requested = [candidates[index] for index in similar]
-        notes.append((_unlabelled_note if unlabelled else _missing_note)(requested, facts))
+        notes.append((_note_unlabelled if unlabelled else _missing_note)(requested, facts))
         terms = () if unlabelled else terms
     notes += _too_many_note(device, terms, facts)
     if not facts.cluster_nodes:
@@ -124,7 +124,7 @@ def _choose(task: Task, facts: Facts) -> Placement:
         resources=chosen,
         device=device,
         terms=_terms_present(terms, facts),
-        preferred=_preferred(options, facts) if task.ordered and terms else (),
+        preferred=_prefer(options, facts) if task.ordered and terms else (),
         notes=tuple(notes),
         accelerators=_accelerators(candidates[index] for index in available),
     )
@@ -165,11 +165,11 @@ def _device(accelerator: Accelerator | None, facts: Facts) -> Device | None:
     family = accelerators.family_of(accelerator.name)
     models = accelerators.models(accelerator.name)
     terms = family.terms(models)
-    observed = tuple(_observed_terms(family, {model.name for model in models}, facts))
+    observed = tuple(_find_terms(family, {model.name for model in models}, facts))
     return Device(family.resource, accelerator.count, observed or terms)
 
 
-def _observed_terms(family: Family, requests: set[str], facts: Facts) -> Iterator[Term]:
+def _find_terms(family: Family, requests: set[str], facts: Facts) -> Iterator[Term]:
     """Yield terms of the labels on cluster nodes that match the wanted models."""
     for key in family.labels:
         values = {cluster_node.labels.get(key, "") for cluster_node in facts.cluster_nodes} - {""}
@@ -226,7 +226,7 @@ def _terms_present(terms: tuple[Term, ...], facts: Facts) -> tuple[Term, ...]:
     return tuple(present) or terms
 
 
-def _preferred(devices: list[Device | None], facts: Facts) -> tuple[Preference, ...]:
+def _prefer(devices: list[Device | None], facts: Facts) -> tuple[Preference, ...]:
     """Return preferences, first device strongest; the last one needs none."""
     return tuple(
         Preference(max(100 - 10 * index, 1), rule)
@@ -333,7 +333,7 @@ def _missing_note(candidates: Iterable[Resources], facts: Facts) -> str:
     return f"{missing}; {available}; the task waits for one"
 
 
-def _unlabelled_note(candidates: Iterable[Resources], facts: Facts) -> str:
+def _note_unlabelled(candidates: Iterable[Resources], facts: Facts) -> str:
     kinds = " or ".join(map(_describe_gpu, candidates))
     return f"cluster nodes have no GPU labels; scheduling on any GPU for {kinds}"
 

@@ -46,7 +46,7 @@ def ports(task: Task, resources: Resources, object_name: str, settings: Settings
     """Return the Service of a task with objects named `object_name`; None if not needed."""
     if not resources.ports or task.array:
         return None
-    exposure = _exposed(task, settings)
+    exposure = _read_exposure(task, settings)
     return Ports(
         service=names.ports_object(object_name),
         type=_TYPES[exposure],
@@ -67,11 +67,11 @@ def notes(task: Task, resources: Resources, settings: Settings) -> Iterator[str]
             "ports: an array has no Service;"
             " `kubectl sky port-forward ID PORT --rank NUMBER` reaches one of them"
         )
-    elif access := _OUTSIDE.get(_exposed(task, settings)):
+    elif access := _OUTSIDE.get(_read_exposure(task, settings)):
         yield f"ports: reached from outside the cluster: {access}"
 
 
-def _exposed(task: Task, settings: Settings) -> str:
+def _read_exposure(task: Task, settings: Settings) -> str:
     """Return the exposure from the flag or the file, or from the settings."""
     mode = task.expose or task.kubernetes.ports or ""
     return mode if mode in _TYPES else str(settings.ports.get("expose") or _WITHIN)

@@ -9,7 +9,7 @@ from kubectl_sky.plan import accelerators, fair_share
 from kubectl_sky.plan.accelerators import Term
 from kubectl_sky.plan.plan import Node, Plan, Toleration
 from kubectl_sky.plan.ports import Ports
-from kubectl_sky.spec.document import Document, Path, dotted, entries, printable
+from kubectl_sky.spec.document import Document, Path, entries, join_path, printable
 from kubectl_sky.spec.task import Resources, resources_path
 from kubectl_sky.words import names
 from kubectl_sky.words.secret import Secret
@@ -78,7 +78,7 @@ class Origins:
         if self._document.get(*path) is None:
             return default
         location = self._document.problem(path, "", key=True).location
-        return printable(f"{location} {dotted(path)}", 200)
+        return printable(f"{location} {join_path(path)}", 200)
 
     def resource(self, *fields: str, default: str = "") -> str:
         """Return the origin of the first field set, in the chosen candidate or above it."""

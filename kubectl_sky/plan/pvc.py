@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.spec import quantity
-from kubectl_sky.spec.schema import described
+from kubectl_sky.spec.schema import describe
 from kubectl_sky.spec.volumes import Storage
 from kubectl_sky.words import names
 from kubectl_sky.words.names import standard_labels
@@ -42,12 +42,12 @@ def new_pvc(
 ) -> Pvc:
     """Build a volume's PVC, by default `NAME-ID`. Raises UserError for an invalid name."""
     if not names.label_value(name):
-        raise UserError(f"volume name {described(name)} has no letter or digit")
+        raise UserError(f"volume name {describe(name)} has no letter or digit")
     if object_name is None:
         object_name = f"{names.dns_label(name, 'volume')}-{volume_id}"
     elif not names.SUBDOMAIN.fullmatch(object_name):
         hint = "use lowercase letters, digits, - and ."
-        raise UserError(f"--pvc-name {described(object_name)}: invalid name of a PVC", hint)
+        raise UserError(f"--pvc-name {describe(object_name)}: invalid name of a PVC", hint)
     return Pvc(
         name=object_name,
         namespace=namespace,
@@ -75,7 +75,7 @@ def _size(text: str) -> str:
     try:
         return quantity.storage(text)
     except ValueError as error:
-        raise UserError(f"size {described(text)}: {error}") from error
+        raise UserError(f"size {describe(text)}: {error}") from error
 
 
 def _access_modes(modes: Sequence[str]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from kubectl_sky.errors import Refused
-from kubectl_sky.plan.resources import Amounts, Object, PodResources, amounts, cpus, shown
+from kubectl_sky.plan.resources import Amounts, Object, PodResources, amounts, cpus, show
 
 _HINT = (
     "run `kubectl sky users show` to see what is used; stop a task, request less, or ask a cluster"
@@ -63,7 +63,7 @@ def check(
     lines: list[str] = []
     for item in sorted(quotas, key=lambda item: str(item["metadata"]["name"])):
         quota = _Quota(item, counts_used=is_new)
-        lines += sorted(_exceeded(demand, steps, quota))
+        lines += sorted(_find_exceeded(demand, steps, quota))
         lines += _unset(steps, quota) if limit_ranges is not None else ()
     if lines:
         raise Refused("\n".join(lines), _HINT)
@@ -105,7 +105,7 @@ class _Quota:
 
 
 def _size(name: str, amount: Fraction) -> str:
-    return cpus(amount) if name.endswith("cpu") else shown(name, amount)
+    return cpus(amount) if name.endswith("cpu") else show(name, amount)
 
 
 def _in_scope(scope: Mapping[str, Any], pod: PodResources) -> bool:
@@ -135,7 +135,7 @@ def _is_cross_namespace(affinity: Mapping[str, Any]) -> bool:
     )
 
 
-def _exceeded(
+def _find_exceeded(
     demand: Demand, steps: Sequence[Sequence[tuple[PodResources, int]]], quota: _Quota
 ) -> Iterator[str]:
     all_wait = demand.steps and not any(step.starts_now for step in demand.steps)
@@ -180,12 +180,12 @@ def _violations(demand: Demand, pods: Sequence[PodResources], limit_range: Objec
     name = limit_range["metadata"]["name"]
     for item in (limit_range.get("spec") or {}).get("limits") or ():
         kind = str(item.get("type"))
-        for requests, limits in _measured(demand, pods, kind):
+        for requests, limits in _measure(demand, pods, kind):
             for problem in _outside(item, requests, limits):
                 yield f"LimitRange {name}: {problem} per {kind}"
 
 
-def _measured(
+def _measure(
     demand: Demand, pods: Sequence[PodResources], kind: str
 ) -> Iterator[tuple[Amounts, Amounts]]:
     """Yield requests and limits of everything that limits of this type apply to."""
@@ -207,16 +207,16 @@ def _outside(item: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
             sizes = [part[name] for part in (requests, limits) if name in part]
             worst = max(sizes, key=lambda size: size * sign, default=bound)
             if name not in bounded:
-                yield f"{name} requires a {word} {shown(name, bound)}"
+                yield f"{name} requires a {word} {show(name, bound)}"
             elif (worst - bound) * sign > 0:
-                size = shown(name, worst)
-                yield f"{name} requested {size}, {field_name}imum {shown(name, bound)}"
+                size = show(name, worst)
+                yield f"{name} requested {size}, {field_name}imum {show(name, bound)}"
     for name, ratio in amounts(item.get("maxLimitRequestRatio")).items():
         request, limit = requests.get(name), limits.get(name)
         if not request or not limit:
             yield f"{name} requires a request and a limit"
         elif limit > request * ratio:
-            yield f"{name} limit is more than {shown('', ratio)} times the request"
+            yield f"{name} limit is more than {show('', ratio)} times the request"
 
 
 def queue_exceeded(
@@ -235,7 +235,7 @@ def queue_exceeded(
         largest = max((amount.get(resource, Fraction(0)) for amount in requested), default=total)
         for request, capacity in ((largest, max(sizes)), (total, sum(sizes, Fraction(0)))):
             if request > capacity:
-                numbers = shown(resource, request), shown(resource, capacity)
+                numbers = show(resource, request), show(resource, capacity)
                 yield "{}: requested {}, at most {}".format(resource, *numbers)
                 break
 

@@ -130,7 +130,7 @@ def amounts(sizes: Mapping[str, Any] | None) -> Amounts:
     return result
 
 
-def shown(resource: str, amount: Fraction) -> str:
+def show(resource: str, amount: Fraction) -> str:
     """Return an amount of a resource as a quantity: 500m, 8Gi, 1024."""
     if resource.endswith("cpu"):
         return quantity.multiple("1", amount, _THOUSANDTH)
@@ -142,7 +142,7 @@ def shown(resource: str, amount: Fraction) -> str:
 def cpus(amount: Fraction) -> str:
     """Return CPUs as people say them, exact to a thousandth: 500m, 900.1."""
     if amount < 1:
-        return shown("cpu", amount)
+        return show("cpu", amount)
     return f"{float(amount):.3f}".rstrip("0").rstrip(".")
 
 
@@ -181,12 +181,12 @@ class PodResources:
         sidecars: Amounts = {}
         peak: Amounts = {}
         for is_sidecar, resources in self._init:
-            running = _combined(sum, sidecars, resources[part])
-            peak = _combined(max, peak, running)
+            running = _combine(sum, sidecars, resources[part])
+            peak = _combine(max, peak, running)
             sidecars = running if is_sidecar else sidecars
-        main = _combined(sum, sidecars, *(resources[part] for resources in self.containers))
+        main = _combine(sum, sidecars, *(resources[part] for resources in self.containers))
         levels = self._pod_level
-        return levels["limits"] | _combined(max, peak, main) | levels[part]
+        return levels["limits"] | _combine(max, peak, main) | levels[part]
 
     @property
     def _pod_level(self) -> dict[str, Amounts]:
@@ -234,7 +234,7 @@ def limit_items(limit_ranges: Iterable[Object]) -> Iterator[Object]:
         yield from (limit_range.get("spec") or {}).get("limits") or ()
 
 
-def _combined(combine: Callable[[Iterable[Fraction]], Fraction | int], *parts: Amounts) -> Amounts:
+def _combine(combine: Callable[[Iterable[Fraction]], Fraction | int], *parts: Amounts) -> Amounts:
     names = {name for part in parts for name in part}
     return {
         name: Fraction(combine(part.get(name, Fraction(0)) for part in parts)) for name in names
@@ -256,11 +256,11 @@ def _resources(container: Object, defaults: Sequence[Object]) -> dict[str, Amoun
     return parts
 
 
-def requested_names(pod: Object) -> list[str]:
+def list_requested(pod: Object) -> list[str]:
     return sorted({name for requests in _requests(pod) for name in requests})
 
 
-def requested(pod: Object, resource: str) -> Fraction:
+def sum_requests(pod: Object, resource: str) -> Fraction:
     """Return the sum of the containers' requests; a limit alone counts as a request."""
     return sum((requests.get(resource, Fraction(0)) for requests in _requests(pod)), Fraction(0))
 
@@ -295,8 +295,8 @@ def too_large(pod: Object, cluster_nodes: Sequence[Object]) -> list[str]:
         return []
     return [
         name
-        for name in requested_names(pod)
-        if requested(pod, name) > max(allocatable(item, name) for item in cluster_nodes)
+        for name in list_requested(pod)
+        if sum_requests(pod, name) > max(allocatable(item, name) for item in cluster_nodes)
     ]
 
 
@@ -310,14 +310,14 @@ class Gpus(Struct, frozen=True):
 def gpus_of(pod: Object, labels: Mapping[str, str] | None = None) -> Gpus | None:
     """Return the GPUs of a pod; None if it has none. `labels` are those of its cluster node."""
     for resource in ACCELERATORS:
-        count = int(requested(pod, resource))
+        count = int(sum_requests(pod, resource))
         if count > 0:
-            models = accelerators.from_labels(labels or {}) or _requested_models(pod)
+            models = accelerators.from_labels(labels or {}) or _count_models(pod)
             return Gpus(count, next(iter(models), resource))
     return None
 
 
-def _requested_models(pod: Object) -> list[str]:
+def _count_models(pod: Object) -> list[str]:
     """Return the models in the node selector and the required node affinity of a pod."""
     spec = pod.get("spec", {})
     labels: dict[str, str] = dict(spec.get("nodeSelector") or {})

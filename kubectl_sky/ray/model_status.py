@@ -22,7 +22,7 @@ class Condition(Struct, frozen=True):
     message: str = ""
 
 
-def updated(
+def update(
     status: Json, conditions: Iterable[Condition], generation: int, now: datetime, **fields: object
 ) -> Json:
     """Return the status with these conditions and fields; other conditions are kept.

@@ -203,7 +203,7 @@ class Reconciler(Struct, frozen=True):
         """Write the status if it changes, and an Event for each new failure."""
         metadata = graph["metadata"]
         generation, now = metadata["generation"], self.now()
-        wanted = status.updated(state.status, conditions, generation, now, **fields)
+        wanted = status.update(state.status, conditions, generation, now, **fields)
         if wanted == state.status:
             return
         failed = status.first_failure(wanted["conditions"])

@@ -139,7 +139,7 @@ def render(plan: Plan, templates: Path | None = None, budget: Budget | None = No
     """
     budget = budget or Budget()
     environment = engine(templates)
-    backend = registry.named(plan.backend)
+    backend = registry.find(plan.backend)
     context: dict[str, Plan | Mapping[str, object]] = {
         "plan": plan,
         "backend": backend.template_values(plan),
@@ -167,14 +167,14 @@ def render(plan: Plan, templates: Path | None = None, budget: Budget | None = No
         auxiliary=tuple(auxiliary),
         workload=tuple(
             budget.spend(
-                _changed(_manifest(environment, backend.template, **context, node=node), plan)
+                _change(_manifest(environment, backend.template, **context, node=node), plan)
             )
             for node in backend.pods(plan)
         ),
     )
 
 
-def merged(parts: Sequence[Manifests]) -> Manifests:
+def merge(parts: Sequence[Manifests]) -> Manifests:
     """Return the objects of several tasks, in order and without duplicates."""
     return Manifests(
         shared=_once(manifest for part in parts for manifest in part.shared),
@@ -194,12 +194,12 @@ def pvc(claim: Pvc, templates: Path | None = None) -> Manifest:
     return _manifest(engine(templates), "pvc.yaml.j2", pvc=claim)
 
 
-def built_in(template: str, **values: object) -> Manifest:
+def render_built_in(template: str, **values: object) -> Manifest:
     """Render a built-in template, such as `users/role.yaml.j2`; users cannot replace it."""
     return _manifest(engine(), template, **values)
 
 
-def redacted(plan: Plan) -> Plan:
+def redact(plan: Plan) -> Plan:
     hidden = Secret(REDACTED)
     login = plan.login and replace(plan.login, username=hidden, password=hidden)
     file_transfer = replace(
@@ -234,18 +234,18 @@ def _auxiliary(plan: Plan) -> Iterator[str]:
     yield from plan.extras.templates
 
 
-def _changed(manifest: Manifest, plan: Plan) -> Manifest:
+def _change(manifest: Manifest, plan: Plan) -> Manifest:
     """Merge the user's pod_config into the manifest; its text loses its comments."""
     if not plan.pod_options.pod_config:
         return manifest
-    value = pod_config.applied(manifest.object, plan.pod_options.pod_config)
+    value = pod_config.apply(manifest.object, plan.pod_options.pod_config)
     return Manifest(writer.document(value), value)
 
 
 def _manifest(environment: jinja2.Environment, name: str, **context: object) -> Manifest:
     try:
-        text, has_secret = writer.unsealed(environment.get_template(name).render(context))
-        text = writer.commented(text)
+        text, has_secret = writer.unseal(environment.get_template(name).render(context))
+        text = writer.comment(text)
         value = yaml.load(text, Loader=yaml.CSafeLoader)
     except jinja2.TemplateError as error:
         line = getattr(error, "lineno", None)

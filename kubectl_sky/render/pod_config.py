@@ -42,7 +42,7 @@ _OF_ONE_KIND = ("env", "volumes")  # an item has exactly one of several kinds of
 _TERMS = "nodeSelectorTerms"  # alternatives: a cluster node has to match only one
 
 
-def applied(manifest: Json, patch: Mapping[str, Any]) -> Json:
+def apply(manifest: Json, patch: Mapping[str, Any]) -> Json:
     patched: Json = _within(manifest, patch)
     return patched
 
@@ -54,11 +54,11 @@ def _within(value: Any, patch: Mapping[str, Any]) -> Any:
         return value
     spec = value.get("spec")
     if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
-        return merged(value, patch)
+        return merge(value, patch)
     return {key: _within(item, patch) for key, item in value.items()}
 
 
-def merged(base: Mapping[str, Any], patch: Mapping[str, Any], path: Path = POD_CONFIG) -> Json:
+def merge(base: Mapping[str, Any], patch: Mapping[str, Any], path: Path = POD_CONFIG) -> Json:
     """Return a map with a patch merged in. Raises FieldError if their types differ."""
     result = dict(base)
     for key, value in patch.items():
@@ -69,7 +69,7 @@ def merged(base: Mapping[str, Any], patch: Mapping[str, Any], path: Path = POD_C
         elif existing is None:
             result[key] = _plain(value)
         elif isinstance(existing, dict) and isinstance(value, dict):
-            result[key] = merged(existing, value, field_path)
+            result[key] = merge(existing, value, field_path)
         elif isinstance(existing, list) and isinstance(value, list):
             result[key] = _lists(key, existing, value, field_path)
         elif isinstance(existing, dict | list) or isinstance(value, dict | list):
@@ -129,13 +129,13 @@ def _item(key: str, base: Any, patch: Json, path: Path) -> Json:
     identity = str(_KEYS[key])
     changes = {name: value for name, value in patch.items() if name != identity}
     replaces = key in _OF_ONE_KIND and changes and not changes.keys() & base.keys()
-    return merged({identity: base[identity]} if replaces else base, changes, path)
+    return merge({identity: base[identity]} if replaces else base, changes, path)
 
 
 def _both(base: Sequence[Any], patch: Sequence[Any]) -> Iterator[Any]:
     for base_term in base:
         for patch_term in patch:
-            yield merged(base_term, patch_term) if isinstance(patch_term, dict) else base_term
+            yield merge(base_term, patch_term) if isinstance(patch_term, dict) else base_term
 
 
 def _kind(value: Any) -> str:

@@ -72,22 +72,22 @@ def write(value: object) -> str:
             "a secret's value is written by the filter base64, in a Secret"
         )
     if isinstance(value, provenance.TracedStr):
-        return _marked(_string(str(value)), value.origin)
+        return _mark(_string(str(value)), value.origin)
     if isinstance(value, provenance.TracedInt):
-        return _marked(_inline(int(value)), value.origin)
+        return _mark(_inline(int(value)), value.origin)
     if isinstance(value, str):
         return _string(value)
     return _inline(value)
 
 
-def commented(text: str) -> str:
+def comment(text: str) -> str:
     """Return rendered text with the origins of values as end-of-line comments."""
     if _MARK not in text:
         return text
     return "\n".join(map(_comment, text.split("\n")))
 
 
-def unsealed(text: str) -> tuple[str, bool]:
+def unseal(text: str) -> tuple[str, bool]:
     """Return rendered text without seals, and whether it contains a secret's value."""
     return text.replace(_SEAL, ""), _SEAL in text
 
@@ -99,7 +99,7 @@ def _comment(line: str) -> str:
     return f"{_MARKED.sub('', line)}  # {', '.join(origins)}"
 
 
-def _marked(text: Markup, origin: str) -> Markup:
+def _mark(text: Markup, origin: str) -> Markup:
     return Markup(f"{text}{_MARK}{origin}{_MARK}") if origin else text
 
 
@@ -112,7 +112,7 @@ def block(text: str, indent: int) -> Markup:
     origin = text.origin if isinstance(text, provenance.TracedStr) else ""
     text = str(text)
     if "\n" not in text or BREAKS.search(text):
-        return _marked(_string(text), origin)
+        return _mark(_string(text), origin)
     chomping = "-" if not text.endswith("\n") else "+" if text.endswith("\n\n") else ""
     indicator = "2" if text[0] in " \t\n" else ""  # else the first line shows the indentation
     lines = text.removesuffix("\n").split("\n")
@@ -126,9 +126,9 @@ def block(text: str, indent: int) -> Markup:
     except yaml.YAMLError:
         exact = False
     if not exact:
-        return _marked(_string(text), origin)
+        return _mark(_string(text), origin)
     head, _, body = literal(indent).partition("\n")
-    return Markup(_marked(Markup(head), origin) + Markup(f"\n{body}"))
+    return Markup(_mark(Markup(head), origin) + Markup(f"\n{body}"))
 
 
 def fields(values: Mapping[str, object], indent: int) -> Markup:
@@ -160,10 +160,10 @@ def b64(value: str | bytes | Secret) -> Markup:
     """Encode in Base64: `data` of a Secret, `binaryData` of a ConfigMap."""
     if isinstance(value, Secret):
         text = _string(base64.b64encode(reveal(value)).decode())
-        return _marked(Markup(f"{text}{_SEAL}"), value.origin)
+        return _mark(Markup(f"{text}{_SEAL}"), value.origin)
     data = value.encode() if isinstance(value, str) else value
     text = _string(base64.b64encode(data).decode())
-    return _marked(text, value.origin) if isinstance(value, provenance.TracedStr) else text
+    return _mark(text, value.origin) if isinstance(value, provenance.TracedStr) else text
 
 
 @lru_cache(maxsize=1024)

@@ -42,8 +42,8 @@ def up(options: Options, ui: UI) -> ServiceStatus | None:
     Raises SkyError: NameTaken if the name is in use, TaskFailed if the replicas do not get ready.
     """
     prepared = plan(options, ui)
-    session, replicas = prepared.session, planned(prepared)
-    wanted = [objects.known_kind(item.object) for item in reversed(named(prepared))]
+    session, replicas = prepared.session, plan_service(prepared)
+    wanted = [objects.kind_of_known(item.object) for item in reversed(find_named(prepared))]
     for kind in dict.fromkeys((*wanted, *_RUNNERS)):  # the Deployment first
         live = get(session, kind, replicas.name)
         if live and (kind in wanted or _is_service(live)):
@@ -63,17 +63,17 @@ def plan(options: Options, ui: UI) -> Prepared:
     return submit.plan(options, replace(task_file, given_id=False), Session.connect)
 
 
-def planned(prepared: Prepared) -> Replicas:
+def plan_service(prepared: Prepared) -> Replicas:
     return replicas_of(prepared.decision.plans[0])
 
 
-def named(prepared: Prepared) -> list[Manifest]:
+def find_named(prepared: Prepared) -> list[Manifest]:
     """Return the objects with the name of the service, which all versions share."""
     return [
         item
         for item in prepared.existing.manifests.own
-        if objects.known_kind(item.object) in _NAMED
-        and item.object["metadata"]["name"] == planned(prepared).name
+        if objects.kind_of_known(item.object) in _NAMED
+        and item.object["metadata"]["name"] == plan_service(prepared).name
     ]
 
 
@@ -170,7 +170,7 @@ def _read(
     session: Session, services: Sequence[Json], namespace: str | None, name: str = ""
 ) -> list[ServiceObjects]:
     """Return the objects of services, or of the one with a name, with one request per kind."""
-    runners = dict.fromkeys(map(objects.known_kind, services))
+    runners = dict.fromkeys(map(objects.kind_of_known, services))
     parts = [item for kind in runners for item in _list_parts(session, kind, namespace, name)]
     pods = _list_labelled(session, kinds.POD, namespace, name)
     addresses = _list_readable(session, kinds.SERVICE, namespace, name)
@@ -213,7 +213,9 @@ def _list_parts(session: Session, kind: Kind, namespace: str | None, name: str) 
 def parts(session: Session, live: Json) -> list[Json]:
     """Return the ReplicaSets of a Deployment, or the RayClusters of a RayService."""
     metadata = live["metadata"]
-    items = _list_parts(session, objects.known_kind(live), metadata["namespace"], metadata["name"])
+    items = _list_parts(
+        session, objects.kind_of_known(live), metadata["namespace"], metadata["name"]
+    )
     return [item for item in items if controller(item) == metadata["uid"]]
 
 
@@ -241,7 +243,7 @@ def follow(session: Session, replicas: Replicas, options: Options, ui: UI) -> Se
         if not options.follow or current.state is ServiceState.READY:
             return current
         if current.state is ServiceState.FAILED or (limit and monotonic() - started > limit):
-            raise _failed(current)
+            raise _list_failed(current)
         waiting = f"waiting for {current.wanted} replicas, {current.ready} ready"
         waiting += f": {current.reason}" if current.reason else ""
         if waiting != text and monotonic() - noted > (_NOTE_SECONDS if text else 2 * _POLL_SECONDS):
@@ -254,7 +256,7 @@ def follow(session: Session, replicas: Replicas, options: Options, ui: UI) -> Se
             raise Interrupted("interrupted", hint) from None
 
 
-def _failed(service: ServiceStatus) -> TaskFailed:
+def _list_failed(service: ServiceStatus) -> TaskFailed:
     name, reason = service.name, service.reason or "replicas are not ready in time"
     hint = f"see `kubectl sky serve logs {name}`"
     if service.ready:
@@ -284,7 +286,7 @@ def down(session: Session, user: User, references: Sequence[str]) -> list[str]:
 
 def delete(session: Session, items: Sequence[Json]) -> list[str]:
     for item in items:
-        objects.delete_by_uid(session, objects.known_kind(item), item["metadata"])
+        objects.delete_by_uid(session, objects.kind_of_known(item), item["metadata"])
     return list(dict.fromkeys(item["metadata"]["name"] for item in items))
 
 

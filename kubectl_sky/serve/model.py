@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.observe import nodes
-from kubectl_sky.observe.endpoints import exposed
+from kubectl_sky.observe.endpoints import combine
 from kubectl_sky.observe.findings import Cause, Finding, diagnose
 from kubectl_sky.observe.nodes import TERMINATING, NodeStatus, Object
 from kubectl_sky.observe.ownership import controller
@@ -267,7 +267,7 @@ def _as_task(deployment: Object, pods: Sequence[Object]) -> TaskStatus:
 def _findings(objects: ServiceObjects, pods: Sequence[Object], task: TaskStatus) -> list[Cause]:
     """Return what `doctor` would say of the replicas that are not ready."""
     numbered = tuple(
-        _numbered(pod, number)
+        _number(pod, number)
         for number, pod in enumerate(pods)
         if not _is_ready(pod) and "deletionTimestamp" not in pod["metadata"]
     )
@@ -289,7 +289,7 @@ def _findings(objects: ServiceObjects, pods: Sequence[Object], task: TaskStatus)
     ]
 
 
-def _numbered(pod: Object, number: int) -> Object:
+def _number(pod: Object, number: int) -> Object:
     metadata = pod["metadata"]
     labels = {**metadata.get("labels", {}), names.NODE_IDX: str(number)}
     return {**pod, "metadata": {**metadata, "labels": labels}}
@@ -336,5 +336,5 @@ def _endpoints(
 ) -> tuple[str, ...]:
     if objects.service is None:
         return ()
-    endpoints = exposed(task, objects.service, pods, objects.cluster_nodes).ports
+    endpoints = combine(task, objects.service, pods, objects.cluster_nodes).ports
     return tuple(address for item in endpoints for address in (*item.outside, item.address))

@@ -28,7 +28,7 @@ def update(options: Options, ui: UI) -> ServiceStatus | None:
     The old replicas serve until the new ones are ready. Raises SkyError like `up`.
     """
     prepared = action.plan(options, ui)
-    session, replicas = prepared.session, action.planned(prepared)
+    session, replicas = prepared.session, action.plan_service(prepared)
     live = action.find(session, prepared.facts.user, replicas.name)
     if _is_unchanged(prepared, live):
         ui.note(f'service "{replicas.name}" unchanged')
@@ -51,10 +51,10 @@ def _is_unchanged(prepared: Prepared, live: Json) -> bool:
     (entry,) = prepared.task_file.entries
     entry = replace(entry, task_id=live["metadata"]["labels"].get(names.TASK_ID, entry.task_id))
     task_file = replace(prepared.task_file, entries=(entry,))
-    session, replicas = prepared.session, action.planned(prepared)
+    session, replicas = prepared.session, action.plan_service(prepared)
     same = submit.decided(prepared.options, task_file, session, prepared.facts)
     for item in (manifest.object for manifest in same.existing.manifests.own):
-        kind = objects.known_kind(item)
+        kind = objects.kind_of_known(item)
         current = action.get(session, kind, item["metadata"]["name"])
         if current is None:
             return False
@@ -73,7 +73,7 @@ def _with_replicas(item: Json, live: Json) -> Json:
 def _current(prepared: Prepared, live: Json) -> dict[str, Json]:
     """Return the live Deployment, Service and autoscaler by kind. Raises NameTaken."""
     current, name = {live["kind"]: live}, live["metadata"]["name"]
-    wanted = {manifest.object["kind"] for manifest in action.named(prepared)}
+    wanted = {manifest.object["kind"] for manifest in action.find_named(prepared)}
     if live["kind"] not in wanted:
         message = f'service "{name}" is a {live["kind"]}'
         raise NameTaken(message, "run `kubectl sky serve down` first to change its backend")
@@ -89,12 +89,12 @@ def _current(prepared: Prepared, live: Json) -> dict[str, Json]:
 
 def _send(prepared: Prepared, live: Json, current: dict[str, Json]) -> None:
     """Send the objects of a version, then the Deployment; undo the former if that fails."""
-    session, named = prepared.session, action.named(prepared)
+    session, named = prepared.session, action.find_named(prepared)
     owner, manifests = owner_reference(live), prepared.existing.manifests
     admit(session, manifests.workload)
     versioned = [_with_owner(item.object, owner) for item in manifests.own if item not in named]
     existing = prepared.existing.shared or {}
-    is_scaled = bool(action.planned(prepared).scaling)
+    is_scaled = bool(action.plan_service(prepared).scaling)
     with shared_objects(session, manifests.shared, existing, False) as shared:
         applied = apply_all(session, [versioned], refuse_foreign)
         try:
@@ -125,13 +125,13 @@ def _undo(session: Session, live: Json, version: str, applied: Sequence[Applied]
         if version_id(_read_again(session, live)) != version:
             for item in applied:
                 if item.created:
-                    kind = objects.known_kind(item.object)
+                    kind = objects.kind_of_known(item.object)
                     objects.delete_by_uid(session, kind, item.object["metadata"])
 
 
 def _read_again(session: Session, live: Json) -> Json:
     metadata = live["metadata"]
-    kind = objects.known_kind(live)
+    kind = objects.kind_of_known(live)
     return objects.get(session, kind, metadata["name"], metadata["namespace"])
 
 

@@ -43,7 +43,7 @@ def whoami(caller: AnyCaller) -> WhoAmI:
         all_namespaces=everywhere,
         namespaces=_all_namespaces(caller)
         if everywhere
-        else namespaces.allowed(caller.session, _candidates(caller)),
+        else namespaces.list_allowed(caller.session, _candidates(caller)),
     )
 
 

@@ -167,7 +167,7 @@ class Identities:
             token = self.sessions.token(connection.headers[SESSION_HEADER])
             return self.owner() if token is None else self.of_token(token)
         if self._config.trust_x_user and "x-user" in connection.headers:
-            return self._trusted(connection.headers.getlist("x-user"))
+            return self._trust(connection.headers.getlist("x-user"))
         hint = _LOG_IN_OR_NAME if self._config.trust_x_user else _LOG_IN
         raise Unauthorized("this server answers only with credentials", hint)
 
@@ -207,7 +207,7 @@ class Identities:
         session = self._own_session()
         identity = session.cached("identity", CoreManager(session).identity)
         name = self._config.owner or identity.name
-        return Caller(owners.named(name), identity.groups, session)
+        return Caller(owners.name_owner(name), identity.groups, session)
 
     def anonymous(self) -> Session:
         """Return a session without credentials, for the health of the API server."""
@@ -263,7 +263,7 @@ class Identities:
             identity = CoreManager(session).identity()
             if identity.name in ("", _ANONYMOUS):
                 raise Unauthorized("the cluster does not know this token", "log in again")
-            user = owners.named(identity.name)
+            user = owners.name_owner(identity.name)
         except Unauthorized:
             review.caller = None
             raise
@@ -275,7 +275,7 @@ class Identities:
         review.caller = Caller(user, identity.groups, session)
         review.until = monotonic() + _REVIEW_SECONDS
 
-    def _trusted(self, names: list[str]) -> Caller:
+    def _trust(self, names: list[str]) -> Caller:
         """Return the caller that X-User names, with the server's own credentials."""
         if len(names) > 1:
             raise Rejected(400, "the header X-User is given more than once")
@@ -283,7 +283,7 @@ class Identities:
             name = names[0].encode("latin-1").decode()
         except UnicodeError:
             raise Rejected(400, "the header X-User is not UTF-8") from None
-        return Caller(owners.named(name), (), self._own_session())
+        return Caller(owners.name_owner(name), (), self._own_session())
 
 
 def _bearer_token(headers: list[str]) -> str:

@@ -159,7 +159,7 @@ _NAMES = {
 }
 
 
-def known_model(name: str) -> str:
+def find_model(name: str) -> str:
     """Return the model that a name or a label value means; "" if unknown.
 
     `H100-80GB`, `H100-SXM` and `NVIDIA-H100-80GB-HBM3` are an H100.
@@ -257,17 +257,17 @@ def suggestion(name: str) -> str:
 
     Only names whose digits differ by no more than zeros at the end are compared: A1000 and A100.
     """
-    simplified_name = _simplified(name)
-    names = {_simplified(model): model for model in MODEL_NAMES}
+    simplified_name = _simplify(name)
+    names = {_simplify(model): model for model in MODEL_NAMES}
     if simplified_name in names:
         model = names[simplified_name]
         return "" if model.upper() == name.upper() else model
     if match := _WITH_COUNT.fullmatch(name.strip()):
-        model = names.get(_simplified(match[2] or match[3]), "")
+        model = names.get(_simplify(match[2] or match[3]), "")
         return f"{model}:{match[1] or match[4]}" if model else ""
     if model := names.get(simplified_name.removeprefix("RTX"), ""):
         return model
-    if known_model(name) or rtx_products(name):
+    if find_model(name) or rtx_products(name):
         return ""
     digits = _digits(simplified_name)
     alike = [text for text in names if _digits(text) == digits]
@@ -279,7 +279,7 @@ def _digits(name: str) -> str:
     return re.sub(r"\D", "", name).rstrip("0")
 
 
-def _simplified(name: str) -> str:
+def _simplify(name: str) -> str:
     """Return a name without the differences that people overlook: O and 0, I and 1."""
     return re.sub(r"[-_ ]", "", name.upper()).replace("O", "0").replace("I", "1")
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
-from kubectl_sky.spec.files import copied_sources, is_url, target_path
+from kubectl_sky.spec.files import is_url, list_copied, target_path
 from kubectl_sky.spec.volumes import wrong_path
 
 _HUB_EXAMPLES = (
@@ -126,20 +126,20 @@ def buckets_of(data: Mapping[str, Any]) -> tuple[Bucket, ...]:
     return tuple(
         replace(_bucket(target_path(path), source), key=path)
         for path, source in entries(data.get("file_mounts"))
-        if (isinstance(source, dict) and not copied_sources(source)) or is_url(source)
+        if (isinstance(source, dict) and not list_copied(source)) or is_url(source)
     )
 
 
 def _bucket(path: str, source: Data) -> Bucket:
     if isinstance(source, str):
-        return _located(path, source)
+        return _locate(path, source)
     mount = (source.get("config") or {}).get("mount") or {}
     cached = (source.get("config") or {}).get("mount_cached") or {}
     url, store = source.get("source"), source.get("store")
     name = str(source.get("name"))
     if str(store).lower() == HUB:
         name = f"{HUB_BUCKETS}/{name}"
-    located = _located(path, url) if url else Bucket(path, "", name)
+    located = _locate(path, url) if url else Bucket(path, "", name)
     return Bucket(
         path,
         located.store if url else (store or "").lower(),
@@ -150,7 +150,7 @@ def _bucket(path: str, source: Data) -> Bucket:
     )
 
 
-def _located(path: str, url: str) -> Bucket:
+def _locate(path: str, url: str) -> Bucket:
     azure = _AZURE.fullmatch(url)
     if azure:
         return Bucket(path, "azure", azure[2], account=azure[1])
@@ -166,7 +166,7 @@ def undone(document: Document) -> Iterator[tuple[Path, str, str]]:
     """Yield the buckets that are not supported: the path, the reason and a hint."""
     for path, source in entries(document.get("file_mounts")):
         field_path: Path = ("file_mounts", path)
-        if isinstance(source, dict) and not copied_sources(source):
+        if isinstance(source, dict) and not list_copied(source):
             yield from _undone(field_path, source)
         elif is_url(source):
             yield from _unread(field_path, source)
@@ -189,7 +189,7 @@ def _undone(where: Path, source: Mapping[Data, Data]) -> Iterator[tuple[Path, st
 def _unread(where: Path, url: str) -> Iterator[tuple[Path, str, str]]:
     scheme, _, location = url.partition("://")
     store = STORES.get(scheme.lower())
-    bucket_name = location.strip("/") and _located("", url).name.strip("/")
+    bucket_name = location.strip("/") and _locate("", url).name.strip("/")
     if store is None:
         yield where, f"no store is known by {printable(scheme)}://", f"such as {', '.join(STORES)}"
     elif store == HUB:

@@ -44,7 +44,7 @@ def scalar_value(text: str, tag: str | None, plain: bool) -> Data:
 
     Raises ValueError with a message for the user if it has no value.
     """
-    kind = _resolved(text) if plain else _kind(tag)
+    kind = _resolve(text) if plain else _kind(tag)
     if kind in _READERS:
         return _read(kind, text)
     if kind == "null":
@@ -52,7 +52,7 @@ def scalar_value(text: str, tag: str | None, plain: bool) -> Data:
     return MERGE if kind == "merge" else text
 
 
-def _resolved(text: str) -> str:
+def _resolve(text: str) -> str:
     for tag, pattern in _RESOLVERS.get(text[:1], []):
         if pattern.match(text):
             return tag.removeprefix(_PREFIX)

@@ -205,7 +205,7 @@ def judge_pod_field(name: str, value: Data, known: bool) -> tuple[DangerClass, s
     if is_harmless and is_harmless(value):
         return None
     danger_class, message = _REASONS[name]
-    return danger_class, message.replace("{}", quoted(value))
+    return danger_class, message.replace("{}", quote(value))
 
 
 def judge_metadata(key: str, value: Data) -> tuple[DangerClass, str] | None:
@@ -213,14 +213,14 @@ def judge_metadata(key: str, value: Data) -> tuple[DangerClass, str] | None:
     for danger_class, rows in METADATA.items():
         for prefixes, message in rows.items():
             if key.startswith(prefixes) and value not in (None, False, ""):
-                return danger_class, message.replace("{}", quoted(value))
+                return danger_class, message.replace("{}", quote(value))
     return None
 
 
-def quoted(value: Data) -> str:
+def quote(value: Data) -> str:
     """Return what a message quotes of a value: its text, or the names of what it has."""
     if isinstance(value, list):
-        return ", ".join(map(quoted, value[:5])) + (", …" if len(value) > 5 else "")
+        return ", ".join(map(quote, value[:5])) + (", …" if len(value) > 5 else "")
     if isinstance(value, dict):
         value = value.get("name") or value.get("secretName") or value.get("path") or ""
     return printable(str(value), 100)
@@ -254,7 +254,7 @@ def _system_class(value: Data) -> str | None:
     return _text(value) if str(value).startswith("system-") else None
 
 
-def _given_account(value: Data) -> str | None:
+def _find_account(value: Data) -> str | None:
     is_account = isinstance(value, str) and value.upper() not in NOBODY and value != "default"
     return _text(value) if is_account else None
 
@@ -298,7 +298,7 @@ TASK_FIELDS: tuple[Row, ...] = (
         _IDENTITY,
         ("config.kubernetes.remote_identity", "config.kubernetes.remote_identity.*"),
         'the pods act as the service account "{}"',
-        _given_account,
+        _find_account,
     ),
     Row(
         _URLS, _URL_FIELDS, "fetches by {}://, without TLS: others can change the data", _plain_url

@@ -24,7 +24,7 @@ from kubectl_sky.spec.danger_fields import (
     judge_metadata,
     judge_pod_field,
 )
-from kubectl_sky.spec.document import Data, Document, Path, dotted, printable
+from kubectl_sky.spec.document import Data, Document, Path, join_path, printable
 from kubectl_sky.spec.files import local_files
 from kubectl_sky.spec.kubernetes import KUBERNETES
 from kubectl_sky.spec.substitute import Filled, references
@@ -105,7 +105,7 @@ def _in_task_fields(document: Document) -> Iterator[Danger]:
             if shown is None:
                 continue
             host_path = str(value) if pattern[-1] == "host_path" else None
-            if filled.hides(dotted(path)) and references(str(value)):
+            if filled.hides(join_path(path)) and references(str(value)):
                 host_path = None  # a flag sets the variables; render judges the value then
             yield _danger(document, field, path, shown, host_path)
 

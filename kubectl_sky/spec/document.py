@@ -71,7 +71,7 @@ class FieldError(UserError):
     """A field of a task is wrong; who knows the task's file adds the position."""
 
     def __init__(self, path: Path, message: str, hint: str = "") -> None:
-        super().__init__(f"{dotted(path)}: {message}", hint)
+        super().__init__(f"{join_path(path)}: {message}", hint)
         self.path = path
         self.reason = message
 
@@ -167,7 +167,7 @@ class Document(Struct, frozen=True, dict=True):
             file=source or self.file,
             line=line,
             column=column,
-            path=dotted(path),
+            path=join_path(path),
             message=message,
             hint=hint,
             severity=severity,
@@ -268,7 +268,7 @@ def entries(value: Data) -> Iterator[tuple[str, Data]]:
         yield from ((key, item) for key, item in value.items() if isinstance(key, str))
 
 
-def dotted(path: Path) -> str:
+def join_path(path: Path) -> str:
     """Format a path for users: `resources.any_of[0].cpus`, `volumes."/data"`."""
     text = ""
     for step in path:

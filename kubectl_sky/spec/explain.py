@@ -85,7 +85,7 @@ class Field(Struct, frozen=True):
     @property
     def skypilot(self) -> str:
         """Return how the field differs from SkyPilot, and whether it is supported."""
-        entry = _unsupported(self.path) if self.root == "task" else None
+        entry = _list_unsupported(self.path) if self.root == "task" else None
         if not entry:
             return str(self.rules.get("x-skypilot") or "")
         how = "refused" if entry.refuse else "ignored"
@@ -200,9 +200,9 @@ def _types(file: str, rules: Mapping[str, Any]) -> Iterator[str]:
         yield from (kind for kind in _types(field.file, inner_rules) if kind != "null")
 
 
-def _unsupported(path: tuple[str, ...]) -> unsupported.UnsupportedField | None:
+def _list_unsupported(path: tuple[str, ...]) -> unsupported.UnsupportedField | None:
     """Return the entry that covers a field of a task, or None."""
-    for entry in unsupported.listed():
+    for entry in unsupported.list_fields():
         field = entry.field
         covered = len(path) >= len(field) and all(
             ours in (theirs, ANY) for ours, theirs in zip(field, path, strict=False)

@@ -102,7 +102,7 @@ def local_files(data: Mapping[str, Any]) -> tuple[LocalFiles, ...]:
                 target = f"{WORKDIR}/."  # added to the workdir
             files.append(LocalFiles(target, source, ("file_mounts", path)))
         target, field_path = target_path(path), ("file_mounts", path, "source")
-        sources = copied_sources(source)
+        sources = list_copied(source)
         if isinstance(sources, str):
             files.append(LocalFiles(target, sources, field_path))
         elif sources:
@@ -113,7 +113,7 @@ def local_files(data: Mapping[str, Any]) -> tuple[LocalFiles, ...]:
     return tuple(files)
 
 
-def copied_sources(mount: Data) -> str | list[str] | None:
+def list_copied(mount: Data) -> str | list[str] | None:
     """Return the local folder, or the list of paths, of a bucket that the nodes only copy.
 
     None if the nodes need a bucket: for a mount, or if it is not filled from local files.
@@ -206,7 +206,7 @@ def _lists(document: Document) -> Iterator[Problem]:
     mounts = dict(entries(document.get("file_mounts")))
     destinations = {target_path(path) for path in mounts}
     for path, mount in mounts.items():
-        sources = copied_sources(mount)
+        sources = list_copied(mount)
         for item in sources if isinstance(sources, list) else ():
             destination = f"{target_path(path)}/{PurePosixPath(item).name}"
             if destination in destinations:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import infra
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
-from kubectl_sky.spec.schema import described
+from kubectl_sky.spec.schema import describe
 
 _PREFIX = "docker:"  # SkyPilot's, for container images
 _MACHINE = re.compile(
@@ -41,7 +41,7 @@ def container(text: str) -> str | None:
     return bare if bare.startswith(f"{_PREFIX}//") else bare.removeprefix(_PREFIX).strip() or None
 
 
-def chosen(resources: Mapping[str, Data]) -> tuple[str | None, str] | None:
+def choose(resources: Mapping[str, Data]) -> tuple[str | None, str] | None:
     """Return the image of complete resources, with its key if `image_id` is a map.
 
     Of a map, it is the container image of all regions, that of the region in `infra`, or the only
@@ -59,7 +59,7 @@ def chosen(resources: Mapping[str, Data]) -> tuple[str | None, str] | None:
 
 
 def of(resources: Mapping[str, Data]) -> str | None:
-    image = chosen(resources)
+    image = choose(resources)
     return container(image[1]) if image else None
 
 
@@ -73,22 +73,22 @@ def is_default(document: Document) -> bool:
     return any(of(resources) is None for _, resources in _complete(document))
 
 
-def unchosen(document: Document) -> Iterator[Path]:
+def list_unchosen(document: Document) -> Iterator[Path]:
     """Yield the maps of several images of which no region of the task chooses one."""
     for path, resources in _complete(document):
-        if resources.get("image_id") and not chosen(resources):
-            yield _written(document, path)
+        if resources.get("image_id") and not choose(resources):
+            yield _find_written(document, path)
 
 
 def _complete(document: Document) -> Iterator[tuple[Path, Mapping[str, Data]]]:
     """Yield the complete resources of each candidate; of the task if it has none."""
-    ignored = set(infra.left_out(document))
+    ignored = set(infra.find_left_out(document))
     paths = [path for path in document.resources.paths[1:] if path not in ignored]
     for path in paths or [("resources",)]:
         yield path, infra.candidate_fields(document, path)
 
 
-def _written(document: Document, path: Path) -> Path:
+def _find_written(document: Document, path: Path) -> Path:
     """Return the path of the image_id of a candidate: its own or the one around it."""
     path = path if document.get(*path, "image_id") is not None else ("resources",)
     return (*path, "image_id")
@@ -127,7 +127,7 @@ def wrong_reference(image: str) -> tuple[str, str]:
     if not _REFERENCE.fullmatch(name):
         if _REFERENCE.fullmatch(name.lower()):
             return "an image's name has no capital letters", f"write {lower}"
-        return f"{_EXPECTED}, got {described(image)}" if image else _EXPECTED, ""
+        return f"{_EXPECTED}, got {describe(image)}" if image else _EXPECTED, ""
     return _wrong_digest(digest) if "@" in image else "", ""
 
 
@@ -145,10 +145,10 @@ def _wrong_digest(digest: str) -> str:
 
 def _machines(document: Document) -> Iterator[Problem]:
     for path, resources in _complete(document):
-        image = chosen(resources)
+        image = choose(resources)
         if image and image[1].strip() not in ("", _PREFIX) and container(image[1]) is None:
             key, text = image
-            image_path = _written(document, path) + (() if key is None else (key,))
+            image_path = _find_written(document, path) + (() if key is None else (key,))
             message = f"{printable(text)} is a machine image; the default container image is used"
             hint = "name a container image such as python:3.13-slim"
             yield document.problem(image_path, message, hint, "warning")

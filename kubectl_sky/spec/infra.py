@@ -22,7 +22,7 @@ _IGNORED = "ignored: the task runs in kubectl's context"
 _CHOOSE = "choose another with --context or infra: k8s/CONTEXT"
 
 
-def merged(outer: Mapping[str, Data], item: Mapping[str, Data]) -> Mapping[str, Data]:
+def merge(outer: Mapping[str, Data], item: Mapping[str, Data]) -> Mapping[str, Data]:
     """Return a candidate with the outer resources as defaults; labels are merged."""
     values = {key: value for key, value in item.items() if value is not None}
     overridden = {other for field in values for other in _SAME.get(field, ())}
@@ -69,7 +69,7 @@ def contexts(document: Document) -> dict[str, Path]:
     return paths
 
 
-def left_out(document: Document) -> tuple[Path, ...]:
+def find_left_out(document: Document) -> tuple[Path, ...]:
     """Return the candidates that name another provider; empty if all of them do."""
     candidates = document.resources.paths[1:]
     if not candidates:
@@ -86,12 +86,12 @@ def candidate_fields(document: Document, path: Path) -> Mapping[str, Data]:
     """Return a candidate's resources, with defaults from the outer resources."""
     outer, values = document.get("resources"), document.get(*path)
     outer, values = (mapping if isinstance(mapping, dict) else {} for mapping in (outer, values))
-    return outer if path == ("resources",) else merged(outer, values)
+    return outer if path == ("resources",) else merge(outer, values)
 
 
 def _rule(document: Document) -> Iterator[Problem]:
     """Warn once about the skipped candidates of a list, and about each ignored field."""
-    skipped = left_out(document)
+    skipped = find_left_out(document)
     ignored = set(skipped)
     for field in dict.fromkeys(str(path[1]) for path in skipped):
         paths = [path for path in skipped if path[1] == field]
@@ -102,10 +102,10 @@ def _rule(document: Document) -> Iterator[Problem]:
         yield document.problem(("resources", field), message, _CHOOSE, "warning", key=True)
     for path, values in document.resources.maps:
         if path not in ignored:
-            yield from _ignored(document, path, values)
+            yield from _list_ignored(document, path, values)
 
 
-def _ignored(document: Document, path: Path, values: Mapping[str, Data]) -> Iterator[Problem]:
+def _list_ignored(document: Document, path: Path, values: Mapping[str, Data]) -> Iterator[Problem]:
     any_provider, _, rest = str(values.get("infra") or "").partition("/")
     if any_provider == "*" and rest.strip("*/"):
         yield document.unused((*path, "infra"), _IGNORED, _CHOOSE, key=True)

@@ -46,11 +46,11 @@ def _rule(document: Document) -> Iterator[Problem]:
     for path, values in document.resources.maps:
         field_path, value = (*path, "job_recovery"), values.get("job_recovery")
         if value is not None:
-            yield from _named(document, field_path, value)
+            yield from _name(document, field_path, value)
             yield from _useless(document, field_path, value)
 
 
-def _named(document: Document, where: Path, value: Data) -> Iterator[Problem]:
+def _name(document: Document, where: Path, value: Data) -> Iterator[Problem]:
     """Report strategies that are unknown, or ignored because there is one cluster.
 
     In SkyPilot, a strategy looks for another region or provider.

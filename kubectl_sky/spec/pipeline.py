@@ -70,7 +70,7 @@ def seconds(value: str | int) -> int:
 _GROUP_NAME = "SKYPILOT_JOBGROUP_NAME"
 
 
-def _named(document: Document) -> Iterator[Problem]:
+def _name(document: Document) -> Iterator[Problem]:
     if not document.parallel:
         return
     name, earlier_names = document.get("name"), document.names[: document.index - 1]
@@ -110,7 +110,7 @@ def _hosts(document: Document) -> Iterator[Problem]:
             yield document.problem(path, message, f"write ${_GROUP_NAME} there", "warning")
 
 
-RULES = (_named, _hosts)
+RULES = (_name, _hosts)
 
 
 MAX_INDEXES = 100_000  # indexes that Kubernetes allows a Job without further conditions
@@ -148,7 +148,7 @@ def parse_array(text: str) -> Array:
     limit = count if match["most"] is None else int(match["most"])
     if not limit:
         raise ValueError("%0 lets nothing run; write how many may run at once, such as %10")
-    return Array(_written(ranges), count, min(limit, count))
+    return Array(_write(ranges), count, min(limit, count))
 
 
 def _ranges(text: str) -> Iterator[tuple[int, int]]:
@@ -159,7 +159,7 @@ def _ranges(text: str) -> Iterator[tuple[int, int]]:
         yield int(first), int(last or first)
 
 
-def _written(ranges: list[tuple[int, int]]) -> str:
+def _write(ranges: list[tuple[int, int]]) -> str:
     joined: list[tuple[int, int]] = []
     for first, last in ranges:
         if joined and joined[-1][1] == first - 1:

@@ -58,7 +58,7 @@ def memory(value: str | int | float, of_cpus: str | int | float | None = None) -
         return _bytes(text, expected)
     amount, unit = _split(text)
     cpu_count = quantity(cpus(SKYPILOT_CPUS if of_cpus is None else of_cpus))
-    return _rounded(_positive(amount, GIB * cpu_count if unit == "x" else None, expected))
+    return _round(_positive(amount, GIB * cpu_count if unit == "x" else None, expected))
 
 
 def is_minimum(value: str | int | float | None) -> bool:
@@ -113,10 +113,10 @@ def _bytes(text: str, expected: str) -> str:
         known = unit.strip()[0].upper() + "i"
         number = text[: text.rindex(unit.strip())].strip()
         raise ValueError(f'the unit is {known} in Kubernetes: write "{number}{known}"')
-    return _rounded(_positive(amount, _factor(unit), expected))
+    return _round(_positive(amount, _factor(unit), expected))
 
 
-def _rounded(size: Fraction) -> str:
+def _round(size: Fraction) -> str:
     if size > MAX_BYTES:
         raise ValueError("more than an exbibyte")
     if size < 1:

@@ -9,7 +9,7 @@ from kubectl_sky.errors import Problem
 from kubectl_sky.spec import accelerator, quantity, schema
 from kubectl_sky.spec.accelerator import candidates
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
-from kubectl_sky.spec.schema import described
+from kubectl_sky.spec.schema import describe
 from kubectl_sky.words import names
 
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -102,8 +102,8 @@ def _sizes(document: Document) -> Iterator[Problem]:
             try:
                 read(value)
             except ValueError as error:
-                message = f"{error}, got {described(value)}"
-                yield document.problem((*path, field), message, schema.unfilled(value))
+                message = f"{error}, got {describe(value)}"
+                yield document.problem((*path, field), message, schema.find_unfilled(value))
 
 
 def _gpus(document: Document) -> Iterator[Problem]:
@@ -126,9 +126,9 @@ def _gpu(document: Document, path: Path, value: Data) -> Iterator[Problem]:
     try:
         candidates = list(accelerator.entries(value))
     except accelerator.InvalidAccelerator as error:
-        shown = f'"{printable(error.text)}"' if error.text else described(value)
+        shown = f'"{printable(error.text)}"' if error.text else describe(value)
         is_key = bool(error.keys) and isinstance(error.keys[-1], str)
-        hint = schema.unfilled(error.text)
+        hint = schema.find_unfilled(error.text)
         yield document.problem((*path, *error.keys), f"{error}, got {shown}", hint, key=is_key)
         return
     for keys, text, candidate in candidates:

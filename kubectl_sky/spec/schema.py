@@ -60,13 +60,13 @@ def resolve(reference: str) -> Any:
     return part
 
 
-def unfilled(value: Data) -> str:
+def find_unfilled(value: Data) -> str:
     """Return the hint for an invalid value if it names a variable; "" if it does not."""
     names_variable = isinstance(value, str) and _VARIABLE.search(value)
     return "variables are not filled in here; write the value" if names_variable else ""
 
 
-def described(value: Data) -> str:
+def describe(value: Data) -> str:
     if value is None:
         return "nothing"
     if isinstance(value, bool):

@@ -15,7 +15,7 @@ from referencing.jsonschema import DRAFT202012
 
 from kubectl_sky.spec import schema
 from kubectl_sky.spec.document import Data, Path
-from kubectl_sky.spec.schema import SchemaError, described
+from kubectl_sky.spec.schema import SchemaError, describe
 from kubectl_sky.words.secret import Secret
 
 _MAX_ERRORS = 1000
@@ -24,7 +24,7 @@ _PLAIN = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?|true|false")
 
 def check(data: Data, name: str) -> list[SchemaError]:
     """Return the errors and warnings of a schema, without duplicates; only the first of many."""
-    explained = chain.from_iterable(map(_explained, validator(f"{name}.json").iter_errors(data)))
+    explained = chain.from_iterable(map(_explain, validator(f"{name}.json").iter_errors(data)))
     return list(dict.fromkeys(islice(explained, _MAX_ERRORS)))
 
 
@@ -54,10 +54,10 @@ def validator(file: str) -> Any:
     return _Validator(schema.load(file), registry=_registry())
 
 
-def _explained(error: ValidationError) -> Iterator[SchemaError]:
+def _explain(error: ValidationError) -> Iterator[SchemaError]:
     branch = _branch(error)
     for inner in branch:
-        yield from _explained(inner)
+        yield from _explain(inner)
     if not branch:
         yield from _EXPLAINERS.get(str(error.validator), _value)(error)
 
@@ -99,7 +99,7 @@ def _fields(error: ValidationError) -> Iterator[SchemaError]:
             yield SchemaError(path, "unknown field", schema.field_hint(path, [*properties]), True)
 
 
-def _ignored(error: ValidationError) -> Iterator[SchemaError]:
+def _explain_ignored(error: ValidationError) -> Iterator[SchemaError]:
     hint = schema.field_hint(_path(error), [*_rules(error)["properties"]])
     yield SchemaError(_path(error), "unknown field, ignored", hint, True, "warning")
 
@@ -117,14 +117,14 @@ def _value(error: ValidationError) -> Iterator[SchemaError]:
         yield SchemaError((*_path(error), _instance(error)), f"expected {expected}", "", True)
         return
     path = _path(error)
-    actual = "" if isinstance(error.instance, Secret) else f", got {described(error.instance)}"
+    actual = "" if isinstance(error.instance, Secret) else f", got {describe(error.instance)}"
     is_text = "string" in str(_rules(error).get("type"))
     is_misread = is_text and isinstance(error.instance, bool | int | float | date)
     hint = "put it in quotes" if is_misread else _hint(error)
     yield SchemaError(path, f"expected {expected}{actual}", hint, needs_quotes=is_misread)
 
 
-_EXPLAINERS = {"additionalProperties": _fields, "required": _missing, "x-unknown": _ignored}
+_EXPLAINERS = {"additionalProperties": _fields, "required": _missing, "x-unknown": _explain_ignored}
 
 
 def _hint(error: ValidationError) -> str:

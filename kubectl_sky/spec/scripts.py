@@ -156,7 +156,7 @@ class _Reader:
             self._pipe = []
 
 
-def unnoticed(field: str, script: str) -> tuple[int, str, str] | None:
+def find_unnoticed(field: str, script: str) -> tuple[int, str, str] | None:
     """Return the offset of the first command whose failure goes unnoticed, why, and what to add."""
     read = _Reader(script if len(script) <= MAX_SCRIPT else "")
     last = max((command.rank for command in read.deciding), default=0)

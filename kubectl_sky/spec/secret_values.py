@@ -36,16 +36,16 @@ def _value_nodes(document: Document) -> Iterator[YamlNode]:
     """
     secrets, managed, envs = map(document.root.child, (*_FIELDS, "envs"))
     if secrets:
-        yield from _given(secrets)
+        yield from _find_given(secrets)
     if managed:
-        yield from _managed(managed)
+        yield from _find_managed(managed)
     names = secret_names(document)
     for name, node in envs.children.items() if envs else ():
         if str(name) in names:
             yield node
 
 
-def _given(secrets: YamlNode) -> Iterator[YamlNode]:
+def _find_given(secrets: YamlNode) -> Iterator[YamlNode]:
     if not isinstance(secrets.value, dict | list):
         yield secrets
     for node in secrets.children.values():
@@ -53,7 +53,7 @@ def _given(secrets: YamlNode) -> Iterator[YamlNode]:
             yield node
 
 
-def _managed(managed: YamlNode) -> Iterator[YamlNode]:
+def _find_managed(managed: YamlNode) -> Iterator[YamlNode]:
     """Yield the values in managed_secrets; its items are NAME or {NAME: {mount_path: PATH}}."""
     is_list = isinstance(managed.value, list)
     for item in managed.children.values() if is_list else (managed,):
@@ -81,7 +81,7 @@ def _nodes(root: YamlNode) -> Iterator[YamlNode]:
             stack += node.children.values()
 
 
-def shared(document: Document) -> Iterator[Path]:
+def find_shared(document: Document) -> Iterator[Path]:
     """Yield the other fields of a document whose value is a secret's."""
     names = secret_names(document)
     for field, value in document.data.items():
@@ -100,10 +100,10 @@ def _paths(value: Data, path: Path) -> Iterator[Path]:
             yield from _paths(item, (*path, key))
 
 
-def kept(document: Document) -> dict[str, Any]:
+def keep(document: Document) -> dict[str, Any]:
     """Return the fields that the cluster keeps: those of the schema, without values of secrets."""
     file = "header.json" if document.is_header else "task.json"
-    data: dict[str, Any] = _known(document.data, file, {"$ref": file})
+    data: dict[str, Any] = _keep_known(document.data, file, {"$ref": file})
     if isinstance(data.get("envs"), dict):
         names = secret_names(document)
         data["envs"] = {
@@ -114,23 +114,23 @@ def kept(document: Document) -> dict[str, Any]:
     return data
 
 
-def _known(value: Data, file: str, rules: Mapping[str, Any]) -> Data:
+def _keep_known(value: Data, file: str, rules: Mapping[str, Any]) -> Data:
     """Return a value with the fields that its schema in `file` knows."""
     if not isinstance(value, dict | list):
         return value
     if "$ref" in rules:
         named, _, pointer = rules["$ref"].partition("#")
-        return _known(value, named or file, schema.resolve(f"{named or file}#{pointer}"))
+        return _keep_known(value, named or file, schema.resolve(f"{named or file}#{pointer}"))
     kind = "object" if isinstance(value, dict) else "array"
     for form in rules.get("anyOf", ()):
         if form.get("type", kind) == kind:
-            return _known(value, file, form)
+            return _keep_known(value, file, form)
     if isinstance(value, list):
-        return [_known(item, file, rules.get("items", {})) for item in value]
+        return [_keep_known(item, file, rules.get("items", {})) for item in value]
     fields, other = rules.get("properties", {}), rules.get("additionalProperties", {})
     takes_others = other is not False and "x-unknown" not in rules
     return {
-        key: _known(item, file, fields.get(key, other if isinstance(other, dict) else {}))
+        key: _keep_known(item, file, fields.get(key, other if isinstance(other, dict) else {}))
         for key, item in value.items()
         if key in fields or takes_others
     }

@@ -12,7 +12,7 @@ from kubectl_sky.spec import resource_fields, variables
 from kubectl_sky.spec.document import Data, Document, Path, entries
 from kubectl_sky.spec.kubernetes import POD_CONFIG
 from kubectl_sky.spec.lifecycle import is_deleted_when_finished
-from kubectl_sky.spec.schema import described
+from kubectl_sky.spec.schema import describe
 from kubectl_sky.spec.substitute import Filled
 
 _HEADER = re.compile(r"[-A-Za-z0-9]+")
@@ -120,7 +120,7 @@ def _bounds(data: dict[str, Any], flags: Flags) -> tuple[int, int]:
     return (fewest, most) if flags.replicas is None else (flags.replicas, flags.replicas)
 
 
-def unmeasured(document: Document, flags: Flags) -> Iterator[Problem]:
+def find_unmeasured(document: Document, flags: Flags) -> Iterator[Problem]:
     """Refuse to scale a service without a metric: Kubernetes does not count requests."""
     data = document.get("service")
     if flags.backend != Flags().backend or not isinstance(data, dict):  # Ray Serve counts them
@@ -244,7 +244,7 @@ def _amounts(document: Document) -> Iterator[Undone]:
     for path, low, high in _RANGES:
         value = document.get(*path)
         if isinstance(value, int | float) and not low <= value <= high:
-            yield path, described(value), f"use a number from {low:,} to {high:,}", True
+            yield path, describe(value), f"use a number from {low:,} to {high:,}", True
 
 
 def _secrets(filled: Filled) -> Iterator[Undone]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import files, variables
-from kubectl_sky.spec.document import Data, Document, Path, dotted
+from kubectl_sky.spec.document import Data, Document, Path, join_path
 
 MAX_TEXT = 1024 * 1024  # characters of a value; a Kubernetes object holds 1.5 MiB
 MAX_ADDED = 4 * MAX_TEXT  # characters that variables may add to a document
@@ -81,14 +81,14 @@ class Filled:
     def _key(self, key: Data, path: Path) -> Data:
         filled = self._text(key, (*path, key))
         if self._hides(key):
-            self.keys |= {dotted((*path, key)), dotted((*path, filled))}
+            self.keys |= {join_path((*path, key)), join_path((*path, filled))}
         return filled
 
     def _text(self, value: Data, path: Path) -> Data:
         if not isinstance(value, str) or "$" not in value:
             return value
         if not self._fits(value, path):
-            self.unknown |= {dotted(path)}
+            self.unknown |= {join_path(path)}
             return value
         if not self._variables.isdisjoint(_SHELL_FORM.findall(value)):
             self._report(path, "only $NAME and ${NAME} are substituted, no other form of the shell")
@@ -99,7 +99,7 @@ class Filled:
         if leaks:
             self.secret.add(path)
         if leaks or not self._open.isdisjoint(references(value)):
-            self.unknown |= {dotted(path), dotted((*path[:-1], filled))}
+            self.unknown |= {join_path(path), join_path((*path[:-1], filled))}
         return filled
 
     def _check_set(self, value: str, path: Path) -> None:

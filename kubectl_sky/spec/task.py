@@ -20,7 +20,12 @@ from kubectl_sky.spec.lifecycle import Recovery, recovery
 from kubectl_sky.spec.pipeline import Array
 from kubectl_sky.spec.service import ServiceSpec
 from kubectl_sky.spec.substitute import Filled
-from kubectl_sky.spec.variables import REGISTRY, SecretReference, existing_secrets, given_secrets
+from kubectl_sky.spec.variables import (
+    REGISTRY,
+    SecretReference,
+    existing_secrets,
+    list_given_secrets,
+)
 from kubectl_sky.spec.volumes import VolumeMount, mount_of
 from kubectl_sky.words.secret import Secret
 
@@ -118,7 +123,7 @@ def task_of(document: Document) -> Task:
             for name, value in envs.items()
             if name not in REGISTRY and not isinstance(value, Secret)
         },
-        secrets=_secrets(login | given_secrets(data.get("secrets"))),
+        secrets=_secrets(login | list_given_secrets(data.get("secrets"))),
         existing_secrets=existing_secrets(data),
         volumes=tuple(mount_of(path, value) for path, value in (data.get("volumes") or {}).items()),
         files=local_files(data),
@@ -157,7 +162,7 @@ def _candidates(resources: Mapping[str, Any]) -> list[Resources]:
     Candidates that name another provider are left out, unless all of them do.
     """
     items = resources.get("any_of") or resources.get("ordered") or ()
-    field_sets = [infra.merged(resources, item or {}) for item in items] or [resources]
+    field_sets = [infra.merge(resources, item or {}) for item in items] or [resources]
     if items:
         field_sets = [values for values in field_sets if not infra.elsewhere(values)] or field_sets
     expanded = [candidate for values in field_sets for candidate in _resources(values)]
@@ -166,7 +171,7 @@ def _candidates(resources: Mapping[str, Any]) -> list[Resources]:
 
 def resources_path(document: Document, resources: Resources) -> Path:
     chosen = replace(resources, context=None)
-    excluded_paths = infra.left_out(document)
+    excluded_paths = infra.find_left_out(document)
     for path in document.resources.paths:
         if path != ("resources",) and path not in excluded_paths:
             alternatives = _resources(infra.candidate_fields(document, path))

@@ -23,7 +23,7 @@ from kubectl_sky.spec import (
     service,
     variables,
 )
-from kubectl_sky.spec.document import Data, Document, Path, dotted, entries
+from kubectl_sky.spec.document import Data, Document, Path, entries, join_path
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.words import assets, names
 
@@ -59,7 +59,7 @@ class _Found(Struct, frozen=True):
 
 
 @cache
-def listed() -> tuple[UnsupportedField, ...]:
+def list_fields() -> tuple[UnsupportedField, ...]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     items = yaml.load(assets.read("schemas", "unsupported.yaml"), Loader=loader)
     return tuple(_entry(item) for item in items)
@@ -104,7 +104,7 @@ def findings(filled: Filled, as_task: bool = False) -> list[Problem]:
             finding.instead,
             key=True,
         )
-        for finding in _used(filled, as_task, served)
+        for finding in _find_used(filled, as_task, served)
     ]
 
 
@@ -119,7 +119,7 @@ def refusals(document: Document, as_task: bool = False, served: bool = False) ->
         document.problem(
             finding.path, f"not supported: {finding.reason}", finding.instead, key=True
         )
-        for finding in _used(Filled(document), as_task, served)
+        for finding in _find_used(Filled(document), as_task, served)
         if finding.refuse
     ]
     if served and document.get("service") is None:
@@ -140,7 +140,7 @@ def without_refused(document: Document, as_task: bool, served: bool) -> Document
     Of a mount, a variable and other values that mean nothing without a part, nothing is left.
     """
     data = dict(document.data)
-    for finding in _used(Filled(document), as_task, served):
+    for finding in _find_used(Filled(document), as_task, served):
         if not (finding.refuse and finding.path):
             continue
         top, *below = finding.path
@@ -159,7 +159,7 @@ def as_task(document: Document) -> tuple[Document, list[str]]:
     """
     notes = [
         f"{'.'.join(entry.field)}: run as one task: {entry.as_task}"
-        for entry in listed()
+        for entry in list_fields()
         if entry.as_task and document.get(*entry.field) is not None
     ]
     if document.get("service") is not None:
@@ -170,18 +170,18 @@ def as_task(document: Document) -> tuple[Document, list[str]]:
     return document, notes
 
 
-def _found(filled: Filled, as_task: bool, served: bool) -> Iterator[_Found]:
+def _find(filled: Filled, as_task: bool, served: bool) -> Iterator[_Found]:
     document = filled.written
     if not isinstance(document.data, dict):
         return
-    for entry, path, value in _used_entries(document):
+    for entry, path, value in _find_used_entries(document):
         is_harmless = entry.unless and entry.unless.fullmatch(str(value).lower())
         if not is_harmless and _concerns(entry, as_task, served):
             yield _Found(path, entry.reason, entry.instead, entry.refuse)
     for finding in service.undone(filled) if served else ():
         yield _Found(*finding)
-    yield from _formed(filled)
-    yield from _shown(filled)
+    yield from _match_forms(filled)
+    yield from _show(filled)
 
 
 def _concerns(entry: UnsupportedField, as_task: bool, served: bool) -> bool:
@@ -190,7 +190,7 @@ def _concerns(entry: UnsupportedField, as_task: bool, served: bool) -> bool:
     return not (as_task and entry.as_task)
 
 
-def _shown(filled: Filled) -> Iterator[_Found]:
+def _show(filled: Filled) -> Iterator[_Found]:
     """Yield the fields of a task that would reveal a secret's value."""
     reason = "the manifests would show a secret's value"
     for path in filled.secret:
@@ -199,28 +199,28 @@ def _shown(filled: Filled) -> Iterator[_Found]:
             yield _Found(path, reason, instead, True)
 
 
-def _formed(filled: Filled) -> Iterator[_Found]:
+def _match_forms(filled: Filled) -> Iterator[_Found]:
     """Yield unsupported forms of fields, except below unknown or secret values."""
     document = filled.document
     set_fields = document.data.keys() | document.resources.fields
     for fields, form in _FORMS:
         for finding in form(document) if not fields.isdisjoint(set_fields) else ():
             ends = range(1, len(finding.path) + 1) if filled.unknown else ()
-            if not any(dotted(finding.path[:end]) in filled.unknown for end in ends):
+            if not any(join_path(finding.path[:end]) in filled.unknown for end in ends):
                 yield finding
 
 
-def _used(filled: Filled, as_task: bool, served: bool) -> Iterator[_Found]:
+def _find_used(filled: Filled, as_task: bool, served: bool) -> Iterator[_Found]:
     """Yield what is not supported, except in candidates that are left out anyway."""
-    excluded_paths = infra.left_out(filled.written)
-    for finding in _found(filled, as_task, served):
+    excluded_paths = infra.find_left_out(filled.written)
+    for finding in _find(filled, as_task, served):
         if finding.path[:3] not in excluded_paths:
             yield finding
 
 
-def _used_entries(document: Document) -> Iterator[tuple[UnsupportedField, Path, Data]]:
+def _find_used_entries(document: Document) -> Iterator[tuple[UnsupportedField, Path, Data]]:
     """Yield the matching entries; fields of `resources` also match in its candidates."""
-    for entry in listed():
+    for entry in list_fields():
         top, *below = entry.field
         if top not in document.data:
             continue
@@ -261,7 +261,7 @@ def _machines(document: Document) -> Iterator[_Found]:
 
 
 def _images(document: Document) -> Iterator[_Found]:
-    for path in dict.fromkeys(image.unchosen(document)):
+    for path in dict.fromkeys(image.list_unchosen(document)):
         reason = "the cluster is in none of these regions"
         yield _Found(path, reason, "name one image", True)
 
@@ -275,7 +275,7 @@ def _buckets(document: Document) -> Iterator[_Found]:
     for path, reason, instead in buckets.undone(document):
         yield _Found(path, reason, instead, True)
     for target, mount in entries(document.get("file_mounts")):
-        if files.copied_sources(mount):
+        if files.list_copied(mount):
             field = next((name for name in ("name", "store") if mount.get(name)), "source")
             reason = "no bucket is created; the nodes get the local files"
             yield _Found(("file_mounts", target, field), reason, "", False)

@@ -29,8 +29,8 @@ from kubectl_sky.spec.document import (
     Path,
     Unused,
     YamlNode,
-    dotted,
     entries,
+    join_path,
     printable,
 )
 from kubectl_sky.spec.kubernetes import POD_CONFIG
@@ -54,20 +54,18 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
     a header of several tasks or a volume is also recognised. `as_task` means that a service or pool
     will run as a task.
     """
-    shared = list(secret_values.shared(document))
+    shared = list(secret_values.find_shared(document))
     if shared:
         reason, hint = "shows a secret's value", "write the value instead of the alias"
-        return _sorted([document.problem(path, reason, hint, key=True) for path in shared])
+        return _sort([document.problem(path, reason, hint, key=True) for path in shared])
     if schema == "task" and (document.is_header or document.is_volume):
         schema = "header" if document.is_header else "volume"
     if schema == "header":
-        return _sorted(_schema(document, schema) + _header_problems(document))
+        return _sort(_schema(document, schema) + _header_problems(document))
     if schema == "volume":
-        return _sorted(
-            _add_unreported(_schema(document, schema), volumes.volume_problems(document))
-        )
+        return _sort(_add_unreported(_schema(document, schema), volumes.volume_problems(document)))
     if schema != "task":
-        return _sorted(_schema(document, schema))
+        return _sort(_schema(document, schema))
     if problems := list(_manifest(document)):
         return problems
     filled = Filled(document)
@@ -75,7 +73,7 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
         return filled.problems
     problems = _add_unreported(filled.unset, _schema(filled.document, schema, filled.hides))
     reported = {problem.path for problem in problems}
-    excluded_prefixes = tuple(f"{dotted(path)}." for path in infra.left_out(document))
+    excluded_prefixes = tuple(f"{join_path(path)}." for path in infra.find_left_out(document))
     problems += [
         problem
         for problem in _rule_problems(filled.document)
@@ -84,7 +82,7 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
         and not (problem.severity == "warning" and problem.path.startswith(excluded_prefixes))
     ]
     problems = _add_unreported(problems, unsupported.findings(filled, as_task))
-    return _sorted(_without_repeats(problems))
+    return _sort(_without_repeats(problems))
 
 
 def _without_repeats(problems: list[Problem]) -> list[Problem]:
@@ -106,7 +104,7 @@ def _steps(path: str) -> str:
     return path.replace("[", ".")
 
 
-def _sorted(problems: list[Problem]) -> list[Problem]:
+def _sort(problems: list[Problem]) -> list[Problem]:
     return sorted(dict.fromkeys(problems))
 
 
@@ -127,7 +125,7 @@ def _schema(
             error.path, error.message, _hint(document, error), error.severity, error.key
         )
         for error in schema_errors.check(data, name)
-        if not hides(dotted(error.path), error.key)
+        if not hides(join_path(error.path), error.key)
     ]
     return _add_unreported(cleaned.problems, problems)
 
@@ -135,11 +133,11 @@ def _schema(
 def _hint(document: Document, error: SchemaError) -> str:
     """Return the hint; if it suggests quotes, with how YAML reads the text."""
     written = document.written(error.path) if error.needs_quotes else ""
-    is_other = written != schema.described(document.get(*error.path))
+    is_other = written != schema.describe(document.get(*error.path))
     if written and is_other and error.path[:1] != ("secrets",):
         return f"YAML reads {printable(written)} so: {error.hint}"
     if error.path[:1] and error.path[0] not in FIELDS:
-        return error.hint or schema.unfilled(document.get(*error.path))
+        return error.hint or schema.find_unfilled(document.get(*error.path))
     return error.hint
 
 
@@ -187,9 +185,9 @@ class _Cleaned:
         return frozenset()
 
     def _say(self, path: Path, key: Data) -> None:
-        message = f"a field's name is text, YAML reads this one as {schema.described(key)}"
+        message = f"a field's name is text, YAML reads this one as {schema.describe(key)}"
         problem = self.document.problem((*path, key), message, "put it in quotes", key=True)
-        self.problems.append(replace(problem, path=dotted(path)))
+        self.problems.append(replace(problem, path=join_path(path)))
 
 
 def _fits(expected: str | type, step: str | int) -> bool:
@@ -306,7 +304,7 @@ def _yaml_meaning(text: str) -> str:
     return "an octal number" if len(text) > 1 and _OCTAL.fullmatch(text) else ""
 
 
-def _folded(document: Document) -> Iterator[Problem]:
+def _fold(document: Document) -> Iterator[Problem]:
     """Warn about commands on several lines that YAML joins into one, without `|`."""
     for field in ("setup", "run"):
         node = document.root.child(field)
@@ -323,7 +321,7 @@ def _folded(document: Document) -> Iterator[Problem]:
 
 
 # Rules, and the fields of which at least one must be set for them to apply.
-_ANY: tuple[Rule, ...] = (_commands, *pipeline.RULES, _numbers, _folded)
+_ANY: tuple[Rule, ...] = (_commands, *pipeline.RULES, _numbers, _fold)
 _RULES: Table = (
     (frozenset({"name"}), (_name,)),
     (frozenset({"num_nodes"}), (_nodes,)),

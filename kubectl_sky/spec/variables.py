@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
-from kubectl_sky.spec.schema import described
+from kubectl_sky.spec.schema import describe
 from kubectl_sky.spec.volumes import wrong_path
 from kubectl_sky.words.secret import Secret, reveal
 
@@ -77,7 +77,7 @@ def _bare(name: str) -> str:
     return name.removeprefix(scope)
 
 
-def given_secrets(secrets: Data) -> dict[Data, Data]:
+def list_given_secrets(secrets: Data) -> dict[Data, Data]:
     if not isinstance(secrets, dict):
         return {}
     return {name: value for name, value in secrets.items() if not is_reference(name)}
@@ -270,7 +270,7 @@ def _as_written(document: Document) -> Iterator[Problem]:
                 continue
             if value is not None and revealed(value) != value_node.text:
                 is_secret = isinstance(value, Secret)
-                shown = " something else" if is_secret else f" {described(str(value))}"
+                shown = " something else" if is_secret else f" {describe(str(value))}"
                 message = f"YAML reads this as{shown}; the task gets that value"
                 yield document.problem((field, str(name)), message, "put it in quotes", "warning")
 
@@ -286,7 +286,7 @@ def _both(document: Document) -> Iterator[Problem]:
 _SECRET_VARIABLE = re.compile(r".*(_KEY|TOKEN|PASSWORD|SECRET)", re.IGNORECASE)
 
 
-def _named_as_secrets(document: Document) -> Iterator[Problem]:
+def _find_named_as_secrets(document: Document) -> Iterator[Problem]:
     hidden = secret_names(document)
     for name, value in entries(document.get("envs")):
         is_text = isinstance(value, str) and bool(value)
@@ -299,7 +299,7 @@ def _named_as_secrets(document: Document) -> Iterator[Problem]:
 _REFERENCE_IN_VALUE = re.compile(r"\$(?:[A-Z_][A-Z0-9_]*\b|\{[A-Za-z_]\w*\})")
 
 
-def _unsubstituted(document: Document) -> Iterator[Problem]:
+def _find_unsubstituted(document: Document) -> Iterator[Problem]:
     """Warn about variables in values of envs: the task gets them as they are written."""
     for name, value in entries(document.get("envs")):
         match = _REFERENCE_IN_VALUE.search(value) if isinstance(value, str) else None
@@ -332,6 +332,6 @@ RULES = (
     _sizes,
     _as_written,
     _both,
-    _named_as_secrets,
-    _unsubstituted,
+    _find_named_as_secrets,
+    _find_unsubstituted,
 )

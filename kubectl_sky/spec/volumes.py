@@ -9,7 +9,7 @@ from msgspec import Struct
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import quantity, resource_fields
 from kubectl_sky.spec.document import Data, Document, Path, entries
-from kubectl_sky.spec.schema import described
+from kubectl_sky.spec.schema import describe
 from kubectl_sky.words import names
 
 ACCESS_MODE = "ReadWriteOnce"  # the default, as in SkyPilot
@@ -168,7 +168,7 @@ def _size(document: Document, path: Path, size: Data) -> Iterator[Problem]:
     try:
         quantity.storage(size)
     except ValueError as error:
-        yield document.problem(path, f"{error}, got {described(str(size))}")
+        yield document.problem(path, f"{error}, got {describe(str(size))}")
 
 
 def _storage_class(document: Document, path: Path) -> Iterator[Problem]:
@@ -176,7 +176,7 @@ def _storage_class(document: Document, path: Path) -> Iterator[Problem]:
     name = document.get(*field_path)
     if isinstance(name, str) and name and not names.SUBDOMAIN.fullmatch(name):
         message = (
-            f"{described(name)} is not a valid StorageClass name:"
+            f"{describe(name)} is not a valid StorageClass name:"
             " use lowercase letters, digits, - and ."
         )
         yield document.problem(field_path, message)
@@ -192,7 +192,7 @@ def _volume_name(document: Document, where: Path, name: str) -> Iterator[Problem
         or len(name) > _MAX_NAME
         or not _PVC_NAME.fullmatch(name.lower().replace("_", "-"))
     ):
-        message = f"{described(name)} is not a valid volume name: use letters, digits, - and ."
+        message = f"{describe(name)} is not a valid volume name: use letters, digits, - and ."
         yield document.problem(where, message)
 
 
@@ -209,7 +209,7 @@ def volume_problems(document: Document) -> list[Problem]:
     namespace = document.get("config", "namespace")
     if isinstance(namespace, str) and not _NAMESPACE.fullmatch(namespace):
         message = (
-            f"{described(namespace)} is not a valid namespace: use lowercase letters, digits and -"
+            f"{describe(namespace)} is not a valid namespace: use lowercase letters, digits and -"
         )
         problems.append(document.problem(("config", "namespace"), message))
     return problems

@@ -33,7 +33,7 @@ def apply(
     Raises ClusterError.
     """
     if existing.complete and not dry_run:
-        return _submitted(decision, existing.objects, unchanged=True)
+        return _describe_submitted(decision, existing.objects, unchanged=True)
     manifests = existing.manifests
     admit(session, manifests.workload)
     workloads = [manifest.object for manifest in manifests.workload]
@@ -61,10 +61,14 @@ def apply(
             on_done=lambda done: advance(1),
             finish=None if dry_run else adopt,
         )
-    return _submitted(decision, [*existing.objects, *(result.object for result in applied)])
+    return _describe_submitted(
+        decision, [*existing.objects, *(result.object for result in applied)]
+    )
 
 
-def _submitted(decision: Decision, items: Sequence[Json], *, unchanged: bool = False) -> Submitted:
+def _describe_submitted(
+    decision: Decision, items: Sequence[Json], *, unchanged: bool = False
+) -> Submitted:
     workload_kinds = decision.workload_kinds
     workloads = tuple(item for item in items if item["kind"] in workload_kinds)
     return Submitted(decision, workloads, unchanged)

@@ -24,7 +24,7 @@ from kubectl_sky.spec.pipeline import parse_array, pipeline_of
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.task import Task, task_of
 from kubectl_sky.spec.validate import validate
-from kubectl_sky.spec.variables import given_secrets
+from kubectl_sky.spec.variables import list_given_secrets
 from kubectl_sky.submitting import bash, packing
 from kubectl_sky.submitting.flags import Overrides
 from kubectl_sky.words import bounded, names
@@ -84,7 +84,7 @@ def _script_warnings(document: Document) -> Iterator[Problem]:
     for field in ("setup", "run"):
         script = document.get(field)
         if isinstance(script, str) and len(script) <= shell_scripts.MAX_SCRIPT:
-            finding = bash.syntax_error(script) or shell_scripts.unnoticed(field, script)
+            finding = bash.syntax_error(script) or shell_scripts.find_unnoticed(field, script)
             if finding:
                 yield document.warning_in_text(field, *finding)
 
@@ -103,7 +103,7 @@ def document_refusals(
     if document.is_volume:
         return refused
     if serve:
-        refused += service.unmeasured(document, serve)
+        refused += service.find_unmeasured(document, serve)
     if refused:  # a field that is refused needs no plan
         document = unsupported.without_refused(document, as_task, served)
     return sorted([*refused, *_unplannable(document, task_of(document), settings)])
@@ -145,7 +145,7 @@ def unset_flags(document: Document) -> Iterator[tuple[Keys, str]]:
     for name, value in pairs(document.get("envs")):
         if value is None:
             yield ("envs", name), f"--env {printable(name)}=…"
-    for name, value in pairs(given_secrets(document.get("secrets"))):
+    for name, value in pairs(list_given_secrets(document.get("secrets"))):
         if value is None:
             yield ("secrets", name), f"--secret {printable(name)}"
 

@@ -86,7 +86,7 @@ def _key(item: Json) -> tuple[str, str]:
 def _get(session: Session, item: Json) -> Json:
     metadata = item["metadata"]
     return objects.get(
-        session, objects.known_kind(item), metadata["name"], metadata.get("namespace")
+        session, objects.kind_of_known(item), metadata["name"], metadata.get("namespace")
     )
 
 
@@ -207,7 +207,9 @@ def _missing_rights(session: Session, decision: Decision, manifests: Manifests) 
     needed = [("create", manifest) for manifest in manifests.workload]
     for manifest in (*manifests.shared, *manifests.auxiliary):
         needed += [("create", manifest), ("patch", manifest)]
-    rights = dict.fromkeys((verb, objects.known_kind(manifest.object)) for verb, manifest in needed)
+    rights = dict.fromkeys(
+        (verb, objects.kind_of_known(manifest.object)) for verb, manifest in needed
+    )
     namespace = decision.namespace
     return [
         errors.lacks_permission("you", verb, _resource(kind), namespace)

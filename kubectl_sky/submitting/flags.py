@@ -83,11 +83,11 @@ def apply_flags(
         document
         if document.is_header
         else _with_values(_with_git(_with_fields(document, fields), overrides), values, secrets)
-        for document in _renamed(documents, overrides.name)
+        for document in _rename(documents, overrides.name)
     ]
 
 
-def _renamed(documents: Sequence[Document], name: str | None) -> list[Document]:
+def _rename(documents: Sequence[Document], name: str | None) -> list[Document]:
     """Set `--name` as the name of the single task, or of the pipeline or group."""
     first, *rest = documents
     if name is None or (rest and not first.is_header):

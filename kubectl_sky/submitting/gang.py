@@ -24,7 +24,7 @@ def warnings(session: Session, plans: Sequence[Plan], workloads: Sequence[Json])
     ungrouped = [
         plan
         for plan in plans
-        if len(plan.nodes) > 1 and not registry.named(plan.backend).is_gang(plan)
+        if len(plan.nodes) > 1 and not registry.find(plan.backend).is_gang(plan)
     ]
     cluster_nodes, running = _cluster(session) if ungrouped else ((), None)
     if len(cluster_nodes) == 1:

@@ -16,7 +16,7 @@ from kubectl_sky.words import kinds
 from kubectl_sky.words.facts import Access, ClusterNode, ExistingPvc, Facts, Queues
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User
-from kubectl_sky.workloads.decide import AUTO, needed_kinds
+from kubectl_sky.workloads.decide import AUTO, list_needed_kinds
 
 
 def facts(session: Session, task_file: TaskFile, user: str | None) -> Facts:
@@ -29,7 +29,7 @@ def facts(session: Session, task_file: TaskFile, user: str | None) -> Facts:
     explicit: dict[Kind, bool] = {}
     for entry in task_file.entries:
         backend = entry.backend(settings)
-        for kind in needed_kinds(backend, entry.task.num_nodes):
+        for kind in list_needed_kinds(backend, entry.task.num_nodes):
             explicit[kind] = explicit.get(kind, False) or backend != AUTO
     is_queued = any(entry.is_queued(settings) for entry in task_file.entries)
     return Facts(

@@ -11,7 +11,7 @@ from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.plan.local_files import MAX_TOTAL_BYTES, may_hold_credentials
 from kubectl_sky.spec import dangers
 from kubectl_sky.spec.dangers import Danger
-from kubectl_sky.spec.document import Document, dotted
+from kubectl_sky.spec.document import Document, join_path
 from kubectl_sky.spec.files import WORKDIR, LocalFiles, is_credential
 from kubectl_sky.spec.files import local_files as local_files_of
 from kubectl_sky.spec.substitute import Filled
@@ -63,7 +63,7 @@ class Packer:
         archives: dict[str, Archive] = {}
         for local_files in files:
             try:
-                archives[local_files.path] = self._archives.get(local_files) or self._packed(
+                archives[local_files.path] = self._archives.get(local_files) or self._pack(
                     local_files
                 )
                 self._archives[local_files] = archives[local_files.path]
@@ -79,7 +79,7 @@ class Packer:
                 self.dangers.append(dangers.in_tree(document, local_files.field, names))
         return archives
 
-    def _packed(self, files: LocalFiles) -> Archive:
+    def _pack(self, files: LocalFiles) -> Archive:
         if self._progress is None:
             hint = "submit it with the command line"
             raise Unsendable.for_source("is a local path of the client", hint)
@@ -146,13 +146,13 @@ def unsendable(
     for document in documents:
         filled = Filled(document)
         if not (document.is_header or document.is_volume):
-            checker.pack(document, known_files(filled, local_files_of(filled.document.data)))
+            checker.pack(document, find_known_files(filled, local_files_of(filled.document.data)))
     return checker.problems
 
 
-def known_files(filled: Filled, files: Sequence[LocalFiles]) -> tuple[LocalFiles, ...]:
+def find_known_files(filled: Filled, files: Sequence[LocalFiles]) -> tuple[LocalFiles, ...]:
     """Return the local files whose paths do not depend on values that are not set."""
-    return tuple(item for item in files if not filled.hides(dotted(item.field)))
+    return tuple(item for item in files if not filled.hides(join_path(item.field)))
 
 
 def pack(

@@ -75,7 +75,7 @@ def check(
     notes: tuple[str, ...] = ()
     with guard():
         notes = storage_class_notes(session, [claim.storage_class for claim in claims])
-    shared = _shared(session, manifests.shared)
+    shared = _read_shared(session, manifests.shared)
     workloads = [manifest.object for manifest in manifests.workload]
     if not task_file.given_id:
         with guard():
@@ -242,7 +242,7 @@ def _no_default_class(existing: Sequence[str]) -> UserError:
     )
 
 
-def _shared(session: Session, manifests: Sequence[Manifest]) -> dict[str, Json]:
+def _read_shared(session: Session, manifests: Sequence[Manifest]) -> dict[str, Json]:
     """Return the metadata of existing shared objects by name, without those being deleted.
 
     The name is a hash of the content, but any user can create an object with any name. Raises
@@ -250,7 +250,7 @@ def _shared(session: Session, manifests: Sequence[Manifest]) -> dict[str, Json]:
     """
 
     def fetch(manifest: Manifest) -> Json | None:
-        item, kind = manifest.object, objects.known_kind(manifest.object)
+        item, kind = manifest.object, objects.kind_of_known(manifest.object)
         name, namespace = item["metadata"]["name"], item["metadata"].get("namespace")
         try:
             live = objects.get(session, kind, name, namespace)
@@ -287,7 +287,7 @@ def _existing(session: Session, decision: Decision, manifests: Manifests) -> lis
     auxiliary_objects = [manifest.object for manifest in manifests.auxiliary]
     secrets = [item for item in auxiliary_objects if item["kind"] == kinds.SECRET.kind]
     listed_kinds = dict.fromkeys(
-        objects.known_kind(item) for item in auxiliary_objects if item not in secrets
+        objects.kind_of_known(item) for item in auxiliary_objects if item not in secrets
     )
     listed_kinds.update(dict.fromkeys(kind for kind in AUXILIARY if kind not in _NOT_LISTED))
     namespace, selector = decision.namespace, f"{decision.label}={decision.id}"
@@ -308,7 +308,7 @@ def _with_name_of(session: Session, item: Json) -> Json | None:
 
     Raises UserError if it lacks our labels and differs from the manifest.
     """
-    kind, metadata = objects.known_kind(item), item["metadata"]
+    kind, metadata = objects.kind_of_known(item), item["metadata"]
     with suppress(NotFound, Forbidden, NotServed):
         live = objects.get(session, kind, metadata["name"], metadata.get("namespace"))
         if names.TASK not in (live["metadata"].get("labels") or {}):

@@ -8,7 +8,7 @@ from pathlib import Path
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.provenance import Origins, with_origins
 from kubectl_sky.render import manifests
-from kubectl_sky.render.manifests import Manifests, redacted
+from kubectl_sky.render.manifests import Manifests, redact
 from kubectl_sky.submitting import taskfile
 from kubectl_sky.submitting.taskfile import TaskFile
 from kubectl_sky.tasks.ui import UI
@@ -22,8 +22,8 @@ def offline_facts(user: str | None, namespace: str | None, environ: Mapping[str,
 
     An empty namespace leaves the choice to kubectl.
     """
-    name = user or settings.logged_in(environ) or settings.system_user()
-    return Facts(user=owners.named(name), namespace=namespace or "")
+    name = user or settings.read_login(environ) or settings.system_user()
+    return Facts(user=owners.name_owner(name), namespace=namespace or "")
 
 
 def render_files(
@@ -41,7 +41,7 @@ def render_files(
         if explain and any(task.kubernetes.pod for task in task_file.tasks):
             ui.note("config.kubernetes.pod_config: objects that it changes are not annotated")
         rendered.append(render(task_file, decision, show_secrets, explain))
-    return manifests.merged(rendered)
+    return manifests.merge(rendered)
 
 
 def render(
@@ -51,7 +51,7 @@ def render(
 
     `explain` annotates each line with the field of the file that it comes from.
     """
-    plans = decision.plans if show_secrets else tuple(map(redacted, decision.plans))
+    plans = decision.plans if show_secrets else tuple(map(redact, decision.plans))
     if explain:
         settings = task_file.settings
         plans = tuple(

@@ -18,7 +18,7 @@ from kubectl_sky.errors import (
 )
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.render import manifests
-from kubectl_sky.render.manifests import Manifests, redacted
+from kubectl_sky.render.manifests import Manifests, redact
 from kubectl_sky.spec.volumes import Storage
 from kubectl_sky.submitting import contexts, gather, preflight, taskfile, upload
 from kubectl_sky.submitting.apply import apply
@@ -78,7 +78,7 @@ class Prepared(Struct, frozen=True):
         """The manifests for people: without secret values, unless the options show them."""
         if self.options.show_secrets:
             return self.existing.manifests
-        return self.task_file.render(map(redacted, self.decision.plans))
+        return self.task_file.render(map(redact, self.decision.plans))
 
     @property
     def sent_away(self) -> bool:
@@ -166,7 +166,7 @@ def preview(files: Sequence[Prepared], ui: UI) -> None:
     for file in files:
         if file.options.dry_run == "server":
             apply(file.session, file.decision, file.existing, ui, dry_run=True)
-    ui.preview(manifests.merged([file.shown for file in files]))
+    ui.preview(manifests.merge([file.shown for file in files]))
 
 
 def _snapshot(file: Prepared) -> Uploads:
@@ -228,10 +228,10 @@ def submit_all(files: Sequence[Options], ui: UI) -> None:
     if not files[0].follow:
         _finish_detached(sent, ui, errors)
     elif sent:
-        with _collected(errors):
+        with _collect(errors):
             _follow_all(sent, ui)
     if errors:
-        raise _joined(errors)
+        raise _join(errors)
 
 
 class _Sent(Struct, frozen=True):
@@ -261,7 +261,7 @@ def _send_all(
 ) -> list[_Sent]:
     """Send the objects of all files; add the errors of those that the cluster refuses."""
     sent: list[_Sent] = []
-    with _explained(sent, ui):
+    with _explain(sent, ui):
         for file, of_file in zip(files, uploads, strict=True):
             try:
                 sent.append(_Sent(file, of_file, _send(file, ui)))
@@ -275,11 +275,11 @@ def _send_all(
 
 
 def _finish_detached(sent: list[_Sent], ui: UI, errors: list[SkyError]) -> None:
-    with _explained(sent, ui):
+    with _explain(sent, ui):
         while sent:
             item = sent.pop(0)
             session, submitted = item.file.session, item.submitted
-            with _collected(errors), upload.to_pods(session, submitted, item.uploads, ui):
+            with _collect(errors), upload.to_pods(session, submitted, item.uploads, ui):
                 note_next_steps(session, submitted.id, item.file.decision, ui.note)
 
 
@@ -299,7 +299,7 @@ def _follow_all(sent: Sequence[_Sent], ui: UI) -> None:
 
 
 @contextmanager
-def _explained(sent: Sequence[_Sent], ui: UI) -> Iterator[None]:
+def _explain(sent: Sequence[_Sent], ui: UI) -> Iterator[None]:
     """On Ctrl-C, say how the tasks that were sent get their files."""
     try:
         yield
@@ -309,7 +309,7 @@ def _explained(sent: Sequence[_Sent], ui: UI) -> Iterator[None]:
 
 
 @contextmanager
-def _collected(errors: list[SkyError]) -> Iterator[None]:
+def _collect(errors: list[SkyError]) -> Iterator[None]:
     try:
         yield
     except Interrupted:
@@ -318,7 +318,7 @@ def _collected(errors: list[SkyError]) -> Iterator[None]:
         errors.append(error)
 
 
-def _joined(errors: Sequence[SkyError]) -> SkyError:
+def _join(errors: Sequence[SkyError]) -> SkyError:
     if len(errors) == 1:
         return errors[0]
     lines = [f"{error.what}; {error.hint}" if error.hint else error.what for error in errors]

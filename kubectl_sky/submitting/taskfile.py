@@ -96,7 +96,7 @@ class TaskFile(Struct, frozen=True):
         for entry, plan in zip(self.entries, plans, strict=True):
             with entry.located():
                 rendered.append(manifests.render(plan, self.templates, budget))
-        return manifests.merged(rendered)
+        return manifests.merge(rendered)
 
 
 def load(source: Source) -> Sequence[Document]:
@@ -135,7 +135,7 @@ def prepare(source: Source, ui: UI) -> TaskFile:
     if errors or review.refused:
         raise InvalidFiles([*errors, *review.refused])
 
-    file_id = _checked_id(overrides.task_id) or names.new_id()
+    file_id = _check_id(overrides.task_id) or names.new_id()
     tasks = check.of_documents(documents, file_id, overrides)
     tasks = check.as_service(tasks, serve, overrides, settings)
     check.refuse_unplannable(tasks, settings, source.max_nodes)
@@ -179,7 +179,7 @@ def _settings(overrides: Overrides, environ: Mapping[str, str]) -> Settings:
     )
 
 
-def _checked_id(task_id: str | None) -> str | None:
+def _check_id(task_id: str | None) -> str | None:
     if task_id is not None and not names.ID.fullmatch(task_id):
         raise UserError(
             f"--id {task_id}: an id has {names.ID_LENGTH} lower-case letters and digits,"

@@ -29,7 +29,7 @@ from kubectl_sky.submitting.check import (
     unset_flags,
 )
 from kubectl_sky.submitting.flags import Overrides
-from kubectl_sky.submitting.packing import known_files
+from kubectl_sky.submitting.packing import find_known_files
 from kubectl_sky.submitting.taskfile import TaskFile
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import names, owners
@@ -98,7 +98,7 @@ def check(
     for path in paths:
         problems, documents = _read(path, stdin, settings, as_task, scripts=local_files != "refuse")
         if not _has_error(problems):
-            refused = _refused(documents, settings, as_task)
+            refused = _list_refused(documents, settings, as_task)
             if refused and reads_files:
                 refused += packing.unsendable(documents, settings, environ)
             if local_files == "refuse":
@@ -112,14 +112,14 @@ def check(
             remarks.append(f"submit needs {needed}")
         report = Report(path, (*problems, *reviewed.refused), reviewed, tuple(remarks))
         if not report.erroneous:
-            report = _planned(report, documents, settings, environ, as_task, reads_files)
+            report = _plan(report, documents, settings, environ, as_task, reads_files)
         reports.append(report)
     return reports
 
 
 def undecidable(entries: Sequence[TaskEntry], settings: Settings) -> Iterator[Problem]:
     """Yield why no cluster can run the tasks: a backend that does not fit, scripts too large."""
-    facts = Facts(user=owners.named("user"), namespace="")  # whose user it is changes nothing
+    facts = Facts(user=owners.name_owner("user"), namespace="")  # whose user it is changes nothing
     for entry in entries:
         try:
             decide([entry], facts, settings)
@@ -151,7 +151,9 @@ def _read(
     ], documents
 
 
-def _refused(documents: Sequence[Document], settings: Settings, as_task: bool) -> list[Problem]:
+def _list_refused(
+    documents: Sequence[Document], settings: Settings, as_task: bool
+) -> list[Problem]:
     problems = []
     for document in documents:
         serve = None if as_task or document.get("service") is None else service.Flags()
@@ -160,7 +162,7 @@ def _refused(documents: Sequence[Document], settings: Settings, as_task: bool) -
     return problems
 
 
-def _planned(
+def _plan(
     report: Report,
     documents: Sequence[Document],
     settings: Settings,
@@ -183,7 +185,9 @@ def _planned(
     filled = [Filled(entry.document) for entry in entries]
     is_known = [not item.unknown for item in filled]
     entries = tuple(
-        replace(entry, archives=packer.pack(entry.document, known_files(item, entry.task.files)))
+        replace(
+            entry, archives=packer.pack(entry.document, find_known_files(item, entry.task.files))
+        )
         for entry, item in zip(entries, filled, strict=True)
     )
     reviewed = apply_settings((*report.review.dangers, *packer.dangers), settings, environ)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.sync.archive_cache import Snapshot
-from kubectl_sky.sync.tree import KINDS, Entry, Refusal, Source, shown
+from kubectl_sky.sync.tree import KINDS, Entry, Refusal, Source, show
 from kubectl_sky.words import bounded
 from kubectl_sky.words.facts import Archive
 
@@ -171,10 +171,10 @@ def _content(entry: Entry, may_grow: bool) -> Iterator[bytes]:
             status = os.fstat(file.fileno())
     except OSError as error:
         reason = f"cannot be read: {bounded.reason(error)}"
-        raise Unsendable(Refusal(shown(entry.name), reason, "")) from error
+        raise Unsendable(Refusal(show(entry.name), reason, "")) from error
     if remaining or (not may_grow and _version(status) != _version(entry.status)):
         reason = "changed while it was being read"
-        raise Unsendable(Refusal(shown(entry.name), reason, "try again when it no longer changes"))
+        raise Unsendable(Refusal(show(entry.name), reason, "try again when it no longer changes"))
     yield bytes(-entry.size % tarfile.BLOCKSIZE)
 
 
@@ -189,7 +189,7 @@ def _version(status: os.stat_result) -> tuple[int, ...]:
 def _over_limit(limit: str, setting: str, largest: dict[bytes, int]) -> Refusal:
     name = max(largest, key=lambda candidate: largest[candidate])
     hint = (
-        f"exclude what the task does not need with .skyignore, such as {shown(name)},"
+        f"exclude what the task does not need with .skyignore, such as {show(name)},"
         f" use a volume for data, or raise {setting} in settings.yaml"
     )
     return Refusal("", f"holds more than {limit}, too much to upload", hint)
@@ -208,11 +208,11 @@ def packed(source: Path, name: str, note: Note) -> Iterator[bytes]:
         for entry in _entries(os.fsencode(source), os.fsencode(name)):
             if stat.S_IFMT(entry.status.st_mode) in KINDS:
                 path = os.path.relpath(entry.path, os.fsencode(source.parent))
-                note(f"skipped, neither a file nor a folder: {shown(path)}")
+                note(f"skipped, neither a file nor a folder: {show(path)}")
             else:
                 yield from member(entry, may_grow=True)
     except OSError as error:
-        file = shown(os.fsencode(error.filename or source))
+        file = show(os.fsencode(error.filename or source))
         raise UserError(f"{file}: {bounded.reason(error)}") from error
     except Unsendable as error:
         raise UserError(str(error), error.refusals[0].hint) from error

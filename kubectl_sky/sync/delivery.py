@@ -32,7 +32,7 @@ class Outcome(Struct, frozen=True):
     error: SkyError | None = None
 
 
-def packed(source: Source, digest: str, on_bytes: Callable[[int], object]) -> Iterator[bytes]:
+def pack(source: Source, digest: str, on_bytes: Callable[[int], object]) -> Iterator[bytes]:
     """Yield a gzipped tar of the files. Raises Unsendable if they have changed."""
     gzip, sha256, buffer = archive.compressor(), hashlib.sha256(), bytearray()
     for chunk in archive.chunks(source):
@@ -86,7 +86,7 @@ class Copy:
     def _write(self, source: Source, digest: str) -> None:
         offset, sizes = 0, list[int]()
         try:
-            for block in packed(source, digest, sizes.append):
+            for block in pack(source, digest, sizes.append):
                 _write_all(self._file, block)
                 self._append((offset, len(block), sum(sizes)))
                 offset += len(block)

@@ -7,7 +7,7 @@ from pathlib import Path
 _NO_HOOKS = ("-c", "core.fsmonitor=false")  # a checkout's configuration may name a program
 
 
-def tracked(root: Path) -> frozenset[bytes]:
+def list_tracked(root: Path) -> frozenset[bytes]:
     """Return the tracked files below a folder and their folders, relative to it; {} without git."""
     files = _run(root, "ls-files", "-z").split(b"\0")[:-1]
     parts = (file.split(b"/") for file in files)

@@ -316,7 +316,7 @@ def _of_git(root: Path) -> Rules:
     repository = _repository(root)
     if not (repository / ".git").exists():
         return Rules(GITIGNORE)
-    rules = Rules(GITIGNORE, tracked=git.tracked(root))
+    rules = Rules(GITIGNORE, tracked=git.list_tracked(root))
     if root != repository:
         return rules
     for file in (git.user_ignore_file(root), root / ".git" / "info" / "exclude"):

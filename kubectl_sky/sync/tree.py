@@ -69,7 +69,7 @@ class Source:
     ) -> Iterator[Entry | Refusal]:
         """Yield the entries of a folder: `name` in the archive, `path` for the rules."""
         if name.count(b"/") >= MAX_DEPTH:
-            yield Refusal(shown(name[-80:]), f"is more than {MAX_DEPTH} folders deep", _EXCLUDE)
+            yield Refusal(show(name[-80:]), f"is more than {MAX_DEPTH} folders deep", _EXCLUDE)
             return
         try:
             with os.scandir(files) as scan:
@@ -89,7 +89,7 @@ class Source:
                 yield from self._folder(item.path, entry_name, rule_path, rules)
 
 
-def shown(name: bytes) -> str:
+def show(name: bytes) -> str:
     """Return a printable name: on one line, without control characters."""
     text = name.decode(errors="backslashreplace")
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
@@ -108,7 +108,7 @@ def _entry(name: bytes, path: bytes, root: bytes) -> Entry | Refusal:
         return _unreadable(name, error)
     kind = KINDS.get(stat.S_IFMT(status.st_mode))
     if kind:
-        return Refusal(shown(name), f"is {kind}, which cannot be uploaded", _EXCLUDE)
+        return Refusal(show(name), f"is {kind}, which cannot be uploaded", _EXCLUDE)
     return Entry(name, path, status)
 
 
@@ -119,13 +119,13 @@ def _link(entry: Entry, root: bytes) -> Entry | Refusal:
     inside = destination == root or destination.startswith(root.rstrip(b"/") + b"/")
     if inside and not os.path.isabs(entry.target):
         return entry
-    reason = f"is a link to {shown(entry.target)}, which is not uploaded with it"
+    reason = f"is a link to {show(entry.target)}, which is not uploaded with it"
     if inside:
-        reason = f"is a link to {shown(entry.target)}, which the nodes have elsewhere"
-        return Refusal(shown(entry.name), reason, "make it a relative link")
+        reason = f"is a link to {show(entry.target)}, which the nodes have elsewhere"
+        return Refusal(show(entry.name), reason, "make it a relative link")
     hint = f"copy its target, or {_EXCLUDE} and create it in setup"
-    return Refusal(shown(entry.name), reason, hint)
+    return Refusal(show(entry.name), reason, hint)
 
 
 def _unreadable(name: bytes, error: OSError) -> Refusal:
-    return Refusal(shown(name), f"cannot be read: {bounded.reason(error)}", _EXCLUDE)
+    return Refusal(show(name), f"cannot be read: {bounded.reason(error)}", _EXCLUDE)

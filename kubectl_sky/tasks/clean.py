@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.observe.pipelines import finished_before
+from kubectl_sky.observe.pipelines import list_finished_before
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find, multikueue, stop
 from kubectl_sky.tasks.find import Scope
@@ -48,7 +48,9 @@ def find_leftovers(session: Session, scope: Scope, older_than: timedelta | None)
 def list_finished(session: Session, scope: Scope, age: timedelta) -> list[TaskStatus]:
     """List the tasks that finished longer ago; those of a pipeline only with all others."""
     tasks = find.list_tasks(session, scope, find.Read(pods=False))
-    return finished_before(tasks, _before(session.now(), age))  # the answer tells the server's time
+    return list_finished_before(
+        tasks, _before(session.now(), age)
+    )  # the answer tells the server's time
 
 
 def delete(session: Session, leftovers: Leftovers) -> None:

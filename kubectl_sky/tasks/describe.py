@@ -28,7 +28,7 @@ def as_yaml(session: Session, task: TaskStatus) -> str:
     workloads = find.list_workloads(session, task.namespace, selector, find.whole)
     auxiliary, _ = stop.auxiliary_of_tasks(session, [task], trimmed=False)
     items = [*auxiliary[task.namespace, task.id], *workloads]
-    return _NEXT_DOCUMENT.join(_text(_shown(item)) for item in items)
+    return _NEXT_DOCUMENT.join(_text(_show(item)) for item in items)
 
 
 def task_file(session: Session, target: find.Target) -> str | None:
@@ -49,7 +49,7 @@ def task_file(session: Session, target: find.Target) -> str | None:
     return _NEXT_DOCUMENT.join(kept) if len(kept) == target.first_member.stages else None
 
 
-def _shown(item: Json) -> Json:
+def _show(item: Json) -> Json:
     metadata = {
         key: value for key, value in item["metadata"].items() if key not in _HIDDEN_METADATA
     }

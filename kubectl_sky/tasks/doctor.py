@@ -14,7 +14,7 @@ from kubectl_sky.errors import ClusterError, Forbidden, NotServed
 from kubectl_sky.observe import ownership, volumes
 from kubectl_sky.observe.findings import Cause
 from kubectl_sky.observe.nodes import State
-from kubectl_sky.observe.rights import role, served
+from kubectl_sky.observe.rights import list_served, role
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import Diagnosis, judge
@@ -94,7 +94,7 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[st
     owned, current = _objects_of_task(session, task, items)
     items |= owned
     own_volumes = _volumes(items.get(kinds.PVC.kind, ()), task.user)
-    items[kinds.PVC.kind] = _mounted_claims(
+    items[kinds.PVC.kind] = _list_mounted_claims(
         items.get(kinds.PVC.kind, ()), items.get(kinds.POD.kind, ())
     )
     logs = _logs(session, current or task)
@@ -148,7 +148,7 @@ def _list_if_allowed(read: Callable[[], list[Json]]) -> list[Json] | None:
         return []
 
 
-def _mounted_claims(claims: Iterable[Json], pods: Iterable[Json]) -> tuple[Json, ...]:
+def _list_mounted_claims(claims: Iterable[Json], pods: Iterable[Json]) -> tuple[Json, ...]:
     volumes = [volume for pod in pods for volume in pod["spec"].get("volumes") or ()]
     mounted = {volume.get("persistentVolumeClaim", {}).get("claimName") for volume in volumes}
     return tuple(claim for claim in claims if claim["metadata"]["name"] in mounted)
@@ -228,7 +228,7 @@ class ClusterCheck(
 def check_cluster(session: Session) -> ClusterCheck:
     """Check the user's permissions and the features of the cluster; read-only."""
     groups = tuple(access.groups(session))
-    rights = served(groups)
+    rights = list_served(groups)
     with parallel.pool() as pool:
         allowed = pool.map(
             lambda right: access.may(session, right.verb, right.kind, right.subresource), rights
@@ -256,7 +256,7 @@ def check_cluster(session: Session) -> ClusterCheck:
     )
 
 
-def required_role(session: Session, extras: Collection[str] = ()) -> list[dict[str, object]]:
+def make_role(session: Session, extras: Collection[str] = ()) -> list[dict[str, object]]:
     """Return a Role with the required permissions for served kinds, and its binding."""
-    rights = served(tuple(access.groups(session)))
+    rights = list_served(tuple(access.groups(session)))
     return role(session.namespace, CoreManager(session).whoami(), rights, extras)

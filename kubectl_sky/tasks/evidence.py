@@ -48,7 +48,7 @@ class EvidenceRecorder:
                 early = len(self._failures) < LOGS
                 self._keep(self._with_lines(task, death) if early else death)
         for pod in tuple(self._deleted):
-            death = evidence.settled(self._failures[pod], task)
+            death = evidence.settle(self._failures[pod], task)
             if death.reason != POD_DELETED:
                 self._keep(death)
         if not self._is_saved and (len(self._failures) <= LOGS or task.over):

@@ -310,9 +310,9 @@ class Node(Struct, frozen=True):
             self.session, program, Pipes(**pipes, stderr=stderr, idle=_IDLE_SECONDS)
         )
         if code:
-            raise self._failed(path, code, stderr.line)
+            raise self._explain_failure(path, code, stderr.line)
 
-    def _failed(self, path: str, code: int, reason: str) -> SkyError:
+    def _explain_failure(self, path: str, code: int, reason: str) -> SkyError:
         node = self.node.name
         if code == _NO_TAR:
             return UserError(

@@ -293,7 +293,7 @@ def whole(_: Kind) -> None:
     """Read all fields of a kind."""
 
 
-def served_kinds(session: Session) -> list[Kind]:
+def list_served_kinds(session: Session) -> list[Kind]:
     return [
         kind
         for kind, requires in registry.KINDS.items()

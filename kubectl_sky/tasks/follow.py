@@ -33,9 +33,9 @@ def follow(session: Session, target: Target, request: LogRequest, ui: UI) -> Non
     """
     try:
         finished = _follow_to_end(session, target, request, ui)
-        check_outcome(session, finished, _shown(request, ui))
+        check_outcome(session, finished, _show(request, ui))
     except KeyboardInterrupt:
-        raise _interrupted(target) from None
+        raise _note_interrupted(target) from None
     if request.until_ready and isinstance(target, TaskStatus) and target.interactive:
         ui.note(_access_hint(target.id))
 
@@ -105,10 +105,10 @@ def show(session: Session, target: Target, request: LogRequest, ui: UI) -> None:
         for task in target.tasks:
             ui.note(target.heading(task))
             logs.show(session, task, request, ui)
-    check_outcome(session, target, _shown(request, ui))
+    check_outcome(session, target, _show(request, ui))
 
 
-def _interrupted(target: Target) -> Interrupted:
+def _note_interrupted(target: Target) -> Interrupted:
     if isinstance(target, TaskStatus):
         return Interrupted(
             f"interrupted; task {target.id} goes on",
@@ -123,7 +123,7 @@ def _interrupted(target: Target) -> Interrupted:
     )
 
 
-def _shown(request: LogRequest, ui: UI) -> Mapping[str, str]:
+def _show(request: LogRequest, ui: UI) -> Mapping[str, str]:
     """Return the last line that was shown of each pod; empty if lines were filtered."""
     return {} if ui.filters_logs else request.shown
 
@@ -180,7 +180,7 @@ def note_next_steps(
     plans = decision.plans
     if names.INTERACTIVE in plans[0].annotations:
         note(_access_hint(target_id))
-    later = _later_stages(plans)
+    later = _list_later_stages(plans)
     auxiliary = ", ".join(plan.title for plan in plans if plan.auxiliary)
     stops_nodes = any(map(_needs_stopping, plans))
     if not (later or auxiliary or stops_nodes):
@@ -214,7 +214,7 @@ def note_next_steps(
         )
 
 
-def _later_stages(plans: Sequence[Plan]) -> str:
+def _list_later_stages(plans: Sequence[Plan]) -> str:
     """Return the suspended stages, such as `stages 2 to 3`; empty without any."""
     if not any(plan.suspended for plan in plans):
         return ""
@@ -222,5 +222,5 @@ def _later_stages(plans: Sequence[Plan]) -> str:
 
 
 def _needs_stopping(plan: Plan) -> bool:
-    backend = registry.named(plan.backend)
+    backend = registry.find(plan.backend)
     return len(plan.nodes) > 1 and not backend.fail_fast and bool(backend.stopping("node-0"))

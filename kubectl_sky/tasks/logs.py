@@ -134,7 +134,7 @@ def follow_all(
         _check_ranks(task, request)
     shared = SharedWatches(session, tasks)
     followers = {
-        task.id: TaskFollower(session, task, request, ui, _prefixed(ui.note, task), shared)
+        task.id: TaskFollower(session, task, request, ui, _prefix(ui.note, task), shared)
         for task in tasks
     }
     owners: dict[str, TaskFollower] = {}
@@ -161,7 +161,7 @@ def follow_all(
     ]
 
 
-def _prefixed(note: Note, task: TaskStatus) -> Note:
+def _prefix(note: Note, task: TaskStatus) -> Note:
     return lambda text: note(f"{task.name}: {text}")
 
 
@@ -314,7 +314,7 @@ class TaskFollower:
                 stops_pods = self.request.leads and stop_kept_pods(current)
                 self._note_kept_pods(current)
                 if snapshot:
-                    yield list(self._started())
+                    yield list(self._wait_for_start())
                     is_current = True
                 if is_current and current.finished and not stops_pods:
                     return
@@ -325,7 +325,7 @@ class TaskFollower:
         finally:
             self.start.end(current)
 
-    def _started(self) -> Iterator[LogSource]:
+    def _wait_for_start(self) -> Iterator[LogSource]:
         """Yield the log of each node; that of its previous pod too, which a watch may have missed.
 
         A busy API server may report a pod, its end and the next pod at once.
@@ -351,7 +351,7 @@ class TaskFollower:
         """Note once which containers keep pods after `main` has ended, and who stops them."""
         if not task.kept:
             return
-        stops = self.request.leads and stop.kept_pods_to_stop(task)
+        stops = self.request.leads and stop.list_kept_pods(task)
         then = "stopping what remains" if stops else f"see `kubectl sky doctor {task.id}`"
         if then not in self.noted:
             self.noted.add(then)

@@ -162,7 +162,7 @@ def _cluster(session: Session, task: TaskStatus) -> str:
     """Return the name of the MultiKueueCluster that a task was sent to; empty for none."""
     selector = f"{_JOB_UID} in ({', '.join(task.uids.values())})"
     try:
-        kind = access.served_kueue(session, kinds.QUEUED_WORKLOAD)
+        kind = access.find_kueue(session, kinds.QUEUED_WORKLOAD)
         items = objects.list_all(session, kind, task.namespace, label_selector=selector)
     except (Forbidden, NotServed):
         return ""

@@ -191,7 +191,7 @@ def _wait_for_pipeline(
 
 
 def _stop_hint(task: TaskStatus) -> str:
-    return f"`kubectl sky wait {submitted_id(task)} --continue` stops them"
+    return f"`kubectl sky wait {find_submitted_id(task)} --continue` stops them"
 
 
 def _task_of_stage(pipeline: PipelineStatus, stage: int) -> TaskStatus:
@@ -312,7 +312,7 @@ def needs_action(target: Target) -> bool:
     A node without an object may have been deleted, which has to be looked up.
     """
     for task in tasks_of(target):
-        if task.incomplete or task.surviving_jobs or stop.kept_pods_to_stop(task):
+        if task.incomplete or task.surviving_jobs or stop.list_kept_pods(task):
             return True
     if isinstance(target, TaskStatus):
         return False
@@ -412,7 +412,7 @@ def resume(session: Session, task: TaskStatus) -> None:
     if task.incomplete:
         raise SkyError(
             f"task {task.id} ({task.name}) is {task.note}",
-            f"submit it again with --id {submitted_id(task)}",
+            f"submit it again with --id {find_submitted_id(task)}",
         )
     body = task.workload.resuming(task.member.queueing if task.member else {})
     kind = task.workload.kind
@@ -424,6 +424,6 @@ def resume(session: Session, task: TaskStatus) -> None:
         raise TaskFailed(f"task {task.id} ({task.name}) was stopped: {message}") from None
 
 
-def submitted_id(task: TaskStatus) -> str:
+def find_submitted_id(task: TaskStatus) -> str:
     """Return the id for submit and wait: that of the pipeline or group, if there is one."""
     return task.member.id if task.member else task.id

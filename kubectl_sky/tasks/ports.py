@@ -8,9 +8,9 @@ from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.forward import Forwarder, PodTarget, PortPair
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, UserError
-from kubectl_sky.observe.endpoints import Ports, exposed
+from kubectl_sky.observe.endpoints import Ports, combine
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.spec.schema import described
+from kubectl_sky.spec.schema import describe
 from kubectl_sky.tasks import find
 from kubectl_sky.words import kinds, names
 
@@ -40,7 +40,7 @@ def list_exposed(session: Session, target: find.Target) -> list[Ports]:
     has_node_ports = any(service["spec"].get("type") == "NodePort" for _, service in services)
     cluster_nodes = _list_cluster_nodes(session) if has_node_ports else []
     return [
-        exposed(task, service, _selected_pods(session, task, service), cluster_nodes)
+        combine(task, service, _select_pods(session, task, service), cluster_nodes)
         for task, service in services
     ]
 
@@ -49,7 +49,7 @@ def _name(task: TaskStatus) -> str:
     return names.ports_object(names.task_object(names.dns_label(task.name), task.id))
 
 
-def _selected_pods(session: Session, task: TaskStatus, service: Json) -> list[Json]:
+def _select_pods(session: Session, task: TaskStatus, service: Json) -> list[Json]:
     pods = {node.pod for node in task.nodes}
     labels = names.selector(service["spec"].get("selector") or {})
     candidates = CoreManager(session).list_pods(service["metadata"]["namespace"], labels)
@@ -74,11 +74,11 @@ def parse_pair(text: str) -> PortPair:
     """Parse `8080`, `8888:8080` or `:8080`. Raises UserError."""
     match = _PAIR.fullmatch(text)
     if not match:
-        raise UserError(f"{described(text)} is not a port", "use 8080, 8888:8080 or :8080")
+        raise UserError(f"{describe(text)} is not a port", "use 8080, 8888:8080 or :8080")
     remote = int(match["remote"])
     local = remote if match["local"] is None else int(match["local"] or 0)
     if not 0 < remote < 65536 or not 0 <= local < 65536:
-        raise UserError(f"{described(text)}: ports range from 1 to 65535")
+        raise UserError(f"{describe(text)}: ports range from 1 to 65535")
     return PortPair(local, remote)
 
 

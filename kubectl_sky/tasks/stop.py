@@ -45,7 +45,7 @@ def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:
     Also delete what a killed submit left without an owner, and Jobs that lost their labels.
     Return warnings of Secrets that may remain.
     """
-    lacking = {_key(task) for task in tasks if _lost_jobs(task)}
+    lacking = {_key(task) for task in tasks if _list_lost_jobs(task)}
     auxiliary, unread = auxiliary_of_tasks(
         session, tasks, lambda item: not _is_owned(item) or _task(item) in lacking
     )
@@ -54,7 +54,7 @@ def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:
         for task in tasks
         for metadata in (
             *map(task.identity, task.uids),
-            *_relabelled(task, auxiliary[_key(task)]),
+            *_list_relabelled(task, auxiliary[_key(task)]),
         )
     ]
 
@@ -74,7 +74,7 @@ def stop(session: Session, tasks: Sequence[TaskStatus]) -> list[str]:
         key: [item for item in items if not _is_owned(item)] for key, items in auxiliary.items()
     }
     parallel.map_parallel(
-        lambda item: objects.delete_by_uid(session, objects.known_kind(item), item["metadata"]),
+        lambda item: objects.delete_by_uid(session, objects.kind_of_known(item), item["metadata"]),
         filter(_has_own_name, chain(*unowned.values())),
     )
     return [
@@ -136,7 +136,7 @@ def auxiliary_of_tasks(
     return auxiliary, unread
 
 
-def _relabelled(task: TaskStatus, auxiliary: Sequence[Json]) -> Iterator[dict[str, str]]:
+def _list_relabelled(task: TaskStatus, auxiliary: Sequence[Json]) -> Iterator[dict[str, str]]:
     """Yield the name, namespace and uid of each Job of a task that is not found by its labels.
 
     Its name is the one that submit gave, and it owns the same objects as the other Jobs.
@@ -147,11 +147,11 @@ def _relabelled(task: TaskStatus, auxiliary: Sequence[Json]) -> Iterator[dict[st
         for owner in item["metadata"].get("ownerReferences") or ()
         if owner["kind"] == task.workload.kind.kind
     }
-    for name in _lost_jobs(task) & set(owners):
+    for name in _list_lost_jobs(task) & set(owners):
         yield {"name": name, "namespace": task.namespace, "uid": owners[name]}
 
 
-def _lost_jobs(task: TaskStatus) -> set[str]:
+def _list_lost_jobs(task: TaskStatus) -> set[str]:
     return {node.job for node in task.nodes} - set(task.uids)
 
 
@@ -192,7 +192,7 @@ def stop_kept_pods(
     gets an annotation that says otherwise, and no retries. Sends nothing if a controller `leads`.
     Raises Forbidden.
     """
-    nodes = kept_pods_to_stop(task)
+    nodes = list_kept_pods(task)
     if not nodes or not leads():
         return False
     now, delay = session.now(), timedelta(seconds=KEPT_SECONDS)
@@ -237,7 +237,7 @@ class KeptPodsStopper:
             return False
 
 
-def kept_pods_to_stop(task: TaskStatus) -> list[NodeStatus]:
+def list_kept_pods(task: TaskStatus) -> list[NodeStatus]:
     """Return the nodes whose pods are kept and can be stopped: nothing runs again after it.
 
     Of completed nodes, only those of Jobs that have no other node; other kinds may restart all.

@@ -114,7 +114,7 @@ class TaskUpdate(Struct, frozen=True):
 
 def watch_owned(session: Session, scope: Scope, selector: str = "") -> Iterator[TaskUpdate | None]:
     """Yield the tasks of a scope after changes; None when idle."""
-    watched, resolver = (*find.served_kinds(session), kinds.POD), _OwnershipResolver(session)
+    watched, resolver = (*find.list_served_kinds(session), kinds.POD), _OwnershipResolver(session)
     selector = f"{scope.selector},{selector}".rstrip(",")
     items, yielded_at, changed = _WatchedObjects(watched), 0.0, False
     for change in watch_kinds(session, watched, scope.namespace, selector):

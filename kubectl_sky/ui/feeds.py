@@ -85,7 +85,7 @@ class LogLine(Struct, frozen=True):
         return Text.assemble(self.prefix or "", time, self.text)
 
 
-def _parsed(origin: Origin, line: bytes) -> LogLine:
+def _parse(origin: Origin, line: bytes) -> LogLine:
     time, _, text = line.partition(b" ")
     prefix = node_prefix(origin.prefix, origin.rank) if origin.prefix else None
     return LogLine(log_text(text), one_line(time.decode(errors="replace")), prefix)
@@ -113,7 +113,7 @@ class LogFeed(UI):
             items = [self._lines.popleft() for _ in range(min(limit, len(self._lines)))]
             skipped, self._skipped = self._skipped, 0
         # Lines that are skipped are not parsed.
-        return [item if isinstance(item, LogLine) else _parsed(*item) for item in items], skipped
+        return [item if isinstance(item, LogLine) else _parse(*item) for item in items], skipped
 
     def run(self) -> None:
         while not self.stop.is_set():

@@ -7,7 +7,7 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable
 
-from kubectl_sky.ui.text import column_widths, one_line, styled
+from kubectl_sky.ui.text import column_widths, one_line, style
 
 MAX_ROWS = 1000  # more cannot be read, and would take long to draw
 
@@ -67,6 +67,6 @@ class Table(DataTable[Text]):
             self.move_cursor(row=self.get_row_index(selected))
 
     def _cell(self, title: str, text: str) -> Text:
-        cell = styled(text) if title == "STATUS" else Text(text, no_wrap=True)
+        cell = style(text) if title == "STATUS" else Text(text, no_wrap=True)
         cell.truncate(self._widths[title], overflow="ellipsis")
         return cell

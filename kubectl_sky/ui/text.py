@@ -37,7 +37,7 @@ def one_line(text: str) -> str:
     return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
 
 
-def styled(text: str) -> Text:
+def style(text: str) -> Text:
     return Text(one_line(text), _STYLES.get(text, ""), no_wrap=True, overflow="ellipsis")
 
 

@@ -22,7 +22,7 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import doctor
 from kubectl_sky.ui.logs import LogView
 from kubectl_sky.ui.table import MAX_ROWS, Table
-from kubectl_sky.ui.text import error_text, key_of, name_of, one_line, styled, verdict_text
+from kubectl_sky.ui.text import error_text, key_of, name_of, one_line, style, verdict_text
 from kubectl_sky.ui.view import COMMANDS, GENERAL, View
 from kubectl_sky.ui.workspace import Workspace
 from kubectl_sky.words import age, kinds
@@ -125,7 +125,7 @@ class TaskList(TaskActions):
         task = self.selected_task
         if task:
             note = f": {one_line(task.note)}" if task.note else ""
-            return Text.assemble(f"{one_line(name_of(task))} ", styled(task.state), note)
+            return Text.assemble(f"{one_line(name_of(task))} ", style(task.state), note)
         if self.sky.tasks is None:
             return Text()
         return Text("no task contains the filter" if self.filter else "no tasks found")
@@ -186,7 +186,7 @@ class NodeList(TaskActions):
         words = (node.reason, node.message)
         return Text.assemble(
             f"{one_line(node.name)} ",
-            styled(node.state),
+            style(node.state),
             f" {one_line(': '.join(filter(None, words)))}",
         )
 

@@ -10,7 +10,7 @@ from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Conflict, Forbidden, NotFound, NotServed, UserError
 from kubectl_sky.observe import rights
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.render.manifests import Manifest, built_in
+from kubectl_sky.render.manifests import Manifest, render_built_in
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.users import model
@@ -51,7 +51,7 @@ class Change(Struct, frozen=True):
     @property
     def name(self) -> str:
         """Resource and name as kubectl prints them: `resourcequota/alice`."""
-        kind = objects.known_kind(self.object)
+        kind = objects.kind_of_known(self.object)
         resource = f"{kind.kind.lower()}.{kind.group}" if kind.group else kind.kind.lower()
         return f"{resource}/{self.object['metadata']['name']}"
 
@@ -74,7 +74,7 @@ def add(session: Session, request: Request, dry_run: str) -> Added:
     user, name = request.user, request.namespace or request.user.namespace
     namespace = _get_namespace(session, name)
     owns_namespace = _check_namespace(request, name, namespace)
-    local_queue = _served_queue(session)
+    local_queue = _find_served_queue(session)
     live = _list_objects(session, name, local_queue) if namespace else []
     _check_objects(request, name, live)
     own = {item["kind"]: item["spec"] for item in live if _is_of(item, user) and "spec" in item}
@@ -88,7 +88,7 @@ def add(session: Session, request: Request, dry_run: str) -> Added:
         request.kind,
         name,
         hard,
-        rights.rules(rights.namespaced(rights.served(tuple(access.groups(session))))),
+        rights.rules(rights.list_namespaced(rights.list_served(tuple(access.groups(session))))),
         cluster_queue,
         local_queue.api_version if local_queue else "",
         request.pod_security or labels.get(model.POD_SECURITY_LABEL, "baseline"),
@@ -119,7 +119,7 @@ def render(account: Account, *, with_namespace: bool) -> Iterator[Manifest]:
         "rolebinding": True,
     }
     for part in filter(parts.get, parts):
-        yield built_in(f"users/{part}.yaml.j2", account=account)
+        yield render_built_in(f"users/{part}.yaml.j2", account=account)
 
 
 def candidates(session: Session) -> Iterator[tuple[str, str]]:
@@ -135,10 +135,10 @@ def _get_namespace(session: Session, name: str) -> Json | None:
     return None
 
 
-def _served_queue(session: Session) -> Kind | None:
+def _find_served_queue(session: Session) -> Kind | None:
     """Return the kind of LocalQueues in the version to use; None without Kueue."""
     with suppress(NotServed):
-        return access.served_kueue(session, kinds.LOCAL_QUEUE)
+        return access.find_kueue(session, kinds.LOCAL_QUEUE)
     return None
 
 
@@ -324,7 +324,7 @@ def get_account(session: Session, name: str | None, namespace: str | None) -> mo
 
 def _get_role(session: Session, name: str, namespace: str | None) -> Json:
     """Return the Role of a user, which is deleted last. Raises UserError unless there is one."""
-    user = owners.named(name)
+    user = owners.name_owner(name)
     items = objects.list_all(session, kinds.ROLE, namespace, label_selector=names.ACCOUNT)
     roles = [item for item in items if _is_of(item, user)]
     if len(roles) == 1:
@@ -358,9 +358,9 @@ def plan_removal(
     session: Session, name: str, namespace: str | None, *, keeps_namespace: bool = False
 ) -> Removal:
     """Return what to remove of a user. Raises UserError if the user is not found."""
-    user, role = owners.named(name), _get_role(session, name, namespace)
+    user, role = owners.name_owner(name), _get_role(session, name, namespace)
     where, kind = role["metadata"]["namespace"], role["metadata"]["labels"][names.ACCOUNT]
-    live = _list_objects(session, where, _served_queue(session))
+    live = _list_objects(session, where, _find_served_queue(session))
     own = [item for item in live if _is_of(item, user)]
     roles = [item for item in live if item["kind"] == kinds.ROLE.kind and _is_account(item)]
     others = tuple(model.name_of(item) for item in roles if not _is_of(item, user))
@@ -371,7 +371,7 @@ def plan_removal(
     deletes_namespace = home in own
     owner: User | None = user
     if kind == model.SERVICE_ACCOUNT:
-        owner = owners.named(f"system:serviceaccount:{where}:{user.name}")
+        owner = owners.name_owner(f"system:serviceaccount:{where}:{user.name}")
     if kind == model.GROUP or deletes_namespace:  # the members of a group are not known
         owner = None
     tasks = find.list_tasks(session, Scope(where, owner))
@@ -395,4 +395,4 @@ def remove(session: Session, removal: Removal, dry_run: str) -> list[Change]:
 
 def _delete(session: Session, items: Iterable[Json]) -> None:
     for item in items:
-        objects.delete_by_uid(session, objects.known_kind(item), item["metadata"])
+        objects.delete_by_uid(session, objects.kind_of_known(item), item["metadata"])

@@ -66,7 +66,7 @@ def add(
     kind = GROUP if flags["group"] else SERVICE_ACCOUNT if flags["service_account"] else USER
     quota = QuotaFlags(flags["cpus"], flags["memory"], flags["gpus"], flags["tasks"])
     request = action.Request(
-        owners.named(name),
+        owners.name_owner(name),
         kind,
         cluster.namespace,
         quota,

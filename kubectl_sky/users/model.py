@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan import accelerators
-from kubectl_sky.plan.resources import ACCELERATORS, amounts, readable, shown
+from kubectl_sky.plan.resources import ACCELERATORS, amounts, readable, show
 from kubectl_sky.spec import accelerator, quantity
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.words import names, owners
@@ -217,5 +217,5 @@ def _uses(quota: Object) -> Iterable[Quota]:
     hard = amounts((quota.get("spec") or {}).get("hard"))
     used = amounts((quota.get("status") or {}).get("used"))
     for name, limit in sorted(hard.items()):
-        size = shown(name, used[name]) if name in used else "0"
-        yield Quota(str(quota["metadata"]["name"]), name, size, shown(name, limit))
+        size = show(name, used[name]) if name in used else "0"
+        yield Quota(str(quota["metadata"]["name"]), name, size, show(name, limit))

@@ -59,11 +59,11 @@ def _all(file: int, limit: int) -> bytes:
         blocks.append(block)
         size += len(block)
         if size > limit:
-            raise OSError(errno.EFBIG, f"is larger than {_shown(limit)}")
+            raise OSError(errno.EFBIG, f"is larger than {_show(limit)}")
     return b"".join(blocks)
 
 
-def _shown(limit: int) -> str:
+def _show(limit: int) -> str:
     return f"{limit >> 20} MiB" if limit >> 20 else f"{limit >> 10} KiB"
 
 

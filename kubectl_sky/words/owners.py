@@ -11,7 +11,7 @@ from kubectl_sky.words import names
 _MAX_SLUG = 40  # characters; a longer name is cut, and ends with a hash
 
 
-def named(name: str) -> "User":
+def name_owner(name: str) -> "User":
     """Return the user with a name. Raises UserError if no label can represent it."""
     user = User(name.strip())
     if not user.label or not user.name.isprintable():

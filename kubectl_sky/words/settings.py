@@ -100,7 +100,7 @@ def settings_file(environ: Mapping[str, str] = os.environ) -> Path:
     return folder(environ) / "settings.yaml"
 
 
-def logged_in(environ: Mapping[str, str] = os.environ) -> str | None:
+def read_login(environ: Mapping[str, str] = os.environ) -> str | None:
     """Return the name given to `auth login`, or None.
 
     Raises UserError for an unsafe or invalid file.
@@ -127,7 +127,7 @@ def log_in(name: str, environ: Mapping[str, str] = os.environ) -> None:
 
 def log_out(environ: Mapping[str, str] = os.environ) -> str | None:
     """Remove the saved name and return it, or None if no user was logged in."""
-    name = logged_in(environ)
+    name = read_login(environ)
     (folder(environ) / "login").unlink(missing_ok=True)
     return name
 

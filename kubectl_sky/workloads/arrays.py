@@ -15,7 +15,7 @@ from kubectl_sky.workloads.workload import (
     PhaseDetails,
     Workload,
     condition,
-    ended,
+    end,
     waiting,
 )
 
@@ -80,9 +80,9 @@ class ArrayJob(Workload):
         index = job_status.list_indexes(_numbers(item)).get(rank, rank)
         complete, failed = condition(item, "Complete"), condition(item, "Failed")
         if complete or job_status.has_index(item, "completedIndexes", index):
-            return ended(Phase.COMPLETED, complete or {})
+            return end(Phase.COMPLETED, complete or {})
         if failed or job_status.has_index(item, "failedIndexes", index):
-            return ended(Phase.FAILED, failed or {})
+            return end(Phase.FAILED, failed or {})
         return waiting(item)
 
     def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:

@@ -19,7 +19,7 @@ from kubectl_sky.plan.placement import Placement, choose_placement
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import notes, resolve
 from kubectl_sky.spec.document import Document, FieldError
-from kubectl_sky.spec.secret_values import kept
+from kubectl_sky.spec.secret_values import keep
 from kubectl_sky.spec.task import Task
 from kubectl_sky.words import names
 from kubectl_sky.words.facts import Access, Archive, Facts
@@ -55,8 +55,8 @@ class TaskEntry(Struct, frozen=True):
     def task_file(self) -> tuple[Mapping[str, Any], ...]:
         """Return the documents of the task by its name, without the values of secrets."""
         named = {"name": self.task.name} if self.task.name else {}
-        own = named | kept(self.document) | named
-        return (kept(self.header), own) if self.header else (own,)
+        own = named | keep(self.document) | named
+        return (keep(self.header), own) if self.header else (own,)
 
     def backend(self, settings: Settings) -> str | None:
         """Return the requested backend, or `auto`; None if it is not set."""
@@ -127,7 +127,7 @@ class Decision(Struct, frozen=True):
 
     @property
     def workload_kinds(self) -> frozenset[str]:
-        return frozenset(registry.named(plan.backend).kind.kind for plan in self.plans)
+        return frozenset(registry.find(plan.backend).kind.kind for plan in self.plans)
 
 
 def decide(entries: Sequence[TaskEntry], facts: Facts, settings: Settings) -> Decision:
@@ -165,13 +165,13 @@ def _task(
     facts = replace(facts, archives=entry.archives, token=entry.token)
     placement = choose_placement(task, facts)
     reason = ""
-    for choice in choices(_requested(entry, facts, settings), task.num_nodes, facts.access):
+    for choice in choices(_list_requested(entry, facts, settings), task.num_nodes, facts.access):
         candidate = replace(task, backend=choice.backend.name)
         plan = resolve(candidate, entry.task_id, placement, facts, settings)
         if entry.member:
             plan = with_member(plan, entry.member)
         plan = without_queue_until_resumed(choice.backend.adapted(plan, task, facts))
-        reason = choice.backend.fits(plan) or _unsupported(choice.backend, plan)
+        reason = choice.backend.fits(plan) or _explain_unsupported(choice.backend, plan)
         if not reason:
             messages = [*notes(candidate, placement, facts, settings), *_notes(choice, plan)]
             prefix = f"{task.name}: " if entry.member else ""
@@ -183,7 +183,7 @@ def _task(
     raise UserError(message)
 
 
-def _requested(entry: TaskEntry, facts: Facts, settings: Settings) -> str | None:
+def _list_requested(entry: TaskEntry, facts: Facts, settings: Settings) -> str | None:
     """Return the requested backend, for a queue of MultiKueue one of a single Job.
 
     MultiKueue chooses a cluster for each object. Raises UserError for what it would tear apart.
@@ -207,7 +207,7 @@ def _requested(entry: TaskEntry, facts: Facts, settings: Settings) -> str | None
     )
 
 
-def _unsupported(backend: Workload, plan: Plan) -> str:
+def _explain_unsupported(backend: Workload, plan: Plan) -> str:
     """Return why a backend cannot run a pipeline's or group's task; empty if it can."""
     if plan.suspended and not backend.suspend_path:
         return "it cannot suspend a task until the previous one has succeeded"
@@ -221,9 +221,9 @@ def _notes(choice: Choice, plan: Plan) -> Sequence[str]:
     return [note for note in (choice.note, *choice.backend.notes(plan)) if note]
 
 
-def needed_kinds(requested: str | None, nodes: int) -> list[Kind]:
+def list_needed_kinds(requested: str | None, nodes: int) -> list[Kind]:
     """Return the kinds whose availability must be known before a choice."""
-    kinds = [registry.named(name).required_kind for name in _backend_names(requested, nodes)]
+    kinds = [registry.find(name).required_kind for name in _backend_names(requested, nodes)]
     return [kind for kind in dict.fromkeys(kinds) if kind]
 
 
@@ -233,13 +233,13 @@ def choices(requested: str | None, nodes: int, access: Mapping[Kind, Access]) ->
     Raises UserError for an unknown backend, ClusterError for one that is not installed.
     """
     if requested != AUTO:
-        backend = registry.named(requested or names.DEFAULT_BACKEND)
+        backend = registry.find(requested or names.DEFAULT_BACKEND)
         _check_installed(backend, access)
         yield Choice(backend)
         return
     rejections: list[str] = []
     for name in _backend_names(requested, nodes):
-        backend = registry.named(name)
+        backend = registry.find(name)
         # Unknown availability, such as without a cluster, counts as absent.
         kind = backend.required_kind
         status = access.get(kind, Access.ABSENT) if kind else Access.USABLE
@@ -259,7 +259,7 @@ def _backend_names(requested: str | None, nodes: int) -> list[str]:
 def _check_installed(backend: Workload, access: Mapping[Kind, Access]) -> None:
     kind = backend.required_kind
     if kind and access.get(kind) is Access.ABSENT:
-        alternatives = [name for name in registry.NAMED if not registry.named(name).requires]
+        alternatives = [name for name in registry.NAMED if not registry.find(name).requires]
         raise ClusterError(
             f"backend {backend.name} needs {backend.requires}, and the cluster does not serve"
             f" {kind.plural} ({kind.api_version})",

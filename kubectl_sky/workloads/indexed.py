@@ -5,7 +5,14 @@ from collections.abc import Sequence
 from kubectl_sky.words import kinds
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.allnodes import AllNodes
-from kubectl_sky.workloads.workload import Object, Phase, PhaseDetails, condition, ended, unfinished
+from kubectl_sky.workloads.workload import (
+    Object,
+    Phase,
+    PhaseDetails,
+    condition,
+    end,
+    judge_unfinished,
+)
 
 
 class Indexed(AllNodes):
@@ -23,8 +30,8 @@ class Indexed(AllNodes):
         """
         complete = condition(item, "Complete")
         if complete or job_status.has_index(item, "completedIndexes", rank):
-            return ended(Phase.COMPLETED, complete or {})
-        return unfinished(item, "Failed", "FailureTarget")
+            return end(Phase.COMPLETED, complete or {})
+        return judge_unfinished(item, "Failed", "FailureTarget")
 
     def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:
         """Apply the Job's rules, which count the failures of all nodes."""

@@ -14,7 +14,7 @@ from kubectl_sky.workloads.workload import (
     PhaseDetails,
     Workload,
     condition,
-    ended,
+    end,
     node_index,
     waiting,
 )
@@ -47,13 +47,13 @@ class PerNode(Workload):
     def node(self, item: Object, rank: int) -> PhaseDetails:
         complete, failed = condition(item, "Complete"), condition(item, "Failed")
         if complete:
-            return ended(Phase.COMPLETED, complete)
+            return end(Phase.COMPLETED, complete)
         cause = item["metadata"].get("annotations", {}).get(names.STOPPED_FOR)
         if failed and cause and failed.get("reason") == _LATE:
             message, finished = f"{cause} failed", failed.get("lastTransitionTime") or ""
             return PhaseDetails(Phase.FAILED, STOPPED, message, finished)
         if failed:
-            return ended(Phase.FAILED, failed)
+            return end(Phase.FAILED, failed)
         return PhaseDetails(Phase.PODS, STOPPED, f"{cause} failed") if cause else waiting(item)
 
     def stopping(self, failed: str) -> dict[str, Any]:

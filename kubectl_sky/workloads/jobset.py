@@ -11,9 +11,9 @@ from kubectl_sky.workloads.workload import (
     Phase,
     PhaseDetails,
     condition,
-    ended,
+    end,
     field,
-    unfinished,
+    judge_unfinished,
 )
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ class JobSet(AllNodes):
         """
         complete = condition(item, "Completed")
         if complete:
-            return ended(Phase.COMPLETED, complete)
-        verdict = unfinished(item, "Failed")
+            return end(Phase.COMPLETED, complete)
+        verdict = judge_unfinished(item, "Failed")
         policy = item.get("spec", {}).get("failurePolicy", {})
         remaining = (policy.get("maxRestarts") or 0) - (item.get("status", {}).get("restarts") or 0)
         if verdict.phase is Phase.ACTIVE and remaining <= 0 and not policy.get("rules"):

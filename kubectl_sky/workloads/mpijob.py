@@ -16,9 +16,9 @@ from kubectl_sky.workloads.workload import (
     Phase,
     PhaseDetails,
     condition,
-    ended,
+    end,
+    judge_unfinished,
     number,
-    unfinished,
     waiting,
 )
 
@@ -103,8 +103,8 @@ class MPIJob(AllNodes):
         """All nodes finish with rank 0."""
         succeeded = condition(item, "Succeeded")
         if succeeded:
-            return ended(Phase.COMPLETED, succeeded)
-        verdict = unfinished(item, "Failed")
+            return end(Phase.COMPLETED, succeeded)
+        verdict = judge_unfinished(item, "Failed")
         return waiting(item, self.suspend_path) if verdict.phase is Phase.ACTIVE else verdict
 
     def attempts(self, item: Object) -> int:

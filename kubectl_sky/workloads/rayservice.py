@@ -112,10 +112,10 @@ def _application(run: str) -> dict[str, object]:
     try:
         words = shlex.split("\n".join(commands), comments=True)
     except ValueError as error:
-        raise _refused(str(error)) from None
+        raise _refuse(str(error)) from None
     prefix = next((item for item in _PREFIXES if words[: len(item)] == item), None)
     if prefix is None or len(commands) > 1 or set(";|&$`<>") & set(run):
-        raise _refused("its command is not `serve run MODULE:APP` alone")
+        raise _refuse("its command is not `serve run MODULE:APP` alone")
     return _options(words[len(prefix) :])
 
 
@@ -135,12 +135,12 @@ def _options(words: list[str]) -> dict[str, object]:
         elif match := _ARGUMENT.fullmatch(word):
             arguments[match[1]] = match[2]
         else:
-            raise _refused(f'"{word}" is not a field of a RayService')
+            raise _refuse(f'"{word}" is not a field of a RayService')
     if "import_path" not in result:
-        raise _refused("MODULE:APP is missing")
+        raise _refuse("MODULE:APP is missing")
     return result | ({"args": arguments} if arguments else {})
 
 
-def _refused(reason: str) -> FieldError:
+def _refuse(reason: str) -> FieldError:
     hint = "put other commands into setup, or serve it without --backend rayservice"
     return FieldError(("run",), f"not supported by a RayService: {reason}", hint)

@@ -50,7 +50,7 @@ ADD_ONS: dict[str, str] = {
 QUEUE_KINDS: tuple[Kind, ...] = tuple(backend.queue_kind for backend in _ALL if backend.queue_kind)
 
 
-def named(name: str) -> Workload:
+def find(name: str) -> Workload:
     """Return the backend of this name. Raises UserError."""
     if name not in BACKENDS:
         raise UserError(f'backend "{name}" not found', f"choose one of: {', '.join(NAMED)}")

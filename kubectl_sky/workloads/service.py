@@ -266,14 +266,14 @@ def probe_script(service: "ServiceSpec") -> dict[str, str]:
         f"url=http://$host:{service.port}{shlex.quote(path)}",
         f"timeout={max(math.ceil(probe.timeout), 1)}",
         f"method={'GET' if probe.data is None else 'POST'}",
-        f"data={_quoted(probe.data or '', probe)}",
+        f"data={_quote(probe.data or '', probe)}",
         f"private={'yes' if probe.headers or _has_secret(probe) else ''}",
-        f"set -- {' '.join(_quoted(f'{name}: {text}', probe) for name, text in headers.items())}",
+        f"set -- {' '.join(_quote(f'{name}: {text}', probe) for name, text in headers.items())}",
     ]
     return {_SCRIPT: "\n".join(lines) + "\n" + assets.read("runtime", _SCRIPT)}
 
 
-def _quoted(text: str, probe: "Probe") -> str:
+def _quote(text: str, probe: "Probe") -> str:
     """Return the text as a shell word; the shell inserts the values of secrets."""
     words, start = [], 0
     for match in _REFERENCE.finditer(text):

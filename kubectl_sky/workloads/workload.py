@@ -180,13 +180,13 @@ def condition(item: Object, *types: str) -> Object | None:
     return None
 
 
-def ended(phase: Phase, found: Object) -> PhaseDetails:
+def end(phase: Phase, found: Object) -> PhaseDetails:
     """Return the verdict of a final condition."""
     reason, message = found.get("reason") or "", found.get("message") or ""
     return PhaseDetails(phase, reason, message, at=found.get("lastTransitionTime") or "")
 
 
-def unfinished(item: Object, failed: str, failing: str = "") -> PhaseDetails:
+def judge_unfinished(item: Object, failed: str, failing: str = "") -> PhaseDetails:
     """Return the verdict on an unfinished node of an object that fails as a whole.
 
     `failed` is the condition type of a failed object, `failing` that of one that is about to fail.

@@ -12,7 +12,7 @@ from kubectl_sky.words import owners
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.decide import decide
 
-FACTS = Facts(owners.named("alice"), "team")
+FACTS = Facts(owners.name_owner("alice"), "team")
 
 
 def drafted(text: str, tmp_path: Path, **flags: Any) -> TaskFile:

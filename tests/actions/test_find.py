@@ -16,7 +16,7 @@ from tests.fake_cluster import FakeCluster
 HELLO = "name: hello\nrun: echo hello\n"
 PIPELINE = "name: both\n---\nname: one\nrun: 'true'\n---\nname: two\nrun: 'true'\n"
 OTHER = "bcdg6789"
-ALICE = Scope("default", owners.named("alice"))
+ALICE = Scope("default", owners.name_owner("alice"))
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_find_ambiguous_prefix_is_refused(api: FakeCluster) -> None:
 
 @pytest.mark.usefixtures("tasks")
 def test_find_task_of_other_user_is_refused(api: FakeCluster) -> None:
-    bob = Scope("default", owners.named("bob"))
+    bob = Scope("default", owners.name_owner("bob"))
     with pytest.raises(UserError, match=f"task {ID} belongs to alice"):
         find.get_task(api.session(), bob, ID)
     with pytest.raises(TaskNotFound, match='task "hello" not found in namespace "default"'):
@@ -125,7 +125,7 @@ def test_task_whose_job_lost_label_failed_and_advice_works(
 
 def scope(notes: list[str]) -> Scope:
     """The scope of a command."""
-    return Scope("default", owners.named("alice"), submissions.newest(notes.append))
+    return Scope("default", owners.name_owner("alice"), submissions.newest(notes.append))
 
 
 def copy_job(api: FakeCluster, task_id: str = "copied01") -> None:

@@ -45,7 +45,7 @@ def check_shown(run: Run, nodes: int) -> None:
 def test_submit_killed_after_any_write_is_shown_completed_and_stopped(
     run: Run, api: FakeCluster, backend: str
 ) -> None:
-    workload = registry.named(backend)
+    workload = registry.find(backend)
     api.kinds |= {kind for kind in (workload.kind, workload.companion_kind) if kind}
     Path("task.yaml").write_text(TASK)
     submit = ("submit", "task.yaml", "--detach", "--id", ID, "--backend", backend)

@@ -8,7 +8,7 @@ import pytest
 from kubectl_sky.errors import UserError
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Scope
-from kubectl_sky.words.owners import named
+from kubectl_sky.words.owners import name_owner
 from tests import fake_cluster
 from tests.actions.conftest import Run, Submitter
 from tests.fake_cluster import FakeCluster
@@ -116,7 +116,7 @@ def test_id_of_other_user_does_not_hide_name(run: Run, api: FakeCluster, send: S
 
 def test_library_and_server_refuse_ambiguous_name(api: FakeCluster) -> None:
     with pytest.raises(UserError, match='"train" matches 2 tasks'):
-        find.get(api.session(), Scope("default", named("alice")), "train")
+        find.get(api.session(), Scope("default", name_owner("alice")), "train")
 
 
 def test_stop_name_of_several_tasks_is_refused_without_terminal(run: Run, api: FakeCluster) -> None:
@@ -198,7 +198,7 @@ def test_stop_of_other_users_names_owners(
 
 def test_library_and_server_have_no_last_task(api: FakeCluster) -> None:
     with pytest.raises(UserError, match="no TASK given"):
-        find.get(api.session(), Scope("default", named("alice")), None)
+        find.get(api.session(), Scope("default", name_owner("alice")), None)
 
 
 @pytest.mark.parametrize("arguments", [(), ("-y",), ("",), ("", "-y")])

@@ -499,7 +499,7 @@ def _cases() -> list[tuple[str, str]]:
     root = Path(__file__).parents[2]
     files = [*root.glob("examples/*.yaml"), *root.glob("deploy/components/oidc/*.yaml")]
     cases = [(file.name, file.read_text()) for file in sorted(files)]
-    for entry in unsupported.listed():
+    for entry in unsupported.list_fields():
         value: object = {"a": "b"}
         for name in reversed(entry.field):
             value = {name: value} if name not in ("*", "[]") else [value]
@@ -530,7 +530,7 @@ def test_validate_is_valid_exactly_if_submit_accepts(
         serve=flags,
     )
     try:
-        render_files([source], Facts(owners.named("alice"), "default"), UI())
+        render_files([source], Facts(owners.name_owner("alice"), "default"), UI())
         refused = ""
     except UserError as error:
         refused = str(error)

@@ -297,7 +297,7 @@ NEWER = ("create pods/exec", "create pods/portforward")
 APPLIED = ("create configmaps", "patch configmaps", "delete configmaps")
 # Used only if the watch is late or a log connection is lost; tested with the logs.
 FALLBACK = {"get pods"}
-BUILT_IN = {str(right): right for right in rights.served(()) if not right.extra}
+BUILT_IN = {str(right): right for right in rights.list_served(()) if not right.extra}
 
 
 def test_role_rights_all_have_proof() -> None:
@@ -305,10 +305,10 @@ def test_role_rights_all_have_proof() -> None:
 
 
 def test_role_rights_cover_every_backend() -> None:
-    groups = {right.kind.group for right in rights.served([k.group for k in vars_of_kinds()])}
+    groups = {right.kind.group for right in rights.list_served([k.group for k in vars_of_kinds()])}
     assert {kind.group for kind in (*registry.KINDS, *registry.COMPANION_KINDS)} <= groups
     known = {
-        (right.kind, right.verb) for right in rights.served([k.group for k in vars_of_kinds()])
+        (right.kind, right.verb) for right in rights.list_served([k.group for k in vars_of_kinds()])
     }
     for kind in registry.KINDS:
         assert {(kind, verb) for verb in ("list", "watch", "create", "patch", "delete")} <= known
@@ -319,7 +319,7 @@ def test_forbidden_stream_without_reason_names_right(name: str) -> None:
     """As Kubernetes 1.35 answers without the right "create"."""
     info = RequestInfo("GET", f"/api/v1/namespaces/team/pods/train/{name}", "https://cluster")
     status = {"reason": "Forbidden", "message": 'pods "train" is forbidden: '}
-    problem = errors.refused(info, 403, json.dumps(status).encode())
+    problem = errors.refuse(info, 403, json.dumps(status).encode())
     assert str(problem).startswith(f"forbidden: you may not create pods/{name} in namespace team")
 
 

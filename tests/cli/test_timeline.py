@@ -32,7 +32,7 @@ def make_node(
 
 def shown(*nodes: NodeTimeline, now: int = 100) -> str:
     tasks = [TaskTimeline(TASK.id, TASK.name, TASK.state, nodes)]
-    return timeline.formatted(Timeline(now=START + timedelta(seconds=now), tasks=tasks))
+    return timeline.format_timeline(Timeline(now=START + timedelta(seconds=now), tasks=tasks))
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ def rendered(task: Json, backend: str, namespace: str) -> list[Json]:
     text = yaml.safe_dump(task, sort_keys=False).encode()
     overrides = Overrides(task_id="fuzz0001", backend=backend)
     task_file = prepare(Source("-", overrides, {}, io.BytesIO(text)), UI())
-    facts = Facts(owners.named("tester"), namespace)
+    facts = Facts(owners.name_owner("tester"), namespace)
     decision = decide(task_file.entries, facts, task_file.settings)
     return [manifest.object for manifest in render(task_file, decision, show_secrets=True).all]
 

@@ -71,7 +71,7 @@ def first_try(path: Path) -> tuple[str, int]:
     source = Source(str(path), Overrides(), environ, io.BytesIO(), services=True)
     try:
         task_file = prepare(source, UI())
-        decide(task_file.entries, Facts(owners.named("tester"), "default"), task_file.settings)
+        decide(task_file.entries, Facts(owners.name_owner("tester"), "default"), task_file.settings)
     except InvalidFiles as error:
         message = " ".join(map(str, error.problems))
         return next(reason for words, reason in REASONS.items() if words in message)
@@ -87,7 +87,7 @@ def manifests(path: Path, namespace: str) -> Manifests:
     )
     environ = {"KUBECTL_SKY_CONFIG_HOME": str(Path.cwd())}
     task_file = prepare(Source(str(path), overrides, environ, io.BytesIO()), UI())
-    facts = Facts(owners.named("tester"), namespace)
+    facts = Facts(owners.name_owner("tester"), namespace)
     decision = decide(task_file.entries, facts, task_file.settings)
     return render(task_file, decision, show_secrets=True)
 

@@ -66,7 +66,7 @@ def test_refused_messages_of_api_server_are_explained(
 ) -> None:
     """Messages from the source of the API server that the test cluster does not produce."""
     body = b'{"kind": "Status", "reason": "X", "message": %s}' % _quoted(message)
-    assert str(errors.refused(INFO, status, body)).startswith(expected)
+    assert str(errors.refuse(INFO, status, body)).startswith(expected)
 
 
 def _quoted(text: str) -> bytes:
@@ -81,7 +81,7 @@ def test_explain_unknown_message_is_none(text: str) -> None:
 @pytest.mark.parametrize("body", [b"", b"null", b"[1]", b"<html>bad\ngateway</html>", b"{}"])
 @pytest.mark.parametrize("status", [400, 401, 403, 409, 410, 413, 418, 422, 429, 500, 502, 599])
 def test_refused_any_response_has_single_line_message(status: int, body: bytes) -> None:
-    text = str(errors.refused(INFO, status, body))
+    text = str(errors.refuse(INFO, status, body))
     assert text.strip()
     assert "\n" not in text
 
@@ -94,5 +94,5 @@ def test_refused_any_response_has_single_line_message(status: int, body: bytes) 
     ],
 )
 def test_error_unserved_kind_hints_at_cluster_or_controller(path: str, hint: str) -> None:
-    error = errors.refused(RequestInfo("GET", path, "https://s:1"), 404, b"404 page not found")
+    error = errors.refuse(RequestInfo("GET", path, "https://s:1"), 404, b"404 page not found")
     assert error.hint.startswith(hint)

@@ -66,7 +66,7 @@ def test_public_service_is_served_or_refused(
             prepare(source, ui)
         return
     task_file = prepare(source, ui)
-    facts = Facts(owners.named("tester"), "default")
+    facts = Facts(owners.name_owner("tester"), "default")
     decision = decide(task_file.entries, facts, task_file.settings)
     rendered = task_file.render(decision.plans)
     kinds = [manifest.object["kind"] for manifest in rendered.own]

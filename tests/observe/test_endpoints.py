@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky.observe import status
-from kubectl_sky.observe.endpoints import Ports, exposed
+from kubectl_sky.observe.endpoints import Ports, combine
 from tests.builders import make_job, make_pod
 
 Json = dict[str, Any]
@@ -29,7 +29,7 @@ def make_machine(name: str, **addresses: str) -> Json:
 
 
 def exposed_by(service: Json, *machines: Json, pods: tuple[Json, ...] = (POD,)) -> Ports:
-    return exposed(TASK, service, pods, machines)
+    return combine(TASK, service, pods, machines)
 
 
 def outside(found: Ports) -> list[str]:

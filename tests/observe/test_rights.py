@@ -15,12 +15,12 @@ INSTALLED = ("kueue.x-k8s.io", "scheduling.volcano.sh")
     ],
 )
 def test_role_is_cluster_wide_only_on_request(extras: tuple[str, ...], kinds: list[str]) -> None:
-    items = rights.role("team", "alice", rights.served(INSTALLED), extras)
+    items = rights.role("team", "alice", rights.list_served(INSTALLED), extras)
     assert [item["kind"] for item in items] == kinds
 
 
 def test_cluster_rights_are_to_read_only() -> None:
-    found = rights.served(INSTALLED)
+    found = rights.list_served(INSTALLED)
     cluster_wide = {str(right) for right in found if right.extra == rights.CLUSTER}
     assert {right.partition(" ")[0] for right in cluster_wide} == {"list"}
     assert {"list nodes", "list clusterqueues.kueue.x-k8s.io"} < cluster_wide

@@ -9,7 +9,7 @@ import pytest
 from kubectl_sky.cluster import shapes
 from kubectl_sky.cluster.encoding import Trimmed, decode
 from kubectl_sky.observe import pipelines
-from kubectl_sky.observe.nodes import State, detailed_status_of
+from kubectl_sky.observe.nodes import State, read_detailed_status
 from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.observe.waiting import stage
 from kubectl_sky.words import kinds, names
@@ -165,8 +165,8 @@ def test_node_on_silent_cluster_node_is_unknown(ready: Json, containers: str, re
     task = fold([make_job()], [pod])
     (node,) = task.nodes
     assert (node.state, node.reason) == (State.RUNNING, reason)
-    assert detailed_status_of(node) == ("unknown" if reason else "running")
-    assert task.detailed_status == detailed_status_of(node)
+    assert read_detailed_status(node) == ("unknown" if reason else "running")
+    assert task.detailed_status == read_detailed_status(node)
     assert pipelines.reason(task) == ("node-0: NodeLost" if reason else "")
 
 

@@ -96,7 +96,7 @@ def test_registry_login_becomes_pull_secret(place: str) -> None:
 
 def test_registry_login_is_redacted() -> None:
     task = task_of(make_document(envs=LOGIN))
-    plan = manifests.redacted(make_plan(task))
+    plan = manifests.redact(make_plan(task))
     shown = manifests.as_yaml(manifests.render(plan).all)
     hidden = json.loads(reveal(plan.login.config) if plan.login else b"")
     assert hidden["auths"]["ghcr.io"]["password"] == "REDACTED"

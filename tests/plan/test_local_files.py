@@ -127,7 +127,7 @@ def test_file_transfer_credentials_use_secret(path: str, source: str, secret: bo
     assert bool(plan.file_transfer.secret) == secret
     assert bool(plan.file_transfer.config_maps) != secret
     assert ("abc123" in plan.annotations["kubectl-sky/files"]) != secret
-    written = manifests.as_yaml(manifests.render(manifests.redacted(plan)).all)
+    written = manifests.as_yaml(manifests.render(manifests.redact(plan)).all)
     assert ("H2tleQ==" in written) != secret
     kinds = [one["kind"] for one in yaml.safe_load_all(written)]
     maps = ["ConfigMap"] * (2 if secret else 3)  # the first has the runtime

@@ -7,7 +7,7 @@ import pytest
 
 from kubectl_sky.errors import Refused
 from kubectl_sky.plan.quota import Demand, Pods, PodStep, check, queue_exceeded
-from kubectl_sky.plan.resources import PodResources, shown
+from kubectl_sky.plan.resources import PodResources, show
 
 Json = dict[str, Any]
 
@@ -315,7 +315,7 @@ def test_limit_range_with_enough_room_is_accepted() -> None:
     ],
 )
 def test_amounts_have_unit_of_resource(resource: str, amount: Fraction, text: str) -> None:
-    assert shown(resource, amount) == text
+    assert show(resource, amount) == text
 
 
 def make_pods(cpu: str, count: int = 1) -> Pods:

@@ -145,10 +145,10 @@ def test_runtime_cases_contain_every_script() -> None:
 
 def test_merged_manifests_contain_each_runtime_once() -> None:
     tasks = [replace(HELLO, num_nodes=nodes) for nodes in (2, 3)]
-    merged = manifests.merged([manifests.render(make_plan(task)) for task in tasks])
+    merged = manifests.merge([manifests.render(make_plan(task)) for task in tasks])
     assert len(merged.shared) == 1
     tasks.append(replace(HELLO, setup="true\n"))
-    merged = manifests.merged([manifests.render(make_plan(task)) for task in tasks])
+    merged = manifests.merge([manifests.render(make_plan(task)) for task in tasks])
     assert len(merged.shared) == 2
     assert merged.without_runtime.shared == ()
 

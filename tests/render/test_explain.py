@@ -43,7 +43,7 @@ ORIGIN = re.compile(r"task\.yaml:(\d+):(\d+) (\S+)")
 
 def rendered(document: Document, explain: bool, settings: Settings | None = None) -> Manifests:
     settings, task = settings or Settings(), task_of(document)
-    plan = manifests.redacted(make_plan(task, FACTS, settings))
+    plan = manifests.redact(make_plan(task, FACTS, settings))
     if explain:
         plan = with_origins(
             plan, Origins(document, choose_placement(task, FACTS).resources, settings)

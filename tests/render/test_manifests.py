@@ -267,7 +267,7 @@ def test_render_ports_service_selects_first_node_of_every_backend(backend: str, 
 
 
 def test_secrets_are_redacted() -> None:
-    shown = manifests.as_yaml(manifests.render(manifests.redacted(make_plan(FULL))).all)
+    shown = manifests.as_yaml(manifests.render(manifests.redact(make_plan(FULL))).all)
     assert "s3cr3t" not in shown and "czNjcjN0" not in shown
     assert manifests.render(make_plan(FULL)).auxiliary[1].object["data"]["TOKEN"] == "czNjcjN0"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan.pod_options import pod_config_patch
 from kubectl_sky.render import manifests, writer
-from kubectl_sky.render.pod_config import applied, merged
+from kubectl_sky.render.pod_config import apply, merge
 from kubectl_sky.spec.task import Accelerator, Kubernetes, Resources, Task
 from tests.builders import make_plan
 
@@ -81,7 +81,7 @@ def test_pod_config_lists_are_merged_or_replaced() -> None:
     taint = {"key": "a", "operator": "Exists"}
     base = {"tolerations": [taint], "imagePullSecrets": [{"name": "x"}]}
     patch = {"tolerations": [taint, {"key": "b"}], "imagePullSecrets": []}
-    assert merged(base, patch) == {"tolerations": [taint, {"key": "b"}], "imagePullSecrets": []}
+    assert merge(base, patch) == {"tolerations": [taint, {"key": "b"}], "imagePullSecrets": []}
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,12 @@ def test_pod_config_lists_are_merged_or_replaced() -> None:
 def test_merged_item_is_found_by_its_identity(
     field: str, base: list[Json], patch: list[Json], expected: list[Json]
 ) -> None:
-    assert merged({field: base}, {field: patch}) == {field: expected}
+    assert merge({field: base}, {field: patch}) == {field: expected}
 
 
 def test_pod_config_null_removes_field() -> None:
     assert "enableServiceLinks" not in pod_of({"spec": {"enableServiceLinks": None}})["spec"]
-    assert merged({}, {"a": {"b": None, "c": 1}}) == {"a": {"c": 1}}
+    assert merge({}, {"a": {"b": None, "c": 1}}) == {"a": {"c": 1}}
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_pod_config_node_affinity_terms_are_combined() -> None:
 
     base = {"nodeSelectorTerms": [{"matchExpressions": [rule("a")]}, {"matchFields": [rule("b")]}]}
     patch = {"nodeSelectorTerms": [{"matchExpressions": [rule("z")]}]}
-    assert merged(base, patch)["nodeSelectorTerms"] == [
+    assert merge(base, patch)["nodeSelectorTerms"] == [
         {"matchExpressions": [rule("a"), rule("z")]},
         {"matchFields": [rule("b")], "matchExpressions": [rule("z")]},
     ]
@@ -155,7 +155,7 @@ def test_pod_config_with_service_account_mounts_token() -> None:
 def test_pod_config_is_applied_to_nested_pods() -> None:
     pod = {"spec": {"containers": [{"name": "main"}]}}
     outer = {"spec": {"components": [{"template": {"spec": {"tasks": [{"template": pod}]}}}]}}
-    found = applied(outer, {"spec": {"hostNetwork": True}})
+    found = apply(outer, {"spec": {"hostNetwork": True}})
     (component,) = found["spec"]["components"]
     assert component["template"]["spec"]["tasks"][0]["template"]["spec"]["hostNetwork"] is True
     assert "hostNetwork" not in json.dumps(outer), "the input is not changed"
@@ -165,7 +165,7 @@ def test_pod_config_with_incompatible_template_is_user_error() -> None:
     with pytest.raises(
         UserError, match=r"spec\.tolerations: the template has a map here, not a li"
     ):
-        applied({"spec": {"containers": [], "tolerations": {}}}, {"spec": {"tolerations": []}})
+        apply({"spec": {"containers": [], "tolerations": {}}}, {"spec": {"tolerations": []}})
 
 
 KEYS = st.sampled_from(
@@ -205,8 +205,8 @@ MAPS = st.dictionaries(KEYS, VALUES, max_size=5)
 def test_merged_random_maps_are_stable_and_inputs_unchanged(base: Json, patch: Json) -> None:
     before = copy.deepcopy((base, patch))
     try:
-        once = merged(merged(base, patch), patch)  # containers without names are matched then
-        twice = merged(once, patch)
+        once = merge(merge(base, patch), patch)  # containers without names are matched then
+        twice = merge(once, patch)
     except UserError:
         once = twice = {}
     assert (base, patch) == before

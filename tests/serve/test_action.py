@@ -56,7 +56,7 @@ def services(api: FakeCluster, tmp_path: Path) -> FakeCluster:
 def test_find_foreign_deployment_does_not_hide_rayservice(live: dict[Kind, Json]) -> None:
     live[kinds.DEPLOYMENT] = make_item(kinds.DEPLOYMENT, {})
     live[kinds.RAY_SERVICE] = make_item(kinds.RAY_SERVICE, LABELS)
-    assert action.find(SESSION, owners.named("alice"), "web")["kind"] == "RayService"
+    assert action.find(SESSION, owners.name_owner("alice"), "web")["kind"] == "RayService"
 
 
 def test_up_name_of_service_with_other_backend_is_taken(services: FakeCluster, run: Run) -> None:
@@ -231,7 +231,7 @@ def test_update_failed_deletes_objects_of_version_only_if_not_sent(
         objects, "delete_by_uid", lambda session, kind, metadata: removed.append(metadata["name"])
     )
     replicas = SimpleNamespace(name="web", scaling=None)
-    monkeypatch.setattr(action, "planned", lambda prepared: replicas)
+    monkeypatch.setattr(action, "plan_service", lambda prepared: replicas)
     item = SimpleNamespace(object=workload)
     manifests = SimpleNamespace(workload=(), own=[item], shared=())
     prepared = SimpleNamespace(
@@ -247,7 +247,7 @@ def test_update_failed_deletes_objects_of_version_only_if_not_sent(
 def test_find_service_of_other_user_names_flag_of_all_commands(live: dict[Kind, Json]) -> None:
     live[kinds.DEPLOYMENT] = make_item(kinds.DEPLOYMENT, LABELS | {"username": "bob"})
     with pytest.raises(UnknownName, match="add --user bob"):
-        action.find(SESSION, owners.named("alice"), "web")
+        action.find(SESSION, owners.name_owner("alice"), "web")
 
 
 def owned(item: Json, owner: Json) -> Json:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_sky.spec.unsupported import UnsupportedField, listed
+from kubectl_sky.spec.unsupported import UnsupportedField, list_fields
 from kubectl_sky.words import assets
 from tests.spec.test_unsupported import once, properties, texts
 
@@ -61,7 +61,7 @@ def outcome(entry: UnsupportedField) -> tuple[str, str]:
 def generated() -> str:
     """Return the table of unsupported fields, grouped by reason."""
     lines = ["| field | | why |", "|---|---|---|"]
-    for (how, reason), entries in groupby(sorted(listed(), key=outcome), outcome):
+    for (how, reason), entries in groupby(sorted(list_fields(), key=outcome), outcome):
         fields = ", ".join(f"`{'.'.join(entry.field)}`" for entry in entries)
         lines.append(f"| {fields} | {how} | {reason} |")
     return "\n".join(lines) + "\n"
@@ -73,7 +73,7 @@ def covered(path: Field, by: set[Field]) -> bool:
 
 def test_docs_task_file_explains_every_field() -> None:
     explained = {field for field, _ in rows()}
-    listed_fields = {entry.field for entry in listed()}
+    listed_fields = {entry.field for entry in list_fields()}
     # an entry for all of `resources`, `config` or `config.kubernetes` would explain nothing
     assert not explained & {("resources",), ("config",), ("config", "kubernetes")}
     whole = {path[:end] for path in all_fields() for end in range(len(path))}
@@ -93,7 +93,7 @@ def test_docs_task_file_names_only_existing_fields() -> None:
 
 
 def test_docs_task_file_explains_no_unsupported_field() -> None:
-    never = {entry.field for entry in listed() if not (entry.unless or entry.as_task)}
+    never = {entry.field for entry in list_fields() if not (entry.unless or entry.as_task)}
     assert {".".join(field) for field, _ in rows() if covered(field, never)} == set()
 
 

@@ -11,7 +11,7 @@ from kubectl_sky.spec import scripts
 
 def unnoticed(script: str, field: str = "run") -> tuple[str, str] | None:
     """Return the rest of the line from the command that is reported, and its hint."""
-    finding = scripts.unnoticed(field, script)
+    finding = scripts.find_unnoticed(field, script)
     return (script[finding[0] :].partition("\n")[0], finding[2]) if finding else None
 
 
@@ -122,7 +122,7 @@ WORDS = [*"$({[`'\"<>|&;\n#\\}])=-! ", "if ", "fi\n", "do ", "done\n", "case a i
 
 @given(st.lists(st.sampled_from([*WORDS, "python a ", "then ", "else ", "while "])).map("".join))
 def test_scripts_random_script_is_read(script: str) -> None:
-    scripts.unnoticed("run", script)
+    scripts.find_unnoticed("run", script)
 
 
 UNITS = [
@@ -145,5 +145,5 @@ UNITS += ["a) b;; ", "python | tee && ", "{ a; } || ", "set -", "trap ", "if a; 
 @pytest.mark.parametrize("unit", UNITS)
 def test_scripts_hostile_script_is_read_in_bounded_time(unit: str) -> None:
     start = time.process_time()
-    scripts.unnoticed("run", ("python a\n" + unit * scripts.MAX_SCRIPT)[: scripts.MAX_SCRIPT])
+    scripts.find_unnoticed("run", ("python a\n" + unit * scripts.MAX_SCRIPT)[: scripts.MAX_SCRIPT])
     assert time.process_time() - start < 5

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky.spec.task import task_of
-from kubectl_sky.spec.unsupported import as_task, listed, refusals
+from kubectl_sky.spec.unsupported import as_task, list_fields, refusals
 from kubectl_sky.spec.validate import validate
 from kubectl_sky.words import assets
 from tests.spec.documents import make_document, read
@@ -55,7 +55,7 @@ def once(path: Path) -> Path:
 def test_every_unsupported_field_exists_and_is_listed_once() -> None:
     known = {once(path) for path in properties("task.json", texts()["task.json"], ())}
     assert len(known) > 150
-    fields = [entry.field for entry in listed()]
+    fields = [entry.field for entry in list_fields()]
     assert len(fields) == len(set(fields))
     for field in fields:
         assert any(field == path[: len(field)] for path in known), f"no such field: {field}"

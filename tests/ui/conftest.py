@@ -107,7 +107,7 @@ def play(api: FakeCluster) -> Play:
         namespace: str | None = "default",
         all_users: bool = False,
     ) -> SkyApp:
-        app = SkyApp(api.session(), owners.named("alice"), namespace, all_users)
+        app = SkyApp(api.session(), owners.name_owner("alice"), namespace, all_users)
 
         async def run() -> None:
             async with app.run_test(size=size) as pilot:

@@ -329,4 +329,4 @@ def test_run_raises_bug_of_interface(api: FakeCluster, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(SkyApp, "run", fail)
     with pytest.raises(ZeroDivisionError):
-        run(api.session(), owners.named("alice"), None, True)
+        run(api.session(), owners.name_owner("alice"), None, True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_sky.ui.text import column_widths, log_text, one_line, styled
+from kubectl_sky.ui.text import column_widths, log_text, one_line, style
 
 TITLES = ("ID", "NAME", "STATUS", "AGE", "REASON")
 ROW = ("bcdf2345", "a-rather-long-name-of-a-task", "pending", "10m", "node-0: ImagePullBackOff")
@@ -28,7 +28,7 @@ def test_column_widths_follow_screen(columns: int, expected: dict[str, int]) -> 
 @given(st.text(max_size=80))
 def test_text_of_others_has_no_control_characters(text: str) -> None:
     assert not any(unicodedata.category(character) == "Cc" for character in one_line(text))
-    assert "\x1b" not in styled(text).plain
+    assert "\x1b" not in style(text).plain
 
 
 @given(st.binary(max_size=200))

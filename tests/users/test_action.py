@@ -21,7 +21,7 @@ from tests.fake_cluster import FakeCluster
 
 Json = dict[str, Any]
 
-ALICE = owners.named("alice@example.com")
+ALICE = owners.name_owner("alice@example.com")
 NAME = "kubectl-sky-alice-example-com"
 NAMESPACE = "sky-alice-example-com"
 QUOTA = QuotaFlags(cpus="8", memory="16", gpus="A100:2", tasks="4")
@@ -75,7 +75,7 @@ def test_add_creates_namespace_first_and_binding_last(api: FakeCluster, add: Add
     (limit,) = api.get(kinds.LIMIT_RANGE, NAME)["spec"]["limits"]
     assert limit == {"type": "Container", "defaultRequest": {"cpu": "500m", "memory": "512Mi"}}
     groups = {kind.group for kind in api.kinds if kind.group}
-    (role, _) = rights.role(NAMESPACE, "alice@example.com", rights.served(groups))
+    (role, _) = rights.role(NAMESPACE, "alice@example.com", rights.list_served(groups))
     assert api.get(kinds.ROLE, NAME)["rules"] == role["rules"]
     binding = api.get(kinds.ROLE_BINDING, NAME)
     (subject,) = binding["subjects"]
@@ -244,7 +244,7 @@ def test_namespace_kubectl_sky_is_refused_before_anything_is_installed(
 
 def test_add_second_quota_in_namespace_is_refused(api: FakeCluster, add: Add) -> None:
     add()
-    bob = owners.named("bob")
+    bob = owners.name_owner("bob")
     with pytest.raises(UserError, match=r'has the quota of user "alice@example\.com"'):
         add(user=bob, namespace=NAMESPACE)
     add(QuotaFlags(), user=bob, namespace=NAMESPACE)
@@ -252,12 +252,12 @@ def test_add_second_quota_in_namespace_is_refused(api: FakeCluster, add: Add) ->
 
 
 def test_add_service_account_is_created_and_bound(api: FakeCluster, add: Add) -> None:
-    add(user=owners.named("robot"), kind=SERVICE_ACCOUNT, namespace=NAMESPACE)
+    add(user=owners.name_owner("robot"), kind=SERVICE_ACCOUNT, namespace=NAMESPACE)
     assert "serviceaccounts robot" in api.names()
     (subject,) = api.get(kinds.ROLE_BINDING, "kubectl-sky-robot")["subjects"]
     assert subject == {"kind": "ServiceAccount", "name": "robot", "namespace": NAMESPACE}
     with pytest.raises(UserError, match="not a valid name of a ServiceAccount"):
-        add(user=owners.named("Robot/1"), kind=SERVICE_ACCOUNT)
+        add(user=owners.name_owner("Robot/1"), kind=SERVICE_ACCOUNT)
 
 
 def test_add_group_is_bound_as_group(api: FakeCluster, add: Add) -> None:
@@ -335,7 +335,7 @@ def test_remove_keeps_namespace_not_created_by_add(api: FakeCluster, add: Add) -
 
 def test_remove_keeps_namespace_used_by_other_user(api: FakeCluster, add: Add) -> None:
     add()
-    add(QuotaFlags(), user=owners.named("bob"), namespace=NAMESPACE)
+    add(QuotaFlags(), user=owners.name_owner("bob"), namespace=NAMESPACE)
     removal = actions.plan_removal(api.session(), ALICE.name, None)
     assert (removal.deletes_namespace, removal.others) == (False, ("bob",))
     actions.remove(api.session(), removal, "none")
@@ -364,7 +364,7 @@ def test_user_with_several_namespaces_is_ambiguous(api: FakeCluster, add: Add) -
 
 @pytest.mark.parametrize("kind", [GROUP, SERVICE_ACCOUNT])
 def test_add_again_with_other_kind_is_refused(api: FakeCluster, add: Add, kind: str) -> None:
-    ml = owners.named("ml")
+    ml = owners.name_owner("ml")
     add(user=ml, kind=kind)
     api.requests.clear()
     with pytest.raises(UserError, match=f'"ml" was added as a {kind}'):
@@ -434,9 +434,9 @@ def test_remove_of_kind_names_its_running_tasks(
     api: FakeCluster, add: Add, kind: str, owner: str
 ) -> None:
     put(api, kinds.NAMESPACE, NAMESPACE)
-    add(user=owners.named("trainer"), kind=kind, namespace=NAMESPACE)
+    add(user=owners.name_owner("trainer"), kind=kind, namespace=NAMESPACE)
     job = make_job()
-    job["metadata"]["labels"]["username"] = owners.named(owner).label
+    job["metadata"]["labels"]["username"] = owners.name_owner(owner).label
     job["metadata"].setdefault("annotations", {})["kubectl-sky/user"] = owner
     api.put(job)
     (task,) = actions.plan_removal(api.session(), "trainer", None).running

@@ -34,8 +34,8 @@ NO_PORTS = {"services.loadbalancers": "0", "services.nodeports": "0"}
 )
 def test_check_name_of_kubernetes_or_invalid_is_refused(name: str, kind: str) -> None:
     with pytest.raises(UserError, match=r"Kubernetes itself|not a valid name"):
-        check_name(owners.named(name), kind)
-    check_name(owners.named("alice@example.com"), USER)
+        check_name(owners.name_owner(name), kind)
+    check_name(owners.name_owner("alice@example.com"), USER)
 
 
 @pytest.mark.parametrize(
@@ -93,26 +93,28 @@ def test_invalid_limit_names_its_flag(flags: dict[str, str]) -> None:
 
 
 def test_default_requests_fit_into_small_quota() -> None:
-    account = Account(owners.named("a"), "User", "n", {"requests.cpu": "100m", "pods": "1"})
+    account = Account(owners.name_owner("a"), "User", "n", {"requests.cpu": "100m", "pods": "1"})
     assert account.default_requests == {"cpu": "100m"}
 
 
 def test_long_names_with_same_prefix_give_different_objects() -> None:
-    alice, bob = (owners.named("system:serviceaccount:" + "x" * 40 + name) for name in ("a", "b"))
+    alice, bob = (
+        owners.name_owner("system:serviceaccount:" + "x" * 40 + name) for name in ("a", "b")
+    )
     assert alice.slug != bob.slug
     assert len(alice.namespace) <= 63
 
 
 @pytest.mark.parametrize("prefix", ["x" * 39, "1" * 34, "x" * 40])
 def test_slug_of_name_cut_at_dash_ends_with_hash(prefix: str) -> None:
-    alice, bob = (owners.named(f"{prefix}-{name}") for name in ("alice", "bob"))
+    alice, bob = (owners.name_owner(f"{prefix}-{name}") for name in ("alice", "bob"))
     assert alice.slug != bob.slug
 
 
 @given(st.text(min_size=1, max_size=300))
 def test_random_name_gives_manifests_with_this_name(name: str) -> None:
     try:
-        user = owners.named(name)
+        user = owners.name_owner(name)
     except UserError:
         return
     account = Account(user, "User", user.namespace, {"pods": "1"})

@@ -13,7 +13,7 @@ from kubectl_sky.words import assets
 from kubectl_sky.words.facts import Access, Queues
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.decide import AUTO, Decision, choices, decide, needed_kinds
+from kubectl_sky.workloads.decide import AUTO, Decision, choices, decide, list_needed_kinds
 from tests.actions.drafts import FACTS, drafted, plans
 
 
@@ -27,7 +27,7 @@ def chosen(
 def test_backend_default_is_jobs() -> None:
     assert chosen(None) == ("jobs", "")
     assert chosen("indexed") == ("indexed", "")
-    assert needed_kinds(None, 3) == []
+    assert list_needed_kinds(None, 3) == []
 
 
 def test_backend_auto_explains_choice() -> None:
@@ -89,12 +89,12 @@ def test_backend_automatic_order_is_fixed() -> None:
     assert registry.AUTOMATIC == ("jobset", "indexed", "jobs")
 
 
-JOBSETS = registry.named("jobset").kind
+JOBSETS = registry.find("jobset").kind
 
 
 def test_backend_auto_uses_installed_and_allowed() -> None:
-    assert needed_kinds(AUTO, 3) == [JOBSETS]
-    assert needed_kinds(AUTO, 1) == []
+    assert list_needed_kinds(AUTO, 3) == [JOBSETS]
+    assert list_needed_kinds(AUTO, 1) == []
     assert chosen(AUTO, access={JOBSETS: Access.USABLE})[0] == "jobset"
     name, note = chosen(AUTO, access={JOBSETS: Access.FORBIDDEN})
     assert (name, note.rpartition("; ")[2]) == ("indexed", "you may not create JobSets")
@@ -111,7 +111,7 @@ def test_decision_has_the_name_of_the_whole(tmp_path: Path, head: str, word: str
 
 
 def test_backend_not_installed_is_cluster_error() -> None:
-    assert needed_kinds("jobset", 1) == [JOBSETS]
+    assert list_needed_kinds("jobset", 1) == [JOBSETS]
     assert chosen("jobset", access={JOBSETS: Access.USABLE})[0] == "jobset"
     assert chosen("jobset")[0] == "jobset", "the cluster is not contacted, as in render"
     with pytest.raises(SkyError) as caught:

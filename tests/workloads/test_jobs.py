@@ -16,7 +16,7 @@ FAILED = (make_job(0, 3, "Failed"), make_pod(0, "Failed", terminated(7)))
 def stopped(end: str = "", reason: str = "DeadlineExceeded") -> dict[str, Any]:
     """Return the Job of node 1, stopped because node 0 failed."""
     job = make_job(1, 3, end)
-    job["metadata"]["annotations"] |= registry.named("jobs").stopping("node-0")["metadata"][
+    job["metadata"]["annotations"] |= registry.find("jobs").stopping("node-0")["metadata"][
         "annotations"
     ]
     if end:
@@ -31,14 +31,14 @@ def fold(job: dict[str, Any], *pods: dict[str, Any]) -> TaskStatus:
 
 @pytest.mark.parametrize("name", ["jobs", "volcano"])
 def test_stopping_job_sets_active_deadline(name: str) -> None:
-    body = registry.named(name).stopping("node-2")
+    body = registry.find(name).stopping("node-2")
     assert body["spec"] == {"activeDeadlineSeconds": 1}
     assert body["metadata"]["annotations"] == {"kubectl-sky/stopped-for": "node-2"}
 
 
 @pytest.mark.parametrize("name", ["indexed", "jobset", "mpijob", "appwrapper", "array"])
 def test_stopping_other_backends_changes_nothing(name: str) -> None:
-    assert registry.named(name).stopping("node-2") == {}
+    assert registry.find(name).stopping("node-2") == {}
 
 
 def test_jobs_stopped_node_is_distinguished_from_failed() -> None:
@@ -75,5 +75,5 @@ def test_jobs_node_with_other_failure_keeps_reason() -> None:
 def test_jobs_of_many_nodes_note_that_one_job_is_faster(
     nodes: int, backend: str, count: int
 ) -> None:
-    notes = registry.named(backend).notes(make_plan(make_task(nodes)))
+    notes = registry.find(backend).notes(make_plan(make_task(nodes)))
     assert [note.startswith("100 nodes are as many Jobs") for note in notes] == [True] * count

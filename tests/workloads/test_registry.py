@@ -90,7 +90,7 @@ def queued(queue: str | None, suspended: bool, backend: str | None = None) -> Pl
 @pytest.mark.parametrize("name", ["jobs", "indexed", "jobset", "mpijob", "appwrapper"])
 def test_hold_later_stage_joins_queue_when_resumed(name: str) -> None:
     """The queue does not know the order of stages."""
-    backend = registry.named(name)
+    backend = registry.find(name)
     plan = without_queue_until_resumed(queued("gold", suspended=True, backend=name))
     for manifest in manifests.render(plan).workload:
         assert registry.is_suspended(manifest.object)

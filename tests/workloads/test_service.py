@@ -20,7 +20,7 @@ from kubectl_sky.plan.plan import Plan
 from kubectl_sky.plan.resolve import resolve
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.document import FieldError
-from kubectl_sky.spec.service import Flags, service_of, unmeasured
+from kubectl_sky.spec.service import Flags, find_unmeasured, service_of
 from kubectl_sky.spec.task import task_of
 from kubectl_sky.spec.unsupported import refusals
 from kubectl_sky.words import owners
@@ -37,9 +37,9 @@ def plan_of(service: Json, flags: Flags | None = None, **fields: Any) -> Plan:
     data = {"name": "web", "run": "serve", "resources": {"ports": 8080}, "service": service}
     document = make_document(data | fields)
     task = as_replica(task_of(document), service_of(document, flags or Flags()))
-    facts = Facts(owners.named("alice"), "default")
+    facts = Facts(owners.name_owner("alice"), "default")
     plan = resolve(task, "bcdf2345", choose_placement(task, facts), facts, Settings())
-    return registry.named("service").adapted(plan, task, facts)
+    return registry.find("service").adapted(plan, task, facts)
 
 
 def objects_of(service: Json, flags: Flags | None = None, **fields: Any) -> dict[str, Json]:
@@ -119,12 +119,12 @@ POLICY = {"min_replicas": 0, "max_replicas": 4, "target_qps_per_replica": 2.5}
 
 def test_scaling_needs_a_metric_or_a_number() -> None:
     document = make_document(service={"replica_policy": POLICY})
-    (problem,) = unmeasured(document, Flags())
+    (problem,) = find_unmeasured(document, Flags())
     assert problem.path == "service.replica_policy.target_qps_per_replica"
     assert "--qps-metric http_requests_per_second" in problem.hint
-    assert not list(unmeasured(document, Flags(qps_metric="rps")))
+    assert not list(find_unmeasured(document, Flags(qps_metric="rps")))
     for flags in (Flags(cpu_target=80), Flags(replicas=2), Flags(backend="rayservice")):
-        assert not list(unmeasured(document, flags))
+        assert not list(find_unmeasured(document, flags))
     fixed = objects_of({"replica_policy": POLICY}, Flags(replicas=2))
     assert fixed["Deployment"]["spec"]["replicas"] == 2
     assert "HorizontalPodAutoscaler" not in fixed
@@ -357,9 +357,9 @@ def ray_plan(run: str, **fields: Any) -> Plan:
     data = {"name": "fruit", "run": run, "setup": "true", "resources": RAY} | fields
     document = make_document(data | {"service": {"replica_policy": policy}})
     task = as_replica(task_of(document), service_of(document, Flags(backend="rayservice")))
-    facts = Facts(owners.named("alice"), "default")
+    facts = Facts(owners.name_owner("alice"), "default")
     plan = resolve(task, "bcdf2345", choose_placement(task, facts), facts, Settings())
-    return registry.named("rayservice").adapted(plan, task, facts)
+    return registry.find("rayservice").adapted(plan, task, facts)
 
 
 def test_serve_run_becomes_a_rayservice() -> None:

@@ -17,7 +17,7 @@ from kubectl_sky.words import kinds
 from kubectl_sky.words.facts import Access
 from kubectl_sky.words.settings import Settings
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.decide import choices, needed_kinds
+from kubectl_sky.workloads.decide import choices, list_needed_kinds
 from kubectl_sky.workloads.volcano import GROUP
 from tests.builders import FACTS, make_job, make_plan
 
@@ -128,7 +128,7 @@ def test_volcano_status_follows_jobs() -> None:
 
 
 def test_volcano_not_installed_is_cluster_error() -> None:
-    assert needed_kinds("volcano", 1) == [kinds.POD_GROUP]
+    assert list_needed_kinds("volcano", 1) == [kinds.POD_GROUP]
     assert next(choices("volcano", 1, {kinds.POD_GROUP: Access.USABLE})).backend.name == "volcano"
     assert next(choices("volcano", 1, {})).backend.name == "volcano", (
         "render does not contact the cluster"
