@@ -4,16 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from typing import Any, TypeVar
 
-from kubectl_sky.gpus.hours import GpuHours
-from kubectl_sky.gpus.model import AcceleratorNode
-from kubectl_sky.observe.findings import Cause
-from kubectl_sky.observe.nodes import NodeStatus
-from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.observe.volumes import VolumeStatus
-
 _MAX_ROWS = 200
-_COLUMNS: Mapping[type, Mapping[str, Callable[[Any], object]]] = {
-    TaskStatus: {
+# By the name of a class: a slice may be missing.
+_COLUMNS: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
+    "TaskStatus": {
         "id": lambda task: task.id,
         "name": lambda task: task.name,
         "state": lambda task: task.state,
@@ -21,7 +15,7 @@ _COLUMNS: Mapping[type, Mapping[str, Callable[[Any], object]]] = {
         "created": lambda task: task.created_at,
         "note": lambda task: task.note,
     },
-    NodeStatus: {
+    "NodeStatus": {
         "node": lambda node: node.name,
         "state": lambda node: node.state,
         "exit code": lambda node: node.exit_code,
@@ -29,12 +23,12 @@ _COLUMNS: Mapping[type, Mapping[str, Callable[[Any], object]]] = {
         "pod": lambda node: node.pod,
         "reason": lambda node: node.message or node.reason,
     },
-    Cause: {
+    "Cause": {
         "stage": lambda finding: finding.stage,
         "cause": lambda finding: finding.what,
         "next": lambda finding: finding.then,
     },
-    VolumeStatus: {
+    "VolumeStatus": {
         "id": lambda volume: volume.id,
         "name": lambda volume: volume.name,
         "size": lambda volume: volume.readable_size,
@@ -42,7 +36,7 @@ _COLUMNS: Mapping[type, Mapping[str, Callable[[Any], object]]] = {
         "storage class": lambda volume: volume.storage_class,
         "created": lambda volume: volume.created_at,
     },
-    AcceleratorNode: {
+    "AcceleratorNode": {
         "cluster node": lambda node: node.name,
         "GPU": lambda node: node.model,
         "resource": lambda node: node.resource,
@@ -50,7 +44,7 @@ _COLUMNS: Mapping[type, Mapping[str, Callable[[Any], object]]] = {
         "used": lambda node: node.used,
         "free": lambda node: node.free,
     },
-    GpuHours: {
+    "GpuHours": {
         "key": lambda row: row.key,
         "tasks": lambda row: row.tasks,
         "GPU-hours": lambda row: f"{row.hours:.1f}",
@@ -67,7 +61,7 @@ class Table(tuple[T_co, ...]):
     def _repr_html_(self) -> str:
         if not self:
             return "<p>none</p>"
-        columns = _COLUMNS[type(self[0])]
+        columns = _COLUMNS[type(self[0]).__name__]
         rows = [_row("td", [show(item) for show in columns.values()]) for item in self[:_MAX_ROWS]]
         more = f"<p>and {len(self) - _MAX_ROWS} more</p>" if len(self) > _MAX_ROWS else ""
         return f"<table>{_row('th', columns)}{''.join(rows)}</table>{more}"

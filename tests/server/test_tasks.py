@@ -382,11 +382,11 @@ def test_file_with_more_nodes_than_the_limit_is_refused_before_it_is_planned(
 def test_manifests_larger_than_the_limit_are_refused_while_they_are_rendered(
     client: Client, path: str, tasks: int
 ) -> None:
-    small = client(bearer(ALICE), limits=Limits(manifest_bytes=100_000))
+    small = client(bearer(ALICE), limits=Limits(manifest_bytes=90_000))
     large = "name: p\n---\n" + "---\n".join([f"num_nodes: {40 // tasks}\nrun: x\n"] * tasks)
     answer = small.post(path, content=large, headers=YAML)
     assert answer.status_code == 400
-    assert answer.json()["detail"] == "the manifests are larger than 100,000 bytes"
+    assert answer.json()["detail"] == "the manifests are larger than 90,000 bytes"
     assert "indexed" in answer.json()["hint"]
     assert not small.get("/tasks").json()["tasks"]
     assert small.post(path, content="num_nodes: 20\nrun: x\n", headers=YAML).status_code == 200
