@@ -31,6 +31,7 @@ TOP_LEVEL = {
     "README.md",
     "SECURITY.md",
     "action.yml",
+    "budget.toml",
     "deploy",
     "docs",
     "examples",
