@@ -58,9 +58,31 @@ class Container:
         self.is_init = spec in init_containers
         reason = "PodInitializing" if init_containers else "ContainerCreating"
         self.status: Json = copy.deepcopy(status or {}) or pod_status.waiting(spec, reason)
-        self._probes = Probes(pod, spec, self.status)
+        # Without namespaces, the paths of a command would mean other files.
+        isolated = services.runtime.is_isolated
+        self._probes = Probes(pod, spec, self.status, self._run_probe if isolated else None)
         if "running" in self.status["state"]:  # when the node stopped; as a kubelet reports it
             self._exited(128 + signal.SIGKILL, "ContainerStatusUnknown", _LOST)
+
+    async def _run_probe(
+        self, container: Process, command: list[str], seconds: float
+    ) -> str | None:
+        """Run the command of a probe; return its output if it fails."""
+        request = {key: self.request[key] for key in ("env", "cwd")}
+        request |= {"command": command, "tty": False}
+        try:
+            process = await self._services.runtime.exec(container, request, stdin=False)
+        except StartError as error:
+            return str(error)
+        try:
+            code = await asyncio.wait_for(process.wait(), seconds)
+            texts = [await reader.read(_CHUNK) for _, reader in process.outputs]
+            return b"".join(texts)[:_MAX_MESSAGE_BYTES].decode(errors="replace") if code else None
+        except TimeoutError:
+            process.kill(signal.SIGKILL)
+            return "timeout"
+        finally:
+            process.close()
 
     @property
     def is_sidecar(self) -> bool:

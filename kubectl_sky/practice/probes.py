@@ -1,8 +1,8 @@
-"""The probes of a container: requests to the address of its pod. Others count as passed."""
+"""The probes of a container: commands, and requests to the address of its pod."""
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Protocol
 
 from kubectl_sky.practice.resources import Json
@@ -31,13 +31,20 @@ class Pod(Protocol):
     async def pause(self, seconds: float) -> None: ...
 
 
+# Takes a running container, a command and a limit in seconds; returns why the command failed.
+Execute = Callable[[Process, list[str], float], Awaitable[str | None]]
+
+
 class Probes:
-    def __init__(self, pod: Pod, spec: Json, status: Json) -> None:
-        self._pod, self._spec, self._status = pod, spec, status
+    """The probes of a container; without `execute`, those with a command count as passed."""
+
+    def __init__(self, pod: Pod, spec: Json, status: Json, execute: Execute | None) -> None:
+        self._pod, self._spec, self._status, self._execute = pod, spec, status, execute
         self._probes: dict[str, Json] = {
             kind: spec[kind]
             for kind in (_STARTUP, _READINESS, _LIVENESS)
-            if "httpGet" in (spec.get(kind) or {})
+            if (probe := spec.get(kind))
+            and ("httpGet" in probe or ("exec" in probe and self._execute))
         }
 
     @property
@@ -80,7 +87,7 @@ class Probes:
         await asyncio.sleep(probe.get("initialDelaySeconds", 0))
         successes = failures = 0
         while True:
-            error = await self._try(probe)
+            error = await self._try(probe, process)
             if error is None:
                 successes, failures = successes + 1, 0
             else:
@@ -91,8 +98,10 @@ class Probes:
                 yield error is None
             await asyncio.sleep(probe["periodSeconds"])
 
-    async def _try(self, probe: Json) -> str | None:
+    async def _try(self, probe: Json, process: Process) -> str | None:
         """Probe once; return why it fails."""
+        if "exec" in probe and self._execute:
+            return await self._execute(process, probe["exec"]["command"], probe["timeoutSeconds"])
         try:
             return await asyncio.wait_for(self._get(probe["httpGet"]), probe["timeoutSeconds"])
         except TimeoutError:
