@@ -135,7 +135,7 @@ def test_action_skips_links_and_quotes_nothing_of_them(action: Action, tmp_path:
         ("x/**", ["x/a.sky.yaml", "x/y/a.sky.yaml"]),
         ("**/y/**/[a-c].*.yaml", ["x/y/a.sky.yaml"]),
         (".h/*.yaml\n*/.h/*", [".h/a.sky.yaml", "x/.h/a.sky.yaml"]),
-        ("**/**/.sky.yaml", [".sky.yaml"]),
+        ("**/**/.task.yaml", [".task.yaml"]),
         ("../*.yaml", []),
         ("/*.yaml", []),
     ],
@@ -146,7 +146,7 @@ def test_action_patterns_match_as_in_a_shell(
     for folder in ("", "x", "x/y", ".h", "x/.h"):
         (tmp_path / "checkout" / folder).mkdir(parents=True, exist_ok=True)
         (tmp_path / "checkout" / folder / "a.sky.yaml").write_text(WRONG)
-    (tmp_path / "checkout" / ".sky.yaml").write_text(WRONG)
+    (tmp_path / "checkout" / ".task.yaml").write_text(WRONG)
     (tmp_path / "outside.yaml").write_text(WRONG)
     done = action(tmp_path / "checkout", files=pattern)
     assert re.findall(r"^(?:error: )?(\S+):1:1: rnu:", done.stdout, re.MULTILINE) == matches

@@ -125,7 +125,7 @@ def _operation_id(route: APIRoute) -> str:
 
 
 def _post_only() -> None:
-    raise HTTPException(405, headers={"Allow": "POST"})
+    raise HTTPException(405)
 
 
 def _root(request: Request) -> Response:

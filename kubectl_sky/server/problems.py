@@ -1,6 +1,7 @@
 """Answers for errors: `{"detail": …}`, with a hint and the problems of files."""
 
 import logging
+import re
 from collections.abc import Mapping
 
 from fastapi import FastAPI, Request, Response
@@ -104,13 +105,24 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     def _http_error(request: Request, error: HTTPException) -> JSONResponse:
-        return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
+        headers = dict(error.headers or {})
+        if error.status_code == 405:
+            headers["Allow"] = _methods(request)
+        return JSONResponse({"detail": error.detail}, error.status_code, headers)
 
     @app.exception_handler(RequestValidationError)
     def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"] if part not in ("query", "body"))
         return JSONResponse({"detail": f"{where or 'body'}: {first['msg']}"}, 400)
+
+
+def _methods(request: Request) -> str:
+    """Return all methods of a path: routes know only their own."""
+    path, paths = request.url.path, request.app.openapi()["paths"]
+    names = [name for name in paths if re.fullmatch(re.sub(r"{\w+}", "[^/]+", name), path)]
+    operations = paths[path if path in paths else names[0]] if names else {}
+    return ", ".join(sorted(operations)).upper()
 
 
 def bug(error: Exception) -> JSONResponse:

@@ -394,13 +394,13 @@ def test_timeline_shows_an_unknown_time_as_unknown(page: Page, sky: Command) -> 
 
     task = submit(sky, ENDLESS)
     phases = [phase("starting", 10, 20), phase("unknown", 20, 40)]
-    node = {"name": "node-0", "phases": phases, "unknown": ["setup", "run"]}
+    node = {"name": "node-0", "phases": phases, "unknown": ["pulling", "run"]}
     times = {"now": "2026-01-01T00:50:00Z", "tasks": [{"name": "endless", "nodes": [node]}]}
     page.route(re.compile(rf"/tasks/{task}/timeline"), lambda route: route.fulfill(json=times))
     open_page(page, f"/tasks/{task}")
     bars = page.get_by_role("img", name="node-0: starting 10m, unknown 20m")
     expect(bars.locator("rect").last).to_have_attribute("fill", "url(#hatch)")
-    expect(page.get_by_text("is read: setup, run")).to_be_visible()
+    expect(page.get_by_text("events expire: pulling, run")).to_be_visible()
     expect(page.locator(".marks text")).to_have_text(["0m", "10m", "20m", "30m"])
 
 

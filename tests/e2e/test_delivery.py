@@ -130,7 +130,7 @@ def kill(kubectl: Command, task: str) -> None:
     """Force-delete a task's pod during its upload."""
     selectors = ("-l", f"task-id={task}", "--field-selector", "status.phase=Running")
     pod = eventually(lambda: kubectl("get", "pods", *selectors, "-o", "name").stdout.strip())
-    comes = "until [ -e $KUBECTL_SKY_FILES/uploading-000 ]; do sleep 0.01; done"
+    comes = "until [ -e /kubectl-sky/uploading-000 ]; do sleep 0.01; done"
     assert kubectl("exec", pod, "--", "sh", "-c", comes).returncode == 0
     killed = kubectl("delete", pod, "--force", "--grace-period=0", "--wait=false")
     assert killed.returncode == 0, killed.stderr
