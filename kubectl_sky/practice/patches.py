@@ -1,4 +1,4 @@
-"""JSON patch (add, replace and remove), merge patch (RFC 7386) and strategic merge patch."""
+"""JSON patch (add, replace, remove and test), merge patch (RFC 7386) and strategic merge patch."""
 
 import copy
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def patch(old: Json, change: Any, content_type: str, resource: Resource) -> Json
 def _json_patch(document: Json, operations: list[Json], _: Json) -> Json:
     for operation in operations:
         name, (first, *parents, key) = operation["op"], operation["path"].split("/")
-        if first or name not in ("add", "replace", "remove"):
+        if first or name not in ("add", "replace", "remove", "test"):
             raise ValueError(operation)
         parent: Any = document
         for part in parents:
@@ -38,6 +38,9 @@ def _json_patch(document: Json, operations: list[Json], _: Json) -> Json:
             parent.insert(at, operation["value"])
         elif name == "remove":
             del parent[at]
+        elif name == "test":
+            if parent[at] != operation["value"]:
+                raise ValueError(operation)
         else:
             if name == "replace":
                 parent[at]  # raises a KeyError
