@@ -33,19 +33,19 @@ def _json_patch(document: Json, operations: list[Json], _: Json) -> Json:
         parent: Any = document
         for part in parents:
             parent = parent[_key(parent, part)]
-        at = _key(parent, key)
-        if name == "add" and isinstance(parent, list):
-            parent.insert(at, operation["value"])
-        elif name == "remove":
-            del parent[at]
-        elif name == "test":
-            if parent[at] != operation["value"]:
-                raise ValueError(operation)
-        else:
-            if name == "replace":
-                parent[at]  # raises a KeyError
-            parent[at] = operation["value"]
+        _operate(name, parent, _key(parent, key), operation.get("value"))
     return document
+
+
+def _operate(name: str, parent: Any, key: Any, value: Any) -> None:
+    if name == "add" and isinstance(parent, list):
+        parent.insert(key, value)
+    elif name == "remove":
+        del parent[key]
+    elif name == "test" and parent[key] != value:
+        raise ValueError(value)
+    elif name == "add" or (name == "replace" and parent[key] is not None):
+        parent[key] = value
 
 
 def _key(parent: Any, part: str) -> Any:
