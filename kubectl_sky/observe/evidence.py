@@ -43,15 +43,10 @@ class Evidence(Part, frozen=True):
         """Return whether it belongs to this task, and not to an older one with its id."""
         return (self.task_id, self.created_at) == (task.id, task.created_at)
 
-    def having(self, more: Iterable[DeletedPod]) -> "Evidence":
+    def merge(self, more: Iterable[DeletedPod], task: TaskStatus) -> "Evidence":
         """Return a copy with more deaths; a pod that is already recorded stays as it is."""
         by_pod = {death.pod: death for death in (*more, *self.deaths)}
-        return replace(self, deaths=tuple(sorted(by_pod.values(), key=_order)))
-
-    def settled(self, task: TaskStatus) -> "Evidence":
-        """Return a copy in which the pods of stopped nodes did not fail by themselves."""
-        deaths = (settle(death, task) for death in self.deaths)
-        return replace(self, deaths=tuple(sorted(deaths, key=_order)))
+        return replace(self, deaths=settle(by_pod.values(), task))
 
     def gone(self, task: TaskStatus) -> "Evidence":
         """Return a copy without the pods that still exist.
@@ -68,19 +63,44 @@ class Evidence(Part, frozen=True):
 def deaths(task: TaskStatus, pods: Iterable[Object]) -> Iterator[DeletedPod]:
     """Yield the failed pods of a task, including replaced ones, without log lines."""
     for pod in pods:
-        if pod.get("status", {}).get("phase") == "Failed":
-            yield _death(task, pod)
+        if pod.get("status", {}).get("phase") != "Failed":
+            continue
+        rank = task.workload.rank(pod)
+        status = of_pod(NodeStatus(rank, task.workload.title(rank), ""), pod)
+        # Controllers of some backends delete stopped pods before the object has failed.
+        stopped = task.workload.fail_fast and was_deleted(pod)
+        gpus = gpus_of(pod)
+        yield DeletedPod(
+            rank=rank,
+            name=status.name,
+            pod=status.pod,
+            host=status.host,
+            reason=STOPPED if stopped else status.reason,
+            message=status.message,
+            ended_at=status.ended_at,
+            exit_code=status.exit_code,
+            started_at=pod.get("status", {}).get("startTime") or "",
+            gpus=gpus.count if gpus else None,
+            gpu=gpus.model if gpus else "",
+        )
 
 
-def settle(death: DeletedPod, task: TaskStatus) -> DeletedPod:
-    """Return the death as stopped if that is how its node ended.
+def settle(deaths: Iterable[DeletedPod], task: TaskStatus) -> tuple[DeletedPod, ...]:
+    """Return the deaths in the order of TaskStatus.first_failure, those of stopped nodes as such.
 
     Pods and workloads are watched separately: a pod can be deleted before the change of the
-    workload arrives that had it deleted.
+    workload arrives that had it deleted. Deaths stopped for another failure, and those without a
+    time, come last.
     """
-    stopped = (node.index for node in task.nodes if node.reason == STOPPED)
-    is_stopped = death.reason == POD_DELETED and death.rank in stopped
-    return replace(death, reason=STOPPED) if is_stopped else death
+    stopped = {node.index for node in task.nodes if node.reason == STOPPED}
+    settled = [
+        replace(death, reason=STOPPED)
+        if death.reason == POD_DELETED and death.rank in stopped
+        else death
+        for death in deaths
+    ]
+    settled.sort(key=lambda it: (it.reason == STOPPED, not it.ended_at, it.ended_at, it.rank))
+    return tuple(settled)
 
 
 def restored(task: TaskStatus, record: Evidence) -> TaskStatus:
@@ -108,50 +128,6 @@ def restored(task: TaskStatus, record: Evidence) -> TaskStatus:
 
 
 def last_lines(lines: Sequence[bytes]) -> tuple[str, ...]:
-    """Return the last lines within the limits.
-
-    If the last line alone is too long, its end is returned.
-    """
-    texts: list[str] = []
-    remaining = BYTES
-    for line in reversed(lines[-LINES:]):
-        if len(line) > remaining:
-            break
-        remaining -= len(line)
-        texts.append(line.decode(errors="replace"))
-    if lines and not texts:
-        texts.append(lines[-1][-BYTES:].decode(errors="replace"))
-    return tuple(reversed(texts))
-
-
-def _death(task: TaskStatus, pod: Object) -> DeletedPod:
-    rank = task.workload.rank(pod)
-    status = of_pod(NodeStatus(rank, task.workload.title(rank), ""), pod)
-    node = next((node for node in task.nodes if node.index == rank), None)
-    # Stopped pods did not fail by themselves. The controllers of some backends delete them before
-    # the object has failed.
-    stopped = was_deleted(pod) and (
-        task.workload.fail_fast or (node is not None and node.reason == STOPPED)
-    )
-    gpus = gpus_of(pod)
-    return DeletedPod(
-        rank=rank,
-        name=status.name,
-        pod=status.pod,
-        host=status.host,
-        reason=STOPPED if stopped else status.reason,
-        message=status.message,
-        ended_at=status.ended_at,
-        exit_code=status.exit_code,
-        started_at=pod.get("status", {}).get("startTime") or "",
-        gpus=gpus.count if gpus else None,
-        gpu=gpus.model if gpus else "",
-    )
-
-
-def _order(death: DeletedPod) -> tuple[bool, bool, str, int]:
-    """Return the sort key, in the order of TaskStatus.first_failure.
-
-    Deaths stopped for another failure, and those without a time, come last.
-    """
-    return (death.reason == STOPPED, not death.ended_at, death.ended_at, death.rank)
+    """Return the last lines within the limits; the first may be only its end."""
+    end = b"\n".join(lines[-LINES:])[-BYTES:]
+    return tuple(end.decode(errors="replace").split("\n")) if lines else ()

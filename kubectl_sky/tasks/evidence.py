@@ -15,7 +15,7 @@ from kubectl_sky.errors import ClusterError, Unreachable
 from kubectl_sky.observe import evidence, status, verdict
 from kubectl_sky.observe.documents import DeletedPod
 from kubectl_sky.observe.evidence import LINES, LOGS, Evidence
-from kubectl_sky.observe.nodes import POD_DELETED, State
+from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import names, settings
@@ -33,11 +33,8 @@ class EvidenceRecorder:
         self._session = session
         self._folder = _folder()
         self._failures: dict[str, DeletedPod] = {}
-        self._deleted: set[str] = set()  # of these pods, the names of those that were deleted
-        self._is_saved = True
-        self._unresponsive_nodes: set[str] = (
-            set()
-        )  # cluster nodes that did not answer a log request
+        self._written: tuple[DeletedPod, ...] = ()
+        self._unresponsive_nodes = set[str]()  # cluster nodes that did not answer a log request
 
     def record_failures(self, task: TaskStatus, pods: Iterable[Mapping[str, Any]]) -> None:
         """Record newly failed pods; read the logs of the first ones only."""
@@ -46,21 +43,11 @@ class EvidenceRecorder:
         for death in evidence.deaths(task, pods):
             if death.pod not in self._failures:
                 early = len(self._failures) < LOGS
-                self._keep(self._with_lines(task, death) if early else death)
-        for pod in tuple(self._deleted):
-            death = evidence.settle(self._failures[pod], task)
-            if death.reason != POD_DELETED:
-                self._keep(death)
-        if not self._is_saved and (len(self._failures) <= LOGS or task.over):
+                self._failures[death.pod] = self._with_lines(task, death) if early else death
+        settled = evidence.settle(self._failures.values(), task)
+        if settled != self._written and (len(settled) <= LOGS or task.over):
+            self._written = settled
             self._write(task)
-
-    def _keep(self, death: DeletedPod) -> None:
-        self._failures[death.pod] = death
-        self._is_saved = False
-        if death.reason == POD_DELETED:
-            self._deleted.add(death.pod)
-        else:
-            self._deleted.discard(death.pod)
 
     def _with_lines(self, task: TaskStatus, death: DeletedPod) -> DeletedPod:
         if death.host in self._unresponsive_nodes:
@@ -77,20 +64,13 @@ class EvidenceRecorder:
 
     def _write(self, task: TaskStatus) -> None:
         """Merge the evidence into the file of the task; ignore write errors."""
-        self._is_saved = True
-        name = _file(self._session.server, task.namespace, task.id)
-        evidence_so_far = _read(self._folder, name)
-        if evidence_so_far is None or not evidence_so_far.of(task):
-            evidence_so_far = Evidence(
-                task.id,
-                task.name,
-                task.namespace,
-                self._session.server,
-                task.created_at,
-                user=task.user,
-            )
+        server = self._session.server
+        before = of_task(self._session, task) or Evidence(
+            task.id, task.name, task.namespace, server, task.created_at, user=task.user
+        )
+        updated = before.merge(self._written, task)
         with suppress(OSError):
-            updated = evidence_so_far.having(self._failures.values()).settled(task)
+            name = _file(server, task.namespace, task.id)
             self._folder.write(name, msgspec.json.encode(updated))
             self._folder.prune(_MAX_FILES, seconds=_RETENTION_SECONDS)
 
@@ -106,26 +86,17 @@ def of_task(session: Session, task: TaskStatus) -> Evidence | None:
 def fold(session: Session, owned: Sequence[TaskObjects]) -> list[TaskStatus]:
     """Compute the status of tasks, with why their pods do not start or have failed.
 
-    Failed nodes without a pod get their recorded causes: lists the records once, and reads those of
-    such tasks only.
+    Failed nodes without a pod get their recorded causes.
     """
     by_key = {task.key: task for task in owned}
-    tasks = [verdict.explain(task, by_key[task.namespace, task.id]) for task in status.fold(owned)]
-    if session.is_for_caller or not any(map(_has_lost_pod, tasks)):
-        return tasks
-    files = set(_folder().names())
 
-    def restore(task: TaskStatus) -> TaskStatus:
-        if not _has_lost_pod(task) or _file(session.server, task.namespace, task.id) not in files:
-            return task
-        record = of_task(session, task)
+    def explain(task: TaskStatus) -> TaskStatus:
+        task = verdict.explain(task, by_key[task.namespace, task.id])
+        has_lost_pod = any(node.state is State.FAILED and not node.pod for node in task.nodes)
+        record = of_task(session, task) if has_lost_pod else None
         return evidence.restored(task, record) if record else task
 
-    return list(map(restore, tasks))
-
-
-def _has_lost_pod(task: TaskStatus) -> bool:
-    return any(node.state is State.FAILED and not node.pod for node in task.nodes)
+    return list(map(explain, status.fold(owned)))
 
 
 def of_deleted_pods(session: Session, task: TaskStatus) -> Evidence | None:
@@ -135,33 +106,23 @@ def of_deleted_pods(session: Session, task: TaskStatus) -> Evidence | None:
     return lost if lost and lost.deaths else None
 
 
-def of_deleted_task(
-    session: Session,
-    namespace: str | None,
-    reference: str,
-) -> Evidence | None:
+def of_deleted_task(session: Session, namespace: str | None, reference: str) -> Evidence | None:
     """Return the evidence of a deleted task by its id, name or prefix of the id.
 
     Of several, the newest task counts.
     """
-    text = reference.removeprefix("task/")
-    records = of_scope(session, namespace)
-    records.sort(key=lambda record: record.created_at, reverse=True)
-    matches = [record for record in records if text in (record.task_id, record.name)] or [
-        record for record in records if text and record.task_id.startswith(text)
-    ]
-    return next(iter(matches), None)
-
-
-def of_scope(session: Session, namespace: str | None) -> list[Evidence]:
     if session.is_for_caller:
-        return []
-    folder = _folder()
-    return [
+        return None
+    text, folder = reference.removeprefix("task/"), _folder()
+    records = [
         record
         for record in (_read(folder, name) for name in folder.names())
         if record and record.server == session.server and namespace in (None, record.namespace)
     ]
+    matches = [record for record in records if text in (record.task_id, record.name)] or [
+        record for record in records if text and record.task_id.startswith(text)
+    ]
+    return max(matches, key=lambda record: record.created_at, default=None)
 
 
 def _folder() -> Folder:

@@ -33,7 +33,7 @@ def make_task(*pods: Json) -> status.TaskStatus:
 def make_evidence(*found: DeletedPod) -> Evidence:
     task = make_task()
     kept = Evidence(task.id, task.name, task.namespace, "https://x", task.created_at)
-    return kept.having(found)
+    return kept.merge(found, task)
 
 
 def test_deaths_include_only_failed_pods() -> None:
@@ -54,7 +54,7 @@ def test_deaths_stopped_pod_is_sorted_after_failed_pod() -> None:
     jobs = [make_job(0, nodes=2), make_job(1, nodes=2, end="Failed")]
     jobs[0]["metadata"]["annotations"]["kubectl-sky/stopped-for"] = "node-1"
     (task,) = status.tasks(jobs, (first, second))
-    deaths = make_evidence(*evidence.deaths(task, (first, second))).deaths
+    deaths = evidence.settle(evidence.deaths(task, (first, second)), task)
     assert [(death.rank, death.reason) for death in deaths] == [(1, "Error"), (0, "Stopped")]
 
 
@@ -69,7 +69,7 @@ def test_deaths_evicted_pod_of_indexed_job_is_the_first_failure() -> None:
     assert task.note == "node-1: EvictionByEvictionAPI (exit code 143)"
     (gone,) = status.tasks([whole], [])
     kept = Evidence(task.id, task.name, task.namespace, "https://x", task.created_at)
-    restored = evidence.restored(gone, kept.having(evidence.deaths(task, pods)))
+    restored = evidence.restored(gone, kept.merge(evidence.deaths(task, pods), task))
     assert restored.note == "node-1: EvictionByEvictionAPI (exit code 143)"
     verdict = judge(restored, TaskSnapshot(task.id, "default", {"Job": (whole,)}, {}, restored))
     assert [finding.rule for finding in verdict.findings] == ["evicted"]
@@ -80,23 +80,6 @@ def test_deaths_deleted_pod_is_not_stopped() -> None:
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:05:00Z"
     (death,) = evidence.deaths(make_task(pod), (pod,))
     assert (death.reason, death.exit_code) == ("PodDeleted", 137)
-
-
-def test_evidence_pod_deleted_before_its_node_is_stopped_is_settled() -> None:
-    pods = first, second = make_dead(0, 143, minute=4), make_dead(1, minute=6)
-    first["metadata"]["deletionTimestamp"] = "2026-01-01T00:04:00Z"
-    jobs = [make_job(0, nodes=2), make_job(1, nodes=2, end="Failed")]
-    (before,) = status.tasks(jobs, pods)
-    seen = make_evidence(*evidence.deaths(before, pods))
-    assert [(death.rank, death.reason) for death in seen.deaths] == [
-        (0, "PodDeleted"), (1, "Error")
-    ]  # fmt: skip
-    assert seen.settled(before) == seen
-    jobs[0]["metadata"]["annotations"]["kubectl-sky/stopped-for"] = "node-1"
-    (after,) = status.tasks(jobs, (second,))
-    assert [(death.rank, death.reason) for death in seen.settled(after).deaths] == [
-        (1, "Error"), (0, "Stopped")
-    ]  # fmt: skip
 
 
 def test_deaths_evicted_pod_has_no_exit_code() -> None:
@@ -125,9 +108,9 @@ def test_restored_node_without_pod_has_recorded_cause() -> None:
     assert evidence.restored(make_task(), make_evidence()) == make_task()
 
 
-def test_evidence_having_keeps_lines_of_known_pod() -> None:
+def test_evidence_merge_keeps_lines_of_known_pod() -> None:
     known = make_evidence(DeletedPod(0, "node-0", "a", lines=("x",)))
-    more = known.having([DeletedPod(0, "node-0", "a"), DeletedPod(1, "node-1", "b")])
+    more = known.merge([DeletedPod(0, "node-0", "a"), DeletedPod(1, "node-1", "b")], make_task())
     assert [(one.pod, one.lines) for one in more.deaths] == [("a", ("x",)), ("b", ())]
 
 
@@ -138,19 +121,17 @@ def test_evidence_of_other_task_with_same_id_is_rejected() -> None:
     assert not older.of(make_task())
 
 
-@given(st.lists(st.binary(max_size=BYTES // 8), max_size=80))
-def test_death_lines_are_bounded(written: list[bytes]) -> None:
+@pytest.mark.parametrize(
+    ("written", "last"),
+    [
+        ([], ()),
+        ([b"%d" % number for number in range(LINES + 9)], ("9", str(LINES + 8))),
+        ([b"first", b"a" * BYTES + b"end"], ("a" * (BYTES - 3) + "end",) * 2),
+    ],
+)
+def test_last_lines_are_bounded(written: list[bytes], last: tuple[str, ...]) -> None:
     lines = evidence.last_lines(written)
-    assert len(lines) <= LINES
-    assert sum(len(line) for line in lines) <= BYTES
-    assert lines == tuple(
-        line.decode(errors="replace") for line in written[-len(lines) :][: len(lines)]
-    )
-
-
-def test_death_long_line_keeps_end() -> None:
-    (line,) = evidence.last_lines([b"first", b"a" * BYTES + b"end"])
-    assert (len(line), line[-3:]) == (BYTES, "end")
+    assert (*lines[:1], *lines[-1:]) == last
 
 
 _DEATHS = st.builds(
