@@ -71,7 +71,7 @@ def taints(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     pod = _pod(snapshot, signal)
     tolerations = pod.get("spec", {}).get("tolerations", ()) if pod else ()
     untolerated = [
-        _taint(taint)
+        "=".join(filter(None, (taint["key"], taint.get("value")))) + f":{taint['effect']}"
         for cluster_node in snapshot.of("Node")
         for taint in cluster_node.get("spec", {}).get("taints") or ()
         if taint.get("effect") != "PreferNoSchedule" and not _tolerates(tolerations, taint)
@@ -90,11 +90,6 @@ def _tolerates(tolerations: Iterable[Object], taint: Object) -> bool:
         )
         for toleration in tolerations
     )
-
-
-def _taint(taint: Object) -> str:
-    value = f"={taint['value']}" if taint.get("value") else ""
-    return f"{taint['key']}{value}:{taint['effect']}"
 
 
 def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
@@ -148,7 +143,11 @@ def _missing_gpus(required: Mapping[str, Sequence[str]], snapshot: TaskSnapshot)
 
 def _gpu_names(required: Mapping[str, Sequence[str]]) -> list[str]:
     names = _all_gpu_names(required)
-    return sorted(name for name in names if not _is_variant(name, names - {name}))
+    return sorted(
+        name
+        for name in names
+        if not any(accelerators.matches(other, name) for other in names - {name})
+    )
 
 
 def _all_gpu_names(required: Mapping[str, Sequence[str]]) -> set[str]:
@@ -163,10 +162,6 @@ def _all_gpu_names(required: Mapping[str, Sequence[str]]) -> set[str]:
 def _cluster_node(item: Object) -> ClusterNode:
     allocatable = item.get("status", {}).get("allocatable") or {}
     return ClusterNode(item["metadata"].get("labels") or {}, allocatable)
-
-
-def _is_variant(name: str, others: Iterable[str]) -> bool:
-    return any(accelerators.matches(other, name) for other in others)
 
 
 _GPU_LABELS = "use one of the GPU names that `kubectl sky gpus` shows"
@@ -221,7 +216,10 @@ def gang_capacity(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Word
     if not requests or not cluster_nodes:
         return words
     per_node = ", ".join(f"{_amount(size, name)} {name}" for name, size in requests.items())
-    fits = sum(_fits(cluster_node, requests) for cluster_node in cluster_nodes)
+    fits = sum(
+        min(int(allocatable(item, name) / size) for name, size in requests.items())
+        for item in cluster_nodes
+    )
     totals = {
         name: sum((allocatable(item, name) for item in cluster_nodes), Fraction(0))
         for name in requests
@@ -240,11 +238,6 @@ def gang_capacity(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Word
         "capacity": f": {text}: at most {fits} of {number} fit{lack}",
         "advice": "request less, use fewer nodes, or ask a cluster admin for more cluster nodes",
     }
-
-
-def _fits(cluster_node: Object, requests: Mapping[str, Fraction]) -> int:
-    """Return how many pods with these requests fit on an empty cluster node."""
-    return min(int(allocatable(cluster_node, name) / size) for name, size in requests.items())
 
 
 def number_that_fits(

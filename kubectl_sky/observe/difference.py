@@ -101,16 +101,10 @@ def _pod_additions(path: str, desired: Any, live: Any) -> Iterator[str]:
         live_containers = {container.get("name"): container for container in theirs}
         for container in desired.get(field) or ():
             name = container["name"]
-            container_path = f"{path}.{field}[{name}]"
-            yield from _container_additions(
-                container_path, container, live_containers.get(name) or {}
-            )
-
-
-def _container_additions(path: str, desired: Any, live: Any) -> Iterator[str]:
-    yield from _keys(path, desired, live, _ADDED_TO_CONTAINERS)
-    for field, key in (("env", "name"), ("volumeMounts", "mountPath")):
-        yield from _extra_items(f"{path}.{field}", desired.get(field), live.get(field), key)
+            at, other = f"{path}.{field}[{name}]", live_containers.get(name) or {}
+            yield from _keys(at, container, other, _ADDED_TO_CONTAINERS)
+            for part, key in (("env", "name"), ("volumeMounts", "mountPath")):
+                yield from _extra_items(f"{at}.{part}", container.get(part), other.get(part), key)
 
 
 def _keys(path: str, desired: Any, live: Any, added: Collection[str]) -> Iterator[str]:
@@ -133,7 +127,7 @@ def _extra_items(path: str, desired: Any, live: Any, key: str) -> Iterator[str]:
 
 def _get_path(value: Any, path: Sequence[str]) -> Any:
     for step in path:
-        value = _get(value, step)
+        value = value.get(step) if isinstance(value, Mapping) else None
     return value
 
 
@@ -169,12 +163,10 @@ def _compare_lists(path: str, desired: Sequence[Any], live: Sequence[Any]) -> It
 def _identity(items: Sequence[Any]) -> str | None:
     if not items or not all(isinstance(item, Mapping) for item in items):
         return None
-    return next((key for key in _IDENTITIES if _is_unique(key, items)), None)
-
-
-def _is_unique(key: str, items: Sequence[Any]) -> bool:
-    values = [item[key] for item in items if key in item]
-    return len(set(map(str, values))) == len(items)
+    for key in _IDENTITIES:
+        if len({str(item[key]) for item in items if key in item}) == len(items):
+            return key
+    return None
 
 
 def _same(path: str, desired: object, live: object) -> bool:
@@ -183,10 +175,6 @@ def _same(path: str, desired: object, live: object) -> bool:
     if _QUANTITY.search(path) and desired is not None and live is not None:
         return quantity.quantity(str(desired)) == quantity.quantity(str(live))
     return False
-
-
-def _get(value: Any, key: str) -> Any:
-    return value.get(key) if isinstance(value, Mapping) else None
 
 
 def _join(path: str, key: str) -> str:
@@ -262,7 +250,9 @@ def pair(live: Object | None, merged: Object | None) -> Pair:
     assert item is not None
     before, after = live and comparable(live), merged and comparable(merged)
     texts = (_text(_mask(before, after, "before")), _text(_mask(after, before, "after")))
-    return Pair(_name(item), *texts)
+    version, metadata = item["apiVersion"].replace("/", "."), item["metadata"]
+    parts = (version, item["kind"], metadata.get("namespace"), metadata["name"])
+    return Pair(".".join(filter(None, parts)), *texts)
 
 
 def project(desired: Any, live: Any) -> Any:
@@ -327,14 +317,6 @@ def _hide(value: Any, other: Any, side: str) -> Any:
         key: _MASKED if others.get(key, inner) == inner else f"{_MASKED} ({side})"
         for key, inner in value.items()
     }
-
-
-def _name(item: Object) -> str:
-    metadata = item["metadata"]
-    version = str(item["apiVersion"]).replace("/", ".")
-    return ".".join(
-        filter(None, (version, item["kind"], metadata.get("namespace"), metadata["name"]))
-    )
 
 
 class _Dumper(yaml.CSafeDumper):

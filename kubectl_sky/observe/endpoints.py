@@ -45,10 +45,11 @@ def combine(
     task: TaskStatus, service: Object, pods: Iterable[Object], machines: Iterable[Object]
 ) -> Ports:
     """Combine a Service, the pods behind it and the cluster nodes, if readable."""
-    pod = _newest(pods)
+    pod = max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")), default={})
     spec, name = service["spec"], service["metadata"]["name"]
     kind = spec.get("type") or "ClusterIP"
-    balancers = tuple(_balancers(service))
+    ingresses = (service.get("status", {}).get("loadBalancer") or {}).get("ingress") or ()
+    balancers = tuple(item.get("hostname") or item.get("ip") or "" for item in ingresses)
     outside = balancers if kind == "LoadBalancer" else _machine(pod, machines)
     host = f"{name}.{task.namespace}.svc"
     return Ports(
@@ -68,10 +69,6 @@ def combine(
     )
 
 
-def _newest(pods: Iterable[Object]) -> Object:
-    return max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")), default={})
-
-
 def _ready(pod: Object) -> bool:
     conditions = pod.get("status", {}).get("conditions", ()) if pod else ()
     deleting = bool(pod) and "deletionTimestamp" in pod["metadata"]
@@ -79,12 +76,6 @@ def _ready(pod: Object) -> bool:
         condition.get("type") == "Ready" and condition.get("status") == "True"
         for condition in conditions
     )
-
-
-def _balancers(service: Object) -> Iterator[str]:
-    status = service.get("status", {}).get("loadBalancer") or {}
-    for ingress in status.get("ingress") or ():
-        yield ingress.get("hostname") or ingress.get("ip") or ""
 
 
 def _machine(pod: Object, machines: Iterable[Object]) -> Sequence[str]:

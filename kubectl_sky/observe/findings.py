@@ -1,7 +1,7 @@
 """Turn symptoms into findings with small rules, one for each known failure."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -119,7 +119,8 @@ class _Words(dict[str, str]):
 
 def diagnose(snapshot: TaskSnapshot, rules: Sequence[Rule]) -> list[Cause]:
     """Return the findings in stage order; symptoms that match no rule are skipped."""
-    findings = list(_findings(snapshot, rules))
+    signals = find_signals(snapshot)
+    findings = [it for signal in signals if (it := find_cause(snapshot, signal, rules))]
     causes = [finding for finding in findings if not finding.mere]
     findings = causes + [
         finding for finding in findings if finding.mere and not _is_explained(finding, causes)
@@ -134,12 +135,6 @@ def _is_explained(finding: Cause, causes: Sequence[Cause]) -> bool:
         return True
     explained = {rank for cause in causes for rank in cause.ranks}
     return bool(explained) and explained >= set(finding.ranks)
-
-
-def _findings(snapshot: TaskSnapshot, rules: Sequence[Rule]) -> Iterator[Cause]:
-    for signal in find_signals(snapshot):
-        if finding := find_cause(snapshot, signal, rules):
-            yield finding
 
 
 def find_cause(snapshot: TaskSnapshot, signal: Signal, rules: Sequence[Rule]) -> Cause | None:

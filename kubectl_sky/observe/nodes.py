@@ -246,21 +246,18 @@ def was_deleted(pod: Object) -> bool:
 def _final(verdict: PhaseDetails, pod: Object | None) -> State | None:
     """Return a node's final state, if any: by its object, or by its pod for PODS.
 
-    A node that had completed before another one failed was not stopped.
+    A node that had completed before another one failed was not stopped; but a program may end well
+    when it is stopped.
     """
-    if (verdict.pod_completes or verdict.reason == STOPPED) and pod and _completed(pod):
-        return State.COMPLETED
+    end = _ENDS.get(pod.get("status", {}).get("phase", "")) if pod else None
+    succeeded = pod and end is State.COMPLETED and "deletionTimestamp" not in pod["metadata"]
+    if succeeded and (verdict.pod_completes or verdict.reason == STOPPED):
+        return end
     if verdict.phase is not Phase.PODS:
         return _FINAL.get(verdict.phase)
     if pod is None:  # already deleted if the task is being stopped, otherwise not created yet
         return State.FAILED if verdict.reason == STOPPED else None
-    return _ENDS.get(pod.get("status", {}).get("phase", ""))
-
-
-def _completed(pod: Object) -> bool:
-    """Return whether a pod has succeeded by itself; a program may end well when it is stopped."""
-    succeeded = pod.get("status", {}).get("phase") == "Succeeded"
-    return succeeded and "deletionTimestamp" not in pod["metadata"]
+    return end
 
 
 def of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
@@ -278,7 +275,9 @@ def of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
     if "running" in state:
         began = state["running"].get("startedAt") or ""
         if not deleting and _awaits_files(pod):
-            message = f"submit again with --id {_submit_id(pod)} if no upload is running"
+            labels = pod["metadata"].get("labels", {})
+            submit_id = labels.get(names.PIPELINE) or labels.get(names.TASK_ID, "")
+            message = f"submit again with --id {submit_id} if no upload is running"
             return replace(with_pod, reason=WAITING_FOR_FILES, message=message, started_at=began)
         running = replace(with_pod, state=State.RUNNING, started_at=began)
         if not deleting and _is_silent(pod):
@@ -294,12 +293,6 @@ def _awaits_files(pod: Object) -> bool:
     """Return whether the startup probe has not found the local files yet."""
     awaits = names.AWAITS_UPLOAD in pod["metadata"].get("annotations", {})
     return awaits and container(pod).get("started") is False
-
-
-def _submit_id(pod: Object) -> str:
-    """Return the id to submit a task again with: that of its pipeline, if it has one."""
-    labels = pod["metadata"].get("labels", {})
-    return str(labels.get(names.PIPELINE) or labels.get(names.TASK_ID, ""))
 
 
 def _is_silent(pod: Object) -> bool:
@@ -326,12 +319,19 @@ def _failed_before(status: Object) -> Object:
 
 
 def _ended(base: NodeStatus, pod: Object, end: Object) -> NodeStatus:
-    """Return a node whose container has exited; the Job's verdict is still pending."""
-    succeeded, status = end.get("exitCode") == 0, pod.get("status", {})
+    """Return a node whose container has exited; the Job's verdict is still pending.
+
+    The deletion timestamp of a pod is the end of its grace period.
+    """
+    succeeded, status, metadata = end.get("exitCode") == 0, pod.get("status", {}), pod["metadata"]
     disruption: Object = condition(pod, "DisruptionTarget") or {}
     if is_ended_by_us(pod):
         status = disruption = {}
-    reason = status.get("reason") or disruption.get("reason") or _deleted(pod, end)
+    grace = timedelta(seconds=bounded.integer(metadata.get("deletionGracePeriodSeconds")))
+    finished, deleted = map(age.parse, (end.get("finishedAt"), metadata.get("deletionTimestamp")))
+    by_itself = finished and deleted and deleted - finished > grace
+    was_killed = "deletionTimestamp" in metadata and not by_itself
+    reason = status.get("reason") or disruption.get("reason") or (POD_DELETED if was_killed else "")
     message = status.get("message") or disruption.get("message") or end.get("message") or ""
     ended = replace(
         base,
@@ -343,20 +343,6 @@ def _ended(base: NodeStatus, pod: Object, end: Object) -> NodeStatus:
         ended_at=end.get("finishedAt") or "",
     )
     return with_runtime_reason(ended)
-
-
-def _deleted(pod: Object, end: Object) -> str:
-    """Return a reason if the pod was deleted before its container exited, else nothing.
-
-    The deletion timestamp is the end of the grace period.
-    """
-    metadata = pod["metadata"]
-    if "deletionTimestamp" not in metadata:
-        return ""
-    grace = timedelta(seconds=bounded.integer(metadata.get("deletionGracePeriodSeconds")))
-    finished, deleted = age.parse(end.get("finishedAt")), age.parse(metadata["deletionTimestamp"])
-    by_itself = finished and deleted and deleted - finished > grace
-    return "" if by_itself else POD_DELETED
 
 
 # Prefix of the termination message that entry.sh writes, with its reason and phase.
@@ -424,35 +410,22 @@ class DetailedStatus(StrEnum):
     UNKNOWN = "unknown"
 
 
-_DETAILED_STATUS_OF_REASON = {
-    "Suspended": DetailedStatus.QUEUED,
-    QUEUED: DetailedStatus.QUEUED,
-    RETRYING: DetailedStatus.RETRYING,
-    NODE_LOST: DetailedStatus.UNKNOWN,
+_DETAILED_STATUS = {
+    (State.PENDING, "Suspended"): DetailedStatus.QUEUED,
+    (State.PENDING, QUEUED): DetailedStatus.QUEUED,
+    (State.PENDING, RETRYING): DetailedStatus.RETRYING,
+    (State.RUNNING, NODE_LOST): DetailedStatus.UNKNOWN,
+    (State.FAILED, "FAILED_SETUP"): DetailedStatus.FAILED_SETUP,
+    (State.FAILED, STOPPED): DetailedStatus.STOPPED,
 }
-_DETAILED_STATUS_OF_FAILURE = {
-    "FAILED_SETUP": DetailedStatus.FAILED_SETUP,
-    STOPPED: DetailedStatus.STOPPED,
-}
-_DETAILED_STATUS_OF_STATE = {
-    State.RUNNING: DetailedStatus.RUNNING,
-    State.COMPLETED: DetailedStatus.COMPLETED,
-    State.FAILED: DetailedStatus.FAILED,
-    State.PENDING: DetailedStatus.PENDING,
-}
-# If all nodes are pending, the task has the first of these that any node has.
-_TELLING = (DetailedStatus.QUEUED, DetailedStatus.SETTING_UP)
+_TELLING = (DetailedStatus.RETRYING, DetailedStatus.UNKNOWN)  # of a task, by any of its nodes
+_TELLING_IF_PENDING = (*_TELLING, DetailedStatus.QUEUED, DetailedStatus.SETTING_UP)
 
 
 def read_detailed_status(node: NodeStatus) -> DetailedStatus:
-    if node.state is State.RUNNING and node.reason == NODE_LOST:
-        return DetailedStatus.UNKNOWN
-    if node.state is State.PENDING:
-        default = DetailedStatus.SETTING_UP if node.host else DetailedStatus.PENDING
-        return _DETAILED_STATUS_OF_REASON.get(node.reason, default)
-    if node.state is State.FAILED:
-        return _DETAILED_STATUS_OF_FAILURE.get(node.reason, DetailedStatus.FAILED)
-    return _DETAILED_STATUS_OF_STATE[node.state]
+    is_scheduled = node.state is State.PENDING and node.host
+    default = DetailedStatus.SETTING_UP if is_scheduled else DetailedStatus(node.state)
+    return _DETAILED_STATUS.get((node.state, node.reason), default)
 
 
 def read_detailed_status_of_task(
@@ -461,9 +434,5 @@ def read_detailed_status_of_task(
     if state is State.FAILED and failure:
         return read_detailed_status(failure)
     statuses = {read_detailed_status(node) for node in nodes}
-    for status in (DetailedStatus.RETRYING, DetailedStatus.UNKNOWN):
-        if status in statuses:
-            return status
-    if state is State.PENDING:
-        return next((status for status in _TELLING if status in statuses), DetailedStatus.PENDING)
-    return _DETAILED_STATUS_OF_STATE[state]
+    telling = _TELLING_IF_PENDING if state is State.PENDING else _TELLING
+    return next((status for status in telling if status in statuses), DetailedStatus(state))

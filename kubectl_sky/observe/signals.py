@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -176,12 +177,10 @@ def _all_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal
             _ray_head_signals(snapshot, pod, _container_signals(pod)),
             _kubelet_signals(snapshot, pod),
         )
-        yield from (
-            ((rank,), signal)
-            for part in parts
-            for signal in part
-            if not (gangs and _lacks_capacity(signal))  # the symptom of the gang has the sum
-        )
+        for signal in chain(*parts):
+            waits = not signal.about or signal.message.startswith(_INSUFFICIENT)
+            if not (gangs and waits and signal.source is SignalSource.SCHEDULER):
+                yield (rank,), signal  # else the symptom of the gang has the sum
     for rank, lines in snapshot.logs.items():
         yield (rank,), Signal(SignalSource.LOG, "", "\n".join(lines))
     if snapshot.status:
@@ -364,13 +363,6 @@ def _count(about: str) -> int:
     return bounded.integer(about.partition("/")[0])
 
 
-def _lacks_capacity(signal: Signal) -> bool:
-    """Return whether a scheduler's reason is a lack of capacity, or only that the gang waits."""
-    if signal.source is not SignalSource.SCHEDULER:
-        return False
-    return not signal.about or signal.message.startswith("Insufficient")
-
-
 def _phase(pod: Object) -> str:
     return str(pod.get("status", {}).get("phase", ""))
 
@@ -409,11 +401,14 @@ def _container_signals(pod: Object) -> Iterator[Signal]:
         restarts = "waiting" in state or ("running" in state and not item.get("ready", True))
         if restarts:
             state = item.get("lastState", {})
-        if "terminated" in state and (
-            state["terminated"].get("exitCode") or _oom_killed(state) or (restarts and not init)
+        end = state.get("terminated")
+        if end and (
+            end.get("exitCode") or end.get("reason") == "OOMKilled" or (restarts and not init)
         ):
             source = SignalSource.INIT_ENDED if init else SignalSource.ENDED
-            yield Signal(source, *_exit_reason(state["terminated"]), about=about)
+            reason = f"{end.get('reason', 'Error')} {end.get('exitCode')}"
+            message = _without_pod_name((end.get("message") or "").strip())
+            yield Signal(source, reason, message, about=about)
 
 
 def _ray_head_signals(
@@ -437,16 +432,6 @@ def _ray_head_signals(
         last = age.parse(event.get("lastTimestamp"))
         if event.get("reason") == "Unhealthy" and last and last - started >= _RAY_START:
             yield Signal(SignalSource.RAY_HEAD, "Unhealthy", limit)
-
-
-def _exit_reason(end: Object) -> tuple[str, str]:
-    """Return the reason with the exit code (`Error 127`), and the message."""
-    message = _without_pod_name((end.get("message") or "").strip())
-    return f"{end.get('reason', 'Error')} {end.get('exitCode')}", message
-
-
-def _oom_killed(state: Object) -> bool:
-    return str(state["terminated"].get("reason")) == "OOMKilled"
 
 
 def _without_pod_name(message: str) -> str:

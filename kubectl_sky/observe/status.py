@@ -1,7 +1,7 @@
 """Compute the status of tasks from their objects and pods."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from msgspec.structs import replace
@@ -297,11 +297,7 @@ def tasks(items: Iterable[Object], pods: Iterable[Object]) -> list[TaskStatus]:
 
 
 def fold(tasks: Iterable[TaskObjects]) -> list[TaskStatus]:
-    return newest(map(of, tasks))
-
-
-def newest(tasks: Iterable[TaskStatus]) -> list[TaskStatus]:
-    return sorted(tasks, key=TaskStatus.position, reverse=True)
+    return sorted(map(of, tasks), key=TaskStatus.position, reverse=True)
 
 
 def of(task: TaskObjects) -> TaskStatus:
@@ -310,7 +306,12 @@ def of(task: TaskObjects) -> TaskStatus:
     nodes = _nodes(task)
     metadata = items[0]["metadata"]
     if task.missing is Missing.DELETED:
-        nodes = tuple(sorted((*nodes, *_not_found(backend, task)), key=lambda node: node.index))
+        stem = metadata["name"].rpartition("-node-")[0]
+        lost = [
+            not_found(NodeStatus(rank, backend.title(rank), f"{stem}-node-{rank}"))
+            for rank in task.absent
+        ]
+        nodes = tuple(sorted((*nodes, *lost), key=lambda node: node.index))
     labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
     return TaskStatus(
         id=labels.get(names.TASK_ID, ""),
@@ -345,14 +346,6 @@ def _original(item: Object, annotation: str, label: str) -> str:
     return str(text or metadata.get("labels", {}).get(label, ""))
 
 
-def _not_found(backend: Workload, task: TaskObjects) -> Iterator[NodeStatus]:
-    """Yield a failed node for each object that was deleted or lost its labels."""
-    item = task.items[0]
-    stem = item["metadata"]["name"].rpartition("-node-")[0]
-    for rank in task.absent:
-        yield not_found(NodeStatus(rank, backend.title(rank), f"{stem}-node-{rank}"))
-
-
 def _nodes(task: TaskObjects) -> tuple[NodeStatus, ...]:
     entries = []
     for item in task.items:
@@ -368,14 +361,16 @@ def _nodes(task: TaskObjects) -> tuple[NodeStatus, ...]:
 
 def _node(backend: Workload, item: Object, rank: int, pods: list[Object]) -> NodeStatus:
     pods = sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))
+    annotations = item["metadata"].get("annotations", {})
     base = NodeStatus(
         index=rank,
         name=backend.title(rank),
         job=item["metadata"]["name"],
         restarts=max(len(pods), backend.attempts(item), 1) - 1,
-        stopped_for=item["metadata"].get("annotations", {}).get(names.STOPPED_FOR, ""),
+        stopped_for=annotations.get(names.STOPPED_FOR, ""),
     )
-    verdict, ended = backend.node(item, rank), _main_ended(item)
+    # When `main` of all nodes had succeeded, before their pods were ended for others.
+    verdict, ended = backend.node(item, rank), annotations.get(names.MAIN_ENDED)
     status = node(base, PhaseDetails(Phase.COMPLETED, at=ended) if ended else verdict, pods)
     if pods and outlived_by(pods[-1]):
         return _outlived(backend, item, replace(status, kept_by=kept_by(pods[-1])), pods)
@@ -404,11 +399,6 @@ def _outlived(
     if may_restart or backend.will_retry(item, [*pods[:-1], failed]):
         return status
     return replace(status, state=State.FAILED)
-
-
-def _main_ended(item: Object) -> str:
-    """Return when `main` of all nodes had succeeded, before their pods were ended for others."""
-    return str(item["metadata"].get("annotations", {}).get(names.MAIN_ENDED, ""))
 
 
 def _times(items: Sequence[Object], pods: Sequence[Object]) -> list[str]:

@@ -50,10 +50,12 @@ class Diagnosis(Part, frozen=True):
 
     @property
     def cause(self) -> Cause | None:
-        """The first finding; in a failed task, that of the node that failed first."""
+        """The first finding; in a failed task, that of the node that failed first, if known."""
         node = self.task.first_failure
-        causes = (finding for finding in self.findings if not node or _explains(finding, node))
-        return next(causes, None)
+        for it in self.findings:
+            if not node or not it.ranks or node.index in it.ranks or node.reason == STOPPED:
+                return it
+        return None
 
     @property
     def summary(self) -> str:
@@ -84,11 +86,6 @@ _SUMMARIES = {
     State.COMPLETED: "no problem found",
     State.FAILED: "no cause found",
 }
-
-
-def _explains(finding: Cause, failure: NodeStatus) -> bool:
-    """Return whether a finding is about a node; which one failed first may not be known."""
-    return not finding.ranks or failure.index in finding.ranks or failure.reason == STOPPED
 
 
 def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) -> Diagnosis:

@@ -46,7 +46,7 @@ def stage(task: TaskStatus, cause: str = "") -> WaitingStage | None:
         waiting = [node for node in waiting if is_blocked(node)]
     if not waiting:
         return None
-    last = min(waiting, key=_progress)
+    last = min(waiting, key=lambda it: (not is_blocked(it), bool(it.pod), bool(it.host)))
     peers = [node for node in waiting if _text(node) == _text(last)]
     text = f"pending: {cause}" if cause and is_blocked(last) else _text(last)
     hosts = list(dict.fromkeys(node.host for node in peers if node.host))
@@ -70,10 +70,6 @@ def progress(task: TaskStatus) -> str:
     return f"{task.name}: {counted}{task.state}{where}"
 
 
-def _progress(node: NodeStatus) -> tuple[bool, bool, bool]:
-    return not is_blocked(node), bool(node.pod), bool(node.host)
-
-
 def _text(node: NodeStatus) -> str:
     message = f": {node.message}" if node.message else ""
     if is_blocked(node):
@@ -92,7 +88,9 @@ def notes(task: TaskStatus, stopping: bool = False) -> list[str]:
     """
     groups: dict[str, list[str]] = defaultdict(list)
     for node in task.nodes:
-        text = _failure_line(task, node, stopping) or _retry_line(node)
+        text = _failure_line(task, node, stopping)
+        if node.reason == RETRYING:
+            text = "%s failed and starts again" + (f": {node.message}" if node.message else "")
         if text:
             groups[text].append(node.name)
     if task.workload.independent_nodes:  # independent nodes: one line per node, without duplicates
@@ -111,11 +109,6 @@ def _failure_line(task: TaskStatus, node: NodeStatus, stopping: bool) -> str:
         return f"%s failed: {node.end}"
     others = "are being stopped" if stopping or task.workload.fail_fast else "go on"
     return f"%s failed: {node.end}; the other nodes {others}"
-
-
-def _retry_line(node: NodeStatus) -> str:
-    message = f": {node.message}" if node.message else ""
-    return f"%s failed and starts again{message}" if node.reason == RETRYING else ""
 
 
 def summarize(names: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from keyword import iskeyword
 from typing import Any
@@ -45,7 +45,6 @@ _REVISION = re.compile(rf"[!-~]{{1,{_MAX_REVISION}}}\Z")
 _RESERVED_RESOURCES = {"CPU", "GPU", "memory", "object_store_memory"}
 
 Json = dict[str, Any]
-Value = str | int | float | bool | None
 
 
 class InvalidGraph(Exception):
@@ -393,15 +392,10 @@ def _autoscaling(item: proto.Autoscaling) -> Autoscaling:
     return Autoscaling(
         _min_replicas(item),
         item.max_replicas,
-        *(
-            _optional(item, name)
-            for name in (
-                "initial_replicas",
-                "target_ongoing_requests",
-                "upscale_delay_seconds",
-                "downscale_delay_seconds",
-            )
-        ),
+        _optional(item, "initial_replicas"),
+        _optional(item, "target_ongoing_requests"),
+        _optional(item, "upscale_delay_seconds"),
+        _optional(item, "downscale_delay_seconds"),
     )
 
 
@@ -428,15 +422,11 @@ def _object(text: str) -> Json | None:
     if not text:
         return {}
     try:
-        value = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        value = json.loads(text, parse_constant=_finite, parse_float=_finite)
         json.dumps(value, ensure_ascii=False).encode()  # not a lone surrogate
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def _no_constant(name: str) -> Mapping[str, Value]:
-    raise ValueError(name)
 
 
 def _finite(text: str) -> float:

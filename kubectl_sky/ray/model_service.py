@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from kubectl_sky.observe.difference import project
 from kubectl_sky.ray.model_serve_config import BUILDER
 from kubectl_sky.spec.quantity import quantity
 from kubectl_sky.words import assets, names
@@ -65,16 +66,19 @@ class Change(Struct, frozen=True):
 def ray_service(graph: Json, config: str) -> Json:
     """Return the RayService of a RayServeGraph with this serveConfigV2. Raises InvalidTemplate."""
     metadata, template = graph["metadata"], graph["spec"].get("rayService") or {}
-    _check_name(metadata["name"])
+    name = metadata["name"]
+    if len(name) > MAX_NAME or "." in name or not name[0].isalpha():
+        rule = f"at most {MAX_NAME} characters, a letter first and no dots"
+        raise InvalidTemplate(f'"{name}" is not a valid name of a RayService: use {rule}')
     spec = _without_nulls(copy.deepcopy(template.get("spec") or {}))
     if _CONFIG in spec:
         raise InvalidTemplate(f"spec.rayService.spec.{_CONFIG} comes from the graph: remove it")
     for position, pod in _pod_specs(spec):
-        _mount_builder(pod, position, _builder_name(metadata["name"]))
+        _mount_builder(pod, position, _builder_name(name))
     manifest = {
         "apiVersion": RAY_SERVICE.api_version,
         "kind": RAY_SERVICE.kind,
-        "metadata": _metadata(graph, metadata["name"], template.get("metadata") or {}),
+        "metadata": _metadata(graph, name, template.get("metadata") or {}),
         "spec": spec | {_CONFIG: config},
     }
     manifest["metadata"]["annotations"][names.RAY_DIGEST] = digest(manifest)
@@ -110,7 +114,8 @@ def differences(desired: Json, live: Json) -> list[str]:
     fields of other controllers, such as Kueue's `suspend`.
     """
     owned = {key: value for key, value in desired["metadata"].items() if key != "ownerReferences"}
-    paths = _unlike(desired | {"metadata": owned}, live, ())
+    ours = desired | {"metadata": owned}
+    paths = _find_changes(_normal(ours), _normal(project(ours, live)), ())
     return [".".join(path) for path in paths]
 
 
@@ -129,7 +134,8 @@ def classify(before: Json, after: Json) -> list[Change]:
     )
     used = tuple(f"spec.{key}" for key in changed if key not in _UNUSED)
     unused = tuple(f"spec.{key}" for key in changed if key in _UNUSED)
-    changes = _cluster_changes(old.get(_CLUSTER) or {}, new.get(_CLUSTER) or {}, _strategy(new))
+    strategy = str((new.get("upgradeStrategy") or {}).get("type") or "NewCluster")
+    changes = _cluster_changes(old.get(_CLUSTER) or {}, new.get(_CLUSTER) or {}, strategy)
     if used:
         waits = any(change.effect == Effect.NEW_CLUSTER for change in changes)
         note = "on the new RayCluster" if waits and f"spec.{_CONFIG}" in used else ""
@@ -168,10 +174,6 @@ def _cluster_changes(old: Json, new: Json, strategy: str) -> list[Change]:
     return [Change(Effect.NEW_CLUSTER, fields, note)]
 
 
-def _strategy(spec: Json) -> str:
-    return str((spec.get("upgradeStrategy") or {}).get("type") or "NewCluster")
-
-
 def _select_hashed(cluster: Json) -> Json:
     """Return the part of rayClusterConfig whose change makes KubeRay create a RayCluster."""
     result = copy.deepcopy(cluster)
@@ -202,20 +204,6 @@ def _find_changes(old: object, new: object, path: Path) -> Iterator[Path]:
         yield path
 
 
-def _unlike(desired: object, live: object, path: Path) -> Iterator[Path]:
-    if isinstance(desired, dict) and isinstance(live, dict):
-        for key, value in desired.items():
-            yield from _unlike(value, live.get(key, _MISSING), (*path, str(key)))
-    elif isinstance(desired, list) and isinstance(live, list) and len(desired) == len(live):
-        for index, (value, current) in enumerate(zip(desired, live, strict=True)):
-            yield from _unlike(value, current, (*path, str(index)))
-    elif live is _MISSING:
-        if desired is not False and not _is_empty(_normal(desired)):
-            yield path
-    elif _normal(desired, *path[:-3:-1]) != _normal(live, *path[:-3:-1]):
-        yield path
-
-
 def _metadata(graph: Json, name: str, template: Json) -> Json:
     owner = graph["metadata"]
     return {
@@ -238,12 +226,6 @@ def _metadata(graph: Json, name: str, template: Json) -> Json:
 def _texts(template: Json, field: str) -> dict[str, str]:
     values = template.get(field) or {}
     return {str(key): str(value) for key, value in values.items()}
-
-
-def _check_name(name: str) -> None:
-    if len(name) > MAX_NAME or "." in name or not name[0].isalpha():
-        rule = f"at most {MAX_NAME} characters, a letter first and no dots"
-        raise InvalidTemplate(f'"{name}" is not a valid name of a RayService: use {rule}')
 
 
 def _builder_name(name: str) -> str:
@@ -308,7 +290,7 @@ def _with_folder(variables: list[Any], path: str) -> list[Json]:
 
 
 def _normal(value: Any, key: str = "", inside: str = "") -> Any:
-    """Return JSON data as KubeRay compares it: empty values are absent, quantities are numbers.
+    """Return JSON data as KubeRay compares it: empty and false are absent, quantities numbers.
 
     KubeRay itself rewrites a RayService in this way when it adds its finalizer. `key` is the
     value's, `inside` that of the map around it.
@@ -325,7 +307,7 @@ def _normal(value: Any, key: str = "", inside: str = "") -> Any:
 
 
 def _is_empty(value: object) -> bool:
-    return value is None or value in ({}, [], "")
+    return value is None or value is False or value in ({}, [], "")
 
 
 def _without_nulls(value: Any) -> Any:

@@ -7,6 +7,7 @@ import base64
 import binascii
 import random
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import monotonic
@@ -24,7 +25,7 @@ from kubectl_sky.ray.download import Answer, DownloadFailed, Source, download
 from kubectl_sky.ray.model_graph import InvalidGraph
 from kubectl_sky.ray.model_service import InvalidTemplate
 from kubectl_sky.ray.model_status import Condition
-from kubectl_sky.words.kinds import CONFIG_MAP, RAY_SERVE_GRAPH, RAY_SERVICE, SECRET
+from kubectl_sky.words.kinds import CONFIG_MAP, RAY_SERVE_GRAPH, RAY_SERVICE, SECRET, Kind
 
 _BACKOFF_SECONDS = 5.0  # after the first failure; doubled after each
 _MAX_BACKOFF_SECONDS = 300.0
@@ -72,13 +73,14 @@ class Reconciler(Struct, frozen=True):
             state.failures = state.failures + 1 if failed else 0
             state.next_download = monotonic() + self._pause(graph, state)
         fields: Json = {"observedRevision": state.revision, "digest": state.digest}
-        results = self._apply(graph, state)
-        conditions += results.conditions
-        applied = all(condition.status is not False for condition in results.applied)
-        fields |= {"rayService": results.summary} if results.summary else {}
+        applied, live = self._apply(graph, state)
+        absent = Condition("Ready", False, "NoRayService", "no RayService has been applied")
+        conditions += [*applied, status.ready(live) if live else absent]
+        fields |= {"rayService": status.summary(live)} if live else {}
         self._report(graph, state, conditions, fields)
         pause = max(1.0, state.next_download - monotonic())
-        return pause if applied else min(pause, _MAX_BACKOFF_SECONDS / 10)
+        failed = any(condition.status is False for condition in applied)
+        return min(pause, _MAX_BACKOFF_SECONDS / 10) if failed else pause
 
     def _pause(self, graph: Json, state: State) -> float:
         """Return the seconds until the next download, with jitter."""
@@ -131,23 +133,23 @@ class Reconciler(Struct, frozen=True):
         except (binascii.Error, ValueError):
             raise DownloadFailed("SecretNotFound", f'Secret "{name}" is not base64') from None
 
-    def _apply(self, graph: Json, state: State) -> "Results":
-        """Apply the last valid graph; without any, only report on an existing RayService."""
+    def _apply(self, graph: Json, state: State) -> tuple[list[Condition], Json | None]:
+        """Apply the last valid graph, if any; return the condition and the RayService as it is."""
         name, namespace = graph["metadata"]["name"], graph["metadata"]["namespace"]
         live: Json | None = None
         try:
-            live = _get(self.session, name, namespace)
+            live = self._get(RAY_SERVICE, name, namespace)
             if not state.config:
-                return Results([], live) if live else Results([])
+                return [], live
             desired = service.ray_service(graph, state.config)
             condition, live = self._apply_to(graph, state, desired, live)
-            return Results([condition], live)
         except InvalidTemplate as error:
-            return Results([Condition("Applied", False, "InvalidTemplate", str(error))], live)
+            condition = Condition("Applied", False, "InvalidTemplate", str(error))
         except NotFound:  # the RayServeGraph is deleted, or its namespace
             raise
         except SkyError as error:
-            return Results([Condition("Applied", False, _reason(error), error.what)], live)
+            condition = Condition("Applied", False, _reason(error), error.what)
+        return [condition], live
 
     def _apply_to(
         self, graph: Json, state: State, desired: Json, live: Json | None
@@ -189,15 +191,17 @@ class Reconciler(Struct, frozen=True):
 
     def _apply_builder(self, graph: Json) -> None:
         desired = service.builder(graph)
-        name, namespace = desired["metadata"]["name"], desired["metadata"]["namespace"]
-        try:
-            live = objects.get(self.session, CONFIG_MAP, name, namespace)
-        except NotFound:
-            live = None
+        name = desired["metadata"]["name"]
+        live = self._get(CONFIG_MAP, name, desired["metadata"]["namespace"])
         if live and not service.is_controlled_by(live, graph):
             raise Refused(f'ConfigMap "{name}" exists and belongs to no or another RayServeGraph')
         if live is None or service.differences(desired, live):
             objects.apply(self.session, desired)
+
+    def _get(self, kind: Kind, name: str, namespace: str) -> Json | None:
+        with suppress(NotFound):
+            return objects.get(self.session, kind, name, namespace)
+        return None
 
     def _report(self, graph: Json, state: State, conditions: list[Condition], fields: Json) -> None:
         """Write the status if it changes, and an Event for each new failure."""
@@ -231,31 +235,6 @@ class Reconciler(Struct, frozen=True):
             objects.create(self.session, events.event(about, kind, reason, message, self.now()))
         except SkyError:
             return  # the conditions say the same
-
-
-class Results(Struct, frozen=True):
-    """The condition of the step `apply`, if any, and the RayService as it is now."""
-
-    applied: list[Condition]
-    live: Json | None = None
-
-    @property
-    def conditions(self) -> list[Condition]:
-        if self.live is None:
-            absent = Condition("Ready", False, "NoRayService", "no RayService has been applied")
-            return [*self.applied, absent]
-        return [*self.applied, status.ready(self.live)]
-
-    @property
-    def summary(self) -> Json | None:
-        return status.summary(self.live) if self.live else None
-
-
-def _get(session: Session, name: str, namespace: str) -> Json | None:
-    try:
-        return objects.get(session, RAY_SERVICE, name, namespace)
-    except NotFound:
-        return None
 
 
 def _parse(answer: Answer, state: State) -> Condition:
