@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.nodes import NODE_LOST, TERMINATING, WAITING_FOR_FILES, State
 from kubectl_sky.observe.signals import SignalSource, TaskSnapshot
+from kubectl_sky.observe.verdict import RULES
 from tests.builders import (
     CREATED,
     ID,
@@ -30,10 +31,13 @@ class Said:
     """What a cluster says that could not be brought to say it here, and what has to come of it."""
 
     rule: str
-    source: SignalSource
     message: str
     says: str
     reason: str = "Any"
+
+    @property
+    def source(self) -> SignalSource:
+        return next(rule.source for rule in RULES if rule.name == self.rule)
 
 
 _PULL = (
@@ -41,24 +45,11 @@ _PULL = (
 )
 _POD = "0/3 nodes are available: 1 Insufficient cpu, "
 SAID = (
-    Said(
-        "queue-missing",
-        SignalSource.QUEUE,
-        "LocalQueue gold doesn't exist",
-        'queue "gold" not found',
-    ),
-    Said(
-        "cluster-queue-missing",
-        SignalSource.QUEUE,
-        "ClusterQueue big doesn't exist",
-        'ClusterQueue "big"',
-    ),
-    Said(
-        "queue-stopped", SignalSource.QUEUE, "ClusterQueue big is inactive", 'ClusterQueue "big" is'
-    ),
+    Said("queue-missing", "LocalQueue gold doesn't exist", 'queue "gold" not found'),
+    Said("cluster-queue-missing", "ClusterQueue big doesn't exist", 'ClusterQueue "big"'),
+    Said("queue-stopped", "ClusterQueue big is inactive", 'ClusterQueue "big" is'),
     Said(
         "queue-never",
-        SignalSource.QUEUE,
         "couldn't assign flavors to pod set main: insufficient quota for cpu in flavor default,"
         " previously considered podsets requests (0) + current podset request (8)"
         " > maximum capacity (4)",
@@ -66,337 +57,192 @@ SAID = (
     ),
     Said(
         "queue-full",
-        SignalSource.QUEUE,
         "couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor"
         " default, 2 more needed",
         "2 more cpu needed",
     ),
-    Said(
-        "queue-preempts",
-        SignalSource.QUEUE,
-        "Pending the preemption of 1 workload(s)",
-        "is preempting",
-    ),
-    Said("queue-checks", SignalSource.QUEUE, "The workload has AdmissionCheck pending", "check"),
-    Said("queue-waits", SignalSource.QUEUE, "waiting for all pods to be ready", "has not admitted"),
+    Said("queue-preempts", "Pending the preemption of 1 workload(s)", "is preempting"),
+    Said("queue-checks", "The workload has AdmissionCheck pending", "check"),
+    Said("queue-waits", "waiting for all pods to be ready", "has not admitted"),
     Said(
         "queue-preempted",
-        SignalSource.QUEUE,
         "Preempted to accommodate a workload (UID: 1-2, JobUID: 3-4) due to prioritization in the"
         " ClusterQueue; preemptor path: /all; preemptee path: /all",
         "the queue preempted the task: prioritization in the ClusterQueue; preemptor",
         "Preempted",
     ),
-    Said(
-        "gang-queued",
-        SignalSource.GANG,
-        "quota",
-        "gold has not admitted the task: quota",
-        "Pending",
-    ),
-    Said(
-        "gang-waits",
-        SignalSource.GANG,
-        "2/3 fit",
-        "no capacity to start all 1 nodes at once: 2/3 fit",
-        "Inqueue",
-    ),
-    Said("gang-unseen", SignalSource.GANG, "", "no Volcano scheduler has handled it", ""),
+    Said("gang-queued", "quota", "gold has not admitted the task: quota", "Pending"),
+    Said("gang-waits", "2/3 fit", "no capacity to start all 1 nodes at once: 2/3 fit", "Inqueue"),
+    Said("gang-unseen", "", "no Volcano scheduler has handled it", ""),
     Said(
         "webhook-denied",
-        SignalSource.WORKLOAD_EVENT,
         'Error creating: admission webhook "a.example.com" denied the request: no latest tags',
         'webhook "a.example.com" denied the pod: no latest tags',
     ),
     Said(
         "webhook-broken",
-        SignalSource.WORKLOAD_EVENT,
         'Error creating: Internal error occurred: failed calling webhook "a.example.com": failed'
         ' to call webhook: Post "https://a.default.svc:443/": connection refused',
         'webhook "a.example.com" failed',
     ),
     Said(
         "policy-denied",
-        SignalSource.WORKLOAD_EVENT,
         "Error creating: pods \"x\" is forbidden: ValidatingAdmissionPolicy 'sizes' with binding"
         " 'b' denied request: name your team",
         'policy "sizes" denied the pod: name your team',
     ),
     Said(
         "namespace-ending",
-        SignalSource.WORKLOAD_EVENT,
         'pods "x" is forbidden: unable to create new content in namespace a because it is being'
         " terminated",
         "is being deleted",
     ),
-    Said("pods-refused", SignalSource.WORKLOAD_EVENT, "who knows", "who knows", "FailedCreate"),
-    Said(
-        "too-many-pods",
-        SignalSource.SCHEDULER,
-        _POD + "2 Too many pods.",
-        "2/3 cluster nodes have reached",
-    ),
+    Said("pods-refused", "who knows", "who knows", "FailedCreate"),
+    Said("too-many-pods", _POD + "2 Too many pods.", "2/3 cluster nodes have reached"),
     Said(
         "not-ready",
-        SignalSource.SCHEDULER,
         _POD + "2 node(s) had untolerated taint {node.kubernetes.io/not-ready: }.",
         "2/3 cluster nodes are not ready",
     ),
     Said(
         "tainted",
-        SignalSource.SCHEDULER,
         _POD + "2 node(s) had untolerated taint(s). preemption: 0/3 nodes are available:",
         "2/3 cluster nodes have taints",
     ),
-    Said(
-        "cordoned",
-        SignalSource.SCHEDULER,
-        _POD + "2 node(s) were unschedulable.",
-        "2/3 cluster nodes are",
-    ),
-    Said(
-        "volume-count",
-        SignalSource.SCHEDULER,
-        _POD + "2 node(s) exceed max volume count.",
-        "maximum number of volumes",
-    ),
+    Said("cordoned", _POD + "2 node(s) were unschedulable.", "2/3 cluster nodes are"),
+    Said("volume-count", _POD + "2 node(s) exceed max volume count.", "maximum number of volumes"),
     Said(
         "volume-exclusive",
-        SignalSource.SCHEDULER,
         _POD + "2 node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod"
         " access mode.",
         "used by another pod",
     ),
     Said(
         "claim-ending",
-        SignalSource.SCHEDULER,
         '0/3 nodes are available: persistentvolumeclaim "data" is being deleted.',
         'PVC "data" is being deleted',
     ),
     Said(
         "claim-unbound",
-        SignalSource.SCHEDULER,
         "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
         "is not bound yet",
     ),
     Said(
         "resource-claim",
-        SignalSource.SCHEDULER,
         '0/3 nodes are available: waiting for resourceclaim "gpu" to be created.',
         "a ResourceClaim",
     ),
-    Said(
-        "no-cluster-nodes",
-        SignalSource.SCHEDULER,
-        "no nodes available to schedule pods",
-        "no nodes that run pods",
-    ),
-    Said(
-        "unschedulable",
-        SignalSource.SCHEDULER,
-        _POD + "2 node(s) of the moon.",
-        "node(s) of the moon",
-    ),
-    Said("preempted", SignalSource.POD, "preempting", "higher priority", "PreemptionByScheduler"),
+    Said("no-cluster-nodes", "no nodes available to schedule pods", "no nodes that run pods"),
+    Said("unschedulable", _POD + "2 node(s) of the moon.", "node(s) of the moon"),
+    Said("preempted", "preempting", "higher priority", "PreemptionByScheduler"),
     Said(
         "waits-for-consumer",
-        SignalSource.CLAIM,
         "waiting for first consumer to be created",
         "is bound when a pod is scheduled",
     ),
     Said(
         "provisioner-silent",
-        SignalSource.CLAIM,
         "Waiting for a volume to be created either by the external provisioner 'x'",
         'no storage is provisioned for PVC "data"',
     ),
-    Said("claim-lost", SignalSource.CLAIM, "", 'PVC "data" has lost', "ClaimLost"),
-    Said(
-        "provisioning-failed",
-        SignalSource.CLAIM,
-        "quota",
-        'PVC "data" failed: quota',
-        "ProvisioningFailed",
-    ),
-    Said("claim-pending", SignalSource.CLAIM, "hm", "is not bound: Any hm"),
+    Said("claim-lost", "", 'PVC "data" has lost', "ClaimLost"),
+    Said("provisioning-failed", "quota", 'PVC "data" failed: quota', "ProvisioningFailed"),
+    Said("claim-pending", "hm", "is not bound: Any hm"),
     Said(
         "multi-attach",
-        SignalSource.POD_EVENT,
         'Multi-Attach error for volume "pvc-1" Volume is already exclusively attached to one node',
         "another cluster node",
         "FailedAttachVolume",
     ),
     Said(
         "image-rate",
-        SignalSource.WAITING,
         _PULL + "429 Too Many Requests: toomanyrequests: You have reached your pull rate limit",
         'rate limit reached for image "reg/a:1"',
         "ImagePullBackOff",
     ),
     Said(
         "image-access",
-        SignalSource.WAITING,
         _PULL + "pull access denied, repository does not exist or may require authorization",
         'no permission to pull image "reg/a:1"',
         "ImagePullBackOff",
     ),
     Said(
-        "image-missing",
-        SignalSource.WAITING,
-        _PULL + "reg/a:1: not found",
-        'image "reg/a:1" not found',
-        "ErrImagePull",
+        "image-missing", _PULL + "reg/a:1: not found", 'image "reg/a:1" not found', "ErrImagePull"
     ),
     Said(
         "image-platform",
-        SignalSource.WAITING,
         _PULL + "no match for platform in manifest",
         "CPU architecture",
         "ErrImagePull",
     ),
-    Said(
-        "image-space",
-        SignalSource.WAITING,
-        _PULL + "no space left on device",
-        "full",
-        "ErrImagePull",
-    ),
-    Said(
-        "image-failed",
-        SignalSource.WAITING,
-        _PULL + "odd",
-        'pulling image "reg/a:1" failed',
-        "ImagePullBackOff",
-    ),
-    Said(
-        "container-refused",
-        SignalSource.WAITING,
-        "odd",
-        "cannot start: odd",
-        "CreateContainerError",
-    ),
+    Said("image-space", _PULL + "no space left on device", "full", "ErrImagePull"),
+    Said("image-failed", _PULL + "odd", 'pulling image "reg/a:1" failed', "ImagePullBackOff"),
+    Said("container-refused", "odd", "cannot start: odd", "CreateContainerError"),
     Said(
         "shell-missing",
-        SignalSource.ENDED,
         'runc create failed: exec: "/bin/sh": stat /bin/sh: no such file or directory: unknown',
         "the image has no shell",
         "StartError",
     ),
-    Said(
-        "program-format", SignalSource.ENDED, "exec format error", "CPU architecture", "StartError"
-    ),
-    Said("start-failed", SignalSource.ENDED, "odd", "cannot start: odd", "StartError"),
-    Said(
-        "sandbox-failed",
-        SignalSource.POD_EVENT,
-        "cni",
-        "sandbox or network",
-        "FailedCreatePodSandBox",
-    ),
+    Said("program-format", "exec format error", "CPU architecture", "StartError"),
+    Said("start-failed", "odd", "cannot start: odd", "StartError"),
+    Said("sandbox-failed", "cni", "sandbox or network", "FailedCreatePodSandBox"),
     Said(
         "nodes-missing",
-        SignalSource.ENDED,
         "gave up waiting for the other nodes: rank 1 has no address",
         "timeout while waiting for the other nodes: rank 1",
         "Error",
     ),
     Said(
         "upload-timeout",
-        SignalSource.ENDED,
         "upload of the files for ~/sky_workdir timed out after 300 s: no client connected",
         "upload of the files for ~/sky_workdir timed out after 300 s",
         "Error",
     ),
     Said(
         "bash-missing",
-        SignalSource.ENDED,
         "the image has no bash, and run uses [[ on line 3",
         "no bash, and run uses [[ on line 3",
         "Error 1",
     ),
-    Said("ray-head-killed", SignalSource.RAY_HEAD, "", "memory limit is 1Gi", "OOMKilled 137"),
-    Said("ray-head-slow", SignalSource.RAY_HEAD, "", "CPU limit of 300m", "Unhealthy"),
+    Said("ray-head-killed", "", "memory limit is 1Gi", "OOMKilled 137"),
+    Said("ray-head-slow", "", "CPU limit of 300m", "Unhealthy"),
     Said(
         "module-part-missing",
-        SignalSource.LOG,
         "ModuleNotFoundError: No module named 'pkg.lib'",
         'Python module "pkg.lib" not found',
     ),
-    Said("service-ended", SignalSource.ENDED, "", "its run ends with exit code 0", "Completed 0"),
-    Said("process-out-of-memory", SignalSource.ENDED, "", "one of its processes", "OOMKilled 0"),
+    Said("service-ended", "", "its run ends with exit code 0", "Completed 0"),
+    Said("process-out-of-memory", "", "one of its processes", "OOMKilled 0"),
     Said(
         "evicted-disk",
-        SignalSource.POD,
         "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi.",
         "local disk",
         "Evicted",
     ),
     Said(
         "evicted-memory",
-        SignalSource.POD,
         "The node was low on resource: memory. Threshold quantity: 100Mi",
         "low on memory",
         "Evicted",
     ),
-    Said(
-        "evicted",
-        SignalSource.POD,
-        "drained",
-        "evicted from its cluster node",
-        "EvictionByEvictionAPI",
-    ),
-    Said(
-        "cluster-node-lost",
-        SignalSource.POD,
-        "gone",
-        "its cluster node was lost",
-        "DeletionByTaintManager",
-    ),
-    Said(
-        "pod-deadline",
-        SignalSource.POD,
-        "late",
-        "activeDeadlineSeconds of its pod",
-        "DeadlineExceeded",
-    ),
-    Said(
-        "disk-full",
-        SignalSource.LOG,
-        "OSError: [Errno 28] No space left on device",
-        "no space left on device",
-    ),
-    Said(
-        "peers-lost",
-        SignalSource.LOG,
-        "torch: NCCL timeout after 600 s",
-        "lost the connection to other nodes",
-    ),
-    Said(
-        "killed",
-        SignalSource.ENDED,
-        "",
-        "killed: exit code 143 (SIGTERM: terminated)",
-        "Error 143",
-    ),
-    Said("job-not-found", SignalSource.NODE, "", "its Job was deleted or lost its labels"),
-    Said("pod-deleted", SignalSource.NODE, "", "its pod was deleted"),
-    Said(
-        "cluster-node-silent", SignalSource.NODE, "", "its cluster node worker-1 does not respond"
-    ),
-    Said("pod-not-found", SignalSource.NODE, "", "its pod is gone; the cause is not known"),
-    Said("pods-stopped", SignalSource.NODE, "", "which node failed first is not known"),
-    Said(
-        "cluster-node-not-ready",
-        SignalSource.POD_EVENT,
-        "",
-        "worker-1 is not ready",
-        "NodeNotReady",
-    ),
-    Said("pod-terminating", SignalSource.NODE, "", "its pod is being deleted"),
-    Said("waits-for-files", SignalSource.NODE, "", "waits for files"),
-    Said("not-submitted", SignalSource.NODE, "", "incomplete: 1 of 2 nodes submitted; submit was"),
-    Said("nodes-not-found", SignalSource.NODE, "", "incomplete: 1 of 2 nodes found; the Jobs"),
-    Said("waits-for-nodes", SignalSource.BARRIER, "", "wait for node-1"),
+    Said("evicted", "drained", "evicted from its cluster node", "EvictionByEvictionAPI"),
+    Said("cluster-node-lost", "gone", "its cluster node was lost", "DeletionByTaintManager"),
+    Said("pod-deadline", "late", "activeDeadlineSeconds of its pod", "DeadlineExceeded"),
+    Said("disk-full", "OSError: [Errno 28] No space left on device", "no space left on device"),
+    Said("peers-lost", "torch: NCCL timeout after 600 s", "lost the connection to other nodes"),
+    Said("killed", "", "killed: exit code 143 (SIGTERM: terminated)", "Error 143"),
+    Said("job-not-found", "", "its Job was deleted or lost its labels"),
+    Said("pod-deleted", "", "its pod was deleted"),
+    Said("cluster-node-silent", "", "its cluster node worker-1 does not respond"),
+    Said("pod-not-found", "", "its pod is gone; the cause is not known"),
+    Said("pods-stopped", "", "which node failed first is not known"),
+    Said("cluster-node-not-ready", "", "worker-1 is not ready", "NodeNotReady"),
+    Said("pod-terminating", "", "its pod is being deleted"),
+    Said("waits-for-files", "", "waits for files"),
+    Said("not-submitted", "", "incomplete: 1 of 2 nodes submitted; submit was"),
+    Said("nodes-not-found", "", "incomplete: 1 of 2 nodes found; the Jobs"),
+    Said("waits-for-nodes", "", "wait for node-1"),
 )
 
 

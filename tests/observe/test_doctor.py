@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kubectl_sky.observe import status
-from kubectl_sky.observe.findings import Stage, diagnose
+from kubectl_sky.observe.findings import Rule, Stage, diagnose
 from kubectl_sky.observe.signals import SignalSource, TaskSnapshot
 from kubectl_sky.observe.verdict import RULES, StageResult, judge
 from kubectl_sky.plan.accelerators import NVIDIA, models
@@ -97,12 +97,10 @@ def test_doctor_unknown_failure_is_reported_beside_known() -> None:
     assert {finding.rule for finding in found} == {"image-name", "failed"}
 
 
-@given(st.text(), st.sampled_from(list(SignalSource)), st.text())
-def test_doctor_random_messages_do_not_crash(
-    message: str, source: SignalSource, reason: str
-) -> None:
-    if source is not SignalSource.ENDED:
-        diagnose(make_snapshot(Said("any", source, message, "", reason)), RULES)
+@given(st.text(), st.sampled_from(RULES), st.text())
+def test_doctor_random_messages_do_not_crash(message: str, rule: Rule, reason: str) -> None:
+    if rule.source is not SignalSource.ENDED:
+        diagnose(make_snapshot(Said(rule.name, message, "", reason)), RULES)
 
 
 def make_gang(cpu: str, *cluster_nodes: str) -> TaskSnapshot:
@@ -175,7 +173,7 @@ UNMATCHED = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity
 
 
 def test_doctor_selector_without_match_suggests_command() -> None:
-    seen = make_snapshot(Said("labels", SignalSource.SCHEDULER, UNMATCHED, ""))
+    seen = make_snapshot(Said("labels", UNMATCHED, ""))
     seen.pods[0]["spec"]["nodeSelector"] = {"disk": "x"}
     nodes: tuple[Json, ...] = (
         {"metadata": {"name": "a", "labels": {"disk": "y"}}},
@@ -188,7 +186,7 @@ def test_doctor_selector_without_match_suggests_command() -> None:
 
 
 def test_doctor_gpu_without_cluster_node_names_the_existing_gpus() -> None:
-    seen = make_snapshot(Said("labels", SignalSource.SCHEDULER, UNMATCHED, ""))
+    seen = make_snapshot(Said("labels", UNMATCHED, ""))
     seen.pods[0]["spec"]["affinity"] = {
         "nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": {
