@@ -8,6 +8,7 @@ from msgspec import Struct
 from kubectl_sky.observe.nodes import Object
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words.documents import Document, Note
+from kubectl_sky.workloads.workload import condition
 
 _OUTSIDE = ("ExternalIP", "InternalIP")  # address types of a cluster node, the preferred first
 
@@ -52,6 +53,7 @@ def combine(
     balancers = tuple(item.get("hostname") or item.get("ip") or "" for item in ingresses)
     outside = balancers if kind == "LoadBalancer" else _machine(pod, machines)
     host = f"{name}.{task.namespace}.svc"
+    is_ready = bool(condition(pod, "Ready")) and "deletionTimestamp" not in pod["metadata"]
     return Ports(
         task_id=task.id,
         name=task.name,
@@ -60,21 +62,12 @@ def combine(
         type=kind,
         cluster_ip="" if spec.get("clusterIP") == "None" else spec.get("clusterIP") or "",
         pod=pod["metadata"]["name"] if pod else "",
-        ready=_ready(pod),
+        ready=is_ready,
         pending=kind == "LoadBalancer" and not balancers,
         ports=tuple(
             Port(port["port"], f"{host}:{port['port']}", tuple(_at(kind, outside, port)))
             for port in spec.get("ports") or ()
         ),
-    )
-
-
-def _ready(pod: Object) -> bool:
-    conditions = pod.get("status", {}).get("conditions", ()) if pod else ()
-    deleting = bool(pod) and "deletionTimestamp" in pod["metadata"]
-    return not deleting and any(
-        condition.get("type") == "Ready" and condition.get("status") == "True"
-        for condition in conditions
     )
 
 

@@ -48,7 +48,8 @@ def describe(
         head = f"{head}: {message}" if message and message not in head else head
     own_lines = program_lines(lines)
     never_ran = node.exit_code is None and bool(node.pod)
-    if never_ran or not own_lines or _is_shown(lines, last_shown):
+    is_shown = last_shown is not None and last_shown.endswith("".join(lines[-1:]))
+    if never_ran or not own_lines or is_shown:
         return head
     shown = "".join(f"\n  {line}" for line in own_lines[-_MAX_LINES:])
     return f"{head}; {title}:{shown}"
@@ -114,7 +115,3 @@ def _cause(node: NodeStatus, lines: Sequence[str]) -> str:
     if node.reason not in _PROGRAM_REASONS:  # a message of the kubelet, the Job or entry.sh
         return message
     return message if NOTE_PREFIX + message in lines else ""
-
-
-def _is_shown(lines: Sequence[str], last_shown: str | None) -> bool:
-    return last_shown is not None and last_shown.endswith(lines[-1])

@@ -151,9 +151,6 @@ class Form(Struct, frozen=True):
         }
         return template.line(values) + b"\n"
 
-    def _split(self, line: str) -> Sequence[str]:
-        return line.partition(" ")[::2] if self.stamped else ("", line)
-
     def _prefixes(self, lines: Lines) -> dict[str, bytes]:
         origins = _by_pod(lines)
         if self.output is LogFormat.RAW:
@@ -171,21 +168,20 @@ class Form(Struct, frozen=True):
     def _json(self, lines: Lines) -> bytes:
         """Return one JSON object per line; a single encoder call for all lines is faster."""
         texts = b"\n".join([text for _, text in lines]).decode(errors="replace").split("\n")
-        values = [part for text in texts for part in self._split(text)]
-        heads = {pod: self._json_head(origin) for pod, origin in _by_pod(lines).items()}
+        stamped = [text.partition(" ")[::2] if self.stamped else ("", text) for text in texts]
+        values = [part for pair in stamped for part in pair]
+        heads = {}
+        for pod, origin in _by_pod(lines).items():
+            fields = {"task": origin.task, "rank": origin.rank, "pod": pod}
+            heads[pod] = json.dumps(fields, ensure_ascii=self.terminal)[:-1]
         # Encoded strings contain no line breaks.
         encoded = json.dumps(values, ensure_ascii=self.terminal, separators=("\n", ":"))[1:-1]
         strings = iter(encoded.split("\n"))
-        fields = zip(lines, strings, strings, strict=True)
         objects = [
             f'{heads[origin.pod]}, "time": {time}, "text": {text}}}\n'
-            for (origin, _), time, text in fields
+            for (origin, _), time, text in zip(lines, strings, strings, strict=True)
         ]
         return "".join(objects).encode()
-
-    def _json_head(self, origin: Origin) -> str:
-        fields = {"task": origin.task, "rank": origin.rank, "pod": origin.pod}
-        return json.dumps(fields, ensure_ascii=self.terminal)[:-1]
 
 
 def _by_pod(lines: Lines) -> dict[str, Origin]:

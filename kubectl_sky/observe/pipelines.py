@@ -104,11 +104,6 @@ class PipelineStatus(Part, frozen=True):
         """Whether all tasks that are not auxiliary have finished."""
         return all(task.state.ended for task in self.tasks if not self.auxiliary(task))
 
-    @property
-    def failed_primary(self) -> bool:
-        """Whether a task that is not auxiliary failed."""
-        return any(task.state is State.FAILED for task in self.tasks if not self.auxiliary(task))
-
     def auxiliary(self, task: TaskStatus) -> bool:
         """Return whether a task stops when the primary tasks have finished."""
         return self.stage(task) in self.first_member.auxiliary
@@ -199,12 +194,11 @@ class PipelineStatus(Part, frozen=True):
 
         `seconds` have passed since the primary tasks finished. Without delay if one failed.
         """
-        running = [task for task in self.tasks if self.auxiliary(task) and not task.over]
-        delays = [
-            task.member.delay if task.member and not self.failed_primary else 0 for task in running
-        ]
+        failed = any(it.state is State.FAILED for it in self.tasks if not self.auxiliary(it))
         return [
-            (task, max(delay - seconds, 0.0)) for task, delay in zip(running, delays, strict=True)
+            (task, max((0 if failed else task.member.delay) - seconds, 0.0))
+            for task in self.tasks
+            if task.member and self.auxiliary(task) and not task.over
         ]
 
     @property
@@ -225,8 +219,8 @@ class PipelineStatus(Part, frozen=True):
 def grouped(tasks: Sequence[TaskStatus]) -> list[TaskStatus | PipelineStatus]:
     """Return the tasks; a pipeline or group replaces the first of its tasks."""
     groups = pipelines(tasks)
-    group_of = {_key(task): group for group in groups for task in group.tasks}
-    rows = [group_of.get(_key(task), task) for task in tasks]
+    group_of = {(it.namespace, it.id): group for group in groups for it in group.tasks}
+    rows = [group_of.get((task.namespace, task.id), task) for task in tasks]
     return list({id(row): row for row in rows}.values())
 
 
@@ -248,18 +242,12 @@ def pipelines(tasks: Iterable[TaskStatus]) -> list[PipelineStatus]:
     for task in tasks:
         if task.member:
             members[task.namespace, task.member.id].append(task)
-    return list(map(_pipeline, members.values()))
-
-
-def _key(task: TaskStatus) -> tuple[str, str]:
-    return task.namespace, task.id
-
-
-def _pipeline(tasks: list[TaskStatus]) -> PipelineStatus:
-    ordered = sorted(tasks, key=lambda task: (PipelineStatus.stage(task), task.id))
-    member = ordered[0].member
-    assert member is not None
-    return PipelineStatus(member, tuple(ordered))
+    groups = []
+    for group in members.values():
+        ordered = sorted(group, key=lambda task: (PipelineStatus.stage(task), task.id))
+        if member := ordered[0].member:
+            groups.append(PipelineStatus(member, tuple(ordered)))
+    return groups
 
 
 def reason(target: TaskStatus | PipelineStatus) -> str:

@@ -43,15 +43,14 @@ class Selection(Struct, frozen=True):
     def select(self, tasks: Iterable[TaskStatus], now: datetime) -> list[TaskStatus]:
         """Return the selected tasks in order; `now` is the API server's time."""
         start = "" if self.since is None else (now - self.since).strftime("%Y-%m-%dT%H:%M:%SZ")
-        selected = [task for task in tasks if task.created_at >= start and self._shows(task)]
+        states = {_SKYPILOT.get(state, state) for state in self.states}
+        selected = [
+            task
+            for task in tasks
+            if task.created_at >= start
+            and self.labels(task.labels)
+            and (not states or states & {str(task.state), str(task.detailed_status)})
+        ]
         selected.sort(key=lambda task: task.id)
         selected.sort(key=ORDERS[self.order], reverse=self.order in _NEWEST_FIRST)  # type: ignore[arg-type]
         return selected[: self.limit]
-
-    def _shows(self, task: TaskStatus) -> bool:
-        if not self.labels(task.labels):
-            return False
-        if not self.states:
-            return True
-        states = {_SKYPILOT.get(state, state) for state in self.states}
-        return not {str(task.state), str(task.detailed_status)}.isdisjoint(states)

@@ -5,7 +5,7 @@ expire: what nothing tells is unknown, never guessed.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
@@ -97,7 +97,11 @@ def task_timeline(snapshot: TaskSnapshot, task: TaskStatus) -> TaskTimeline:
     pods = {pod["metadata"]["name"]: pod for pod in snapshot.of(kinds.POD.kind)}
     items = {item["metadata"]["name"]: item for item in snapshot.workloads}
     signs = _signs(snapshot)
-    nodes = (_node(signs, node, items.get(node.job), pods.get(node.pod)) for node in task.nodes)
+    nodes = []
+    for node in task.nodes:
+        spans, unknown = _phases(signs, node, items.get(node.job), pods.get(node.pod))
+        fields = node.index, node.name, node.state, node.restarts, node.pod
+        nodes.append(NodeTimeline(*fields, _in_order(spans, node), unknown))
     return TaskTimeline(task.id, task.name, task.state, tuple(nodes))
 
 
@@ -117,12 +121,6 @@ def _signs(snapshot: TaskSnapshot) -> _Signs:
         for owner in workload["metadata"].get("ownerReferences", ()):
             queueing[owner["uid"]] += _conditions(workload)
     return _Signs(events, queueing)
-
-
-def _node(signs: _Signs, node: NodeStatus, item: Object | None, pod: Object | None) -> NodeTimeline:
-    spans, unknown = _phases(signs, node, item, pod)
-    phases = _in_order(spans, node)
-    return NodeTimeline(node.index, node.name, node.state, node.restarts, node.pod, phases, unknown)
 
 
 def _phases(
@@ -167,17 +165,17 @@ def _before_scheduling(
     if not pod and node.reason in ("Suspended", QUEUED):
         yield Span(Phase.QUEUED, start, None)
         return
-    admitted = None if node.restarts else _admitted_at(signs, item)
+    queueing = signs.queueing.get(item["metadata"].get("uid", ""), [])
+    admitted = None if node.restarts else _admitted_at([*_conditions(item), *queueing])
     if admitted and admitted > start:
-        if not _was_queued_again(signs, item):
+        if not any(condition.get("type") in _MULTIPLE for condition in queueing):
             yield Span(Phase.QUEUED, start, admitted)
         start = admitted
     yield Span(Phase.SCHEDULING, start, None)
 
 
-def _admitted_at(signs: _Signs, item: Object) -> datetime | None:
+def _admitted_at(conditions: Iterable[Object]) -> datetime | None:
     """Return when a queue admitted an object, or it was resumed; None if neither happened."""
-    conditions = [*_conditions(item), *_queue_conditions(signs, item)]
     for kind, status in (("Suspended", "False"), ("Admitted", "True"), ("QuotaReserved", "True")):
         for condition in conditions:
             if (condition.get("type"), condition.get("status")) == (kind, status):
@@ -185,22 +183,12 @@ def _admitted_at(signs: _Signs, item: Object) -> datetime | None:
     return None
 
 
-def _was_queued_again(signs: _Signs, item: Object) -> bool:
-    return any(condition.get("type") in _MULTIPLE for condition in _queue_conditions(signs, item))
-
-
-def _queue_conditions(signs: _Signs, item: Object) -> list[Object]:
-    return signs.queueing.get(item["metadata"].get("uid", ""), [])
-
-
 def _starting(
     signs: _Signs, pod: Object, scheduled: datetime, started: datetime | None
 ) -> tuple[list[Span], tuple[Phase, ...]]:
     """Return the phases on the cluster node before the container starts, and unknown ones."""
-    parts: list[Span] = []
     files = _files(pod)
-    if files:
-        parts.append(files)
+    parts = [files] if files else []
     image, is_known = _image(signs, pod)
     if image and image.start >= scheduled and (started is None or image.start <= started):
         parts.append(image)
@@ -219,13 +207,9 @@ def _starting(
 
 def _files(pod: Object) -> Span | None:
     """Return when the init containers downloaded buckets and files."""
-    ends = [
-        state.get("terminated") or state.get("running") or {}
-        for state in (
-            status.get("state", {})
-            for status in pod.get("status", {}).get("initContainerStatuses") or ()
-        )
-    ]
+    statuses = pod.get("status", {}).get("initContainerStatuses") or ()
+    states = [status.get("state", {}) for status in statuses]
+    ends = [state.get("terminated") or state.get("running") or {} for state in states]
     starts = [time for end in ends if (time := _time(end.get("startedAt")))]
     finished = [time for end in ends if (time := _time(end.get("finishedAt")))]
     if not starts:

@@ -196,7 +196,7 @@ def users_of(claim: str, pods: Iterable[Object]) -> list[str]:
     A finished one says so, and counts if it was scheduled and nobody deletes it: the PVC is not
     deleted before it.
     """
-    users: dict[tuple[str, str], bool] = {}  # whether all of its pods have finished
+    users: dict[tuple[str, str], bool] = {}  # whether all pods of a user and name have finished
     for pod in pods:
         finished = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
         mounted = [v.get("persistentVolumeClaim") for v in pod.get("spec", {}).get("volumes", ())]
@@ -204,19 +204,12 @@ def users_of(claim: str, pods: Iterable[Object]) -> list[str]:
         scheduled = bool(pod.get("spec", {}).get("nodeName"))
         remains = scheduled and "deletionTimestamp" not in pod["metadata"]
         if mounts and (not finished or remains):
-            user = _user(pod["metadata"])
+            labels, user = pod["metadata"].get("labels", {}), (f"pod/{pod['metadata']['name']}", "")
+            if task_id := labels.get(names.TASK_ID):
+                user = f"task/{task_id}", str(labels.get(names.TASK_NAME))
             users[user] = finished and users.get(user, True)
-    return [_title(*user, finished) for user, finished in sorted(users.items())]
-
-
-def _user(metadata: Object) -> tuple[str, str]:
-    labels = metadata.get("labels", {})
-    task = labels.get(names.TASK_ID)
-    if task:
-        return f"task/{task}", str(labels.get(names.TASK_NAME))
-    return f"pod/{metadata['name']}", ""
-
-
-def _title(user: str, name: str, finished: bool) -> str:
-    words = [word for word in (name, "finished" if finished else "") if word]
-    return f"{user} ({', '.join(words)})" if words else user
+    titles = []
+    for (title, name), finished in sorted(users.items()):
+        words = ", ".join(filter(None, (name, "finished" if finished else "")))
+        titles.append(f"{title} ({words})" if words else title)
+    return titles
