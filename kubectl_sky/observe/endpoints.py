@@ -1,6 +1,6 @@
 """Find the addresses of the ports of a task, inside and outside the cluster."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 from msgspec import Struct
@@ -53,6 +53,12 @@ def combine(
     balancers = tuple(item.get("hostname") or item.get("ip") or "" for item in ingresses)
     outside = balancers if kind == "LoadBalancer" else _machine(pod, machines)
     host = f"{name}.{task.namespace}.svc"
+    ports = []
+    for port in spec.get("ports") or ():
+        number = {"LoadBalancer": port["port"], "NodePort": port.get("nodePort")}.get(kind)
+        hosts = [f"[{text}]" if ":" in text else text for text in outside if number]
+        addresses = tuple(f"{text}:{number}" for text in hosts)
+        ports.append(Port(port["port"], f"{host}:{port['port']}", addresses))
     is_ready = bool(condition(pod, "Ready")) and "deletionTimestamp" not in pod["metadata"]
     return Ports(
         task_id=task.id,
@@ -64,10 +70,7 @@ def combine(
         pod=pod["metadata"]["name"] if pod else "",
         ready=is_ready,
         pending=kind == "LoadBalancer" and not balancers,
-        ports=tuple(
-            Port(port["port"], f"{host}:{port['port']}", tuple(_at(kind, outside, port)))
-            for port in spec.get("ports") or ()
-        ),
+        ports=tuple(ports),
     )
 
 
@@ -86,9 +89,3 @@ def _machine(pod: Object, machines: Iterable[Object]) -> Sequence[str]:
                     return (address["address"],)
     host_ip = pod.get("status", {}).get("hostIP") if pod else None
     return (host_ip,) if host_ip else ()
-
-
-def _at(kind: str, hosts: Sequence[str], port: Object) -> Iterator[str]:
-    number = {"LoadBalancer": port["port"], "NodePort": port.get("nodePort")}.get(kind)
-    for host in hosts if number else ():
-        yield f"[{host}]:{number}" if ":" in host else f"{host}:{number}"

@@ -16,6 +16,7 @@ from kubectl_sky.words.documents import Document, Note
 SEE_LOGS = "see `kubectl sky logs {id}`"
 _MAX_HEADLINE = 80  # characters from which details are left out
 _MAX_CUT_HEADLINE = 120  # characters
+_ENDS = (SignalSource.ENDED, SignalSource.INIT_ENDED, SignalSource.RAY_HEAD)
 
 
 class Stage(StrEnum):
@@ -149,6 +150,8 @@ def find_cause(snapshot: TaskSnapshot, signal: Signal, rules: Sequence[Rule]) ->
 
 def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match[str]) -> Cause:
     groups = {name: value or "" for name, value in match.groupdict().items()}
+    reason, _, code = signal.reason.rpartition(" ")  # `Error 7`
+    code = code if code.isdecimal() else ""
     words = _Words(
         groups,
         id=snapshot.task_id,
@@ -156,7 +159,7 @@ def _finding(snapshot: TaskSnapshot, signal: Signal, rule: Rule, match: re.Match
         about=signal.about,
         reason=signal.reason,
         message=signal.message,
-        end=_end(signal),
+        end=end_text(reason, bounded.integer(code)) if signal.source in _ENDS and code else "",
     )
     if rule.detail:
         words.update(rule.detail(snapshot, signal, groups))
@@ -185,13 +188,6 @@ def _headline(parts: Sequence[str]) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _end(signal: Signal) -> str:
-    """Return how a container ended, from a reason such as `Error 7`; empty for other symptoms."""
-    reason, _, code = signal.reason.rpartition(" ")
-    is_end = signal.source in (SignalSource.ENDED, SignalSource.INIT_ENDED, SignalSource.RAY_HEAD)
-    return end_text(reason, bounded.integer(code)) if is_end and code.isdecimal() else ""
 
 
 def _merge(findings: Sequence[Cause]) -> list[Cause]:

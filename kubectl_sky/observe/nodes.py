@@ -274,8 +274,9 @@ def of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
     deleting = "deletionTimestamp" in pod["metadata"]
     if "running" in state:
         began = state["running"].get("startedAt") or ""
-        if not deleting and _awaits_files(pod):
-            labels = pod["metadata"].get("labels", {})
+        awaits_files = names.AWAITS_UPLOAD in pod["metadata"].get("annotations", {})
+        if awaits_files and not deleting and container(pod).get("started") is False:
+            labels = pod["metadata"].get("labels", {})  # the startup probe has not found them yet
             submit_id = labels.get(names.PIPELINE) or labels.get(names.TASK_ID, "")
             message = f"submit again with --id {submit_id} if no upload is running"
             return replace(with_pod, reason=WAITING_FOR_FILES, message=message, started_at=began)
@@ -287,12 +288,6 @@ def of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
     if deleting:
         return replace(with_pod, reason=TERMINATING)
     return _waiting(with_pod, pod, state.get("waiting", {}))
-
-
-def _awaits_files(pod: Object) -> bool:
-    """Return whether the startup probe has not found the local files yet."""
-    awaits = names.AWAITS_UPLOAD in pod["metadata"].get("annotations", {})
-    return awaits and container(pod).get("started") is False
 
 
 def _is_silent(pod: Object) -> bool:

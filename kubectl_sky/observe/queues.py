@@ -11,7 +11,6 @@ from kubectl_sky.workloads.workload import QUEUED
 
 Object = Mapping[str, Any]
 
-_WHY = "QuotaReserved"
 _ORDINALS = {1: "first", 2: "second", 3: "third"}
 
 
@@ -138,7 +137,9 @@ def waiting(workloads: Iterable[Object]) -> list[PendingWorkload]:
     """Return the pending Workloads of each queue, in the order Kueue tries them."""
     queues: dict[str, list[Object]] = {}
     for item in workloads:
-        if _waits(item):
+        ends = [_condition(item, kind) for kind in ("QuotaReserved", "Admitted", "Finished")]
+        goes_on = any(condition.get("status") == "True" for condition in ends)
+        if not goes_on and item.get("spec", {}).get("active") is not False:
             queues.setdefault(item.get("spec", {}).get("queueName") or "", []).append(item)
     return [entry for name, items in queues.items() for entry in _positions(name, items)]
 
@@ -152,21 +153,10 @@ def _positions(queue: str, items: Sequence[Object]) -> Iterable[PendingWorkload]
     ordered = sorted(items, key=lambda item: (-_priority(item), _since(item), _name(item)))
     for position, item in enumerate(ordered, start=1):
         owners = item["metadata"].get("ownerReferences") or ()
-        owner = next(
-            (f"{reference['kind']}/{reference['name']}" for reference in owners),
-            f"Workload/{_name(item)}",
-        )
-        reason = _condition(item, _WHY).get("message") or ""
-        yield PendingWorkload(
-            owner, position, _priority(item), _since(item), str(reason).strip(), queue, len(ordered)
-        )
-
-
-def _waits(item: Object) -> bool:
-    if item.get("spec", {}).get("active") is False:
-        return False
-    not_waiting = ("QuotaReserved", "Admitted", "Finished")
-    return not any(_condition(item, kind).get("status") == "True" for kind in not_waiting)
+        owner = next((f"{it['kind']}/{it['name']}" for it in owners), f"Workload/{_name(item)}")
+        reason = str(_condition(item, "QuotaReserved").get("message") or "").strip()
+        values = owner, position, _priority(item), _since(item), reason
+        yield PendingWorkload(*values, queue, len(ordered))
 
 
 def _condition(item: Object, kind: str) -> Object:

@@ -297,17 +297,17 @@ def _normal(value: Any, key: str = "", inside: str = "") -> Any:
     """
     if isinstance(value, dict):
         items = {name: _normal(item, name, key) for name, item in value.items()}
-        return {name: item for name, item in items.items() if not _is_empty(item)}
+        return {
+            name: item
+            for name, item in items.items()
+            if item is not None and item is not False and item not in ({}, [], "")
+        }
     if isinstance(value, list):
         return [_normal(item, key, inside) for item in value]
     if isinstance(value, str | int | float) and (inside in _AMOUNTS or key == "sizeLimit"):
         with suppress(ValueError):
             return quantity(str(value))
     return value
-
-
-def _is_empty(value: object) -> bool:
-    return value is None or value is False or value in ({}, [], "")
 
 
 def _without_nulls(value: Any) -> Any:

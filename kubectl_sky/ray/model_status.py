@@ -86,19 +86,14 @@ def summary(service: Json) -> Json:
         name: str(item.get("status") or "")
         for name, item in sorted((active.get("applicationStatuses") or {}).items())
     }
+    conditions = {item.get("type"): item.get("status") for item in status.get("conditions") or []}
+    state = "Running" if conditions.get("Ready") == "True" else "NotReady"
     fields = {
         "name": service["metadata"]["name"],
-        "state": _state(status),
+        "state": "Upgrading" if conditions.get("UpgradeInProgress") == "True" else state,
         "serveEndpoints": status.get("numServeEndpoints") or 0,
         "rayCluster": active.get("rayClusterName"),
         "pendingRayCluster": pending.get("rayClusterName"),
         "applications": applications or None,
     }
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def _state(status: Json) -> str:
-    conditions = {item.get("type"): item.get("status") for item in status.get("conditions") or []}
-    if conditions.get("UpgradeInProgress") == "True":
-        return "Upgrading"
-    return "Running" if conditions.get("Ready") == "True" else "NotReady"

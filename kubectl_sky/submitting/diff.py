@@ -35,7 +35,6 @@ from kubectl_sky.tasks import find
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words import kinds
-from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User
 from kubectl_sky.workloads.decide import Decision, decide
 from kubectl_sky.workloads.references import references
@@ -70,24 +69,24 @@ def diff(source: Source, connection: Connection, user: str | None, ui: UI) -> li
     desired = [manifest.object for manifest in manifests.all]
     for item in manifests.shared:
         with suppress(NotFound):
-            by_name[_key(item.object)] = _get(session, item.object)
+            kind, metadata = objects.kind_of_known(item.object), item.object["metadata"]
+            found = objects.get(session, kind, metadata["name"], metadata.get("namespace"))
+            by_name[_key(item.object)] = found
     removed = [item for key, item in by_name.items() if key not in set(map(_key, desired))]
-    comparison = _Comparison(session, ui)
+    refused = list[ClusterError]()
     pairs = parallel.map_parallel(
-        lambda item: comparison.pair(by_name.get(_key(item)), item), desired
+        lambda item: _pair(session, by_name.get(_key(item)), item, refused), desired
     )
+    if refused:
+        ui.note(
+            f"warning: no server-side dry run: {refused[0].what}; fields that only the cluster has"
+            " are left out"
+        )
     return [*pairs, *(difference.pair(item, None) for item in removed)]
 
 
 def _key(item: Json) -> tuple[str, str]:
     return str(item["kind"]), str(item["metadata"]["name"])
-
-
-def _get(session: Session, item: Json) -> Json:
-    metadata = item["metadata"]
-    return objects.get(
-        session, objects.kind_of_known(item), metadata["name"], metadata.get("namespace")
-    )
 
 
 def _newest(session: Session, decision: Decision, owner: User) -> str:
@@ -103,37 +102,21 @@ def _newest(session: Session, decision: Decision, owner: User) -> str:
     )
 
 
-class _Comparison:
-    """Compares objects; without a dry run, only the fields that are sent."""
+def _pair(session: Session, live: Json | None, desired: Json, refused: list[ClusterError]) -> Pair:
+    """Return an object beside the one that the API server would make of a manifest, by a dry run.
 
-    def __init__(self, session: Session, ui: UI) -> None:
-        self._session = session
-        self._ui = ui
-        self._noted = False
-
-    def pair(self, live: Json | None, desired: Json) -> Pair:
-        """Return an object beside the one that the API server would make of a manifest."""
-        try:
-            return difference.pair(live, self._with_defaults(desired))
-        except ClusterError as error:
-            if not self._noted:
-                self._noted = True
-                self._ui.note(
-                    f"warning: no server-side dry run: {error.what}; fields that only the cluster"
-                    " has are left out"
-                )
-        shown = None if live is None else difference.project(desired, live)
-        return difference.pair(shown, desired)
-
-    def _with_defaults(self, desired: Json) -> Json:
-        """Return a manifest with the defaults of the API server, by a dry run of its creation.
-
-        It has another name: the API server refuses an existing name, and changes of a Job.
-        """
-        metadata = desired["metadata"]
-        other = {**metadata, "name": metadata["name"][:_MAX_NAME].rstrip("-.") + _SUFFIX}
-        created = objects.create(self._session, {**desired, "metadata": other}, dry_run=True)
-        return {**created, "metadata": {**created["metadata"], "name": metadata["name"]}}
+    The manifest has another name there: the API server refuses an existing name, and changes of a
+    Job. Without a dry run, only the fields that are sent are compared.
+    """
+    metadata = desired["metadata"]
+    other = {**metadata, "name": metadata["name"][:_MAX_NAME].rstrip("-.") + _SUFFIX}
+    try:
+        created = objects.create(session, {**desired, "metadata": other}, dry_run=True)
+    except ClusterError as error:
+        refused.append(error)
+        return difference.pair(live and difference.project(desired, live), desired)
+    renamed = {**created["metadata"], "name": metadata["name"]}
+    return difference.pair(live, {**created, "metadata": renamed})
 
 
 def run_external(pairs: Sequence[Pair], command: str, environ: Mapping[str, str]) -> int:
@@ -212,14 +195,10 @@ def _missing_rights(session: Session, decision: Decision, manifests: Manifests) 
     )
     namespace = decision.namespace
     return [
-        errors.lacks_permission("you", verb, _resource(kind), namespace)
+        errors.lacks_permission("you", verb, kind.resource, namespace)
         for verb, kind in rights
         if not access.may(session, verb, kind, namespace=namespace)
     ]
-
-
-def _resource(kind: Kind) -> str:
-    return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
 
 
 def _missing_objects(
