@@ -60,13 +60,17 @@ def document_problems(
     file_problems = validate(document, as_task=as_task)
     if not scripts:
         return file_problems
-    warnings = list(_script_warnings(document))
+    warnings = [bashisms.find_missing(document)]
+    for field in ("setup", "run"):
+        script = document.get(field)
+        if isinstance(script, str) and len(script) <= shell_scripts.MAX_SCRIPT:
+            finding = bash.syntax_error(script) or shell_scripts.find_unnoticed(field, script)
+            warnings += [document.warning_in_text(field, *finding)] if finding else []
     if (warning := programs.without_git_folder(document)) and not _sends_git(document):
         warnings.append(warning)
-    is_default_image = not (settings.image or settings.defaults)  # others may have the programs
-    if is_default_image and (warning := programs.missing(document, DEFAULT_IMAGE)):
-        warnings.append(warning)
-    return sorted([*file_problems, *warnings])
+    if not (settings.image or settings.defaults):  # others may have the programs
+        warnings.append(programs.missing(document, DEFAULT_IMAGE))
+    return sorted([*file_problems, *filter(None, warnings)])
 
 
 def _sends_git(document: Document) -> bool:
@@ -75,18 +79,6 @@ def _sends_git(document: Document) -> bool:
         return b"!.git" in bounded.read(ignored, load.MAX_BYTES).split()
     except (OSError, ValueError):
         return False
-
-
-def _script_warnings(document: Document) -> Iterator[Problem]:
-    """Yield a warning if the image lacks bash, and for each script with an error."""
-    if warning := bashisms.find_missing(document):
-        yield warning
-    for field in ("setup", "run"):
-        script = document.get(field)
-        if isinstance(script, str) and len(script) <= shell_scripts.MAX_SCRIPT:
-            finding = bash.syntax_error(script) or shell_scripts.find_unnoticed(field, script)
-            if finding:
-                yield document.warning_in_text(field, *finding)
 
 
 def document_refusals(
@@ -106,7 +98,8 @@ def document_refusals(
         refused += service.find_unmeasured(document, serve)
     if refused:  # a field that is refused needs no plan
         document = unsupported.without_refused(document, as_task, served)
-    return sorted([*refused, *_unplannable(document, task_of(document), settings)])
+    errors = find_refusals(task_of(document), settings)
+    return sorted([*refused, *map(document.locate, errors)])
 
 
 def refusals(
@@ -121,24 +114,16 @@ def refusals(
 
     Without `local_files`, these are refused as well.
     """
-    problems = [
-        problem
-        for document in documents
-        for problem in (
-            *document_refusals(document, settings, as_task, serve),
-            *_unset_values(document),
-        )
-    ]
+    problems = []
+    for document in documents:
+        problems += document_refusals(document, settings, as_task, serve)
+        for path, flag in unset_flags(document):
+            export = f"export {printable(str(path[1]))}=…, then " if path[0] == "secrets" else ""
+            hint = f"{export}set it with {flag}"
+            problems.append(document.problem(path, "the value is not set", hint))
     if not local_files:
         return [*problems, *local_paths(documents)]
     return problems and sorted([*problems, *packing.unsendable(documents, settings, environ)])
-
-
-def _unset_values(document: Document) -> Iterator[Problem]:
-    """Refuse values that neither the file nor the command line sets."""
-    for path, flag in unset_flags(document):
-        export = f"export {printable(str(path[1]))}=…, then " if path[0] == "secrets" else ""
-        yield document.problem(path, "the value is not set", f"{export}set it with {flag}")
 
 
 def unset_flags(document: Document) -> Iterator[tuple[Keys, str]]:
@@ -161,16 +146,12 @@ def refuse_unplannable(
     if nodes > max_nodes:
         raise UserError(f"{nodes:,} nodes in one request; the limit is {max_nodes:,}", _SPLIT)
     problems = [
-        problem
+        entry.document.locate(error)
         for entry in entries
-        for problem in _unplannable(entry.document, entry.task, settings)
+        for error in find_refusals(entry.task, settings)
     ]
     if problems:
         raise InvalidFiles(sorted(problems))
-
-
-def _unplannable(document: Document, task: Task, settings: Settings) -> list[Problem]:
-    return [document.locate(error) for error in find_refusals(task, settings)]
 
 
 class Review(Struct, frozen=True):
@@ -213,10 +194,19 @@ def review(
     """
     all_dangers = [danger for document in documents for danger in dangers.in_fields(document)]
     if path is not None:
-        folder = _folder(path)
+        file = Path(path)  # of stdin and pipes, it is the current folder
+        folder = _resolve(str(file.parent) if file.is_file() else ".")
         for document in documents:
             all_dangers += dangers.in_local_files(document, folder, _resolve)
-        all_dangers += _variable_files(overrides or Overrides(), folder)
+        flags = overrides or Overrides()
+        sources = [("--env-file", source) for source in flags.env_files]
+        sources += [("--secret-file", source) for source in flags.secret_files]
+        for flag, source in sources:
+            target = _resolve(source)
+            if os.path.isfile(target) and (  # noqa: PTH113 -- a pipe is not a user's file
+                danger := dangers.in_variable_file(flag, source, target, folder)
+            ):
+                all_dangers.append(danger)
     return apply_settings(all_dangers, settings, environ)
 
 
@@ -226,23 +216,6 @@ def apply_settings(
     """Sort the dangers in file order and apply the settings to them."""
     file = str(settings_file(environ))
     return Review(tuple(dangers.judge(sorted(dict.fromkeys(all_dangers)), settings, file)))
-
-
-def _variable_files(overrides: Overrides, folder: str) -> Iterator[Danger]:
-    flags = (("--env-file", overrides.env_files), ("--secret-file", overrides.secret_files))
-    for flag, sources in flags:
-        for source in sources:
-            target = _resolve(source)
-            if os.path.isfile(target):  # noqa: PTH113 -- a pipe is not a user's file
-                danger = dangers.in_variable_file(flag, source, target, folder)
-                if danger:
-                    yield danger
-
-
-def _folder(path: str) -> str:
-    """Return the folder of a task file; the current folder for stdin and pipes."""
-    file = Path(path)
-    return _resolve(str(file.parent)) if file.is_file() else _resolve(".")
 
 
 def _resolve(path: str) -> str:
@@ -297,11 +270,7 @@ def as_array(tasks: Sequence[Task], text: str | None) -> list[Task]:
             f"--array {printable(text)} and {len(tasks)} tasks: an array runs one task many times",
             "put the task into a separate file",
         )
-    return [_array(tasks[0], text)]
-
-
-def _array(task: Task, text: str) -> Task:
-    flag = f"--array {printable(text)}"
+    (task,), flag = tasks, f"--array {printable(text)}"
     try:
         numbers = parse_array(text)
     except ValueError as error:
@@ -317,7 +286,7 @@ def _array(task: Task, text: str) -> Task:
             f"{flag} and backend {task.backend}: arrays run as one Indexed Job",
             "remove the backend",
         )
-    return runtime.exit_after_setup(replace(task, array=numbers, backend=ArrayJob.name))
+    return [runtime.exit_after_setup(replace(task, array=numbers, backend=ArrayJob.name))]
 
 
 def as_service(

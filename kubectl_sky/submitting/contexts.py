@@ -104,7 +104,9 @@ def choose(task_file: TaskFile, connection: Connection) -> tuple[TaskFile, Conne
         kubeconfig_contexts = kubeconfig.contexts(connection)
         chosen = _first_usable(task_file, order, fields, kubeconfig_contexts.names)
         is_default = chosen in (None, kubeconfig_contexts.current)
-        remark = "" if is_default else _context_note(fields, chosen)
+        source = _format_contexts([entry for entry in fields if entry.context == chosen][:1])
+        note = f"context {source}; other commands find the task with --context {chosen}"
+        remark = "" if is_default else note
     remarks = (*task_file.remarks, remark) if remark else task_file.remarks
     entries = tuple(
         replace(entry, task=without_other_contexts(entry.task, chosen))
@@ -125,30 +127,18 @@ def _first_usable(
     for context in existing:
         if all(not contexts.isdisjoint({context, None}) for contexts in by_task):
             return context
-    problems = _different_contexts(fields) if existing else _not_in_kubeconfig(fields, names)
-    raise InvalidFiles(problems)
-
-
-def _context_note(fields: list[_ContextField], chosen: str | None) -> str:
-    source = _format_contexts([entry for entry in fields if entry.context == chosen][:1])
-    return f"context {source}; other commands find the task with --context {chosen}"
+    if existing:
+        text, hint = "all tasks of a file must use one context", "choose it with --context"
+        raise InvalidFiles([entry.problem(text, hint) for entry in fields])
+    hint = f"it has: {', '.join(names)}" if names else "it has none"
+    raise InvalidFiles(
+        [
+            entry.problem(f'context "{entry.context}" not found in the kubeconfig', hint)
+            for entry in fields
+        ]
+    )
 
 
 def _format_contexts(fields: list[_ContextField]) -> str:
     """Format the contexts: `west of task.yaml:3:10`."""
     return " or ".join(f"{entry.context} of {entry.problem('').location}" for entry in fields)
-
-
-def _not_in_kubeconfig(fields: list[_ContextField], existing: Collection[str]) -> list[Problem]:
-    hint = f"it has: {', '.join(existing)}" if existing else "it has none"
-    return [
-        entry.problem(f'context "{entry.context}" not found in the kubeconfig', hint)
-        for entry in fields
-    ]
-
-
-def _different_contexts(fields: list[_ContextField]) -> list[Problem]:
-    return [
-        entry.problem("all tasks of a file must use one context", "choose it with --context")
-        for entry in fields
-    ]

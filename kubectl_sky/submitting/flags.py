@@ -78,21 +78,21 @@ def apply_flags(
     )
     fields = _fields(overrides)
     # A variable that is a secret in one task is a secret in all: they share the env file.
-    secrets = {name for document in documents for name in _keys(document, "secrets")}
+    secrets = {
+        name
+        for document in documents
+        if isinstance(items := document.data.get("secrets"), Mapping)
+        for name in items
+    }
+    first, *rest = documents
+    if overrides.name is not None and (first.is_header or not rest):
+        first = first.override(("name",), overrides.name, "--name")
     return [
         document
         if document.is_header
         else _with_values(_with_git(_with_fields(document, fields), overrides), values, secrets)
-        for document in _rename(documents, overrides.name)
+        for document in (first, *rest)
     ]
-
-
-def _rename(documents: Sequence[Document], name: str | None) -> list[Document]:
-    """Set `--name` as the name of the single task, or of the pipeline or group."""
-    first, *rest = documents
-    if name is None or (rest and not first.is_header):
-        return [first, *rest]
-    return [first.override(("name",), name, "--name"), *rest]
 
 
 def _fields(overrides: Overrides) -> dict[str, tuple[tuple[str, ...], object]]:
@@ -143,35 +143,31 @@ def _with_git(document: Document, overrides: Overrides) -> Document:
 
 
 def _with_values(document: Document, values: _Values, secrets: Set[str]) -> Document:
+    """Add variables and secrets; a list of names of cluster Secrets becomes a map with both.
+
+    Other items of the list are names only if a flag sets their values.
+    """
     files = dict(values.files)
     of_envs = {name: value for name, value in files.items() if name not in secrets}
     of_secrets = dict(_secrets(item for item in files.items() if item[0] in secrets))
     document = _with_entries(document, "envs", of_envs, "--env-file")
     document = _with_entries(document, "envs", dict(values.env), "--env")
-    return _with_secrets(document, of_secrets, values)
+    listed = document.data.get("secrets")
+    given = {
+        Secret(name): name
+        for name in chain(of_secrets, dict(values.secret), dict(values.secret_files))
+    }
+    if isinstance(listed, list) and given:
+        names = [given.get(item, item) for item in listed]
+        if all(isinstance(name, str) for name in names):
+            document = document.override(("secrets",), dict.fromkeys(names), "--secret")
+    document = _with_entries(document, "secrets", of_secrets, "--env-file")
+    document = _with_entries(document, "secrets", dict(values.secret_files), "--secret-file")
+    return _with_entries(document, "secrets", dict(values.secret), "--secret")
 
 
 def _secrets(values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Secret]]:
     return ((name, Secret(value)) for name, value in values)
-
-
-def _with_secrets(document: Document, of_files: Mapping[str, Secret], values: _Values) -> Document:
-    """Add secrets; a list of names of cluster Secrets becomes a map with both.
-
-    Other items of the list are names only if a flag sets their values.
-    """
-    secrets = document.data.get("secrets")
-    given = {
-        Secret(name): name
-        for name in chain(of_files, dict(values.secret), dict(values.secret_files))
-    }
-    if isinstance(secrets, list) and given:
-        names = [given.get(item, item) for item in secrets]
-        if all(isinstance(name, str) for name in names):
-            document = document.override(("secrets",), dict.fromkeys(names), "--secret")
-    document = _with_entries(document, "secrets", of_files, "--env-file")
-    document = _with_entries(document, "secrets", dict(values.secret_files), "--secret-file")
-    return _with_entries(document, "secrets", dict(values.secret), "--secret")
 
 
 def _with_entries(
@@ -183,11 +179,6 @@ def _with_entries(
 def _number(text: str | None) -> object:
     """Convert an integer; leave other text for the schema to refuse."""
     return int(text) if text is not None and re.fullmatch("-?[0-9]{1,18}", text) else text
-
-
-def _keys(document: Document, field: str) -> Mapping[str, object]:
-    value = document.data.get(field)
-    return value if isinstance(value, Mapping) else {}
 
 
 def variables(

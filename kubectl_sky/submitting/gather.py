@@ -1,6 +1,6 @@
 """Query the cluster for the facts that decide how a task runs."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from kubectl_sky.actions import identity, volumes
 from kubectl_sky.cluster import access, objects
@@ -13,16 +13,15 @@ from kubectl_sky.spec.task import Task
 from kubectl_sky.submitting.taskfile import TaskFile
 from kubectl_sky.tasks import multikueue
 from kubectl_sky.words import kinds
-from kubectl_sky.words.facts import Access, ClusterNode, ExistingPvc, Facts, Queues
+from kubectl_sky.words.facts import Access, ClusterNode, Facts, Queues
 from kubectl_sky.words.kinds import Kind
-from kubectl_sky.words.owners import User
 from kubectl_sky.workloads.decide import AUTO, list_needed_kinds
 
 
 def facts(session: Session, task_file: TaskFile, user: str | None) -> Facts:
     """Query everything that decides how the tasks run. Decides nothing.
 
-    Cluster nodes, PVCs, Secrets and queues are queried only if a task needs them.
+    Cluster nodes, PVCs (None then), Secrets and queues are queried only if a task needs them.
     """
     current_user = identity.user(session, user)
     tasks, settings = task_file.tasks, task_file.settings
@@ -35,7 +34,7 @@ def facts(session: Session, task_file: TaskFile, user: str | None) -> Facts:
     return Facts(
         user=current_user,
         namespace=session.namespace,
-        pvcs=_existing_pvcs(session, task_file, current_user),
+        pvcs=volumes.claims(session, current_user) if any(task.volumes for task in tasks) else None,
         secret_keys=_secret_keys(session, tasks),
         cluster_nodes=cluster_nodes(session) if any(map(needs_cluster_nodes, tasks)) else (),
         access={
@@ -44,15 +43,6 @@ def facts(session: Session, task_file: TaskFile, user: str | None) -> Facts:
         context=session.context,
         queues=_queues(session, task_file) if is_queued else None,
     )
-
-
-def _existing_pvcs(
-    session: Session, task_file: TaskFile, user: User
-) -> Mapping[str, ExistingPvc] | None:
-    """Return the PVCs by volume name; None if no task needs a volume."""
-    if not any(task.volumes for task in task_file.tasks):
-        return None
-    return volumes.claims(session, user)
 
 
 def _secret_keys(session: Session, tasks: Sequence[Task]) -> dict[str, tuple[str, ...]] | None:

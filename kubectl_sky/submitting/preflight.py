@@ -219,26 +219,22 @@ def storage_class_notes(session: Session, requested: Iterable[str | None]) -> tu
         return ()
     existing = sorted(item["metadata"]["name"] for item in items)
     if None in classes and not default_class(items):
-        raise _no_default_class(existing)
+        if not existing:
+            raise UserError(
+                "the cluster has no StorageClass to provision the volume",
+                "install a provisioner, or use an existing PVC by its name",
+            )
+        raise UserError(
+            "the cluster has no default StorageClass to provision the volume",
+            f"choose one of {', '.join(existing)} (config.storage_class_name in a file,"
+            f" --storage-class), or set a default:"
+            f" kubectl annotate storageclass {existing[0]} {DEFAULT_CLASS[0]}=true",
+        )
     available = f"available: {', '.join(existing)}" if existing else "the cluster has none"
     return tuple(
         f'StorageClass "{name}" not found ({available}); the volume stays pending until a'
         " PersistentVolume of that class exists"
         for name in sorted({name for name in classes if name} - set(existing))
-    )
-
-
-def _no_default_class(existing: Sequence[str]) -> UserError:
-    if not existing:
-        return UserError(
-            "the cluster has no StorageClass to provision the volume",
-            "install a provisioner, or use an existing PVC by its name",
-        )
-    return UserError(
-        "the cluster has no default StorageClass to provision the volume",
-        f"choose one of {', '.join(existing)} (config.storage_class_name in a file,"
-        f" --storage-class), or set a default:"
-        f" kubectl annotate storageclass {existing[0]} {DEFAULT_CLASS[0]}=true",
     )
 
 
@@ -282,7 +278,8 @@ def refuse_foreign(manifest: Json, live: Json) -> None:
 def _existing(session: Session, decision: Decision, manifests: Manifests) -> list[Json]:
     """List the existing objects with the id, one request per kind.
 
-    Secrets are read by name: few users are allowed to list them.
+    Secrets are read by name: few users are allowed to list them. Raises UserError if an object
+    with a name of ours lacks our labels and differs from what would be sent.
     """
     auxiliary_objects = [manifest.object for manifest in manifests.auxiliary]
     secrets = [item for item in auxiliary_objects if item["kind"] == kinds.SECRET.kind]
@@ -298,23 +295,18 @@ def _existing(session: Session, decision: Decision, manifests: Manifests) -> lis
     auxiliary = [item for items in lists for item in items]
     listed_names = set(map(_name, auxiliary))
     unlisted = [item for item in auxiliary_objects if _name(item) not in listed_names]
-    same_name = parallel.map_parallel(lambda item: _with_name_of(session, item), unlisted)
-    auxiliary += filter(None, same_name)
+
+    def fetch(item: Json) -> Json | None:
+        kind, metadata = objects.kind_of_known(item), item["metadata"]
+        with suppress(NotFound, Forbidden, NotServed):
+            live = objects.get(session, kind, metadata["name"], metadata.get("namespace"))
+            if names.TASK not in (live["metadata"].get("labels") or {}):
+                refuse_foreign(item, live)
+            return live
+        return None
+
+    auxiliary += filter(None, parallel.map_parallel(fetch, unlisted))
     return auxiliary + find.list_workloads(session, namespace, selector, find.whole)
-
-
-def _with_name_of(session: Session, item: Json) -> Json | None:
-    """Fetch the object with the name of a manifest; None if not found.
-
-    Raises UserError if it lacks our labels and differs from the manifest.
-    """
-    kind, metadata = objects.kind_of_known(item), item["metadata"]
-    with suppress(NotFound, Forbidden, NotServed):
-        live = objects.get(session, kind, metadata["name"], metadata.get("namespace"))
-        if names.TASK not in (live["metadata"].get("labels") or {}):
-            refuse_foreign(item, live)
-        return live
-    return None
 
 
 def _as_first_sent(manifests: Manifests, items: Sequence[Json]) -> Manifests:
@@ -389,24 +381,22 @@ def _is_complete(
 
     A failed pipeline lacks its cancelled tasks, and they are not created again.
     """
-    kinds_of_workloads = decision.workload_kinds
-    workloads = [item for item in items if item["kind"] in kinds_of_workloads]
-    auxiliary = [item for item in items if item["kind"] not in kinds_of_workloads]
-    if not all(item["metadata"].get("ownerReferences") for item in auxiliary):
+    workloads = [item for item in items if item["kind"] in decision.workload_kinds]
+    if not all(item["metadata"].get("ownerReferences") for item in items if item not in workloads):
         return False
     uids = {item["metadata"]["uid"] for item in items}
     owns_shared = all(
-        uids & _owners(shared.get(manifest.object["metadata"]["name"], {}))
+        uids.intersection(
+            owner["uid"]
+            for owner in shared.get(manifest.object["metadata"]["name"], {}).get("ownerReferences")
+            or ()
+        )
         for manifest in manifests.shared
     )
     finished = pipelines(status.tasks(workloads, []))
     return (len(items) == len(manifests.own) and owns_shared) or any(
         pipeline.state.ended for pipeline in finished
     )
-
-
-def _owners(metadata: Json) -> set[str]:
-    return {owner["uid"] for owner in metadata.get("ownerReferences") or ()}
 
 
 def _name(item: Json) -> str:

@@ -1,7 +1,7 @@
 """`submit`: run the tasks of a file on a cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Literal
 
 from msgspec import Struct
@@ -151,14 +151,11 @@ def check(prepared: Prepared, ui: UI, guard: Guard = nullcontext) -> Prepared:
     existing = preflight.check(
         prepared.session, task_file, decision, prepared.existing.manifests, guard
     )
-    ui.notes((*task_file.remarks, *decision.notes, *existing.notes, *_volume_notes(prepared)))
+    ui.notes((*task_file.remarks, *decision.notes, *existing.notes))
+    if storage := prepared.options.new_volumes:
+        ui.notes(f'volume "{name}" is created: {storage.size}' for name in prepared.new_volumes)
     ui.notes(upload.notes(decision.plans, task_file.archives, existing))
     return replace(prepared, existing=existing)
-
-
-def _volume_notes(file: Prepared) -> Iterator[str]:
-    if storage := file.options.new_volumes:
-        yield from (f'volume "{name}" is created: {storage.size}' for name in file.new_volumes)
 
 
 def preview(files: Sequence[Prepared], ui: UI) -> None:
@@ -182,23 +179,23 @@ def _snapshot(file: Prepared) -> Uploads:
 
 
 def _send(file: Prepared, ui: UI) -> Submitted:
-    copies = multikueue.copy_to_workers(
-        file.session, file.existing.manifests, preflight.refuse_foreign
-    )
-    with _with_volumes(file), copies if file.sent_away else nullcontext():
-        submitted = replace(apply(file.session, file.decision, file.existing, ui), file=file.path)
-    submissions.remember(file.session, submitted, ui.note)
+    session, storage = file.session, file.options.new_volumes
+    with ExitStack() as created:
+        if storage:
+            created.enter_context(
+                volumes.created(session, file.facts.user, file.new_volumes, storage)
+            )
+        if file.sent_away:
+            manifests_ = file.existing.manifests
+            created.enter_context(
+                multikueue.copy_to_workers(session, manifests_, preflight.refuse_foreign)
+            )
+        submitted = replace(apply(session, file.decision, file.existing, ui), file=file.path)
+    submissions.remember(session, submitted, ui.note)
     if ui.live or any(plan.image != DEFAULT_IMAGE for plan in file.decision.plans):
-        ui.notes(file.session.practice_warnings)
+        ui.notes(session.practice_warnings)
     ui.submitted(submitted)
     return submitted
-
-
-def _with_volumes(file: Prepared) -> AbstractContextManager[None]:
-    storage = file.options.new_volumes
-    if not storage:
-        return nullcontext()
-    return volumes.created(file.session, file.facts.user, file.new_volumes, storage)
 
 
 def prepare_all(files: Sequence[Options], ui: UI, connect: Connect | None = None) -> list[Prepared]:
@@ -225,13 +222,22 @@ def submit_all(files: Sequence[Options], ui: UI) -> None:
     uploads = list(map(_snapshot, prepared))
     errors = list[SkyError]()
     sent = _send_all(prepared, uploads, ui, errors)
-    if not files[0].follow:
-        _finish_detached(sent, ui, errors)
-    elif sent:
+    if files[0].follow:
         with _collect(errors):
             _follow_all(sent, ui)
+    with _explain(sent, ui):
+        while sent and not files[0].follow:
+            item = sent.pop(0)
+            session, submitted = item.file.session, item.submitted
+            with _collect(errors), upload.to_pods(session, submitted, item.uploads, ui):
+                note_next_steps(session, submitted.id, item.file.decision, ui.note)
+    if len(errors) == 1:
+        raise errors[0]
     if errors:
-        raise _join(errors)
+        lines = [f"{error.what}; {error.hint}" if error.hint else error.what for error in errors]
+        joined = SkyError("\nerror: ".join(lines))
+        joined.exit_code = errors[0].exit_code
+        raise joined
 
 
 class _Sent(Struct, frozen=True):
@@ -274,16 +280,9 @@ def _send_all(
     return sent
 
 
-def _finish_detached(sent: list[_Sent], ui: UI, errors: list[SkyError]) -> None:
-    with _explain(sent, ui):
-        while sent:
-            item = sent.pop(0)
-            session, submitted = item.file.session, item.submitted
-            with _collect(errors), upload.to_pods(session, submitted, item.uploads, ui):
-                note_next_steps(session, submitted.id, item.file.decision, ui.note)
-
-
 def _follow_all(sent: Sequence[_Sent], ui: UI) -> None:
+    if not sent:
+        return
     requests = [item.file.log_request for item in sent]
     request = max(requests, key=lambda request: request.start_timeout)
     targets = [item.submitted.target for item in sent]
@@ -316,12 +315,3 @@ def _collect(errors: list[SkyError]) -> Iterator[None]:
         raise
     except SkyError as error:
         errors.append(error)
-
-
-def _join(errors: Sequence[SkyError]) -> SkyError:
-    if len(errors) == 1:
-        return errors[0]
-    lines = [f"{error.what}; {error.hint}" if error.hint else error.what for error in errors]
-    joined = SkyError("\nerror: ".join(lines))
-    joined.exit_code = errors[0].exit_code
-    return joined

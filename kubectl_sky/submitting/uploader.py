@@ -178,16 +178,15 @@ class Uploader:
             if not (self._running or notified or self._ui.live) and pending:
                 notified = monotonic() - started_at > _NOTE_AFTER
                 if notified:
-                    self._note_waiting()
+                    number = self.missing
+                    nodes = "the node starts" if number == 1 else f"the {number} nodes start"
+                    then = "; keep this command running until then"
+                    self._ui.note(f"uploading files when {nodes}{then}")
             if not self._lasting:  # otherwise the follower reports it
                 for task in self._tasks:
                     self._starts[task.id].update(task)
             self._pause(stop)
             self._collect()
-
-    def _note_waiting(self) -> None:
-        nodes = "the node starts" if self.missing == 1 else f"the {self.missing} nodes start"
-        self._ui.note(f"uploading files when {nodes}; keep this command running until then")
 
     def _advance(self, stack: ExitStack) -> Advance:
         """Start the progress bar for the bytes that are missing now."""

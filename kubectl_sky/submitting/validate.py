@@ -176,7 +176,10 @@ def _plan(
     if as_task:
         documents, _ = as_tasks(documents)
     try:
-        entries = _entries(documents, settings, as_task)
+        entries = of_documents(documents, names.new_id(), Overrides())
+        is_task = as_task or all(document.get("service") is None for document in documents)
+        serve = None if is_task else service.Flags()
+        entries = as_service(entries, serve, Overrides(), settings)
     except UserError as error:
         return report.with_problems([_whole_file(documents[0], error)])
     if not reads_files and any(entry.task.files for entry in entries):
@@ -208,13 +211,3 @@ def _plan(
         settings=settings,
     )
     return replace(report, task_file=task_file)
-
-
-def _entries(
-    documents: Sequence[Document], settings: Settings, as_task: bool
-) -> tuple[TaskEntry, ...]:
-    """Return the tasks of documents, and of a service the replica. Raises UserError."""
-    entries = of_documents(documents, names.new_id(), Overrides())
-    if as_task or all(document.get("service") is None for document in documents):
-        return entries
-    return as_service(entries, service.Flags(), Overrides(), settings)
