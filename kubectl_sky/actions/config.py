@@ -50,7 +50,12 @@ def view(environ: Mapping[str, str]) -> list[Setting]:
 
     Raises InvalidFiles for an invalid settings file.
     """
-    return [*_settings(environ), *_variables(environ)]
+    variables = [
+        Setting(name, _without_password(environ[name]), ENVIRONMENT)
+        for name in _VARIABLES
+        if environ.get(name)
+    ]
+    return [*_settings(environ), *variables]
 
 
 def _settings(environ: Mapping[str, str]) -> Iterator[Setting]:
@@ -65,12 +70,6 @@ def _settings(environ: Mapping[str, str]) -> Iterator[Setting]:
             yield Setting(name, data[name], f"{path}:{line}")
         elif "default" in field.rules:
             yield Setting(name, field.rules["default"], DEFAULT)
-
-
-def _variables(environ: Mapping[str, str]) -> Iterator[Setting]:
-    for name in _VARIABLES:
-        if environ.get(name):
-            yield Setting(name, _without_password(environ[name]), ENVIRONMENT)
 
 
 def _without_password(text: str) -> str:
@@ -195,13 +194,10 @@ def read(text: bytes, file: str) -> settings.Settings:
     if problems:
         raise InvalidFiles(problems)
     fields = documents[0].data if documents else {}
-    return settings.Settings(
-        **{name: _with_text_keys(value) for name, value in fields.items() if value is not None}
-    )
-
-
-def _with_text_keys(value: Any) -> Any:
-    """Convert the keys of maps to text: YAML may read a priority as a number."""
-    if isinstance(value, dict):
-        return {str(key): item for key, item in value.items()}
-    return value
+    values: dict[str, Any] = {
+        # YAML may read a priority as a number.
+        name: {str(key): item for key, item in value.items()} if isinstance(value, dict) else value
+        for name, value in fields.items()
+        if value is not None
+    }
+    return settings.Settings(**values)

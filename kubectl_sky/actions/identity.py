@@ -50,7 +50,14 @@ def find_configured(connection: Connection, user_flag: str | None) -> Connection
 
     The name is for a kubectl-sky server that trusts X-User. Raises InvalidFiles.
     """
-    preferences = _preferences()
+    preferences = settings.Settings()
+    with suppress(OSError):
+        text = settings.settings_file().read_bytes()
+        # A file without these is not validated, which takes as long as a list.
+        if any(name in text for name in (b"requests_per_second", b"multikueue")):
+            from kubectl_sky.actions import config  # noqa: PLC0415
+
+            preferences = config.preferences()
     connection = replace(
         connection,
         requests_per_second=preferences.requests_per_second,
@@ -60,17 +67,3 @@ def find_configured(connection: Connection, user_flag: str | None) -> Connection
         return connection
     name = user_flag or settings.read_login() or settings.system_user()
     return replace(connection, server_user=name)
-
-
-_OF_CONNECTIONS = (b"requests_per_second", b"multikueue")
-
-
-def _preferences() -> settings.Settings:
-    """Return the settings; a file without these is not validated, which takes as long as a list."""
-    with suppress(OSError):
-        text = settings.settings_file().read_bytes()
-        if any(name in text for name in _OF_CONNECTIONS):
-            from kubectl_sky.actions import config  # noqa: PLC0415
-
-            return config.preferences()
-    return settings.Settings()

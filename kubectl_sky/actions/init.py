@@ -137,12 +137,13 @@ def _nodes(draft: Draft, kind: str) -> Sequence[str]:
 
 
 def _script(draft: Draft) -> Sequence[str]:
+    program = _PROGRAMS.get(Path(draft.script).suffix, "" if "/" in draft.script else "./")
     return [
         *_workdir(draft),
         "# The task itself. Without run, the node stays up, and",
         '# "kubectl sky exec ID -it -- bash" gets you in.',
         "run: |",
-        f"  {_command(draft)}"
+        f"  {program}{shlex.quote(draft.script)}"
         if draft.script
         else '  echo "Hello from node $SKYPILOT_NODE_RANK of $SKYPILOT_NUM_NODES"',
     ]
@@ -192,12 +193,6 @@ def _workdir(draft: Draft) -> Sequence[str]:
         "#   pip install numpy",
         "",
     ]
-
-
-def _command(draft: Draft) -> str:
-    path = Path(draft.script)
-    program = _PROGRAMS.get(path.suffix, "" if "/" in draft.script else "./")
-    return f"{program}{shlex.quote(draft.script)}"
 
 
 def write(draft: Draft, path: Path, force: bool) -> None:

@@ -1,9 +1,8 @@
 """`local`: start, stop and inspect a local cluster; one at a time."""
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -81,8 +80,12 @@ def up(
             record = _start(state_dir, driver, record, requested)
         config = kubeconfig.sky_local_only(driver.kubeconfig())
         kubeconfig.write(state_dir.kubeconfig, config)
-        if use:
-            record = _use(state_dir, record, config)
+        path = kubeconfig.user_path()
+        if use and path != state_dir.kubeconfig:
+            before = kubeconfig.use(path, config)
+            before = record.before if before == CLUSTER else before
+            state_dir.change(used_in=str(path), before=before)
+            record = state_dir.read() or record
         return _status(state_dir, record, driver, ClusterState.RUNNING, started=not running)
 
 
@@ -155,18 +158,15 @@ def _start(
             record.driver, nodes, str(gpus) if gpus else None, False, record.used_in, record.before
         )
     )
-    with ExitStack() as failure:
-        failure.callback(_forget_if_absent, state_dir, driver)
+    try:
         driver.start(ClusterSpec(nodes, gpus, requested.port))
-        failure.pop_all()
+    except BaseException:
+        with suppress(SkyError):
+            if driver.state() is ClusterState.ABSENT:
+                state_dir.forget()
+        raise
     state_dir.change(up=True)
     return record
-
-
-def _forget_if_absent(state_dir: StateDir, driver: Driver) -> None:
-    with suppress(SkyError):
-        if driver.state() is ClusterState.ABSENT:
-            state_dir.forget()
 
 
 def _gpus(requested: ClusterOptions, record: Record) -> Gpus | None:
@@ -185,19 +185,6 @@ def _check(state_dir: StateDir, record: Record, requested: ClusterOptions) -> No
     server = _server(state_dir)
     if requested.port and server and urlsplit(server).port != requested.port:
         raise UserError(f"--port {requested.port}: the cluster runs at {server}", DOWN)
-
-
-def _use(state_dir: StateDir, record: Record, config: dict[str, Any]) -> Record:
-    """Merge the context into the user's kubeconfig.
-
-    Does nothing if that is the kubeconfig of the cluster itself.
-    """
-    path = kubeconfig.user_path()
-    if path == state_dir.kubeconfig:
-        return record
-    before = kubeconfig.use(path, config)
-    state_dir.change(used_in=str(path), before=record.before if before == CLUSTER else before)
-    return state_dir.read() or record
 
 
 def _server(state_dir: StateDir) -> str:

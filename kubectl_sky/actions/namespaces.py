@@ -31,11 +31,9 @@ def candidates(session: Session, user: str, groups: Sequence[str]) -> list[str]:
 
 def list_allowed(session: Session, names: Iterable[str]) -> list[str]:
     names = list(names)
-
-    def may_list(namespace: str) -> bool:
-        return access.may(session, "list", kinds.JOB, namespace=namespace)
-
-    answers = parallel.map_parallel(may_list, names)
+    answers = parallel.map_parallel(
+        lambda namespace: access.may(session, "list", kinds.JOB, namespace=namespace), names
+    )
     return [name for name, is_allowed in zip(names, answers, strict=True) if is_allowed]
 
 

@@ -39,18 +39,15 @@ def find_leftovers(session: Session, scope: Scope, older_than: timedelta | None)
     limit = _before(now, MIN_AGE if older_than is None else older_than)
     orphans = [entry for entry in found if entry[1]["metadata"]["creationTimestamp"] <= limit]
     young = len(found) - len(orphans) if older_than is None else 0
-    finished: list[TaskStatus] = []
-    if older_than is not None:
-        finished = list_finished(session, scope, older_than)
+    finished = [] if older_than is None else list_finished(session, scope, older_than)
     return Leftovers(orphans, finished, young, unread, now)
 
 
 def list_finished(session: Session, scope: Scope, age: timedelta) -> list[TaskStatus]:
     """List the tasks that finished longer ago; those of a pipeline only with all others."""
     tasks = find.list_tasks(session, scope, find.Read(pods=False))
-    return list_finished_before(
-        tasks, _before(session.now(), age)
-    )  # the answer tells the server's time
+    limit = _before(session.now(), age)  # the answer tells the server's time
+    return list_finished_before(tasks, limit)
 
 
 def delete(session: Session, leftovers: Leftovers) -> None:

@@ -15,7 +15,6 @@ from kubectl_sky.words.documents import Note
 
 _NEXT_DOCUMENT = "---\n"
 _REDACTED = "REDACTED"
-_HIDDEN_METADATA = ("managedFields",)
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -28,7 +27,10 @@ def as_yaml(session: Session, task: TaskStatus) -> str:
     workloads = find.list_workloads(session, task.namespace, selector, find.whole)
     auxiliary, _ = stop.auxiliary_of_tasks(session, [task], trimmed=False)
     items = [*auxiliary[task.namespace, task.id], *workloads]
-    return _NEXT_DOCUMENT.join(_text(_show(item)) for item in items)
+    return _NEXT_DOCUMENT.join(
+        yaml.dump(_show(item), Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
+        for item in items
+    )
 
 
 def task_file(session: Session, target: find.Target) -> str | None:
@@ -50,9 +52,7 @@ def task_file(session: Session, target: find.Target) -> str | None:
 
 
 def _show(item: Json) -> Json:
-    metadata = {
-        key: value for key, value in item["metadata"].items() if key not in _HIDDEN_METADATA
-    }
+    metadata = {key: value for key, value in item["metadata"].items() if key != "managedFields"}
     shown = item | {"metadata": metadata}
     if item["kind"] != kinds.SECRET.kind:
         return shown
@@ -65,11 +65,6 @@ def _show(item: Json) -> Json:
         for field in ("data", "stringData")
         if item.get(field)
     }
-
-
-def _text(item: Json) -> str:
-    text: str = yaml.dump(item, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
-    return text
 
 
 _MAX_EVENTS = 500

@@ -93,10 +93,11 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[st
     items = {kind: tuple(items) for kind, items in results.items() if items is not None}
     owned, current = _objects_of_task(session, task, items)
     items |= owned
-    own_volumes = _volumes(items.get(kinds.PVC.kind, ()), task.user)
-    items[kinds.PVC.kind] = _list_mounted_claims(
-        items.get(kinds.PVC.kind, ()), items.get(kinds.POD.kind, ())
-    )
+    claims, pods = items.get(kinds.PVC.kind, ()), items.get(kinds.POD.kind, ())
+    own_volumes = _volumes(claims, task.user)
+    uses = [volume for pod in pods for volume in pod["spec"].get("volumes") or ()]
+    mounted = {volume.get("persistentVolumeClaim", {}).get("claimName") for volume in uses}
+    items[kinds.PVC.kind] = tuple(item for item in claims if item["metadata"]["name"] in mounted)
     logs = _logs(session, current or task)
     deletions = _deletions(session, namespace, items[kinds.PVC.kind])
     now = session.now()
@@ -146,12 +147,6 @@ def _list_if_allowed(read: Callable[[], list[Json]]) -> list[Json] | None:
         return None
     except NotServed:
         return []
-
-
-def _list_mounted_claims(claims: Iterable[Json], pods: Iterable[Json]) -> tuple[Json, ...]:
-    volumes = [volume for pod in pods for volume in pod["spec"].get("volumes") or ()]
-    mounted = {volume.get("persistentVolumeClaim", {}).get("claimName") for volume in volumes}
-    return tuple(claim for claim in claims if claim["metadata"]["name"] in mounted)
 
 
 def _volumes(claims: Iterable[Json], user: str) -> dict[str, str]:

@@ -59,28 +59,15 @@ class TaskEnvironment(Struct, frozen=True):
         target = container or names.CONTAINER
         args = list(command)
         if target == names.CONTAINER:
-            args = [
-                "/bin/sh",
-                "-c",
-                _AS_TASK_SCRIPT,
-                "sh",
-                *self._addresses_and_index(node),
-                *command,
+            is_array = self.task.workload.independent_nodes
+            addresses = [
+                str(self.pods.get(peer.pod, {}).get("status", {}).get("podIP") or "")
+                for peer in ([node] if is_array else self.task.nodes)
             ]
+            lines = "\n".join(addresses) if all(addresses) else ""  # none until all have one
+            index = str(node.index) if is_array else ""
+            args = ["/bin/sh", "-c", _AS_TASK_SCRIPT, "sh", lines, index, *command]
         return Program(self.task.namespace, node.pod, target, args)
-
-    def _addresses_and_index(self, node: NodeStatus) -> tuple[str, str]:
-        """Return the node addresses, one per line, and the index of an array task.
-
-        The addresses are empty until all nodes have one.
-        """
-        if self.task.workload.independent_nodes:
-            return self._address(node), str(node.index)
-        addresses = [self._address(peer) for peer in self.task.nodes]
-        return "\n".join(addresses) if all(addresses) else "", ""
-
-    def _address(self, node: NodeStatus) -> str:
-        return str(self.pods.get(node.pod, {}).get("status", {}).get("podIP") or "")
 
 
 class Stream(Struct, frozen=True):
@@ -113,12 +100,6 @@ def node_of_rank(task: TaskStatus, rank: int) -> NodeStatus:
     raise UserError(f"task {task.id} has no rank {rank}", f"it has ranks 0 to {last}")
 
 
-def _nodes_to_run_in(task: TaskStatus) -> Sequence[NodeStatus]:
-    """Return all nodes; of an array, only the running ones, if there are any."""
-    running = [candidate for candidate in task.nodes if candidate.state is State.RUNNING]
-    return running if running and task.workload.independent_nodes else task.nodes
-
-
 def _require_running(task: TaskStatus, node: NodeStatus) -> NodeStatus:
     if node.state.ended or not node.pod:
         state = "has ended" if node.state.ended else "has not started"
@@ -134,11 +115,13 @@ def run_all(
 ) -> int:
     """Run a program in all nodes in parallel, prefixing lines with the node name.
 
-    Returns 0 on success, otherwise the exit code of the lowest rank that failed.
+    Of an array, only the running nodes count, if there are any. Returns 0 on success, otherwise the
+    exit code of the lowest rank that failed.
     """
-    nodes = [
-        _require_running(environment.task, node) for node in _nodes_to_run_in(environment.task)
-    ]
+    task = environment.task
+    running = [node for node in task.nodes if node.state is State.RUNNING]
+    chosen = running if running and task.workload.independent_nodes else task.nodes
+    nodes = [_require_running(task, node) for node in chosen]
     stop, lock = Event(), Lock()
 
     def run_in_node(node: NodeStatus) -> int:

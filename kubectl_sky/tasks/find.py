@@ -341,7 +341,7 @@ def explain_missing(
     is_pipeline = any(
         names.PIPELINE in (task.items[0]["metadata"].get("labels") or {}) for task in lacking
     )
-    selector = f"{names.TASK}=true" if is_pipeline else _task_id_selector(lacking)
+    selector = f"{names.TASK}=true" if is_pipeline else with_ids(task.key[1] for task in lacking)
     try:
         services = objects.list_all(
             session, kinds.SERVICE, namespace, label_selector=selector, shape=shapes.METADATA_ONLY
@@ -353,12 +353,8 @@ def explain_missing(
     if not deleted:
         return decided
     # The submit may have finished between the two requests: read the objects again.
-    current = list_workloads(session, namespace, _task_id_selector(deleted))
+    current = list_workloads(session, namespace, with_ids(task.key[1] for task in deleted))
     return ownership.confirm(decided, current)
-
-
-def _task_id_selector(tasks: Sequence[TaskObjects]) -> str:
-    return with_ids(task.key[1] for task in tasks)
 
 
 def with_ids(task_ids: Iterable[str]) -> str:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Interrupted, TaskFailed
 from kubectl_sky.observe import failure
@@ -32,7 +34,26 @@ def follow(session: Session, target: Target, request: LogRequest, ui: UI) -> Non
     Ctrl-C does not change the tasks. Raises TaskFailed, Interrupted, ClusterError.
     """
     try:
-        finished = _follow_to_end(session, target, request, ui)
+        if isinstance(target, TaskStatus):
+            finished: Target = logs.follow(session, target, request, ui)
+        elif target.first_member.parallel:
+            pipeline.check_complete(target)
+            ui.notes(map(target.heading, target.tasks))
+            stop_auxiliary = pipeline.AuxiliaryStopper(
+                session, target, ui.note, leads=request.leads
+            )
+            statuses = logs.follow_all(session, target.tasks, request, ui, stop_auxiliary)
+            ended = tuple(task for task in statuses if task.state.ended)  # the others were stopped
+            finished = replace(target, tasks=ended)
+        else:
+            heading = target.heading
+
+            def finish(task: TaskStatus) -> TaskStatus:
+                ui.note(heading(task))
+                return logs.follow(session, task, request, ui)
+
+            client = PipelineClient(finish, ui.note, request.leads, request.stop)
+            finished = follow_stages(session, target, client)
         check_outcome(session, finished, _show(request, ui))
     except KeyboardInterrupt:
         raise _note_interrupted(target) from None
@@ -73,25 +94,6 @@ def _access_hint(task_id: str) -> str:
         f'to get in, run "kubectl sky exec {task_id} -it -- bash";'
         f' to stop it, run "kubectl sky stop {task_id}"'
     )
-
-
-def _follow_to_end(session: Session, target: Target, request: LogRequest, ui: UI) -> Target:
-    if isinstance(target, TaskStatus):
-        return logs.follow(session, target, request, ui)
-    if not target.first_member.parallel:
-
-        def finish(task: TaskStatus) -> TaskStatus:
-            ui.note(target.heading(task))
-            return logs.follow(session, task, request, ui)
-
-        return follow_stages(
-            session, target, PipelineClient(finish, ui.note, request.leads, request.stop)
-        )
-    pipeline.check_complete(target)
-    ui.notes(map(target.heading, target.tasks))
-    stop_auxiliary = pipeline.AuxiliaryStopper(session, target, ui.note, leads=request.leads)
-    statuses = logs.follow_all(session, target.tasks, request, ui, stop_auxiliary)
-    return pipeline.without_stopped(target, statuses)
 
 
 def show(session: Session, target: Target, request: LogRequest, ui: UI) -> None:

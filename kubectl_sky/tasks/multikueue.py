@@ -137,25 +137,21 @@ def wait_until_sent(session: Session, target: Target, ui: "UI") -> tuple[Session
     task = find.single_task(target)
     ui.note("waiting for Kueue to choose a cluster")
     try:
-        return _wait_until_sent(session, task, ui)
+        while True:
+            worker, current = _locate(session, task)
+            if worker is not session:
+                ui.note(f'the task runs in the cluster "{worker.context}"')
+                return worker, find.single_task(current)
+            sleep(_SECONDS)
+            latest = find.refetch(session, task)
+            if not latest or latest.state.ended:
+                return session, latest or task
     except KeyboardInterrupt:
         raise Interrupted(
             f"interrupted; task {task.id} stays in its queue",
             f"`kubectl sky wait {task.id}` waits for it, `kubectl sky logs {task.id} -f` follows it"
             f" once it runs, `kubectl sky stop {task.id}` stops it",
         ) from None
-
-
-def _wait_until_sent(session: Session, task: TaskStatus, ui: "UI") -> tuple[Session, TaskStatus]:
-    while True:
-        worker, target = _locate(session, task)
-        if worker is not session:
-            ui.note(f'the task runs in the cluster "{worker.context}"')
-            return worker, find.single_task(target)
-        sleep(_SECONDS)
-        current = find.refetch(session, task)
-        if not current or current.state.ended:
-            return session, current or task
 
 
 def _cluster(session: Session, task: TaskStatus) -> str:

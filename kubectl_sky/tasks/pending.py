@@ -144,25 +144,20 @@ def _has_no_reason(node: NodeStatus) -> bool:
 
 
 def _with_warnings(task: TaskStatus, warnings: _Warnings) -> TaskStatus:
+    """Return the task with the warnings about the nodes' pods, or the owners of their pods."""
     nodes, causes = [], dict(task.causes)
     for node in task.nodes:
-        event = _warning(task, node, warnings) if _has_no_reason(node) else None
-        if event:
+        name = node.pod or task.workload.pod_owner_name(node.job)
+        event = warnings.get((task.namespace, name)) if _has_no_reason(node) else None
+        uid = event["involvedObject"].get("uid") if event else None
+        is_earlier = uid and uid != task.uids.get(name, uid)  # of a deleted object of this name
+        if event and not is_earlier:
             reason, message = event.get("reason", ""), event.get("message", "")
             causes.setdefault(reason, verdict.explain_event(task, node, event))
             nodes.append(replace(node, reason=reason, message=message))
         else:
             nodes.append(node)
     return replace(task, nodes=tuple(nodes), causes=causes)
-
-
-def _warning(task: TaskStatus, node: NodeStatus, warnings: _Warnings) -> Json | None:
-    """Return the warning about a node's pod, or the owner of its pods."""
-    name = node.pod or task.workload.pod_owner_name(node.job)
-    event = warnings.get((task.namespace, name))
-    uid = event["involvedObject"].get("uid") if event else None
-    is_earlier = uid and uid != task.uids.get(name, uid)  # of a deleted object of this name
-    return None if is_earlier else event
 
 
 class StartReporter:

@@ -9,6 +9,7 @@ finished.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from threading import Event
@@ -113,7 +114,10 @@ def wait_for_all(session: Session, targets: Sequence[Target], wait: Wait, ui: UI
         if isinstance(target, TaskStatus):
             return wait_for_task(target)
         if wait.until is Until.FINISHED:
-            return _wait_for_pipeline(session, target, client, wait)
+            if not target.first_member.parallel:
+                return follow_stages(session, target, client)
+            stop_auxiliary = AuxiliaryStopper(session, target, ui.note, leads=wait.leads)
+            return wait_for_group(session, target, wait_for_task, stop_auxiliary, wait)
         reporter = WaitReporter(session, ui, wait.since, wait.timeout)
         try:
             return watch.wait_for_pipeline(
@@ -152,7 +156,8 @@ def _wait_for_task(
         reporter.end(task)
     if wait.until is Until.FINISHED and current.surviving_jobs:
         stopping = wait.leads and _stop_surviving_nodes(session, current, wait.stop)
-        others = "are being stopped" if stopping else f"go on; {_stop_hint(current)}"
+        hint = f"`kubectl sky wait {find_submitted_id(current)} --continue` stops them"
+        others = "are being stopped" if stopping else f"go on; {hint}"
         ui.note(f"{current.name}: {current.note}; the other nodes {others}")
     return current
 
@@ -179,19 +184,6 @@ def _stop_surviving_nodes(session: Session, task: TaskStatus, ended: Event) -> b
     if leads.wait_for_controller(partial(_has_stopped_nodes, session, task)):
         return True
     return stop.stop_surviving_nodes(session, task)
-
-
-def _wait_for_pipeline(
-    session: Session, pipeline: PipelineStatus, client: PipelineClient, wait: Wait
-) -> PipelineStatus:
-    if not pipeline.first_member.parallel:
-        return follow_stages(session, pipeline, client)
-    stop_auxiliary = AuxiliaryStopper(session, pipeline, client.note, leads=client.leads)
-    return wait_for_group(session, pipeline, client.follow, stop_auxiliary, wait)
-
-
-def _stop_hint(task: TaskStatus) -> str:
-    return f"`kubectl sky wait {find_submitted_id(task)} --continue` stops them"
 
 
 def _task_of_stage(pipeline: PipelineStatus, stage: int) -> TaskStatus:
@@ -259,8 +251,13 @@ def wait_for_group(
 
     tasks = _at_once(wait_for, pipeline.tasks)
     while True:
-        refreshed = [_refetch_auxiliary(session, pipeline, task) for task in tasks]
-        tasks = [task for task in refreshed if task]
+        current = [  # the others are final; one that was deleted is None
+            find.refetch(session, task)
+            if pipeline.auxiliary(task) and not task.state.ended
+            else task
+            for task in tasks
+        ]
+        tasks = [task for task in current if task]
         stop_auxiliary(tasks)
         if all(task.state.ended for task in tasks):
             return replace(pipeline, tasks=tuple(tasks))
@@ -287,23 +284,6 @@ def check_complete(pipeline: PipelineStatus) -> None:
             f"group {pipeline.id} ({pipeline.name}) is not complete: stage {missing[0]} not found",
             f"submit it again with --id {pipeline.id}",
         )
-
-
-def _refetch_auxiliary(
-    session: Session, pipeline: PipelineStatus, task: TaskStatus
-) -> TaskStatus | None:
-    """Refetch a running auxiliary task; None if it was deleted.
-
-    Other tasks are final and returned as they are.
-    """
-    if task.state.ended or not pipeline.auxiliary(task):
-        return task
-    return find.refetch(session, task)
-
-
-def without_stopped(pipeline: PipelineStatus, tasks: Sequence[TaskStatus]) -> PipelineStatus:
-    """Return a finished group without the auxiliary tasks that were stopped."""
-    return replace(pipeline, tasks=tuple(task for task in tasks if task.state.ended))
 
 
 def needs_action(target: Target) -> bool:
@@ -336,26 +316,24 @@ def lead(session: Session, target: Target, now: datetime) -> float | None:
 
 
 def _lead_pipeline(session: Session, target: PipelineStatus, now: datetime) -> float | None:
-    if target.first_member.parallel:
-        return _stop_auxiliary(session, target, now) if _has_finished(target) else None
-    if target.to_cancel:
-        stop.stop(session, target.to_cancel)
-    elif target.to_resume:
-        resume(session, target.to_resume)
-    return None
-
-
-def _has_finished(group: PipelineStatus) -> bool:
-    return group.complete and group.primaries_ended
-
-
-def _stop_auxiliary(session: Session, group: PipelineStatus, now: datetime) -> float | None:
-    ended_at = age.parse(group.primaries_ended_at)
-    delays = group.remaining_delays((now - (ended_at or now)).total_seconds())
+    if not target.first_member.parallel:
+        if target.to_cancel:
+            stop.stop(session, target.to_cancel)
+        elif target.to_resume:
+            resume(session, target.to_resume)
+        return None
+    if not _has_finished(target):
+        return None
+    ended_at = age.parse(target.primaries_ended_at)
+    delays = target.remaining_delays((now - (ended_at or now)).total_seconds())
     due = [task for task, delay in delays if not delay]
     if due:
         stop.stop(session, due)
     return min((delay for _, delay in delays if delay), default=None)
+
+
+def _has_finished(group: PipelineStatus) -> bool:
+    return group.complete and group.primaries_ended
 
 
 CONTROLLER = "tasks"
@@ -366,16 +344,12 @@ _POLL_SECONDS = 1.0
 
 def controller_leads(session: Session, namespace: str) -> bool:
     """Return whether a live controller leads the tasks of a namespace. Raises ClusterError."""
-    places = ((namespace, False), (names.CONTROLLERS_NAMESPACE, True))
-    return any(_is_live(session, *place) for place in places)
-
-
-def _is_live(session: Session, namespace: str, all_namespaces: bool) -> bool:
-    try:
-        lease = leases.get(session, namespace, names.controller_lease(CONTROLLER, all_namespaces))
-    except (Forbidden, NotServed):
-        return False
-    return lease is not None and lease.live(session.now())
+    for place, leads_all in ((namespace, False), (names.CONTROLLERS_NAMESPACE, True)):
+        with suppress(Forbidden, NotServed):
+            lease = leases.get(session, place, names.controller_lease(CONTROLLER, leads_all))
+            if lease is not None and lease.live(session.now()):
+                return True
+    return False
 
 
 class Leadership:

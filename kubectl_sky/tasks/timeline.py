@@ -5,15 +5,13 @@ from datetime import UTC
 
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.observe.timeline import TaskTimeline, Timeline, task_timeline
+from kubectl_sky.observe.timeline import Timeline, task_timeline
 from kubectl_sky.tasks import doctor
 
 
 def read(session: Session, tasks: Sequence[TaskStatus]) -> Timeline:
-    timelines = [_of_task(session, task) for task in tasks]
+    timelines = []
+    for task in tasks:
+        snapshot, _ = doctor.snapshot(session, task)
+        timelines.append(task_timeline(snapshot, snapshot.task or task))
     return Timeline(now=session.now().astimezone(UTC).replace(microsecond=0), tasks=timelines)
-
-
-def _of_task(session: Session, task: TaskStatus) -> TaskTimeline:
-    snapshot, _ = doctor.snapshot(session, task)
-    return task_timeline(snapshot, snapshot.task or task)
