@@ -23,7 +23,11 @@ def clean(
     orphans, finished = leftovers.orphans, leftovers.finished
     for kind in leftovers.unread:
         output.note(f"{kind.plural} are not cleaned: you may not list them; {ROLE_HINT}")
-    _note_young(leftovers.young)
+    if leftovers.young:
+        output.note(
+            f"{output.count(leftovers.young, 'orphan')} younger than 10 minutes kept: a running"
+            " submit may need them; --older-than 0s includes them, and finished tasks"
+        )
     for _, item in orphans:
         metadata = item["metadata"]
         elapsed = age.since(metadata["creationTimestamp"], leftovers.now)
@@ -43,11 +47,3 @@ def clean(
         options.confirm(f"Delete {summary}?")
     delete(session, leftovers)
     output.note(f"Removed {summary}")
-
-
-def _note_young(number: int) -> None:
-    if number:
-        output.note(
-            f"{output.count(number, 'orphan')} younger than 10 minutes kept: a running submit may"
-            " need them; --older-than 0s includes them, and finished tasks"
-        )

@@ -193,19 +193,14 @@ def _respond(command: click.Command, words: Sequence[str]) -> None:
         items = ShellComplete(command, {}, "kubectl sky", VARIABLE).get_completions(
             args, incomplete
         )
-    lines = [_line(item) for item in items if item.type == "plain"]
-    output.out("\n".join([*lines, f":{_directive(items)}"]))
-
-
-def _line(item: "CompletionItem") -> str:
-    text = " ".join((item.help or "").split())
-    return f"{item.value}\t{text}" if text else str(item.value)
-
-
-def _directive(items: "Sequence[CompletionItem]") -> int:
-    types = {item.type for item in items}
+    lines = [
+        f"{item.value}\t{' '.join((item.help or '').split())}".rstrip("\t")
+        for item in items
+        if item.type == "plain"
+    ]
+    directive, types = _NO_FILES, {item.type for item in items}
     if "dir" in types:
-        return _FOLDERS
-    if "file" in types:
-        return _NO_SPACE if len(items) > 1 else 0
-    return _NO_FILES
+        directive = _FOLDERS
+    elif "file" in types:
+        directive = _NO_SPACE if len(items) > 1 else 0
+    output.out("\n".join([*lines, f":{directive}"]))

@@ -12,8 +12,6 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.observe.pipelines import PipelineStatus
 
 if TYPE_CHECKING:
-    from kubectl_sky.cluster.session import Session
-    from kubectl_sky.observe.findings import Cause
     from kubectl_sky.observe.verdict import Diagnosis
     from kubectl_sky.tasks.doctor import ClusterCheck
 
@@ -85,7 +83,11 @@ def command(
         raise UserError("--role cannot be combined with TASK", "remove one of them")
     session = cluster.session()
     if role:
-        output.out(_role(session, extras, form))
+        items = doctor.make_role(session, extras)
+        if form == "json":
+            output.out(output.data({"apiVersion": "v1", "kind": "List", "items": items}, form))
+        else:
+            output.out("\n---\n".join(output.data(item, "yaml") for item in items))
         return 0
     if task is None:
         check = doctor.check_cluster(session)
@@ -109,15 +111,11 @@ def format_verdict(verdict: "Diagnosis") -> str:
         causes = [finding for finding in verdict.findings if finding.stage is stage]
         lines.append(f"{stage:<12}{output.in_color(step)}")
         for finding in causes:
-            lines += _format_cause(finding, verdict.task.num_nodes)
+            cause = _wrap(finding.cause(verdict.task.num_nodes), 12)
+            lines += [f"{'':<12}{line}" for line in (*cause, *_wrap(f"next: {finding.then}", 12))]
     if verdict.unread:
         lines += ["", f"not checked, because you may not list them: {', '.join(verdict.unread)}"]
     return "\n".join(lines)
-
-
-def _format_cause(finding: "Cause", nodes: int) -> list[str]:
-    lines = [*_wrap(finding.cause(nodes), 12), *_wrap(f"next: {finding.then}", 12)]
-    return [f"{'':<12}{line}" for line in lines]
 
 
 def _wrap(text: str, indent: int) -> list[str]:
@@ -156,12 +154,3 @@ def _format_check(check: "ClusterCheck") -> str:
     table = output.table(["MISSING RIGHT", "IS", "FOR"], rows)
     advice = "`kubectl sky doctor --role` prints a Role for a cluster admin to apply"
     return "\n".join([*lines, "", table, "", advice])
-
-
-def _role(session: "Session", extras: tuple[str, ...], form: str | None) -> str:
-    from kubectl_sky.tasks import doctor
-
-    items = doctor.make_role(session, extras)
-    if form == "json":
-        return output.data({"apiVersion": "v1", "kind": "List", "items": items}, form)
-    return "\n---\n".join(output.data(item, "yaml") for item in items)

@@ -166,13 +166,8 @@ def _raw_terminal() -> Iterator[Iterator[Size]]:
     attributes = termios.tcgetattr(sys.stdin)
     tty.setraw(sys.stdin, termios.TCSADRAIN)  # TCSADRAIN keeps what has already been typed
     try:
-        yield _until_none(queue)
+        yield iter(queue.get, None)
     finally:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, attributes)
         signal.signal(signal.SIGWINCH, previous_handler)
         queue.put(None)
-
-
-def _until_none(queue: "SimpleQueue[Size | None]") -> Iterator[Size]:
-    while size := queue.get():
-        yield size

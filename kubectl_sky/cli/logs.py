@@ -128,7 +128,14 @@ def command(
         raise UserError("-t cannot be combined with --timestamps or -o json", "choose one of them")
     if flags["template"] and flags["form"]:
         raise UserError("--template cannot be combined with -o", "choose one of them")
-    ui = Terminal(_printer(flags))
+    form = Form(
+        output=LogFormat(flags["form"] or LogFormat.TEXT),
+        stamped=_with_timestamps(flags),
+        local=flags["local"],
+        template=flags["template"],
+        grep=flags["grep"],
+    )
+    ui = Terminal(Printer(form, folder=flags["folder"]))
     request = _request(following, flags)
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
@@ -138,17 +145,6 @@ def command(
     else:
         show(session, target, request, ui)
     return 0
-
-
-def _printer(flags: Mapping[str, Any]) -> Printer:
-    form = Form(
-        output=LogFormat(flags["form"] or LogFormat.TEXT),
-        stamped=_with_timestamps(flags),
-        local=flags["local"],
-        template=flags["template"],
-        grep=flags["grep"],
-    )
-    return Printer(form, folder=flags["folder"])
 
 
 def _with_timestamps(flags: Mapping[str, Any]) -> bool:

@@ -279,12 +279,6 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _cut_line(line: str, columns: int) -> str:
-    """Cut a line to the width of the terminal; a line that is cut loses its colours."""
-    text = _SGR.sub("", line)
-    return line if len(text) <= columns else text[:columns]
-
-
 class LiveText:
     """Output that shows a text repeatedly; on a terminal also because its ages change.
 
@@ -332,6 +326,9 @@ class LiveText:
         if hidden > 0:
             lines = [*lines[: rows - 2], f"… and {hidden + 1} more lines"]
         prefix = _HOME if self._has_drawn else _CLEAR + _HOME
-        body = "".join(f"{_cut_line(line, columns)}{_END_OF_LINE}\n" for line in lines)
+        body = ""
+        for line in lines:  # one that is cut loses its colours
+            text = _SGR.sub("", line)
+            body += f"{line if len(text) <= columns else text[:columns]}{_END_OF_LINE}\n"
         click.echo(prefix + body + _BELOW, nl=False)
         self._has_drawn = True

@@ -80,7 +80,11 @@ def command(
     else:
         facts = action.offline_facts(cluster.user, cluster.namespace, os.environ)
         rendered = action.render_files(sources, facts, Terminal(), *show)
-        _note_unknown_owner(cluster, facts.user.name)
+        if not cluster.user and not settings.read_login(os.environ):
+            output.note(  # `list` may not show the task
+                f'owner "{facts.user.name}" is your OS user name: use --user NAME, or'
+                " --as-submitted for the name that the cluster knows"
+            )
     if flags["no_runtime"]:
         output.notes(output.omitted(item.name) for item in rendered.runtimes)
         rendered = rendered.without_runtime
@@ -90,15 +94,6 @@ def command(
         return
     write = manifests.as_json if form == "json" else manifests.as_yaml
     output.out(write(rendered.all).rstrip("\n"))
-
-
-def _note_unknown_owner(cluster: options.ClusterFlags, user: str) -> None:
-    """Note that the owner may not be the one of submit; `list` would not show the task."""
-    if not cluster.user and not settings.read_login(os.environ):
-        output.note(
-            f'owner "{user}" is your OS user name: use --user NAME, or --as-submitted for the name'
-            " that the cluster knows"
-        )
 
 
 def _as_submitted(

@@ -70,7 +70,12 @@ def command(
     scope = options.scope(session, cluster, all_users)
     session, match = tasks.locate_or_show_evidence(session, scope, task)
     if flags["timeline"]:
-        _show_timeline(session, match, form)
+        from kubectl_sky.cli.timeline import format_timeline
+        from kubectl_sky.tasks import find, timeline
+
+        times = timeline.read(session, find.tasks_of(match))
+        text = output.data(times, form) if form else format_timeline(times)
+        output.out(text if form else f"{tasks.line(match)}\n\n{text}")
         return
     if flags["ports"]:
         ports.show(session, match, form)
@@ -85,32 +90,21 @@ def command(
     output.out(_format(match, form))
 
 
-def _show_timeline(session: "Session", target: "Target", form: str | None) -> None:
-    from kubectl_sky.cli.timeline import format_timeline
-    from kubectl_sky.tasks import find, timeline
-
-    times = timeline.read(session, find.tasks_of(target))
-    text = output.data(times, form) if form else format_timeline(times)
-    output.out(text if form else f"{tasks.line(target)}\n\n{text}")
-
-
 def _format(
     target: "TaskStatus | PipelineStatus", form: str | None, record: "Evidence | None" = None
 ) -> str:
     if form == "name":
         return tasks.name(target)
     if form:
-        return output.data(_document(target, record), form)
+        document: Part = target.document
+        if record and isinstance(target, TaskStatus):
+            task = target.document
+            deaths = list(record.deaths)
+            document = replace(task, metadata=replace(task.metadata, evidence=deaths))
+        return output.data(document, form)
     if isinstance(target, TaskStatus):
         return tasks.details(target) + (f"\n\n{tasks.format_evidence(record)}" if record else "")
     return tasks.pipeline_details(target)
-
-
-def _document(target: "Target", record: "Evidence | None") -> Part:
-    if not record or not isinstance(target, TaskStatus):
-        return target.document
-    task = target.document
-    return replace(task, metadata=replace(task.metadata, evidence=list(record.deaths)))
 
 
 def _watch(session: "Session", scope: "Scope", target: "Target", form: str | None) -> None:
@@ -118,24 +112,20 @@ def _watch(session: "Session", scope: "Scope", target: "Target", form: str | Non
 
     On a terminal its ages are updated every second.
     """
+    from kubectl_sky.tasks import pending, watch
+
     screen, latest = output.LiveText(form), target
-    for update in _updates(session, scope, target):
+    if isinstance(target, TaskStatus):
+        updates: Iterator[Target | None] = (
+            pending.explain_pending(session, snapshot.task) if snapshot else None
+            for snapshot in watch.watch_task(session, target)
+        )
+    else:
+        updates = watch.watch_pipeline(session, scope, target)
+    for update in updates:
         latest = update or latest
         if update or screen.is_outdated:
             screen.show(_format(latest, form))
-        if update and _is_over(update):
+        is_over = latest.finished if isinstance(latest, TaskStatus) else latest.state.ended
+        if update and is_over:
             return
-
-
-def _updates(session: "Session", scope: "Scope", target: "Target") -> "Iterator[Target | None]":
-    from kubectl_sky.tasks import pending, watch
-
-    if not isinstance(target, TaskStatus):
-        yield from watch.watch_pipeline(session, scope, target)
-        return
-    for snapshot in watch.watch_task(session, target):
-        yield pending.explain_pending(session, snapshot.task) if snapshot else None
-
-
-def _is_over(target: "Target") -> bool:
-    return target.finished if isinstance(target, TaskStatus) else target.state.ended

@@ -142,17 +142,18 @@ def _gpu_hours(
     return f"{sum(hours):.1f}" if hours else "-"
 
 
-def _first_items(items: Sequence[str], max_items: int = 3) -> str:
-    more = f" and {len(items) - max_items} more" if len(items) > max_items else ""
-    return ",".join(items[:max_items]) + more
+def _first_items(items: Sequence[str]) -> str:
+    return ",".join(items[:3]) + (f" and {len(items) - 3} more" if items[3:] else "")
 
 
 def details(task: TaskStatus) -> str:
     counts = [f"{task.count(state)} {state}" for state in State if task.count(state)]
+    word = str(task.detailed_status)
+    specific = "" if word == task.state else f" ({word})"
     facts = {
         "Id": task.id,
         "Name": task.name,
-        "Status": f"{output.in_color(task.state)}{_specific_status(task)}{_suffix(task)}",
+        "Status": f"{output.in_color(task.state)}{specific}{_suffix(task)}",
         "Namespace": task.namespace,
         "User": task.user,
         "Backend": task.backend,
@@ -161,7 +162,11 @@ def details(task: TaskStatus) -> str:
         "Nodes": f"{task.num_nodes} ({', '.join(counts)})",
     } | ({"Next": task.next_step} if task.next_step else {})
     head = "\n".join(output.fields(facts))
-    visible = task.nodes if len(task.nodes) <= _MAX_LISTED_NODES else _most_relevant(task)
+    visible = task.nodes
+    if len(visible) > _MAX_LISTED_NODES:
+        order = (State.FAILED, State.RUNNING, State.PENDING)
+        relevant = [node for state in order for node in task.nodes if node.state is state]
+        visible = tuple(relevant[:_MAX_LISTED_NODES])
     rows = [
         [
             str(node.index),
@@ -196,18 +201,6 @@ def _duration(node: NodeStatus) -> str:
     return age.since(node.started_at, age.parse(node.ended_at) or datetime.now(UTC))
 
 
-def _specific_status(task: TaskStatus) -> str:
-    word = str(task.detailed_status)
-    return "" if word == task.state else f" ({word})"
-
-
-def _most_relevant(task: TaskStatus) -> Sequence[NodeStatus]:
-    """Return the most relevant nodes: failed ones first, then running and pending."""
-    order = (State.FAILED, State.RUNNING, State.PENDING)
-    selected = [node for state in order for node in task.nodes if node.state is state]
-    return selected[:_MAX_LISTED_NODES]
-
-
 def pipeline_details(pipeline: PipelineStatus) -> str:
     """Format a pipeline in full: the common fields, then a row for each task."""
     stopped = f", {pipeline.num_stopped} stopped" if pipeline.num_stopped else ""
@@ -224,6 +217,7 @@ def pipeline_details(pipeline: PipelineStatus) -> str:
         "Tasks": completed + stopped,
     }
     head = "\n".join(output.fields(facts))
+    state_of_missing = "cancelled" if pipeline.failed else "not found"
     rows = {
         pipeline.stage(task): [task.id, task.name, str(task.state), nodes(task), task.note]
         for task in pipeline.tasks
@@ -231,7 +225,7 @@ def pipeline_details(pipeline: PipelineStatus) -> str:
         stage: [
             pipeline.task_id(stage),
             pipeline.title(stage),
-            _status_of_missing(pipeline, stage),
+            "stopped" if stage in pipeline.first_member.auxiliary else state_of_missing,
             "",
             "",
         ]
@@ -252,12 +246,6 @@ def _branch(pipeline: PipelineStatus, stage: int) -> str:
     depth = 0 if parallel else min(stage - 2, _MAX_DEPTH)
     corner = "├" if parallel and stage < pipeline.first_member.stages else "└"
     return f"{'  ' * depth}{corner}─ {stage}"
-
-
-def _status_of_missing(pipeline: PipelineStatus, stage: int) -> str:
-    if stage in pipeline.first_member.auxiliary:
-        return "stopped"
-    return "cancelled" if pipeline.failed else "not found"
 
 
 def locate_or_show_evidence(

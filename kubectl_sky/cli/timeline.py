@@ -104,7 +104,9 @@ def _times(rows: Sequence[Row], timeline: Timeline) -> str:
         )
         cells = [f"{mark} {phase}"]
         if len(everything) == 1:
-            cells += [_first_start(fastest[2], phase), _text(fastest[0], fastest[2], phase)]
+            first = next(span for span in fastest[2].phases if span.phase is phase)
+            start = first.start.strftime("%Y-%m-%dT%H:%M:%SZ")
+            cells += [start, _text(fastest[0], fastest[2], phase)]
         else:
             cells += [
                 f"{_text(item[0], item[2], phase)}   {item[1]}" for item in (fastest, slowest)
@@ -113,11 +115,6 @@ def _times(rows: Sequence[Row], timeline: Timeline) -> str:
     if len(everything) == 1:
         return output.table(["PHASE", "START", "FOR"], lines)
     return output.table(["PHASE", "FASTEST", "SLOWEST"], lines)
-
-
-def _first_start(node: NodeTimeline, phase: Phase) -> str:
-    span = next(span for span in node.phases if span.phase is phase)
-    return span.start.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _text(seconds: int, node: NodeTimeline, phase: Phase) -> str:

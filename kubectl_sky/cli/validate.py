@@ -121,14 +121,10 @@ def _check_live(reports: "Sequence[Report]", cluster: options.ClusterFlags) -> _
             notes.append(f"warning: not checked against the cluster: {error}")
             break
         for refusal in refused:
-            problems += refusal.problems or _of_file(file, refusal)
+            *first, last = refusal.what.splitlines()
+            whole = [Problem(file, 0, 0, "", line) for line in first]
+            whole.append(Problem(file, 0, 0, "", last, refusal.hint))
+            problems += refusal.problems or whole
             codes.append(refusal.exit_code)
         notes += [f"{file}: {note}" for note in ui.notes_]
     return _Live(problems, notes, min(filter(None, codes), default=0), unanswered)
-
-
-def _of_file(file: str, error: SkyError) -> list[Problem]:
-    """Return the lines of an error as problems of the whole file; the last one has the hint."""
-    *first, last = error.what.splitlines()
-    problems = [Problem(file, 0, 0, "", line) for line in first]
-    return [*problems, Problem(file, 0, 0, "", last, error.hint)]

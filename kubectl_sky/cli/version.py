@@ -40,8 +40,10 @@ def command(form: str | None, client_only: bool, check: bool, cluster: options.C
     newest = _newest() if check else ""
     if not form:
         output.out(__version__)
-        if newest:
-            output.note(_advice(newest))
+        if newest and _numbers(newest) <= _numbers(__version__):
+            output.note("this is the newest version")
+        elif newest:
+            output.note(f"version {newest} is available: {_RELEASES}/tag/v{newest}")
         return 0
     server, error = {}, None
     if not client_only:
@@ -49,8 +51,16 @@ def command(form: str | None, client_only: bool, check: bool, cluster: options.C
             server = cluster.session().send("GET", "/version").body
         except ClusterError as refused:  # as kubectl, print the client's version anyway
             error = refused
+    major, minor = __version__.split(".")[:2]
+    client = {
+        "major": major,
+        "minor": minor,
+        "gitVersion": f"v{__version__}",
+        "pythonVersion": platform.python_version(),
+        "platform": f"{sys.platform}/{platform.machine()}",
+    }
     versions = Version(
-        version=__version__, clientVersion=_client(), newestVersion=newest, serverVersion=server
+        version=__version__, clientVersion=client, newestVersion=newest, serverVersion=server
     )
     output.out(output.data(versions, form))
     if error:
@@ -76,22 +86,5 @@ def _newest() -> str:
     return match[1]
 
 
-def _advice(newest: str) -> str:
-    if _numbers(newest) <= _numbers(__version__):
-        return "this is the newest version"
-    return f"version {newest} is available: {_RELEASES}/tag/v{newest}"
-
-
 def _numbers(version: str) -> list[int]:
     return list(map(int, re.findall(r"[0-9]+", version)[:3]))
-
-
-def _client() -> dict[str, str]:
-    major, minor = __version__.split(".")[:2]
-    return {
-        "major": major,
-        "minor": minor,
-        "gitVersion": f"v{__version__}",
-        "pythonVersion": platform.python_version(),
-        "platform": f"{sys.platform}/{platform.machine()}",
-    }

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
@@ -10,9 +9,6 @@ from msgspec.structs import replace
 from kubectl_sky.cli import commands, options, output, tasks
 from kubectl_sky.observe.volumes import VolumeCreated, VolumeList, VolumeStatus
 from kubectl_sky.words import names
-
-if TYPE_CHECKING:
-    from kubectl_sky.actions.volumes import AppliedVolume
 
 
 @commands.group("volumes")
@@ -103,16 +99,11 @@ def apply(file: str, dry_run: str, cluster: options.ClusterFlags, form: str | No
         output.out(output.data(one, form))
     else:
         suffix = options.DRY_RUNS[dry_run]
-        output.out("\n".join(_format_applied(item, form, suffix) for item in results))
-
-
-def _format_applied(applied: "AppliedVolume", form: str | None, suffix: str) -> str:
-    volume, done = applied.volume, applied.done
-    name = f"volume/{volume.id}" if volume.id else f"persistentvolumeclaim/{volume.claim}"
-    if form == "name":
-        return name
-    title = f" ({volume.name})" if volume.name else ""
-    return f"{name}{title} {done}{suffix}"
+        for item in results:
+            volume = item.volume
+            name = f"volume/{volume.id}" if volume.id else f"persistentvolumeclaim/{volume.claim}"
+            title = f" ({volume.name})" if volume.name else ""
+            output.out(name if form == "name" else f"{name}{title} {item.done}{suffix}")
 
 
 @command.command("list", examples=["volumes list", "volumes list -A --all-users"])
