@@ -105,7 +105,9 @@ def _yaml_value(text: str) -> object:
 
 def _resources(draft: Draft, kind: str) -> Sequence[str]:
     gpus = draft.gpus or ("" if kind == "script" else _GPUS)
-    cpus, memory = _sizes(gpus)
+    count = re.search(r"(?:^|:)([1-9]\d*)$", gpus)
+    number = int(count[1]) if count else 1
+    cpus, memory = (4 * number, 16 * number) if gpus else (1, 1)  # as SkyPilot's defaults
     image = {"torchrun": _TORCH_IMAGE, "vllm": _VLLM_IMAGE}.get(kind, "")
     return [
         "# What each node needs. Remove what you do not need.",
@@ -119,13 +121,6 @@ def _resources(draft: Draft, kind: str) -> Sequence[str]:
         *(["  ports: 8000"] if kind == "vllm" else []),
         *_nodes(draft, kind),
     ]
-
-
-def _sizes(gpus: str) -> tuple[int, int]:
-    """Return CPUs and GiB of memory as SkyPilot's defaults of GPUs: 4 and 16 for each."""
-    count = re.search(r"(?:^|:)([1-9]\d*)$", gpus)
-    number = int(count[1]) if count else 1
-    return (4 * number, 16 * number) if gpus else (1, 1)
 
 
 def _nodes(draft: Draft, kind: str) -> Sequence[str]:

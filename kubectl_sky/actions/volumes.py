@@ -123,9 +123,14 @@ def apply(
     """
     claims = objects.list_all(session, kinds.PVC, session.namespace)
     if volume_file.storage is None:
-        return AppliedVolume(
-            volumes.volume(_existing(session, user, volume_file.name, claims)), _UNCHANGED
-        )
+        match = volumes.known(claims, user).get(volume_file.name)
+        if not match:
+            raise UserError(
+                f'PVC "{volume_file.name}" not found in namespace "{session.namespace}"',
+                "remove use_existing to create it",
+            )
+        pvc = next(pvc for pvc in claims if pvc["metadata"]["name"] == match.name)
+        return AppliedVolume(volumes.volume(pvc), _UNCHANGED)
     matches = [
         pvc
         for pvc in Scope(session.namespace, user).filter_owned(claims)
@@ -143,16 +148,6 @@ def apply(
     pods = _pods_if_terminating(session, session.namespace, matches)
     _refuse_terminating(volumes.volume(matches[0], pods))
     return _update(session, user, volume_file, matches[0], dry_run)
-
-
-def _existing(session: Session, user: User, name: str, claims: Sequence[Json]) -> Json:
-    match = volumes.known(claims, user).get(name)
-    if not match:
-        raise UserError(
-            f'PVC "{name}" not found in namespace "{session.namespace}"',
-            "remove use_existing to create it",
-        )
-    return next(pvc for pvc in claims if pvc["metadata"]["name"] == match.name)
 
 
 def _update(

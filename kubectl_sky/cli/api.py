@@ -52,7 +52,7 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 @install_flags.api_server_ports
 @click.option("--host-name", metavar="NAME", help="Host name of --install, as your Ingress has it.")
 @options.cluster
-def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags: object) -> None:
+def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags: Any) -> None:
     """Serve the REST API: each caller acts with a bearer token of the cluster, and RBAC decides.
 
     The kubeconfig gives the address and the CA of the API server. Its credentials are not used for
@@ -62,7 +62,15 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
     """
     audit_log = str(flags["audit_log"] or "")
     if any(flags[name] for name in ("install", "image", "host_name", "api_server_ports")):
-        output.out(_installation(cluster, flags, audit_log))
+        if not flags["install"]:
+            raise UserError("--image, --host-name and --api-server-port are for --install")
+        from kubectl_sky.install import action
+        from kubectl_sky.install.model import server_install
+        from kubectl_sky.render import manifests
+
+        read = install_flags.read(cluster, flags["image"], flags["api_server_ports"])
+        values = server_install(read, flags["host_name"], audit_log=audit_log)
+        output.out(manifests.as_yaml(action.server(values)).rstrip("\n"))
         return
     require_packages()
     from kubectl_sky.server import audit
@@ -72,11 +80,9 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
     loopback = host in _LOOPBACK
     certificate, key = flags["tls_cert"], flags["tls_key"]
     _check_exposure(host, bool(certificate), bool(key), flags)
-    hosts = flags["hosts"]
-    assert isinstance(hosts, tuple)
     config = Config(
         cluster.flags(),
-        hosts=(*(LOOPBACK if loopback else ()), *(str(name).lower() for name in hosts)),
+        hosts=(*(LOOPBACK if loopback else ()), *(str(name).lower() for name in flags["hosts"])),
         trust_x_user=bool(flags["trust_x_user"]),
         audit=audit.open_log(audit_log) if audit_log else None,
     )
@@ -115,18 +121,6 @@ def _check_exposure(host: str, certificate: bool, key: bool, flags: Mapping[str,
 
 def require_packages() -> None:
     extras.require("server", "fastapi", "uvicorn", "prometheus_client")
-
-
-def _installation(cluster: options.ClusterFlags, flags: Mapping[str, Any], audit_log: str) -> str:
-    if not flags["install"]:
-        raise UserError("--image, --host-name and --api-server-port are for --install")
-    from kubectl_sky.install import action
-    from kubectl_sky.install.model import server_install
-    from kubectl_sky.render import manifests
-
-    read = install_flags.read(cluster, flags["image"], flags["api_server_ports"])
-    values = server_install(read, flags["host_name"], audit_log=audit_log)
-    return manifests.as_yaml(action.server(values)).rstrip("\n")
 
 
 def _port(flag: int | None) -> int:

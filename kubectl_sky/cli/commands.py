@@ -100,36 +100,27 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments, after the flags that stood before the command."""
-        params = self.get_params(ctx)
+        params, rewritten = self.get_params(ctx), list(args)
         try:
-            rest = super().parse_args(ctx, self._rewrite(ctx, params, list(args)))
+            with suppress(*_incomplete(ctx)):
+                arguments = Arguments(params, args)
+                ctx.meta[BEFORE_DASHES] = arguments.before_dashes
+                leading = ctx.meta.get(_LEADING, ())
+                # As in kubectl, a command without a cluster ignores --namespace before it.
+                existing = {name for param in params for name in param.opts} | {*_STRICT}
+                before = [word for flag in leading if flag[0] in existing for word in flag]
+                rewritten = [*before, *arguments.rewritten]
+            rest = super().parse_args(ctx, rewritten)
         except click.UsageError as error:
             raise _advise(error, ctx, args) from None
-        self._check_utf8(ctx, params)
-        return rest
-
-    def _rewrite(
-        self, ctx: click.Context, params: Sequence[click.Parameter], args: list[str]
-    ) -> list[str]:
-        with suppress(*_incomplete(ctx)):
-            arguments = Arguments(params, args)
-            ctx.meta[BEFORE_DASHES] = arguments.before_dashes
-            leading = ctx.meta.get(_LEADING, ())
-            # As in kubectl, a command without a cluster ignores --namespace before it.
-            existing = {name for param in params for name in param.opts} | {*_STRICT}
-            before = [word for flag in leading if flag[0] in existing for word in flag]
-            args = [*before, *arguments.rewritten]
-        return args
-
-    def _check_utf8(self, ctx: click.Context, params: Sequence[click.Parameter]) -> None:
-        """Reject option values that are not UTF-8: no manifest or request can hold them."""
         for option in params:
             value = ctx.params.get(option.name or "")
             texts = value if isinstance(value, tuple) else (value,)
             if isinstance(option, click.Option) and not all(
                 is_utf8(text) for text in texts if isinstance(text, str)
-            ):
+            ):  # no manifest or request can hold it
                 raise click.BadParameter("is not UTF-8", ctx, option)
+        return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples as complete commands, then the options of this command."""
@@ -216,29 +207,21 @@ def _advise(error: click.UsageError, ctx: click.Context, args: Sequence[str]) ->
         return unknown
     answer, command = "", " ".join(_path(ctx))
     if isinstance(error, click.NoSuchOption):
-        return _advise_options(error, ctx, args)
+        params = ctx.command.get_params(ctx)
+        known = {name for param in params for name in (*param.opts, *param.secondary_opts)}
+        names = [flag[0].partition("=")[0] for flag in Arguments(params, args).flags]
+        answers = {name: skypilot.option(command, name) for name in names if name not in known}
+        if not any(answers.values()):
+            return error
+        lines = [
+            f"No such option '{name}'; {then or 'see --help'}" for name, then in answers.items()
+        ]
+        return click.UsageError("\n".join(lines), ctx)
     if isinstance(error, click.BadOptionUsage):  # another option here, which takes a value
         answer = skypilot.option(command, error.option_name)
     elif "unexpected extra argument" in error.message:
         answer = skypilot.ARGUMENTS.get(command, "")
     return click.UsageError(f"{error.message.rstrip('.')}; {answer}", ctx) if answer else error
-
-
-def _advise_options(
-    error: click.NoSuchOption, ctx: click.Context, args: Sequence[str]
-) -> click.UsageError:
-    from kubectl_sky.cli import skypilot
-
-    params = ctx.command.get_params(ctx)
-    known = {name for param in params for name in (*param.opts, *param.secondary_opts)}
-    names = [flag[0].partition("=")[0] for flag in Arguments(params, args).flags]
-    answers = {
-        name: skypilot.option(" ".join(_path(ctx)), name) for name in names if name not in known
-    }
-    if not any(answers.values()):
-        return error
-    lines = [f"No such option '{name}'; {text or 'see --help'}" for name, text in answers.items()]
-    return click.UsageError("\n".join(lines), ctx)
 
 
 def _incomplete(ctx: click.Context) -> tuple[type[Exception], ...]:

@@ -1,16 +1,13 @@
 """`kubectl sky controllers`."""
 
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import timedelta
+from typing import Any
 
 import click
 
 from kubectl_sky.cli import commands, extras, install_flags, options, output
 from kubectl_sky.words import age
 from kubectl_sky.words.names import CONTROLLERS
-
-if TYPE_CHECKING:
-    from kubectl_sky.install.status import Controller
 
 
 @commands.group("controllers")
@@ -168,21 +165,17 @@ def status(cluster: options.ClusterFlags, form: str | None) -> None:
     if not statuses:
         output.note("No controllers found; install them: kubectl sky controllers install")
     else:
-        rows = [_row(item, session.now()) for item in statuses]
-        output.out(output.table(_HEADER, rows))
-
-
-_HEADER = ("CONTROLLER", "SERVES", "NAMESPACE", "READY", "LEADER", "SINCE", "LAST ACTION")
-
-
-def _row(status: "Controller", now: datetime) -> list[str]:
-    ready = "-" if status.replicas is None else f"{status.ready}/{status.replicas}"
-    return [
-        status.controller,
-        status.serves or "all namespaces",
-        status.namespace,
-        ready,
-        status.leader or "<none>",
-        age.since(status.since, now) if status.since else "-",
-        status.last_action or "-",
-    ]
+        header = ("CONTROLLER", "SERVES", "NAMESPACE", "READY", "LEADER", "SINCE", "LAST ACTION")
+        rows = [
+            [
+                item.controller,
+                item.serves or "all namespaces",
+                item.namespace,
+                "-" if item.replicas is None else f"{item.ready}/{item.replicas}",
+                item.leader or "<none>",
+                age.since(item.since, session.now()) if item.since else "-",
+                item.last_action or "-",
+            ]
+            for item in statuses
+        ]
+        output.out(output.table(header, rows))

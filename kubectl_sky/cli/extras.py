@@ -7,15 +7,12 @@ from kubectl_sky.errors import UserError
 
 
 def require(extra: str, *packages: str) -> None:
-    if not all(map(is_installed, packages)):
-        raise UserError(f"the packages of the {extra} are not installed", install_hint(extra))
-
-
-def install_hint(extra: str) -> str:
-    command = f"pip install 'kubectl-sky[{extra}]'"
+    if all(map(is_installed, packages)):
+        return
+    hint = f"run: pip install 'kubectl-sky[{extra}]'"
     if getattr(sys, "frozen", False):  # by PyInstaller, for krew
-        return f"the archive for krew has no extras; install kubectl-sky with: {command}"
-    return f"run: {command}"
+        hint = hint.replace("run:", "the archive for krew has no extras; install kubectl-sky with:")
+    raise UserError(f"the packages of the {extra} are not installed", hint)
 
 
 def is_installed(package: str) -> bool:

@@ -35,7 +35,7 @@ def render(value: object, template: str) -> str:
         raise UserError("jsonpath: too many nested parts", _HINT) from None
 
 
-def columns(value: object, spec: str) -> tuple[list[str], list[list[str]]]:
+def columns(value: Any, spec: str) -> tuple[list[str], list[list[str]]]:
     """Return the header and the rows of custom columns, `NAME:PATH` separated by commas.
 
     A list has a row per item, any other document one row. Raises UserError for an invalid spec.
@@ -50,15 +50,10 @@ def columns(value: object, spec: str) -> tuple[list[str], list[list[str]]]:
             )
         header.append(name.strip())
         paths.append(path.strip())
-    rows = [[render(item, path) or "<none>" for path in paths] for item in _items(value)]
-    return header, rows
-
-
-def _items(value: Any) -> list[object]:
-    """Return the items of a TaskList or another list; else the document itself."""
+    items = [value]
     if str(value.get("kind")).endswith("List"):
-        return next((list(items) for items in value.values() if isinstance(items, list)), [])
-    return [value]
+        items = next((items for items in value.values() if isinstance(items, list)), [])
+    return header, [[render(item, path) or "<none>" for path in paths] for item in items]
 
 
 def _parts(template: str) -> tuple[_Part, ...]:

@@ -16,19 +16,7 @@ from kubectl_sky.observe.selection import Selection
 from kubectl_sky.words import label_selectors
 
 if TYPE_CHECKING:
-    from kubectl_sky.cluster.session import Session
-    from kubectl_sky.tasks.find import Scope
     from kubectl_sky.tasks.list import Listing
-    from kubectl_sky.tasks.watch import TaskUpdate
-
-
-def _parse_selector(
-    context: click.Context, option: click.Parameter, value: str
-) -> Callable[[Mapping[str, str]], bool]:
-    try:
-        return label_selectors.parse(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error), context, option) from None
 
 
 class _ListRequest(Struct, frozen=True):
@@ -71,7 +59,7 @@ class _ListRequest(Struct, frozen=True):
     "--selector",
     "labels",
     default="",
-    callback=_parse_selector,
+    callback=options.parsed(label_selectors.parse),
     metavar="SELECTOR",
     help="Show only tasks with these labels: team=a, team!=b, 'team in (a,b)'.",
 )
@@ -106,15 +94,21 @@ def command(
 
     With -o wide, GPU-HOURS are those of tasks that request GPUs; see `usage`.
     """
-    from kubectl_sky.tasks.list import list_tasks
+    from kubectl_sky.tasks.list import list_tasks, select
+    from kubectl_sky.tasks.pending import watch_explained
 
     request = _list_request(cluster, all_users, form, flags)
     if flags["all_contexts"]:
         return _list_all_contexts(cluster, all_users, request)
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
-    if flags["watch"]:
-        _watch(session, scope, request)
+    if flags["watch"]:  # after each change, and on a terminal for the ages every second
+        screen, latest = output.LiveText(form), None
+        for update in watch_explained(session, scope):
+            latest = update or latest
+            if latest and (update or screen.is_outdated):
+                shown = select(latest, request.selection, session.now())
+                screen.show(request.format(shown) or "No tasks found.")
         return 0
     listing = list_tasks(session, scope, request.selection)
     text = request.format(listing)
@@ -154,28 +148,15 @@ def _list_request(
     return _ListRequest(filters, form, columns)
 
 
-def _watch(session: "Session", scope: "Scope", request: _ListRequest) -> None:
-    """Show the tasks again after each change, and on a terminal their ages every second."""
-    from kubectl_sky.tasks.list import select
-    from kubectl_sky.tasks.pending import watch_explained
-
-    screen = output.LiveText(request.form)
-    latest: TaskUpdate | None = None
-    for update in watch_explained(session, scope):
-        latest = update or latest
-        if latest and (update or screen.is_outdated):
-            listing = select(latest, request.selection, session.now())
-            screen.show(request.format(listing) or "No tasks found.")
-
-
 def _list_all_contexts(
     cluster: options.ClusterFlags, all_users: bool, request: _ListRequest
 ) -> int:
     """List the tasks of each context; report contexts without an answer and return 3."""
     from kubectl_sky.submitting import contexts
 
-    query = contexts.TaskQuery(cluster.user, all_users, cluster.all_namespaces, request.selection)
-    answers = contexts.list_tasks(cluster.flags(), query)
+    answers = contexts.list_tasks(
+        cluster.flags(), cluster.user, request.selection, all_users, cluster.all_namespaces
+    )
     listings = [(answer.context, answer.listing) for answer in answers if answer.listing]
     if request.form in (None, "wide", "name"):
         for context, listing in listings:

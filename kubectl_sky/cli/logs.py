@@ -41,13 +41,6 @@ def pattern(
         raise click.BadParameter(message, context, param) from None
 
 
-def _template(context: click.Context, param: click.Parameter, value: str | None) -> Template | None:
-    try:
-        return Template(value) if value is not None else None
-    except ValueError as error:
-        raise click.BadParameter(str(error), context, param) from None
-
-
 @commands.command(
     "logs",
     examples=[
@@ -76,7 +69,7 @@ def _template(context: click.Context, param: click.Parameter, value: str | None)
 )
 @click.option(
     "--template",
-    callback=_template,
+    callback=options.parsed(Template),
     metavar="TEMPLATE",
     help="Print each line in this form; the fields are {task}, {rank}, {pod}, {time}, {text}.",
 )

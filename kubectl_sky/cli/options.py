@@ -86,6 +86,18 @@ def _single_value(
     return values[0] if values else None
 
 
+def parsed(parse: Callable[[str], object]) -> Callable[..., object]:
+    """Return the callback of an option that is parsed; a ValueError or UserError is click's."""
+
+    def convert(context: click.Context, option: click.Parameter, value: str | None) -> object:
+        try:
+            return None if value is None else parse(value)
+        except (ValueError, UserError) as error:
+            raise click.BadParameter(str(error), context, option) from None
+
+    return convert
+
+
 def combined(options: Sequence[Option]) -> Option:
     """Return options as one decorator; --help lists them in this order."""
 

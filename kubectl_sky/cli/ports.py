@@ -30,7 +30,14 @@ def show(session: "Session", target: "Target", form: str | None) -> None:
         output.out(_table(exposed_tasks))
         finished = [task.id for task in find.tasks_of(target) if task.over]
         for exposed in exposed_tasks:
-            output.note(_next_step(exposed, exposed.task_id in finished))
+            task_id, numbers = exposed.task_id, [str(port.port) for port in exposed.ports]
+            if task_id in finished:
+                output.note(f"task {task_id} has finished: nothing listens on its ports")
+            elif not exposed.ready:
+                output.note(f"the pod of rank 0 is not ready: kubectl sky status {task_id}")
+            else:
+                shown = " ".join(numbers[:_MAX_SUGGESTED_PORTS])
+                output.note(f"on this machine: kubectl sky port-forward {task_id} {shown}")
 
 
 def _table(exposed_tasks: Sequence["Ports"]) -> str:
@@ -48,12 +55,3 @@ def _table(exposed_tasks: Sequence["Ports"]) -> str:
         for port in exposed.ports
     ]
     return output.table(header, rows)
-
-
-def _next_step(exposed: "Ports", has_finished: bool) -> str:
-    if has_finished:
-        return f"task {exposed.task_id} has finished: nothing listens on its ports"
-    if not exposed.ready:
-        return f"the pod of rank 0 is not ready: kubectl sky status {exposed.task_id}"
-    port_list = " ".join(str(port.port) for port in exposed.ports[:_MAX_SUGGESTED_PORTS])
-    return f"on this machine: kubectl sky port-forward {exposed.task_id} {port_list}"

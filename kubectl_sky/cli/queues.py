@@ -64,11 +64,28 @@ def status(queue: str, cluster: options.ClusterFlags, form: str | None) -> None:
     if form:
         output.out(output.document("Queue", queue_status, form))
         return
-    output.out(
-        "\n\n".join(
-            filter(None, (_summary(queue_status), _shares(queue_status), _pending(queue_status)))
-        )
-    )
+    parts = [_summary(queue_status)]
+    if queue_status.resources:
+        header = ["FLAVOR", "RESOURCE", "USED HERE", "USED BY ALL", "QUOTA"]
+        rows = [
+            [
+                share.flavor,
+                share.resource,
+                share.readable(share.used) or _UNKNOWN,
+                share.readable(share.used_by_all) or _UNKNOWN,
+                share.readable(share.quota) or _UNKNOWN,
+            ]
+            for share in queue_status.resources
+        ]
+        parts.append(output.table(header, rows))
+    if queue_status.waiting:
+        header = ["PLACE", "WAITING", "PRIORITY", "SINCE", "REASON"]
+        rows = [
+            [str(item.position), item.workload, str(item.priority), item.since, item.reason]
+            for item in queue_status.waiting
+        ]
+        parts.append(output.table(header, rows))
+    output.out("\n\n".join(parts))
     if queue_status.pending_in_cluster_queue is None:
         output.note(
             "quota and the workloads of other namespaces are hidden: you cannot list ClusterQueues"
@@ -88,35 +105,3 @@ def _summary(queue: "Queue") -> str:
         f"Pending:      {queue.pending}{others}",
     ]
     return "\n".join([*lines, f"Stopped:      {queue.stopped}"] if queue.stopped else lines)
-
-
-def _shares(queue: "Queue") -> str:
-    if not queue.resources:
-        return ""
-    rows = [
-        [
-            share.flavor,
-            share.resource,
-            share.readable(share.used) or _UNKNOWN,
-            share.readable(share.used_by_all) or _UNKNOWN,
-            share.readable(share.quota) or _UNKNOWN,
-        ]
-        for share in queue.resources
-    ]
-    return output.table(["FLAVOR", "RESOURCE", "USED HERE", "USED BY ALL", "QUOTA"], rows)
-
-
-def _pending(queue: "Queue") -> str:
-    if not queue.waiting:
-        return ""
-    rows = [
-        [
-            str(workload.position),
-            workload.workload,
-            str(workload.priority),
-            workload.since,
-            workload.reason,
-        ]
-        for workload in queue.waiting
-    ]
-    return output.table(["PLACE", "WAITING", "PRIORITY", "SINCE", "REASON"], rows)

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +14,7 @@ from kubectl_sky.submitting.flags import Overrides
 from kubectl_sky.words import settings
 
 if TYPE_CHECKING:
-    from kubectl_sky.render.manifests import Manifests
-    from kubectl_sky.submitting.taskfile import Source
+    pass
 
 
 @commands.command(
@@ -76,7 +74,18 @@ def command(
     sources = [Source(file, overrides, os.environ, stdin, strict, services=True) for file in files]
     show = bool(flags["show_secrets"]), bool(flags["explain"])
     if flags["as_submitted"]:
-        rendered = _as_submitted(sources, cluster, *show)
+        from kubectl_sky.submitting import submit
+
+        requests = [
+            submit.Options(source, cluster.flags(), cluster.user, show_secrets=show[0])
+            for source in sources
+        ]
+        rendered = manifests.merge(
+            [
+                action.render(file.task_file, file.decision, *show) if show[1] else file.shown
+                for file in submit.prepare_all(requests, Terminal())
+            ]
+        )
     else:
         facts = action.offline_facts(cluster.user, cluster.namespace, os.environ)
         rendered = action.render_files(sources, facts, Terminal(), *show)
@@ -94,23 +103,3 @@ def command(
         return
     write = manifests.as_json if form == "json" else manifests.as_yaml
     output.out(write(rendered.all).rstrip("\n"))
-
-
-def _as_submitted(
-    sources: "Sequence[Source]", cluster: options.ClusterFlags, show_secrets: bool, explain: bool
-) -> "Manifests":
-    from kubectl_sky.render import manifests
-    from kubectl_sky.submitting import render, submit
-
-    requests = [
-        submit.Options(source, cluster.flags(), cluster.user, show_secrets=show_secrets)
-        for source in sources
-    ]
-    return manifests.merge(
-        [
-            render.render(file.task_file, file.decision, show_secrets, explain)
-            if explain
-            else file.shown
-            for file in submit.prepare_all(requests, Terminal())
-        ]
-    )

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Sequence
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -106,11 +105,21 @@ def _choose_tasks(
     session: "Session", scope: "Scope", references: Sequence[str] | None, yes: bool
 ) -> "list[TaskStatus]":
     """Return the tasks to stop, all tasks for None, and ask where it is not clear."""
-    from kubectl_sky.tasks import find
+    from kubectl_sky.tasks import find, submissions
+
+    def confirm(name: str | None, matches: "Sequence[Target]") -> "Sequence[Target]":
+        if name is None:
+            target = submissions.last(matches)
+            options.confirm(f"Stop the last task, {_describe(target, None)}?", "its id")
+            return [target]
+        if len(matches) > 1 and not yes:
+            rows = "\n".join(f"  {_describe(target, scope.user)}" for target in matches)
+            output.error(f'{len(matches)} tasks are named "{name}":\n{rows}')
+            options.confirm(f"Stop all {len(matches)}?", "--yes, or use an id")
+        return matches
 
     if references is not None:
-        scope = replace(scope, choose=partial(_confirm_several, yes, scope))
-        tasks = find.get_tasks(session, scope, references or [None])
+        tasks = find.get_tasks(session, replace(scope, choose=confirm), references or [None])
         for task in tasks if sys.stdin.isatty() else ():
             output.note(f"Deleting {_describe(task, scope.user)}, with its logs")
         return tasks
@@ -121,24 +130,6 @@ def _choose_tasks(
             f"Stop {output.count(len(tasks), 'task')} of {output.count(users, 'user')}?"
         )
     return tasks
-
-
-def _confirm_several(
-    yes: bool, scope: "Scope", name: str | None, matches: "Sequence[Target]"
-) -> "Sequence[Target]":
-    """Ask whether to stop all tasks with a name, or the last task if there is no name."""
-    from kubectl_sky.tasks import submissions
-
-    user = scope.user
-    if name is None:
-        target = submissions.last(matches)
-        options.confirm(f"Stop the last task, {_describe(target, None)}?", "its id")
-        return [target]
-    if len(matches) > 1 and not yes:
-        rows = "\n".join(f"  {_describe(target, user)}" for target in matches)
-        output.error(f'{len(matches)} tasks are named "{name}":\n{rows}')
-        options.confirm(f"Stop all {len(matches)}?", "--yes, or use an id")
-    return matches
 
 
 def _describe(target: "Target", user: "User | None") -> str:

@@ -23,15 +23,10 @@ if TYPE_CHECKING:
     from kubectl_sky.tasks.submissions import Submission, Submitted
 
 
-def _new_volumes(
-    context: click.Context, param: click.Parameter, value: str | None
-) -> "Storage | None":
+def _new_volumes(size: str) -> "Storage | None":
     from kubectl_sky.plan import pvc
 
-    try:
-        return pvc.storage(value, None, ["ReadWriteOnce"]) if value else None
-    except UserError as error:
-        raise click.BadParameter(str(error), context, param) from None
+    return pvc.storage(size, None, ["ReadWriteOnce"]) if size else None
 
 
 @commands.command(
@@ -51,7 +46,7 @@ def _new_volumes(
 )
 @click.option(
     "--create-volumes",
-    callback=_new_volumes,
+    callback=options.parsed(_new_volumes),
     metavar="SIZE",
     help="Create the volumes that do not exist, each of this size: 10Gi.",
 )

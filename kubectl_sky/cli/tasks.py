@@ -88,11 +88,11 @@ def _rows(
     """Yield a row for each task; a pipeline's tasks follow a row for the whole pipeline."""
     whole = {(item.namespace, item.id): item for item in grouped(everything)}
     for item in grouped(tasks):
-        yield (
-            whole.get((item.namespace, item.id), item) if isinstance(item, PipelineStatus) else item
-        )
         if isinstance(item, PipelineStatus):
+            yield whole.get((item.namespace, item.id), item)
             yield from (replace(task, name=f"{item.name}/{task.name}") for task in item.tasks)
+        else:
+            yield item
 
 
 def name(target: TaskStatus | PipelineStatus) -> str:

@@ -52,7 +52,13 @@ class Printer:
             for title, group in groupby(lines, lambda pair: _file(pair[0])):
                 path, node_lines = self._folder / title, list(group)
                 complete = final_newline or node_lines[-1] is not lines[-1]
-                self._write_file(path, self._block(path, node_lines, complete))
+                is_started = path in self._started_files
+                if not is_started:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                # Files are not kept open: there may be thousands.
+                with path.open("ab" if is_started else "wb") as file:
+                    file.write(self._block(path, node_lines, complete))
+                self._started_files.add(path)
         except OSError as error:
             message = f"cannot write to {error.filename or self._folder}: {bounded.reason(error)}"
             raise UserError(message, "choose another folder with --output-dir") from None
@@ -67,17 +73,6 @@ class Printer:
             if not block.endswith(b"\n"):
                 self._unfinished[path] = last
         return block
-
-    def _write_file(self, path: Path, block: bytes) -> None:
-        """Replace the file at the first write, then append.
-
-        Files are not kept open: there may be thousands.
-        """
-        if path not in self._started_files:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab" if path in self._started_files else "wb") as file:
-            file.write(block)
-        self._started_files.add(path)
 
 
 def _file(origin: Origin) -> str:

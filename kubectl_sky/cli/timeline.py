@@ -60,7 +60,8 @@ def _bars(rows: Sequence[Row], now: datetime) -> Iterator[str]:
     spans = [span for _, node in rows for span in node.phases]
     begin = min(span.start for span in spans)
     end = max(span.end or now for span in spans)
-    names = [_cut(output.cell(name), _MAX_NAME) for name, _ in rows]
+    cells = [output.cell(name) for name, _ in rows]
+    names = [name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}…" for name in cells]
     column = max(map(len, names)) + 2
     terminal = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH
     width = max(min(terminal, _MAX_WIDTH) - column - 1, 10)
@@ -98,10 +99,8 @@ def _times(rows: Sequence[Row], timeline: Timeline) -> str:
         ]
         if not times:
             continue
-        fastest, slowest = (
-            min(times, key=lambda item: item[0]),
-            max(times, key=lambda item: item[0]),
-        )
+        fastest = min(times, key=lambda item: item[0])
+        slowest = max(times, key=lambda item: item[0])
         cells = [f"{mark} {phase}"]
         if len(everything) == 1:
             first = next(span for span in fastest[2].phases if span.phase is phase)
@@ -120,7 +119,3 @@ def _times(rows: Sequence[Row], timeline: Timeline) -> str:
 def _text(seconds: int, node: NodeTimeline, phase: Phase) -> str:
     goes_on = any(span.phase is phase and span.end is None for span in node.phases)
     return age.duration(timedelta(seconds=seconds)) + (" so far" if goes_on else "")
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -53,8 +53,7 @@ def create(
     modes = [mode.strip() for mode in access_modes.split(",") if mode.strip()]
     storage = pvc.storage(size, texts["storage_class"], modes)
     session = cluster.session()
-    for note in preflight.storage_class_notes(session, [storage.storage_class]):
-        output.note(note)
+    output.notes(preflight.storage_class_notes(session, [storage.storage_class]))
     user = identity.user(session, cluster.user)
     volume = volumes.create(session, user, name, names.new_id(), storage, texts["pvc_name"])
     message = f"Volume created successfully with ID: {volume.id}"
@@ -89,8 +88,7 @@ def apply(file: str, dry_run: str, cluster: options.ClusterFlags, form: str | No
     for spec in volumes.read(file, sys.stdin.buffer):
         session = cluster.with_defaults(spec.context, spec.namespace).session()
         if spec.storage:
-            for note in preflight.storage_class_notes(session, [spec.storage.storage_class]):
-                output.note(note)
+            output.notes(preflight.storage_class_notes(session, [spec.storage.storage_class]))
         user = identity.user(session, cluster.user)
         results.append(volumes.apply(session, user, spec, names.new_id(), dry_run))
     if form not in (None, "name"):
@@ -168,24 +166,20 @@ def status(volume: str, cluster: options.ClusterFlags, all_users: bool, form: st
     elif form:
         output.out(output.data(replace(match.document, used_by=users), form))
     else:
-        output.out(_details(match, users))
-
-
-def _details(volume: VolumeStatus, users: list[str]) -> str:
-    facts = {
-        "Id": volume.id,
-        "Name": volume.name,
-        "Status": f"{volume.phase}: {volume.reason}" if volume.reason else volume.phase,
-        "Size": volume.readable_size,
-        "Class": volume.storage_class or "(the cluster's default)",
-        "Modes": ", ".join(volume.access_modes),
-        "Claim": volume.claim,
-        "Namespace": volume.namespace,
-        "User": volume.user,
-        "Created": f"{volume.created_at} ({tasks.since(volume.created_at)} ago)",
-        "Used by": ", ".join(users) or "nothing",
-    }
-    return "\n".join(output.fields(facts))
+        facts = {
+            "Id": match.id,
+            "Name": match.name,
+            "Status": f"{match.phase}: {match.reason}" if match.reason else match.phase,
+            "Size": match.readable_size,
+            "Class": match.storage_class or "(the cluster's default)",
+            "Modes": ", ".join(match.access_modes),
+            "Claim": match.claim,
+            "Namespace": match.namespace,
+            "User": match.user,
+            "Created": f"{match.created_at} ({tasks.since(match.created_at)} ago)",
+            "Used by": ", ".join(users) or "nothing",
+        }
+        output.out("\n".join(output.fields(facts)))
 
 
 @command.command("delete", examples=["volumes delete data-vol", "volumes delete data-vol --yes"])

@@ -1,7 +1,6 @@
 """`kubectl sky wait`."""
 
-from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from kubectl_sky.actions.notify import Notification
     from kubectl_sky.cluster.session import Session
     from kubectl_sky.tasks.find import Scope, Target
-    from kubectl_sky.tasks.watch import Wait
 
 _MAX_VERDICTS = 10  # failed tasks whose cause is looked for
 _STATES = ("running", "completed", "failed", "delete")
@@ -63,16 +61,12 @@ class _State(click.ParamType[str]):
         return [CompletionItem(state) for state in _STATES if state.startswith(incomplete)]
 
 
-def _url(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
+def _url(text: str) -> str:
     """Check the URL of --notify before the wait; its path may be a secret."""
     from kubectl_sky.actions import notify
 
-    try:
-        if value is not None:
-            notify.check(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error), context, param) from None
-    return value
+    notify.check(text)
+    return text
 
 
 @commands.command(
@@ -108,7 +102,7 @@ def _url(context: click.Context, param: click.Parameter, value: str | None) -> s
     "url",
     metavar="URL",
     envvar="KUBECTL_SKY_NOTIFY",
-    callback=_url,
+    callback=options.parsed(_url),
     help="POST a JSON document to this https URL at the end (default: $KUBECTL_SKY_NOTIFY).",
 )
 @options.output("json", "yaml", "name")
@@ -128,9 +122,18 @@ def command(
     """
     from kubectl_sky.actions import notify
     from kubectl_sky.tasks.pipeline import wait_for_all
+    from kubectl_sky.tasks.watch import Until, Wait
 
-    state = flags["state"] or "completed"
-    wait = _wait(state, flags["timeout"], flags["leads"], all_users)
+    state, leads, timeout = flags["state"] or "completed", flags["leads"], flags["timeout"]
+    if leads and all_users:
+        raise UserError(
+            "--continue cannot be combined with --all-users: the owner continues a task",
+            "name the owner with --user, if you act for somebody",
+        )
+    until = {"running": Until.RUNNING, "delete": Until.DELETED}.get(state, Until.FINISHED)
+    if leads and until is not Until.FINISHED:
+        raise UserError(f"--continue cannot be combined with --for={state}", "remove one of them")
+    wait = Wait(timeout.total_seconds() if timeout is not None else None, until, leads)
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
     targets = _targets(session, scope, references, state)
@@ -144,20 +147,6 @@ def command(
     finally:  # also if stdout is a closed pipe
         _notify(flags["url"], notify.describe_finished(finished, deleted=state == "delete"))
     return max((_exit_code(target, state) for target in finished), default=0)
-
-
-def _wait(state: str, timeout: timedelta | None, leads: bool, all_users: bool) -> "Wait":
-    from kubectl_sky.tasks.watch import Until, Wait
-
-    if leads and all_users:
-        raise UserError(
-            "--continue cannot be combined with --all-users: the owner continues a task",
-            "name the owner with --user, if you act for somebody",
-        )
-    until = {"running": Until.RUNNING, "delete": Until.DELETED}.get(state, Until.FINISHED)
-    if leads and until is not Until.FINISHED:
-        raise UserError(f"--continue cannot be combined with --for={state}", "remove one of them")
-    return Wait(timeout.total_seconds() if timeout is not None else None, until, leads)
 
 
 def _targets(
@@ -195,7 +184,7 @@ def _notify(url: str | None, document: "Notification") -> None:
 
 
 def _print(session: "Session", finished: "Sequence[Target]", form: str | None, state: str) -> None:
-    from kubectl_sky.tasks import find
+    from kubectl_sky.tasks import doctor, find
 
     if form == "name":
         output.names(tasks.name(target) for target in finished)
@@ -212,16 +201,8 @@ def _print(session: "Session", finished: "Sequence[Target]", form: str | None, s
     else:
         for target in finished:
             output.out(tasks.line(target))
-        output.notes(_verdicts(session, finished))
-
-
-def _verdicts(session: "Session", finished: "Sequence[Target]") -> Iterator[str]:
-    """Yield the cause of each failure, and what to do, as far as the exit code does not say it."""
-    from kubectl_sky.tasks import doctor
-
-    failed = [target if isinstance(target, TaskStatus) else target.failed for target in finished]
-    for task in [task for task in failed if task][:_MAX_VERDICTS]:
-        cause = doctor.why_failed(session, task)
-        if cause:
-            yield f"task/{task.id} ({task.name}): {cause.cause(task.num_nodes)}"
-            yield f"hint: {cause.then}"
+        failed = [item if isinstance(item, TaskStatus) else item.failed for item in finished]
+        for task in [task for task in failed if task][:_MAX_VERDICTS]:
+            if cause := doctor.why_failed(session, task):
+                output.note(f"task/{task.id} ({task.name}): {cause.cause(task.num_nodes)}")
+                output.note(f"hint: {cause.then}")

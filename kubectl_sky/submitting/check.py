@@ -240,25 +240,24 @@ def of_documents(
     """Return the tasks; as in SkyPilot, a header names its only task."""
     task_documents = [document for document in documents if not document.is_header]
     tasks = as_array([task_of(document) for document in task_documents], overrides.array)
+    tokens = [Secret(secrets.token_urlsafe(32)) for _ in tasks]
     pipeline = pipeline_of(documents)
     if pipeline is None:
         header = documents[0].get("name") if documents[0].is_header else None
         task = tasks[0] if header is None else replace(tasks[0], name=str(header))
-        return (TaskEntry(task_documents[0], task, file_id, token=_token()),)
+        return (TaskEntry(task_documents[0], task, file_id, token=tokens[0]),)
     pipeline = replace(pipeline, name=overrides.name or pipeline.name)
     named_tasks = with_names(tasks, title_of(pipeline, file_id))
     positions = members(pipeline, file_id, named_tasks)
     entries = [
-        TaskEntry(document, task, names.part_id(file_id, position.stage), position, token=_token())
-        for document, task, position in zip(task_documents, named_tasks, positions, strict=True)
+        TaskEntry(document, task, names.part_id(file_id, position.stage), position, token=token)
+        for document, task, position, token in zip(
+            task_documents, named_tasks, positions, tokens, strict=True
+        )
     ]
     if documents[0].is_header:
         entries[0] = replace(entries[0], header=documents[0])
     return tuple(entries)
-
-
-def _token() -> Secret:
-    return Secret(secrets.token_urlsafe(32))
 
 
 def as_array(tasks: Sequence[Task], text: str | None) -> list[Task]:

@@ -28,39 +28,34 @@ class ContextTasks(Struct, frozen=True):
     error: str = ""
 
 
-class TaskQuery(Struct, frozen=True):
-    """The tasks to list; `user` None means the user's identity in each cluster."""
-
-    user: str | None
-    all_users: bool
-    all_namespaces: bool
-    selection: Selection
-
-
-def list_tasks(connection: Connection, query: TaskQuery) -> list[ContextTasks]:
+def list_tasks(
+    connection: Connection,
+    user_flag: str | None,
+    selection: Selection,
+    all_users: bool,
+    all_namespaces: bool,
+) -> list[ContextTasks]:
     """List the tasks of each context; errors are reported per context.
 
-    Raises ClusterError if there is no context.
+    Without `user_flag`, they are those of the user's identity in each cluster. Raises ClusterError
+    if there is no context.
     """
+
+    def list_context(context: str) -> ContextTasks:
+        try:
+            session = Session.connect(replace(connection, context=context))
+            user = None if all_users else identity.user(session, user_flag)
+            namespace = None if all_namespaces else session.namespace
+            listing = list_.list_tasks(session, Scope(namespace, user), selection)
+        except ClusterError as error:
+            return ContextTasks(context, error=str(error))
+        session.close()
+        return ContextTasks(context, listing)
+
     names = kubeconfig.contexts(connection).names
     if not names:
         raise ClusterError("the kubeconfig has no contexts", "name another with --kubeconfig")
-    return parallel.map_parallel(
-        lambda name: _list_context(replace(connection, context=name), query), names
-    )
-
-
-def _list_context(connection: Connection, query: TaskQuery) -> ContextTasks:
-    context = str(connection.context)
-    try:
-        session = Session.connect(connection)
-        user = None if query.all_users else identity.user(session, query.user)
-        namespace = None if query.all_namespaces else session.namespace
-        listing = list_.list_tasks(session, Scope(namespace, user), query.selection)
-    except ClusterError as error:
-        return ContextTasks(context, error=str(error))
-    session.close()
-    return ContextTasks(context, listing)
+    return parallel.map_parallel(list_context, names)
 
 
 class _ContextField(Struct, frozen=True):

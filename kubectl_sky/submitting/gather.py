@@ -1,6 +1,7 @@
 """Query the cluster for the facts that decide how a task runs."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 
 from kubectl_sky.actions import identity, volumes
 from kubectl_sky.cluster import access, objects
@@ -75,24 +76,19 @@ def _queues(session: Session, task_file: TaskFile) -> Queues:
     settings = task_file.settings
     requested = {queueing.queue(task.kubernetes, settings) for task in task_file.tasks}
     missing = requested - {None, *names} if names is not None else set()
+    elsewhere = set[str]()
+    if missing:
+        with suppress(Forbidden):
+            queues = [item["metadata"] for item in access.list_kueue(session, kinds.LOCAL_QUEUE)]
+            elsewhere = {item["namespace"] for item in queues if item["name"] in missing}
     return Queues(
         names=names,
         classes=classes or (),
-        elsewhere=_elsewhere(session, missing),
+        elsewhere=tuple(elsewhere),
         multikueue=any(
             multikueue.sends_away(session, name) for name in requested - missing if name
         ),
     )
-
-
-def _elsewhere(session: Session, missing: Collection[str | None]) -> tuple[str, ...]:
-    if not missing:
-        return ()
-    try:
-        queues = [item["metadata"] for item in access.list_kueue(session, kinds.LOCAL_QUEUE)]
-    except Forbidden:
-        return ()
-    return tuple({item["namespace"] for item in queues if item["name"] in missing})
 
 
 def _names(session: Session, kind: Kind, namespace: str | None = None) -> tuple[str, ...] | None:

@@ -82,8 +82,7 @@ def check(
             _check_quotas(session, decision, manifests, shared)
         notes = (*notes, *gang.warnings(session, decision.plans, workloads))
         return Existing(manifests, shared=shared, notes=notes)
-    items = _existing(session, decision, manifests)
-    manifests = _as_first_sent(manifests, items)
+    manifests, items = as_first_sent(session, decision, manifests)
     _refuse_other_task(session, decision, manifests, items)
     complete = _is_complete(decision, manifests, items, shared)
     if not complete:
@@ -95,9 +94,29 @@ def check(
 def as_first_sent(
     session: Session, decision: Decision, manifests: Manifests
 ) -> tuple[Manifests, list[Json]]:
-    """Return the manifests with what only the first submit decides, and the existing objects."""
+    """Return the manifests with what only the first submit decides, and the existing objects.
+
+    That is the token, the task file and the suspended state.
+    """
     items = _existing(session, decision, manifests)
-    return _as_first_sent(manifests, items), items
+    existing = {_name(item): item for item in items}
+    manifests = replace(
+        manifests,
+        auxiliary=tuple(
+            replace(manifest, object=_with_kept(manifest.object, existing.get(manifest.name, {})))
+            for manifest in manifests.auxiliary
+        ),
+        workload=tuple(
+            replace(
+                manifest,
+                object=registry.with_suspend_field(manifest.object, existing[manifest.name]),
+            )
+            if manifest.name in existing
+            else manifest
+            for manifest in manifests.workload
+        ),
+    )
+    return manifests, items
 
 
 def _check_quotas(
@@ -307,27 +326,6 @@ def _existing(session: Session, decision: Decision, manifests: Manifests) -> lis
 
     auxiliary += filter(None, parallel.map_parallel(fetch, unlisted))
     return auxiliary + find.list_workloads(session, namespace, selector, find.whole)
-
-
-def _as_first_sent(manifests: Manifests, items: Sequence[Json]) -> Manifests:
-    """Keep what only the first submit decides: token, task file and the suspended state."""
-    existing = {_name(item): item for item in items}
-    return replace(
-        manifests,
-        auxiliary=tuple(
-            replace(manifest, object=_with_kept(manifest.object, existing.get(manifest.name, {})))
-            for manifest in manifests.auxiliary
-        ),
-        workload=tuple(
-            replace(
-                manifest,
-                object=registry.with_suspend_field(manifest.object, existing[manifest.name]),
-            )
-            if manifest.name in existing
-            else manifest
-            for manifest in manifests.workload
-        ),
-    )
 
 
 _KEPT = {kinds.SECRET.kind: names.TOKEN, kinds.CONFIG_MAP.kind: names.TASK_FILE}  # keys of `data`

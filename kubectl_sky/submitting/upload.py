@@ -108,34 +108,30 @@ def to_pods(
 ) -> Iterator[None]:
     """Upload the files to every node as soon as it waits for them, then run the body.
 
-    The body starts at once `in_background`, or if tasks start at different times. Raises SkyError.
+    The body starts at once `in_background`, or if tasks start at different times. If an upload
+    fails, the tasks that lack files are deleted. Raises SkyError.
     """
     plans = submitted.decision.plans
     independent = in_background or submitted.decision.independent
     if uploads.items and not (independent and uploads.following):
-        _before_follow(session, submitted, uploads, ui)
+        uploader = Uploader(session, submitted, uploads, ui)
+        try:
+            uploader.run(Event())
+        except SkyError as error:
+            raise type(error)(f"{error.what}; {uploader.abandon()}", error.hint) from None
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted", uploader.abandon()) from None
+        if uploader.late:
+            message = f"{submitted.decision.word} {submitted.id}: a node finished without its files"
+            if not uploads.following:
+                raise TaskFailed(message, f"see `kubectl sky status {submitted.id}`")
+            ui.note(message)
     may_restart = independent or any(plan.restarts or plan.recovers for plan in plans)
     if not (uploads.items and uploads.following and may_restart):
         yield
         return
     with _in_background(session, submitted, uploads, ui):
         yield
-
-
-def _before_follow(session: Session, submitted: Submitted, uploads: Uploads, ui: UI) -> None:
-    """Upload until all nodes have their files. Delete the task if this fails."""
-    uploader = Uploader(session, submitted, uploads, ui)
-    try:
-        uploader.run(Event())
-    except SkyError as error:
-        raise type(error)(f"{error.what}; {uploader.abandon()}", error.hint) from None
-    except KeyboardInterrupt:
-        raise Interrupted("interrupted", uploader.abandon()) from None
-    if uploader.late:
-        message = f"{submitted.decision.word} {submitted.id}: a node finished without its files"
-        if not uploads.following:
-            raise TaskFailed(message, f"see `kubectl sky status {submitted.id}`")
-        ui.note(message)
 
 
 @contextmanager

@@ -185,8 +185,7 @@ class Uploader:
             if not self._lasting:  # otherwise the follower reports it
                 for task in self._tasks:
                     self._starts[task.id].update(task)
-            self._pause(stop)
-            self._collect()
+            self._collect(stop)
 
     def _advance(self, stack: ExitStack) -> Advance:
         """Start the progress bar for the bytes that are missing now."""
@@ -259,15 +258,13 @@ class Uploader:
             for program in programs
         ]
 
-    def _pause(self, stop: Event) -> None:
+    def _collect(self, stop: Event) -> None:
+        """Wait a moment, and process the uploads that finished or failed. Raises SkyError."""
         futures = [future for _, future in self._running.values()]
         if futures:
             wait(futures, _INTERVAL, FIRST_COMPLETED)
         else:
             stop.wait(_INTERVAL)
-
-    def _collect(self) -> None:
-        """Process the uploads that finished or failed. Raises SkyError."""
         for item, future in list(self._running.values()):
             if future.done():
                 del self._running[item.key]

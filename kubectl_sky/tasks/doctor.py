@@ -1,6 +1,6 @@
 """`doctor`: diagnose a task, or check a cluster."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated
 
@@ -88,13 +88,21 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[st
     results = dict(zip(reads, lists, strict=True))
     unread = tuple(kind for kind, items in results.items() if items is None)
     if unread:  # a kind that is not served may be reported as forbidden
-        installed = access.groups(session)
-        unread = tuple(kind for kind in unread if _served(kind, installed))
+        groups = ("", *access.groups(session))
+        optional = {
+            item.kind: item.group
+            for item in (*registry.KINDS, *registry.COMPANION_KINDS)
+            if "." in item.group
+        }
+        unread = tuple(kind for kind in unread if optional.get(kind, "") in groups)
     items = {kind: tuple(items) for kind, items in results.items() if items is not None}
     owned, current = _objects_of_task(session, task, items)
     items |= owned
     claims, pods = items.get(kinds.PVC.kind, ()), items.get(kinds.POD.kind, ())
-    own_volumes = _volumes(claims, task.user)
+    named = volumes.volumes(
+        item for item in claims if names.VOLUME in (item["metadata"].get("labels") or {})
+    )
+    own_volumes = {item.name: item.claim for item in named if item.user == task.user}
     uses = [volume for pod in pods for volume in pod["spec"].get("volumes") or ()]
     mounted = {volume.get("persistentVolumeClaim", {}).get("claimName") for volume in uses}
     items[kinds.PVC.kind] = tuple(item for item in claims if item["metadata"]["name"] in mounted)
@@ -131,15 +139,6 @@ def _objects_of_task(
     return by_kind, current
 
 
-def _served(kind: str, groups: Collection[str]) -> bool:
-    optional = {
-        item.kind: item.group
-        for item in (*registry.KINDS, *registry.COMPANION_KINDS)
-        if "." in item.group
-    }
-    return optional.get(kind, "") in ("", *groups)
-
-
 def _list_if_allowed(read: Callable[[], list[Json]]) -> list[Json] | None:
     try:
         return read()
@@ -147,13 +146,6 @@ def _list_if_allowed(read: Callable[[], list[Json]]) -> list[Json] | None:
         return None
     except NotServed:
         return []
-
-
-def _volumes(claims: Iterable[Json], user: str) -> dict[str, str]:
-    labelled = [
-        claim for claim in claims if names.VOLUME in (claim["metadata"].get("labels") or {})
-    ]
-    return {item.name: item.claim for item in volumes.volumes(labelled) if item.user == user}
 
 
 def _deletions(session: Session, namespace: str, claims: Sequence[Json]) -> dict[str, str]:

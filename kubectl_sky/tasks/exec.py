@@ -259,7 +259,12 @@ class Node(Struct, frozen=True):
         local = Path.cwd() / normpath(source)
         if not os.path.lexists(local):
             raise UserError(f"{source}: no such file or folder")
-        path = self._resolve(target or ".", local.name)
+        answer, given = FirstBytes(_MAX_PATH_BYTES, _MAX_PATH_BYTES), target or "."
+        resolve = ["sh", "-c", _RESOLVE_SCRIPT, "sh", given, local.name]
+        self._run(given, resolve, stdout=answer, seconds=_RESOLVE_SECONDS)
+        if not answer.data.startswith(b"/"):
+            raise ClusterError(f"{self.node.name} did not answer where {given} is")
+        path = answer.data.decode(errors="surrogateescape")  # is used in the node only
         blocks = packed(local, basename(path), self.note)
         self._run(path, ["tar", "-xmof", "-", "-C", dirname(path)], stdin=blocks)
 
@@ -272,19 +277,6 @@ class Node(Struct, frozen=True):
         ) as stream:
             extract(stream, local, self.note)
 
-    def _resolve(self, path: str, name: str) -> str:
-        """Resolve the target path in the node; the result is used in the node only."""
-        answer = FirstBytes(_MAX_PATH_BYTES, _MAX_PATH_BYTES)
-        self._run(
-            path,
-            ["sh", "-c", _RESOLVE_SCRIPT, "sh", path, name],
-            stdout=answer,
-            seconds=_RESOLVE_SECONDS,
-        )
-        if not answer.data.startswith(b"/"):
-            raise ClusterError(f"{self.node.name} did not answer where {path} is")
-        return answer.data.decode(errors="surrogateescape")
-
     def _run(self, path: str, command: list[str], **pipes: Any) -> None:
         """Run sh or tar in the node. Raises SkyError if it fails."""
         stderr = FirstBytes()
@@ -292,13 +284,9 @@ class Node(Struct, frozen=True):
         code = executing.run(
             self.session, program, Pipes(**pipes, stderr=stderr, idle=_IDLE_SECONDS)
         )
-        if code:
-            raise self._explain_failure(path, code, stderr.line)
-
-    def _explain_failure(self, path: str, code: int, reason: str) -> SkyError:
         node = self.node.name
         if code == _NO_TAR:
-            return UserError(
+            raise UserError(
                 f"the image of {node} has no tar, which cp needs",
                 f"to copy a single file, use `kubectl sky exec {self.environment.task.id} -i --"
                 " sh -c 'cat > FILE' < FILE`",
@@ -306,8 +294,9 @@ class Node(Struct, frozen=True):
         if code in (_NO_FOLDER, _NOT_FOUND):
             what = "target folder" if code == _NO_FOLDER else "file or folder"
             hint = "" if path.startswith(("/", "~")) else "relative paths start in ~/sky_workdir"
-            return UserError(f"{path}: no such {what} in {node}", hint)
-        return UserError(f"tar in {node} failed: {reason or f'exit code {code}'}")
+            raise UserError(f"{path}: no such {what} in {node}", hint)
+        if code:
+            raise UserError(f"tar in {node} failed: {stderr.line or f'exit code {code}'}")
 
 
 def local_target(source: str, target: str) -> Path:

@@ -66,9 +66,19 @@ class LogRequest(Struct, frozen=True):
 def show(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> None:
     """Write the existing logs in order of time, or node by node."""
     _check_ranks(task, request)
-    nodes = list(filter(request.wants, task.nodes))
-    ui.notes(_no_log(task, node) for node in nodes if not node.started)
-    sources = [_source(task, request, node) for node in nodes if node.started]
+    sources = []
+    for node in filter(request.wants, task.nodes):
+        if node.started:
+            is_earlier = request.options.previous and bool(node.previous)  # maybe another pod's
+            pod = node.previous if is_earlier else node.pod
+            source = LogSource(
+                task.namespace, pod, request.container, node.index, is_earlier_pod=is_earlier
+            )
+            sources.append(source)
+        else:
+            reason = f": {cause}" if (cause := task.reason(node)) else ""
+            state = "no longer has a log" if node.state.ended else "has not started"
+            ui.note(f"{node.name} {state}{reason}")
     limit = request.max_streams
     if len(sources) > limit and not request.by_node:
         request = replace(request, by_node=True)
@@ -81,19 +91,6 @@ def show(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> Non
         _pump(following, task, ui, ui.note, request)
 
 
-def _no_log(task: TaskStatus, node: NodeStatus) -> str:
-    reason = f": {cause}" if (cause := task.reason(node)) else ""
-    state = "no longer has a log" if node.state.ended else "has not started"
-    return f"{node.name} {state}{reason}"
-
-
-def _source(task: TaskStatus, request: LogRequest, node: NodeStatus) -> LogSource:
-    """Return the log of a node; its previous one may be that of an earlier pod."""
-    is_earlier = request.options.previous and bool(node.previous)
-    pod = node.previous if is_earlier else node.pod
-    return LogSource(task.namespace, pod, request.container, node.index, is_earlier_pod=is_earlier)
-
-
 def follow(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> TaskStatus:
     """Stream the logs until every node has finished, and return the finished task.
 
@@ -104,13 +101,10 @@ def follow(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> T
     """
     _check_ranks(task, request)
     follower = TaskFollower(session, task, request, ui, ui.note)
-    waits = request.until_ready and task.interactive
     with _following(session, request) as following:
         parallel.run_daemon(following.add_all, follower.sources())
         try:
-            is_ready = _pump(
-                following, task, ui, follower.note_about_log, request, until_ready=waits
-            )
+            is_ready = _pump(following, task, ui, follower.note_about_log, request)
         finally:
             follower.stop.set()
     return follower.latest if is_ready else follower.result()
@@ -194,15 +188,7 @@ def _following(session: Session, request: LogRequest) -> Following:
     return Following(session, request.options, request.max_streams, by_node=request.by_node)
 
 
-def _pump(
-    following: Following,
-    task: TaskStatus,
-    ui: UI,
-    note: Note,
-    request: LogRequest,
-    *,
-    until_ready: bool = False,
-) -> bool:
+def _pump(following: Following, task: TaskStatus, ui: UI, note: Note, request: LogRequest) -> bool:
     """Write blocks as they arrive, with a prefix if the task has several nodes.
 
     Returns whether all nodes of an interactive task are ready. Raises Interrupted on `stop`.
@@ -215,7 +201,7 @@ def _pump(
             note(block.note)
         elif block:
             _write(block, partial(_origin, task), ui, request)
-            if until_ready:
+            if request.until_ready and task.interactive:
                 ready |= {source.rank for source, line in block.lines if line.rstrip() == READY}
                 if len(ready) == task.num_nodes:
                     return True

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.core import CoreManager
@@ -29,7 +30,8 @@ def list_exposed(session: Session, target: find.Target) -> list[Ports]:
             task.namespace,
             label_selector=f"{names.selector({names.TASK_ID: task.id})},{names.PORTS}=true",
         )
-        if service["metadata"]["name"] == _name(task)
+        if service["metadata"]["name"]
+        == names.ports_object(names.task_object(names.dns_label(task.name), task.id))
     ]
     if not services:
         raise UserError(
@@ -37,16 +39,14 @@ def list_exposed(session: Session, target: find.Target) -> list[Ports]:
             " submit it (not supported for arrays)",
             f"without a Service: kubectl sky port-forward {target.id} PORT",
         )
-    has_node_ports = any(service["spec"].get("type") == "NodePort" for _, service in services)
-    cluster_nodes = _list_cluster_nodes(session) if has_node_ports else []
+    cluster_nodes = list[Json]()
+    if any(service["spec"].get("type") == "NodePort" for _, service in services):
+        with suppress(Forbidden):  # the status of a pod still has the address of its node
+            cluster_nodes = CoreManager(session).list_nodes()
     return [
         combine(task, service, _select_pods(session, task, service), cluster_nodes)
         for task, service in services
     ]
-
-
-def _name(task: TaskStatus) -> str:
-    return names.ports_object(names.task_object(names.dns_label(task.name), task.id))
 
 
 def _select_pods(session: Session, task: TaskStatus, service: Json) -> list[Json]:
@@ -54,17 +54,6 @@ def _select_pods(session: Session, task: TaskStatus, service: Json) -> list[Json
     labels = names.selector(service["spec"].get("selector") or {})
     candidates = CoreManager(session).list_pods(service["metadata"]["namespace"], labels)
     return [pod for pod in candidates if pod["metadata"]["name"] in pods]
-
-
-def _list_cluster_nodes(session: Session) -> list[Json]:
-    """Return the cluster nodes; empty without permission to list them.
-
-    The status of a pod still has the address of its cluster node.
-    """
-    try:
-        return CoreManager(session).list_nodes()
-    except Forbidden:
-        return []
 
 
 _PAIR = re.compile(r"(?:(?P<local>[0-9]{0,5}):)?(?P<remote>[0-9]{1,5})", re.ASCII)

@@ -86,7 +86,7 @@ def remember(session: Session, submitted: Submitted, note: Callable[[str], objec
     """Record the id of the last task; note a failure."""
     if session.is_for_caller:
         return
-    folder = _folder()
+    folder = Folder(settings.state_folder())
     try:
         folder.write(_FILE, submitted.id.encode())
     except OSError as error:
@@ -99,7 +99,7 @@ def remember(session: Session, submitted: Submitted, note: Callable[[str], objec
 def last(matches: Sequence[Target]) -> Target:
     """Return the task that this machine submitted last, or the newest one if it is none of them."""
     try:
-        last_id = _folder().read(_FILE).decode(errors="replace")
+        last_id = Folder(settings.state_folder()).read(_FILE).decode(errors="replace")
     except OSError:
         last_id = ""
     return next((match for match in matches if match.id == last_id), matches[0])
@@ -117,7 +117,3 @@ def newest(note: Callable[[str], object]) -> Choose:
         return [target]
 
     return choose
-
-
-def _folder() -> Folder:
-    return Folder(settings.state_folder())

@@ -78,18 +78,15 @@ class _OwnershipResolver:
     def decide(
         self, namespace: str | None, items: Sequence[Json], pods: Sequence[Json]
     ) -> list[TaskObjects]:
+        """Return the objects of each task, and why it has lacked nodes for a while.
+
+        Objects of one task are neither created nor deleted at exactly the same time.
+        """
         new_pods = [pod for pod in pods if ownership.controller(pod) not in self._looked_up]
         for job in find.list_intermediate_jobs(self._session, namespace, items, new_pods):
             self._jobs[job["metadata"]["uid"]] = job
         self._looked_up.update(map(ownership.controller, new_pods))
-        return self._explain(namespace, ownership.decide(items, pods, self._jobs.values()))
-
-    def _explain(self, namespace: str | None, tasks: Sequence[TaskObjects]) -> list[TaskObjects]:
-        """Find out why tasks have lacked nodes for a while.
-
-        Objects of one task are neither created nor deleted at exactly the same time.
-        """
-        now = monotonic()
+        tasks, now = ownership.decide(items, pods, self._jobs.values()), monotonic()
         lacking = {task.key: task for task in tasks if task.lacks}
         self._lacking_since = {key: self._lacking_since.get(key, now) for key in lacking}
         due = [
@@ -297,21 +294,6 @@ def _snapshot(session: Session, task: TaskStatus, owned: Sequence[TaskObjects]) 
     return TaskSnapshot(current, tuple(match.all_pods))
 
 
-def _record_earlier_failure(session: Session, task: TaskStatus) -> None:
-    """Keep the evidence of a task that had failed before it was watched."""
-    if task.state is State.FAILED:
-        selector = names.selector({names.TASK_ID: task.id})
-        pods = _pods(session, task.namespace, selector)
-        counted = {name for node in task.nodes for name in (node.pod, node.previous)}
-        uids = set(task.uids.values())
-        owned = [
-            pod
-            for pod in pods
-            if ownership.controller(pod) in uids or pod["metadata"]["name"] in counted
-        ]
-        EvidenceRecorder(session).record_failures(task, owned)
-
-
 class Until(StrEnum):
     """What to wait for."""
 
@@ -355,7 +337,16 @@ def wait_for_task(
 ) -> TaskStatus:
     """Wait for a state of a task; `report` gets its status at least twice a second until then."""
     if wait.until.reached(task):
-        _record_earlier_failure(session, task)
+        if task.state is State.FAILED:  # keep its evidence
+            pods = _pods(session, task.namespace, names.selector({names.TASK_ID: task.id}))
+            counted = {name for node in task.nodes for name in (node.pod, node.previous)}
+            uids = set(task.uids.values())
+            owned = [
+                pod
+                for pod in pods
+                if ownership.controller(pod) in uids or pod["metadata"]["name"] in counted
+            ]
+            EvidenceRecorder(session).record_failures(task, owned)
         return task
     snapshots = watch_task(session, task, wait.stop, shared)
     changes = (snapshot.task if snapshot else None for snapshot in snapshots)

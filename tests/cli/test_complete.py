@@ -83,14 +83,7 @@ def test_complete_choice_lists_values(arguments: tuple[str, ...], values: list[s
         (("submit", "--gpus", ""), "gpus"),
         (("list", "-n", ""), "namespaces"),
         (("-n", ""), "namespaces"),
-        (
-            (
-                "--context",
-                "a",
-                "--namespace=",
-            ),
-            "namespaces",
-        ),
+        (("--context", "a", "--namespace="), "namespaces"),
         (("volumes", "-n", ""), "namespaces"),
         (("list", "--context", ""), "contexts"),
         (("list", "--context="), "contexts"),

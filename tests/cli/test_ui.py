@@ -16,22 +16,15 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.parametrize(("frozen", "hint"), [(False, "hint: run: "), (True, "krew has no extras")])
 def test_ui_without_textual_says_how_to_install_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], frozen: bool, hint: str
 ) -> None:
     monkeypatch.setattr(extras, "is_installed", lambda name: False)
-    assert main.main(["ui"]) == 2
-    assert "hint: run: pip install 'kubectl-sky[ui]'" in capsys.readouterr().err
-
-
-def test_ui_of_krew_archive_says_that_it_has_no_extras(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(extras, "is_installed", lambda name: False)
-    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(sys, "frozen", frozen, raising=False)
     assert main.main(["ui"]) == 2
     message = capsys.readouterr().err
-    assert "krew has no extras" in message and "pip install 'kubectl-sky[ui]'" in message
+    assert hint in message and "pip install 'kubectl-sky[ui]'" in message
 
 
 def on_terminal(monkeypatch: pytest.MonkeyPatch) -> dict[str, Terminal]:
