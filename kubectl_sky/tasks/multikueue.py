@@ -7,7 +7,6 @@ them.
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from time import sleep
 from typing import TYPE_CHECKING
 
@@ -65,10 +64,16 @@ def copy_to_workers(
     """
     if not session.workers:
         raise UserError("no context of a worker cluster of MultiKueue is set", _SET_HINT)
+
+    def accept(copy: Json, live: Json) -> None:  # scripts may be there already, without the mark
+        marked = copy["metadata"]["annotations"]
+        annotations = {key: marked[key] for key in marked if key != names.MULTIKUEUE_COPY}
+        refuse({**copy, "metadata": {**copy["metadata"], "annotations": annotations}}, live)
+
     copies = [_copy(manifest.object) for manifest in (*manifests.shared, *manifests.auxiliary)]
     with ExitStack() as stack:
         for worker in workers(session):
-            applied = apply_all(worker, [copies], partial(_refuse_foreign, refuse))
+            applied = apply_all(worker, [copies], accept)
             created = [(worker, result.object) for result in applied if result.created]
             stack.callback(stop.delete_orphans, created)
         yield
@@ -80,13 +85,6 @@ def _copy(item: Json) -> Json:
     metadata = item["metadata"]
     annotations = {**metadata.get("annotations", {}), names.MULTIKUEUE_COPY: "true"}
     return {**item, "metadata": {**metadata, "annotations": annotations}}
-
-
-def _refuse_foreign(refuse: objects.Accept, copy: Json, live: Json) -> None:
-    """Refuse another content. Scripts may be there already, for tasks that need no copy."""
-    marked = copy["metadata"]["annotations"]
-    annotations = {key: marked[key] for key in marked if key != names.MULTIKUEUE_COPY}
-    refuse({**copy, "metadata": {**copy["metadata"], "annotations": annotations}}, live)
 
 
 def workers(session: Session) -> list[Session]:
