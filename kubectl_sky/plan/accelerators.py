@@ -83,14 +83,6 @@ def _products(model: Model) -> tuple[str, ...]:
     return (*exclusive, *(f"{product[:56]}-SHARED" for product in exclusive))
 
 
-def _gke(model: Model) -> tuple[str, ...]:
-    return (model.gke,) if model.gke else ()
-
-
-def _classes(model: Model) -> tuple[str, ...]:
-    return (*_upper(model), *model.classes)
-
-
 def _amd(model: Model) -> tuple[str, ...]:
     name = names.label_value(model.name.upper())
     return tuple(names.label_value(f"AMD_Instinct_{name}{end}") for end in ("_OAM", ""))
@@ -100,8 +92,8 @@ NVIDIA = Family(
     "nvidia.com/gpu",
     {
         GFD: _products,
-        GKE: _gke,
-        "gpu.nvidia.com/class": _classes,
+        GKE: lambda model: (model.gke,) if model.gke else (),
+        "gpu.nvidia.com/class": lambda model: (*_upper(model), *model.classes),
         SKYPILOT: _lower,
         "karpenter.k8s.aws/instance-gpu-name": _lower,
         "nebius.com/gpu-name": _upper,
@@ -145,24 +137,9 @@ def models(name: str) -> tuple[Model, ...]:
     """
     family = family_of(name)
     memory = _MEMORY.fullmatch(name)
-    if memory:
-        return _read_size(family, name, memory)
-    matching = tuple(model for model in family.models if matches(name, model.name))
-    return matching or (Model(re.sub("-SHARED$", "", name, flags=re.IGNORECASE)),)
-
-
-def is_known(name: str) -> bool:
-    return bool(_MEMORY.fullmatch(name) or find_model(name) or rtx_products(name))
-
-
-def matches(requested_name: str, model: str) -> bool:
-    """Return whether a model fits a request: A100 accepts A100-80GB, not vice versa."""
-    requested = find_model(requested_name) or plain(requested_name)
-    candidate = find_model(model) or plain(model)
-    return same_name(requested, candidate) or candidate.upper().startswith(f"{requested.upper()}-")
-
-
-def _read_size(family: Family, name: str, memory: re.Match[str]) -> tuple[Model, ...]:
+    if not memory:
+        matching = tuple(model for model in family.models if matches(name, model.name))
+        return matching or (Model(re.sub("-SHARED$", "", name, flags=re.IGNORECASE)),)
     size = int(memory[2]) * (1024 if memory[3].upper() == "T" else 1)
     matching = tuple(
         model
@@ -177,6 +154,17 @@ def _read_size(family: Family, name: str, memory: re.Match[str]) -> tuple[Model,
             f"known sizes: {', '.join(map(str, sizes))} GB",
         )
     return matching
+
+
+def is_known(name: str) -> bool:
+    return bool(_MEMORY.fullmatch(name) or find_model(name) or rtx_products(name))
+
+
+def matches(requested_name: str, model: str) -> bool:
+    """Return whether a model fits a request: A100 accepts A100-80GB, not vice versa."""
+    requested = find_model(requested_name) or plain(requested_name)
+    candidate = find_model(model) or plain(model)
+    return same_name(requested, candidate) or candidate.upper().startswith(f"{requested.upper()}-")
 
 
 def from_labels(labels: Mapping[str, str]) -> list[str]:
@@ -211,7 +199,6 @@ def _count(cluster_node: ClusterNode) -> int:
 TPU_RESOURCE = "google.com/tpu"
 RESOURCES: tuple[str, ...] = (*(family.resource for family in FAMILIES), TPU_RESOURCE)
 TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
-TPU_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 
 # SkyPilot's name of each generation, and GKE's. GKE's names are accepted with a count.
 _TPU_SLICES = {
@@ -254,7 +241,7 @@ def tpu_request(name: str, count: int) -> tuple[int, Term]:
         )
     return chips, (
         RequiredLabel(TPU_LABEL, (kind,)),
-        RequiredLabel(TPU_TOPOLOGY, (topologies[chips],)),
+        RequiredLabel("cloud.google.com/gke-tpu-topology", (topologies[chips],)),
     )
 
 

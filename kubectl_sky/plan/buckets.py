@@ -92,27 +92,21 @@ def bucket_volumes(
         if bucket.store != WEB and not is_copied(bucket, settings):
             volumes.append(_mount(bucket, name, store))
             continue
+        tokens: tuple[SecretEnvVar, ...] = ()
         if bucket.store == WEB:
-            download = Download(name, image, _env(bucket, ""), None, name)
+            env, default_image = _env(bucket, ""), image
         elif bucket.store == HUB:
             env = _env(bucket, "") | _hub_env(bucket.location, task, store)
-            tokens = _hub_tokens(variables, store)
-            download = Download(
-                name, store.get("image") or image, env, store.get("secret"), name, tokens
-            )
+            default_image = image
+            token_names = () if store.get("anonymous") else _HUB_TOKENS
+            tokens = tuple(variable for variable in variables if variable.name in token_names)
         else:
-            download = _program_download(bucket, name, settings, store)
+            env = _env(bucket, settings.fetch_program) | _remote(bucket, store)
+            default_image = settings.fetch_image
+        download_image = store.get("image") or default_image
+        download = Download(name, download_image, env, store.get("secret"), name, tokens)
         volumes.append(BucketVolume(bucket, name, "data", download))
     return tuple(volumes)
-
-
-def _program_download(
-    bucket: Bucket, name: str, settings: Settings, store: Mapping[str, Any]
-) -> Download:
-    env = _env(bucket, settings.fetch_program) | _remote(bucket, store)
-    return Download(
-        name, store.get("image") or settings.fetch_image, env, store.get("secret"), name
-    )
 
 
 def is_copied(bucket: Bucket, settings: Settings) -> bool:
@@ -123,18 +117,14 @@ def _with_store(bucket: Bucket, settings: Settings) -> Bucket:
     if bucket.store:
         return bucket
     if not settings.default_store:
+        copy = f", and use `submit` with --bucket-mode copy ({_COPIED})"
         raise FieldError(
             ("file_mounts", bucket.key or bucket.path),
             f'the store of bucket "{bucket.name}" is not set',
-            f"add store: s3 to it{_copy(bucket)}; or set in settings.yaml: default_store: s3",
+            f"add store: s3 to it{'' if bucket.mode == 'COPY' else copy};"
+            " or set in settings.yaml: default_store: s3",
         )
     return replace(bucket, store=settings.default_store)
-
-
-def _copy(bucket: Bucket) -> str:
-    return (
-        "" if bucket.mode == "COPY" else f", and use `submit` with --bucket-mode copy ({_COPIED})"
-    )
 
 
 def _mount(bucket: Bucket, name: str, store: Mapping[str, Any]) -> BucketVolume:
@@ -151,10 +141,10 @@ def _mount(bucket: Bucket, name: str, store: Mapping[str, Any]) -> BucketVolume:
             f" {_example_setting(bucket)}",
         )
     placeholders = {"{bucket}": bucket.name, "{prefix}": bucket.prefix, "{account}": bucket.account}
-    attributes = {
-        key: _fill_placeholders(text, placeholders)
-        for key, text in (csi.get("attributes") or {}).items()
-    }
+    attributes = dict(csi.get("attributes") or {})
+    for key in attributes:
+        for placeholder, value in placeholders.items():
+            attributes[key] = attributes[key].replace(placeholder, value)
     csi_volume = CsiVolume(name, csi["driver"], attributes, csi.get("secret"), bucket.read_only)
     sub_path = None if "{prefix}" in str(csi.get("attributes")) else bucket.prefix or None
     annotations = csi.get("annotations") or {}
@@ -166,12 +156,6 @@ def _example_setting(bucket: Bucket) -> str:
     if bucket.store == "gcs":
         return f"stores: {{gcs: {{csi: {_GCSFUSE}}}}}"
     return f"stores: {{{bucket.store}: {{claims: {{{json.dumps(bucket.name)}: my-pvc}}}}}}"
-
-
-def _fill_placeholders(text: str, placeholders: Mapping[str, str]) -> str:
-    for placeholder, value in placeholders.items():
-        text = text.replace(placeholder, value)
-    return text
 
 
 def _env(bucket: Bucket, program: str) -> dict[str, str]:
@@ -244,10 +228,3 @@ def _hub_env(text: str, task: Task, store: Mapping[str, Any]) -> dict[str, str]:
         for name in _HUB_VARIABLES
         if name in user_values and name not in secret_names
     }
-
-
-def _hub_tokens(
-    variables: Sequence[SecretEnvVar], store: Mapping[str, Any]
-) -> tuple[SecretEnvVar, ...]:
-    names = () if store.get("anonymous") else _HUB_TOKENS
-    return tuple(variable for variable in variables if variable.name in names)

@@ -39,12 +39,14 @@ def variables(
     gpus = placement.device.count if placement.device else 0
     nodes = {"NUM_NODES": str(task.num_nodes)} if task.num_nodes > 1 else {}
     jobs = {"SKYPILOT_NUM_JOBS": str(task.array.count)} if task.array else {}
+    # Kubernetes has no regions or zones.
+    info = {"cluster_name": object_name, "cloud": "Kubernetes", "region": None, "zone": None}
     fixed = {
         **nodes,
         "SKYPILOT_NUM_GPUS_PER_NODE": str(gpus),
         "SKYPILOT_TASK_ID": object_name,
         "SKYPILOT_USER": facts.user.name,
-        "SKYPILOT_CLUSTER_INFO": literal(_cluster_info(object_name)),
+        "SKYPILOT_CLUSTER_INFO": literal(json.dumps(info)),
         **jobs,
     }
     if settings.start_directory == "image" and not task.fills_workdir:
@@ -61,19 +63,11 @@ def variables(
     }
     if (path := user_values.get("PATH")) and "/bin" not in path.split(":"):
         user_values["PATH"] = f"{path}:{_SYSTEM_PATH}"  # without it, no script of ours can start
-    return provided | {key: literal(value) for key, value in user_values.items()} | _links(links)
-
-
-def _cluster_info(object_name: str) -> str:
-    """Return SkyPilot's cluster info as JSON; Kubernetes has no regions or zones."""
-    info = {"cluster_name": object_name, "cloud": "Kubernetes", "region": None, "zone": None}
-    return json.dumps(info)
-
-
-def _links(links: Mapping[str, str]) -> dict[str, str]:
-    """Return the links to make in the home directory: one target and path per line."""
-    lines = [f"{target} {path}" for path, target in links.items()]
-    return {"KUBECTL_SKY_LINKS": literal("\n".join(lines))} if lines else {}
+    result = provided | {key: literal(value) for key, value in user_values.items()}
+    if links:
+        lines = [f"{target} {path}" for path, target in links.items()]
+        result["KUBECTL_SKY_LINKS"] = literal("\n".join(lines))
+    return result
 
 
 def without_reserved(values: Mapping[str, Value | None]) -> dict[str, Value]:
@@ -166,9 +160,9 @@ class RegistryLogin(Struct, frozen=True):
         """The content of a Secret of type kubernetes.io/dockerconfigjson."""
         username, password = reveal(self.username).decode(), reveal(self.password).decode()
         auth = base64.b64encode(f"{username}:{password}".encode()).decode()
-        find_login = {"username": username, "password": password, "auth": auth}
+        login = {"username": username, "password": password, "auth": auth}
         key = _HUB_KEY if address(self.server) in _HUB else self.server
-        return Secret(json.dumps({"auths": {key: find_login}}))
+        return Secret(json.dumps({"auths": {key: login}}))
 
 
 def find_login(task: Task, object_name: str) -> RegistryLogin | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -49,10 +48,6 @@ class _Provider(Struct, frozen=True):
     one_zone: bool = False
 
 
-def _device_per_gpu(device: Device, cluster_node: ClusterNode, resource: str) -> int:
-    return device.count
-
-
 def _devices_by_share(device: Device, cluster_node: ClusterNode, resource: str) -> int:
     """Return devices in proportion to the requested GPUs, rounded down."""
     gpus, available = _amount(cluster_node, device.resource), _amount(cluster_node, resource)
@@ -61,19 +56,19 @@ def _devices_by_share(device: Device, cluster_node: ClusterNode, resource: str) 
 
 # The same labels, variables and devices as in SkyPilot (sky/provision/kubernetes/utils.py).
 _PROVIDERS = (
-    _Provider("Nebius", ("nebius.com/",), MappingProxyType(_MELLANOX)),
-    _Provider("CoreWeave", ("ib.coreweave.cloud/",), MappingProxyType(_COREWEAVE), "rdma/ib"),
+    _Provider("Nebius", ("nebius.com/",), _MELLANOX),
+    _Provider("CoreWeave", ("ib.coreweave.cloud/",), _COREWEAVE, "rdma/ib"),
     _Provider(
         "Together",
         ("node-role.together.ai/",),
-        MappingProxyType(_MELLANOX),
+        _MELLANOX,
         "nvidia.com/rdma_ib",
-        _device_per_gpu,
+        lambda device, cluster_node, resource: device.count,
     ),
     _Provider(
         "AWS",
         ("k8s.io/cloud-provider-aws", "topology.k8s.aws/", "topology.ebs.csi.aws.com/"),
-        MappingProxyType({"FI_PROVIDER": "efa"}),
+        {"FI_PROVIDER": "efa"},
         "vpc.amazonaws.com/efa",
         _devices_by_share,
         one_zone=True,
@@ -86,7 +81,10 @@ def find_network(placement: Placement, facts: Facts) -> HighSpeedNetwork:
     device = placement.device
     if not placement.resources.fast or device is None:
         return HighSpeedNetwork()
-    for cluster_node in _candidate_nodes(placement, device, facts):
+    for cluster_node in facts.cluster_nodes:
+        fits = not placement.terms or meets(placement.terms, cluster_node)
+        if not fits or _amount(cluster_node, device.resource) < device.count:
+            continue
         for provider in _PROVIDERS:
             resources = _available_devices(provider, device, cluster_node)
             if resources is not None:
@@ -110,14 +108,6 @@ def notes(placement: Placement, facts: Facts) -> Iterator[str]:
     else:
         providers = ", ".join(provider.name for provider in _PROVIDERS)
         yield f"network_tier: no cluster node with these GPUs has a fast network of {providers}"
-
-
-def _candidate_nodes(placement: Placement, device: Device, facts: Facts) -> Iterator[ClusterNode]:
-    """Yield the cluster nodes that could hold the task's GPUs."""
-    for cluster_node in facts.cluster_nodes:
-        fits = not placement.terms or meets(placement.terms, cluster_node)
-        if fits and _amount(cluster_node, device.resource) >= device.count:
-            yield cluster_node
 
 
 def _available_devices(

@@ -54,8 +54,15 @@ def plan_transfer(files: Sequence[LocalFiles], name: str, facts: Facts) -> FileT
     large = _large_files(files, facts.archives)
     for number, entry, archive in _by_size(files, facts.archives):
         if may_hold_credentials(entry):
-            data = _secret_data(entry, archive, sum(map(len, secret.values())))
-            secret |= {key: Secret(part) for key, part in _parts(number, data).items()}
+            size = len(archive.data) + sum(map(len, secret.values()))
+            if not archive.data or size > MAX_BYTES:
+                raise FieldError(
+                    entry.field,
+                    f'"{entry.source}" holds credentials, and a Secret can hold only'
+                    f" {MAX_BYTES:,} bytes",
+                    "exclude the files that the task does not need in .skyignore",
+                )
+            secret |= {key: Secret(part) for key, part in _parts(number, archive.data).items()}
         elif number not in large:
             small |= _parts(number, archive.data)
     return FileTransfer(
@@ -122,16 +129,6 @@ def _summary(archive: Archive) -> str:
 def may_hold_credentials(file: LocalFiles) -> bool:
     """Return whether the source or the target path may hold credentials."""
     return files.has_credentials(file.path) or files.has_credentials(file.source)
-
-
-def _secret_data(file: LocalFiles, archive: Archive, used_bytes: int) -> bytes:
-    if not archive.data or len(archive.data) + used_bytes > MAX_BYTES:
-        raise FieldError(
-            file.field,
-            f'"{file.source}" holds credentials, and a Secret can hold only {MAX_BYTES:,} bytes',
-            "exclude the files that the task does not need in .skyignore",
-        )
-    return archive.data
 
 
 def _folder(path: str, archive: Archive) -> str:

@@ -12,10 +12,6 @@ from kubectl_sky.spec import quantity
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from kubectl_sky.words.facts import ClusterNode, Facts
 
-_NO_SPOT_NODES = (
-    "use_spot: no node is known to be a spot node; spot nodes are preferred, and any will do"
-)
-
 
 class Preference(Struct, frozen=True):
     """Preferred node labels for the scheduler; the weight is from 1 to 100."""
@@ -67,11 +63,9 @@ def choose_placement(task: Task, facts: Facts) -> Placement:
     if rules:
         return replace(placement, terms=accelerators.with_rules(placement.terms, rules))
     preferences = tuple(Preference(100, rule) for rule in accelerators.SPOT_RULES)
-    return replace(
-        placement,
-        preferred=placement.preferred + preferences,
-        notes=(*placement.notes, _NO_SPOT_NODES),
-    )
+    note = "use_spot: no node is known to be a spot node; spot nodes are preferred, and any will do"
+    preferred, notes = placement.preferred + preferences, (*placement.notes, note)
+    return replace(placement, preferred=preferred, notes=notes)
 
 
 def without_other_contexts(task: Task, context: str | None) -> Task:
@@ -115,11 +109,7 @@ def _choose(task: Task, facts: Facts) -> Placement:
         terms = () if unlabelled else terms
     notes += _too_many_note(device, terms, facts)
     if not facts.cluster_nodes:
-        notes += [
-            _unknown_gpu_note(item)
-            for item in (candidates[index] for index in similar)
-            if _is_unknown_gpu(item)
-        ]
+        notes += _unknown_gpu_notes(candidates[index] for index in similar)
     return Placement(
         resources=chosen,
         device=device,
@@ -250,17 +240,11 @@ def _fits(candidate: Resources, device: Device | None, facts: Facts) -> bool:
         terms = accelerators.with_rules(
             terms, accelerators.present_spot_rules(facts) or accelerators.SPOT_RULES
         )
+    sizes = {name: quantity.quantity(size) for name, size in requests.items() if size is not None}
     return any(
-        _has_room(cluster_node.allocatable, requests) and (not terms or meets(terms, cluster_node))
+        all(size <= _amount(cluster_node.allocatable, name) for name, size in sizes.items())
+        and (not terms or meets(terms, cluster_node))
         for cluster_node in facts.cluster_nodes
-    )
-
-
-def _has_room(available: Mapping[str, str], requests: Mapping[str, str | None]) -> bool:
-    return all(
-        quantity.quantity(size) <= _amount(available, name)
-        for name, size in requests.items()
-        if size is not None
     )
 
 
@@ -284,9 +268,14 @@ def _unlabelled(device: Device, facts: Facts) -> bool:
     return bool(labels) and not any(map(accelerators.from_labels, labels))
 
 
-def _is_unknown_gpu(resources: Resources) -> bool:
-    name = resources.accelerator.name if resources.accelerator else None
-    return name is not None and not accelerators.is_tpu(name) and not accelerators.is_known(name)
+def _unknown_gpu_notes(candidates: Iterable[Resources]) -> Iterator[str]:
+    for item in candidates:
+        name = item.accelerator and item.accelerator.name
+        if name and not accelerators.is_tpu(name) and not accelerators.is_known(name):
+            yield (
+                f"{_describe_gpu(item)} is not a known GPU; only cluster nodes with this label"
+                " match"
+            )
 
 
 def _choice_note(
@@ -300,14 +289,10 @@ def _choice_note(
     reason = "the cluster nodes are unknown, so the first is used"
     if facts.cluster_nodes:
         reason = "the first that fits on a cluster node"
-        if not _any_fits(candidates, facts):
+        on_demand = [replace(candidate, spot=False) for candidate in candidates]
+        if not any(_fits(item, _device(item.accelerator, facts), facts) for item in on_demand):
             reason = "none fits on a cluster node, so the first is used"
     yield f"of {len(candidates)} candidates {selected} is chosen: {reason}"
-
-
-def _any_fits(candidates: tuple[Resources, ...], facts: Facts) -> bool:
-    on_demand = (replace(candidate, spot=False) for candidate in candidates)
-    return any(_fits(variant, _device(variant.accelerator, facts), facts) for variant in on_demand)
 
 
 def _too_many_note(device: Device, terms: tuple[Term, ...], facts: Facts) -> Iterator[str]:
@@ -336,12 +321,6 @@ def _missing_note(candidates: Iterable[Resources], facts: Facts) -> str:
 def _note_unlabelled(candidates: Iterable[Resources], facts: Facts) -> str:
     kinds = " or ".join(map(_describe_gpu, candidates))
     return f"cluster nodes have no GPU labels; scheduling on any GPU for {kinds}"
-
-
-def _unknown_gpu_note(resources: Resources) -> str:
-    return (
-        f"{_describe_gpu(resources)} is not a known GPU; only cluster nodes with this label match"
-    )
 
 
 def _describe(resources: Resources) -> str:

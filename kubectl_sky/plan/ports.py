@@ -1,7 +1,6 @@
 """The Service that exposes a task: its ports and its type."""
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -12,20 +11,16 @@ from kubectl_sky.words.settings import Settings
 
 _WITHIN = "clusterip"
 _HEADLESS = "podip"
-_TYPES: Mapping[str, str] = MappingProxyType(
-    {
-        _WITHIN: "ClusterIP",
-        "nodeport": "NodePort",
-        "loadbalancer": "LoadBalancer",
-        _HEADLESS: "ClusterIP",
-    }
-)
-_OUTSIDE: Mapping[str, str] = MappingProxyType(
-    {
-        "nodeport": "a port of each cluster node leads to it",
-        "loadbalancer": "the cluster's provider gives it an address, which may be public",
-    }
-)
+_TYPES = {
+    _WITHIN: "ClusterIP",
+    "nodeport": "NodePort",
+    "loadbalancer": "LoadBalancer",
+    _HEADLESS: "ClusterIP",
+}
+_OUTSIDE = {
+    "nodeport": "a port of each cluster node leads to it",
+    "loadbalancer": "the cluster's provider gives it an address, which may be public",
+}
 
 
 class Ports(Struct, frozen=True):
@@ -47,11 +42,14 @@ def ports(task: Task, resources: Resources, object_name: str, settings: Settings
     if not resources.ports or task.array:
         return None
     exposure = _read_exposure(task, settings)
+    annotations = resource_fields.without_ours(settings.ports.get("annotations"))
     return Ports(
         service=names.ports_object(object_name),
         type=_TYPES[exposure],
         headless=exposure == _HEADLESS,
-        annotations=_annotations(task, settings),
+        annotations={
+            key: text for key, text in annotations.items() if key not in task.kubernetes.annotations
+        },
         numbers=resources.ports,
     )
 
@@ -75,11 +73,3 @@ def _read_exposure(task: Task, settings: Settings) -> str:
     """Return the exposure from the flag or the file, or from the settings."""
     mode = task.expose or task.kubernetes.ports or ""
     return mode if mode in _TYPES else str(settings.ports.get("expose") or _WITHIN)
-
-
-def _annotations(task: Task, settings: Settings) -> dict[str, str]:
-    """Return the annotations of the settings, without those that the task sets."""
-    annotations = resource_fields.without_ours(settings.ports.get("annotations"))
-    return {
-        key: text for key, text in annotations.items() if key not in task.kubernetes.annotations
-    }

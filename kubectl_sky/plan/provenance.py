@@ -1,13 +1,13 @@
 """Strings and numbers with their origin: the field of the user's file that set them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Self
 
 from msgspec.structs import replace
 
 from kubectl_sky.plan import accelerators, fair_share
 from kubectl_sky.plan.accelerators import Term
-from kubectl_sky.plan.plan import Node, Plan, Toleration
+from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.plan.ports import Ports
 from kubectl_sky.spec.document import Document, Path, entries, join_path, printable
 from kubectl_sky.spec.task import Resources, resources_path
@@ -45,10 +45,6 @@ def trace_values(values: Mapping[str, str], origins: Mapping[str, str]) -> dict[
         key: TracedStr(value, origins[key]) if origins.get(key) else value
         for key, value in values.items()
     }
-
-
-def trace_all(values: Iterable[str], origin: str) -> tuple[str, ...]:
-    return tuple(TracedStr(value, origin) if origin else value for value in values)
 
 
 def trace(value: str | None, origin: str) -> str | None:
@@ -91,12 +87,13 @@ class Origins:
         items = [self.field("resources", form) for form in ("any_of", "ordered")]
         return next(filter(None, items), "") or self.resource(*_GPUS)
 
+    def of_node(self, key: str) -> str:
+        """Return the origin of a label or taint of cluster nodes."""
+        spots = {rule.key for rule in accelerators.SPOT_RULES}
+        return self.resource("use_spot") if key in spots else self.gpus()
+
     def keys(self, *path: str | int) -> dict[str, str]:
         return {key: self.field(*path, key) for key, _ in entries(self._document.get(*path))}
-
-    def mount(self, path: str) -> str:
-        """Return the origin of a mount; none if it is in the home directory."""
-        return self.field("volumes", path)
 
     def labels(self) -> dict[str, str]:
         origins = self.keys(*_METADATA, "labels") | self.keys("resources", "labels")
@@ -132,7 +129,10 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
         requests=trace_values(plan.requests, _sizes(plan.requests, origins)),
         limits=trace_values(plan.limits, _sizes(plan.limits, origins) | network),
         terms=tuple(_term(term, origins) for term in plan.terms),
-        tolerations=tuple(_toleration(item, origins) for item in plan.tolerations),
+        tolerations=tuple(
+            replace(item, key=trace(item.key, origins.of_node(item.key)))
+            for item in plan.tolerations
+        ),
         priority_class=trace(
             plan.priority_class,
             origins.resource("priority_class", default=_priority_setting(plan)),
@@ -149,7 +149,7 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
         storage=replace(
             plan.storage,
             mounts=tuple(
-                replace(mount, path=trace(mount.path, origins.mount(mount.path)) or mount.path)
+                replace(mount, path=trace(mount.path, origins.field("volumes", mount.path)))
                 for mount in plan.storage.mounts
             ),
         ),
@@ -200,19 +200,9 @@ def _environment(plan: Plan, origins: Origins, nodes: str) -> dict[str, str]:
 
 
 def _term(term: Term, origins: Origins) -> Term:
-    spots = {rule.key for rule in accelerators.SPOT_RULES}
     return tuple(
         replace(
-            rule,
-            values=trace_all(
-                rule.values, origins.resource("use_spot") if rule.key in spots else origins.gpus()
-            ),
+            rule, values=tuple(trace(value, origins.of_node(rule.key)) for value in rule.values)
         )
         for rule in term
     )
-
-
-def _toleration(toleration: Toleration, origins: Origins) -> Toleration:
-    spots = {rule.key for rule in accelerators.SPOT_RULES}
-    origin = origins.resource("use_spot") if toleration.key in spots else origins.gpus()
-    return replace(toleration, key=trace(toleration.key, origin) or toleration.key)

@@ -67,21 +67,16 @@ def new_pvc(
 
 
 def storage(size: str, storage_class: str | None, access_modes: Sequence[str]) -> Storage:
-    """Check the user's values. Raises UserError for an invalid size or access mode."""
-    return Storage(_size(size), storage_class, _access_modes(access_modes))
+    """Check the user's values; kubectl's abbreviations of access modes are accepted.
 
-
-def _size(text: str) -> str:
+    Raises UserError for an invalid size or access mode.
+    """
     try:
-        return quantity.storage(text)
+        size = quantity.storage(size)
     except ValueError as error:
-        raise UserError(f"size {describe(text)}: {error}") from error
-
-
-def _access_modes(modes: Sequence[str]) -> tuple[str, ...]:
-    """Return the full names of access modes; kubectl's abbreviations are accepted."""
+        raise UserError(f"size {describe(size)}: {error}") from error
     long_names = {short: mode for mode, short in ACCESS_MODES.items()}
-    modes = tuple(dict.fromkeys(long_names.get(mode.upper(), mode) for mode in modes))
+    modes = tuple(dict.fromkeys(long_names.get(mode.upper(), mode) for mode in access_modes))
     unknown = [mode for mode in modes if mode not in ACCESS_MODES]
     if unknown or not modes:
         valid = ", ".join(f"{mode} ({short})" for mode, short in ACCESS_MODES.items())
@@ -94,4 +89,4 @@ def _access_modes(modes: Sequence[str]) -> tuple[str, ...]:
             "ReadWriteOncePod cannot be combined with other access modes",
             "request it alone, or only the others",
         )
-    return modes
+    return Storage(size, storage_class, modes)

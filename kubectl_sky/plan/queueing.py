@@ -22,21 +22,6 @@ def find_priority_class(resources: Resources, settings: Settings) -> str | None:
     return min(matching, key=lambda match: match[1] - match[0])[2] if matching else None
 
 
-def priority_annotations(resources: Resources) -> Mapping[str, str]:
-    """Return the annotation that keeps the number readable for users and tools."""
-    return {} if resources.priority is None else {names.PRIORITY: str(resources.priority)}
-
-
-def priority_note(resources: Resources, settings: Settings) -> str:
-    """Return a note if the scheduler ignores the priority; empty otherwise."""
-    if resources.priority is None or find_priority_class(resources, settings):
-        return ""
-    return (
-        f"priority: {resources.priority} is written as the annotation {names.PRIORITY} only;"
-        " priority_classes of the settings names a PriorityClass for it"
-    )
-
-
 def _priority_range(text: str) -> tuple[int, int]:
     first, _, last = text.partition("..")
     return int(first), int(last or first)

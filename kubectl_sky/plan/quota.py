@@ -97,15 +97,12 @@ class _Quota:
         """Yield a message if this is more than the quota allows."""
         hard = self.hard.get(name)
         if hard is not None and requested > 0 and requested + used > hard:
-            sizes = (_size(name, amount) for amount in (requested, used, hard))
+            is_cpu = name.endswith("cpu")
+            sizes = (cpus(n) if is_cpu else show(name, n) for n in (requested, used, hard))
             state = "too small" if requested > hard else "full"
             yield "quota {} is {}: {}: requested {}, used {} of {}".format(
                 self.name, state, name, *sizes
             )
-
-
-def _size(name: str, amount: Fraction) -> str:
-    return cpus(amount) if name.endswith("cpu") else show(name, amount)
 
 
 def _in_scope(scope: Mapping[str, Any], pod: PodResources) -> bool:
@@ -146,8 +143,11 @@ def _find_exceeded(
             yield from quota.line(name, amount, used)
     reported: set[str] = set()
     for step, pods in zip(demand.steps, steps, strict=True):
-        counted = [(pod, count) for pod, count in pods if quota.applies_to(pod)]
-        for name, amount in _sum(counted).items():
+        total: Amounts = {}
+        for pod, count in ((pod, count) for pod, count in pods if quota.applies_to(pod)):
+            for name, amount in pod.quota_usage.items():
+                total[name] = total.get(name, Fraction(0)) + amount * count
+        for name, amount in total.items():
             used = quota.used.get(name, Fraction(0)) if step.starts_now else Fraction(0)
             lines = [] if name in reported else list(quota.line(name, amount, used))
             reported.update([name] if lines else [])
@@ -166,14 +166,6 @@ def _unset(steps: Sequence[Sequence[tuple[PodResources, int]]], quota: _Quota) -
         f"quota {quota.name} requires {', '.join(missing)}:"
         f" set cpus and memory under resources{exact}"
     ]
-
-
-def _sum(pods: Iterable[tuple[PodResources, int]]) -> Amounts:
-    total: Amounts = {}
-    for pod, count in pods:
-        for name, amount in pod.quota_usage.items():
-            total[name] = total.get(name, Fraction(0)) + amount * count
-    return total
 
 
 def _violations(demand: Demand, pods: Sequence[PodResources], limit_range: Object) -> Iterator[str]:

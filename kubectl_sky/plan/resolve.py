@@ -25,7 +25,6 @@ from kubectl_sky.plan.pod_options import PodOptions, account_depends_on_context,
 from kubectl_sky.plan.resources import default_image, default_notes, node_limits, node_requests
 from kubectl_sky.plan.storage import ObjectNames, PodStorage, plan_storage
 from kubectl_sky.plan.task_metadata import array_annotation, build_metadata
-from kubectl_sky.spec.accelerator import Accelerator
 from kubectl_sky.spec.bashisms import find_need
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Resources, Task
@@ -73,7 +72,8 @@ def resolve(
         restarts=resources.recovery.restarts if resources.recovery else 0,
         recovers=resources.recovery is not None,
         exit_codes=resources.recovery.exit_codes if resources.recovery else (),
-        shared_memory=placement.device is not None and not volumes.has_mount("/dev/shm"),
+        shared_memory=placement.device is not None
+        and all(mount.path != "/dev/shm" for mount in volumes.mounts),
         backend=task.backend or names.DEFAULT_BACKEND,
         scripts=_scripts(task, file_transfer),
         pod_annotations=_pod_annotations(task, volumes, file_transfer, pod_options),
@@ -113,12 +113,6 @@ def _priority_class(
     return None if queued else queueing.find_priority_class(resources, settings)
 
 
-def _sudo(task: Task) -> dict[str, str]:
-    """Return the script that gives root a sudo, if the task's own scripts mention it."""
-    is_used = "sudo" in f"{task.setup} {task.run}"
-    return {"sudo.sh": assets.read("runtime", "sudo.sh")} if is_used else {}
-
-
 def _bash(task: Task) -> dict[str, str]:
     """Return the script that fails in an image without bash, if the task's scripts need it.
 
@@ -149,19 +143,16 @@ def _scripts(task: Task, file_transfer: FileTransfer) -> dict[str, str]:
     """Return the files of this task that a node starts from. Raises FieldError if too large."""
     scripts = {"files.txt": file_transfer.unpack_paths} if file_transfer.unpack_paths else {}
     if task.repository:
-        repository = task.repository
-        lines = (
-            repository.url,
-            repository.ref,
-            repository.login.username,
-            repository.login.password,
-        )
+        repository, login = task.repository, task.repository.login
+        lines = (repository.url, repository.ref, login.username, login.password)
         scripts["repository.txt"] = "".join(f"{line}\n" for line in lines)
     if task.setup:
         scripts["setup.sh"] = task.setup
     if task.run:
         scripts["run.sh"] = task.run
-    scripts |= _sudo(task) | _bash(task) | dict(task.scripts)
+    if "sudo" in f"{task.setup} {task.run}":  # gives root a sudo
+        scripts["sudo.sh"] = assets.read("runtime", "sudo.sh")
+    scripts |= _bash(task) | dict(task.scripts)
     size = sum(len(text.encode()) for text in scripts.values())
     if size > MAX_SCRIPTS:
         larger = max(("run", "setup"), key=lambda field: len(getattr(task, field) or ""))
@@ -181,8 +172,12 @@ def notes(task: Task, placement: Placement, facts: Facts, settings: Settings) ->
     context = placement.resources.context
     if context:  # cleared once a context has been chosen
         yield f"infra: submit uses context {context}, kubectl apply the current one"
-    if note := queueing.priority_note(placement.resources, settings):
-        yield note
+    resources = placement.resources
+    if resources.priority is not None and not queueing.find_priority_class(resources, settings):
+        yield (
+            f"priority: {resources.priority} is written as the annotation {names.PRIORITY} only;"
+            " priority_classes of the settings names a PriorityClass for it"
+        )
     yield from default_notes(placement, settings)
     yield from storage.notes(task, facts)
     yield from buckets.notes(task.buckets, settings)
@@ -202,13 +197,9 @@ def find_refusals(task: Task, settings: Settings) -> Iterator[FieldError]:
             yield error
     for accelerator in dict.fromkeys(item.accelerator for item in task.candidates):
         try:
-            _check_accelerator(accelerator)
+            if accelerator and accelerator.name and accelerators.is_tpu(accelerator.name):
+                accelerators.tpu_request(accelerator.name, accelerator.count)
+            elif accelerator and accelerator.name:
+                accelerators.models(accelerator.name)
         except FieldError as error:
             yield error
-
-
-def _check_accelerator(accelerator: Accelerator | None) -> None:
-    if accelerator and accelerator.name and accelerators.is_tpu(accelerator.name):
-        accelerators.tpu_request(accelerator.name, accelerator.count)
-    elif accelerator and accelerator.name:
-        accelerators.models(accelerator.name)

@@ -1,6 +1,6 @@
 """The resources of a task's nodes, and of the pods of any workload."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +116,6 @@ _REQUIRED = {
     for prefix, part in (("", "requests"), ("requests.", "requests"), ("limits.", "limits"))
 }
 _IN_BYTES = ("memory", "storage")
-_THOUSANDTH = Fraction(1, 1000)
 
 
 def amounts(sizes: Mapping[str, Any] | None) -> Amounts:
@@ -133,7 +132,7 @@ def amounts(sizes: Mapping[str, Any] | None) -> Amounts:
 def show(resource: str, amount: Fraction) -> str:
     """Return an amount of a resource as a quantity: 500m, 8Gi, 1024."""
     if resource.endswith("cpu"):
-        return quantity.multiple("1", amount, _THOUSANDTH)
+        return quantity.multiple("1", amount, _STEPS["cpu"])
     if resource.endswith(_IN_BYTES) or "hugepages" in resource:
         return quantity.multiple("1", amount, Fraction(1))
     return str(-(-amount.numerator // amount.denominator))
@@ -166,10 +165,16 @@ class PodResources:
 
     def __init__(self, spec: Object, limit_ranges: Sequence[Object] = ()) -> None:
         self.spec = spec
-        defaults = [item for item in limit_items(limit_ranges) if item.get("type") == "Container"]
+        limits = [
+            item for part in limit_ranges for item in (part.get("spec") or {}).get("limits") or ()
+        ]
+        defaults = [item for item in limits if item.get("type") == "Container"]
         self.containers = [_resources(entry, defaults) for entry in spec.get("containers") or ()]
         entries = spec.get("initContainers") or ()
-        self._init = [(_is_sidecar(entry), _resources(entry, defaults)) for entry in entries]
+        self._init = [
+            (entry.get("restartPolicy") == "Always", _resources(entry, defaults))
+            for entry in entries
+        ]
         self.all_containers = [*self.containers, *(item for _, item in self._init)]
 
     def total(self, part: str) -> Amounts:
@@ -229,20 +234,11 @@ class PodResources:
         )
 
 
-def limit_items(limit_ranges: Iterable[Object]) -> Iterator[Object]:
-    for limit_range in limit_ranges:
-        yield from (limit_range.get("spec") or {}).get("limits") or ()
-
-
 def _combine(combine: Callable[[Iterable[Fraction]], Fraction | int], *parts: Amounts) -> Amounts:
     names = {name for part in parts for name in part}
     return {
         name: Fraction(combine(part.get(name, Fraction(0)) for part in parts)) for name in names
     }
-
-
-def _is_sidecar(container: Object) -> bool:
-    return container.get("restartPolicy") == "Always"
 
 
 def _resources(container: Object, defaults: Sequence[Object]) -> dict[str, Amounts]:

@@ -61,9 +61,6 @@ class PodStorage(Struct, frozen=True):
     one_cluster_node: bool = False
     group: int | None = None
 
-    def has_mount(self, path: str) -> bool:
-        return any(mount.path == path for mount in self.mounts)
-
 
 def plan_storage(task: Task, facts: Facts, settings: Settings, plan: ObjectNames) -> PodStorage:
     """Decide a task's volumes and buckets.
@@ -110,7 +107,9 @@ def plan_storage(task: Task, facts: Facts, settings: Settings, plan: ObjectNames
         },
         links=pod.links,
         one_cluster_node=_needs_one_cluster_node(task, facts),
-        group=int(settings.volume_group) if task.volumes and _sets_group(settings) else None,
+        group=None
+        if not task.volumes or settings.volume_group is False
+        else int(settings.volume_group),
     )
 
 
@@ -144,12 +143,14 @@ class _PodVolumes:
 def _needs_one_cluster_node(task: Task, facts: Facts) -> bool:
     if task.num_nodes == 1 or not any(_is_single_node(volume, facts) for volume in task.volumes):
         return False
-    _check_shared(task, facts)
+    for volume in task.volumes:
+        if _RWOP in _access_modes(volume, facts):
+            raise FieldError(
+                ("volumes", volume.path),
+                f"the PVC is {_RWOP}, and the task has {task.num_nodes} nodes",
+                f"use a volume that is {_RWX}",
+            )
     return True
-
-
-def _sets_group(settings: Settings) -> bool:
-    return settings.volume_group is not False
 
 
 def notes(task: Task, facts: Facts) -> Iterator[str]:
@@ -170,9 +171,14 @@ def notes(task: Task, facts: Facts) -> Iterator[str]:
 
 def _source(volume: VolumeMount, name: str, facts: Facts, settings: Settings) -> tuple[str, str]:
     """Return the kind of a volume's source, PVC or host path, and its name or path."""
-    if volume.host_path:
-        _check_host_path(volume, volume.host_path, settings)
-        return "host", volume.host_path
+    if path := volume.host_path:
+        if is_allowed_host_path(path, settings.host_paths):
+            return "host", path
+        raise FieldError(
+            ("volumes", volume.path, "host_path"),
+            f'the settings do not let tasks mount "{path}" of the cluster nodes',
+            f"mount a volume, or set host_paths: [{path}] in settings.yaml",
+        )
     if volume.storage:
         return "claim", name
     pvc = (facts.pvcs or {}).get(volume.name)
@@ -197,16 +203,6 @@ def _new_pvc(volume: VolumeMount, storage: Storage, name: str, facts: Facts) -> 
     )
 
 
-def _check_host_path(volume: VolumeMount, path: str, settings: Settings) -> None:
-    if is_allowed_host_path(path, settings.host_paths):
-        return
-    raise FieldError(
-        ("volumes", volume.path, "host_path"),
-        f'the settings do not let tasks mount "{path}" of the cluster nodes',
-        f"mount a volume, or set host_paths: [{path}] in settings.yaml",
-    )
-
-
 def _access_modes(volume: VolumeMount, facts: Facts) -> tuple[str, ...]:
     if volume.storage:
         return volume.storage.access_modes
@@ -218,15 +214,3 @@ def _is_single_node(volume: VolumeMount, facts: Facts) -> bool:
     modes = _access_modes(volume, facts)
     shared = _RWX in modes or (volume.read_only and _ROX in modes)
     return bool(modes) and not shared and set(modes) != {_ROX}
-
-
-def _check_shared(task: Task, facts: Facts) -> None:
-    """Raise FieldError for volumes that several nodes cannot or may not mount."""
-    for volume in task.volumes:
-        modes = _access_modes(volume, facts)
-        if _RWOP in modes:
-            raise FieldError(
-                ("volumes", volume.path),
-                f"the PVC is {_RWOP}, and the task has {task.num_nodes} nodes",
-                f"use a volume that is {_RWX}",
-            )

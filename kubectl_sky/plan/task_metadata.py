@@ -52,43 +52,26 @@ def build_metadata(
     """Return a task's identity; the default name contains the task ID."""
     resources = placement.resources
     title = task.name or f"task-{task_id}"
-    user_labels = _user_labels(task.kubernetes.labels, resources.labels, queue)
-    stem = names.dns_label(title)
-    standard = standard_labels(title, names.task_object(stem, task_id))
-    return TaskMetadata(
-        id=task_id,
-        stem=stem,
-        labels=standard | user_labels | _labels(title, task_id, facts),
-        annotations=_annotations(task, title, facts, resources) | _accelerators(placement),
-    )
-
-
-def _accelerators(placement: Placement) -> dict[str, str]:
-    """Return the annotation that lists show: the pods' affinity names many labels."""
-    return {names.ACCELERATORS: placement.accelerators} if placement.accelerators else {}
-
-
-def array_annotation(task: Task) -> dict[str, str]:
-    """Return the annotation with an array's numbers, for the Job and its pods."""
-    return {names.ARRAY: task.array.numbers} if task.array else {}
-
-
-def _user_labels(
-    task_labels: Mapping[str, str], resource_labels: Mapping[str, str], queue: str | None
-) -> dict[str, str]:
-    """Return the user's labels; `queue` takes precedence over a queue label."""
-    labels = dict(task_labels) | resource_fields.without_ours(resource_labels)
-    return {key: value for key, value in labels.items() if key != names.QUEUE or not queue}
-
-
-def _labels(title: str, task_id: str, facts: Facts) -> dict[str, str]:
-    """Return our labels; they override the user's, so no task can pose as another."""
-    return {
+    user_labels = {**task.kubernetes.labels, **resource_fields.without_ours(resources.labels)}
+    if queue:
+        user_labels.pop(names.QUEUE, None)
+    our_labels = {  # they override the user's, so no task can pose as another
         names.TASK: "true",
         names.TASK_ID: task_id,
         names.TASK_NAME: names.label_value(title),
         names.USERNAME: facts.user.label,
     }
+    annotations = _annotations(task, title, facts, resources)
+    if placement.accelerators:  # lists show it: the pods' affinity names many labels
+        annotations[names.ACCELERATORS] = placement.accelerators
+    stem = names.dns_label(title)
+    standard = standard_labels(title, names.task_object(stem, task_id))
+    return TaskMetadata(task_id, stem, standard | user_labels | our_labels, annotations)
+
+
+def array_annotation(task: Task) -> dict[str, str]:
+    """Return the annotation with an array's numbers, for the Job and its pods."""
+    return {names.ARRAY: task.array.numbers} if task.array else {}
 
 
 def _annotations(task: Task, title: str, facts: Facts, resources: Resources) -> dict[str, str]:
@@ -101,8 +84,7 @@ def _annotations(task: Task, title: str, facts: Facts, resources: Resources) -> 
     }
     ours = {key: original for key, (original, label) in originals.items() if original != label}
     ours |= {names.NUM_NODES: str(task.num_nodes), **runtime.interactive_annotations(task)}
-    user_annotations = {
-        **queueing.annotations(task.kubernetes),
-        **queueing.priority_annotations(resources),
-    }
+    user_annotations = queueing.annotations(task.kubernetes)
+    if resources.priority is not None:
+        user_annotations[names.PRIORITY] = str(resources.priority)
     return user_annotations | ours | backend_annotation | array_annotation(task)
