@@ -216,17 +216,12 @@ def _paths(document: Document) -> Iterator[Problem]:
 
 def _modes(document: Document) -> Iterator[Problem]:
     for target, bucket in entries(document.get("file_mounts")):
-        if isinstance(bucket, dict):
-            yield from _fields(document, ("file_mounts", target), bucket.get("mode") or _DEFAULT)
-
-
-def _fields(document: Document, path: Path, mode: Data) -> Iterator[Problem]:
-    for steps, required_mode in _NEEDS:
-        if document.get(*path, *steps) is not None and str(mode).upper() != required_mode:
-            message = f"means something in the mode {required_mode} only"
-            yield document.problem(
-                (*path, *steps), message, f"such as mode: {required_mode}", key=True
-            )
+        mode = str(bucket.get("mode") or _DEFAULT).upper() if isinstance(bucket, dict) else None
+        for steps, required_mode in _NEEDS:
+            path = ("file_mounts", target, *steps)
+            if mode and document.get(*path) is not None and mode != required_mode:
+                message = f"means something in the mode {required_mode} only"
+                yield document.problem(path, message, f"such as mode: {required_mode}", key=True)
 
 
 RULES = (_paths, _modes)

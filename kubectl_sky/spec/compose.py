@@ -5,19 +5,14 @@ SkyPilot.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 import yaml
 from yaml.constructor import SafeConstructor
 
 from kubectl_sky.spec.document import Data, Position, YamlNode, printable
 
-
-class _Merge:
-    """The key `<<`."""
-
-
-MERGE = _Merge()
+MERGE = object()  # the key <<
 MAX_NUMBER = 100  # characters
 # The tag is not quoted: it may be a password that begins with !
 _TAG_ERROR = "this tag is not allowed"
@@ -44,33 +39,19 @@ def scalar_value(text: str, tag: str | None, plain: bool) -> Data:
 
     Raises ValueError with a message for the user if it has no value.
     """
-    kind = _resolve(text) if plain else _kind(tag)
-    if kind in _READERS:
-        return _read(kind, text)
+    if plain:
+        resolvers = _RESOLVERS.get(text[:1], ())
+        tag = next((tag for tag, pattern in resolvers if pattern.match(text)), "str")
+    kind = (tag or "!").removeprefix(_PREFIX)
+    if not plain and kind not in ("!", "str", "null", *_READERS):
+        raise ValueError(f"{_TAG_ERROR}; write the value without it, or quote it if it is text")
     if kind == "null":
         return None
-    return MERGE if kind == "merge" else text
-
-
-def _resolve(text: str) -> str:
-    for tag, pattern in _RESOLVERS.get(text[:1], []):
-        if pattern.match(text):
-            return tag.removeprefix(_PREFIX)
-    return "str"
-
-
-def _kind(tag: str | None) -> str:
-    kind = (tag or "!").removeprefix(_PREFIX)
-    if kind not in ("!", "str", "null", *_READERS):
-        raise ValueError(f"{_TAG_ERROR}; write the value without it, or quote it if it is text")
-    return kind
-
-
-def _read(kind: str, text: str) -> Data:
-    """Read with SafeLoader's readers; they fail on some text that fits their pattern."""
+    if kind not in _READERS:
+        return MERGE if kind == "merge" else text
     if len(text) > MAX_NUMBER:
         raise ValueError("number too long; quote it if it is text")
-    try:
+    try:  # SafeLoader's readers fail on some text that fits their pattern
         return _READERS[kind](yaml.ScalarNode(_PREFIX + kind, text))
     except (ValueError, KeyError, AttributeError, IndexError, OverflowError) as error:
         message = f"invalid {_NAMES[kind]}; quote it if it is text"
@@ -143,7 +124,7 @@ class Composer:
         self.problems.append((self.number, position, message, hint))
 
     def _scalar(self, event: yaml.ScalarEvent) -> YamlNode:
-        position = _position(event)
+        position = position_of(event.start_mark)
         try:
             value = scalar_value(event.value, event.tag, plain=event.implicit[0])
         except ValueError as error:
@@ -151,8 +132,7 @@ class Composer:
             value = event.value
         node = YamlNode(value, position, event.value)
         node.style = event.style or ""
-        end = event.end_mark
-        node.end = (end.line + 1, end.column + 1) if end else position
+        node.end = position_of(event.end_mark)
         if not node.style and node.end[0] > position[0]:
             node.lines = tuple(self._lines[position[0] - 1 : node.end[0]])
         if node.style == "|":
@@ -171,7 +151,7 @@ class Composer:
         return 0
 
     def _alias(self, event: yaml.AliasEvent) -> YamlNode:
-        position = _position(event)
+        position = position_of(event.start_mark)
         name = event.anchor or ""
         node = self._anchors.get(name)
         if node is None:
@@ -185,7 +165,7 @@ class Composer:
         return node
 
     def _start(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
-        position = _position(event)
+        position = position_of(event.start_mark)
         mapping = isinstance(event, yaml.MappingStartEvent)
         if event.tag not in (None, "!", _PREFIX + ("map" if mapping else "seq")):
             self._say(position, _TAG_ERROR, "write it without a tag")
@@ -214,7 +194,10 @@ class Composer:
         if node.depth >= target.depth:
             target.depth = node.depth + 1
         if target.size > MAX_NODES or target.depth > MAX_DEPTH:
-            self._refuse(target)
+            size = f"{MAX_NODES:,} values, {MAX_NODES // 10_000} MB of text"
+            message = f"more than {size} or {MAX_DEPTH} levels"
+            self._say(target.position, message, "each use of an alias counts")
+            raise TooLarge
         if not parent.mapping:
             target.children[len(target.value)] = node
             target.value.append(node.value)
@@ -223,13 +206,6 @@ class Composer:
         else:
             key, parent.key = parent.key, None
             self._put(parent, key, node)
-
-    def _refuse(self, target: YamlNode) -> NoReturn:
-        hint = "each use of an alias counts"
-        size = f"{MAX_NODES:,} values, {MAX_NODES // 10_000} MB of text"
-        message = f"more than {size} or {MAX_DEPTH} levels"
-        self._say(target.position, message, hint)
-        raise TooLarge
 
     def _put(self, parent: _Open, key: YamlNode, node: YamlNode) -> None:
         position, target = key.position, parent.node
@@ -270,6 +246,5 @@ class Composer:
                 target.value[key] = node.value
 
 
-def _position(event: yaml.Event) -> Position:
-    mark = event.start_mark
+def position_of(mark: Any) -> Position:
     return (mark.line + 1, mark.column + 1) if mark else (0, 0)

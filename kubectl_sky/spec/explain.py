@@ -70,12 +70,14 @@ class Field(Struct, frozen=True):
 
     @property
     def example(self) -> str:
-        examples = self.rules.get("examples") or self.values or _BY_TYPE.get(self.types, [])
+        examples = self.rules.get("examples") or self.values
+        if self.types == "boolean":
+            examples = examples or [True]
         if not examples:
             return ""
         data: Any = examples[0]
         for step in reversed(self.path):
-            data = {_EXAMPLE_KEYS.get(step, step): data}
+            data = {"NAME" if step == ANY else step: data}
         return _yaml(data)
 
     @property
@@ -85,7 +87,13 @@ class Field(Struct, frozen=True):
     @property
     def skypilot(self) -> str:
         """Return how the field differs from SkyPilot, and whether it is supported."""
-        entry = _list_unsupported(self.path) if self.root == "task" else None
+        covering = (  # this field or one above it
+            entry
+            for entry in unsupported.list_fields()
+            if len(self.path) >= len(entry.field)
+            and all(part in (step, ANY) for part, step in zip(entry.field, self.path, strict=False))
+        )
+        entry = next(covering, None) if self.root == "task" else None
         if not entry:
             return str(self.rules.get("x-skypilot") or "")
         how = "refused" if entry.refuse else "ignored"
@@ -117,10 +125,6 @@ class Field(Struct, frozen=True):
             yield child
             if child.path[: len(_POD)] != _POD and child.name not in _CANDIDATES:
                 yield from child.walk()
-
-
-_EXAMPLE_KEYS = {ANY: "NAME"}
-_BY_TYPE: Mapping[str, list[object]] = {"boolean": [True]}
 
 
 def explain(text: str) -> Field:
@@ -198,18 +202,6 @@ def _types(file: str, rules: Mapping[str, Any]) -> Iterator[str]:
             yield {"object": "map"}.get(kind, kind)
     for inner_rules in field.rules.get("anyOf") or ():
         yield from (kind for kind in _types(field.file, inner_rules) if kind != "null")
-
-
-def _list_unsupported(path: tuple[str, ...]) -> unsupported.UnsupportedField | None:
-    """Return the entry that covers a field of a task, or None."""
-    for entry in unsupported.list_fields():
-        field = entry.field
-        covered = len(path) >= len(field) and all(
-            ours in (theirs, ANY) for ours, theirs in zip(field, path, strict=False)
-        )
-        if covered:
-            return entry
-    return None
 
 
 def _yaml(value: object) -> str:

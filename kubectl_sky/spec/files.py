@@ -142,10 +142,6 @@ def _workdir(document: Document) -> Iterator[Problem]:
     elif is_url(workdir):
         hint = "write workdir: {url: …}"
         yield document.problem(("workdir",), "expected a local folder", hint)
-    yield from _repository(document)
-
-
-def _repository(document: Document) -> Iterator[Problem]:
     url, ref = document.get("workdir", "url"), document.get("workdir", "ref")
     if isinstance(url, str):
         yield from _url(document, ("workdir", "url"), url)

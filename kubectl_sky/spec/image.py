@@ -99,17 +99,12 @@ def _references(document: Document) -> Iterator[Problem]:
         image_id = values.get("image_id")
         texts = [((*path, "image_id", key), text) for key, text in entries(image_id)]
         for image_path, text in texts or [((*path, "image_id"), image_id)]:
-            if isinstance(text, str) and text:
-                yield from _reference(document, image_path, text)
-
-
-def _reference(document: Document, path: Path, text: str) -> Iterator[Problem]:
-    image = container(text)
-    if image is None and text.strip() not in ("", _PREFIX):
-        return
-    message, hint = wrong_reference(image or "")
-    if message:
-        yield document.problem(path, message, hint)
+            image = container(text) if isinstance(text, str) and text else None
+            if image is None and (not text or str(text).strip() not in ("", _PREFIX)):
+                continue
+            message, hint = wrong_reference(image or "")
+            if message:
+                yield document.problem(image_path, message, hint)
 
 
 def wrong_reference(image: str) -> tuple[str, str]:
@@ -159,10 +154,8 @@ def _two(document: Document) -> Iterator[Problem]:
         images = dict(entries(values.get("image_id")))
         for key, text in images.items() if "docker" in images else ():
             if key != "docker" and isinstance(text, str) and text.startswith(_PREFIX):
-                image_path = (*path, "image_id", key)
-                yield document.problem(
-                    image_path, "is an image in addition to docker's", "keep one of them"
-                )
+                message, hint = "is an image in addition to docker's", "keep one of them"
+                yield document.problem((*path, "image_id", key), message, hint)
 
 
 RULES = ((frozenset({"image_id"}), (_references, _two, _machines)),)

@@ -101,19 +101,17 @@ def _rule(document: Document) -> Iterator[Problem]:
         message = f"{len(paths)} ignored, the task runs in kubectl's context: {providers}"
         yield document.problem(("resources", field), message, _CHOOSE, "warning", key=True)
     for path, values in document.resources.maps:
-        if path not in ignored:
-            yield from _list_ignored(document, path, values)
-
-
-def _list_ignored(document: Document, path: Path, values: Mapping[str, Data]) -> Iterator[Problem]:
-    any_provider, _, rest = str(values.get("infra") or "").partition("/")
-    if any_provider == "*" and rest.strip("*/"):
-        yield document.unused((*path, "infra"), _IGNORED, _CHOOSE, key=True)
-    for field in ("infra", "cloud"):
-        if values.get(field) and elsewhere({field: values[field]}):
+        any_provider, _, rest = str(values.get("infra") or "").partition("/")
+        fields = ["infra"] if any_provider == "*" and rest.strip("*/") else []
+        fields += [
+            field
+            for field in ("infra", "cloud")
+            if values.get(field) and elsewhere({field: values[field]})
+        ]
+        if values.get("region") and not context(candidate_fields(document, path)):
+            fields.append("region")
+        for field in fields if path not in ignored else ():
             yield document.unused((*path, field), _IGNORED, _CHOOSE, key=True)
-    if values.get("region") and not context(candidate_fields(document, path)):
-        yield document.unused((*path, "region"), _IGNORED, _CHOOSE, key=True)
 
 
 RULES = ((frozenset({"infra", "cloud", "region"}), (_rule,)),)

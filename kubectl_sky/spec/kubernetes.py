@@ -70,6 +70,11 @@ def kubernetes_of(config: Mapping[str, Any] | None) -> Kubernetes:
     fields = (config or {}).get("kubernetes") or {}
     custom, dws = fields.get("custom_metadata") or {}, fields.get("dws") or {}
     queues = [(fields.get(part) or {}).get(name) for part, name in _QUEUES]
+    timeout, factor = fields.get("provision_timeout"), fields.get("set_pod_resource_limits")
+    if timeout is not None:
+        timeout = math.inf if timeout < 0 else float(timeout)  # no limit, as in SkyPilot
+    if factor is not None:  # a number is kept exactly as written
+        factor = Fraction(int(factor) if isinstance(factor, bool) else str(factor))
     return Kubernetes(
         pod=fields.get("pod_config") or {},
         labels=resource_fields.without_ours(custom.get("labels")),
@@ -78,8 +83,8 @@ def kubernetes_of(config: Mapping[str, Any] | None) -> Kubernetes:
         queue=next((name for name in queues if name is not None), None),
         flex_start=bool(dws.get("enabled")),
         run_seconds=_seconds(dws.get("max_run_duration")),
-        limits=_limits(fields.get("set_pod_resource_limits")),
-        provision_timeout=_provision_timeout(fields.get("provision_timeout")),
+        limits=factor,
+        provision_timeout=timeout,
         ports=fields.get("ports"),
     )
 
@@ -96,18 +101,6 @@ def _seconds(duration: Data) -> int | None:
     text = str(duration).lower()
     number = text.rstrip("mhdw")
     return int(Fraction(number)) * _MINUTES[text.removeprefix(number)] * 60
-
-
-def _limits(factor: Data) -> Fraction | None:
-    """Parse true, false, or a number, which is kept exactly as written."""
-    if factor is None:
-        return None
-    return Fraction(int(factor)) if isinstance(factor, bool) else Fraction(str(factor))
-
-
-def _provision_timeout(seconds: Data) -> float | None:
-    """Return the timeout; a negative number means no limit, as in SkyPilot."""
-    return None if seconds is None else math.inf if seconds < 0 else float(seconds)
 
 
 def _custom(document: Document) -> Iterator[Problem]:

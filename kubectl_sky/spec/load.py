@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.errors import InvalidFiles, Problem
 from kubectl_sky.spec import schema
-from kubectl_sky.spec.compose import Composer, TooLarge
+from kubectl_sky.spec.compose import Composer, TooLarge, position_of
 from kubectl_sky.spec.document import Document, Position, YamlNode, is_header, printable
 from kubectl_sky.spec.secret_values import seal
 from kubectl_sky.words.secret import Secret
@@ -65,7 +65,15 @@ def load(
         if isinstance(key.value, Secret)
     ]
     no_mappings = [
-        replace(_no_mapping(file, root, example), document=number)
+        # The message leaves out the text: a link may lead to a file that others must not read.
+        Problem(
+            file,
+            *root.position,
+            "",
+            f'expected fields such as "{example}", got'
+            f" {'a list' if isinstance(root.value, list) else 'a text'}",
+            document=number,
+        )
         for number, root in enumerate(roots, 1)
         if not isinstance(root.value, dict)
     ]
@@ -106,13 +114,6 @@ def _documents(file: str, roots: list[YamlNode]) -> tuple[Document, ...]:
         )
         for index, root in enumerate(roots)
     )
-
-
-def _no_mapping(file: str, root: YamlNode, example: str) -> Problem:
-    # The message leaves out the text: a link may lead to a file that others must not read.
-    kind = "a list" if isinstance(root.value, list) else "a text"
-    message = f'expected fields such as "{example}", got {kind}'
-    return Problem(file, *root.position, "", message)
 
 
 def _decode(text: bytes, file: str) -> str:
@@ -203,9 +204,9 @@ class _Source:
 
     def __init__(self, error: yaml.MarkedYAMLError, text: str, composer: Composer) -> None:
         mark = error.problem_mark or error.context_mark
-        self.position = _position(mark)
+        self.position = position_of(mark)
         self.context = error.context or ""
-        self.context_position = _position(error.context_mark)
+        self.context_position = position_of(error.context_mark)
         self.message = error.problem or error.context or "cannot be read"
         self.lines = text.splitlines()
         self.open_collections = composer.open_collections
@@ -318,9 +319,8 @@ class _Source:
     def _above(self, position: Position) -> Position:
         """Return the start of the last line above that is no comment; (0, 1) if there is none."""
         for number in range(position[0] - 1, 0, -1):
-            if self.lines[number - 1].strip() and not self.lines[number - 1].lstrip(" ").startswith(
-                "#"
-            ):
+            line = self.lines[number - 1]
+            if line.strip() and not line.lstrip(" ").startswith("#"):
                 return number, self.indent((number, 1)) + 1
         return 0, 1
 
@@ -352,7 +352,3 @@ class _Source:
             if re.search(pattern, self.message):
                 return self.position, message, hint
         return self.position, printable(self.message, 100), ""
-
-
-def _position(mark: yaml.Mark | None) -> Position:
-    return (mark.line + 1, mark.column + 1) if mark else (0, 0)

@@ -44,21 +44,15 @@ def pipeline_of(documents: Sequence[Document]) -> Pipeline | None:
     if first.tasks == 1 and not first.parallel:
         return None
     header: Mapping[str, Data] = first.data if first.is_header else {}
-    name = header.get("name")
+    name, delays = header.get("name"), header.get("termination_delay") or {}
+    by_name = delays if isinstance(delays, dict) else {_DEFAULT: delays}
     return Pipeline(
         name=None if name is None else str(name),
         parallel=first.parallel,
         primary=tuple(header.get("primary_tasks") or ()),
-        delays=_delays(header.get("termination_delay")),
+        delays={str(task): seconds(delay) for task, delay in by_name.items()},
         connected=header.get("inter_connection", True) is not False,
     )
-
-
-def _delays(value: Data) -> dict[str, int]:
-    if value is None:
-        return {}
-    by_name = value if isinstance(value, dict) else {_DEFAULT: value}
-    return {str(name): seconds(delay) for name, delay in by_name.items()}
 
 
 def seconds(value: str | int) -> int:
@@ -138,7 +132,13 @@ def parse_array(text: str) -> Array:
     match = _ARRAY_FORM.fullmatch(text.replace(" ", ""))
     if not match:
         raise ValueError(f"expected numbers; {_ARRAY_EXAMPLE}")
-    ranges = sorted(_ranges(match["numbers"]))
+    ranges = []
+    for part in match["numbers"].split(","):
+        start, _, end = part.partition("-")
+        if int(end or start) < int(start):
+            raise ValueError(f"{part} ends before it begins; write {end}-{start}")
+        ranges.append((int(start), int(end or start)))
+    ranges.sort()
     for (_, last), (first, _) in pairwise(ranges):
         if first <= last:
             raise ValueError(f"{first} is named twice; name each number once")
@@ -149,14 +149,6 @@ def parse_array(text: str) -> Array:
     if not limit:
         raise ValueError("%0 lets nothing run; write how many may run at once, such as %10")
     return Array(_write(ranges), count, min(limit, count))
-
-
-def _ranges(text: str) -> Iterator[tuple[int, int]]:
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if int(last or first) < int(first):
-            raise ValueError(f"{part} ends before it begins; write {last}-{first}")
-        yield int(first), int(last or first)
 
 
 def _write(ranges: list[tuple[int, int]]) -> str:

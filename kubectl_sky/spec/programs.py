@@ -51,7 +51,10 @@ def without_git_folder(document: Document) -> Problem | None:
 
 
 def missing(document: Document, default: str) -> Problem | None:
-    if document.is_header or document.is_volume or not _has_default_image(document):
+    containers = document.get(*POD_CONFIG, "spec", "containers")
+    items = containers if isinstance(containers, list) else []
+    replaced = any(isinstance(item, dict) and item.get("image") for item in items)
+    if document.is_header or document.is_volume or replaced or not image.is_default(document):
         return None
     calls = list(_calls(document))
     if not calls:
@@ -61,13 +64,6 @@ def missing(document: Document, default: str) -> Problem | None:
     message = f"the default image {default} has no {listed}"
     _, field, offset = calls[0]
     return document.warning_in_text(field, offset, message, MISSING_PROGRAM_ADVICE)
-
-
-def _has_default_image(document: Document) -> bool:
-    containers = document.get(*POD_CONFIG, "spec", "containers")
-    items = containers if isinstance(containers, list) else []
-    replaced = any(isinstance(item, dict) and item.get("image") for item in items)
-    return not replaced and image.is_default(document)
 
 
 def _calls(document: Document) -> Iterator[tuple[str, str, int]]:

@@ -113,7 +113,8 @@ def _bytes(text: str, expected: str) -> str:
         known = unit.strip()[0].upper() + "i"
         number = text[: text.rindex(unit.strip())].strip()
         raise ValueError(f'the unit is {known} in Kubernetes: write "{number}{known}"')
-    return _round(_positive(amount, _factor(unit), expected))
+    factor = _BINARY.get(unit) or _DECIMAL.get(unit) or _SKYPILOT.get(unit.strip().lower())
+    return _round(_positive(amount, factor if unit else GIB, expected))
 
 
 def _round(size: Fraction) -> str:
@@ -122,13 +123,6 @@ def _round(size: Fraction) -> str:
     if size < 1:
         raise ValueError("less than a byte")
     return _canonical(-(-size.numerator // size.denominator))
-
-
-def _factor(unit: str) -> int | None:
-    """Return the bytes of a Kubernetes unit, else of a SkyPilot unit, else None."""
-    if unit == "":
-        return GIB
-    return _BINARY.get(unit) or _DECIMAL.get(unit) or _SKYPILOT.get(unit.strip().lower())
 
 
 def _positive(amount: Fraction | None, factor: Fraction | int | None, expected: str) -> Fraction:

@@ -110,12 +110,10 @@ def _gpus(document: Document) -> Iterator[Problem]:
     for path, values in document.resources.maps:
         for field in _GPU_FIELDS:
             yield from _gpu(document, (*path, field), values.get(field))
-        if values.get("accelerators") is not None and values.get("gpus") is not None:
-            field_path = (*path, "gpus")
-            if not document.source((*path, "accelerators")):
-                yield document.problem(
-                    field_path, "is another name of accelerators; keep one of them", key=True
-                )
+        both = values.get("accelerators") is not None and values.get("gpus") is not None
+        if both and not document.source((*path, "accelerators")):
+            message = "is another name of accelerators; keep one of them"
+            yield document.problem((*path, "gpus"), message, key=True)
 
 
 def _gpu(document: Document, path: Path, value: Data) -> Iterator[Problem]:
@@ -201,7 +199,18 @@ def port_ranges(value: Data) -> list[tuple[int, int]]:
         return []
     items = value if isinstance(value, list) else [value]
     texts = [text.strip() for item in items for text in str(item).split(",")]
-    return [_port_range(text) for text in texts if text]
+    ranges = []
+    for text in filter(None, texts):
+        match = _PORT_RANGE.fullmatch(text)
+        if not match:
+            raise ValueError(f"{_EXPECTED_PORT}, got '{printable(text)}'")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not 1 <= first <= MAX_PORT or not 1 <= last <= MAX_PORT:
+            raise ValueError(f"a port is from 1 to {MAX_PORT}, got '{text}'")
+        if last < first:
+            raise ValueError(f"the range ends before it begins: '{text}'")
+        ranges.append((first, last))
+    return ranges
 
 
 def port_numbers(value: Data) -> tuple[int, ...]:
@@ -213,18 +222,6 @@ def port_numbers(value: Data) -> tuple[int, ...]:
     for first, last in sorted(port_ranges(value)):
         ports += range(max(first, ports[-1] + 1 if ports else 0), last + 1)
     return tuple(ports)
-
-
-def _port_range(text: str) -> tuple[int, int]:
-    match = _PORT_RANGE.fullmatch(text)
-    if not match:
-        raise ValueError(f"{_EXPECTED_PORT}, got '{printable(text)}'")
-    first, last = int(match[1]), int(match[2] or match[1])
-    if not 1 <= first <= MAX_PORT or not 1 <= last <= MAX_PORT:
-        raise ValueError(f"a port is from 1 to {MAX_PORT}, got '{text}'")
-    if last < first:
-        raise ValueError(f"the range ends before it begins: '{text}'")
-    return first, last
 
 
 def _ports(document: Document) -> Iterator[Problem]:

@@ -35,21 +35,17 @@ def _value_nodes(document: Document) -> Iterator[YamlNode]:
     A variable with the name of a secret counts as one.
     """
     secrets, managed, envs = map(document.root.child, (*_FIELDS, "envs"))
-    if secrets:
-        yield from _find_given(secrets)
+    if secrets and not isinstance(secrets.value, dict | list):
+        yield secrets
+    elif secrets:
+        is_map = isinstance(secrets.value, dict)
+        values = secrets.children.values()
+        yield from (node for node in values if is_map or not is_reference(node.value))
     if managed:
         yield from _find_managed(managed)
     names = secret_names(document)
     for name, node in envs.children.items() if envs else ():
         if str(name) in names:
-            yield node
-
-
-def _find_given(secrets: YamlNode) -> Iterator[YamlNode]:
-    if not isinstance(secrets.value, dict | list):
-        yield secrets
-    for node in secrets.children.values():
-        if isinstance(secrets.value, dict) or not is_reference(node.value):
             yield node
 
 

@@ -115,7 +115,8 @@ def service_of(document: Document, flags: Flags) -> ServiceSpec:
 
 def _bounds(data: dict[str, Any], flags: Flags) -> tuple[int, int]:
     policy = data.get("replica_policy") or {}
-    fewest = max(_number(data.get("replicas"), policy.get("min_replicas")), 1)
+    numbers = (data.get("replicas"), policy.get("min_replicas"))
+    fewest = max(next((number for number in numbers if number is not None), 1), 1)
     most = max(policy.get("max_replicas") or fewest, fewest)
     return (fewest, most) if flags.replicas is None else (flags.replicas, flags.replicas)
 
@@ -135,10 +136,6 @@ def find_unmeasured(document: Document, flags: Flags) -> Iterator[Problem]:
             " a pod, under the name that your metrics adapter gives them), --cpu-target 80 (CPU"
             f" usage) or --replicas {fewest}",
         )
-
-
-def _number(*values: int | None) -> int:
-    return next((value for value in values if value is not None), 1)
 
 
 def _probe(value: Data, secrets: frozenset[str]) -> Probe:
@@ -186,12 +183,8 @@ def undone(filled: Filled) -> Iterator[Undone]:
         if not str(text).isprintable():
             yield (*_PROBE, "headers", name), "contains a control character", "remove it", True
         if not _HEADER.fullmatch(str(name)):
-            yield (
-                (*_PROBE, "headers", name),
-                "invalid header name",
-                "use letters, digits and -",
-                True,
-            )
+            reason, instead = "invalid header name", "use letters, digits and -"
+            yield (*_PROBE, "headers", name), reason, instead, True
 
 
 def _ports(document: Document) -> Iterator[Undone]:
@@ -272,19 +265,14 @@ def _exclusive(document: Document) -> Iterator[Problem]:
 def _probe_path(document: Document) -> Iterator[Problem]:
     path, probe = _PROBE, document.get(*_PROBE)
     if isinstance(probe, dict):
-        yield from _post_data(document, probe.get("post_data"))
-        path, probe = (*path, "path"), probe.get("path")
+        data, path, probe = probe.get("post_data"), (*path, "path"), probe.get("path")
+        try:
+            json.loads(data if isinstance(data, str) else "0")
+        except (ValueError, RecursionError):
+            message = "expected JSON, or fields in place of text"
+            yield document.problem((*_PROBE, "post_data"), message)
     if isinstance(probe, str) and not probe.startswith("/"):
         yield document.problem(path, "expected a path that begins with /")
-
-
-def _post_data(document: Document, data: Data) -> Iterator[Problem]:
-    if not isinstance(data, str):
-        return
-    try:
-        json.loads(data)
-    except (ValueError, RecursionError):
-        yield document.problem((*_PROBE, "post_data"), "expected JSON, or fields in place of text")
 
 
 def _policy(document: Document) -> Iterator[Problem]:
@@ -295,8 +283,7 @@ def _policy(document: Document) -> Iterator[Problem]:
     qps = policy.get("target_qps_per_replica")
     if max_replicas is None:
         if qps is not None:
-            message = "requires max_replicas"
-            yield document.problem(QPS, message)
+            yield document.problem(QPS, "requires max_replicas")
         return
     if not isinstance(min_replicas, int) or not isinstance(max_replicas, int):
         return

@@ -47,11 +47,12 @@ class Filled:
             self._fill(document.data)
 
     def _fill(self, data: dict[Data, Data]) -> None:
-        envs, self._secrets = _texts(data.get("envs")), variables.secret_names(self.written)
-        self._open = {name for name, text in envs.items() if text is None} - self._secrets
+        envs, self._secrets = data.get("envs"), variables.secret_names(self.written)
+        values = {str(name): text for name, text in envs.items()} if isinstance(envs, dict) else {}
+        self._open = {name for name, text in values.items() if text is None} - self._secrets
         self._values = {
-            name: text
-            for name, text in envs.items()
+            name: str(text)
+            for name, text in values.items()
             if text is not None and name not in self._secrets
         }
         self._variables = self._values.keys() | self._open | self._secrets
@@ -80,7 +81,8 @@ class Filled:
 
     def _key(self, key: Data, path: Path) -> Data:
         filled = self._text(key, (*path, key))
-        if self._hides(key):
+        names = references(key) if isinstance(key, str) else ()
+        if not self._secrets.isdisjoint(names) or not self._open.isdisjoint(names):
             self.keys |= {join_path((*path, key)), join_path((*path, filled))}
         return filled
 
@@ -117,10 +119,6 @@ class Filled:
                 self.unset.append(self.written.problem(path, message, hint))
                 return
 
-    def _hides(self, value: Data) -> bool:
-        names = references(value) if isinstance(value, str) else ()
-        return not self._secrets.isdisjoint(names) or not self._open.isdisjoint(names)
-
     def _fits(self, value: str, path: Path) -> bool:
         """Check that the substituted value is within the limits; record a problem if not."""
         counts = Counter(references(value))
@@ -139,9 +137,3 @@ class Filled:
 
 def references(text: str) -> list[str]:
     return _REFERENCE.findall(text)
-
-
-def _texts(values: Data) -> dict[str, str | None]:
-    if not isinstance(values, dict):
-        return {}
-    return {str(name): None if text is None else str(text) for name, text in values.items()}

@@ -112,6 +112,7 @@ def task_of(document: Document) -> Task:
     data = Filled(document).document.data
     resources = data.get("resources") or {}
     first, *others = _candidates(resources)
+    accelerators = resources.get("accelerators", resources.get("gpus"))
     envs = {str(name): value for name, value in (data.get("envs") or {}).items()}
     login = {name: value for name, value in envs.items() if name in REGISTRY}
     return Task(
@@ -123,7 +124,10 @@ def task_of(document: Document) -> Task:
             for name, value in envs.items()
             if name not in REGISTRY and not isinstance(value, Secret)
         },
-        secrets=_secrets(login | list_given_secrets(data.get("secrets"))),
+        secrets={
+            str(name): value if value is None or isinstance(value, Secret) else Secret(str(value))
+            for name, value in (login | list_given_secrets(data.get("secrets"))).items()
+        },
         existing_secrets=existing_secrets(data),
         volumes=tuple(mount_of(path, value) for path, value in (data.get("volumes") or {}).items()),
         files=local_files(data),
@@ -133,7 +137,7 @@ def task_of(document: Document) -> Task:
         run=data.get("run"),
         kubernetes=kubernetes_of(data.get("config")),
         choices=tuple(others),
-        ordered=_ordered(resources),
+        ordered=bool(resources.get("ordered")) or isinstance(accelerators, list),
         backend=_own(data).get("backend"),
         expose=_own(data).get("expose"),
     )
@@ -147,13 +151,6 @@ def _own(data: Mapping[str, Any]) -> Mapping[str, Any]:
 def text_of(value: Data) -> str | None:
     """Return a variable's value as in SkyPilot: 10 is "10", yes is "True"."""
     return None if value is None else str(value)
-
-
-def _secrets(values: Mapping[Any, Any]) -> dict[str, Secret | None]:
-    return {
-        str(name): value if value is None or isinstance(value, Secret) else Secret(str(value))
-        for name, value in values.items()
-    }
 
 
 def _candidates(resources: Mapping[str, Any]) -> list[Resources]:
@@ -178,11 +175,6 @@ def resources_path(document: Document, resources: Resources) -> Path:
             if any(replace(alternative, context=None) == chosen for alternative in alternatives):
                 return path
     return ("resources",)
-
-
-def _ordered(resources: Mapping[str, Any]) -> bool:
-    accelerators = resources.get("accelerators", resources.get("gpus"))
-    return bool(resources.get("ordered")) or isinstance(accelerators, list)
 
 
 def _resources(values: Mapping[str, Any]) -> Iterator[Resources]:

@@ -5,7 +5,7 @@ only.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 
 import yaml
@@ -62,7 +62,17 @@ class _Found(Struct, frozen=True):
 def list_fields() -> tuple[UnsupportedField, ...]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     items = yaml.load(assets.read("schemas", "unsupported.yaml"), Loader=loader)
-    return tuple(_entry(item) for item in items)
+    return tuple(
+        UnsupportedField(
+            field=tuple(item["field"].split(".")),
+            reason=item["reason"],
+            instead=item["instead"],
+            refuse={"refuse": True, "warning": False}[item["severity"]],
+            unless=re.compile(item["unless"]) if "unless" in item else None,
+            as_task=item.get("as_task"),
+        )
+        for item in items
+    )
 
 
 def _set_fields(data: Data, field: tuple[str, ...], path: Path) -> Iterator[tuple[Path, Data]]:
@@ -75,17 +85,6 @@ def _set_fields(data: Data, field: tuple[str, ...], path: Path) -> Iterator[tupl
         for key in data if step == "*" else {step} & data.keys():
             if isinstance(key, str):
                 yield from _set_fields(data[key], tuple(rest), (*path, key))
-
-
-def _entry(item: Mapping[str, str]) -> UnsupportedField:
-    return UnsupportedField(
-        field=tuple(item["field"].split(".")),
-        reason=item["reason"],
-        instead=item["instead"],
-        refuse={"refuse": True, "warning": False}[item["severity"]],
-        unless=re.compile(item["unless"]) if "unless" in item else None,
-        as_task=item.get("as_task"),
-    )
 
 
 def findings(filled: Filled, as_task: bool = False) -> list[Problem]:
@@ -176,18 +175,15 @@ def _find(filled: Filled, as_task: bool, served: bool) -> Iterator[_Found]:
         return
     for entry, path, value in _find_used_entries(document):
         is_harmless = entry.unless and entry.unless.fullmatch(str(value).lower())
-        if not is_harmless and _concerns(entry, as_task, served):
+        concerns = not (as_task and entry.as_task)
+        if entry.field[0] == "service":
+            concerns = served if entry.field[1:] else not (as_task or served)
+        if concerns and not is_harmless:
             yield _Found(path, entry.reason, entry.instead, entry.refuse)
     for finding in service.undone(filled) if served else ():
         yield _Found(*finding)
     yield from _match_forms(filled)
     yield from _show(filled)
-
-
-def _concerns(entry: UnsupportedField, as_task: bool, served: bool) -> bool:
-    if entry.field[0] == "service":
-        return served if entry.field[1:] else not (as_task or served)
-    return not (as_task and entry.as_task)
 
 
 def _show(filled: Filled) -> Iterator[_Found]:

@@ -66,8 +66,10 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
         return _sort(_add_unreported(_schema(document, schema), volumes.volume_problems(document)))
     if schema != "task":
         return _sort(_schema(document, schema))
-    if problems := list(_manifest(document)):
-        return problems
+    kind = document.get("kind")
+    if document.get("apiVersion") and isinstance(kind, str):
+        message = f"this is a Kubernetes {kind}, not a task"
+        return [document.problem((), message, "use kubectl apply")]
     filled = Filled(document)
     if filled.problems:
         return filled.problems
@@ -87,21 +89,14 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
 
 def _without_repeats(problems: list[Problem]) -> list[Problem]:
     """Drop warnings about fields below a field that has no effect."""
-    unused_paths = {_steps(problem.path) for problem in problems if isinstance(problem, Unused)}
+    steps = {problem: problem.path.replace("[", ".") for problem in problems}
+    unused = {path for problem, path in steps.items() if isinstance(problem, Unused)}
     return [
         Problem(*astuple(problem))
-        for problem in problems
-        if problem.severity == "error" or not _is_below(problem, unused_paths)
+        for problem, path in steps.items()
+        if problem.severity == "error"
+        or not any(path[:end] in unused for end, char in enumerate(path) if char == ".")
     ]
-
-
-def _is_below(problem: Problem, paths: set[str]) -> bool:
-    path = _steps(problem.path)
-    return any(path[:end] in paths for end, char in enumerate(path) if char == ".")
-
-
-def _steps(path: str) -> str:
-    return path.replace("[", ".")
 
 
 def _sort(problems: list[Problem]) -> list[Problem]:
@@ -162,7 +157,10 @@ class _Cleaned:
         cleaned = {}
         for key, value in values.items():
             if not isinstance(key, str) and path not in _ANY_KEYS:
-                self._say(path, key)
+                message = f"a field's name is text, YAML reads this one as {schema.describe(key)}"
+                hint = "put it in quotes"
+                problem = self.document.problem((*path, key), message, hint, key=True)
+                self.problems.append(replace(problem, path=join_path(path)))
                 continue
             if value is None and (key in droppable or path[:3] == POD_CONFIG):
                 continue
@@ -173,25 +171,16 @@ class _Cleaned:
     def _droppable(self, path: Path) -> frozenset[str]:
         """Return the fields of a mapping that count as absent if they are null."""
         if not path:
-            return (
-                schema.fields(self.root) - {"name"}
-                if self.root == "header"
-                else schema.fields(self.root)
-            )
+            fields = schema.fields(self.root)
+            return fields - {"name"} if self.root == "header" else fields
         top, *below = path
         for pattern, name in _NULLABLE_FIELDS.get(str(top), {}).items():
-            if len(pattern) == len(below) and all(map(_fits, pattern, below)):
+            if len(pattern) == len(below) and all(
+                step == expected if isinstance(expected, str) else isinstance(step, expected)
+                for expected, step in zip(pattern, below, strict=True)
+            ):
                 return schema.fields(name)
         return frozenset()
-
-    def _say(self, path: Path, key: Data) -> None:
-        message = f"a field's name is text, YAML reads this one as {schema.describe(key)}"
-        problem = self.document.problem((*path, key), message, "put it in quotes", key=True)
-        self.problems.append(replace(problem, path=join_path(path)))
-
-
-def _fits(expected: str | type, step: str | int) -> bool:
-    return step == expected if isinstance(expected, str) else isinstance(step, expected)
 
 
 MAX_NODES = 10_000
@@ -212,13 +201,6 @@ def _rule_problems(document: Document) -> list[Problem]:
 
 def _fitting(table: Table, there: Iterable[Data]) -> list[Rule]:
     return [rule for fields, rules in table if not fields.isdisjoint(there) for rule in rules]
-
-
-def _manifest(document: Document) -> Iterator[Problem]:
-    kind = document.get("kind")
-    if document.get("apiVersion") and isinstance(kind, str):
-        hint = "use kubectl apply"
-        yield document.problem((), f"this is a Kubernetes {kind}, not a task", hint)
 
 
 def _name(document: Document) -> Iterator[Problem]:

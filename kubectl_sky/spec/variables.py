@@ -216,18 +216,13 @@ def _values(document: Document) -> Iterator[Problem]:
     for field in ("envs", "secrets"):
         for name, value in _mapping(document, field).items():
             path = (field, str(name))
-            if _is_collection(document, path, value):
+            node = document.node(path) if isinstance(value, Secret) else None
+            if isinstance(value, dict | list) or (node and not node.text and len(value)):
                 message = "the task gets this in Python's notation"
-                yield document.problem(
-                    path, message, "write text, such as JSON in quotes", "warning"
-                )
+                hint = "write text, such as JSON in quotes"
+                yield document.problem(path, message, hint, "warning")
             elif value is not None and "\0" in revealed(value):
                 yield document.problem(path, "contains a NUL character")
-
-
-def _is_collection(document: Document, path: Path, value: Data) -> bool:
-    node = document.node(path) if isinstance(value, Secret) else None
-    return isinstance(value, dict | list) or bool(node and not node.text and len(value))
 
 
 def revealed(value: Data) -> str:
