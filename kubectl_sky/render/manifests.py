@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -140,10 +140,7 @@ def render(plan: Plan, templates: Path | None = None, budget: Budget | None = No
     budget = budget or Budget()
     environment = engine(templates)
     backend = registry.find(plan.backend)
-    context: dict[str, Plan | Mapping[str, object]] = {
-        "plan": plan,
-        "backend": backend.template_values(plan),
-    }
+    context: dict[str, object] = {"plan": plan, "backend": backend.template_values(plan)}
     task_file = writer.task_file(plan.task_file)
     auxiliary = [
         _manifest(environment, name, plan=plan, task_file=task_file) for name in _auxiliary(plan)
@@ -265,7 +262,6 @@ def _manifest(environment: jinja2.Environment, name: str, **context: object) -> 
             "only a Secret may hold it; pods refer to it by secretKeyRef",
         )
     if kind_of(value) is None:
-        raise UserError(
-            f"template {name} gives a {value['kind']}, which is not sent by this program"
-        )
+        message = f"template {name} gives a {value['kind']}, which is not sent by this program"
+        raise UserError(message)
     return Manifest(text if text.endswith("\n") else text + "\n", value)

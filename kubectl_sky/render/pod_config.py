@@ -73,9 +73,8 @@ def merge(base: Mapping[str, Any], patch: Mapping[str, Any], path: Path = POD_CO
         elif isinstance(existing, list) and isinstance(value, list):
             result[key] = _lists(key, existing, value, field_path)
         elif isinstance(existing, dict | list) or isinstance(value, dict | list):
-            raise FieldError(
-                field_path, f"the template has {_kind(existing)} here, not {_kind(value)}"
-            )
+            message = f"the template has {_kind(existing)} here, not {_kind(value)}"
+            raise FieldError(field_path, message)
         else:
             result[key] = value
     return result
@@ -115,11 +114,8 @@ def _index_of(items: Sequence[Any], key: str, item: Any) -> int | None:
     ]
     if key == "containers" and identifier in MAIN and items:
         return identifiers.index(names.CONTAINER) if names.CONTAINER in identifiers else 0
-    return (
-        identifiers.index(identifier)
-        if identifier is not None and identifier in identifiers
-        else None
-    )
+    is_known = identifier is not None and identifier in identifiers
+    return identifiers.index(identifier) if is_known else None
 
 
 def _item(key: str, base: Any, patch: Json, path: Path) -> Json:

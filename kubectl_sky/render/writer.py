@@ -84,19 +84,16 @@ def comment(text: str) -> str:
     """Return rendered text with the origins of values as end-of-line comments."""
     if _MARK not in text:
         return text
-    return "\n".join(map(_comment, text.split("\n")))
+    lines = []
+    for line in text.split("\n"):
+        origins = dict.fromkeys(_MARKED.findall(line))
+        lines.append(f"{_MARKED.sub('', line)}  # {', '.join(origins)}" if origins else line)
+    return "\n".join(lines)
 
 
 def unseal(text: str) -> tuple[str, bool]:
     """Return rendered text without seals, and whether it contains a secret's value."""
     return text.replace(_SEAL, ""), _SEAL in text
-
-
-def _comment(line: str) -> str:
-    origins = dict.fromkeys(_MARKED.findall(line))
-    if not origins:
-        return line
-    return f"{_MARKED.sub('', line)}  # {', '.join(origins)}"
 
 
 def _mark(text: Markup, origin: str) -> Markup:

@@ -139,7 +139,8 @@ def member(entry: Entry, may_grow: bool = False) -> Iterator[bytes]:
     mode = entry.status.st_mode
     info = tarfile.TarInfo(os.fsdecode(entry.name))
     info.type = _TYPES[stat.S_IFMT(mode)]
-    info.mode = _mode(mode)
+    # The owner of a folder always gets full access.
+    info.mode = 0o777 if stat.S_ISLNK(mode) else mode & 0o777 | 0o700 * stat.S_ISDIR(mode)
     info.size = entry.size
     info.mtime = _TIME
     info.linkname = os.fsdecode(entry.target)
@@ -153,18 +154,12 @@ def member(entry: Entry, may_grow: bool = False) -> Iterator[bytes]:
         yield from _content(entry, may_grow)
 
 
-def _mode(mode: int) -> int:
-    """Return the permission bits; the owner of a folder always gets full access."""
-    if stat.S_ISLNK(mode):
-        return 0o777
-    return mode & 0o777 | (0o700 if stat.S_ISDIR(mode) else 0)
-
-
 def _content(entry: Entry, may_grow: bool) -> Iterator[bytes]:
     """Yield a file's bytes, exactly as many as its header says, and the padding."""
     remaining = entry.size
     try:
-        with open(entry.path, "rb", buffering=0, opener=_open_no_follow) as file:
+        descriptor = os.open(entry.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        with open(descriptor, "rb", buffering=0) as file:
             while remaining and (chunk := file.read(min(remaining, _CHUNK))):
                 remaining -= len(chunk)
                 yield chunk
@@ -176,10 +171,6 @@ def _content(entry: Entry, may_grow: bool) -> Iterator[bytes]:
         reason = "changed while it was being read"
         raise Unsendable(Refusal(show(entry.name), reason, "try again when it no longer changes"))
     yield bytes(-entry.size % tarfile.BLOCKSIZE)
-
-
-def _open_no_follow(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW)
 
 
 def _version(status: os.stat_result) -> tuple[int, ...]:

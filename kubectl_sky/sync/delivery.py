@@ -87,7 +87,9 @@ class Copy:
         offset, sizes = 0, list[int]()
         try:
             for block in pack(source, digest, sizes.append):
-                _write_all(self._file, block)
+                data = block
+                while data:
+                    data = data[os.write(self._file, data) :]
                 self._append((offset, len(block), sum(sizes)))
                 offset += len(block)
                 sizes.clear()
@@ -102,11 +104,6 @@ class Copy:
                 self._parts.append(part)
             self._done = part is None
             self._changed.notify_all()
-
-
-def _write_all(file: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(file, data) :]
 
 
 def send(session: Session, program: Program, blocks: Iterator[bytes], stop: Event) -> Outcome:

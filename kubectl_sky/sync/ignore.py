@@ -88,15 +88,11 @@ def read(text: bytes) -> tuple[Rule, ...]:
             raise LineTooLong(number)
         pattern = None if line.startswith(b"#") else _pattern(line.removesuffix(b"\r"))
         patterns += [pattern] if pattern else []
-    return tuple(map(Rule, _groups(patterns)))
-
-
-def _groups(patterns: list[_Pattern]) -> Iterator[list[_Pattern]]:
-    """Group consecutive patterns with the same sign, up to the expression limit."""
+    # A rule has consecutive patterns with the same sign, up to the limit of an expression.
     sizes = itertools.accumulate(len(pattern.expression) for pattern in patterns)
     keyed = zip(patterns, sizes, strict=True)
-    for _, group in itertools.groupby(keyed, lambda item: (item[0].negated, item[1] // _MAX_GROUP)):
-        yield [pattern for pattern, _ in group]
+    groups = itertools.groupby(keyed, lambda item: (item[0].negated, item[1] // _MAX_GROUP))
+    return tuple(Rule([pattern for pattern, _ in group]) for _, group in groups)
 
 
 def _compile(patterns: Sequence[_Pattern]) -> re.Pattern[bytes] | None:
@@ -110,7 +106,10 @@ def _compile(patterns: Sequence[_Pattern]) -> re.Pattern[bytes] | None:
 
 
 def _pattern(line: bytes) -> _Pattern | None:
-    body = _trim(line.partition(b"\0")[0])
+    line = line.partition(b"\0")[0]
+    body = line.rstrip(b" ")
+    backslashes = len(body) - len(body.rstrip(b"\\"))
+    body = line[: len(body) + backslashes % 2]  # a space after a backslash stays
     negated = body.startswith(b"!")
     body = body[1:] if negated else body
     folders_only = body.endswith(b"/")
@@ -140,12 +139,6 @@ def _join(parts: Sequence[bytes], wildcards: tuple[tuple[bytes, ...], ...] = _WI
         is_last = end == len(parts)
         expression += parts[at] + rest if is_last else b"(?>" + parts[at] + b"?" + rest + b")"
     return expression
-
-
-def _trim(line: bytes) -> bytes:
-    body = line.rstrip(b" ")
-    backslashes = len(body) - len(body.rstrip(b"\\"))
-    return line[: len(body) + backslashes % 2]
 
 
 def _expression(body: bytes, by_name: bool) -> Iterator[bytes]:

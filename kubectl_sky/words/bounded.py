@@ -32,11 +32,18 @@ def read(path: str | bytes | os.PathLike[str], limit: int) -> bytes:
         kind = stat.S_IFMT(status.st_mode)
         if kind == stat.S_IFDIR:
             raise IsADirectoryError(errno.EISDIR, "is a directory")
-        if kind == stat.S_IFIFO and _is_descriptor(path):
+        descriptors = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+        if kind == stat.S_IFIFO and os.fsdecode(path).startswith(descriptors):
             os.set_blocking(file, True)
         elif kind != stat.S_IFREG and not os.path.samestat(status, Path(os.devnull).stat()):
             raise OSError(errno.EINVAL, f"is {_KINDS.get(kind, 'not a file')}")
-        return _all(file, limit)
+        data = bytearray()
+        while block := os.read(file, _BLOCK):
+            data += block
+            if len(data) > limit:
+                size = f"{limit >> 20} MiB" if limit >> 20 else f"{limit >> 10} KiB"
+                raise OSError(errno.EFBIG, f"is larger than {size}")
+        return bytes(data)
     finally:
         os.close(file)
 
@@ -45,26 +52,6 @@ def reason(error: OSError) -> str:
     """Return why a file cannot be read, as part of a sentence."""
     text = error.strerror or str(error)
     return text[:1].lower() + text[1:]
-
-
-def _is_descriptor(path: str | bytes | os.PathLike[str]) -> bool:
-    name = os.fsdecode(path)
-    return name == "/dev/stdin" or name.startswith(("/dev/fd/", "/proc/self/fd/"))
-
-
-def _all(file: int, limit: int) -> bytes:
-    blocks: list[bytes] = []
-    size = 0
-    while block := os.read(file, _BLOCK):
-        blocks.append(block)
-        size += len(block)
-        if size > limit:
-            raise OSError(errno.EFBIG, f"is larger than {_show(limit)}")
-    return b"".join(blocks)
-
-
-def _show(limit: int) -> str:
-    return f"{limit >> 20} MiB" if limit >> 20 else f"{limit >> 10} KiB"
 
 
 def is_utf8(text: str) -> bool:

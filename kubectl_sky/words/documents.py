@@ -76,7 +76,10 @@ def schemas(
         component["description"] = inspect.cleandoc(component.get("description", ""))
         component["required"] = ["apiVersion"] if issubclass(kind, Document) else []
         for field in structs.fields(kind):
-            if not _may_be_missing(kind, field):
+            has_default = field.default is not msgspec.NODEFAULT
+            has_default = has_default or field.default_factory in (list, dict)
+            left_out = kind.__struct_config__.omit_defaults and has_default
+            if not left_out and field.default is not UNSET:
                 component["required"].append(field.encode_name)
             elif field.default is None:  # it is never null
                 schema = component["properties"][field.encode_name]
@@ -94,8 +97,3 @@ def _structs(item: object) -> Iterator[type[Struct]]:
     for part in parts:
         if part is not None:
             yield from _structs(part)
-
-
-def _may_be_missing(kind: type[Struct], field: structs.FieldInfo) -> bool:
-    has_default = field.default is not msgspec.NODEFAULT or field.default_factory in (list, dict)
-    return field.default is UNSET or (kind.__struct_config__.omit_defaults and has_default)

@@ -5,10 +5,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.words import private
@@ -50,12 +49,12 @@ class Settings(Struct, frozen=True):
     defaults: str | None = None
     backend: str | None = None
     queue: str | None = None
-    priority_classes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    priority_classes: Mapping[str, str] = {}
     host_paths: Sequence[str] = ()
     start_directory: str = "sky_workdir"
     volume_group: int | bool = 1000
-    ports: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    stores: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
+    ports: Mapping[str, Any] = {}
+    stores: Mapping[str, Mapping[str, Any]] = {}
     default_store: str | None = None
     bucket_mode: str = "mount"
     fetch_image: str = DEFAULT_FETCHER
@@ -65,11 +64,9 @@ class Settings(Struct, frozen=True):
     requests_per_second: float | None = None
     multikueue: Sequence[str] = ()
     refuse: Sequence[str] = ()
-    fair_share: Mapping[str, Mapping[str, Any]] = field(
-        default_factory=lambda: MappingProxyType({})
-    )
-    ray_graphs: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    dev: Mapping[str, int | None] = field(default_factory=lambda: MappingProxyType({}))
+    fair_share: Mapping[str, Mapping[str, Any]] = {}
+    ray_graphs: Mapping[str, Any] = {}
+    dev: Mapping[str, int | None] = {}
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:

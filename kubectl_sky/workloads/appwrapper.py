@@ -1,7 +1,6 @@
 """AppWrapper backend: one Indexed Job, admitted and restarted as a whole."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kubectl_sky.words import bounded, kinds
@@ -14,24 +13,20 @@ if TYPE_CHECKING:
 
 _PREFIX = "workload.codeflare.dev.appwrapper/"
 _LIMIT = f"{_PREFIX}retryLimit"
-_OWN = MappingProxyType(
-    {
-        f"{_PREFIX}retryPausePeriodDuration": "10s",  # the initial restart delay of a Job
-        f"{_PREFIX}failureGracePeriodDuration": "0s",  # a failed node needs a restart
-        f"{_PREFIX}warmupGracePeriodDuration": "1h",  # allows for large images
-        f"{_PREFIX}deletionOnFailureGracePeriodDuration": "1h",  # keeps the logs for a while
-    }
-)
+_OWN = {
+    f"{_PREFIX}retryPausePeriodDuration": "10s",  # the initial restart delay of a Job
+    f"{_PREFIX}failureGracePeriodDuration": "0s",  # a failed node needs a restart
+    f"{_PREFIX}warmupGracePeriodDuration": "1h",  # allows for large images
+    f"{_PREFIX}deletionOnFailureGracePeriodDuration": "1h",  # keeps the logs for a while
+}
 _SUCCESS = f"{_PREFIX}successTTLDuration"
 # Reasons of the wrapper after a node failed; the node's pod has the details.
 _A_NODE = ("FailedComponent", "FoundFailedPods")
-_ADVICE: Mapping[str, str] = MappingProxyType(
-    {
-        "CreateFailed": "the AppWrapper controller may not create it, or the cluster refuses it",
-        "InsufficientPodsReady": "the nodes did not all start in time",
-        "MissingComponent": "a user deleted its Job",
-    }
-)
+_ADVICE = {
+    "CreateFailed": "the AppWrapper controller may not create it, or the cluster refuses it",
+    "InsufficientPodsReady": "the nodes did not all start in time",
+    "MissingComponent": "a user deleted its Job",
+}
 
 
 class AppWrapper(AllNodes):

@@ -173,7 +173,8 @@ def _task(
         plan = without_queue_until_resumed(choice.backend.adapted(plan, task, facts))
         reason = choice.backend.fits(plan) or _explain_unsupported(choice.backend, plan)
         if not reason:
-            messages = [*notes(candidate, placement, facts, settings), *_notes(choice, plan)]
+            messages = [*notes(candidate, placement, facts, settings), choice.note]
+            messages = [note for note in (*messages, *choice.backend.notes(plan)) if note]
             prefix = f"{task.name}: " if entry.member else ""
             plan = replace(plan, task_file=entry.task_file)
             return plan, placement, [f"{prefix}{note}" for note in messages]
@@ -216,11 +217,6 @@ def _explain_unsupported(backend: Workload, plan: Plan) -> str:
     return ""
 
 
-def _notes(choice: Choice, plan: Plan) -> Sequence[str]:
-    """Return notes on the chosen backend and on how it runs the plan."""
-    return [note for note in (choice.note, *choice.backend.notes(plan)) if note]
-
-
 def list_needed_kinds(requested: str | None, nodes: int) -> list[Kind]:
     """Return the kinds whose availability must be known before a choice."""
     kinds = [registry.find(name).required_kind for name in _backend_names(requested, nodes)]
@@ -234,7 +230,14 @@ def choices(requested: str | None, nodes: int, access: Mapping[Kind, Access]) ->
     """
     if requested != AUTO:
         backend = registry.find(requested or names.DEFAULT_BACKEND)
-        _check_installed(backend, access)
+        kind = backend.required_kind
+        if kind and access.get(kind) is Access.ABSENT:
+            alternatives = [name for name in registry.NAMED if not registry.find(name).requires]
+            raise ClusterError(
+                f"backend {backend.name} needs {backend.requires}, and the cluster does not serve"
+                f" {kind.plural} ({kind.api_version})",
+                f"install it, or choose another backend: {', '.join(alternatives)}",
+            )
         yield Choice(backend)
         return
     rejections: list[str] = []
@@ -254,14 +257,3 @@ def _backend_names(requested: str | None, nodes: int) -> list[str]:
     if requested != AUTO:
         return [requested or names.DEFAULT_BACKEND]
     return list(registry.AUTOMATIC) if nodes > 1 else [names.DEFAULT_BACKEND]
-
-
-def _check_installed(backend: Workload, access: Mapping[Kind, Access]) -> None:
-    kind = backend.required_kind
-    if kind and access.get(kind) is Access.ABSENT:
-        alternatives = [name for name in registry.NAMED if not registry.find(name).requires]
-        raise ClusterError(
-            f"backend {backend.name} needs {backend.requires}, and the cluster does not serve"
-            f" {kind.plural} ({kind.api_version})",
-            f"install it, or choose another backend: {', '.join(alternatives)}",
-        )
