@@ -33,15 +33,11 @@ def values(placement: Placement) -> dict[str, tuple[str, ...]]:
     return {rule.key: rule.values for term in placement.terms for rule in term}
 
 
-def test_placement_gpu_without_name_matches_any_gpu() -> None:
-    placement = placed(gpus(":2"), on=(make_machine(product="Tesla-T4"),))
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu", "amd.com/gpu"])
+def test_placement_gpu_without_name_matches_any_gpu_of_cluster(resource: str) -> None:
+    placement = placed(gpus(":2"), on=(make_machine(resource=resource),))
     assert (placement.terms, placement.notes) == ((), ())
-    assert placement.device and placement.device.resource == "nvidia.com/gpu"
-
-
-def test_placement_gpu_without_name_uses_only_resource_of_cluster() -> None:
-    placement = placed(gpus(":2"), on=(make_machine(resource="amd.com/gpu"),))
-    assert placement.device and placement.device.resource == "amd.com/gpu"
+    assert placement.device and placement.device.resource == resource
 
 
 def test_placement_names_gpus_of_equivalent_candidates() -> None:

@@ -1,7 +1,5 @@
 """The plan of a task."""
 
-from collections.abc import Mapping
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,17 +76,9 @@ def test_plan_skypilot_variables_may_be_partly_overridden() -> None:
     assert plan.env["SKYPILOT_CLUSTER_INFO"] == info
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"run": "x" * 1_000_000}, "a ConfigMap can hold 900,000"),
-    ],
-)
-def test_plan_too_large_script_is_user_error(change: Mapping[str, object], message: str) -> None:
-    task = replace(make_task(), **change)
-    with pytest.raises(UserError) as caught:
-        make_plan(task)
-    assert message in str(caught.value)
+def test_plan_too_large_script_is_user_error() -> None:
+    with pytest.raises(UserError, match="a ConfigMap can hold 900,000"):
+        make_plan(replace(make_task(), run="x" * 1_000_000))
 
 
 def expand(text: str) -> str:

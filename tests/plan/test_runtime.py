@@ -50,24 +50,6 @@ def test_manifests_of_three_indexed_nodes_have_at_most_140_lines() -> None:
     assert len(lines_of(ring, runtime=False)) <= 140
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"num_nodes": 2},
-        {"setup": "true\n"},
-        {"files": FILES},
-        {"array": Array("0-2", 3, 3), "backend": "array"},
-        {"volumes": (VolumeMount("~/data", "data"),)},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_task_with_more_than_run_uses_runtime(change: dict[str, Any]) -> None:
-    plan = make_plan(replace(HELLO, **change), replace(FACTS, archives=ARCHIVES))
-    assert plan.start is None
-    assert plan.runtime
-    assert plan.files == plan.scripts
-
-
 def test_task_with_run_only_has_command_and_no_shared_objects() -> None:
     plan = make_plan(HELLO)
     assert plan.runtime is None
@@ -134,6 +116,7 @@ def test_runtime_contains_only_scripts_that_task_runs(name: str) -> None:
     plan = make_plan(replace(HELLO, **change), replace(FACTS, archives=ARCHIVES))
     assert plan.runtime
     assert set(plan.runtime.scripts) == set(scripts.split())
+    assert (plan.start, plan.files) == (None, plan.scripts)
 
 
 def test_runtime_cases_contain_every_script() -> None:
@@ -153,18 +136,15 @@ def test_merged_manifests_contain_each_runtime_once() -> None:
     assert merged.without_runtime.shared == ()
 
 
+def run_shell(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+
+
 def test_start_command_runs_script_and_returns_exit_code(shell: str, tmp_path: Path) -> None:
     (tmp_path / "run.sh").write_text('echo "$NODE_RANK $SKYPILOT_NUM_NODES $MASTER_ADDR"; exit 7\n')
     text = (make_plan(HELLO).start or "").replace("/etc/kubectl-sky", str(tmp_path))
     environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "POD_IP": "10.0.0.1"}
-    done = subprocess.run(
-        [*shell.split(), "-c", text],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_shell([*shell.split(), "-c", text], environment)
     assert (done.returncode, done.stdout, done.stderr) == (7, "0 1 10.0.0.1\n", "")
 
 
@@ -217,14 +197,7 @@ def start_without_bash(shell: str, folder: Path, task: Task) -> subprocess.Compl
         "KUBECTL_SKY_FILES": str(folder),
     }
     (folder / "entry.sh").write_text(text.replace("/etc/kubectl-sky", str(folder)))
-    return subprocess.run(
-        [str(programs / "sh"), str(folder / "entry.sh")],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return run_shell([str(programs / "sh"), str(folder / "entry.sh")], environment)
 
 
 PARTS = "if [[ $SKYPILOT_NODE_RANK == 0 ]]; then echo head; else echo worker; fi\n"
@@ -265,15 +238,10 @@ def test_task_without_run_stays_up_and_is_noted(tmp_path: Path) -> None:
     assert "the task has no run: its nodes stay up until it is stopped" in notes
 
 
-def test_task_with_run_is_not_interactive(tmp_path: Path) -> None:
-    (plan,) = plans(drafted("run: x\n", tmp_path))
-    assert names.INTERACTIVE not in plan.annotations
-    assert plan.scripts["run.sh"] == "x"
-
-
-def test_task_with_resources_only_is_accepted(tmp_path: Path) -> None:
-    (plan,) = plans(drafted("resources: {cpus: 1}\n", tmp_path))
-    assert plan.annotations[names.INTERACTIVE] == "true"
+@pytest.mark.parametrize(("text", "stays"), [("run: x\n", False), ("resources: {cpus: 1}\n", True)])
+def test_task_without_run_is_interactive(text: str, stays: bool, tmp_path: Path) -> None:
+    (plan,) = plans(drafted(text, tmp_path))
+    assert (names.INTERACTIVE in plan.annotations) is stays
 
 
 @pytest.mark.parametrize(
@@ -298,13 +266,12 @@ def test_keep_running_script_prints_ready_and_stops_on_sigterm() -> None:
         assert process.wait(60) == -signal.SIGTERM
 
 
-@pytest.mark.parametrize("change", [{"run": "sudo ls\n"}, {"setup": "A=1 sudo -E apt-get update"}])
-def test_runtime_includes_sudo_for_script_that_calls_it(change: dict[str, Any]) -> None:
-    assert "sudo.sh" in make_plan(replace(make_task(), **change)).scripts
-
-
-def test_runtime_excludes_sudo_for_other_scripts() -> None:
-    assert "sudo.sh" not in make_plan(replace(make_task(), run="id", setup="true")).scripts
+@pytest.mark.parametrize(
+    ("setup", "run", "calls"),
+    [("true", "sudo ls\n", True), ("A=1 sudo -E apt-get update", "x", True), ("true", "id", False)],
+)
+def test_runtime_includes_sudo_for_script_that_calls_it(setup: str, run: str, calls: bool) -> None:
+    assert ("sudo.sh" in make_plan(replace(make_task(), setup=setup, run=run)).scripts) is calls
 
 
 CALLS = {
@@ -331,9 +298,7 @@ def test_sudo_runs_command_in_every_shell(command: str, tmp_path: Path) -> None:
     part.write_text(assets.read("runtime", "sudo.sh"))
     environ = {"PATH": str(programs), "KUBECTL_SKY_FILES": str(tmp_path / "room"), "B": "2"}
     script = f". {part}; . {part}; {command}"
-    done = subprocess.run(
-        ["/bin/sh", "-c", script], env=environ, capture_output=True, text=True, check=False
-    )
+    done = run_shell(["/bin/sh", "-c", script], environ)
     assert (done.returncode, done.stdout.strip()) == CALLS[command]
 
 
@@ -342,7 +307,5 @@ def test_sudo_of_image_is_used(tmp_path: Path) -> None:
     part = tmp_path / "sudo.sh"
     part.write_text(f"sudo() {{ echo image; }}\n{assets.read('runtime', 'sudo.sh')}sudo x\n")
     environ = {"PATH": os.environ["PATH"], "KUBECTL_SKY_FILES": str(tmp_path / "room")}
-    done = subprocess.run(
-        ["/bin/sh", str(part)], env=environ, capture_output=True, text=True, check=True
-    )
+    done = run_shell(["/bin/sh", str(part)], environ)
     assert (done.stdout, (tmp_path / "room").exists()) == ("image\n", False)

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from kubectl_sky.errors import InvalidFiles, Problem
-from kubectl_sky.spec.load import load
-from kubectl_sky.spec.validate import validate
+from tests.spec.documents import found_in
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"
 
@@ -38,11 +37,9 @@ def test_corpus_exists() -> None:
 
 def errors(text: str) -> list[Problem]:
     try:
-        documents = load(text.encode(), "task.yaml")
+        return [problem for problem in found_in(text) if problem.severity == "error"]
     except InvalidFiles as error:
         return list(error.problems)
-    problems = [problem for document in documents for problem in validate(document)]
-    return [problem for problem in problems if problem.severity == "error"]
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row["file"])

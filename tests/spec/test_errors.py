@@ -130,10 +130,6 @@ WRONG = {
         "task.yaml:2:11: envs.A: contains a NUL character"
     ),
     "envs: [A]": "task.yaml:2:7: envs: expected variables such as A: 1, got a list",
-    "secrets: {'secrets:A': x}": (
-        'task.yaml:2:24: secrets."secrets:A": a name that begins with secrets: refers'
-        " to an existing secret; remove the value, or write A as the name"
-    ),
     "secrets: hunter2": "task.yaml:2:10: secrets: expected variables such as TOKEN: null",
     "secrets: [hunter2]": (
         "task.yaml:2:11: secrets[0]: expected secrets:NAME for an existing Secret; for a value,"
@@ -176,6 +172,108 @@ WRONG = {
     ),
     "on: push": (
         "task.yaml:2:1: a field's name is text, YAML reads this one as true; put it in quotes"
+    ),
+    "pod_config: {}": (
+        "task.yaml:2:1: pod_config: unknown field; it belongs under config.kubernetes"
+    ),
+    "min_replicas: 1": (
+        "task.yaml:2:1: min_replicas: unknown field; it belongs under service.replica_policy"
+    ),
+    "primary_tasks: [a]": (
+        "task.yaml:2:1: primary_tasks: unknown field; it belongs in the header: a"
+        " document before the tasks"
+    ),
+    "resources: {max_restarts_on_errors: 3}": (
+        "task.yaml:2:13: resources.max_restarts_on_errors: unknown field;"
+        " it belongs under resources.job_recovery"
+    ),
+    "resources: {use_spot: 'true'}": (
+        'task.yaml:2:23: resources.use_spot: expected true or false, got "true"; write'
+        " it without quotes"
+    ),
+    "resources: {accelerators: [8]}": (
+        "task.yaml:2:28: resources.accelerators[0]: expected a GPU such as V100:2, got 8"
+    ),
+    "resources: {image_id: {docker: a, us-east-1: 'docker:b'}}": (
+        "task.yaml:2:46: resources.image_id.us-east-1: is an image in addition to docker's;"
+        " keep one of them"
+    ),
+    "resources: {ports: [80, 70000]}": (
+        "task.yaml:2:25: resources.ports[1]: a port is from 1 to 65535, got '70000'"
+    ),
+    "resources: {ports: 90-80}": (
+        "task.yaml:2:20: resources.ports: the range ends before it begins: '90-80'"
+    ),
+    "resources: {ports: [80, 8000-8100]}": (
+        "task.yaml:2:20: resources.ports: 102 ports; a task's Service has at most 100;"
+        " name those that others connect to"
+    ),
+    "config: {kubectl_sky: {expose: NodePort}}": (
+        "task.yaml:2:32: config.kubectl_sky.expose: expected one of clusterip,"
+        ' nodeport, loadbalancer, podip, got "NodePort"; did you mean "nodeport"?'
+    ),
+    "resources: {ports: http}": (
+        "task.yaml:2:20: resources.ports: expected a port such as 8080, or a range such as"
+        " \"8080-8090\", got 'http'"
+    ),
+    "file_mounts: {/a: {source: s3://b, type: DATASET_RO}}": (
+        "task.yaml:2:36: file_mounts./a.type: means something in the mode MOUNT_CACHED only;"
+        " such as mode: MOUNT_CACHED"
+    ),
+    "envs: {SKYPILOT_DOCKER_USERNAME: u}": (
+        "task.yaml:2:8: envs.SKYPILOT_DOCKER_USERNAME: logs in to a registry only together with"
+        " SKYPILOT_DOCKER_PASSWORD and SKYPILOT_DOCKER_SERVER"
+    ),
+    "volumes: {data: v}": (
+        "task.yaml:2:11: volumes.data: expected an absolute path such as /data"
+    ),
+    "volumes: {/a/: v}": "task.yaml:2:11: volumes./a/: a mount path does not end with /",
+    "volumes: {/a//b: v}": "task.yaml:2:11: volumes./a//b: a mount path has no empty parts",
+    "volumes: {/a/../b: v}": (
+        'task.yaml:2:11: volumes."/a/../b": a mount path cannot hold . or ..'
+    ),
+    "volumes: {'/a:b': v}": (
+        'task.yaml:2:11: volumes."/a:b": a mount path cannot hold a colon'
+    ),
+    "volumes: {/etc/kubectl-sky/x: v}": (
+        "task.yaml:2:11: volumes./etc/kubectl-sky/x:"
+        " the task's scripts and files are in this folder"
+    ),
+    "volumes: {/a: 5}": (
+        "task.yaml:2:15: volumes./a:"
+        " expected a volume's name, or {name: …, sub_path: …}, got 5"
+    ),
+    "volumes: {/a: {sub_path: b}}": (
+        'task.yaml:2:15: volumes./a: missing field "name"; such as {name: my-volume,'
+        " sub_path: runs/1}"
+    ),
+    "volumes: {/a: {name: v, sub_path: ../b}}": (
+        "task.yaml:2:35: volumes./a.sub_path: a path within a volume cannot hold .."
+    ),
+    "volumes: {~: v}": (
+        "task.yaml:2:11: volumes: a field's name is text, YAML reads this one as nothing;"
+        " put it in quotes"
+    ),
+    "volumes: {/a: {name: v, size: 1Gi}}": (
+        "task.yaml:2:25: volumes./a.size: name and size exclude each other; keep one of them"
+    ),
+    "volumes: {/a: {size: 1, config: {storage_class_name: Fast_SSD}}}": (
+        'task.yaml:2:54: volumes./a.config.storage_class_name: "Fast_SSD" is not a valid'
+        " StorageClass name: use lowercase letters, digits, - and ."
+    ),
+    "volumes: {/a: {host_path: data}}": (
+        "task.yaml:2:27: volumes./a.host_path: expected an absolute path such as /data"
+    ),
+    "volumes: {/a: {size: 1Gi, labels: {'!': b}}}": (
+        "task.yaml:2:36: volumes./a.labels.\"!\": is not a valid label: letters, digits, - _ ."
+        " and at most 63 characters; such as team or example.com/team"
+    ),
+    "volumes: {/a: {name: v, subpath: b}}": (
+        'task.yaml:2:25: volumes./a.subpath: unknown field; did you mean "sub_path"?'
+    ),
+    "volumes: {/a: 'my volume'}": (
+        "task.yaml:2:15: volumes./a: \"my volume\" is not a valid volume name:"
+        " use letters, digits, - and ."
     ),
 }  # fmt: skip
 

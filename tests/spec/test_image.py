@@ -109,14 +109,6 @@ def test_image_region_map_chooses_image_of_region(
     assert refusals(document) == []
 
 
-def test_image_region_map_without_region_is_refused() -> None:
-    (document,) = read(IMAGE_ID % "{us-east-1: a, us-west-2: b}, infra: aws/eu-west-1")
-    assert [str(problem) for problem in refusals(document)] == [
-        "task.yaml:2:13: resources.image_id: not supported:"
-        " the cluster is in none of these regions; name one image"
-    ]
-
-
 def test_image_region_map_is_resolved_per_candidate() -> None:
     text = IMAGE_ID % "{e: a, w: b}, any_of: [{infra: k8s/e}, {infra: k8s/w}]"
     (document,) = read(text)

@@ -41,12 +41,6 @@ def test_task_of_empty_fields_equals_minimal_task() -> None:
     assert task_of(document) == Task(run="x")
 
 
-@pytest.mark.parametrize("image", ["busybox:1.36", "docker:busybox:1.36"])
-def test_task_image_prefix_is_removed(image: str) -> None:
-    document = make_document(resources={"image_id": image})
-    assert task_of(document).resources.image == "busybox:1.36"
-
-
 def test_task_reserved_labels_of_volume_are_ignored() -> None:
     labels = {"kubectl-sky/pipeline": "x", "username": "bob", "team": "a"}
     (volume,) = task_of(make_document(volumes={"/data": {"size": 1, "labels": labels}})).volumes
@@ -78,10 +72,6 @@ def test_task_volumes_are_substituted() -> None:
     )
 
 
-def test_task_labels_are_kept() -> None:
-    assert task_of(make_document(resources={"labels": {"a": "b"}})).resources.labels == {"a": "b"}
-
-
 def gpus(name: str, count: int = 1) -> Resources:
     return Resources(accelerator=Accelerator(name, count))
 
@@ -99,6 +89,9 @@ ACCELERATORS = [
     ({"V100": 2}, Accelerator("V100", 2)),
     ({"V100:2": None}, Accelerator("V100", 2)),
     ({"V100": None}, Accelerator("V100", 1)),
+    ({"V100": "2"}, Accelerator("V100", 2)),
+    ([{"V100": 2}], Accelerator("V100", 2)),
+    ([{"V100:2": None}], Accelerator("V100", 2)),
     (["V100:2"], Accelerator("V100", 2)),
     ("{V100:2}", Accelerator("V100", 2)),
     ("80GB+", Accelerator("80GB+", 1)),

@@ -3,12 +3,7 @@
 import pytest
 
 from kubectl_sky.spec.validate import validate
-from tests.spec.documents import read
-
-
-def errors(text: str) -> list[str]:
-    (document,) = read(text)
-    return [str(problem) for problem in validate(document) if problem.severity == "error"]
+from tests.spec.documents import problems, read
 
 
 @pytest.mark.parametrize(
@@ -25,23 +20,23 @@ def errors(text: str) -> list[str]:
     ],
 )
 def test_variable_that_is_not_set_is_one_error_with_its_name(field: str) -> None:
-    (problem,) = errors(f"envs: {{Y: 1}}\nrun: a\n{field}\n")
+    (problem,) = problems(f"envs: {{Y: 1}}\nrun: a\n{field}\n")
     assert problem.startswith("task.yaml:3:")
     assert problem.endswith("the variable X is not set; set it in envs, or with --env X=VALUE")
-    assert errors(f"envs: {{X: a}}\nrun: a\n{field}\n") == []
+    assert problems(f"envs: {{X: a}}\nrun: a\n{field}\n") == []
 
 
 @pytest.mark.parametrize(
     "field", ['file_mounts: {/a: "./$NODE_RANK"}', "volumes: {/v: $NUM_NODES}"]
 )
 def test_variable_of_node_is_error_in_field(field: str) -> None:
-    (problem,) = errors(f"run: a\n{field}\n")
+    (problem,) = problems(f"run: a\n{field}\n")
     assert problem.endswith(" is set in setup and run only")
 
 
 def test_text_with_dollar_is_no_variable() -> None:
     probe = "{path: /, post_data: {text: costs $five or 5$}}"
-    assert errors(f"run: a\nservice: {{readiness_probe: {probe}}}\n") == []
+    assert problems(f"run: a\nservice: {{readiness_probe: {probe}}}\n") == []
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def refusal_messages(text: str) -> list[str]:
 
 
 REFUSED = {
-    "resources: {image_id: {us-east-1: x, us-west-2: y}}": (
+    "resources: {image_id: {us-east-1: x, us-west-2: y}, infra: k8s/eu-west-1}": (
         "task.yaml:2:13: resources.image_id: not supported:"
         " the cluster is in none of these regions; name one image"
     ),

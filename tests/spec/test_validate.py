@@ -99,11 +99,6 @@ def test_validate_null_in_candidate_counts_as_absent(field: str) -> None:
     assert problems(RUN + f"resources: {{{field}: [{{cpus: 1, disk_size: }}]}}\n") == []
 
 
-def test_validate_script_with_nul_is_error() -> None:
-    (problem,) = problems('run: "a\\0b"\n')
-    assert problem == "task.yaml:1:6: run: contains a NUL character, which no shell can read"
-
-
 @pytest.mark.parametrize("value", ["x", ""])
 def test_validate_default_of_shell_in_substituted_field_is_error(value: str) -> None:
     text = RUN + f"envs: {{A: {value}}}\nfile_mounts: {{/a: 's3://${{A:-b}}/c'}}\n"

@@ -16,6 +16,22 @@ STUB = '#!/bin/sh\necho "${0##*/}" > "$KUBECTL_SKY_SCRATCH/data"\n'
 AZURE = "https://{}.blob.core.windows.net/box/file"
 
 
+def fetch(folder: Path, url: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {"KUBECTL_SKY_SOURCE": url, "KUBECTL_SKY_SCRATCH": str(folder)} | variables
+    command = ["/bin/sh", "-c", assets.read("runtime", "fetch.sh")]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+
+
+def fetch_with_stubs(
+    folder: Path, url: str, program: dict[str, str], stub: str
+) -> subprocess.CompletedProcess[str]:
+    for name in ("curl", "rclone"):
+        (folder / name).write_text(stub)
+        (folder / name).chmod(0o755)
+    place = {"KUBECTL_SKY_LOCATION": "box/file", "KUBECTL_SKY_PREFIX": ""}
+    return fetch(folder, url, PATH=f"{folder}:/usr/bin:/bin", **place, **program)
+
+
 @pytest.mark.parametrize(
     ("url", "program", "used"),
     [
@@ -28,22 +44,7 @@ AZURE = "https://{}.blob.core.windows.net/box/file"
 def test_fetch_url_is_copied_by_program_of_plan(
     url: str, program: dict[str, str], used: str, tmp_path: Path
 ) -> None:
-    for name in ("curl", "rclone"):
-        stub = tmp_path / name
-        stub.write_text(STUB)
-        stub.chmod(0o755)
-    subprocess.run(
-        ["/bin/sh", "-c", assets.read("runtime", "fetch.sh")],
-        env={
-            "PATH": f"{tmp_path}:/usr/bin:/bin",
-            "KUBECTL_SKY_SOURCE": url,
-            "KUBECTL_SKY_SCRATCH": str(tmp_path),
-            "KUBECTL_SKY_LOCATION": "box/file",
-            "KUBECTL_SKY_PREFIX": "",
-            **program,
-        },
-        check=True,
-    )
+    assert fetch_with_stubs(tmp_path, url, program, STUB).returncode == 0
     assert (tmp_path / "data").read_text() == f"{used}\n"
 
 
@@ -64,22 +65,7 @@ def test_fetch_url_is_copied_by_program_of_plan(
 def test_fetch_program_fails_last_message_or_exit_code_is_cause(
     tmp_path: Path, program: dict[str, str], script: str, cause: str
 ) -> None:
-    for name in ("curl", "rclone"):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / name).chmod(0o755)
-    done = subprocess.run(
-        ["/bin/sh", "-c", assets.read("runtime", "fetch.sh")],
-        env={
-            "PATH": f"{tmp_path}:/usr/bin:/bin",
-            "KUBECTL_SKY_SOURCE": "s3://box",
-            "KUBECTL_SKY_SCRATCH": str(tmp_path),
-            "KUBECTL_SKY_LOCATION": "box",
-            "KUBECTL_SKY_PREFIX": "",
-            **program,
-        },
-        capture_output=True,
-        text=True,
-    )
+    done = fetch_with_stubs(tmp_path, "s3://box/file", program, f"#!/bin/sh\n{script}\n")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].endswith(
         f"could not be {'copied' if program else 'fetched'}: {cause}"
@@ -119,17 +105,6 @@ def test_fetch_url_with_brackets_is_requested_as_written(
     if not program_path:
         pytest.skip(f"no {program} on this machine")
     (tmp_path / (applet or program)).symlink_to(Path(program_path).resolve())
-    environment = {
-        "PATH": str(tmp_path),
-        "KUBECTL_SKY_SOURCE": address + path,
-        "KUBECTL_SKY_SCRATCH": str(tmp_path),
-    }
-    done = subprocess.run(
-        ["/bin/sh", "-c", assets.read("runtime", "fetch.sh")],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = fetch(tmp_path, address + path, PATH=str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "data").read_text().replace("%7B", "{").replace("%7D", "}") == path

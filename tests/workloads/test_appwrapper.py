@@ -89,44 +89,32 @@ DONE_POD = make_indexed_pod(0, "Succeeded", terminated(0))
 FAILED_POD = make_indexed_pod(1, "Failed", terminated(5))
 
 
-@pytest.mark.parametrize(
-    ("wrapper", "pods", "states"),
-    [
-        pytest.param(make_wrapper(), [], "pending pending pending", id="new"),
-        pytest.param(make_wrapper("Resuming"), [], "pending pending pending", id="no pod yet"),
-        pytest.param(
-            make_wrapper("Running"),
-            [make_indexed_pod(0, state=RUNNING)],
-            "running pending pending",
-            id="one runs",
-        ),
-        pytest.param(
-            make_wrapper("Running"), [DONE_POD], "completed pending pending", id="one is done"
-        ),
-        pytest.param(
-            make_wrapper("Running", limit=1),
-            [DONE_POD],
-            "running pending pending",
-            id="may restart",
-        ),
-        pytest.param(
-            make_wrapper("Running", limit=1), [FAILED_POD], "pending pending pending", id="again"
-        ),
-        pytest.param(
-            make_wrapper("Resetting", limit=1, resettingCount=1),
-            [FAILED_POD],
-            "pending pending pending",
-            id="being reset",
-        ),
-        pytest.param(
-            make_wrapper("Failed", limit=1, resettingCount=1, conditions=[UNHEALTHY]),
-            [DONE_POD, FAILED_POD],
-            "completed failed failed",
-            id="not again",
-        ),
-        pytest.param(make_wrapper("Succeeded"), [], "completed completed completed", id="done"),
-    ],
-)
+STATES = {
+    "new": (make_wrapper(), [], "pending pending pending"),
+    "no pod yet": (make_wrapper("Resuming"), [], "pending pending pending"),
+    "one runs": (
+        make_wrapper("Running"),
+        [make_indexed_pod(0, state=RUNNING)],
+        "running pending pending",
+    ),
+    "one is done": (make_wrapper("Running"), [DONE_POD], "completed pending pending"),
+    "may restart": (make_wrapper("Running", limit=1), [DONE_POD], "running pending pending"),
+    "again": (make_wrapper("Running", limit=1), [FAILED_POD], "pending pending pending"),
+    "being reset": (
+        make_wrapper("Resetting", limit=1, resettingCount=1),
+        [FAILED_POD],
+        "pending pending pending",
+    ),
+    "not again": (
+        make_wrapper("Failed", limit=1, resettingCount=1, conditions=[UNHEALTHY]),
+        [DONE_POD, FAILED_POD],
+        "completed failed failed",
+    ),
+    "done": (make_wrapper("Succeeded"), [], "completed completed completed"),
+}
+
+
+@pytest.mark.parametrize(("wrapper", "pods", "states"), STATES.values(), ids=STATES)
 def test_appwrapper_node_states_follow_phase(
     wrapper: dict[str, Any], pods: list[dict[str, Any]], states: str
 ) -> None:

@@ -56,42 +56,36 @@ def test_indexed_single_node_has_no_host_names() -> None:
     assert "KUBECTL_SKY_HOSTS" not in {variable["name"] for variable in env}
 
 
-@pytest.mark.parametrize(
-    ("status", "pods", "states"),
-    [
-        pytest.param({}, [], "pending pending pending", id="no pod yet"),
-        pytest.param(
-            {}, [make_indexed_pod(1, state=RUNNING)], "pending running pending", id="one runs"
-        ),
-        pytest.param(
-            {"completedIndexes": "0,2"},
-            [make_indexed_pod(1, state=RUNNING)],
-            "completed running completed",
-            id="two are done",
-        ),
-        pytest.param(
-            {"conditions": [FAILING], "completedIndexes": "0"},
-            [
-                make_indexed_pod(1, state=RUNNING),
-                make_indexed_pod(2, "Failed", terminated(7)),
-            ],
-            "completed running failed",
-            id="one failed, one is being stopped",
-        ),
-        pytest.param(
-            {"conditions": [FAILING]},
-            [make_indexed_pod(2, "Failed", terminated(7)), stopped(1)],
-            "failed failed failed",
-            id="a pod has gone already",
-        ),
-        pytest.param(
-            {"conditions": [condition("Complete", "CompletionsReached")]},
-            [],
-            "completed completed completed",
-            id="all done",
-        ),
-    ],
-)
+STATES = {
+    "no pod yet": ({}, [], "pending pending pending"),
+    "one runs": ({}, [make_indexed_pod(1, state=RUNNING)], "pending running pending"),
+    "two are done": (
+        {"completedIndexes": "0,2"},
+        [make_indexed_pod(1, state=RUNNING)],
+        "completed running completed",
+    ),
+    "one failed, one is being stopped": (
+        {"conditions": [FAILING], "completedIndexes": "0"},
+        [
+            make_indexed_pod(1, state=RUNNING),
+            make_indexed_pod(2, "Failed", terminated(7)),
+        ],
+        "completed running failed",
+    ),
+    "a pod has gone already": (
+        {"conditions": [FAILING]},
+        [make_indexed_pod(2, "Failed", terminated(7)), stopped(1)],
+        "failed failed failed",
+    ),
+    "all done": (
+        {"conditions": [condition("Complete", "CompletionsReached")]},
+        [],
+        "completed completed completed",
+    ),
+}
+
+
+@pytest.mark.parametrize(("status", "pods", "states"), STATES.values(), ids=STATES)
 def test_indexed_node_states_follow_pods(
     status: dict[str, Any], pods: list[dict[str, Any]], states: str
 ) -> None:

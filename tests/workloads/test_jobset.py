@@ -63,36 +63,32 @@ def test_jobset_recovery_becomes_failure_policy() -> None:
     assert JobSet().notes(plan_of(recovery=Recovery(2))) == ()
 
 
-@pytest.mark.parametrize(
-    ("jobset", "pods", "states"),
-    [
-        pytest.param(make_jobset(), [], "pending pending pending", id="no pod yet"),
-        pytest.param(
-            make_jobset(),
-            [make_indexed_pod(0, "Succeeded", terminated(0)), make_indexed_pod(1, state=RUNNING)],
-            "completed running pending",
-            id="one is done",
-        ),
-        pytest.param(
-            make_jobset(restarts=1),
-            [make_indexed_pod(1, "Failed", terminated(5))],
-            "pending running pending",
-            id="all will start again",
-        ),
-        pytest.param(
-            make_jobset(restarts=1) | {"status": {"restarts": 1}},
-            [make_indexed_pod(1, "Failed", terminated(5))],
-            "pending failed pending",
-            id="none will start again",
-        ),
-        pytest.param(
-            make_jobset(conditions=[condition("Completed")]),
-            [],
-            "completed completed completed",
-            id="all done",
-        ),
-    ],
-)
+STATES = {
+    "no pod yet": (make_jobset(), [], "pending pending pending"),
+    "one is done": (
+        make_jobset(),
+        [make_indexed_pod(0, "Succeeded", terminated(0)), make_indexed_pod(1, state=RUNNING)],
+        "completed running pending",
+    ),
+    "all will start again": (
+        make_jobset(restarts=1),
+        [make_indexed_pod(1, "Failed", terminated(5))],
+        "pending running pending",
+    ),
+    "none will start again": (
+        make_jobset(restarts=1) | {"status": {"restarts": 1}},
+        [make_indexed_pod(1, "Failed", terminated(5))],
+        "pending failed pending",
+    ),
+    "all done": (
+        make_jobset(conditions=[condition("Completed")]),
+        [],
+        "completed completed completed",
+    ),
+}
+
+
+@pytest.mark.parametrize(("jobset", "pods", "states"), STATES.values(), ids=STATES)
 def test_jobset_node_states_follow_pods(
     jobset: dict[str, Any], pods: list[dict[str, Any]], states: str
 ) -> None:

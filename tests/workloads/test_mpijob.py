@@ -118,33 +118,28 @@ def test_mpijob_in_queue_is_suspended() -> None:
     assert {node.message for node in task.nodes} == {"in the queue gold"}
 
 
-@pytest.mark.parametrize(
-    ("item", "pods", "states"),
-    [
-        pytest.param(make_mpijob(), [], "pending pending pending", id="no pod yet"),
-        pytest.param(
-            make_mpijob(), [pod(0), pod(2)], "running pending running", id="a worker is missing"
-        ),
-        pytest.param(
-            make_mpijob(replicaStatuses={"Launcher": {"failed": 1}}),
-            [pod(0, "Failed", terminated(5)), pod(1), pod(2)],
-            "pending running running",
-            id="the launcher starts again",
-        ),
-        pytest.param(
-            make_mpijob(replicaStatuses={"Launcher": {"failed": 2}}),
-            [pod(0, "Failed", terminated(5)), pod(1), pod(2)],
-            "running running running",
-            id="the launcher does not start again",
-        ),
-        pytest.param(
-            make_mpijob(conditions=[condition("Succeeded")]),
-            [pod(0, "Succeeded", terminated(0)), pod(1)],
-            "completed completed completed",
-            id="rank 0 is done",
-        ),
-    ],
-)
+STATES = {
+    "no pod yet": (make_mpijob(), [], "pending pending pending"),
+    "a worker is missing": (make_mpijob(), [pod(0), pod(2)], "running pending running"),
+    "the launcher starts again": (
+        make_mpijob(replicaStatuses={"Launcher": {"failed": 1}}),
+        [pod(0, "Failed", terminated(5)), pod(1), pod(2)],
+        "pending running running",
+    ),
+    "the launcher does not start again": (
+        make_mpijob(replicaStatuses={"Launcher": {"failed": 2}}),
+        [pod(0, "Failed", terminated(5)), pod(1), pod(2)],
+        "running running running",
+    ),
+    "rank 0 is done": (
+        make_mpijob(conditions=[condition("Succeeded")]),
+        [pod(0, "Succeeded", terminated(0)), pod(1)],
+        "completed completed completed",
+    ),
+}
+
+
+@pytest.mark.parametrize(("item", "pods", "states"), STATES.values(), ids=STATES)
 def test_mpijob_node_states_follow_pods(
     item: dict[str, Any], pods: list[dict[str, Any]], states: str
 ) -> None:

@@ -72,16 +72,6 @@ def test_backend_rendering_is_deterministic(name: str) -> None:
     assert first == second
 
 
-@pytest.mark.parametrize(
-    ("name", "label"), [("jobs", "node-idx"), ("mpijob", "training.kubeflow.org/replica-index")]
-)
-def test_ports_lead_to_rank_0(name: str, label: str) -> None:
-    task = Task(run="x", num_nodes=2, resources=Resources(ports=(80,)), backend=name)
-    rendered = manifests.render(make_plan(task)).auxiliary
-    (service,) = (item.object for item in rendered if item.name.endswith("-ports"))
-    assert service["spec"]["selector"][label] == "0"
-
-
 def queued(queue: str | None, suspended: bool, backend: str | None = None) -> Plan:
     plan = make_plan(Task(run="x", kubernetes=Kubernetes(queue=queue), backend=backend))
     return replace(plan, suspended=suspended)

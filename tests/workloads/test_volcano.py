@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kubectl_sky.errors import ClusterError
 from kubectl_sky.fairshare.model_state import PodGroup
 from kubectl_sky.observe.status import tasks
 from kubectl_sky.plan.fair_share import class_name
@@ -13,11 +12,7 @@ from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.kubernetes import Kubernetes
 from kubectl_sky.spec.task import Accelerator, Resources, Task
-from kubectl_sky.words import kinds
-from kubectl_sky.words.facts import Access
 from kubectl_sky.words.settings import Settings
-from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.decide import choices, list_needed_kinds
 from kubectl_sky.workloads.volcano import GROUP
 from tests.builders import FACTS, make_job, make_plan
 
@@ -125,19 +120,3 @@ def test_volcano_status_follows_jobs() -> None:
     (task,) = tasks(jobs, [])
     assert task.backend == "volcano"
     assert [node.state for node in task.nodes] == ["completed", "pending"]
-
-
-def test_volcano_not_installed_is_cluster_error() -> None:
-    assert list_needed_kinds("volcano", 1) == [kinds.POD_GROUP]
-    assert next(choices("volcano", 1, {kinds.POD_GROUP: Access.USABLE})).backend.name == "volcano"
-    assert next(choices("volcano", 1, {})).backend.name == "volcano", (
-        "render does not contact the cluster"
-    )
-    with pytest.raises(ClusterError) as caught:
-        next(choices("volcano", 1, {kinds.POD_GROUP: Access.ABSENT}))
-    assert str(caught.value) == (
-        "backend volcano needs Volcano, and the cluster does not serve podgroups"
-        " (scheduling.volcano.sh/v1beta1);"
-        " install it, or choose another backend: jobs, indexed"
-    )
-    assert registry.KINDS[kinds.JOB] == "", "Jobs need no Volcano"
