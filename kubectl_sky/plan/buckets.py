@@ -134,11 +134,14 @@ def _mount(bucket: Bucket, name: str, store: Mapping[str, Any]) -> BucketVolume:
         return BucketVolume(bucket, name, bucket.prefix or None, pvc=pvc)
     csi = store.get("csi")
     if not csi:
+        setting = f"claims: {{{json.dumps(bucket.name)}: my-pvc}}"
+        if bucket.store == "gcs":
+            setting = f"csi: {_GCSFUSE}"
         raise FieldError(
             ("file_mounts", bucket.key or bucket.path),
             f"no CSI driver or PVC is configured to mount {bucket.url} (mode: {bucket.mode})",
             f"use `submit` with --bucket-mode copy ({_COPIED}); to mount it, set in settings.yaml:"
-            f" {_example_setting(bucket)}",
+            f" stores: {{{bucket.store}: {{{setting}}}}}",
         )
     placeholders = {"{bucket}": bucket.name, "{prefix}": bucket.prefix, "{account}": bucket.account}
     attributes = dict(csi.get("attributes") or {})
@@ -149,13 +152,6 @@ def _mount(bucket: Bucket, name: str, store: Mapping[str, Any]) -> BucketVolume:
     sub_path = None if "{prefix}" in str(csi.get("attributes")) else bucket.prefix or None
     annotations = csi.get("annotations") or {}
     return BucketVolume(bucket, name, sub_path, csi_volume=csi_volume, annotations=annotations)
-
-
-def _example_setting(bucket: Bucket) -> str:
-    """Return the setting that mounts a bucket: GKE's driver, or a PVC of the user."""
-    if bucket.store == "gcs":
-        return f"stores: {{gcs: {{csi: {_GCSFUSE}}}}}"
-    return f"stores: {{{bucket.store}: {{claims: {{{json.dumps(bucket.name)}: my-pvc}}}}}}"
 
 
 def _env(bucket: Bucket, program: str) -> dict[str, str]:

@@ -51,8 +51,12 @@ def plan_transfer(files: Sequence[LocalFiles], name: str, facts: Facts) -> FileT
     """
     small: dict[str, bytes] = {}
     secret: dict[str, Secret] = {}
-    large = _large_files(files, facts.archives)
-    for number, entry, archive in _by_size(files, facts.archives):
+    large: dict[str, LocalFiles] = {}
+    remaining = MAX_TOTAL_BYTES
+    entries = [
+        (_number(index), entry, facts.archives[entry.path]) for index, entry in enumerate(files)
+    ]
+    for number, entry, archive in sorted(entries, key=lambda item: len(item[2].data)):
         if may_hold_credentials(entry):
             size = len(archive.data) + sum(map(len, secret.values()))
             if not archive.data or size > MAX_BYTES:
@@ -63,8 +67,11 @@ def plan_transfer(files: Sequence[LocalFiles], name: str, facts: Facts) -> FileT
                     "exclude the files that the task does not need in .skyignore",
                 )
             secret |= {key: Secret(part) for key, part in _parts(number, archive.data).items()}
-        elif number not in large:
+        elif archive.data and len(archive.data) <= remaining:
+            remaining -= len(archive.data)
             small |= _parts(number, archive.data)
+        else:
+            large[number] = entry
     return FileTransfer(
         annotations=_annotations(files, facts),
         config_maps=tuple(
@@ -78,30 +85,6 @@ def plan_transfer(files: Sequence[LocalFiles], name: str, facts: Facts) -> FileT
         ),
         large_files=large,
     )
-
-
-def _large_files(
-    files: Sequence[LocalFiles], archives: Mapping[str, Archive]
-) -> dict[str, LocalFiles]:
-    """Return the local files, by number, that do not fit into the task's ConfigMaps."""
-    large: dict[str, LocalFiles] = {}
-    remaining = MAX_TOTAL_BYTES
-    for number, entry, archive in _by_size(files, archives):
-        if may_hold_credentials(entry):
-            continue
-        if archive.data and len(archive.data) <= remaining:
-            remaining -= len(archive.data)
-        else:
-            large[number] = entry
-    return large
-
-
-def _by_size(
-    files: Sequence[LocalFiles], archives: Mapping[str, Archive]
-) -> list[tuple[str, LocalFiles, Archive]]:
-    """Return the files with their numbers and archives, smallest first."""
-    entries = [(_number(index), entry, archives[entry.path]) for index, entry in enumerate(files)]
-    return sorted(entries, key=lambda item: len(item[2].data))
 
 
 def _number(index: int) -> str:

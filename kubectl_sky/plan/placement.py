@@ -103,10 +103,15 @@ def _choose(task: Task, facts: Facts) -> Placement:
         and facts.cluster_nodes
         and not any(meets(terms, item) for item in facts.cluster_nodes)
     ):
-        unlabelled = _unlabelled(device, facts)
         requested = [candidates[index] for index in similar]
-        notes.append((_note_unlabelled if unlabelled else _missing_note)(requested, facts))
-        terms = () if unlabelled else terms
+        if _unlabelled(device, facts):
+            gpus = " or ".join(map(_describe_gpu, requested))
+            notes.append(f"cluster nodes have no GPU labels; scheduling on any GPU for {gpus}")
+            terms = ()
+        else:
+            kinds = [item.accelerator.name or "" for item in requested if item.accelerator]
+            missing, available_gpus = accelerators.missing(kinds, facts.cluster_nodes)
+            notes.append(f"{missing}; {available_gpus}; the task waits for one")
     notes += _too_many_note(device, terms, facts)
     if not facts.cluster_nodes:
         notes += _unknown_gpu_notes(candidates[index] for index in similar)
@@ -310,17 +315,6 @@ def _too_many_note(device: Device, terms: tuple[Term, ...], facts: Facts) -> Ite
             f"a node requests {device.count} {device.resource}, and the largest cluster node has"
             f" {most}; the task waits for a larger one; num_nodes spreads it over several"
         )
-
-
-def _missing_note(candidates: Iterable[Resources], facts: Facts) -> str:
-    kinds = [item.accelerator.name or "" for item in candidates if item.accelerator]
-    missing, available = accelerators.missing(kinds, facts.cluster_nodes)
-    return f"{missing}; {available}; the task waits for one"
-
-
-def _note_unlabelled(candidates: Iterable[Resources], facts: Facts) -> str:
-    kinds = " or ".join(map(_describe_gpu, candidates))
-    return f"cluster nodes have no GPU labels; scheduling on any GPU for {kinds}"
 
 
 def _describe(resources: Resources) -> str:

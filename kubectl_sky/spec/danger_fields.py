@@ -226,17 +226,16 @@ def quote(value: Data) -> str:
     return printable(str(value), 100)
 
 
-# Returns what the message quotes of a value, "" for nothing; None if the value is harmless.
-Detect = Callable[[Data], str | None]
-
-
 class Row(Struct, frozen=True):
-    """Fields of a task of one class with one message, in which `{}` is what `detect` returns."""
+    """Fields of a task of one class with one message, in which `{}` is what `detect` returns.
+
+    That is a part of the value, or "" for nothing; None if the value is harmless.
+    """
 
     danger_class: DangerClass
     names: tuple[str, ...]
     message: str
-    detect: Detect
+    detect: Callable[[Data], str | None]
 
     def text(self, value: str) -> str:
         return self.message.replace("{}", value)
@@ -244,14 +243,6 @@ class Row(Struct, frozen=True):
 
 def _text(value: Data) -> str | None:
     return printable(str(value), 100) if value not in (None, "") else None
-
-
-def _best(value: Data) -> str | None:
-    return "" if str(value).lower() == "best" else None
-
-
-def _system_class(value: Data) -> str | None:
-    return _text(value) if str(value).startswith("system-") else None
 
 
 def _find_account(value: Data) -> str | None:
@@ -285,14 +276,14 @@ TASK_FIELDS: tuple[Row, ...] = (
         _PRIVILEGED,
         tuple(f"{resources}.network_tier" for resources in _RESOURCES),
         "may add the Linux capability IPC_LOCK",
-        _best,
+        lambda value: "" if str(value).lower() == "best" else None,
     ),
     Row(_HOST, ("volumes.*.host_path",), 'mounts "{}" of the cluster node', _text),
     Row(
         _HOST,
         tuple(f"{resources}.priority_class" for resources in _RESOURCES),
         'may evict pods of the cluster itself: "{}"',
-        _system_class,
+        lambda value: _text(value) if str(value).startswith("system-") else None,
     ),
     Row(
         _IDENTITY,

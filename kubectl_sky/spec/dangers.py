@@ -4,7 +4,6 @@ Fields of pods are looked up by name at any depth, so a field cannot hide at an 
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import cache
 from pathlib import PurePosixPath
 from typing import Annotated
 
@@ -34,6 +33,7 @@ from kubectl_sky.words.settings import Settings
 _FREE_FORM = frozenset(  # maps whose keys are the user's own words
     {"limits", "matchLabels", "nodeSelector", "overhead", "requests", "userAnnotations"}
 )
+_PATTERNS = [(field, tuple(name.split("."))) for field in TASK_FIELDS for name in field.names]
 _MAX_LISTED = 5
 
 
@@ -99,7 +99,7 @@ def in_fields(document: Document) -> Iterator[Danger]:
 
 def _in_task_fields(document: Document) -> Iterator[Danger]:
     filled = Filled(document)
-    for field, pattern in _patterns():
+    for field, pattern in _PATTERNS:
         for path, value in _matching(filled.document.data, pattern):
             shown = field.detect(value)
             if shown is None:
@@ -143,11 +143,6 @@ def _walk(
                 yield below, *danger, item
             inside = name == "pod_config" or (known and not danger)
             yield from _walk(item, below, inside)
-
-
-@cache
-def _patterns() -> tuple[tuple[Row, tuple[str, ...]], ...]:
-    return tuple((field, tuple(name.split("."))) for field in TASK_FIELDS for name in field.names)
 
 
 def _matching(

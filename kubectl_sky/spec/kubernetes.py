@@ -70,6 +70,8 @@ def kubernetes_of(config: Mapping[str, Any] | None) -> Kubernetes:
     fields = (config or {}).get("kubernetes") or {}
     custom, dws = fields.get("custom_metadata") or {}, fields.get("dws") or {}
     queues = [(fields.get(part) or {}).get(name) for part, name in _QUEUES]
+    identity = fields.get("remote_identity") or {}
+    accounts = {"*": identity} if isinstance(identity, str) else identity
     timeout, factor = fields.get("provision_timeout"), fields.get("set_pod_resource_limits")
     if timeout is not None:
         timeout = math.inf if timeout < 0 else float(timeout)  # no limit, as in SkyPilot
@@ -79,7 +81,9 @@ def kubernetes_of(config: Mapping[str, Any] | None) -> Kubernetes:
         pod=fields.get("pod_config") or {},
         labels=resource_fields.without_ours(custom.get("labels")),
         annotations=resource_fields.without_ours(custom.get("annotations")),
-        accounts=_accounts(fields.get("remote_identity")),
+        accounts={
+            pattern: name for pattern, name in accounts.items() if name.upper() not in NOBODY
+        },
         queue=next((name for name in queues if name is not None), None),
         flex_start=bool(dws.get("enabled")),
         run_seconds=_seconds(dws.get("max_run_duration")),
@@ -87,11 +91,6 @@ def kubernetes_of(config: Mapping[str, Any] | None) -> Kubernetes:
         provision_timeout=timeout,
         ports=fields.get("ports"),
     )
-
-
-def _accounts(identity: Data) -> Mapping[str, str]:
-    accounts = {"*": identity} if isinstance(identity, str) else identity or {}
-    return {pattern: name for pattern, name in accounts.items() if name.upper() not in NOBODY}
 
 
 def _seconds(duration: Data) -> int | None:

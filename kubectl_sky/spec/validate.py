@@ -1,7 +1,7 @@
 """Collect all problems of a document: schema, rules and ignored fields."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from msgspec.structs import astuple, replace
@@ -193,14 +193,11 @@ _NAME = re.compile(r"[a-zA-Z0-9]+(?:[._-]{1,2}[a-zA-Z0-9]+)*")  # SkyPilot's rul
 
 
 def _rule_problems(document: Document) -> list[Problem]:
-    applicable = [*_ANY, *_fitting(_RULES, document.data)]
-    if document.resources.maps:
-        applicable += _fitting(_OF_RESOURCES, document.resources.fields)
+    applicable = list(_ANY)
+    for table, there in ((_RULES, document.data), (_OF_RESOURCES, document.resources.fields)):
+        for fields, rules in table:
+            applicable += () if fields.isdisjoint(there) else rules
     return [problem for rule in applicable for problem in rule(document)]
-
-
-def _fitting(table: Table, there: Iterable[Data]) -> list[Rule]:
-    return [rule for fields, rules in table if not fields.isdisjoint(there) for rule in rules]
 
 
 def _name(document: Document) -> Iterator[Problem]:

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from types import MappingProxyType
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.owners import User
@@ -88,8 +87,8 @@ class Facts(Struct, frozen=True):
     pvcs: Mapping[str, ExistingPvc] | None = None
     secret_keys: Mapping[str, tuple[str, ...]] | None = None
     cluster_nodes: tuple[ClusterNode, ...] = ()
-    access: Mapping[Kind, Access] = field(default_factory=lambda: MappingProxyType({}))
+    access: Mapping[Kind, Access] = {}
     context: str = ""
-    archives: Mapping[str, Archive] = field(default_factory=lambda: MappingProxyType({}))
+    archives: Mapping[str, Archive] = {}
     queues: Queues | None = None
     token: Secret = Secret("")

@@ -57,5 +57,4 @@ class AllNodes(Workload):
         return job_status.index_of(pod)
 
     def templates(self, item: Object) -> Sequence[Object]:
-        """Return the Job's pod template."""
         return (self.job(item)["spec"]["template"],)

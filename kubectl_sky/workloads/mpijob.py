@@ -54,9 +54,7 @@ class MPIJob(AllNodes):
                 may_drop_capabilities=False,  # the sshd of such images may have a file capability
             ),
             secrets={name: value for name, value in plan.secrets.items() if name != names.TOKEN},
-            secret_env=tuple(
-                variable for variable in plan.secret_env if variable.name != names.TOKEN
-            ),
+            secret_env=tuple(item for item in plan.secret_env if item.name != names.TOKEN),
             service=None,
         )
 
@@ -96,7 +94,6 @@ class MPIJob(AllNodes):
         return range(1 + bounded.integer(workers.get("replicas")))
 
     def rank(self, pod: Object) -> int:
-        """Return the rank from the label that the operator sets."""
         return number(pod, _RANK)
 
     def node(self, item: Object, rank: int) -> PhaseDetails:
@@ -108,7 +105,6 @@ class MPIJob(AllNodes):
         return waiting(item, self.suspend_path) if verdict.phase is Phase.ACTIVE else verdict
 
     def attempts(self, item: Object) -> int:
-        """Return the number of pods of the launcher."""
         return sum(_launcher(item).get(kind) or 0 for kind in ("active", "failed", "succeeded"))
 
     def will_retry(self, item: Object, pods: Sequence[Object]) -> bool:
@@ -117,15 +113,12 @@ class MPIJob(AllNodes):
         return job_status.will_retry(item, pods, limit, _launcher(item).get("failed") or 0)
 
     def pod_owner_name(self, name: str) -> str:
-        """Return the launcher's Job."""
         return f"{name}-launcher"
 
     def templates(self, item: Object) -> Sequence[Object]:
-        """Return the pod templates of the launcher and the workers."""
         return tuple(replica["template"] for replica in item["spec"]["mpiReplicaSpecs"].values())
 
     def pod_counts(self, item: Object) -> Sequence[int]:
-        """Return the number of launchers, which is one, and of workers."""
         replicas = item["spec"]["mpiReplicaSpecs"].values()
         return tuple(bounded.integer(replica.get("replicas")) for replica in replicas)
 

@@ -53,10 +53,9 @@ class RayService(Service):
     def replicas(self, plan: "Plan", task: "Task", facts: Facts) -> Replicas:
         """Parse the command. Raises FieldError unless it is `serve run MODULE:APP`."""
         if not any(candidate.image for candidate in task.candidates):
+            reason = "a RayService needs an image with Ray"
             hint = "such as image_id: rayproject/ray:2.55.1"
-            raise FieldError(
-                ("resources", "image_id"), "a RayService needs an image with Ray", hint
-            )
+            raise FieldError(("resources", "image_id"), reason, hint)
         replicas = plan_replicas(plan, task, facts)
         config = {
             "proxy_location": "EveryNode",
@@ -91,18 +90,15 @@ class RayService(Service):
         )
 
     def ranks(self, item: Object) -> Sequence[int]:
-        """Return the numbers of the head and the workers."""
         groups = item["spec"]["rayClusterConfig"].get("workerGroupSpecs") or ()
         return range(1 + sum(bounded.integer(group.get("replicas")) for group in groups))
 
     def templates(self, item: Object) -> Sequence[Object]:
-        """Return the pod templates of the head and the workers."""
         cluster = item["spec"]["rayClusterConfig"]
         groups = cluster.get("workerGroupSpecs") or ()
         return (cluster["headGroupSpec"]["template"], *(group["template"] for group in groups))
 
     def pod_counts(self, item: Object) -> Sequence[int]:
-        """Return the number of heads, which is one, and of workers."""
         return (1, len(self.ranks(item)) - 1)
 
 

@@ -118,7 +118,6 @@ class Service(Workload):
         )
 
     def notes(self, plan: "Plan") -> Sequence[str]:
-        """Return notes on what differs from SkyPilot's services."""
         return replicas_of(plan).notes
 
     def node(self, item: Object, rank: int) -> PhaseDetails:
@@ -126,11 +125,9 @@ class Service(Workload):
         return waiting(item)
 
     def ranks(self, item: Object) -> Sequence[int]:
-        """Return the numbers of the replicas that the Deployment asks for."""
         return range(bounded.integer(item.get("spec", {}).get("replicas")))
 
     def rank(self, pod: Object) -> int:
-        """Return the number that `serve status` gives to the pod."""
         return node_index(pod)
 
     def title(self, rank: int) -> str:
