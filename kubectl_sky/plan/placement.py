@@ -105,8 +105,8 @@ def _choose(task: Task, facts: Facts) -> Placement:
     ):
         requested = [candidates[index] for index in similar]
         if _unlabelled(device, facts):
-            gpus = " or ".join(map(_describe_gpu, requested))
-            notes.append(f"cluster nodes have no GPU labels; scheduling on any GPU for {gpus}")
+            names = " or ".join(map(_describe_gpu, requested))
+            notes.append(f"cluster nodes have no GPU labels; scheduling on any GPU for {names}")
             terms = ()
         else:
             kinds = [item.accelerator.name or "" for item in requested if item.accelerator]
@@ -115,20 +115,17 @@ def _choose(task: Task, facts: Facts) -> Placement:
     notes += _too_many_note(device, terms, facts)
     if not facts.cluster_nodes:
         notes += _unknown_gpu_notes(candidates[index] for index in similar)
+    gpus = [candidates[index].accelerator for index in available]
     return Placement(
         resources=chosen,
         device=device,
         terms=_terms_present(terms, facts),
         preferred=_prefer(options, facts) if task.ordered and terms else (),
         notes=tuple(notes),
-        accelerators=_accelerators(candidates[index] for index in available),
+        accelerators=" or ".join(
+            dict.fromkeys(f"{gpu.name or 'GPU'}:{gpu.count}" for gpu in gpus if gpu)
+        ),
     )
-
-
-def _accelerators(candidates: Iterable[Resources]) -> str:
-    """Return the GPUs of candidates: `A100:1 or H100:1`; `GPU:1` if any GPU will do."""
-    gpus = (item.accelerator for item in candidates if item.accelerator)
-    return " or ".join(dict.fromkeys(f"{gpu.name or 'GPU'}:{gpu.count}" for gpu in gpus))
 
 
 def _first_fitting(

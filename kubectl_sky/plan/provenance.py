@@ -191,10 +191,7 @@ def _sizes(sizes: Mapping[str, str], origins: Origins) -> dict[str, str]:
 
 def _environment(plan: Plan, origins: Origins, nodes: str) -> dict[str, str]:
     gpus = origins.gpus() or _DEFAULT
-    variables = {
-        "NUM_NODES": nodes,
-        "SKYPILOT_NUM_GPUS_PER_NODE": gpus,
-    }
+    variables = {"NUM_NODES": nodes, "SKYPILOT_NUM_GPUS_PER_NODE": gpus}
     network = dict.fromkeys(plan.network.env, origins.resource("network_tier"))
     return network | variables | origins.keys("envs")
 

@@ -170,24 +170,17 @@ def _unset(steps: Sequence[Sequence[tuple[PodResources, int]]], quota: _Quota) -
 
 def _violations(demand: Demand, pods: Sequence[PodResources], limit_range: Object) -> Iterator[str]:
     name = limit_range["metadata"]["name"]
+    containers = [item for pod in pods for item in pod.all_containers]
+    measured = {
+        "PersistentVolumeClaim": [(claim, claim) for claim in demand.claims],
+        "Pod": [(pod.total("requests"), pod.total("limits")) for pod in pods],
+        "Container": [(item["requests"], item["limits"]) for item in containers],
+    }
     for item in (limit_range.get("spec") or {}).get("limits") or ():
         kind = str(item.get("type"))
-        for requests, limits in _measure(demand, pods, kind):
+        for requests, limits in measured.get(kind, ()):
             for problem in _outside(item, requests, limits):
                 yield f"LimitRange {name}: {problem} per {kind}"
-
-
-def _measure(
-    demand: Demand, pods: Sequence[PodResources], kind: str
-) -> Iterator[tuple[Amounts, Amounts]]:
-    """Yield requests and limits of everything that limits of this type apply to."""
-    if kind == "PersistentVolumeClaim":
-        yield from ((claim, claim) for claim in demand.claims)
-    for pod in pods:
-        if kind == "Pod":
-            yield pod.total("requests"), pod.total("limits")
-        elif kind == "Container":
-            yield from ((item["requests"], item["limits"]) for item in pod.all_containers)
 
 
 def _outside(item: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -142,8 +142,15 @@ def render(plan: Plan, templates: Path | None = None, budget: Budget | None = No
     backend = registry.find(plan.backend)
     context: dict[str, object] = {"plan": plan, "backend": backend.template_values(plan)}
     task_file = writer.task_file(plan.task_file)
+    optional: dict[str, object] = {
+        "secret.yaml.j2": plan.secrets,
+        "registry.yaml.j2": plan.login,
+        "credentials.yaml.j2": plan.file_transfer.secret,
+        "service.yaml.j2": plan.service,
+    }
     auxiliary = [
-        _manifest(environment, name, plan=plan, task_file=task_file) for name in _auxiliary(plan)
+        _manifest(environment, name, plan=plan, task_file=task_file)
+        for name in ("configmap.yaml.j2", *filter(optional.get, optional), *plan.extras.templates)
     ]
     if plan.ports:
         auxiliary.append(
@@ -216,19 +223,6 @@ def as_json(manifests: Iterable[Manifest]) -> str:
     """Return a JSON List, as kubectl prints several objects."""
     items = [manifest.object for manifest in manifests]
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=4) + "\n"
-
-
-def _auxiliary(plan: Plan) -> Iterator[str]:
-    yield "configmap.yaml.j2"
-    if plan.secrets:
-        yield "secret.yaml.j2"
-    if plan.login:
-        yield "registry.yaml.j2"
-    if plan.file_transfer.secret:
-        yield "credentials.yaml.j2"
-    if plan.service:
-        yield "service.yaml.j2"
-    yield from plan.extras.templates
 
 
 def _change(manifest: Manifest, plan: Plan) -> Manifest:

@@ -79,9 +79,14 @@ def measure(
             on_entry(entry)
         top = entry.name.partition(b"/")[0]
         largest[top] = largest.get(top, 0) + entry.size
-        exceeded = limits.exceeded(entries, snapshot.size)
-        if exceeded:
-            raise Unsendable(_over_limit(*exceeded, largest))
+        if exceeded := limits.exceeded(entries, snapshot.size):
+            limit, setting = exceeded
+            name = max(largest, key=lambda candidate: largest[candidate])
+            hint = (
+                f"exclude what the task does not need with .skyignore, such as {show(name)},"
+                f" use a volume for data, or raise {setting} in settings.yaml"
+            )
+            raise Unsendable.for_source(f"holds more than {limit}, too much to upload", hint)
     if refusals:
         raise Unsendable(*refusals)
     return snapshot
@@ -175,15 +180,6 @@ def _content(entry: Entry, may_grow: bool) -> Iterator[bytes]:
 
 def _version(status: os.stat_result) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _over_limit(limit: str, setting: str, largest: dict[bytes, int]) -> Refusal:
-    name = max(largest, key=lambda candidate: largest[candidate])
-    hint = (
-        f"exclude what the task does not need with .skyignore, such as {show(name)},"
-        f" use a volume for data, or raise {setting} in settings.yaml"
-    )
-    return Refusal("", f"holds more than {limit}, too much to upload", hint)
 
 
 Note = Callable[[str], None]

@@ -114,29 +114,25 @@ def test_host_path_outside_settings_is_not_allowed(path: str, allowed: bool) -> 
     assert not dangers.is_allowed_host_path(path, [])
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "~/.ssh",
-        "/home/me/.ssh/config",
-        "a/.aws/credentials",
-        "~/.config/gcloud",
-        "x/server.PEM",
-        "id_ed25519",
-        "my-service-account-1.json",
-        "/root/.kube/config",
-        "~/.docker/config.json",
-        "~/.boto",
-        "keys/store.jks",
-    ],
-)
-def test_credentials_well_known_paths_are_recognized(path: str) -> None:
-    assert files.has_credentials(path)
+WELL_KNOWN = [
+    "~/.ssh",
+    "/home/me/.ssh/config",
+    "a/.aws/credentials",
+    "~/.config/gcloud",
+    "x/server.PEM",
+    "id_ed25519",
+    "my-service-account-1.json",
+    "/root/.kube/config",
+    "~/.docker/config.json",
+    "~/.boto",
+    "keys/store.jks",
+]
+OTHERS = [".", "main.py", "config/gcloud", "id_rsa.pub", "cacert.pem", ""]
 
 
-@pytest.mark.parametrize("path", [".", "main.py", "config/gcloud", "id_rsa.pub", "cacert.pem", ""])
-def test_credentials_other_paths_are_not_recognized(path: str) -> None:
-    assert not files.has_credentials(path)
+@pytest.mark.parametrize("path", [*WELL_KNOWN, *OTHERS])
+def test_credentials_only_well_known_paths_are_recognized(path: str) -> None:
+    assert files.has_credentials(path) is (path in WELL_KNOWN)
 
 
 @pytest.mark.parametrize(

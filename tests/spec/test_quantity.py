@@ -46,19 +46,19 @@ MEMORY = {
 STORAGE = {"10": "10Gi", "10Gi": "10Gi", "1Ti": "1Ti", "10GB": "10Gi", "100G": "100G"}
 
 
-@pytest.mark.parametrize(("value", "expected"), CPUS.items())
-def test_cpus_are_normalized(value: Any, expected: str) -> None:
-    assert quantity.cpus(value) == expected
+SIZES: list[tuple[Callable[[Any], str], dict[Any, str]]] = [
+    (quantity.cpus, CPUS),
+    (quantity.memory, MEMORY),
+    (quantity.storage, STORAGE),
+]
 
 
-@pytest.mark.parametrize(("value", "expected"), MEMORY.items())
-def test_memory_is_normalized(value: Any, expected: str) -> None:
-    assert quantity.memory(value) == expected
-
-
-@pytest.mark.parametrize(("value", "expected"), STORAGE.items())
-def test_storage_is_normalized(value: Any, expected: str) -> None:
-    assert quantity.storage(value) == expected
+@pytest.mark.parametrize(
+    ("read", "value", "expected"),
+    [(read, value, expected) for read, sizes in SIZES for value, expected in sizes.items()],
+)
+def test_size_is_normalized(read: Callable[[Any], str], value: Any, expected: str) -> None:
+    assert read(value) == expected
 
 
 BAD = [

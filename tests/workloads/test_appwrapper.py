@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubectl_sky.observe.nodes import State
-from kubectl_sky.observe.status import TaskStatus, tasks
+from kubectl_sky.observe.status import tasks
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.kubernetes import Kubernetes
@@ -13,6 +13,7 @@ from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.workloads.appwrapper import AppWrapper
 from tests.builders import condition, make_indexed_pod, make_metadata, make_plan, terminated
+from tests.workloads.folding import fold
 
 PREFIX = "workload.codeflare.dev.appwrapper/"
 RUNNING: dict[str, Any] = {"running": {}}
@@ -32,11 +33,6 @@ def make_wrapper(phase: str = "", suspend: bool = False, limit: int = 0, **statu
         "spec": {"suspend": suspend, "components": [job]},
         "status": {"phase": phase} | status,
     }
-
-
-def fold(wrapper: dict[str, Any], *pods: dict[str, Any]) -> TaskStatus:
-    (task,) = tasks([wrapper], pods)
-    return task
 
 
 def plan_of(queue: str | None = None, recovery: Recovery | None = None, **more: Any) -> Plan:

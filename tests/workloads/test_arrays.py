@@ -6,13 +6,13 @@ import pytest
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.nodes import State
-from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.observe.waiting import notes, stage
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.submitting.check import as_array
 from tests.builders import condition, make_indexed_pod, make_plan, make_whole, terminated
+from tests.workloads.folding import fold
 
 RUNNING: dict[str, Any] = {"running": {}}
 
@@ -28,11 +28,6 @@ def make_array_pod(numbers: str, index: int, phase: str, state: Any = None) -> d
     pod = make_indexed_pod(index, phase, state)
     pod["metadata"]["annotations"]["kubectl-sky/array"] = numbers
     return pod
-
-
-def fold(job: dict[str, Any], *pods: dict[str, Any]) -> TaskStatus:
-    (task,) = tasks([job], pods)
-    return task
 
 
 def test_array_manifest_is_indexed_job() -> None:

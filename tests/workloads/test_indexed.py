@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 
 from kubectl_sky.observe.nodes import State
-from kubectl_sky.observe.status import TaskStatus, tasks
+from kubectl_sky.observe.status import tasks
 from kubectl_sky.observe.waiting import notes
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.task import Task
 from kubectl_sky.workloads import job_status
 from tests.builders import condition, make_indexed_pod, make_plan, make_whole, terminated
+from tests.workloads.folding import fold
 
 RUNNING: dict[str, Any] = {"running": {}}
 FAILED = condition("Failed", "BackoffLimitExceeded")
@@ -20,11 +21,6 @@ FAILING = condition("FailureTarget", "BackoffLimitExceeded")
 
 def plan_of(nodes: int = 3) -> Plan:
     return make_plan(Task(name="train", num_nodes=nodes, run="true", backend="indexed"))
-
-
-def fold(job: dict[str, Any], *pods: dict[str, Any]) -> TaskStatus:
-    (task,) = tasks([job], pods)
-    return task
 
 
 def stopped(index: int) -> dict[str, Any]:

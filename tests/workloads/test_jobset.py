@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from kubectl_sky.observe.nodes import State
-from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.lifecycle import Recovery
 from kubectl_sky.spec.task import Resources, Task
 from kubectl_sky.workloads.jobset import JobSet
 from tests.builders import condition, make_indexed_pod, make_metadata, make_plan, terminated
+from tests.workloads.folding import fold
 
 RUNNING: dict[str, Any] = {"running": {}}
 FAILED = condition("Failed", "FailedJobs")
@@ -23,11 +23,6 @@ def make_jobset(restarts: int = 0, **status: Any) -> dict[str, Any]:
     job = {"template": {"spec": {"completions": 3, "template": {}}}}
     spec = {"failurePolicy": {"maxRestarts": restarts}, "replicatedJobs": [job]}
     return {"kind": "JobSet", "metadata": metadata, "spec": spec, "status": status}
-
-
-def fold(jobset: dict[str, Any], *pods: dict[str, Any]) -> TaskStatus:
-    (task,) = tasks([jobset], pods)
-    return task
 
 
 def plan_of(name: str = "train", nodes: int = 3, recovery: Recovery | None = None) -> Plan:

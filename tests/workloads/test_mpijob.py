@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from kubectl_sky.observe.nodes import State
-from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.kubernetes import Kubernetes
@@ -21,6 +20,7 @@ from tests.builders import (
     make_pod,
     terminated,
 )
+from tests.workloads.folding import fold
 
 BACKEND = MPIJob()
 RANK = "training.kubeflow.org/replica-index"
@@ -41,11 +41,6 @@ def pod(rank: int, phase: str = "Running", state: Any = None) -> dict[str, Any]:
     found["metadata"]["name"] = f"train-{rank}"
     found["metadata"]["ownerReferences"] = make_controller("train-bcdf2345")
     return found
-
-
-def fold(item: dict[str, Any], *pods: dict[str, Any]) -> TaskStatus:
-    (task,) = tasks([item], pods)
-    return task
 
 
 def plan_of(nodes: int = 3, **resources: Any) -> Plan:

@@ -39,7 +39,7 @@ def plan_of(service: Json, flags: Flags | None = None, **fields: Any) -> Plan:
     task = as_replica(task_of(document), service_of(document, flags or Flags()))
     facts = Facts(owners.name_owner("alice"), "default")
     plan = resolve(task, "bcdf2345", choose_placement(task, facts), facts, Settings())
-    return registry.find("service").adapted(plan, task, facts)
+    return registry.find(task.backend or "").adapted(plan, task, facts)
 
 
 def objects_of(service: Json, flags: Flags | None = None, **fields: Any) -> dict[str, Json]:
@@ -354,12 +354,8 @@ RAY = {"ports": 8000, "image_id": "rayproject/ray:2.55.1", "accelerators": "A100
 
 def ray_plan(run: str, **fields: Any) -> Plan:
     policy = {"min_replicas": 1, "max_replicas": 3, "target_qps_per_replica": 1}
-    data = {"name": "fruit", "run": run, "setup": "true", "resources": RAY} | fields
-    document = make_document(data | {"service": {"replica_policy": policy}})
-    task = as_replica(task_of(document), service_of(document, Flags(backend="rayservice")))
-    facts = Facts(owners.name_owner("alice"), "default")
-    plan = resolve(task, "bcdf2345", choose_placement(task, facts), facts, Settings())
-    return registry.find("rayservice").adapted(plan, task, facts)
+    given = {"name": "fruit", "run": run, "setup": "true", "resources": RAY} | fields
+    return plan_of({"replica_policy": policy}, Flags(backend="rayservice"), **given)
 
 
 def test_serve_run_becomes_a_rayservice() -> None:
