@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kubectl_sky.spec import image, infra, lifecycle, quantity, resource_fields
 from kubectl_sky.spec.accelerator import Accelerator, candidates
 from kubectl_sky.spec.buckets import Bucket, buckets_of
-from kubectl_sky.spec.document import Data, Document, Path
+from kubectl_sky.spec.document import Document, Path
 from kubectl_sky.spec.files import WORKDIR, LocalFiles, Repository, local_files, repository
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
 from kubectl_sky.spec.lifecycle import Recovery, recovery
@@ -120,7 +120,7 @@ def task_of(document: Document) -> Task:
         num_nodes=data.get("num_nodes") or 1,
         resources=first,
         envs={
-            name: text_of(value)
+            name: None if value is None else str(value)  # as in SkyPilot: yes is "True"
             for name, value in envs.items()
             if name not in REGISTRY and not isinstance(value, Secret)
         },
@@ -146,11 +146,6 @@ def task_of(document: Document) -> Task:
 def _own(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the fields of `config.kubectl_sky`, which SkyPilot does not have."""
     return (data.get("config") or {}).get("kubectl_sky") or {}
-
-
-def text_of(value: Data) -> str | None:
-    """Return a variable's value as in SkyPilot: 10 is "10", yes is "True"."""
-    return None if value is None else str(value)
 
 
 def _candidates(resources: Mapping[str, Any]) -> list[Resources]:

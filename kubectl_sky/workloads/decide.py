@@ -171,7 +171,11 @@ def _task(
         if entry.member:
             plan = with_member(plan, entry.member)
         plan = without_queue_until_resumed(choice.backend.adapted(plan, task, facts))
-        reason = choice.backend.fits(plan) or _explain_unsupported(choice.backend, plan)
+        reason = choice.backend.fits(plan)
+        if not reason and plan.suspended and not choice.backend.suspend_path:
+            reason = "it cannot suspend a task until the previous one has succeeded"
+        elif not reason and plan.group and not choice.backend.stable_hostnames:
+            reason = "its pods cannot have the host names of a group's tasks"
         if not reason:
             messages = [*notes(candidate, placement, facts, settings), choice.note]
             messages = [note for note in (*messages, *choice.backend.notes(plan)) if note]
@@ -206,15 +210,6 @@ def _list_requested(entry: TaskEntry, facts: Facts, settings: Settings) -> str |
         " object",
         f"use --backend {_SINGLE_JOB}",
     )
-
-
-def _explain_unsupported(backend: Workload, plan: Plan) -> str:
-    """Return why a backend cannot run a pipeline's or group's task; empty if it can."""
-    if plan.suspended and not backend.suspend_path:
-        return "it cannot suspend a task until the previous one has succeeded"
-    if plan.group and not backend.stable_hostnames:
-        return "its pods cannot have the host names of a group's tasks"
-    return ""
 
 
 def list_needed_kinds(requested: str | None, nodes: int) -> list[Kind]:
