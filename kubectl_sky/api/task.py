@@ -180,7 +180,8 @@ class Task:
             if name in values:
                 values[name] = (*getattr(self._overrides, name), *_variables(name, values[name]))
         if "ports" in values:
-            values["ports"] = _ports(values["ports"])
+            value = values["ports"]  # a string is one port, not a sequence of digits
+            values["ports"] = (value,) if isinstance(value, str) else tuple(map(str, value))
         if values.get("bucket_mode") not in (None, "mount", "copy"):
             raise UserError(f'bucket_mode: expected mount or copy, got "{values["bucket_mode"]}"')
         _check_utf8(values)
@@ -227,11 +228,6 @@ def _variables(name: str, values: Mapping[str, Any]) -> Iterator[str]:
         if value is None:
             raise UserError(f'{name}: the value of "{key}" is not set')
         yield f"{key}={value}"
-
-
-def _ports(value: str | Sequence[str]) -> tuple[str, ...]:
-    """Return ports as a tuple; a string is one port, not a sequence of digits."""
-    return (value,) if isinstance(value, str) else tuple(map(str, value))
 
 
 def _check_utf8(values: Mapping[str, Any]) -> None:

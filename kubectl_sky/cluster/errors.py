@@ -121,11 +121,15 @@ def not_kubernetes(info: RequestInfo, why: str) -> ClusterError:
 
 
 def _read(info: RequestInfo, status: int, data: bytes) -> Refusal:
-    body = _object(_parse(data))
+    try:
+        body = _object(json.loads(data))
+    except (ValueError, RecursionError):
+        body = {}
     details = _object(body.get("details"))
+    items = details.get("causes")
     causes = tuple(
         (one_line(cause.get("field")), one_line(cause.get("message")))
-        for cause in map(_object, _array(details.get("causes")))
+        for cause in map(_object, items if isinstance(items, list) else ())
     )
     text = one_line(body.get("message") or ("" if body else data[:300].decode(errors="replace")))
     if info.parts["plural"] == "secrets":  # messages may quote secret values
@@ -142,19 +146,8 @@ def _read(info: RequestInfo, status: int, data: bytes) -> Refusal:
     )
 
 
-def _parse(data: bytes) -> object:
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-
-
 def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _array(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def one_line(value: object) -> str:
@@ -259,9 +252,8 @@ def _invalid(refusal: Refusal) -> ClusterError:
         return Refused(*explanation)
     what = f"{refusal.kind or refusal.info.resource} {refusal.name}".strip()
     causes = [f"{field}: {why}" if field else why for field, why in refusal.causes]
-    if not causes:
-        return Invalid(f"the cluster refuses {what} as invalid: {refusal.message}")
-    return Invalid(f"the cluster refuses {what} as invalid: {', and '.join(causes)}")
+    why = ", and ".join(causes) or refusal.message
+    return Invalid(f"the cluster refuses {what} as invalid: {why}")
 
 
 def _bad_request(refusal: Refusal) -> ClusterError:

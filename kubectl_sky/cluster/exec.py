@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from math import inf
 from threading import Event, Thread
 from time import monotonic
@@ -118,13 +119,9 @@ def _is_file(source: BinaryIO | Iterable[bytes]) -> TypeGuard[BinaryIO]:
 
 
 def _open(session: Session, program: Program, pipes: Pipes) -> WebSocket:
-    options = {
-        "stdin": pipes.stdin is not None,
-        "stdout": True,
-        "stderr": not pipes.tty,
-        "tty": pipes.tty,
-    }
-    query = [(name, "true") for name, value in options.items() if value]
+    streams = ["stdin"] if pipes.stdin is not None else []
+    streams += ["stdout", "tty" if pipes.tty else "stderr"]
+    query = [(name, "true") for name in streams]
     query += [("container", program.container)]
     query += [("command", word) for word in program.command]
     path = objects.path(kinds.POD, program.namespace, program.pod, "exec")
@@ -204,7 +201,10 @@ def _receive(websocket: WebSocket, pipes: Pipes, sender: _InputSender) -> Json |
     try:
         for message in _messages(websocket, pipes, sender):
             if message[0] == _STATUS_CHANNEL:
-                return _decode(message[1:])
+                with suppress(ValueError, RecursionError):
+                    status = json.loads(message[1:])
+                    return status if isinstance(status, dict) else None
+                return None
             if message[0] in sinks:
                 sinks[message[0]](message[1:])
     except Unreachable:
@@ -239,14 +239,6 @@ def _messages(websocket: WebSocket, pipes: Pipes, sender: _InputSender) -> Itera
         if len(message) > 1:
             yield message
             last_active_at = monotonic()  # exclude the time that the caller took
-
-
-def _decode(text: bytes) -> Json | None:
-    try:
-        status = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return status if isinstance(status, dict) else None
 
 
 def _exit_code(program: Program, status: Json) -> int:

@@ -62,7 +62,8 @@ class Forwarder:
         local, failures = pair.local, []
         for name in addresses_to_bind:
             try:
-                listener = _listen_on(name, local)
+                family = socket.AF_INET6 if ":" in name else socket.AF_INET
+                listener = socket.create_server((name, local), family=family, backlog=_BACKLOG)
             except OSError as error:
                 failures.append((name, error))
                 continue
@@ -218,8 +219,3 @@ def _resolve_addresses(name: str) -> Sequence[str]:
     except (OSError, UnicodeError):
         raise UserError(f"--address {name}: not an address of this machine") from None
     return [str(infos[0][4][0])]
-
-
-def _listen_on(address: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    return socket.create_server((address, port), family=family, backlog=_BACKLOG)

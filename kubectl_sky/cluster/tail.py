@@ -164,7 +164,10 @@ class Tail:
                 yield from self._read(follow=not last, last=last)
                 if last and (self._position.last == previous or not self._options.follow):
                     return
-                last = self._has_terminated()
+                # A watch reports the end within moments; without its report the pod is requested.
+                reported = self._source.terminated
+                is_reported = reported and not self._stop.is_set() and reported.wait(_POLL_INTERVAL)
+                last = is_reported or has_terminated(self._pod(), self._source.container)
                 if last and not self._stop.wait(_SETTLE_SECONDS) and self._is_last_line_read():
                     return
                 if not last:
@@ -180,7 +183,9 @@ class Tail:
         source = self._source
         path = objects.path(kinds.POD, source.namespace, source.pod, "log")
         try:
-            stream = self._session.stream(path, self._query(follow=follow), _silence_timeout())
+            # With jitter, so that many quiet logs reconnect in turn.
+            silence = _SILENCE_SECONDS * SystemRandom().uniform(0.8, 1.2)
+            stream = self._session.stream(path, self._query(follow=follow), silence)
         except Unreachable:
             raise
         except NotFound:
@@ -319,16 +324,6 @@ class Tail:
         shown = lines if self._options.timestamps else without_timestamps(lines)
         return Batch(self._source, shown, sort_keys(lines), final_newline)
 
-    def _has_terminated(self) -> bool:
-        """Check whether the container is done. Raises NotFound if the pod is deleted.
-
-        A watch reports the end within moments; without its report the pod is requested.
-        """
-        reported = self._source.terminated
-        if reported and not self._stop.is_set() and reported.wait(_POLL_INTERVAL):
-            return True
-        return has_terminated(self._pod(), self._source.container)
-
     def _has_restarted(self) -> bool:
         """Check whether the container restarted after the last line; False for a deleted pod."""
         with suppress(NotFound):
@@ -355,11 +350,6 @@ def _join_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
     yield bytes(part)
 
 
-def _silence_timeout() -> float:
-    """Return a timeout with jitter, so that many quiet logs reconnect in turn."""
-    return _SILENCE_SECONDS * SystemRandom().uniform(0.8, 1.2)
-
-
 def has_terminated(pod: Json, container: str) -> bool:
     """Check whether a container of a pod has terminated and will not restart."""
     if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
@@ -374,9 +364,7 @@ def has_terminated(pod: Json, container: str) -> bool:
 
 def started_since(pod: Json, container: str, timestamp: bytes) -> bool:
     """Check whether a container restarted after a line was written, to the second."""
-    with suppress(
-        ValueError, TypeError
-    ):  # invalid time, such as day 99 of a month, or no time zone
+    with suppress(ValueError, TypeError):  # a damaged time, or one without a time zone
         started = _started_at(pod, container)
         return bool(started and timestamp and started >= _time(timestamp).replace(microsecond=0))
     return False

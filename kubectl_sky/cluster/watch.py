@@ -250,17 +250,16 @@ class _KindWatcher:
         """Watch until the connection ends, with existing objects first if there is no version."""
         try:
             if not (self.version or self.streams_initial):
-                self._list()
+                found, version = objects.collect(
+                    self.session, self.kind, self.namespace, self.query
+                )
+                self._sync({item["metadata"]["uid"]: self.trim(item) for item in found}, version)
             self._watch()
         except Expired:
             self.version = ""
             self.backoff.pause()
         except Unreachable as error:
             self.backoff.wait_or_raise(error)
-
-    def _list(self) -> None:
-        items, version = objects.collect(self.session, self.kind, self.namespace, self.query)
-        self._sync({item["metadata"]["uid"]: item for item in map(self.trim, items)}, version)
 
     def _sync(self, current: dict[str, Json], version: str) -> None:
         """Report how the existing objects differ from the known ones."""

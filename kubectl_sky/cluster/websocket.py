@@ -200,7 +200,8 @@ class WebSocket:
                     self._process(events)
                 elif monotonic() - quiet_since > _PING_AFTER_SECONDS:
                     quiet_since = monotonic()
-                    self._ping()
+                    with self._connection.lock:
+                        self._connection.protocol.send_ping(b"")
                 self._connection.flush_if_idle()
             except (OSError, WebSocketException) as error:
                 if not (self._messages or self._closed):
@@ -245,10 +246,6 @@ class WebSocket:
                     self._messages.append(b"".join(self._parts))
                     self._parts = []
 
-    def _ping(self) -> None:
-        with self._connection.lock:
-            self._connection.protocol.send_ping(b"")
-
     def _unreachable(self, error: Exception) -> Unreachable:
         translated = unreachable(self._info, urllib3.exceptions.ProtocolError(str(error)))
         return Unreachable(translated.what, translated.hint)
@@ -258,8 +255,11 @@ def _handshake(
     info: RequestInfo, protocols: Sequence[str], client: "Client", request: Request
 ) -> Reply:
     """Request the WebSocket upgrade; return the connection or the server's refusal."""
+    url = parse_url(request.url)
+    secure = url.scheme == "https"
+    host, port = (url.host or "").strip("[]"), url.port or (443 if secure else 80)
     protocol = ClientProtocol(
-        _uri(request.url),
+        WebSocketURI(secure, host, port, url.path or "/", url.query or ""),
         subprotocols=[Subprotocol(name) for name in protocols],
         max_size=_MAX_MESSAGE_BYTES,
         logger=_LOGGER,
@@ -284,15 +284,6 @@ def _handshake(
     raise ClusterError(
         f"{info.host} does not switch to a WebSocket, which exec and port-forward need",
         "a proxy between you and the API server may be blocking WebSocket upgrades",
-    )
-
-
-def _uri(text: str) -> WebSocketURI:
-    url = parse_url(text)
-    secure = url.scheme == "https"
-    host = (url.host or "").strip("[]")
-    return WebSocketURI(
-        secure, host, url.port or (443 if secure else 80), url.path or "/", url.query or ""
     )
 
 

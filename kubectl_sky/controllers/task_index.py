@@ -11,7 +11,6 @@ from typing import NamedTuple
 from kubectl_sky.cluster.session import Json
 from kubectl_sky.observe import nodes, status
 from kubectl_sky.observe.pipelines import pipelines
-from kubectl_sky.tasks.find import Target
 from kubectl_sky.tasks.pipeline import needs_action
 from kubectl_sky.words import names
 from kubectl_sky.workloads import registry
@@ -69,7 +68,9 @@ class TaskIndex:
                 self._items[key] = remaining
 
     def needs_action(self, key: Key) -> bool:
-        return any(map(needs_action, self._targets(key)))
+        tasks = self._tasks(key)
+        targets = pipelines(tasks) if key.label == names.PIPELINE else tasks
+        return any(map(needs_action, targets))
 
     def lacks_nodes(self, key: Key) -> bool:
         """Return whether objects are missing: submit creates, or stop deletes, some right now."""
@@ -79,10 +80,6 @@ class TaskIndex:
         with self._lock:
             items = list(self._items.get(key, {}).values())
         return status.tasks(items, ())
-
-    def _targets(self, key: Key) -> list[Target]:
-        tasks = self._tasks(key)
-        return [*pipelines(tasks)] if key.label == names.PIPELINE else [*tasks]
 
 
 def key_of(item: Object) -> Key | None:
@@ -100,13 +97,10 @@ def key_of_task(item: Object) -> Key | None:
     labels = item["metadata"].get("labels") or {}
     namespace = item["metadata"].get("namespace")
     for label in (names.PIPELINE, names.TASK_ID):
-        if namespace and _is_id(labels.get(label)):
-            return Key(namespace, label, labels[label])
+        id_ = labels.get(label)
+        if namespace and isinstance(id_, str) and 0 < len(id_) <= _MAX_ID:
+            return Key(namespace, label, id_)
     return None
-
-
-def _is_id(text: object) -> bool:
-    return isinstance(text, str) and 0 < len(text) <= _MAX_ID
 
 
 def with_kept_by(pod: Json) -> Json:

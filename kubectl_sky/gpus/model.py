@@ -144,23 +144,19 @@ def uses(
     pods_by_name = {pod["metadata"]["name"]: pod for pod in pods}
     metrics_by_name = {item["metadata"]["name"]: item for item in metrics}
     return [
-        _use(node, pods_by_name.get(node.pod, {}), metrics_by_name[node.pod])
+        NodeUsage(
+            node=node.index,
+            pod=node.pod,
+            cpus=float(_count_used(metrics_by_name[node.pod], "cpu")),
+            memory_bytes=int(_count_used(metrics_by_name[node.pod], "memory")),
+            cpus_asked=float(sum_requests(pod, "cpu")) or None,
+            memory_bytes_asked=int(sum_requests(pod, "memory")) or None,
+            gpus_asked=sum(int(sum_requests(pod, name)) for name in ACCELERATORS) or None,
+        )
         for node in nodes
         if node.pod in metrics_by_name
+        for pod in [pods_by_name.get(node.pod, {})]
     ]
-
-
-def _use(node: NodeStatus, pod: Object, metrics: Object) -> NodeUsage:
-    gpus = sum(int(sum_requests(pod, name)) for name in ACCELERATORS)
-    return NodeUsage(
-        node=node.index,
-        pod=node.pod,
-        cpus=float(_count_used(metrics, "cpu")),
-        memory_bytes=int(_count_used(metrics, "memory")),
-        cpus_asked=float(sum_requests(pod, "cpu")) or None,
-        memory_bytes_asked=int(sum_requests(pod, "memory")) or None,
-        gpus_asked=gpus or None,
-    )
 
 
 def _count_used(metrics: Object, resource: str) -> Fraction:

@@ -101,14 +101,11 @@ def failure(exit_code: int, output: bytes, errors: bytes) -> str:
     if exit_code == 127 and not first_line:
         return "nvidia-smi and rocm-smi not found in the image"
     lines = f"{text}\n{errors.decode(errors='replace')}".split("\n")
-    first = next((line for line in map(_short, lines) if line), "")
+    shortened = (" ".join(plain(line).split())[:_MAX_MESSAGE] for line in lines)
+    first = next(filter(None, shortened), "")
     return f"{program(output) or 'the program'} failed with exit code {exit_code}" + (
         f": {first}" if first else ""
     )
-
-
-def _short(line: str) -> str:
-    return " ".join(plain(line).split())[:_MAX_MESSAGE]
 
 
 def _nvidia(node: NodeStatus, text: str) -> Iterator[Gpu]:

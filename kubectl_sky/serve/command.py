@@ -145,7 +145,18 @@ def status(
         return
     if services:
         columns = ["NAME", "STATE", "VERSION", "READY", "ENDPOINT", "AGE"]
-        output.out(output.table(columns, map(_row, services)))
+        rows = [
+            [
+                service.name,
+                str(service.state),
+                str(service.version),
+                f"{service.ready}/{service.wanted}",
+                next(iter(service.endpoints), "-"),
+                tasks.since(service.created_at),
+            ]
+            for service in services
+        ]
+        output.out(output.table(columns, rows))
     else:
         output.note("No services found")
 
@@ -269,14 +280,3 @@ def _describe(service: "ServiceStatus") -> str:
         numbers = ", ".join(map(str, finding.ranks))
         lines += ["", f"replica {numbers}: {finding.what}", f"next: {finding.then}"]
     return "\n".join(lines)
-
-
-def _row(service: "ServiceStatus") -> list[str]:
-    return [
-        service.name,
-        str(service.state),
-        str(service.version),
-        f"{service.ready}/{service.wanted}",
-        next(iter(service.endpoints), "-"),
-        tasks.since(service.created_at),
-    ]

@@ -70,18 +70,18 @@ class _Replicas:
     def sources(self) -> Iterator[list[LogSource]]:
         """Yield the logs; to follow, those of new pods too, until `stop` is set."""
         while True:
-            yield [self._source(pod) for pod in filter(_has_started, self._pods)]
+            sources = []
+            for pod in filter(_has_started, self._pods):
+                namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+                number = self._numbers.setdefault(name, len(self._numbers))
+                sources.append(LogSource(namespace, name, names.CONTAINER, number))
+            yield sources
             if not self._follow or self.stop.wait(_POLL_SECONDS):
                 return
             pods = action.pods(self._session.patient(self.stop), self._deployment)
             self._pods = [
                 pod for pod in pods if self._later or pod["metadata"]["name"] in self._numbers
             ]
-
-    def _source(self, pod: Object) -> LogSource:
-        name = pod["metadata"]["name"]
-        number = self._numbers.setdefault(name, len(self._numbers))
-        return LogSource(pod["metadata"]["namespace"], name, names.CONTAINER, number)
 
     def origin(self, source: LogSource) -> Origin:
         title = f"replica-{source.rank}"

@@ -174,7 +174,16 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
     task = _as_task(deployment, pods)
     findings = _findings(objects, pods, task)
     replicas = tuple(
-        _replica(node, pod, versions.get(controller(pod), 0), objects.events, findings)
+        Replica(
+            number=node.index,
+            pod=node.pod,
+            version=versions.get(controller(pod), 0),
+            ready=_is_ready(pod),
+            restarts=nodes.container(pod).get("restartCount", 0),
+            host=node.host,
+            created_at=pod["metadata"]["creationTimestamp"],
+            reason="" if _is_ready(pod) else _reason(node, pod, objects.events, findings),
+        )
         for node, pod in zip(task.nodes, pods, strict=True)
     )
     autoscaler, failure = objects.autoscaler, condition(deployment, "ReplicaFailure") or {}
@@ -266,18 +275,19 @@ def _as_task(deployment: Object, pods: Sequence[Object]) -> TaskStatus:
 
 def _findings(objects: ServiceObjects, pods: Sequence[Object], task: TaskStatus) -> list[Cause]:
     """Return what `doctor` would say of the replicas that are not ready."""
-    numbered = tuple(
-        _number(pod, number)
-        for number, pod in enumerate(pods)
-        if not _is_ready(pod) and "deletionTimestamp" not in pod["metadata"]
-    )
+    numbered = []
+    for number, pod in enumerate(pods):
+        metadata = pod["metadata"]
+        if not _is_ready(pod) and "deletionTimestamp" not in metadata:
+            labels = metadata.get("labels", {}) | {names.NODE_IDX: str(number)}
+            numbered.append({**pod, "metadata": metadata | {"labels": labels}})
     workload = dict(objects.deployment) | {"status": {}}  # its conditions are not a Job's
     snapshot = TaskSnapshot(
         task.id,
         task.namespace,
         {
             next(iter(registry.KINDS)).kind: (workload,),
-            kinds.POD.kind: numbered,
+            kinds.POD.kind: tuple(numbered),
             kinds.EVENT.kind: tuple(objects.events),
             **({kinds.NODE.kind: tuple(objects.cluster_nodes)} if objects.cluster_nodes else {}),
         },
@@ -287,32 +297,6 @@ def _findings(objects: ServiceObjects, pods: Sequence[Object], task: TaskStatus)
         replace(item, then=item.then.replace("kubectl sky logs", "kubectl sky serve logs"))
         for item in (diagnose(snapshot, RULES) if numbered else ())
     ]
-
-
-def _number(pod: Object, number: int) -> Object:
-    metadata = pod["metadata"]
-    labels = {**metadata.get("labels", {}), names.NODE_IDX: str(number)}
-    return {**pod, "metadata": {**metadata, "labels": labels}}
-
-
-def _replica(
-    node: NodeStatus,
-    pod: Object,
-    version: int,
-    events: Iterable[Object],
-    findings: Iterable[Cause],
-) -> Replica:
-    ready = _is_ready(pod)
-    return Replica(
-        number=node.index,
-        pod=node.pod,
-        version=version,
-        ready=ready,
-        restarts=nodes.container(pod).get("restartCount", 0),
-        host=node.host,
-        created_at=pod["metadata"]["creationTimestamp"],
-        reason="" if ready else _reason(node, pod, events, findings),
-    )
 
 
 def _reason(

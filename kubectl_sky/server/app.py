@@ -9,7 +9,6 @@ from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import RedirectResponse
-from fastapi.routing import APIRoute
 from msgspec import Struct
 from starlette.staticfiles import StaticFiles
 
@@ -58,7 +57,7 @@ def create_app(config: Config) -> FastAPI:
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=_operation_id,
+        generate_unique_id_function=lambda route: "_".join([*map(str, route.tags), route.name]),
         responses={status: documents.describe(problems.Error) for status in _ERRORS},
     )
     app.state.config = config
@@ -118,10 +117,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Set how many requests are handled at the same time."""
     current_default_thread_limiter().total_tokens = app.state.config.limits.workers
     yield
-
-
-def _operation_id(route: APIRoute) -> str:
-    return "_".join([*map(str, route.tags), route.name])
 
 
 def _post_only() -> None:

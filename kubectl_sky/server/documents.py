@@ -20,17 +20,15 @@ class DocumentRoute(APIRoute):
     kinds: tuple[type[Struct], ...] = ()
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        if kinds := _kinds(signature(endpoint).return_annotation):
+        annotation = signature(endpoint).return_annotation
+        types = get_args(annotation) or (annotation,)
+        kinds = tuple(kind for kind in types if isinstance(kind, type) and issubclass(kind, Struct))
+        if kinds:
             self.kinds = kinds
             endpoint = _encoding(endpoint)
             options["response_model"] = None
             options["responses"] = (options.get("responses") or {}) | {200: describe(*kinds)}
         super().__init__(path, endpoint, **options)
-
-
-def _kinds(annotation: object) -> tuple[type[Struct], ...]:
-    types = get_args(annotation) or (annotation,)
-    return tuple(kind for kind in types if isinstance(kind, type) and issubclass(kind, Struct))
 
 
 def _encoding(endpoint: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from http import HTTPStatus
 from threading import Event
@@ -57,6 +57,7 @@ async def forward(request: Request) -> Response:
             body = _body(await request.body(), request.headers.get("content-type", ""))
             limits: Limits = request.app.state.config.limits
             query = _query(request)
+            is_stream = any(name in ("watch", "follow") for name, _ in query)
             outgoing = Outgoing(
                 RequestInfo(request.method, _path(request), caller.session.server),
                 query,
@@ -64,7 +65,8 @@ async def forward(request: Request) -> Response:
                 body,
                 streamed=True,
                 repeatable=False,
-                silence=_silence(query, limits),
+                # Long only for a watch or a log.
+                silence=limits.stream_seconds if is_stream else limits.request_seconds,
             )
             reply = await _in_thread(request, partial(caller.session.exchange, outgoing))
         except SkyError as error:
@@ -196,12 +198,6 @@ def _body(data: bytes, media_type: str) -> object:
 
 def _query(connection: HTTPConnection) -> list[tuple[str, str]]:
     return parse_qsl(connection.scope["query_string"].decode("latin-1"), keep_blank_values=True)
-
-
-def _silence(query: Sequence[tuple[str, str]], limits: Limits) -> float:
-    """Return how many seconds the API server may be silent: long only for a watch or a log."""
-    is_stream = any(name in ("watch", "follow") for name, _ in query)
-    return limits.stream_seconds if is_stream else limits.request_seconds
 
 
 def _headers(connection: HTTPConnection) -> list[tuple[str, str]]:

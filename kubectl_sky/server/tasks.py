@@ -104,7 +104,10 @@ async def submit(
         raise Rejected(400, "id and the header Idempotency-Key exclude each other")
     config: Config = request.app.state.config
     key = idempotency_key
-    task_id = _id_of_key(caller, key) if key else options.id
+    task_id = options.id
+    if key:
+        text_of_key = json.dumps([caller.user.name, caller.session.namespace, key])
+        task_id = names.part_id(text_of_key, 0)
     work = partial(_submit, config, caller, text, options, task_id)
     submitted = await to_thread.run_sync(work, limiter=request.app.state.submit_threads)
     request.state.task = submitted.task_id
@@ -144,10 +147,6 @@ def _submit(
     if submitted.pipeline_id is not UNSET:
         return submitted
     return replace(submitted, pipeline_id=None, task_ids=None)
-
-
-def _id_of_key(caller: Caller, key: str) -> str:
-    return names.part_id(json.dumps([caller.user.name, caller.session.namespace, key]), 0)
 
 
 @router.post("/tasks/stop")

@@ -28,7 +28,6 @@ _KINDS = (
     kinds.LIMIT_RANGE,
     kinds.SERVICE_ACCOUNT,
 )
-_MAX_NAMES = 12  # maximum number of names in a message
 
 
 class Request(Struct, frozen=True):
@@ -144,8 +143,8 @@ def _find_served_queue(session: Session) -> Kind | None:
 
 def _list_objects(session: Session, namespace: str, local_queue: Kind | None) -> list[Json]:
     """Return all objects in a namespace of the kinds of a user's, the bindings first."""
-    kinds = (*_KINDS, *filter(None, [local_queue]))
-    return [item for kind in kinds for item in objects.list_all(session, kind, namespace)]
+    served = (*_KINDS, *filter(None, [local_queue]))
+    return [item for kind in served for item in objects.list_all(session, kind, namespace)]
 
 
 def _key(item: Json) -> tuple[str, str]:
@@ -153,7 +152,6 @@ def _key(item: Json) -> tuple[str, str]:
 
 
 def _is_of(item: Json, user: User) -> bool:
-    """Return whether `users add` created an object for a user."""
     return _is_account(item) and user.owns(item["metadata"])
 
 
@@ -262,7 +260,7 @@ def _choose_queue(
     except (Forbidden, NotServed):
         return requested or "", ()
     existing = sorted(item["metadata"]["name"] for item in items)
-    listed = ", ".join(existing[:_MAX_NAMES])
+    listed = ", ".join(existing[:12])
     if requested and requested not in existing:
         hint = f"existing: {listed}" if existing else "the cluster has none"
         raise UserError(f'ClusterQueue "{requested}" not found', hint)
@@ -300,11 +298,8 @@ def list_accounts(session: Session, namespace: str | None) -> list[model.User]:
     quotas: dict[str, list[Json]] = {}
     for item in objects.list_all(session, kinds.RESOURCE_QUOTA, namespace):
         quotas.setdefault(item["metadata"]["namespace"], []).append(item)
-    statuses = [
-        model.account(where, role, quotas.get(where, ()))
-        for role in roles
-        for where in [role["metadata"]["namespace"]]
-    ]
+    spaces = [(role["metadata"]["namespace"], role) for role in roles]
+    statuses = (model.account(where, role, quotas.get(where, ())) for where, role in spaces)
     return sorted(statuses, key=lambda status: (status.user, status.namespace))
 
 

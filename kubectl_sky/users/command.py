@@ -99,9 +99,8 @@ def _next_steps(added: "Added") -> list[str]:
         remember = f"kubectl config set-context --current --namespace {namespace}"
         steps.append(f"{name} has to name this namespace, or set it once: {remember}")
     if account.cluster_queue:
-        steps.append(
-            f"in the queue: kubectl sky submit FILE -n {namespace} --queue {account.queue}"
-        )
+        queue = account.user.slug
+        steps.append(f"in the queue: kubectl sky submit FILE -n {namespace} --queue {queue}")
     if account.kind == "ServiceAccount":
         steps.append(f"token: kubectl create token {name} -n {namespace} --duration 8h")
         steps.append(f"kubeconfig: kubectl config set-credentials {name} --token TOKEN")
@@ -157,12 +156,9 @@ def show(name: str | None, cluster: options.ClusterFlags, form: str | None) -> N
     from kubectl_sky.users import action
 
     status = action.get_account(cluster.session(), name, cluster.namespace)
-    output.out(output.document("User", status, form) if form else _details(status))
-    if not form and not status.quotas:
-        output.note(f'No quota in namespace "{status.namespace}".')
-
-
-def _details(status: "User") -> str:
+    if form:
+        output.out(output.document("User", status, form))
+        return
     facts = {"Namespace": status.namespace}
     if status.user:
         facts = {"User": status.user, "Kind": status.kind} | facts
@@ -172,7 +168,9 @@ def _details(status: "User") -> str:
     if status.quotas:
         rows = [[item.resource, *item.readable, item.quota] for item in status.quotas]
         lines.append(output.table(["RESOURCE", "USED", "LIMIT", "QUOTA"], rows))
-    return "\n\n".join(lines)
+    output.out("\n\n".join(lines))
+    if not status.quotas:
+        output.note(f'No quota in namespace "{status.namespace}".')
 
 
 @command.command(

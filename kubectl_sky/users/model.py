@@ -25,9 +25,6 @@ CPUS, MEMORY, TASKS = "requests.cpu", "requests.memory", "pods"
 # Services that open ports of cluster nodes, or cost money: without limits, none are allowed.
 _NO_PORTS = {"services.loadbalancers": "0", "services.nodeports": "0"}
 _MAX_TASKS = 100_000
-# Requests of containers that set none, so that they fit under a quota.
-_DEFAULT_REQUESTS = {CPUS: ("cpu", "500m"), MEMORY: ("memory", "512Mi")}
-_API = "rbac.authorization.k8s.io"
 
 
 class QuotaFlags(Struct, frozen=True):
@@ -62,40 +59,28 @@ class Account(Struct, frozen=True):
         return f"kubectl-sky-{self.user.slug}"
 
     @property
-    def queue(self) -> str:
-        """The name of the LocalQueue, for `submit --queue`."""
-        return self.user.slug
-
-    @property
     def labels(self) -> dict[str, str]:
         standard = standard_labels(names.MANAGER, self.name)
         return standard | {names.ACCOUNT: self.kind, names.USERNAME: self.user.label}
 
     @property
-    def namespace_labels(self) -> Mapping[str, str]:
-        return self.labels | {POD_SECURITY_LABEL: self.pod_security}
-
-    @property
     def annotations(self) -> Mapping[str, str]:
-        """The annotations of the objects: the name as it is."""
         return {names.ORIGINAL_USER: self.user.name}
 
     @property
     def subject(self) -> Mapping[str, str]:
         if self.kind == SERVICE_ACCOUNT:
             return {"kind": self.kind, "name": self.user.name, "namespace": self.namespace}
-        return {"apiGroup": _API, "kind": self.kind, "name": self.user.name}
+        return {"apiGroup": "rbac.authorization.k8s.io", "kind": self.kind, "name": self.user.name}
 
     @property
     def default_requests(self) -> Mapping[str, str]:
-        """The requests of containers that set none, for each resource with a quota."""
-        defaults = {}
-        for name, (resource, size) in _DEFAULT_REQUESTS.items():
-            if name in self.hard:
-                limit = self.hard[name]
-                smaller = quantity.quantity(limit) < quantity.quantity(size)
-                defaults[resource] = limit if smaller else size
-        return defaults
+        """The requests of containers that set none, for each resource with a quota: they fit."""
+        return {
+            resource: min(self.hard[name], size, key=quantity.quantity)
+            for name, resource, size in ((CPUS, "cpu", "500m"), (MEMORY, "memory", "512Mi"))
+            if name in self.hard
+        }
 
 
 def check_name(user: owners.User, kind: str) -> None:
@@ -203,19 +188,17 @@ def account(
 ) -> User:
     metadata: Object = role["metadata"] if role else {}
     user = name_of(role) if role else ""
+    uses = []
+    for quota in quotas:
+        used = amounts((quota.get("status") or {}).get("used"))
+        for name, limit in sorted(amounts((quota.get("spec") or {}).get("hard")).items()):
+            size = show(name, used[name]) if name in used else "0"
+            uses.append(Quota(str(quota["metadata"]["name"]), name, size, show(name, limit)))
     return User(
         user=user,
         kind=str((metadata.get("labels") or {}).get(names.ACCOUNT, "")),
         namespace=namespace,
         created_at=str(metadata.get("creationTimestamp") or ""),
-        quotas=tuple(use for quota in quotas for use in _uses(quota)),
+        quotas=tuple(uses),
         queues=tuple(str(item["metadata"]["name"]) for item in queues if name_of(item) == user),
     )
-
-
-def _uses(quota: Object) -> Iterable[Quota]:
-    hard = amounts((quota.get("spec") or {}).get("hard"))
-    used = amounts((quota.get("status") or {}).get("used"))
-    for name, limit in sorted(hard.items()):
-        size = show(name, used[name]) if name in used else "0"
-        yield Quota(str(quota["metadata"]["name"]), name, size, show(name, limit))
