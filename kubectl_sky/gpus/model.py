@@ -12,7 +12,7 @@ from kubectl_sky.plan.accelerators import from_labels
 from kubectl_sky.plan.resources import ACCELERATORS, amount_of, list_requested, sum_requests
 from kubectl_sky.words import names
 from kubectl_sky.words.documents import Document, Note, Part
-from kubectl_sky.workloads.workload import Object
+from kubectl_sky.workloads.workload import Object, condition
 
 _OVER = ("Succeeded", "Failed")
 
@@ -86,11 +86,9 @@ def _of_resource(
 ) -> AcceleratorNode:
     labels = node["metadata"].get("labels") or {}
     allocatable = node.get("status", {}).get("allocatable", {})
-    total, used, ready = (
-        int(amount_of(allocatable.get(resource))),
-        sum(users.values()),
-        _ready(node),
-    )
+    total, used = int(amount_of(allocatable.get(resource))), sum(users.values())
+    ready = condition(node, "Ready") is not None
+    ready = ready and not node.get("spec", {}).get("unschedulable")
     return AcceleratorNode(
         name=node["metadata"]["name"],
         model=next(iter(from_labels(labels)), ""),
@@ -107,15 +105,6 @@ def _holder(pod: Object) -> str:
     labels = pod["metadata"].get("labels") or {}
     user = labels.get(names.USERNAME) if names.TASK in labels else None
     return str(user or f"namespace {pod['metadata'].get('namespace', '')}")
-
-
-def _ready(node: Object) -> bool:
-    conditions = node.get("status", {}).get("conditions", ())
-    ready = any(
-        condition.get("type") == "Ready" and condition.get("status") == "True"
-        for condition in conditions
-    )
-    return ready and not node.get("spec", {}).get("unschedulable")
 
 
 class NodeUsage(Struct, frozen=True):

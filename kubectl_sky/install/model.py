@@ -193,10 +193,6 @@ class Role(Struct, frozen=True):
     def kind(self) -> str:
         return "Role" if self.namespace else "ClusterRole"
 
-    @property
-    def binding_kind(self) -> str:
-        return f"{self.kind}Binding"
-
 
 class ControllerInstall(Install, frozen=True):
     """The values of the objects of one controller, which has an account of its own.
@@ -211,10 +207,8 @@ class ControllerInstall(Install, frozen=True):
 
     @property
     def namespace_labels(self) -> Mapping[str, str]:
-        return {
-            **standard_labels(names.MANAGER, names.MANAGER),
-            "pod-security.kubernetes.io/enforce": "restricted",
-        }
+        standard = standard_labels(names.MANAGER, names.MANAGER)
+        return standard | {"pod-security.kubernetes.io/enforce": "restricted"}
 
     @property
     def arguments(self) -> list[str]:

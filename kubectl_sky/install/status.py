@@ -1,6 +1,5 @@
 """Which controllers run, which process leads, and what it did last."""
 
-from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -41,17 +40,9 @@ def controllers(session: Session, namespace: str | None) -> list[Controller]:
     Raises ClusterError.
     """
     deployments = objects.list_all(session, kinds.DEPLOYMENT, namespace, label_selector=_SELECTOR)
-    held = leases.list_ours(session, namespace)
-    return sorted(
-        _join(deployments, held, session.now()), key=lambda item: (item.serves, item.controller)
-    )
-
-
-def _join(
-    deployments: Iterable[Json], held: Sequence[Lease], now: datetime
-) -> Iterator[Controller]:
-    """Yield the Deployments with their Leases, then the Leases of processes without one."""
+    held, now = leases.list_ours(session, namespace), session.now()
     by_key = {key: lease for lease in held if (key := _find_served(lease))}
+    found = []
     for item in deployments:
         key = _key(item)
         status = Controller(
@@ -61,10 +52,13 @@ def _join(
             item["spec"].get("replicas", 1),
             (item.get("status") or {}).get("readyReplicas", 0),
         )
-        yield _with_leader(status, by_key.pop(key, None), now)
-    for (controller, served), lease in by_key.items():
-        if lease.live(now):
-            yield _with_leader(Controller(controller, lease.namespace, served), lease, now)
+        found.append(_with_leader(status, by_key.pop(key, None), now))
+    found += [  # of processes without a Deployment
+        _with_leader(Controller(controller, lease.namespace, served), lease, now)
+        for (controller, served), lease in by_key.items()
+        if lease.live(now)
+    ]
+    return sorted(found, key=lambda item: (item.serves, item.controller))
 
 
 def _with_leader(status: Controller, lease: Lease | None, now: datetime) -> Controller:

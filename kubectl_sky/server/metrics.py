@@ -77,16 +77,13 @@ class Readiness:
         """Return why the server is not ready, or an empty text."""
         with self._lock:
             if monotonic() >= self._until:
-                self._error = self._ask()
+                self._error = ""
+                try:
+                    self._identities.anonymous().check_ready()
+                except SkyError as error:
+                    self._error = error.what
                 self._until = monotonic() + _READY_SECONDS
             return self._error
-
-    def _ask(self) -> str:
-        try:
-            self._identities.anonymous().check_ready()
-        except SkyError as error:
-            return error.what
-        return ""
 
 
 def install(app: FastAPI) -> None:

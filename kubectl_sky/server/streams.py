@@ -26,7 +26,7 @@ from kubectl_sky.cluster.loglines import ResumePosition
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import Interrupted, SkyError, TaskFailed, attempt
 from kubectl_sky.observe.documents import Task, TaskList
-from kubectl_sky.observe.logs import Form, Lines, Origin
+from kubectl_sky.observe.logs import Form, Lines
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.server import problems
@@ -191,22 +191,20 @@ class _EventOutput(UI):
         events: list[bytes] = []
         size = 0
         for origin, line in lines:
-            events.append(self._line(origin, line))
+            new = ResumePosition(partial=self._is_partial)
+            position = self._positions.setdefault(origin.pod, new)
+            position.advance([line])
+            self._ids[origin.pod] = f"{_key(origin.pod)}:{position.encode()}"
+            time, _, text = line.decode(errors="replace").partition(" ")
+            data = {"task": origin.task, "rank": origin.rank, "node": origin.title}
+            data |= {"time": time, "text": text}
+            events.append(_event("line", data, ",".join(self._ids.values())))
             size += len(events[-1])
             if size > _MAX_BLOCK_BYTES:  # with many pods, ids are longer than lines
                 self._put(b"".join(events))
                 events, size = [], 0
         if events:
             self._put(b"".join(events))
-
-    def _line(self, origin: Origin, line: bytes) -> bytes:
-        new = ResumePosition(partial=self._is_partial)
-        position = self._positions.setdefault(origin.pod, new)
-        position.advance([line])
-        self._ids[origin.pod] = f"{_key(origin.pod)}:{position.encode()}"
-        time, _, text = line.decode(errors="replace").partition(" ")
-        data = {"task": origin.task, "rank": origin.rank, "node": origin.title}
-        return _event("line", data | {"time": time, "text": text}, ",".join(self._ids.values()))
 
     def note(self, text: str) -> None:
         self._put(_event("note", {"text": text}))

@@ -104,13 +104,6 @@ def test_schedule_key_is_taken_again_after_the_seconds_that_it_returned() -> Non
     assert (schedule.take(30), schedule.take(31)) == (None, "a")
 
 
-def test_schedule_key_added_during_its_delay_is_taken_at_once() -> None:
-    schedule = Schedule(Letters())
-    schedule.add("a", 3600)
-    schedule.add("a", 1)
-    assert schedule.take(1) == "a"
-
-
 def test_schedule_key_rests_in_proportion_to_its_duration() -> None:
     controller = Letters()
     controller.rest, controller.rest_factor = 0.5, 10

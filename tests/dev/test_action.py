@@ -33,6 +33,11 @@ def container(api: FakeCluster, name: str = "dev") -> dict[str, Any]:
     return dict(main)
 
 
+def start(api: FakeCluster, name: str) -> None:
+    ready = b"kubectl-sky: this node is ready and runs until the task is stopped\n"
+    api.log(api.start(name), ready)
+
+
 @pytest.mark.parametrize("words", [("dev",), ("dev", "up")], ids=["default", "up"])
 def test_dev_without_file_submits_pod_with_flags(
     api: FakeCluster, run: Run, words: tuple[str, ...]
@@ -90,13 +95,7 @@ def test_dev_of_file_runs_setup_without_run(api: FakeCluster, run: Run) -> None:
 
 
 def test_dev_follows_until_pod_is_ready(api: FakeCluster, run: Run) -> None:
-    def start() -> None:
-        api.log(
-            api.start(f"dev-{ID}"),
-            b"kubectl-sky: this node is ready and runs until the task is stopped\n",
-        )
-
-    api.after("create jobs", start)
+    api.after("create jobs", lambda: start(api, f"dev-{ID}"))
     code, out, err = run("dev", "--id", ID, "--idle", "1h")
     assert code == 0, err
     assert "this node is ready" in out
@@ -280,20 +279,15 @@ def test_ssh_config_proxy_command_is_accepted_by_exec(
     assert programs[-1].command[-4:] == ["/bin/sh", "/etc/kubectl-sky/sshd.sh", *KEY.split()]
 
 
-def test_ssh_config_never_writes_token(pod: FakeCluster, run: Run, answer: Answer) -> None:
-    answer(0, ANSWER)
-    pod.tokens["hunter2"] = "alice"
-    code, out, _ = run("dev", "ssh-config", "dev", "--token", "hunter2")
-    assert code == 0
-    assert "hunter2" not in out
-
-
-def test_ssh_config_keeps_rights_and_tls_of_connection_options(
+def test_ssh_config_keeps_rights_and_tls_of_connection_options_but_no_token(
     pod: FakeCluster, run: Run, answer: Answer
 ) -> None:
     answer(0, ANSWER)
     flags = ["--as", "system:admin", "--as-group", "a b", "--as-group", "c"]
-    _, out, err = run("dev", "ssh-config", ID, *flags, "--insecure-skip-tls-verify")
+    pod.tokens["hunter2"] = "alice"
+    token = ("--token", "hunter2")
+    _, out, err = run("dev", "ssh-config", ID, *token, *flags, "--insecure-skip-tls-verify")
+    assert "hunter2" not in out
     words = words_of(out)
     given = words[words.index("--as") : words.index("-i")]
     assert given == [*flags, "--insecure-skip-tls-verify"], err
@@ -401,13 +395,6 @@ def test_dev_flags_before_command_are_those_of_command(
 def test_dev_without_command_is_up(run: Run, words: tuple[str, ...]) -> None:
     code, out, _ = run("dev", *words, "-o", "name")
     assert (code, out.count("job/")) == (0, 1)
-
-
-def start(api: FakeCluster, name: str) -> str:
-    ready = b"kubectl-sky: this node is ready and runs until the task is stopped\n"
-    pod = api.start(name)
-    api.log(pod, ready)
-    return pod
 
 
 def names_of_jobs(api: FakeCluster) -> list[str]:

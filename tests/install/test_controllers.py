@@ -148,10 +148,8 @@ def test_controllers_install_standbys_have_disruption_budget_of_one() -> None:
     budgets, deployments = of_kind(items, "PodDisruptionBudget"), of_kind(items, "Deployment")
     for budget, deployment in zip(budgets, deployments, strict=True):
         assert deployment["spec"]["replicas"] == 2
-        assert budget["spec"] == {
-            "maxUnavailable": 1,
-            "selector": deployment["spec"]["selector"],
-        }
+        selector = deployment["spec"]["selector"]
+        assert budget["spec"] == {"maxUnavailable": 1, "selector": selector}
 
 
 def test_controllers_install_fairshare_in_namespace_is_refused() -> None:

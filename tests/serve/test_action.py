@@ -312,8 +312,5 @@ def test_render_service_as_task_is_one_job(run: Run, tmp_path: Path) -> None:
 def test_update_service_without_name_asks_for_it(run: Run, tmp_path: Path) -> None:
     (tmp_path / "web.yaml").write_text(NAMELESS)
     code, _, stderr = run("serve", "update", "web.yaml")
-    assert (code, stderr) == (
-        2,
-        "error: the service has no name\n"
-        "hint: add --name NAME, which `kubectl sky serve status` shows\n",
-    )
+    hint = "add --name NAME, which `kubectl sky serve status` shows"
+    assert (code, stderr) == (2, f"error: the service has no name\nhint: {hint}\n")

@@ -114,6 +114,7 @@ def test_list_tasks_of_other_user_requires_all_users(client: Client) -> None:
     for method, path in (
         ("GET", ""), ("POST", "/stop"), ("GET", "/doctor"), ("GET", "/manifests"),
         ("GET", "/usage"), ("GET", "/logs"), ("GET", "/events"), ("GET", "/file"),
+        ("GET", "/cluster-events"),
     ):  # fmt: skip
         assert bob.request(method, f"/tasks/{task_id}{path}").status_code == 404, path
     assert [task["username"] for task in bob.get("/tasks?all_users=true").json()["tasks"]] == [
@@ -161,11 +162,7 @@ def test_stop_deletes_task(alice: TestClient, cluster: FakeCluster) -> None:
 def test_stop_all_returns_number_of_tasks(alice: TestClient) -> None:
     ids = [submitted(alice) for _ in range(2)]
     answer = alice.post("/tasks/stop").json()
-    assert (answer["count"], answer["status"], answer["message"]) == (
-        2,
-        "stopped",
-        "Stopped 2 tasks",
-    )
+    assert answer.items() >= {"count": 2, "status": "stopped", "message": "Stopped 2 tasks"}.items()
     assert sorted(answer["task_ids"]) == sorted(ids)
 
 
@@ -354,10 +351,8 @@ def test_other_content_types_are_refused(alice: TestClient) -> None:
         "multipart/form-data",
         "",
     ):
-        answer = alice.post(
-            "/tasks/submit", content=b"run: x", headers={"Content-Type": media_type}
-        )
-        assert answer.status_code == 415
+        headers = {"Content-Type": media_type}
+        assert alice.post("/tasks/submit", content=b"run: x", headers=headers).status_code == 415
 
 
 def test_deep_yaml_is_refused(alice: TestClient) -> None:
@@ -427,16 +422,7 @@ def test_large_bodies_are_refused(alice: TestClient) -> None:
 
 @pytest.mark.parametrize(
     "task_id",
-    [
-        "%2e%2e",
-        "a%2fb",
-        "abc",
-        "ABCDEFGH",
-        "bcdf2345,x",
-        "bcdf234%00",
-        "bcdf2345%0a",
-        "a" * 9,
-    ],
+    ["%2e%2e", "a%2fb", "abc", "ABCDEFGH", "bcdf2345,x", "bcdf234%00", "bcdf2345%0a", "a" * 9],
 )
 def test_invalid_ids_are_refused_before_any_request(
     alice: TestClient, cluster: FakeCluster, task_id: str
@@ -530,12 +516,6 @@ def test_list_shows_why_pods_are_rejected_as_show_does(
     reason = 'the API server rejects its pods: RuntimeClass "fast" not found'
     assert listed["metadata"]["note"] == f"node-0: {reason}"
     assert alice.get(f"/tasks/{task_id}").json()["metadata"] == listed["metadata"]
-
-
-def test_cluster_events_of_another_user_are_hidden(client: Client) -> None:
-    task_id = submitted(client(bearer(ALICE)))
-    answer = client(bearer(BOB)).get(f"/tasks/{task_id}/cluster-events")
-    assert answer.status_code == 404
 
 
 def test_deep_json_does_not_grow_before_it_is_read(

@@ -104,10 +104,8 @@ def test_add_again_updates_only_given_limits(api: FakeCluster, add: Add) -> None
     add()
     api.requests.clear()
     added = add(QuotaFlags(cpus="200m", gpus="none"))
-    assert {name for name, what in done(added).items() if what == "configured"} == {
-        "resourcequota",
-        "limitrange",
-    }
+    configured = {name for name, what in done(added).items() if what == "configured"}
+    assert configured == {"resourcequota", "limitrange"}
     assert api.get(kinds.RESOURCE_QUOTA, NAME)["spec"]["hard"] == {
         "requests.cpu": "200m",
         "requests.memory": "16Gi",
@@ -123,13 +121,6 @@ def test_add_changed_role_is_conflict_with_hint(api: FakeCluster, add: Add) -> N
     api.before("patch roles", lambda: 409)
     with pytest.raises(Conflict, match=f"role.*/{NAME} was changed by somebody else.*kubectl edit"):
         add()
-
-
-def test_default_requests_are_those_of_the_limits_that_are_left(api: FakeCluster, add: Add) -> None:
-    add()
-    add(QuotaFlags(memory="none"))
-    (limit,) = api.get(kinds.LIMIT_RANGE, NAME)["spec"]["limits"]
-    assert limit["defaultRequest"] == {"cpu": "500m"}
 
 
 NO_LIMITS = QuotaFlags(cpus="none", memory="none", gpus="none", tasks="none")
@@ -219,12 +210,6 @@ def test_add_namespace_being_deleted_is_refused(api: FakeCluster, add: Add) -> N
         add()
 
 
-def test_namespace_of_kubernetes_is_refused(api: FakeCluster, add: Add) -> None:
-    with pytest.raises(UserError, match="can take over the cluster"):
-        add(namespace="kube-system")
-    assert api.writes == []
-
-
 @pytest.mark.parametrize("program", ["kubectl-sky-api", "kubectl-sky-controller-ray"])
 def test_namespace_of_our_program_is_refused(api: FakeCluster, add: Add, program: str) -> None:
     put(api, kinds.NAMESPACE, NAMESPACE)
@@ -234,11 +219,18 @@ def test_namespace_of_our_program_is_refused(api: FakeCluster, add: Add, program
     assert api.writes == []
 
 
-def test_namespace_kubectl_sky_is_refused_before_anything_is_installed(
-    api: FakeCluster, add: Add
+@pytest.mark.parametrize(
+    ("namespace", "message"),
+    [
+        ("kube-system", "can take over the cluster"),
+        ("kubectl-sky", "is that of the controllers"),  # before anything is installed
+    ],
+)
+def test_namespace_of_kubernetes_or_controllers_is_refused(
+    api: FakeCluster, add: Add, namespace: str, message: str
 ) -> None:
-    with pytest.raises(UserError, match="is that of the controllers"):
-        add(namespace="kubectl-sky")
+    with pytest.raises(UserError, match=message):
+        add(namespace=namespace)
     assert api.writes == []
 
 
@@ -399,12 +391,8 @@ def test_add_manifests_without_limits_omit_deleted_objects(
     monkeypatch.setattr(Session, "connect", api.session)
     arguments = ["users", "add", ALICE.name, "--cpus", "none", "--dry-run=client"]
     printed = CliRunner().invoke(sky, [*arguments, "-o", form]).stdout
-    assert [item["kind"] for item in yaml.safe_load(printed)["items"]] == [
-        "Namespace",
-        "Role",
-        "ResourceQuota",
-        "RoleBinding",
-    ]
+    found = [item["kind"] for item in yaml.safe_load(printed)["items"]]
+    assert found == ["Namespace", "Role", "ResourceQuota", "RoleBinding"]
     assert f"limitrange/{NAME} deleted" in CliRunner().invoke(sky, arguments).stdout
 
 
