@@ -294,15 +294,7 @@ def patch_by_uid(session: Session, kind: Kind, metadata: Mapping[str, str], body
     a different uid in a patch as a change of an immutable field.
     """
     guarded = body | {"metadata": {**body.get("metadata", {}), "uid": metadata["uid"]}}
-    namespace = _namespace_for(session, kind, metadata.get("namespace"))
-    return session.send(
-        "PATCH",
-        path(kind, namespace, metadata["name"]),
-        query=_MANAGER,
-        body=guarded,
-        headers=_content_type("merge"),
-        shape=shapes.of(kind),
-    ).body
+    return patch(session, kind, metadata["name"], metadata.get("namespace"), guarded)
 
 
 def patch_object(session: Session, item: Json, body: Json, patch_type: Patch = "merge") -> None:
@@ -353,8 +345,8 @@ def delete_by_uid(
 def delete_unchanged(session: Session, item: Json) -> None:
     """Delete an object unless it has changed since it was read."""
     options = {"preconditions": {"resourceVersion": item["metadata"]["resourceVersion"]}}
+    body = _options("Background", None) | options
     with contextlib.suppress(NotFound, Conflict):
-        body = _options("Background", None) | options
         session.send("DELETE", _path(session, item), body=body, shape=shapes.DELETED)
 
 

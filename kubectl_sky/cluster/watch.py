@@ -173,22 +173,17 @@ def watch_forever(
 def _changes(
     watchers: "Sequence[_KindWatcher]", events: "Events", timeout: float | None, stop: Event | None
 ) -> Iterator[WatchEvent | None]:
-    deadline = None if timeout is None else monotonic() + timeout
+    deadline = inf if timeout is None else monotonic() + timeout
     for watcher in watchers:
         parallel.run_daemon(watcher.run, name=f"watch {watcher.kind.plural}")
     try:
         while not (stop and stop.is_set()):
-            remaining = (
-                _POLL_INTERVAL if deadline is None else min(_POLL_INTERVAL, deadline - monotonic())
-            )
+            remaining = min(_POLL_INTERVAL, deadline - monotonic())
             if remaining <= 0:
                 return
             event = _next_event(events, remaining)
-            if (
-                event is None
-                and events.empty()
-                and any(watcher.ended.is_set() for watcher in watchers)
-            ):
+            idle = event is None and events.empty()
+            if idle and any(watcher.ended.is_set() for watcher in watchers):
                 raise RuntimeError("a thread that watches has died")
             yield event
     finally:

@@ -76,9 +76,8 @@ def top(session: Session, task: TaskStatus) -> list[NodeUsage]:
             session, kinds.POD_METRICS, task.namespace, label_selector=selector
         )
     except (NotServed, Forbidden) as error:
-        if access.serves(
-            session, kinds.POD_METRICS
-        ):  # a kind that is not served may be reported as forbidden
+        # A kind that is not served may be reported as forbidden.
+        if access.serves(session, kinds.POD_METRICS):
             raise
         raise NotServed("the cluster has no metrics API", "install metrics-server") from error
     pods = CoreManager(session).list_pods(task.namespace, selector)
@@ -155,27 +154,23 @@ def gpus(session: Session, task: TaskStatus) -> GpuReport:
 
 
 def _gpus_of(session: Session, task: TaskStatus, node: NodeStatus, stop: Event) -> list[Gpu]:
-    command = ["/bin/sh", "-c", smi.SCRIPT]
-    program = Program(task.namespace, node.pod, names.CONTAINER, command)
+    words = ["/bin/sh", "-c", smi.SCRIPT]
+    program = Program(task.namespace, node.pod, names.CONTAINER, words)
     out, err = FirstBytes(limit=_SMI_BYTES), FirstBytes(limit=_SMI_BYTES)
     pipes = Pipes(stdout=out, stderr=err, seconds=_SMI_SECONDS, stop=stop)
     try:
         code = executing.run(session, program, pipes)
     except TimedOut:
-        raise _explain_silence(task, node, smi.program(out.data)) from None
+        name = smi.program(out.data)  # it hangs if a GPU or its driver fails
+        command = f"kubectl sky exec {task.id} --rank {node.index} -- {name or 'nvidia-smi'}"
+        raise TimedOut(
+            f"{name or 'nvidia-smi or rocm-smi'} in pod {node.pod} did not answer within"
+            f" {_SMI_SECONDS:g} seconds",
+            f'run "{command}"; if it hangs too, check the GPU driver of cluster node "{node.host}"',
+        ) from None
     if code:
         raise ClusterError(smi.failure(code, out.data, err.data))
     try:
         return smi.read(node, out.data)
     except ValueError as error:
         raise ClusterError(f"cannot read the GPUs of pod {node.pod}: {error}") from None
-
-
-def _explain_silence(task: TaskStatus, node: NodeStatus, program: str) -> TimedOut:
-    """Return the error of a program that hangs, as nvidia-smi does if a GPU or its driver fails."""
-    command = f"kubectl sky exec {task.id} --rank {node.index} -- {program or 'nvidia-smi'}"
-    return TimedOut(
-        f"{program or 'nvidia-smi or rocm-smi'} in pod {node.pod} did not answer within"
-        f" {_SMI_SECONDS:g} seconds",
-        f'run "{command}"; if it hangs too, check the GPU driver of cluster node "{node.host}"',
-    )

@@ -228,9 +228,6 @@ def status(error: SkyError) -> JSONResponse:
         "reason": HTTPStatus(answer.status_code).phrase.replace(" ", ""),
         "code": answer.status_code,
     }
-    kept = {
-        name: answer.headers[name]
-        for name in ("WWW-Authenticate", "Retry-After")
-        if name in answer.headers
-    }
+    names = ("WWW-Authenticate", "Retry-After")
+    kept = {name: answer.headers[name] for name in names if name in answer.headers}
     return JSONResponse(body, answer.status_code, kept)

@@ -382,7 +382,6 @@ def plan_removal(
 
 
 def remove(session: Session, removal: Removal, dry_run: str) -> list[Change]:
-    """Delete a user's objects, and the namespace if it was created for the user."""
     if dry_run == "none":
         _delete(session, removal.objects)
     return [Change(item, "deleted") for item in removal.objects]
