@@ -44,7 +44,9 @@ def _operate(name: str, parent: Any, key: Any, value: Any) -> None:
         del parent[key]
     elif name == "test" and parent[key] != value:
         raise ValueError(value)
-    elif name == "add" or (name == "replace" and parent[key] is not None):
+    elif name != "test":
+        if name == "replace":
+            parent[key]  # raises a KeyError
         parent[key] = value
 
 
