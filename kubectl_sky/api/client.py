@@ -26,7 +26,7 @@ from kubectl_sky.observe.verdict import Diagnosis
 from kubectl_sky.spec.dangers import Danger
 from kubectl_sky.submitting.submit import DryRun, Options
 from kubectl_sky.submitting.submit import submit as submit_task
-from kubectl_sky.tasks import doctor, find, multikueue, pipeline, stop
+from kubectl_sky.tasks import cp, doctor, find, multikueue, pipeline, stop
 from kubectl_sky.tasks import exec as executing
 from kubectl_sky.tasks import follow as following
 from kubectl_sky.tasks import logs as reading
@@ -254,8 +254,8 @@ class Client:
 
     def cp(self, source: str, target: str, *, rank: int = 0) -> None:
         """Copy a file or folder to or from a node: one of the paths is `TASK:PATH`."""
-        paths = executing.parse_paths(source, target)
-        executing.copy(self._session, self._scope, paths, rank, LOG.info)
+        paths = cp.parse_paths(source, target)
+        cp.copy(self._session, self._scope, paths, rank, LOG.info)
 
     @property
     def volumes(self) -> Volumes:

@@ -29,7 +29,7 @@ def command(
     ~/sky_workdir. If the target is an existing folder, the copy is made in it. The image needs tar.
     A copy from a node never writes outside of TARGET, whatever the node sends.
     """
-    from kubectl_sky.tasks import exec as action
+    from kubectl_sky.tasks import cp as action
 
     paths = action.parse_paths(source, target)
     session = cluster.session()

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from kubectl_sky.errors import UserError
 from kubectl_sky.sync.extract import extract
-from kubectl_sky.tasks.exec import local_target
+from kubectl_sky.tasks.cp import local_target
 from tests.attacks.tars import (
     FILE_HEADER,
     FOLDER,

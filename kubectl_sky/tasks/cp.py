@@ -1,0 +1,201 @@
+"""Copy files to or from a node of a task with its tar."""
+
+import os
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from posixpath import basename, dirname, normpath
+from threading import Event, Thread
+from typing import Any, BinaryIO
+
+from msgspec import Struct
+
+from kubectl_sky.cluster import exec as executing
+from kubectl_sky.cluster import parallel
+from kubectl_sky.cluster.exec import FirstBytes, Pipes, Sink
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import ClusterError, SkyError, UserError
+from kubectl_sky.observe.nodes import NodeStatus
+from kubectl_sky.sync.archive import packed
+from kubectl_sky.sync.extract import extract
+from kubectl_sky.tasks import multikueue
+from kubectl_sky.tasks.exec import TaskEnvironment, node_of_rank, task_environment
+from kubectl_sky.tasks.find import Scope
+
+_REMOTE = re.compile(r"(?P<task>[^:/\\.]+):(?P<path>.*)", re.DOTALL)
+_NO_TAR, _NO_FOLDER, _NOT_FOUND = 97, 98, 99
+_RESOLVE_SECONDS = 60.0  # timeout to resolve a path
+_IDLE_SECONDS = 120.0  # seconds without a byte in either direction
+_MAX_PATH_BYTES = 16 * 1024  # maximum bytes of a path in a node
+
+_FIND_SCRIPT = f"""
+command -v tar > /dev/null || exit {_NO_TAR}
+path=$1
+case $path in "~" | "~/"*) path=$HOME${{path#"~"}} ;; esac
+"""
+_ABSOLUTE_SCRIPT = "case $path in /*) ;; *) path=$PWD/$path ;; esac"
+
+# Prints the absolute target: expands ~, and appends the file name to an existing folder.
+_RESOLVE_SCRIPT = f"""{_FIND_SCRIPT}
+[ ! -d "$path" ] || path=${{path%/}}/$2
+{_ABSOLUTE_SCRIPT}
+[ -d "${{path%/*}}/" ] || exit {_NO_FOLDER}
+printf %s "$path"
+"""
+
+# Writes a tar. A folder is named `.` in it; the name of a file does not matter.
+_SEND_SCRIPT = f"""{_FIND_SCRIPT}
+{_ABSOLUTE_SCRIPT}
+[ ! -d "$path" ] || exec tar -cf - -C "$path" .
+[ -e "$path" ] || [ -L "$path" ] || exit {_NOT_FOUND}
+exec tar -chf - -C "${{path%/*}}/" "./${{path##*/}}"
+"""
+
+
+class CopyPath(Struct, frozen=True):
+    """A path in a task, or a local path if `task` is empty."""
+
+    task: str
+    path: str
+
+
+def parse_path(text: str) -> CopyPath:
+    """Parse `FILE` or `TASK:PATH`; write a local name with a colon as `./a:b`."""
+    match = _REMOTE.fullmatch(text)
+    return CopyPath(match["task"], match["path"]) if match else CopyPath("", text)
+
+
+def parse_paths(source: str, target: str) -> tuple[CopyPath, CopyPath]:
+    """Parse the source and the target of a copy. Raises UserError unless one is in a task."""
+    paths = parse_path(source), parse_path(target)
+    if all(path.task for path in paths):
+        raise UserError(
+            "cannot copy from one node to another", "copy to a local path first, or use a volume"
+        )
+    if not any(path.task for path in paths):
+        raise UserError("source or target must be in a task", "use TASK:PATH for it")
+    return paths
+
+
+def copy(
+    session: Session,
+    scope: Scope,
+    paths: tuple[CopyPath, CopyPath],
+    rank: int,
+    note: Callable[[str], None],
+) -> None:
+    """Copy a file or folder to or from a node; `note` reports what is skipped."""
+    source, target = paths
+    session, task = multikueue.locate_task(session, scope, source.task or target.task)
+    node = Node(session, task_environment(session, task), node_of_rank(task, rank), note)
+    if source.task:
+        node.get(source.path, target.path)
+    else:
+        node.put(source.path, target.path)
+
+
+class Node(Struct, frozen=True):
+    """A node to copy to and from; `note` reports what is skipped."""
+
+    session: Session
+    environment: TaskEnvironment
+    node: NodeStatus
+    note: Callable[[str], None]
+
+    def put(self, source: str, target: str) -> None:
+        """Copy a file or folder to the node; into the target if that is a folder."""
+        local = Path.cwd() / normpath(source)
+        if not os.path.lexists(local):
+            raise UserError(f"{source}: no such file or folder")
+        answer, given = FirstBytes(_MAX_PATH_BYTES, _MAX_PATH_BYTES), target or "."
+        resolve = ["sh", "-c", _RESOLVE_SCRIPT, "sh", given, local.name]
+        self._run(given, resolve, stdout=answer, seconds=_RESOLVE_SECONDS)
+        if not answer.data.startswith(b"/"):
+            raise ClusterError(f"{self.node.name} did not answer where {given} is")
+        path = answer.data.decode(errors="surrogateescape")  # is used in the node only
+        blocks = packed(local, basename(path), self.note)
+        self._run(path, ["tar", "-xmof", "-", "-C", dirname(path)], stdin=blocks)
+
+    def get(self, source: str, target: str) -> None:
+        """Copy a file or folder from the node; into the target if that is a folder."""
+        local = local_target(source, target)
+        send = ["sh", "-c", _SEND_SCRIPT, "sh", source or "."]
+        with _ProgramOutput(
+            lambda stdout, stop: self._run(source, send, stdout=stdout, stop=stop)
+        ) as stream:
+            extract(stream, local, self.note)
+
+    def _run(self, path: str, command: list[str], **pipes: Any) -> None:
+        """Run sh or tar in the node. Raises SkyError if it fails."""
+        stderr = FirstBytes()
+        program = self.environment.program(self.node, command)
+        code = executing.run(
+            self.session, program, Pipes(**pipes, stderr=stderr, idle=_IDLE_SECONDS)
+        )
+        node = self.node.name
+        if code == _NO_TAR:
+            raise UserError(
+                f"the image of {node} has no tar, which cp needs",
+                f"to copy a single file, use `kubectl sky exec {self.environment.task.id} -i --"
+                " sh -c 'cat > FILE' < FILE`",
+            )
+        if code in (_NO_FOLDER, _NOT_FOUND):
+            what = "target folder" if code == _NO_FOLDER else "file or folder"
+            hint = "" if path.startswith(("/", "~")) else "relative paths start in ~/sky_workdir"
+            raise UserError(f"{path}: no such {what} in {node}", hint)
+        if code:
+            raise UserError(f"tar in {node} failed: {stderr.line or f'exit code {code}'}")
+
+
+def local_target(source: str, target: str) -> Path:
+    """Return the local path of a copy, named as the user typed it. Raises UserError."""
+    words = [word for word in source.split("/") if word not in ("", ".")]
+    if source.startswith("/") and not words:
+        raise UserError("the root folder cannot be copied as a whole", "choose a folder in it")
+    path = Path(target)
+    if path.is_dir():
+        if not words or words[-1] == ".." or words == ["~"]:
+            raise UserError(
+                f"{source or '.'}: the path does not end with a name for the local copy",
+                f"add one to the target: {path / 'NAME'}",
+            )
+        path /= words[-1]
+    if not path.parent.is_dir():
+        raise UserError(f"{path.parent}: no such folder")
+    return path
+
+
+class _ProgramOutput:
+    """Expose the output of a program as a file.
+
+    An error of the program takes precedence over a UserError of the reader.
+    """
+
+    def __init__(self, run: Callable[[Sink, Event], None]) -> None:
+        self._run = run
+        self._stop = Event()
+        self._error: SkyError | None = None
+        reading, self._writing = os.pipe()
+        self._file = os.fdopen(reading, "rb")
+        self._thread: Thread | None = None
+
+    def __enter__(self) -> BinaryIO:
+        self._thread = parallel.run_daemon(self._send, name="cp")
+        return self._file
+
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
+        if kind is not None:
+            self._stop.set()
+        self._file.close()
+        if self._thread:
+            self._thread.join()
+        if self._error and (kind is None or issubclass(kind, UserError)):
+            raise self._error from None
+
+    def _send(self) -> None:
+        with os.fdopen(self._writing, "wb", buffering=0) as file, suppress(BrokenPipeError):
+            try:
+                self._run(file.write, self._stop)
+            except SkyError as error:
+                self._error = None if self._stop.is_set() else error
