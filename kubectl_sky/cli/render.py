@@ -14,7 +14,8 @@ from kubectl_sky.submitting.flags import Overrides
 from kubectl_sky.words import settings
 
 if TYPE_CHECKING:
-    pass
+    from kubectl_sky.render.manifests import Manifests
+    from kubectl_sky.submitting.taskfile import Source
 
 
 @commands.command(
@@ -74,18 +75,7 @@ def command(
     sources = [Source(file, overrides, os.environ, stdin, strict, services=True) for file in files]
     show = bool(flags["show_secrets"]), bool(flags["explain"])
     if flags["as_submitted"]:
-        from kubectl_sky.submitting import submit
-
-        requests = [
-            submit.Options(source, cluster.flags(), cluster.user, show_secrets=show[0])
-            for source in sources
-        ]
-        rendered = manifests.merge(
-            [
-                action.render(file.task_file, file.decision, *show) if show[1] else file.shown
-                for file in submit.prepare_all(requests, Terminal())
-            ]
-        )
+        rendered = _render_as_submitted(sources, cluster, show)
     else:
         facts = action.offline_facts(cluster.user, cluster.namespace, os.environ)
         rendered = action.render_files(sources, facts, Terminal(), *show)
@@ -103,3 +93,21 @@ def command(
         return
     write = manifests.as_json if form == "json" else manifests.as_yaml
     output.out(write(rendered.all).rstrip("\n"))
+
+
+def _render_as_submitted(
+    sources: "list[Source]", cluster: options.ClusterFlags, show: tuple[bool, bool]
+) -> "Manifests":
+    from kubectl_sky.render import manifests
+    from kubectl_sky.submitting import render, submit
+
+    requests = [
+        submit.Options(source, cluster.flags(), cluster.user, show_secrets=show[0])
+        for source in sources
+    ]
+    return manifests.merge(
+        [
+            render.render(file.task_file, file.decision, *show) if show[1] else file.shown
+            for file in submit.prepare_all(requests, Terminal())
+        ]
+    )

@@ -9,6 +9,7 @@ from kubectl_sky.plan import accelerators, fair_share
 from kubectl_sky.plan.accelerators import Term
 from kubectl_sky.plan.plan import Node, Plan
 from kubectl_sky.plan.ports import Ports
+from kubectl_sky.plan.storage import Mount
 from kubectl_sky.spec.document import Document, Path, entries, join_path, printable
 from kubectl_sky.spec.task import Resources, resources_path
 from kubectl_sky.words import names
@@ -146,13 +147,14 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
         ),
         service=trace(plan.service, nodes),
         ports=plan.ports and _ports(plan.ports, origins),
-        storage=replace(
-            plan.storage,
-            mounts=tuple(
-                replace(mount, path=trace(mount.path, origins.field("volumes", mount.path)))
-                for mount in plan.storage.mounts
-            ),
-        ),
+        storage=replace(plan.storage, mounts=_mounts(plan, origins)),
+    )
+
+
+def _mounts(plan: Plan, origins: Origins) -> tuple[Mount, ...]:
+    return tuple(
+        replace(mount, path=trace(mount.path, origins.field("volumes", mount.path)))
+        for mount in plan.storage.mounts
     )
 
 

@@ -65,15 +65,7 @@ def load(
         if isinstance(key.value, Secret)
     ]
     no_mappings = [
-        # The message leaves out the text: a link may lead to a file that others must not read.
-        Problem(
-            file,
-            *root.position,
-            "",
-            f'expected fields such as "{example}", got'
-            f" {'a list' if isinstance(root.value, list) else 'a text'}",
-            document=number,
-        )
+        _expect_fields(file, root, example, number)
         for number, root in enumerate(roots, 1)
         if not isinstance(root.value, dict)
     ]
@@ -84,6 +76,13 @@ def load(
         kept = problems if multiple else [replace(problem, document=0) for problem in problems]
         raise InvalidFiles(sorted(kept))
     return _documents(file, roots)
+
+
+def _expect_fields(file: str, root: YamlNode, example: str, number: int) -> Problem:
+    # The message leaves out the text: a link may lead to a file that others must not read.
+    kind = "a list" if isinstance(root.value, list) else "a text"
+    message = f'expected fields such as "{example}", got {kind}'
+    return Problem(file, *root.position, "", message, document=number)
 
 
 def _several(text: str) -> bool:
