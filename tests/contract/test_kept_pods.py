@@ -41,7 +41,9 @@ def test_pod_with_ended_main_runs_until_its_deadline(
 
     def has_ended_main() -> Json | None:
         pods = objects.list_all(session, kinds.POD, namespace, label_selector="job-name=kept")
-        return next((pod for pod in pods if "main" in ends(pod)), None)
+        # The phase stays Pending until the container beside it has started, too.
+        ended = (pod for pod in pods if ends(pod) and pod["status"]["phase"] != "Pending")
+        return next(ended, None)
 
     pod = eventually(has_ended_main)
     assert pod
