@@ -165,3 +165,27 @@ def test_run_bashrc_and_conda_from_setup_are_loaded(sky: Command) -> None:
         "once: ",
         "inner: yes",
     ]
+
+
+without_bash = pytest.mark.parametrize(
+    "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
+)
+
+
+@without_bash
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_script_for_bash_in_image_without_bash_fails_at_once(sky: Command, nodes: int) -> None:
+    head = f"name: arrays\nnum_nodes: {nodes}\nresources: {{image_id: '{BUSYBOX}'}}\n"
+    done = sky("submit", "-", stdin=f"{head}run: |\n  gpus=(0 1)\n  echo done\n")
+    assert done.returncode == 4
+    assert "the image has no bash, and run uses an array on line 1" in done.stdout + done.stderr
+
+
+@without_bash
+def test_script_that_sh_of_image_can_run_runs_and_says_so(sky: Command) -> None:
+    head = f"name: test\nresources: {{image_id: '{BUSYBOX}'}}\n"
+    done = sky("submit", "-", stdin=f'{head}run: |\n  [[ "$NODE_RANK" == 0 ]] && echo head\n')
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (
+        0,
+        ["kubectl-sky: the image has no bash: its sh runs the scripts", "head"],
+    )
