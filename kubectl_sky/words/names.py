@@ -4,7 +4,6 @@ There is no other state than the cluster.
 """
 
 import re
-import secrets
 from collections.abc import Mapping
 
 MANAGER = "kubectl-sky"  # field manager of server-side apply
@@ -159,6 +158,8 @@ def standard_labels(name: str, instance: str) -> dict[str, str]:
 
 def new_id() -> str:
     """Generate an id of a task or volume: 8 characters, the first one a letter."""
+    import secrets  # noqa: PLC0415 -- loads OpenSSL, which most commands do not need
+
     letters = [letter for letter in ID_ALPHABET if letter.isalpha()]
     rest = (secrets.choice(ID_ALPHABET) for _ in range(ID_LENGTH - 1))
     return secrets.choice(letters) + "".join(rest)

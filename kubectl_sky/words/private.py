@@ -6,7 +6,6 @@ read or written, because that user controls its contents.
 
 import errno
 import os
-import secrets
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -96,7 +95,7 @@ def read(path: Path, limit: int = -1) -> bytes:
 
 def replace(path: Path, data: bytes, mode: int = 0o600) -> None:
     """Replace a file atomically; the umask applies to its mode. Raises OSError."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
         with os.fdopen(os.open(temporary, _NEW, mode), "wb") as file:
             file.write(data)
