@@ -1,6 +1,7 @@
 """Name SkyPilot's own settings that would change a task there, and that are not read here."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from kubectl_sky.errors import InvalidFiles
 from kubectl_sky.spec import schema
@@ -13,20 +14,26 @@ FILES = ("~/.sky/config.yaml", "./.sky.yaml")
 _FIELDS = "config.json#/properties/kubernetes"
 
 
-def find_unread(documents: Sequence[Document], environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield a note for each file with settings of Kubernetes that a task does not set itself."""
-    tasks = [document for document in documents if not (document.is_header or document.is_volume)]
+def read(environ: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+    """Return the settings of Kubernetes in each file that has some."""
+    settings_by_file = {}
     for file in FILES:
         path = file.replace("~", environ.get("HOME", ""), 1)
-        try:
+        with suppress(OSError, InvalidFiles):
             settings = load(bounded.read(path, MAX_BYTES), path)[0].get("kubernetes")
-        except (OSError, InvalidFiles):
-            continue
+            known, given = schema.resolve(_FIELDS)["properties"], dict(entries(settings))
+            settings_by_file[file] = [field for field in known if field in given]
+    return settings_by_file
+
+
+def find_unread(
+    documents: Sequence[Document], settings: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    """Yield a note for each file with settings that a task does not set itself."""
+    tasks = [document for document in documents if not (document.is_header or document.is_volume)]
+    for file, given in settings.items():
         fields = [
-            field
-            for field in schema.resolve(_FIELDS)["properties"]
-            if field in dict(entries(settings))
-            and any(task.get(*KUBERNETES, field) is None for task in tasks)
+            field for field in given if any(task.get(*KUBERNETES, field) is None for task in tasks)
         ]
         if fields:
             names = " and ".join(fields)

@@ -1,7 +1,7 @@
 """From a task file and flags to checked tasks: the steps of all commands before the cluster."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -154,9 +154,13 @@ def prepare(source: Source, ui: UI) -> TaskFile:
         templates=Path(overrides.templates) if overrides.templates else None,
         warnings=tuple(problems),
         settings=settings,
-        remarks=(*remarks, *(skypilot_settings.find_unread(documents, environ) if path else ())),
+        remarks=(*remarks, *(_unread(documents, environ) if path else ())),
         max_bytes=source.max_bytes,
     )
+
+
+def _unread(documents: Sequence[Document], environ: Mapping[str, str]) -> Iterator[str]:
+    return skypilot_settings.find_unread(documents, skypilot_settings.read(environ))
 
 
 def prepare_all(sources: Sequence[Source], ui: UI) -> list[TaskFile]:

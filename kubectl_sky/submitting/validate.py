@@ -94,6 +94,7 @@ def check(
     """
     settings = preferences(environ)
     reads_files = local_files == "read"
+    unread = skypilot_settings.read(environ) if reads_files else {}
     reports = []
     for path in paths:
         problems, documents = _read(path, stdin, settings, as_task, scripts=local_files != "refuse")
@@ -106,7 +107,7 @@ def check(
             fields = {problem.path for problem in refused}  # they have a warning, too
             problems = [item for item in problems if item.path not in fields] + sorted(refused)
         reviewed = review(path if reads_files else None, documents, settings, environ)
-        remarks = list(skypilot_settings.find_unread(documents, environ)) if reads_files else []
+        remarks = list(skypilot_settings.find_unread(documents, unread))
         flags = (flag for document in documents for _, flag in unset_flags(document))
         if needed := " ".join(dict.fromkeys(flags)):
             remarks.append(f"submit needs {needed}")
