@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option(
     "--timeline",
     is_flag=True,
-    help="Show when each node was queued, scheduled, started, set up and run.",
+    help="Show when each node was queued, scheduled, started and run.",
 )
 @click.option(
     "--ports",

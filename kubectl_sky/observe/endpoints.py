@@ -22,7 +22,7 @@ class Port(Struct, frozen=True):
 
 
 class Ports(Struct, frozen=True):
-    """The ports of a task, and their Service: `ports`."""
+    """The ports of a task, and their Service: `status TASK --ports`."""
 
     task_id: str
     name: str
@@ -37,7 +37,7 @@ class Ports(Struct, frozen=True):
 
 
 class PortsList(Document, frozen=True, kw_only=True):
-    """The ports of a pipeline's tasks: `ports PIPELINE`."""
+    """The ports of a pipeline's tasks: `status PIPELINE --ports`."""
 
     tasks: list[Ports]
 

@@ -1,4 +1,4 @@
-"""Compute when each node of a task was queued, scheduled, started, set up and run.
+"""Compute when each node of a task was queued, scheduled, started and run.
 
 All times are the cluster's, in whole seconds: of conditions, container states and events. Events
 expire: what nothing tells is unknown, never guessed.
@@ -48,7 +48,7 @@ class Span(Struct, frozen=True):
     phase: Annotated[
         str,
         Note(
-            "`queued`, `scheduling`, `starting`, `image` (pulled), `files`, `setup`, `run`, or"
+            "`queued`, `scheduling`, `starting`, `image` (pulled), `files`, `run`, or"
             " `unknown` for a time that is one of those in the node's `unknown`"
         ),
     ]

@@ -1,8 +1,8 @@
 """Tasks in queues of Kueue's MultiKueue, which sends Jobs, and nothing else, to worker clusters.
 
 The ConfigMaps, Secrets and Services of such a task are copied to all workers before its Job exists:
-only Kueue knows which of them has room first. Nothing owns the copies; `stop` and `clean` delete
-them.
+only Kueue knows which of them has room first. Nothing owns the copies; `stop` deletes them,
+with `--leftovers` too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -81,7 +81,7 @@ def copy_to_workers(
 
 
 def _copy(item: Json) -> Json:
-    """Mark a copy, which `clean` would take for an orphan of its cluster."""
+    """Mark a copy, which `stop --leftovers` would take for an orphan of its cluster."""
     metadata = item["metadata"]
     annotations = {**metadata.get("annotations", {}), names.MULTIKUEUE_COPY: "true"}
     return {**item, "metadata": {**metadata, "annotations": annotations}}

@@ -1,4 +1,4 @@
-"""`stop` and `clean`: delete tasks, and the leftovers of interrupted submits."""
+"""`stop`: delete tasks, and the leftovers of interrupted submits."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
