@@ -104,7 +104,7 @@ def _times(rows: Sequence[Row], timeline: Timeline) -> str:
         cells = [f"{mark} {phase}"]
         if len(everything) == 1:
             first = next(span for span in fastest[2].phases if span.phase is phase)
-            start = first.start.strftime("%Y-%m-%dT%H:%M:%SZ")
+            start = age.timestamp(first.start)
             cells += [start, _text(fastest[0], fastest[2], phase)]
         else:
             cells += [

@@ -1,9 +1,9 @@
 """Write Events, which `kubectl describe` shows."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from kubectl_sky.cluster.session import Json
-from kubectl_sky.words import names
+from kubectl_sky.words import age, names
 from kubectl_sky.words.kinds import EVENT
 
 
@@ -12,7 +12,7 @@ def event(about: Json, kind: str, reason: str, message: str, now: datetime) -> J
 
     `kind` is Normal or Warning. The server chooses the name.
     """
-    metadata, time = about["metadata"], now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    metadata, time = about["metadata"], age.timestamp(now)
     reference = {name: metadata[name] for name in ("name", "namespace", "uid") if name in metadata}
     return {
         "apiVersion": EVENT.api_version,

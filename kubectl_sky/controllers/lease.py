@@ -11,6 +11,7 @@ from kubectl_sky.cluster import leases
 from kubectl_sky.cluster.leases import Claim, Lease
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotFound, Unreachable
+from kubectl_sky.words import age
 from kubectl_sky.words.names import CONTROLLERS_NAMESPACE, controller_lease
 
 LEASE_SECONDS = 45
@@ -39,7 +40,7 @@ class LeaseKeeper:
 
     def did(self, what: str) -> None:
         """Remember what a controller did, for the next renewal: users may read it, so no names."""
-        self._last_action = f"{self._session.now():%Y-%m-%dT%H:%M:%SZ} {what}"
+        self._last_action = f"{age.timestamp(self._session.now())} {what}"
 
     def acquire(self, stop: Event) -> bool:
         """Wait until all Leases are held, or for `stop`; return whether they are held.

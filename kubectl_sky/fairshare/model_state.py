@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.fairshare.model_policy import Policy
 from kubectl_sky.plan.fair_share import DEFAULT_QUEUE
-from kubectl_sky.words import names
+from kubectl_sky.words import age, names
 
 Json = dict[str, Any]
 
@@ -174,4 +174,4 @@ def _ids(text: str) -> list[str]:
 
 
 def _format_time(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return age.timestamp(datetime.fromtimestamp(seconds, UTC))

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from kubectl_sky.observe.nodes import DetailedStatus, State
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.words import age
 
 # Sort keys of tasks; times sort newest first.
 ORDERS: dict[str, Callable[[TaskStatus], object]] = {
@@ -42,7 +43,7 @@ class Selection(Struct, frozen=True):
 
     def select(self, tasks: Iterable[TaskStatus], now: datetime) -> list[TaskStatus]:
         """Return the selected tasks in order; `now` is the API server's time."""
-        start = "" if self.since is None else (now - self.since).strftime("%Y-%m-%dT%H:%M:%SZ")
+        start = "" if self.since is None else age.timestamp(now - self.since)
         states = {_SKYPILOT.get(state, state) for state in self.states}
         selected = [
             task

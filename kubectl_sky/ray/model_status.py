@@ -6,6 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from kubectl_sky.words import age
+
 Json = dict[str, Any]
 
 MAX_MESSAGE = 4000  # characters of a condition's message
@@ -57,13 +59,10 @@ def _condition(before: Json | None, condition: Condition, now: datetime) -> Json
         "status": status,
         "reason": condition.reason,
         "message": condition.message[:MAX_MESSAGE],
-        "lastTransitionTime": before["lastTransitionTime"] if before and same else timestamp(now),
+        "lastTransitionTime": before["lastTransitionTime"]
+        if before and same
+        else age.timestamp(now),
     }
-
-
-def timestamp(now: datetime) -> str:
-    """Return a time as Kubernetes writes it."""
-    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def ready(service: Json) -> Condition:

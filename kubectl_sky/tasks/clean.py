@@ -1,4 +1,4 @@
-"""`clean`: delete what interrupted submits left, and tasks that finished long ago."""
+"""`stop --leftovers`: delete what interrupted submits left, and tasks that finished long ago."""
 
 from datetime import datetime, timedelta
 
@@ -9,6 +9,7 @@ from kubectl_sky.observe.pipelines import list_finished_before
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find, multikueue, stop
 from kubectl_sky.tasks.find import Scope
+from kubectl_sky.words import age
 from kubectl_sky.words.kinds import Kind
 
 MIN_AGE = timedelta(minutes=10)  # of orphans: younger ones may belong to a running submit
@@ -36,17 +37,17 @@ def find_leftovers(session: Session, scope: Scope, older_than: timedelta | None)
     items, unread = stop.list_orphans(session, scope)
     now = session.now()
     found = [(session, item) for item in items] + multikueue.list_orphans(session, scope)
-    limit = _before(now, MIN_AGE if older_than is None else older_than)
+    limit = age.timestamp(now - (MIN_AGE if older_than is None else older_than))
     orphans = [entry for entry in found if entry[1]["metadata"]["creationTimestamp"] <= limit]
     young = len(found) - len(orphans) if older_than is None else 0
     finished = [] if older_than is None else list_finished(session, scope, older_than)
     return Leftovers(orphans, finished, young, unread, now)
 
 
-def list_finished(session: Session, scope: Scope, age: timedelta) -> list[TaskStatus]:
+def list_finished(session: Session, scope: Scope, older_than: timedelta) -> list[TaskStatus]:
     """List the tasks that finished longer ago; those of a pipeline only with all others."""
     tasks = find.list_tasks(session, scope, find.Read(pods=False))
-    limit = _before(session.now(), age)  # the answer tells the server's time
+    limit = age.timestamp(session.now() - older_than)  # the answer tells the server's time
     return list_finished_before(tasks, limit)
 
 
@@ -54,7 +55,3 @@ def delete(session: Session, leftovers: Leftovers) -> None:
     """Delete the orphans, unless a task has started to use them meanwhile, and the tasks."""
     stop.delete_orphans(leftovers.orphans)
     stop.stop(session, leftovers.finished)
-
-
-def _before(now: datetime, span: timedelta) -> str:
-    return (now - span).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""Format durations like kubectl: `42s`, `5m10s`, `3h`, `2d4h`."""
+"""Times as Kubernetes writes them, and durations like kubectl's: `42s`, `5m10s`, `3h`, `2d4h`."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -31,6 +31,11 @@ def parse(time: str | None) -> datetime | None:
         return datetime.fromisoformat(time or "").astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+
+
+def timestamp(moment: datetime) -> str:
+    """Format a time in UTC as Kubernetes writes it: in whole seconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def duration(span: timedelta) -> str:
