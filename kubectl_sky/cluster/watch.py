@@ -152,22 +152,23 @@ class SharedWatch:
 
 def watch_forever(
     session: Session,
-    kind: Kind,
+    kinds: Sequence[Kind],
     namespace: str | None,
     label_selector: str,
     stop: Event,
     trim: Trim | None = None,
-) -> Iterator[WatchEvent]:
-    """Yield the existing objects of a kind, then SYNCED, then changes until `stop` is set.
+) -> Iterator[WatchEvent | None]:
+    """Yield what `watch_kinds` yields until `stop` is set: an outage never ends it.
 
-    An outage of the API server never ends it. `trim` returns what is kept of an object: all
-    existing ones are in memory, to tell which were deleted meanwhile. Raises ClusterError when the
-    server refuses the request.
+    `trim` returns what is kept of an object: all existing ones are in memory, to tell which were
+    deleted meanwhile. Raises ClusterError when the server refuses the request.
     """
     events: Events = queue.Queue(_MAX_QUEUED_EVENTS)
-    watcher = _KindWatcher(session, kind, namespace, objects.selectors(label_selector), events)
-    watcher.backoff, watcher.trim = Backoff(watcher.stopped, inf), trim or watcher.trim
-    yield from filter(None, _changes([watcher], events, None, stop))
+    query = objects.selectors(label_selector)
+    watchers = [_KindWatcher(session, kind, namespace, query, events) for kind in kinds]
+    for watcher in watchers:
+        watcher.backoff, watcher.trim = Backoff(watcher.stopped, inf), trim or watcher.trim
+    yield from _changes(watchers, events, None, stop)
 
 
 def _changes(

@@ -270,9 +270,10 @@ class Loop(Generic[Key]):
         def follow() -> None:
             nonlocal failures, logged
             try:
-                for event in watch_forever(
-                    self._session, kind, self._namespace, selector, self._stopped, watch.trim
-                ):
+                events = watch_forever(
+                    self._session, [kind], self._namespace, selector, self._stopped, watch.trim
+                )
+                for event in filter(None, events):
                     failures, logged = 0, ""
                     work = event.type != Change.SYNCED and self._controller.changed(event)
                     if work:

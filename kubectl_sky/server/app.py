@@ -31,6 +31,7 @@ from kubectl_sky.server.config import Config
 from kubectl_sky.server.guard import Guard
 from kubectl_sky.server.identity import Identities
 from kubectl_sky.server.limits import Rates, Streams
+from kubectl_sky.server.live import LiveLists
 from kubectl_sky.words import assets
 
 _ROUTERS = (
@@ -67,6 +68,7 @@ def create_app(config: Config) -> FastAPI:
     app.state.login_threads = CapacityLimiter(config.limits.reviews)
     app.state.proxy_threads = CapacityLimiter(proxy.MAX_THREADS)
     app.state.streams = Streams(config.limits.streams)
+    app.state.lists = LiveLists(config.limits.list_bytes)
     problems.install(app)
     app.add_api_route("/", _root, responses={200: documents.describe(Health)}, name="root")
     for path in _ONLY_POST:  # else the last word would be an invalid id

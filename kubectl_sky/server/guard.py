@@ -85,6 +85,9 @@ class _Exchange:
                 headers.setdefault(name, value)
         if not self._started:
             audit.write(self._config.audit, self._scope, message)
+            caller = self._scope.get("state", {}).get("caller")
+            if caller and self._scope.get("method", "GET") not in ("GET", "HEAD"):
+                self._scope["app"].state.lists.settle(caller)
         self._started = True
         await self._send(message)
 

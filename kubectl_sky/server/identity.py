@@ -60,6 +60,7 @@ class Caller(Struct, frozen=True):
     user: User
     groups: tuple[str, ...]
     session: Session
+    credential: bytes = b""  # a digest of the token; empty for the server's own credentials
 
     def in_namespace(self, namespace: str) -> "Caller":
         return replace(self, session=self.session.in_namespace(namespace))
@@ -272,7 +273,7 @@ class Identities:
             raise ClusterError(f"the cluster cannot review tokens: {error.what}", hint) from None
         except UserError as error:
             raise Unauthorized(error.what, error.hint) from None
-        review.caller = Caller(user, identity.groups, session)
+        review.caller = Caller(user, identity.groups, session, _digest(token))
         review.until = monotonic() + _REVIEW_SECONDS
 
     def _trust(self, names: list[str]) -> Caller:

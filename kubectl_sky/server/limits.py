@@ -1,8 +1,8 @@
 """Limit what callers use: rates and streams."""
 
 import threading
-from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
@@ -10,6 +10,8 @@ from kubectl_sky.server.problems import Rejected
 
 _BURST_SECONDS = 10
 _MAX_BUCKETS = 10_000
+
+End = Callable[[], object]
 
 
 class Rates:
@@ -37,12 +39,13 @@ class Rates:
 
 
 class Streams:
-    """Count the open streams of each caller."""
+    """The open streams of each caller, and of each session of a browser."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()
         self._open: Counter[str] = Counter()
+        self._ends: dict[str, set[End]] = defaultdict(set)  # by the id of a session
 
     @property
     def total(self) -> int:
@@ -50,16 +53,27 @@ class Streams:
             return self._open.total()
 
     @contextmanager
-    def open(self, key: str) -> Iterator[None]:
+    def open(self, user: str, session: str = "", end: End = lambda: None) -> Iterator[None]:
         """Count a stream while the context lasts. Raises Rejected with 429 over the limit."""
         with self._lock:
-            if self._open[key] >= self._limit:
+            if self._open[user] >= self._limit:
                 raise Rejected(429, f"more than {self._limit} open streams", "close some", 5)
-            self._open[key] += 1
+            self._open[user] += 1
+            self._ends[session].add(end)
         try:
             yield
         finally:
             with self._lock:
-                self._open[key] -= 1
-                if not self._open[key]:
-                    del self._open[key]
+                self._open[user] -= 1
+                if not self._open[user]:
+                    del self._open[user]
+                self._ends[session].discard(end)
+                if not self._ends[session]:
+                    del self._ends[session]
+
+    def end(self, session: str) -> None:
+        """End the streams of a session, in the thread of the event loop."""
+        with self._lock:
+            ends = list(self._ends.get(session, ()))
+        for end in ends:
+            end()

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from kubectl_sky.server.identity import Identities
+from kubectl_sky.server.identity import SESSION_HEADER, Identities
 
 STATIC = Path(__file__).parent / "static"  # built from web/ by `make web`
 
@@ -52,10 +52,11 @@ async def login(request: Request, credentials: Credentials) -> LoggedIn:
 
 
 @router.post("/logout", status_code=204)
-def logout(request: Request) -> None:
-    """End the session of a browser."""
+async def logout(request: Request) -> None:
+    """End the session of a browser, with its streams."""
     identities: Identities = request.app.state.identities
     identities.log_out(request)
+    request.app.state.streams.end(request.headers.get(SESSION_HEADER, ""))
 
 
 @router.get("/ui", include_in_schema=False)

@@ -9,11 +9,12 @@ import hashlib
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from threading import Event, Semaphore
 from time import monotonic
 from typing import Annotated, Any
 
+import msgspec.json
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
 from msgspec import Struct
@@ -25,17 +26,23 @@ from kubectl_sky.cluster import parallel
 from kubectl_sky.cluster.loglines import ResumePosition
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import Interrupted, SkyError, TaskFailed, attempt
-from kubectl_sky.observe.documents import Task, TaskList
+from kubectl_sky.observe.documents import Task
 from kubectl_sky.observe.logs import Form, Lines
-from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.server import problems
+from kubectl_sky.server.events import (
+    EVENT_STREAM,
+    KEEP_ALIVE,
+    KEEP_ALIVE_SECONDS,
+    OpenStream,
+    format_event,
+)
 from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
-from kubectl_sky.server.limits import Streams
+from kubectl_sky.server.live import LiveLists
 from kubectl_sky.server.problems import Rejected
-from kubectl_sky.server.tasks import TaskId, as_list
+from kubectl_sky.server.tasks import TaskId
 from kubectl_sky.tasks import find, pending, watch
-from kubectl_sky.tasks.find import Scope, Target
+from kubectl_sky.tasks.find import Target
 from kubectl_sky.tasks.follow import follow, show
 from kubectl_sky.tasks.logs import LogRequest
 from kubectl_sky.tasks.ui import UI
@@ -43,13 +50,10 @@ from kubectl_sky.words.documents import AnyJson, Document, as_json
 
 router = APIRouter(tags=["streams"])
 
-_KEEP_ALIVE_SECONDS = 15.0
 _POLL_SECONDS = 0.5
 _MAX_BLOCK_BYTES = 64 * 1024
 _MAX_QUEUED = 8  # blocks of output, of about 64 KiB each
 _MAX_CURSOR = 60_000  # characters
-_EVENT_STREAM = "text/event-stream"
-_KEEP_ALIVE = b": keep-alive\n\n"
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 Put = Callable[[bytes], None]
@@ -84,7 +88,7 @@ class Bridge:
         """Yield the blocks; `keep_alive` when there is none for a while."""
         while monotonic() < self._deadline:
             try:
-                block = await asyncio.wait_for(self._items.get(), _KEEP_ALIVE_SECONDS)
+                block = await asyncio.wait_for(self._items.get(), KEEP_ALIVE_SECONDS)
             except TimeoutError:
                 if keep_alive:
                     yield keep_alive
@@ -102,28 +106,23 @@ class Bridge:
 Produce = Callable[[Put, Event], None]
 
 
-class Streamed(StreamingResponse):
-    """The output of an action, as it comes; a slot of the user is taken until it ends."""
+class Streamed(OpenStream):
+    """The output of an action, as it comes."""
 
     def __init__(self, caller: Caller, request: Request, produce: Produce, media_type: str) -> None:
-        streams: Streams = request.app.state.streams
-        self._slot = ExitStack()
-        self._slot.enter_context(streams.open(caller.user.name))
-        super().__init__((), media_type=media_type, headers={"X-Accel-Buffering": "no"})
+        super().__init__(caller, request, media_type)
         self._produce = produce
-        self._seconds = request.app.state.config.limits.stream_seconds
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Run the action in a thread and send what it puts."""
-        bridge = Bridge(self._seconds)
-        is_events = self.media_type == _EVENT_STREAM
-        self.body_iterator = bridge.blocks(_KEEP_ALIVE if is_events else b"")
+        bridge = Bridge(self.seconds)
+        is_events = self.media_type == EVENT_STREAM
+        self.body_iterator = bridge.blocks(KEEP_ALIVE if is_events else b"")
         try:
             parallel.run_daemon(self._run, bridge, is_events, name="stream")
             await super().__call__(scope, receive, send)
         finally:
             bridge.stop.set()
-            self._slot.close()
 
     def _run(self, bridge: Bridge, is_events: bool) -> None:
         try:
@@ -145,9 +144,7 @@ def _put_error(bridge: Bridge, error: SkyError, is_events: bool) -> None:
 
 
 def _event(name: str, data: object, event_id: str = "") -> bytes:
-    """Format an event; JSON has no line breaks."""
-    identity = f"id: {event_id}\n" if event_id else ""
-    return f"event: {name}\n{identity}data: {json.dumps(data)}\n\n".encode()
+    return format_event(name, msgspec.json.encode(data), event_id)
 
 
 class Cursor(Struct, frozen=True):
@@ -247,11 +244,11 @@ _LOGS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The lines, as they are written. As events: `line` with an id that"
         " `Last-Event-ID` resumes from, `note`, `error`, and `end`.",
-        "content": {"text/plain": {"schema": {"type": "string"}}, _EVENT_STREAM: {}},
+        "content": {"text/plain": {"schema": {"type": "string"}}, EVENT_STREAM: {}},
     }
 }
 _EVENTS: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Server-Sent Events.", "content": {_EVENT_STREAM: {}}}
+    200: {"description": "Server-Sent Events.", "content": {EVENT_STREAM: {}}}
 }
 
 LastEventId = Annotated[str | None, Header(description="The id of the last event received.")]
@@ -270,7 +267,7 @@ def logs(
 
     `Accept: text/event-stream` gives events that resume.
     """
-    is_events = _EVENT_STREAM in request.headers.get("accept", "")
+    is_events = EVENT_STREAM in request.headers.get("accept", "")
     cursor = Cursor.parse(last_event_id or "") if is_events else Cursor({})
     target = find.get(caller.session, scope, task_id)
     options = LogOptions(
@@ -300,17 +297,8 @@ def logs(
         if is_events:
             put(_event("end", end))
 
-    media_type = _EVENT_STREAM if is_events else "text/plain"
+    media_type = EVENT_STREAM if is_events else "text/plain"
     return Streamed(caller, request, produce, media_type)
-
-
-def _task_lists(caller: Caller, scope: Scope, stop: Event) -> Iterator[TaskList]:
-    """Yield the list of tasks after each change, until `stop` is set."""
-    for update in pending.watch_explained(caller.session, scope):
-        if stop.is_set():
-            return
-        if update:
-            yield as_list(update.tasks, pipelines(update.tasks))
 
 
 def _statuses(caller: Caller, task: TaskStatus, stop: Event) -> Iterator[Task]:
@@ -336,14 +324,15 @@ def _changes(documents: Iterator[Document], last_id: str | None) -> Iterator[tup
 @router.get("/tasks/events", response_class=StreamingResponse, responses=_EVENTS)
 def task_list_events(
     request: Request, caller: AnyCaller, scope: AnyScope, last_event_id: LastEventId = None
-) -> Streamed:
-    """Stream the list of tasks: all of it first, then all of it after each change."""
+) -> OpenStream:
+    """Stream the list of tasks: `tasks` with all of it first, then what changes.
 
-    def produce(put: Put, stop: Event) -> None:
-        for data, event_id in _changes(_task_lists(caller, scope, stop), last_event_id):
-            put(_event("tasks", data, event_id))
-
-    return Streamed(caller, request, produce, _EVENT_STREAM)
+    `task` and `pipeline` have the new state of one, `gone` the namespace and id of a deleted one.
+    """
+    lists: LiveLists = request.app.state.lists
+    live, stream = lists.open(caller, scope), OpenStream(caller, request)
+    stream.body_iterator = live.view(last_event_id, stream.seconds)
+    return stream
 
 
 @router.get("/tasks/{task_id}/events", response_class=StreamingResponse, responses=_EVENTS)
@@ -362,4 +351,4 @@ def task_events(
             put(_event("task", data, event_id))
         put(_event("end", {}))
 
-    return Streamed(caller, request, produce, _EVENT_STREAM)
+    return Streamed(caller, request, produce, EVENT_STREAM)

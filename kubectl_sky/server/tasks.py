@@ -13,7 +13,6 @@ from pydantic import BaseModel, Field
 from kubectl_sky.cluster.connection import Connection
 from kubectl_sky.observe.documents import Pipeline, Task, TaskList
 from kubectl_sky.observe.findings import Diagnosis
-from kubectl_sky.observe.pipelines import PipelineStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.timeline import Timeline
 from kubectl_sky.render.manifests import as_yaml
@@ -21,6 +20,7 @@ from kubectl_sky.server.config import Config
 from kubectl_sky.server.documents import DocumentRoute
 from kubectl_sky.server.files import BODY, TaskText, source_of
 from kubectl_sky.server.identity import AnyCaller, AnyScope, Caller
+from kubectl_sky.server.live import LiveLists
 from kubectl_sky.server.problems import Rejected
 from kubectl_sky.submitting import submit as submission
 from kubectl_sky.submitting.flags import Overrides
@@ -58,6 +58,7 @@ class SubmitOptions(BaseModel):
 
 @router.get("/tasks")
 def list_tasks(
+    request: Request,
     caller: AnyCaller,
     scope: AnyScope,
     limit: Annotated[int, Query(ge=1, le=1000, description="Tasks of a page.")] = 1000,
@@ -70,15 +71,14 @@ def list_tasks(
     A page is a number of tasks, whatever objects run them. Tasks that are submitted or deleted
     between two pages are neither repeated nor missed.
     """
+    lists: LiveLists = request.app.state.lists
+    if live := lists.find(caller, scope):
+        return live.page(limit, _position(cursor))
     page = paging.read(caller.session, scope, limit, _position(cursor))
-    return replace(as_list(page.tasks, page.pipelines), next=page.last and ",".join(page.last))
-
-
-def as_list(tasks: list[TaskStatus], pipelines: list[PipelineStatus]) -> TaskList:
-    """Return tasks, and the pipelines and groups that they are part of, with all their stages."""
     return TaskList(
-        tasks=[task.document for task in tasks],
-        pipelines=[pipeline.document for pipeline in pipelines],
+        tasks=[task.document for task in page.tasks],
+        pipelines=[pipeline.document for pipeline in page.pipelines],
+        next=page.last and ",".join(page.last),
     )
 
 

@@ -39,10 +39,10 @@ def read(session: Session, scope: Scope, limit: int, before: Position | None) ->
     """
     if limit > find.MAX_LABEL_VALUES:  # a selector cannot name so many
         tasks = find.list_tasks(session, scope)
-        chosen, last = _cut((task.position() for task in tasks), limit, before)
+        chosen, last = cut((task.position() for task in tasks), limit, before)
     else:
         members = _members(session, scope)
-        chosen, last = _cut(members, limit, before)
+        chosen, last = cut(members, limit, before)
         shared = {(members[key], key[2]) for key in chosen if members[key]}
         ids = {key[1] for key in chosen}
         ids |= {key[1] for key, pipeline in members.items() if (pipeline, key[2]) in shared}
@@ -73,7 +73,7 @@ def _members(session: Session, scope: Scope) -> dict[Position, str]:
     }
 
 
-def _cut(
+def cut(
     positions: Iterable[Position], limit: int, before: Position | None
 ) -> tuple[list[Position], Position | None]:
     """Return the newest positions before one, and the last of them if others follow."""

@@ -21,7 +21,7 @@ from kubectl_sky.tasks.watch import TaskUpdate
 from kubectl_sky.words import kinds, names
 from kubectl_sky.workloads.workload import QUEUED
 
-_Warnings = Mapping[tuple[str, str], Json]  # events by namespace and name of their object
+Warnings = Mapping[tuple[str, str], Json]  # events by namespace and name of their object
 
 _FIRST_LOOK = 1.0  # seconds until the first look at why nodes do not start
 _LOOK_INTERVAL = 3.0  # seconds between looks at why nodes do not start
@@ -39,7 +39,7 @@ def explain_pending(session: Session, task: TaskStatus) -> TaskStatus:
     task = _explain_gang(session, _explain_queue(session, task))
     if not any(map(_has_no_reason, task.nodes)):
         return task
-    return _with_warnings(task, _list_warnings(session, task.namespace))
+    return add_warnings(task, list_warnings(session, task.namespace))
 
 
 def explain_all(
@@ -49,33 +49,33 @@ def explain_all(
 
     Lists the warning events of the namespace (None: all) once, and only if there is such a node.
     """
-    if not _lack_reasons(tasks):
+    if not lack_reasons(tasks):
         return list(tasks)
-    warnings = _list_warnings(session, namespace)
-    return [_with_warnings(task, warnings) for task in tasks]
+    warnings = list_warnings(session, namespace)
+    return [add_warnings(task, warnings) for task in tasks]
 
 
 def watch_explained(session: Session, scope: Scope) -> Iterator[TaskUpdate | None]:
     """Yield the tasks of a scope as `explain_all` does, after changes; None when idle."""
     latest: TaskUpdate | None = None
     tasks: list[TaskStatus] = []
-    warnings: _Warnings = {}
+    warnings: Warnings = {}
     next_look = monotonic() + _FIRST_LOOK
     for update in watch.watch_owned(session, scope):
         latest = update or latest
-        looks = latest and monotonic() >= next_look and _lack_reasons(latest.tasks)
+        looks = latest and monotonic() >= next_look and lack_reasons(latest.tasks)
         if looks:
             next_look = monotonic() + _LOOK_INTERVAL
             with suppress(Unreachable):  # the watch retries an unreachable server
-                warnings = _list_warnings(session, scope.namespace)
+                warnings = list_warnings(session, scope.namespace)
         if latest is None or not (update or looks):
             yield None
             continue
-        before, tasks = tasks, [_with_warnings(task, warnings) for task in latest.tasks]
+        before, tasks = tasks, [add_warnings(task, warnings) for task in latest.tasks]
         yield replace(latest, tasks=tasks) if update or tasks != before else None
 
 
-def _lack_reasons(tasks: Iterable[TaskStatus]) -> bool:
+def lack_reasons(tasks: Iterable[TaskStatus]) -> bool:
     """Return whether nodes have no reason and do not just wait for their turn in an array."""
     return any(
         _has_no_reason(node)
@@ -85,7 +85,7 @@ def _lack_reasons(tasks: Iterable[TaskStatus]) -> bool:
     )
 
 
-def _list_warnings(session: Session, namespace: str | None) -> _Warnings:
+def list_warnings(session: Session, namespace: str | None) -> Warnings:
     """List the latest warning event about each object; none without permission."""
     try:
         events = CoreManager(session).list_events(namespace, field_selector="type=Warning")
@@ -143,7 +143,7 @@ def _has_no_reason(node: NodeStatus) -> bool:
     return node.state is State.PENDING and node.reason in NORMAL_REASONS
 
 
-def _with_warnings(task: TaskStatus, warnings: _Warnings) -> TaskStatus:
+def add_warnings(task: TaskStatus, warnings: Warnings) -> TaskStatus:
     """Return the task with the warnings about the nodes' pods, or the owners of their pods."""
     nodes, causes = [], dict(task.causes)
     for node in task.nodes:

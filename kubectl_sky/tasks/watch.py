@@ -61,10 +61,10 @@ class _WatchedObjects:
         return [item for item in items if item["kind"] != kinds.POD.kind], pods
 
 
-class _OwnershipResolver:
+class OwnershipResolver:
     """What the watched objects do not show: Jobs between pods and workloads, missing nodes.
 
-    Each new owner of a pod is looked up once.
+    Each new owner of a pod is looked up once. What is known of a task stays until it is asked for.
     """
 
     def __init__(self, session: Session) -> None:
@@ -87,18 +87,17 @@ class _OwnershipResolver:
             self._jobs[job["metadata"]["uid"]] = job
         self._looked_up.update(map(ownership.controller, new_pods))
         tasks, now = ownership.decide(items, pods, self._jobs.values()), monotonic()
-        lacking = {task.key: task for task in tasks if task.lacks}
-        self._lacking_since = {key: self._lacking_since.get(key, now) for key in lacking}
-        due = [
-            task
-            for key, task in lacking.items()
-            if now >= self._lacking_since[key] + _SETTLE_SECONDS
-        ]
+        lacking = [task for task in tasks if task.lacks]
+        for key in {task.key for task in tasks} - {task.key for task in lacking}:
+            self._lacking_since.pop(key, None)
+            self._missing.pop(key, None)
+        for task in lacking:
+            self._lacking_since.setdefault(task.key, now)
+        due = [task for task in lacking if now >= self._lacking_since[task.key] + _SETTLE_SECONDS]
         if due and now >= self._looked_up_at + _SETTLE_SECONDS:
             self._looked_up_at = now
             answer = find.explain_missing(self._session, namespace, due)
             self._missing |= {task.key: task.missing for task in answer}
-        self._missing = {key: why for key, why in self._missing.items() if key in lacking}
         return [replace(task, missing=self._missing.get(task.key, task.missing)) for task in tasks]
 
 
@@ -111,7 +110,7 @@ class TaskUpdate(Struct, frozen=True):
 
 def watch_owned(session: Session, scope: Scope, selector: str = "") -> Iterator[TaskUpdate | None]:
     """Yield the tasks of a scope after changes; None when idle."""
-    watched, resolver = (*find.list_served_kinds(session), kinds.POD), _OwnershipResolver(session)
+    watched, resolver = (*find.list_served_kinds(session), kinds.POD), OwnershipResolver(session)
     selector = f"{scope.selector},{selector}".rstrip(",")
     items, yielded_at, changed = _WatchedObjects(watched), 0.0, False
     for change in watch_kinds(session, watched, scope.namespace, selector):
@@ -217,7 +216,7 @@ def watch_task(
     items = _WatchedObjects(watched)
     selector = names.selector({names.TASK_ID: task.id})
     patient, recorder, grace = session.patient(stop), EvidenceRecorder(session), _Grace()
-    resolver = _OwnershipResolver(patient)
+    resolver = OwnershipResolver(patient)
 
     def take_snapshot() -> TaskSnapshot:
         return _snapshot(session, task, resolver.decide(task.namespace, *items.split()))

@@ -203,7 +203,7 @@ def test_list_events_follow_changes(
     alice: TestClient, cluster: FakeCluster, config: Config
 ) -> None:
     with serving(config) as (port, app), connect(port, "/tasks/events") as client:
-        read_until(client, lambda text: b'"tasks": []' in text)
+        read_until(client, lambda text: b'"tasks":[]' in text)
         submitted(alice, id=ID)
         read_until(client, lambda text: b'"pending"' in text)
         cluster.start(f"hello-{ID}")
@@ -230,7 +230,7 @@ def test_list_events_go_on_after_the_api_server_was_away(
         def readiness() -> bytes:
             return _first_line(("127.0.0.1", port), anyone)
 
-        read_until(client, lambda text: b'"tasks": []' in text)
+        read_until(client, lambda text: b'"tasks":[]' in text)
         away.set()
         cluster.break_streams()
         eventually(lambda: b" 503 " in readiness())  # from then on the page is stale

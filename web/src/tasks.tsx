@@ -36,21 +36,16 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
   const allNamespaces = query.get("all_namespaces") === "true";
   const state = query.get("status") ?? "";
   const text = query.get("filter") ?? "";
-  const [tasks, setTasks] = useState<Task[] | null>(null);
-  const [pipelines, setPipelines] = useState<Pipeline[]>([]);
+  const [list, setList] = useState<TaskList | null>(null);
   const [shown, setShown] = useState(PAGE_SIZE);
   const [stopping, setStopping] = useState<Task | null>(null);
   useClock();
 
   const target = url("/tasks/events", { all_users: allUsers, all_namespaces: allNamespaces });
-  useEffect(() => setTasks(null), [target]);
-  const interrupted = useStream(target, (name, data) => {
-    if (name !== "tasks") return;
-    const list = data as { tasks: Task[]; pipelines: Pipeline[] };
-    setTasks(list.tasks);
-    setPipelines(list.pipelines);
-  });
+  useEffect(() => setList(null), [target]);
+  const interrupted = useStream(target, (name, data) => setList((before) => applyEvent(before, name, data)));
 
+  const tasks = useMemo(() => list && [...list.tasks.values()].sort(newestFirst), [list]);
   const matching = useMemo(() => (tasks ?? []).filter((task) => matches(task, text)), [tasks, text]);
   const visible = matching.filter((task) => !state || task.status === state);
   const set = (name: string, value: string) => {
@@ -119,7 +114,7 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
             <tbody>
               {visible.slice(0, shown).map((task, index) => (
                 <Fragment key={`${task.metadata.namespace}/${task.task_id}`}>
-                  {isFirst(visible, index) && <PipelineRow pipeline={pipelineOf(pipelines, task)} allUsers={allUsers} allNamespaces={allNamespaces} />}
+                  {isFirst(visible, index) && <PipelineRow pipeline={list?.pipelines.get(keyOf(task, task.metadata.pipeline))} allUsers={allUsers} allNamespaces={allNamespaces} />}
                   <Row task={task} allUsers={allUsers} allNamespaces={allNamespaces} onStop={() => setStopping(task)} />
                 </Fragment>
               ))}
@@ -135,6 +130,40 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
       {stopping && <StopTask task={stopping} scope={{ all_users: allUsers ? "true" : undefined }} onClose={() => setStopping(null)} />}
     </>
   );
+}
+
+// Tasks and pipelines by namespace and id. Changes are made in place: one event may be one of thousands.
+interface TaskList {
+  tasks: Map<string, Task>;
+  pipelines: Map<string, Pipeline>;
+}
+
+function keyOf({ metadata }: Task | Pipeline, id = ""): string {
+  return `${metadata.namespace}/${id}`;
+}
+
+export function applyEvent(list: TaskList | null, name: string, data: unknown): TaskList | null {
+  if (name === "tasks") {
+    const whole = data as { tasks: Task[]; pipelines: Pipeline[] };
+    return {
+      tasks: new Map(whole.tasks.map((task) => [keyOf(task, task.task_id), task])),
+      pipelines: new Map(whole.pipelines.map((pipeline) => [keyOf(pipeline, pipeline.pipeline_id), pipeline])),
+    };
+  }
+  if (!list) return null;
+  if (name === "task") list.tasks.set(keyOf(data as Task, (data as Task).task_id), data as Task);
+  if (name === "pipeline") list.pipelines.set(keyOf(data as Pipeline, (data as Pipeline).pipeline_id), data as Pipeline);
+  if (name === "gone") {
+    const { namespace, id } = data as { namespace: string; id: string };
+    list.tasks.delete(`${namespace}/${id}`);
+    list.pipelines.delete(`${namespace}/${id}`);
+  }
+  return { ...list };
+}
+
+function newestFirst(one: Task, other: Task): number {
+  const [a, b] = [one, other].map((task) => `${task.created_at} ${task.task_id} ${task.metadata.namespace}`);
+  return a! < b! ? 1 : -1;
 }
 
 const INTERVAL = 10_000;
@@ -166,10 +195,6 @@ export function Live({ interrupted }: { interrupted: Error | null }) {
 function isFirst(tasks: Task[], index: number): boolean {
   const pipeline = tasks[index]!.metadata.pipeline;
   return Boolean(pipeline) && tasks.findIndex(({ metadata }) => metadata.pipeline === pipeline) === index;
-}
-
-function pipelineOf(pipelines: Pipeline[], { metadata }: Task): Pipeline | undefined {
-  return pipelines.find(({ pipeline_id: id, metadata: { namespace } }) => id === metadata.pipeline && namespace === metadata.namespace);
 }
 
 function PipelineRow({ pipeline, allUsers, allNamespaces }: { pipeline?: Pipeline; allUsers: boolean; allNamespaces: boolean }) {
