@@ -25,7 +25,7 @@ HEADING = printf '\n==== %s ====\n'
 MAKE_AGAIN = @$(MAKE) --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint unit venv bench bench-cluster bench-scale site web image dist packages _prepare _without-cluster _tools _cluster
+.PHONY: help demo test test-all lint unit venv bench bench-cluster bench-scale bench-server site web image dist packages _prepare _without-cluster _tools _cluster
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -107,6 +107,9 @@ bench-cluster: venv ## time the start of list, logs beside stern and files besid
 
 bench-scale: venv ## time commands on 1,000 pretended cluster nodes with up to 10,000 tasks; takes half an hour
 	$(BIN)/python -m tests.bench scale
+
+bench-server: venv ## time the REST server beside the API server, and measure its pages with up to 10,000 tasks
+	$(BIN)/python -m tests.bench server
 
 dist: ## build the plugin's archive for this platform, and its krew manifest
 	@.ci/isolated.sh "$(PYTHON)" archive python .ci/dist.py "$(DIST)"

@@ -1,6 +1,7 @@
 """Time commands beside kubectl, stern and SkyPilot: `python -m tests.bench TARGET [TABLE…]`.
 
-Targets are `commands`, `cluster` (a real Kubernetes) and `scale` (1,000 pretended cluster nodes).
+Targets are `commands`, `cluster` (a real Kubernetes), and, with 1,000 pretended cluster nodes,
+`scale` and `server`.
 """
 
 import argparse
@@ -11,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from tests.bench import cluster, commands, scale
+from tests.bench import cluster, commands, scale, server
 from tests.bench.harness import Bench
 from tests.cluster.hold import Holder
 
@@ -21,6 +22,7 @@ TARGETS: Mapping[str, Tables] = {
     "commands": commands.TABLES,
     "cluster": cluster.TABLES,
     "scale": scale.TABLES,
+    "server": server.TABLES,
 }
 
 
@@ -40,7 +42,7 @@ def main() -> None:
             holder = Holder.start(os.environ)
             stack.callback(holder.stop)
             bench = bench.on(holder.cluster())
-        if given.target == "scale":
+        if given.target in ("scale", "server"):
             stack.enter_context(scale.cluster_nodes(bench))
         for name in given.tables or tables:
             tables[name](bench)

@@ -1,18 +1,15 @@
-"""Tables of a large cluster: up to 10,000 tasks, tasks of up to 1,000 nodes, a long queue, REST."""
+"""Tables of a large cluster: up to 10,000 tasks, tasks of up to 1,000 nodes, a long queue."""
 
 import base64
 import json
 import re
 import statistics
-import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
-import httpx2
 import yaml
 
 from kubectl_sky.cluster import access, objects
@@ -27,7 +24,6 @@ from tests.polling import eventually
 _TASKS = (100, 1_000, 10_000)
 _NODES = (10, 100, 1_000)
 _QUEUED = 1_000
-_VIEWERS = 20
 _TASK = """
 name: idle
 num_nodes: {}
@@ -85,13 +81,13 @@ class Growth:
         self.bench.table(name, (*head, "processor s", "MB", "requests"), rows)
 
 
-def _session(bench: Bench) -> Session:
+def open_session(bench: Bench) -> Session:
     return Session.connect(Connection(kubeconfig=bench.environment["KUBECONFIG"]))
 
 
 def cluster_nodes(bench: Bench) -> AbstractContextManager[None]:
     """Pretend the cluster nodes that all tables need."""
-    return pretend.cluster_nodes(bench, _session(bench))
+    return pretend.cluster_nodes(bench, open_session(bench))
 
 
 def _job(bench: Bench) -> pretend.Json:
@@ -102,9 +98,9 @@ def _job(bench: Bench) -> pretend.Json:
     return dict(job)
 
 
-def _run(bench: Bench, namespace: str, count: int) -> None:
+def run_tasks(bench: Bench, namespace: str, count: int) -> None:
     """Create tasks of one node, and wait until their pods run."""
-    session = _session(bench)
+    session = open_session(bench)
     pretend.submit(session, _job(bench), namespace, count)
     selector = "status.phase=Running"
     eventually(
@@ -120,7 +116,7 @@ def tasks(bench: Bench) -> None:
     growth = Growth(bench, _TASKS)
     for size in growth.sizes:
         with bench.namespace() as namespace:
-            _run(bench, namespace, size)
+            run_tasks(bench, namespace, size)
             for line in _READS:
                 growth.time(line)
             growth.time("kubectl-sky stop --all --yes", once=True)
@@ -187,7 +183,7 @@ def submit(bench: Bench) -> None:
 def queue(bench: Bench) -> None:
     """Commands beside many Jobs that wait in a queue of the real Kueue."""
     size = _TASKS[0] if bench.short else _QUEUED
-    job, session = _job(bench), _session(bench)
+    job, session = _job(bench), open_session(bench)
     job["metadata"]["labels"] |= {names.QUEUE: multikueue.QUEUE}
     job["spec"] |= {"suspend": True}
     bench.run(f"kubectl config set-context --current --namespace={multikueue.NAMESPACE}")
@@ -209,55 +205,5 @@ def queue(bench: Bench) -> None:
         bench.run("kubectl delete -f queues.json")
 
 
-@contextmanager
-def _served(bench: Bench) -> Iterator[httpx2.Client]:
-    """Run the REST server, and yield a client of it."""
-    program = str(bench.folder / "venv" / "bin" / "kubectl-sky")
-    command = [program, "api", "--port=0"]
-    with subprocess.Popen(command, env=bench.environment, stderr=subprocess.PIPE) as server:
-        assert server.stderr and bench.cluster
-        try:
-            serving = re.search(rb"Serving on (\S+);", server.stderr.readline())
-            assert serving
-            yield httpx2.Client(
-                base_url=serving[1].decode(),
-                headers={"Authorization": f"Bearer {bench.cluster.token()}"},
-                timeout=60,
-                limits=httpx2.Limits(max_connections=None),
-            )
-        finally:
-            server.terminate()
-
-
-def _milliseconds(client: httpx2.Client, path: str) -> float:
-    seconds = []
-    for _ in range(20):
-        begun = time.perf_counter()
-        client.get(path).raise_for_status()
-        seconds.append(time.perf_counter() - begun)
-    return statistics.median(seconds) * 1000
-
-
-def rest(bench: Bench) -> None:
-    """`GET /tasks` of a server, alone and while others watch, beside the raw list of the Jobs."""
-    size = _TASKS[0] if bench.short else _TASKS[1]
-    with bench.namespace() as namespace, _served(bench) as client, ExitStack() as viewers:
-        _run(bench, namespace, size)
-        selected = urlencode({"labelSelector": "skypilot-task=true"})
-        paths = {
-            "raw list of Jobs": f"/kubernetes{objects.path(kinds.JOB, namespace)}?{selected}",
-            "GET /tasks": f"/tasks?namespace={namespace}",
-            "GET /tasks?limit=50": f"/tasks?namespace={namespace}&limit=50",
-        }
-        taken = {name: _milliseconds(client, path) for name, path in paths.items()}
-        for _ in range(_VIEWERS):  # as the dashboard does; each has read its first event
-            viewer = client.stream("GET", f"/tasks/events?namespace={namespace}")
-            next(viewers.enter_context(viewer).iter_raw())
-        taken[f"GET /tasks, {_VIEWERS} viewers"] = _milliseconds(client, paths["GET /tasks"])
-        raw = taken["raw list of Jobs"]
-        rows = [(f"`{name}`", f"{ms:.0f}", f"{ms / raw:.2f}") for name, ms in taken.items()]
-        bench.table("rest", (f"{size:,} tasks", "ms", "ratio"), rows)
-
-
 # Kueue leaves its webhooks, which refuse Jobs when it ends.
-TABLES = {"tasks": tasks, "nodes": nodes, "submit": submit, "rest": rest, "queue": queue}
+TABLES = {"tasks": tasks, "nodes": nodes, "submit": submit, "queue": queue}
