@@ -15,6 +15,7 @@ from kubectl_sky.controllers.task_index import (
     with_kept_by,
     without_unused_fields,
 )
+from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import clean, find, stop
 from kubectl_sky.tasks.find import TaskNotFound
 from kubectl_sky.tasks.pipeline import lead, needs_action
@@ -69,8 +70,13 @@ class TasksController(Controller[Key]):
         if not needs_action(target):
             return None
         seconds = lead(self._session, target, self._session.now())
-        _log.info("%s: led one step", key)
-        self.did("led a step of a task or pipeline")
+        step = (
+            f"stopped the other nodes of task/{target.id} ({target.name})"
+            if isinstance(target, TaskStatus)
+            else f"continued {target.word}/{target.id} ({target.name})"
+        )
+        _log.info("%s: %s", target.namespace, step)
+        self.did(step)
         return seconds
 
 

@@ -77,7 +77,7 @@ class ServerInstall(Install, frozen=True):
     def arguments(self) -> list[str]:
         # Proxies in the cluster may send the name of the Service as Host.
         service_host = f"{self.name}.$(POD_NAMESPACE).svc"
-        hosts = [self.host_name, service_host] if self.host_name else []
+        hosts = ["$(HOST_NAME)", service_host] if self.host_name else []
         allowed = [word for host in hosts for word in ("--allow-host", host)]
         audit = ["--audit-log", self.audit_log] if self.audit_log else []
         listen = ["--host", "0.0.0.0", "--port", str(self.ingress_ports[0]), "--behind-proxy"]

@@ -109,7 +109,7 @@ def check_url(text: str, trusted_hosts: Collection[str]) -> SplitResult:
         raise DownloadFailed("InvalidURL", "spec.source.url has a user: use spec.source.token")
     trusted = _is_trusted(url, trusted_hosts)
     if url.scheme != "https" and not (trusted and url.scheme == "http"):
-        rule = "http only for hosts in the setting ray.trusted_hosts"
+        rule = "http only for hosts in the setting ray_graphs.trusted_hosts"
         raise DownloadFailed("InvalidURL", f"spec.source.url must use https; {rule}")
     if not trusted:
         _check_literal(host)

@@ -40,7 +40,8 @@ def test_kustomize_example_sets_values_of_team(kubectl: Command, deploy: Path) -
     server = container(items["Deployment", "kubectl-sky-api"])
     assert server["image"] == "registry.example.com/kubectl-sky:0.1.0"
     hosts = [server["args"][i + 1] for i, arg in enumerate(server["args"]) if arg == "--allow-host"]
-    assert hosts == ["ai.example.org", "kubectl-sky-api.$(POD_NAMESPACE).svc"]
+    assert hosts == ["$(HOST_NAME)", "kubectl-sky-api.$(POD_NAMESPACE).svc"]
+    assert {"name": "HOST_NAME", "value": "ai.example.org"} in server["env"]
     login = container(items["Deployment", "kubectl-sky-login"])
     assert "--code-challenge-method=S256" in login["args"]
     variables = {item["name"]: item.get("value") for item in login["env"]}
@@ -51,9 +52,11 @@ def test_kustomize_example_sets_values_of_team(kubectl: Command, deploy: Path) -
         "ai.example.org",
     )
     assert items["Deployment", "kubectl-sky-controller-tasks"]["spec"]["replicas"] == 2
+    extra = items["NetworkPolicy", "kubectl-sky-api-server-port"]["spec"]
+    assert extra["egress"] == [{"ports": [{"protocol": "TCP", "port": 16443}]}]
     for name in ("kubectl-sky-api", "kubectl-sky-controller-tasks"):
-        ports = items["NetworkPolicy", name]["spec"]["egress"][1]["ports"]
-        assert [port["port"] for port in ports] == [443, 6443, 16443]
+        labels = items["Deployment", name]["spec"]["template"]["metadata"]["labels"]
+        assert extra["podSelector"]["matchLabels"].items() <= labels.items()
     metrics = yaml.safe_dump(items["NetworkPolicy", "kubectl-sky-metrics"])
     assert "kubernetes.io/metadata.name: metrics" in metrics
     assert "sky.example.com" not in yaml.safe_dump(list(items.values()))
@@ -88,4 +91,4 @@ def test_kustomize_example_is_accepted_as_restricted(
     warning = "Warning: resource namespaces/"  # it was not applied before
     errors = [line for line in done.stderr.splitlines() if not line.startswith(warning)]
     assert (done.returncode, errors) == (0, []), done.stderr
-    assert done.stdout.count("(server dry run)") == 20
+    assert done.stdout.count("(server dry run)") == 21

@@ -53,7 +53,9 @@ def change_values(overlay: Path, image: str, port: str) -> None:
     name, tag = image.rsplit(":", 1)
     file = overlay / "kustomization.yaml"
     text = re.sub(r"newName: .*", f"newName: {name}", file.read_text())
-    text = re.sub(r"newTag: .*", f'newTag: "{tag}"', text).replace("16443", port)
+    text = re.sub(r"newTag: .*", f'newTag: "{tag}"', text)
+    ports = overlay / "api-server-port.yaml"
+    ports.write_text(ports.read_text().replace("16443", port))
     absent = re.compile("oidc|kubectl-sky-login")
     file.write_text("".join(x for x in text.splitlines(keepends=True) if not absent.search(x)))
 

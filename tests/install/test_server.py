@@ -36,8 +36,9 @@ def test_server_has_no_rights_and_no_token() -> None:
     assert items["ServiceAccount"]["automountServiceAccountToken"] is False
     spec = items["Deployment"]["spec"]["template"]["spec"]
     assert spec["automountServiceAccountToken"] is False
-    (config, tmp) = spec["volumes"]
+    (config, settings, tmp) = spec["volumes"]
     assert [list(source) for source in config["projected"]["sources"]] == [["configMap"]] * 2
+    assert settings["configMap"] == {"name": "kubectl-sky-settings", "optional": True}
     assert list(tmp) == ["name", "emptyDir"]
 
 
@@ -103,7 +104,7 @@ def test_selectors_and_ports_agree() -> None:
     assert container["image"] == "sky:1"
     word, *arguments = container["args"]
     assert arguments[-4:] == [
-        *("--allow-host", "sky.example.com"),
+        *("--allow-host", "$(HOST_NAME)"),
         *("--allow-host", "kubectl-sky-api.$(POD_NAMESPACE).svc"),
     ]
     command = main.sky.get_command(None, word)  # type: ignore[arg-type]
