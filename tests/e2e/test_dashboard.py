@@ -139,7 +139,7 @@ def test_page_is_stale_while_the_api_server_is_away(
     with logged_in(browser, start_dashboard(replace(sky, environment=environment))) as page:
         expect(page.locator(live)).to_have_text("live")
         task_id = submit(sky, ENDLESS)
-        for path in ("tasks", f"tasks/{task_id}"):
+        for path in ("tasks", f"tasks/{task_id}", f"tasks/{task_id}/logs"):
             open_page(page, path)
             expect(page.locator(live)).to_have_text("live")
             proxy.refusing = True
@@ -180,11 +180,11 @@ def test_browser_submits_a_task_reads_its_logs_and_stops_it(page: Page, sky: Com
 
     page.get_by_role("link", name="ring").click()
     assert [task["name"] for task in sky.json("list")["tasks"]] == ["ring"]
-    stop = page.get_by_role("button", name="Stop", exact=True)
-    stop.click()
+    delete = page.get_by_role("button", name="Delete", exact=True)  # nothing runs any more
+    delete.click()
     close_dialog(page)
-    stop.click()
-    page.get_by_role("button", name="Stop task").click()
+    delete.click()
+    page.get_by_role("button", name="Delete task").click()
     expect(page.get_by_text("No tasks")).to_be_visible()
     assert sky.json("list")["tasks"] == []
 
@@ -241,6 +241,51 @@ def test_task_list_shows_changes_and_filters_without_a_reload(page: Page, sky: C
     row.get_by_role("button", name=f"Stop endless {task}").click()
     page.get_by_role("button", name="Stop task").click()
     expect(page.get_by_text("No tasks")).to_be_visible()
+
+
+def test_task_list_sorts_selects_several_and_submits_them_again(page: Page, sky: Command) -> None:
+    for name in ("bee", "ant"):
+        submit(sky, ENDLESS.replace("endless", name))
+    names = page.locator("tbody .task-name")
+    expect(names).to_have_count(2)
+    page.get_by_role("button", name="Task", exact=True).click()
+    expect(names).to_have_text(["ant", "bee"])
+    page.get_by_role("button", name="Task", exact=True).click()
+    expect(names).to_have_text(["bee", "ant"])
+    page.reload()  # the order is in the address
+    expect(names).to_have_text(["bee", "ant"])
+    page.get_by_label("Changed in").select_option("last hour")
+    expect(names).to_have_count(2)
+
+    page.get_by_label("Select all tasks shown").check()
+    selected = page.get_by_role("group", name="Selected tasks")
+    selected.get_by_role("button", name="Submit again").click()
+    expect(names).to_have_text(["bee", "bee", "ant", "ant"])
+    page.get_by_label("Select all tasks shown").check()
+    selected.get_by_role("button", name="Stop", exact=True).click()
+    page.get_by_role("button", name="Stop 4 tasks").click()
+    expect(page.get_by_text("No task matches the filter")).to_be_visible()
+
+
+def test_keys_open_pages_and_submit_the_editor(page: Page) -> None:
+    expect(page.get_by_text("No tasks")).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Ctrl+Enter")
+    close_dialog(page)
+    page.keyboard.press("n")
+    write_file(page, ENDLESS)
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("heading", name="endless", exact=True)).to_be_visible()
+
+
+def test_search_of_a_log_is_in_its_address(page: Page, sky: Command) -> None:
+    task = submit(sky, RING)
+    assert sky("wait", task).returncode == 0
+    open_page(page, f"/tasks/{task}/logs?rank=1")
+    page.get_by_label("Search in the logs").fill("rank 1")
+    expect(page.locator("mark")).to_have_text("rank 1")
+    page.reload()
+    expect(page.locator("mark")).to_have_text("rank 1")
 
 
 def test_doctor_explains_a_task_that_cannot_be_scheduled(page: Page, sky: Command) -> None:

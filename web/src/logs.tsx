@@ -5,17 +5,26 @@ import { LogLines, split, type Line } from "./loglines";
 import { Empty, ErrorNote, Title } from "./parts";
 import { go, href, type TaskScope } from "./route";
 import { follow, mayRetry } from "./stream";
+import { Live } from "./tasks";
 
 const ROW = 20; // pixels, as in style.css
 const MARGIN = 20; // rows above and below the window
 
-export function Logs({ id, scope, rank, byNode }: { id: string; scope: TaskScope; rank: string; byNode: boolean }) {
+interface LogsProps {
+  id: string;
+  scope: TaskScope;
+  rank: string;
+  byNode: boolean;
+  search: string; // when the page was opened
+}
+
+export function Logs({ id, scope, rank, byNode, search: first }: LogsProps) {
   const [task, setTask] = useState<Task | null>(null);
   const [error, setError] = useState<Error | null>(null);
   const [note, setNote] = useState("");
   const [status, setStatus] = useState<"connecting" | "live" | "reconnecting" | "complete">("connecting");
   const [, setVersion] = useState(0);
-  const [search, setSearch] = useState("");
+  const [search, setSearch] = useState(first);
   const [only, setOnly] = useState(false);
   const [times, setTimes] = useState(false);
   const [following, setFollowing] = useState(true);
@@ -57,7 +66,9 @@ export function Logs({ id, scope, rank, byNode }: { id: string; scope: TaskScope
     };
   }, [id, scope.namespace, rank]);
 
+  const query = { ...scope, rank, by_node: byNode ? "true" : undefined, search };
   useEffect(() => {
+    history.replaceState(null, "", href("tasks", [id, "logs"], query)); // no step of the history for each key
     log.search(search);
     setCurrent(-1);
     setVersion((version) => version + 1);
@@ -91,7 +102,7 @@ export function Logs({ id, scope, rank, byNode }: { id: string; scope: TaskScope
       </nav>
       <div class="heading">
         <Title text={`Logs of ${name}`}>Logs</Title>
-        <span class={`live ${status}`}>{status}</span>
+        {status === "live" ? <Live interrupted={null} /> : <span class={`live ${status}`}>{status}</span>}
         <div class="heading-actions">
           <button type="button" onClick={save}>Download</button>
         </div>
@@ -99,7 +110,7 @@ export function Logs({ id, scope, rank, byNode }: { id: string; scope: TaskScope
       <div class="toolbar" role="search">
         <label class="select">
           <span class="visually-hidden">Node</span>
-          <select value={rank} onChange={(event) => go("tasks", [id, "logs"], { ...scope, rank: event.currentTarget.value })}>
+          <select value={rank} onChange={(event) => go("tasks", [id, "logs"], { ...query, rank: event.currentTarget.value })}>
             <option value="">All nodes</option>
             {Array.from({ length: nodes }, (_, index) => <option key={index} value={String(index)}>node-{index}</option>)}
           </select>
@@ -108,7 +119,7 @@ export function Logs({ id, scope, rank, byNode }: { id: string; scope: TaskScope
           onInput={(event) => setSearch(event.currentTarget.value)} onKeyDown={keys} />
         {nodes > 1 && !rank && (
           <label class="check">
-            <input type="checkbox" checked={byNode} onChange={() => go("tasks", [id, "logs"], { ...scope, by_node: byNode ? undefined : "true" })} />By node
+            <input type="checkbox" checked={byNode} onChange={() => go("tasks", [id, "logs"], { ...query, by_node: byNode ? undefined : "true" })} />By node
           </label>
         )}
         {search && (

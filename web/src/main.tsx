@@ -10,7 +10,7 @@ import { Services } from "./services";
 import { notesOf, Submit } from "./submit";
 import { Tasks } from "./tasks";
 import { Volumes } from "./volumes";
-import { Announcements, ErrorNote, Logo } from "./parts";
+import { Announcements, Dialog, ErrorNote, Logo } from "./parts";
 import { go, href, parseRoute, type Route } from "./route";
 import { isDark, onTheme, setDark } from "./theme";
 import "uplot/dist/uPlot.min.css";
@@ -82,6 +82,7 @@ function App() {
         </Guard>
       </main>
       <Announcements />
+      <Keys />
     </>
   );
 }
@@ -108,7 +109,7 @@ function Page({ route, user }: { route: Route; user: Whoami }) {
   switch (route.page) {
     case "tasks":
       if (id && part === "logs") {
-        return <Logs key={`${id}/${route.query}`} id={id} scope={scope} rank={route.query.get("rank") ?? ""} byNode={route.query.has("by_node")} />;
+        return <Logs key={[id, scope.namespace, route.query.get("rank"), route.query.get("by_node")].join("/")} id={id} scope={scope} rank={route.query.get("rank") ?? ""} byNode={route.query.has("by_node")} search={route.query.get("search") ?? ""} />;
       }
       if (!id) return <Tasks user={user} route={route} />;
       return (
@@ -189,6 +190,48 @@ function DarkSwitch() {
         <path d="M10 2a8 8 0 0 1 0 16z" fill="currentColor" />
       </svg>
     </button>
+  );
+}
+
+const KEYS: [key: string, what: string][] = [
+  ["?", "Show these keys"],
+  ["g t", "Go to the tasks"],
+  ["g s", "Go to the services"],
+  ["g v", "Go to the volumes"],
+  ["g g", "Go to the GPUs and queues"],
+  ["n", "Write a new task"],
+  ["/", "Go to the search field of the page"],
+  ["Ctrl+Enter", "Submit the task in the editor"],
+  ["Esc, then Tab", "Leave the editor"],
+];
+const PLACES: Record<string, string> = { t: "tasks", s: "services", v: "volumes", g: "cluster" };
+
+function Keys() {
+  const [shown, setShown] = useState(false);
+  useEffect(() => {
+    let previous = "";
+    const pressed = (event: KeyboardEvent) => {
+      const typing = (event.target as HTMLElement).closest("input, textarea, select, dialog, [contenteditable]");
+      if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+      const place = previous === "g" ? PLACES[event.key] : undefined;
+      previous = event.key;
+      if (place) go(place);
+      else if (event.key === "?") setShown(true);
+      else if (event.key === "n") go("submit");
+      else if (event.key === "/") document.querySelector<HTMLInputElement>("input[type=search]")?.focus();
+      else return;
+      previous = "";
+      event.preventDefault();
+    };
+    document.addEventListener("keydown", pressed);
+    return () => document.removeEventListener("keydown", pressed);
+  }, []);
+  if (!shown) return null;
+  return (
+    <Dialog title="Keys" onClose={() => setShown(false)}>
+      <dl class="keys">{KEYS.map(([key, what]) => <div key={key}><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>)}</dl>
+      <div class="actions"><button type="button" onClick={() => setShown(false)}>Close</button></div>
+    </Dialog>
   );
 }
 

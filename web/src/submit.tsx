@@ -59,6 +59,7 @@ function newKey(): string {
 // `from` is the id of a task whose text fills the editor, in the scope.
 export function Submit({ user, from, scope }: { user: Whoami; from: string; scope: TaskScope }) {
   const text = () => drafts.get(from) ?? EXAMPLE;
+  const form = useRef<HTMLFormElement>(null);
   const host = useRef<HTMLDivElement>(null);
   const editor = useRef<Editor | null>(null);
   const key = useRef(newKey());
@@ -143,10 +144,16 @@ export function Submit({ user, from, scope }: { user: Whoami; from: string; scop
       go("tasks", [result.task_id], { namespace: user.namespace });
     });
   };
+  const keys = (event: KeyboardEvent) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (!busy && !errors.length) form.current?.requestSubmit();
+  };
   const problems = validation?.problems ?? [];
   const errors = problems.filter(({ severity }) => severity !== "warning");
   return (
-    <form onSubmit={submit}>
+    <form ref={form} onSubmit={submit} onKeyDownCapture={keys}>
       <div class="heading">
         <Title text="Submit a task" />
         <div class="heading-actions">
@@ -167,7 +174,10 @@ export function Submit({ user, from, scope }: { user: Whoami; from: string; scop
       </div>
       {error ? <ErrorNote error={error} /> : null}
       <div class="compose">
-        <div class="card editor"><div class="editor-host" ref={host} /></div>
+        <div class="card editor">
+          <div class="editor-host" ref={host} />
+          <p class="muted">Ctrl+Enter submits. Esc, then Tab leaves the editor.</p>
+        </div>
         <div>
           <Problems validation={validation} onSelect={(problem) => editor.current?.goTo(problem)} />
           {rendered && (

@@ -6,7 +6,8 @@ import { age, duration, localTime, sizes } from "./format";
 import { Badge, copy, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
 import { go, href, type TaskScope } from "./route";
 import { SubmitAgain, taskFile } from "./submit";
-import { Live, StopTask, useStream } from "./tasks";
+import { isFinished } from "./list";
+import { Live, StopTasks, useStream } from "./tasks";
 import { Timeline } from "./timeline";
 
 const SHOWN_NODES = 100;
@@ -19,7 +20,7 @@ export function TaskPage({ first, scope }: { first: Task; scope: TaskScope }) {
   const interrupted = useStream(url(taskPath(id, "/events"), scope), (name, data) => {
     if (name === "task") setTask(data as Task);
   });
-  const finished = task.status === "completed" || task.status === "failed";
+  const finished = isFinished(task);
   const gone = interrupted instanceof ApiError && interrupted.status === 404;
   return (
     <>
@@ -31,7 +32,7 @@ export function TaskPage({ first, scope }: { first: Task; scope: TaskScope }) {
         <div class="heading-actions">
           <a class="button" href={href("tasks", [id, "logs"], scope)}>Logs</a>
           <SubmitAgain id={id} scope={scope} />
-          <button type="button" class="danger-quiet" onClick={() => setStopping(true)}>Stop</button>
+          <button type="button" class="danger-quiet" onClick={() => setStopping(true)}>{finished ? "Delete" : "Stop"}</button>
         </div>
       </div>
       {gone && <ErrorNote error={interrupted} />}
@@ -44,7 +45,7 @@ export function TaskPage({ first, scope }: { first: Task; scope: TaskScope }) {
       <Events id={id} scope={scope} state={task.updated_at} />
       <YamlText title="Task file" note="as submitted, without the values of secrets" load={() => taskFile(id, scope)} />
       <YamlText title="Manifests" note="as in the cluster; the values of Secrets are hidden" load={() => manifests(id, scope)} />
-      {stopping && <StopTask task={task} scope={scope} onClose={() => setStopping(false)} onStopped={() => go("tasks")} />}
+      {stopping && <StopTasks tasks={[task]} scope={scope} onClose={() => setStopping(false)} onStopped={() => go("tasks")} />}
     </>
   );
 }
@@ -113,7 +114,7 @@ function Doctor({ id, scope, state }: { id: string; scope: TaskScope; state: str
               </li>
             ))}
           </ol>
-          {verdict.findings.map((finding) => <Cause key={`${finding.rule} ${finding.what}`} finding={finding} />)}
+          {verdict.findings.map((finding) => <Cause key={`${finding.rule} ${finding.what}`} finding={finding} scope={scope} />)}
           {verdict.not_readable.length > 0 && (
             <p class="muted">Not checked, because you may not list them: {verdict.not_readable.join(", ")}</p>
           )}
@@ -123,7 +124,17 @@ function Doctor({ id, scope, state }: { id: string; scope: TaskScope; state: str
   );
 }
 
-export function Cause({ finding, word = "node-" }: { finding: Finding; word?: string }) {
+const COMMAND = /`kubectl sky (logs|status|doctor) ([a-z0-9]+)`/;
+
+// A command that a page of the dashboard does, too, is a link to it.
+function withLinks(text: string, scope: TaskScope) {
+  const [before, verb, id, after] = text.split(COMMAND);
+  if (!verb || !id) return text;
+  const parts = verb === "logs" ? [id, "logs"] : [id];
+  return <>{before}<a href={href("tasks", parts, scope)}>{verb === "logs" ? "the logs" : `task ${id}`}</a>{after}</>;
+}
+
+export function Cause({ finding, scope = {}, word = "node-" }: { finding: Finding; scope?: TaskScope; word?: string }) {
   return (
     <div class="finding">
       <p class="finding-title">
@@ -131,7 +142,7 @@ export function Cause({ finding, word = "node-" }: { finding: Finding; word?: st
         {finding.nodes.length > 0 && <span class="tag">{ranks(finding.nodes, word)}</span>}
       </p>
       <p>{finding.what}</p>
-      <p class="hint"><strong>Next:</strong> {finding.then}</p>
+      <p class="hint"><strong>Next:</strong> {withLinks(finding.then, scope)}</p>
     </div>
   );
 }

@@ -1,11 +1,13 @@
 // All tasks, with their live state.
 import { Fragment } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { taskPath, post, url, type Pipeline, type State, type Task, type Whoami } from "./api";
+import { taskPath, post, postYaml, url, type Pipeline, type State, type Task, type Whoami } from "./api";
 import { age, localTime, plural, sizes } from "./format";
+import { applyEvent, changedWithin, isFinished, keyOf, keyOfTask, matches, sorted, SPANS, type TaskList } from "./list";
 import { AllUsers, announce, Badge, Confirm, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
 import { href, type Route, type TaskScope } from "./route";
 import { follow } from "./stream";
+import { taskFile } from "./submit";
 
 const STATES: State[] = ["running", "pending", "failed", "completed"];
 const PAGE_SIZE = 100;
@@ -38,22 +40,42 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
   const text = query.get("filter") ?? "";
   const [list, setList] = useState<TaskList | null>(null);
   const [shown, setShown] = useState(PAGE_SIZE);
-  const [stopping, setStopping] = useState<Task | null>(null);
+  const [stopping, setStopping] = useState<Task[]>([]);
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const since = query.get("since") ?? "";
+  const order = query.get("sort") ?? "age";
   useClock();
 
   const target = url("/tasks/events", { all_users: allUsers, all_namespaces: allNamespaces });
   useEffect(() => setList(null), [target]);
   const interrupted = useStream(target, (name, data) => setList((before) => applyEvent(before, name, data)));
 
-  const tasks = useMemo(() => list && [...list.tasks.values()].sort(newestFirst), [list]);
-  const matching = useMemo(() => (tasks ?? []).filter((task) => matches(task, text)), [tasks, text]);
+  const matching = useMemo(
+    () => sorted([...(list?.tasks.values() ?? [])].filter((task) => matches(task, text) && changedWithin(task, since)), order),
+    [list, text, since, order],
+  );
   const visible = matching.filter((task) => !state || task.status === state);
+  const selected = visible.filter((task) => chosen.has(keyOfTask(task)));
+  const choose = (tasks: Task[], on: boolean) => {
+    const next = new Set(chosen);
+    for (const task of tasks) if (on) next.add(keyOfTask(task)); else next.delete(keyOfTask(task));
+    setChosen(next);
+  };
   const set = (name: string, value: string) => {
     const next = Object.fromEntries(query);
     next[name] = value;
     setShown(PAGE_SIZE);
     location.replace(href("tasks", [], next)); // not a step of the history for each key
   };
+  const columns: [column: string, title: string, wide: boolean][] = [
+    ["name", "Task", false],
+    ["status", "Status", false],
+    ["nodes", "Nodes", false],
+    ["gpus", "Resources of a node", true],
+    ...(allUsers ? [["user", "User", true] as [string, string, boolean]] : []),
+    ...(allNamespaces ? [["namespace", "Namespace", true] as [string, string, boolean]] : []),
+    ["age", "Age", true],
+  ];
   return (
     <>
       <div class="heading">
@@ -63,8 +85,8 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
       <div class="toolbar" role="search">
         <input
           type="search"
-          aria-label="Filter tasks by name, id or user"
-          placeholder="Filter by name, id or user"
+          aria-label="Filter tasks by name, id, user or GPU"
+          placeholder="Filter by name, id, user, GPU"
           value={text}
           onInput={(event) => set("filter", event.currentTarget.value)}
         />
@@ -80,6 +102,12 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
             />
           ))}
         </div>
+        <label class="select">
+          <span class="visually-hidden">Changed in</span>
+          <select value={since} onChange={(event) => set("since", event.currentTarget.value)}>
+            {SPANS.map(([hours, title]) => <option key={hours} value={hours}>{title}</option>)}
+          </select>
+        </label>
         <AllUsers checked={allUsers} onChange={(on) => set("all_users", on ? "true" : "")} />
         {user.all_namespaces && (
           <label class="check">
@@ -92,22 +120,23 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
           </label>
         )}
       </div>
-      {interrupted && !tasks && <ErrorNote error={interrupted} />}
-      {!tasks && !interrupted && <p class="muted">Loading…</p>}
-      {tasks && !visible.length && <NoTasks filtered={Boolean(text || state)} />}
+      {interrupted && !list && <ErrorNote error={interrupted} />}
+      {!list && !interrupted && <p class="muted">Loading…</p>}
+      {list && !visible.length && <NoTasks filtered={Boolean(text || state || since)} />}
+      {selected.length > 0 && <Selection tasks={selected} onStop={() => setStopping(selected)} onClear={() => setChosen(new Set())} />}
       {visible.length > 0 && (
         <div class="card table">
           <table>
             <caption class="visually-hidden">Tasks, newest first</caption>
             <thead>
               <tr>
-                <th scope="col">Task</th>
-                <th scope="col">Status</th>
-                <th scope="col">Nodes</th>
-                <th scope="col" class="wide-only">Resources of a node</th>
-                {allUsers && <th scope="col" class="wide-only">User</th>}
-                {allNamespaces && <th scope="col" class="wide-only">Namespace</th>}
-                <th scope="col" class="wide-only">Age</th>
+                <th scope="col" class="choice">
+                  <input type="checkbox" aria-label="Select all tasks shown" checked={selected.length === visible.length}
+                    onChange={(event) => choose(visible, event.currentTarget.checked)} />
+                </th>
+                {columns.map(([column, title, wide]) => (
+                  <Column key={column} column={column} title={title} wide={wide} order={order} onSort={(name) => set("sort", name === "age" ? "" : name)} />
+                ))}
                 <th scope="col" class="wide-only"><span class="visually-hidden">Actions</span></th>
               </tr>
             </thead>
@@ -115,7 +144,8 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
               {visible.slice(0, shown).map((task, index) => (
                 <Fragment key={`${task.metadata.namespace}/${task.task_id}`}>
                   {isFirst(visible, index) && <PipelineRow pipeline={list?.pipelines.get(keyOf(task, task.metadata.pipeline))} allUsers={allUsers} allNamespaces={allNamespaces} />}
-                  <Row task={task} allUsers={allUsers} allNamespaces={allNamespaces} onStop={() => setStopping(task)} />
+                  <Row task={task} allUsers={allUsers} allNamespaces={allNamespaces} chosen={chosen.has(keyOfTask(task))}
+                    onChoose={(on) => choose([task], on)} onStop={() => setStopping([task])} />
                 </Fragment>
               ))}
             </tbody>
@@ -127,43 +157,9 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
           )}
         </div>
       )}
-      {stopping && <StopTask task={stopping} scope={{ all_users: allUsers ? "true" : undefined }} onClose={() => setStopping(null)} />}
+      {stopping.length > 0 && <StopTasks tasks={stopping} scope={{ all_users: allUsers ? "true" : undefined }} onClose={() => setStopping([])} />}
     </>
   );
-}
-
-// Tasks and pipelines by namespace and id. Changes are made in place: one event may be one of thousands.
-interface TaskList {
-  tasks: Map<string, Task>;
-  pipelines: Map<string, Pipeline>;
-}
-
-function keyOf({ metadata }: Task | Pipeline, id = ""): string {
-  return `${metadata.namespace}/${id}`;
-}
-
-export function applyEvent(list: TaskList | null, name: string, data: unknown): TaskList | null {
-  if (name === "tasks") {
-    const whole = data as { tasks: Task[]; pipelines: Pipeline[] };
-    return {
-      tasks: new Map(whole.tasks.map((task) => [keyOf(task, task.task_id), task])),
-      pipelines: new Map(whole.pipelines.map((pipeline) => [keyOf(pipeline, pipeline.pipeline_id), pipeline])),
-    };
-  }
-  if (!list) return null;
-  if (name === "task") list.tasks.set(keyOf(data as Task, (data as Task).task_id), data as Task);
-  if (name === "pipeline") list.pipelines.set(keyOf(data as Pipeline, (data as Pipeline).pipeline_id), data as Pipeline);
-  if (name === "gone") {
-    const { namespace, id } = data as { namespace: string; id: string };
-    list.tasks.delete(`${namespace}/${id}`);
-    list.pipelines.delete(`${namespace}/${id}`);
-  }
-  return { ...list };
-}
-
-function newestFirst(one: Task, other: Task): number {
-  const [a, b] = [one, other].map((task) => `${task.created_at} ${task.task_id} ${task.metadata.namespace}`);
-  return a! < b! ? 1 : -1;
 }
 
 const INTERVAL = 10_000;
@@ -204,6 +200,7 @@ function PipelineRow({ pipeline, allUsers, allNamespaces }: { pipeline?: Pipelin
   const word = pipeline.execution === "parallel" ? "group" : "pipeline";
   return (
     <tr>
+      <td class="choice" />
       <th scope="row">
         <a class="task-name" href={href("tasks", [pipeline.pipeline_id], { namespace, all_users: allUsers ? "true" : undefined })}>{pipeline.name}</a>
         <span class="sub">{word} <code>{pipeline.pipeline_id}</code></span>
@@ -217,12 +214,6 @@ function PipelineRow({ pipeline, allUsers, allNamespaces }: { pipeline?: Pipelin
       <td class="wide-only" />
     </tr>
   );
-}
-
-function matches(task: Task, text: string): boolean {
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const value = `${task.name} ${task.task_id} ${task.username} ${task.metadata.namespace}`.toLowerCase();
-  return words.every((word) => value.includes(word));
 }
 
 function Chip({ label, count, active, onClick }: { label: string; count: number; active: boolean; onClick(): void }) {
@@ -242,23 +233,90 @@ function NoTasks({ filtered }: { filtered: boolean }) {
   );
 }
 
+interface ColumnProps {
+  column: string;
+  title: string;
+  wide: boolean;
+  order: string;
+  onSort(order: string): void;
+}
+
+function Column({ column, title, wide, order, onSort }: ColumnProps) {
+  const current = order.replace(/^-/, "") === column;
+  const descending = order.startsWith("-");
+  return (
+    <th scope="col" class={wide ? "wide-only" : ""} aria-sort={current ? (descending ? "descending" : "ascending") : undefined}>
+      <button type="button" class="sort" onClick={() => onSort(current && !descending ? `-${column}` : column)}>
+        {title}<span aria-hidden="true">{current ? (descending ? " ↑" : " ↓") : ""}</span>
+      </button>
+    </th>
+  );
+}
+
+function Selection({ tasks, onStop, onClear }: { tasks: Task[]; onStop(): void; onClear(): void }) {
+  const [error, setError] = useState<unknown>(null);
+  const again = async () => {
+    setError(null);
+    try {
+      for (const task of tasks) {
+        const scope = { namespace: task.metadata.namespace };
+        await postYaml("/tasks/submit", scope, await taskFile(task.task_id, { ...scope, all_users: "true" }));
+      }
+      announce(`${plural(tasks.length, "task")} submitted again`);
+      onClear();
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return (
+    <div class="card selection" role="group" aria-label="Selected tasks">
+      <span>{plural(tasks.length, "task")} selected</span>
+      <button type="button" class="small" onClick={onStop}>{stopWord(tasks)}</button>
+      <button type="button" class="small" onClick={again}>Submit again</button>
+      <button type="button" class="small quiet" onClick={onClear}>Clear</button>
+      {error ? <ErrorNote error={error} /> : null}
+    </div>
+  );
+}
+
+// What stopping does to them: nothing runs in finished tasks any more.
+function stopWord(tasks: Task[]): string {
+  const finished = tasks.filter(isFinished).length;
+  return finished === tasks.length ? "Delete" : finished ? "Stop and delete" : "Stop";
+}
+
 interface RowProps {
   task: Task;
   allUsers: boolean;
   allNamespaces: boolean;
+  chosen: boolean;
+  onChoose(on: boolean): void;
   onStop(): void;
 }
 
-function Row({ task, allUsers, allNamespaces, onStop }: RowProps) {
+function Row({ task, allUsers, allNamespaces, chosen, onChoose, onStop }: RowProps) {
   const { namespace, note, pipeline_name: pipeline, image, resources } = task.metadata;
   const query = { namespace, all_users: allUsers ? "true" : undefined };
+  const title = `${task.name} ${task.task_id}`;
+  const actions = (
+    <>
+      <a class="button small" href={href("tasks", [task.task_id, "logs"], query)}>
+        Logs<span class="visually-hidden"> of {title}</span>
+      </a>
+      <button type="button" class="small" onClick={onStop}>
+        {stopWord([task])}<span class="visually-hidden"> {title}</span>
+      </button>
+    </>
+  );
   return (
     <tr>
+      <td class="choice"><input type="checkbox" aria-label={`Select ${title}`} checked={chosen} onChange={() => onChoose(!chosen)} /></td>
       <th scope="row">
         <a class="task-name" href={href("tasks", [task.task_id], query)}>
           {pipeline ? `${pipeline}/` : ""}{task.name}
         </a>
         <span class="sub"><code>{task.task_id}</code><span class="narrow-only"> · {age(task.created_at)}{resources.accelerators && ` · ${resources.accelerators}`}</span></span>
+        <span class="narrow-only row-actions">{actions}</span>
       </th>
       <td>
         <Badge state={task.status} />
@@ -272,41 +330,33 @@ function Row({ task, allUsers, allNamespaces, onStop }: RowProps) {
       {allUsers && <td class="wide-only">{task.username}</td>}
       {allNamespaces && <td class="wide-only">{namespace}</td>}
       <td class="wide-only" title={localTime(task.created_at)}>{age(task.created_at)}</td>
-      <td class="wide-only row-actions">
-        <a class="button small" href={href("tasks", [task.task_id, "logs"], query)}>
-          Logs<span class="visually-hidden"> of {task.name} {task.task_id}</span>
-        </a>
-        <button type="button" class="small" onClick={onStop}>
-          Stop<span class="visually-hidden"> {task.name} {task.task_id}</span>
-        </button>
-      </td>
+      <td class="wide-only row-actions">{actions}</td>
     </tr>
   );
 }
 
 interface StopProps {
-  task: Task;
+  tasks: Task[];
   scope: TaskScope;
   onClose(): void;
   onStopped?(): void;
 }
 
-export function StopTask({ task, scope, onClose, onStopped }: StopProps) {
-  const finished = task.status === "completed" || task.status === "failed";
+export function StopTasks({ tasks, scope, onClose, onStopped }: StopProps) {
+  const word = stopWord(tasks);
+  const [first] = tasks;
+  const what = tasks.length === 1 ? `task ${first!.name}` : plural(tasks.length, "task");
   const stop = async () => {
-    await post(taskPath(task.task_id, "/stop"), { ...scope, namespace: task.metadata.namespace });
-    announce(`Task ${task.name} (${task.task_id}) stopped`);
+    await Promise.all(tasks.map((task) => post(taskPath(task.task_id, "/stop"), { ...scope, namespace: task.metadata.namespace })));
+    announce(tasks.length === 1 ? `Task ${first!.name} (${first!.task_id}) ${word === "Stop" ? "stopped" : "deleted"}` : `${what}: done`);
     onStopped?.();
   };
+  const owner = tasks.length === 1 ? `of task ${first!.task_id}, its pods and their` : "of the tasks, their pods and";
   return (
     <Confirm
-      title={`Stop task ${task.name}?`}
-      text={
-        finished
-          ? `Task ${task.task_id} has finished. This deletes its Jobs, its pods and their logs. Volumes are kept.`
-          : `This deletes the Jobs of task ${task.task_id}, its pods and their logs. Volumes are kept.`
-      }
-      action="Stop task"
+      title={`${word} ${what}?`}
+      text={`This deletes the Jobs ${owner} logs. Volumes are kept.`}
+      action={`${word} ${tasks.length === 1 ? "task" : what}`}
       run={stop}
       onClose={onClose}
     />
