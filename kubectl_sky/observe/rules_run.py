@@ -16,10 +16,11 @@ from kubectl_sky.observe.nodes import (
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 from kubectl_sky.plan import resources
 from kubectl_sky.words import names
-from kubectl_sky.workloads.workload import STOPPED
+from kubectl_sky.workloads.workload import STOPPED, Object
 
 Words = Mapping[str, str]
 _RAY_SIZE = "resources.limits of the container in config.kubernetes.pod_config"
+_NOT_FOUND = ": not found", ": command not found"  # of shells
 _LINES = 3  # log lines at the end of a finding
 
 
@@ -43,8 +44,33 @@ def _setup_error(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words
     rank = signal.ranks[0] if signal.ranks else 0
     lines = snapshot.logs.get(rank, ())
     text, pod = cause(lines), snapshot.pods.get(rank, {})
-    advice = missing_command_advice(pod, lines) if groups["code"] == "127" else SEE_LOGS
+    is_missing = groups["code"] == "127" or text.endswith(_NOT_FOUND)
+    advice = missing_command_advice(pod, lines) if is_missing else SEE_LOGS
     return {"error": f": {text}" if text else "", "advice": advice.format(id=snapshot.task_id)}
+
+
+def _probe(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
+    """Return how long a probe may fail, which field says so, and what to change."""
+    pod = snapshot.pods.get(signal.ranks[0] if signal.ranks else 0, {})
+    containers = pod.get("spec", {}).get("containers", ())
+    main: Object = next((item for item in containers if item["name"] == names.CONTAINER), {})
+    probe = main.get(f"{signal.reason}Probe") or {}
+    failures, period = probe.get("failureThreshold", 3), probe.get("periodSeconds", 10)
+    seconds = failures * period
+    limit, advice = f"{seconds} seconds", "correct the probe in config.kubernetes.pod_config"
+    if names.SERVICE in pod.get("metadata", {}).get("labels", {}):
+        field = "consecutive_failure_threshold_timeout"
+        if signal.reason == "startup":
+            field, seconds = "initial_delay_seconds", seconds - period
+        limit = f"{field}: {seconds}"
+        advice = f"correct service.readiness_probe: its path, or its {field}; or service.ports"
+    about = f": {signal.about}" if signal.about else ""
+    return {
+        **_last_lines(snapshot, signal, groups),
+        "limit": limit,
+        "advice": advice,
+        "failure": about,
+    }
 
 
 def _head_memory(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
@@ -242,6 +268,34 @@ RUN: tuple[Rule, ...] = (
         "correct the probe in config.kubernetes.pod_config",
         reason="Unhealthy",
         message=r"(?P<which>Liveness|Startup) probe failed(?!: waiting for files):? ?(?P<rest>.*)",
+    ),
+    Rule(
+        "not-ready-in-time",
+        Stage.RUN,
+        SignalSource.PROBE,
+        "not ready within {limit}|{failure}|{lines}",
+        "{advice}",
+        reason="startup",
+        detail=_probe,
+        mere=True,
+    ),
+    Rule(
+        "not-alive",
+        Stage.RUN,
+        SignalSource.PROBE,
+        "restarted: its probe failed for longer than {limit}|{failure}|{lines}",
+        "{advice}",
+        detail=_probe,
+        mere=True,
+    ),
+    Rule(
+        "setup-command-missing",
+        Stage.SETUP,
+        SignalSource.LOG,
+        "setup went on without a command: {command}: not found",
+        "{advice}",
+        message=r"/setup\.sh: (?:line )?\d+: (?P<command>[^\n]+?): (?:command )?not found",
+        detail=_missing_command,
     ),
     _logged(
         "gpu-out-of-memory",

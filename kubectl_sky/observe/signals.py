@@ -41,6 +41,8 @@ _PREEMPTION = re.compile(r"(?:\. no new claims to deallocate)?[.,] ?preemption: 
 _RAY_NODE_TYPE = "ray.io/node-type"  # a label of KubeRay
 _RAY_START = timedelta(minutes=1)  # a head with one CPU answers within half of it
 _SCHEDULER_SECONDS = timedelta(seconds=5)  # that a scheduler may take to see a pod
+_PROBE_KILLS = re.compile(f"Container {names.CONTAINER} failed (startup|liveness) probe")
+_PROBE_REQUEST = re.compile(r'Get "[^"]*": |dial tcp \S+: connect: ')
 _KILLED = re.compile(r"OOMKilled \d+|\w+ 137")
 _INSUFFICIENT = "Insufficient "
 _ENDINGS = ("Failed", "FailureTarget")
@@ -61,6 +63,7 @@ class SignalSource(StrEnum):
     WAITING = "waiting"  # a container that is not starting
     ENDED = "ended"  # a container that failed: its reason and exit code
     INIT_ENDED = "init ended"  # an init container that failed
+    PROBE = "probe"  # a container that a probe has killed: the kind of the probe
     RAY_HEAD = "ray head"  # the head of a Ray cluster was killed, or does not answer
     LOG = "log"  # the last lines of a container that failed
     BARRIER = "barrier"  # running nodes wait for nodes that have not started
@@ -174,7 +177,7 @@ def _all_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal
     for rank, pod in pods.items():
         parts = (
             _scheduling_signals(snapshot, pod),
-            _ray_head_signals(snapshot, pod, _container_signals(pod)),
+            _ray_head_signals(snapshot, pod, _ended_signals(snapshot, pod)),
             _kubelet_signals(snapshot, pod),
         )
         for signal in chain(*parts):
@@ -409,6 +412,30 @@ def _container_signals(pod: Object) -> Iterator[Signal]:
             reason = f"{end.get('reason', 'Error')} {end.get('exitCode')}"
             message = _without_pod_name((end.get("message") or "").strip())
             yield Signal(source, reason, message, about=about)
+
+
+def _ended_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]:
+    """Yield the signals of a pod's containers; the end of one that a probe killed names the probe.
+
+    Whatever its exit code: a program may end by itself when the kubelet sends SIGTERM.
+    """
+    status = container(pod)
+    states = (status.get(state, {}).get("terminated") for state in ("state", "lastState"))
+    end: Object = next(filter(None, states), {})
+    started, name = end.get("startedAt") or "", pod["metadata"]["name"]
+    messages = [
+        event.get("message") or ""
+        for event in snapshot.of(kinds.EVENT.kind)
+        if event.get("involvedObject", {}).get("name") == name
+        and (event.get("lastTimestamp") or "") >= started
+    ]
+    probe = next((match[1] for text in messages if (match := _PROBE_KILLS.match(text))), "")
+    failures = (text for text in messages if text.lower().startswith(f"{probe} probe failed: "))
+    about = _PROBE_REQUEST.sub("", next(failures, "").partition(": ")[2])
+    for signal in _container_signals(pod):
+        if probe and signal.source is SignalSource.ENDED and not signal.about:
+            signal = replace(signal, source=SignalSource.PROBE, reason=probe, about=about)
+        yield signal
 
 
 def _ray_head_signals(

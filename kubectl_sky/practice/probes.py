@@ -111,7 +111,11 @@ class Probes:
 
     async def _get(self, request: Json) -> str | None:
         host = request.get("host") or self._pod.pod["status"]["podIP"]
-        reader, writer = await asyncio.open_connection(host, self._port(request["port"]))
+        address = host, self._port(request["port"])
+        try:
+            reader, writer = await asyncio.open_connection(*address)
+        except ConnectionRefusedError:
+            return f"dial tcp {host}:{address[1]}: connect: connection refused"
         try:
             headers = {"Host": f"{host}:{request['port']}", "User-Agent": "kube-probe/practice"}
             headers |= {

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kubectl_sky.spec.task import Task
 
 _START_SECONDS = 1200  # SkyPilot's limit for the start of a replica
-_START_INTERVAL = 3  # seconds between requests until a replica has started
+_START_INTERVALS = (3, 2, 1)  # seconds between requests until a replica has started
 _PULL_SECONDS = 600  # to schedule a replica and pull its image, as in Kubernetes
 _MAX_STABILIZATION = 3600  # seconds; the limit of a HorizontalPodAutoscaler
 _SCRIPT = "probe.sh"
@@ -225,8 +225,9 @@ def _checks(probe: "Probe", port: int) -> Iterator[Check]:
     """
     http = None if _needs_script(probe) else Http(probe.path, port, tuple(probe.headers.items()))
     period, timeout = max(math.ceil(probe.interval), 1), max(math.ceil(probe.timeout), 1)
-    start = math.ceil(_start_seconds(probe) / _START_INTERVAL)
-    yield Check("startupProbe", http, _START_INTERVAL, timeout, max(start, 1))
+    start = math.ceil(_start_seconds(probe))
+    interval = next(seconds for seconds in _START_INTERVALS if start % seconds == 0)
+    yield Check("startupProbe", http, interval, timeout, start // interval + 1)  # the first at 0
     yield Check("readinessProbe", http, period, timeout, 2)
     if probe.failing is not None:
         failures = max(math.ceil(probe.failing / period), 1)

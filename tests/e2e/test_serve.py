@@ -114,6 +114,23 @@ def test_service_bad_update_shows_reason_and_old_replicas_serve(
     assert len(objects(kubectl, "configmaps")) <= 4
 
 
+def test_replica_that_never_answers_is_not_ready_in_time(sky: Command) -> None:
+    """It is no lack of memory, whatever the exit code of the killed container."""
+    probe = WEB["service"] | {"readiness_probe": PROBE | {"initial_delay_seconds": 4}}
+    pod_config = {"spec": {"terminationGracePeriodSeconds": 1}}
+    config = {"kubernetes": {"pod_config": pod_config}}
+    file = service(sky, service=probe | {"replicas": 1}, config=config, run="exec sleep 600")
+    assert sky("serve", "up", file, "--detach").returncode == 0
+    text = "not ready within initial_delay_seconds: 4"
+
+    def messages() -> str:
+        return str(sky.json("serve", "status", "web")["message"])
+
+    eventually(lambda: messages().startswith(text), 120, messages)
+    shown = sky("serve", "status", "web").stdout
+    assert "next: correct service.readiness_probe" in shown and "memory" not in shown
+
+
 def test_service_replica_restarted_in_its_pod_has_its_files_again(
     sky: Command, kubectl: Command, tmp_path: Path
 ) -> None:

@@ -207,6 +207,13 @@ SAID = (
     ),
     Said("ray-head-killed", "", "memory limit is 1Gi", "OOMKilled 137"),
     Said("ray-head-slow", "", "CPU limit of 300m", "Unhealthy"),
+    Said("not-ready-in-time", "", "not ready within 30 seconds", "startup"),
+    Said("not-alive", "", "its probe failed for longer than 30 seconds", "liveness"),
+    Said(
+        "setup-command-missing",
+        "/etc/kubectl-sky/setup.sh: line 1: conda: command not found\ngoes on",
+        "setup went on without a command: conda: not found",
+    ),
     Said(
         "module-part-missing",
         "ModuleNotFoundError: No module named 'pkg.lib'",
@@ -337,6 +344,14 @@ def _ray_head(said: Said) -> dict[str, list[Json]]:
     return {"Pod": [pod], "Event": [event]}
 
 
+def _probe(said: Said) -> dict[str, list[Json]]:
+    pod = make_pod(phase="Failed", state=terminated(137))
+    pod["spec"]["containers"] = [{"name": "main"}]
+    words = {"reason": "Killing", "message": f"Container main failed {said.reason} probe"}
+    about = {"name": pod["metadata"]["name"]}
+    return {"Pod": [pod], "Event": [{"type": "Normal", "involvedObject": about, **words}]}
+
+
 _OBJECTS: Mapping[SignalSource, Callable[[Said], dict[str, list[Json]]]] = {
     SignalSource.QUEUE: _queue,
     SignalSource.GANG: lambda said: {"PodGroup": [make_pod_group(said.reason, said.message)]},
@@ -352,6 +367,7 @@ _OBJECTS: Mapping[SignalSource, Callable[[Said], dict[str, list[Json]]]] = {
         "Pod": [make_pod(phase="Pending", state={"waiting": _words(said)})]
     },
     SignalSource.ENDED: _ended,
+    SignalSource.PROBE: _probe,
     SignalSource.RAY_HEAD: _ray_head,
     SignalSource.INIT_ENDED: lambda said: {},
     SignalSource.BARRIER: lambda said: {

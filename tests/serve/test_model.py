@@ -122,6 +122,51 @@ def test_pod_that_is_deleted_is_terminating_and_no_failure(state: Json) -> None:
     assert web.reason == ""
 
 
+def of_pod(reason: str, message: str, at: str) -> Json:
+    about = {"name": "web-a"}
+    return {"involvedObject": about, "reason": reason, "message": message, "lastTimestamp": at}
+
+
+AT_START, AT_END = "2026-01-01T00:00:30Z", "2026-01-01T00:05:00Z"
+REFUSED = 'Get "http://10.1.2.3:80/": dial tcp 10.1.2.3:80: connect: connection refused'
+NOT_READY = "not ready within initial_delay_seconds: 10: connection refused; last lines: loading"
+NOT_ALIVE = "restarted: its probe failed for longer than consecutive_failure_threshold_timeout: 30"
+
+
+@pytest.mark.parametrize(
+    ("probe", "code", "killed_at", "reason"),
+    [
+        ("startup", 137, AT_END, NOT_READY),
+        ("startup", 143, AT_END, NOT_READY),
+        ("startup", 0, AT_END, NOT_READY),
+        ("liveness", 143, AT_END, f"{NOT_ALIVE}: connection refused; last lines: loading"),
+        ("startup", 137, AT_START, "killed: exit code 137 (SIGKILL: killed, often out of memory)"),
+    ],
+)
+def test_replica_that_its_probe_killed_names_the_probe(
+    probe: str, code: int, killed_at: str, reason: str
+) -> None:
+    """The kill of a container that ran before explains nothing."""
+    item = pod("web-a", 2, ready=False, state={"waiting": {"reason": "CrashLoopBackOff"}})
+    last = terminated(code, at="2026-01-01T00:05:01Z")
+    last["terminated"] |= {"startedAt": "2026-01-01T00:01:00Z", "message": "loading\n"}
+    item["status"]["containerStatuses"][1]["lastState"] = last
+    item["metadata"]["labels"]["kubectl-sky/service"] = "web"
+    probes = {
+        "startupProbe": {"periodSeconds": 2, "failureThreshold": 6},
+        "livenessProbe": {"periodSeconds": 10, "failureThreshold": 3},
+    }
+    item["spec"]["containers"] = [{"name": "main", **probes}]
+    events = (
+        of_pod("Unhealthy", f"{probe.capitalize()} probe failed: {REFUSED}", killed_at),
+        of_pod("Killing", f"Container main failed {probe} probe, will be restarted", killed_at),
+    )
+    web = status_of(ServiceObjects(deployment(), SETS, (item,), events=events))
+    assert web.replicas[0].reason.startswith(reason)
+    advised = [cause.then.startswith("correct service.readiness_probe") for cause in web.findings]
+    assert advised == [killed_at == AT_END]
+
+
 RUNNING = {"running": {"startedAt": CREATED}}
 LATER = {"running": {"startedAt": "2026-01-01T00:01:40Z"}}
 BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff"}}

@@ -82,7 +82,7 @@ def test_probe_times_become_probes_of_the_kubelet() -> None:
     http = {"path": "/h?a=b", "port": 8080, "httpHeaders": headers}
     times = {name: {**main[name]} for name in ("startupProbe", "readinessProbe", "livenessProbe")}
     assert [probe.pop("httpGet") for probe in times.values()] == [http] * 3
-    assert [tuple(probe.values()) for probe in times.values()] == [(3, 3, 21), (5, 3, 2), (5, 3, 7)]
+    assert [tuple(probe.values()) for probe in times.values()] == [(1, 3, 62), (5, 3, 2), (5, 3, 7)]
     assert "livenessProbe" not in container(objects_of({"readiness_probe": "/"}))
 
 
@@ -92,13 +92,17 @@ def test_probe_as_text_is_the_path(probe: str | None, path: str) -> None:
     assert main["readinessProbe"]["httpGet"] == {"path": path, "port": 8080}
 
 
-@pytest.mark.parametrize("delay", [0.1, 0])
-def test_probe_times_below_a_second_become_one(delay: float) -> None:
+@pytest.mark.parametrize(
+    ("delay", "startup"), [(0, [3, 1, 1]), (0.1, [1, 1, 2]), (10, [2, 1, 6]), (1200, [3, 1, 401])]
+)
+def test_startup_probe_fails_after_its_delay_and_not_before(
+    delay: float, startup: list[int]
+) -> None:
     names = ("timeout_seconds", "endpoint_probe_interval_seconds")
     probe = {"path": "/", "initial_delay_seconds": delay, **dict.fromkeys(names, 0.1)}
     main = container(objects_of({"readiness_probe": probe}))
     found = [list(main[name].values())[1:] for name in ("startupProbe", "readinessProbe")]
-    assert found == [[3, 1, 1], [1, 1, 2]]
+    assert found == [startup, [1, 1, 2]]
 
 
 @pytest.mark.parametrize(
