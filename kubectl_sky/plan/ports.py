@@ -11,6 +11,7 @@ from kubectl_sky.words.settings import Settings
 
 _WITHIN = "clusterip"
 _HEADLESS = "podip"
+_MAX_PORTS = 3  # in a command of a note
 _TYPES = {
     _WITHIN: "ClusterIP",
     "nodeport": "NodePort",
@@ -67,6 +68,15 @@ def notes(task: Task, resources: Resources, settings: Settings) -> Iterator[str]
         )
     elif access := _OUTSIDE.get(_read_exposure(task, settings)):
         yield f"ports: reached from outside the cluster: {access}"
+    elif not (task.expose or task.kubernetes.ports or settings.ports.get("expose")):
+        command = f"kubectl sky port-forward {task.name or 'ID'}"
+        if task.service:
+            command = f"kubectl port-forward service/{names.dns_label(task.name or '', 'service')}"
+        numbers = " ".join(map(str, resources.ports[:_MAX_PORTS]))
+        yield (
+            f"ports: reached from inside the cluster only: use `{command} {numbers}`, or set"
+            " `ports.expose: loadbalancer` in the settings"
+        )
 
 
 def _read_exposure(task: Task, settings: Settings) -> str:

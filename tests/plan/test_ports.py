@@ -21,7 +21,6 @@ def ports(task: Task, settings: Settings | None = None) -> Ports:
 def test_ports_default_to_cluster_ip() -> None:
     assert ports(TASK) == Ports("train-bcdf2345-ports", "ClusterIP", False, {}, (80,))
     assert make_plan(make_task()).ports is None
-    assert list(make_notes(TASK, FACTS, Settings())) == []
 
 
 @pytest.mark.parametrize(
@@ -49,6 +48,25 @@ def test_ports_annotations_of_settings_exclude_those_of_task() -> None:
     given = {"internal": "true", "team": "a", "kubectl-sky/name": "forged"}
     task = replace(TASK, kubernetes=Kubernetes(annotations={"team": "b"}))
     assert ports(task, Settings(ports={"annotations": given})).annotations == {"internal": "true"}
+
+
+def test_ports_inside_cluster_are_noted_with_both_ways_to_reach_them() -> None:
+    assert make_notes(TASK, FACTS, Settings()) == (
+        "ports: reached from inside the cluster only: use `kubectl sky port-forward train 80`, or"
+        " set `ports.expose: loadbalancer` in the settings",
+    )
+
+
+@pytest.mark.parametrize(
+    ("task", "settings"),
+    [
+        (replace(TASK, expose="clusterip"), Settings()),
+        (replace(TASK, kubernetes=Kubernetes(ports="podip")), Settings()),
+        (TASK, Settings(ports={"expose": "clusterip"})),
+    ],
+)
+def test_ports_inside_cluster_by_choice_are_not_noted(task: Task, settings: Settings) -> None:
+    assert make_notes(task, FACTS, settings) == ()
 
 
 def test_ports_outside_cluster_are_noted() -> None:
