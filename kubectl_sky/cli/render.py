@@ -102,7 +102,9 @@ def _render_as_submitted(
     from kubectl_sky.submitting import render, submit
 
     requests = [
-        submit.Options(source, cluster.flags(), cluster.user, show_secrets=show[0])
+        submit.Options(
+            source, cluster.flags(), cluster.user, show_secrets=show[0], wait_for_volumes=True
+        )
         for source in sources
     ]
     return manifests.merge(

@@ -50,6 +50,11 @@ def _new_volumes(size: str) -> "Storage | None":
     metavar="SIZE",
     help="Create the volumes that do not exist, each of this size: 10Gi.",
 )
+@click.option(
+    "--wait-for-volumes",
+    is_flag=True,
+    help="Submit although volumes do not exist; the task waits for them.",
+)
 @options.task
 @options.strict
 @options.cluster
@@ -105,6 +110,7 @@ def request(
         follow=not (flags["detach"] or form),
         start_timeout=timeout.total_seconds() if isinstance(timeout, timedelta) else None,
         new_volumes=cast("Storage | None", flags.get("create_volumes")),
+        wait_for_volumes=cast("bool | None", flags.get("wait_for_volumes")),
     )
 
 

@@ -153,15 +153,16 @@ def _needs_one_cluster_node(task: Task, facts: Facts) -> bool:
     return True
 
 
-def notes(task: Task, facts: Facts) -> Iterator[str]:
-    """Yield notes on missing volumes and on those that prevent spreading nodes."""
+def missing(task: Task, facts: Facts) -> Iterator[VolumeMount]:
+    """Yield the volumes that do not exist, if the PVCs are known."""
     for volume in task.volumes:
         if volume.name and facts.pvcs is not None and volume.name not in facts.pvcs:
-            yield (
-                f'volumes.{volume.path}: volume or PVC "{volume.name}" not found in namespace'
-                f' "{facts.namespace}"; the task waits for it; to create it, run "kubectl sky'
-                f' volumes create {volume.name} SIZE --pvc-name {volume.name}"'
-            )
+            yield volume
+
+
+def notes(task: Task, facts: Facts) -> Iterator[str]:
+    """Yield notes on volumes that prevent spreading nodes."""
+    for volume in task.volumes:
         if task.num_nodes > 1 and _is_single_node(volume, facts):
             yield (
                 f"volumes.{volume.path}: the PVC is {' and '.join(_access_modes(volume, facts))},"

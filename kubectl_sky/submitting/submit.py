@@ -13,10 +13,12 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.streams import LogOptions
 from kubectl_sky.errors import (
     Interrupted,
+    InvalidFiles,
     SkyError,
     UserError,
 )
 from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.plan import storage
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests, redact
 from kubectl_sky.spec.volumes import Storage
@@ -42,7 +44,8 @@ class Options(Struct, frozen=True):
     """What to submit, where, and what to do then.
 
     `start_timeout` is that of the first node in seconds; None means the file's, or the default.
-    `new_volumes` is the storage of each volume that does not exist yet; None creates none.
+    `new_volumes` is the storage of each volume that does not exist yet; None creates none. With
+    `wait_for_volumes`, the task waits for missing ones; None means that the user has no such flag.
     """
 
     source: taskfile.Source
@@ -53,6 +56,7 @@ class Options(Struct, frozen=True):
     follow: bool = True
     start_timeout: float | None = None
     new_volumes: Storage | None = None
+    wait_for_volumes: bool | None = None
 
 
 class Prepared(Struct, frozen=True):
@@ -148,14 +152,39 @@ def decided(options: Options, task_file: TaskFile, session: Session, facts: Fact
 def check(prepared: Prepared, ui: UI, guard: Guard = nullcontext) -> Prepared:
     """Compare the planned tasks with the cluster, and show all notes. Raises SkyError."""
     task_file, decision = prepared.task_file, prepared.decision
+    with guard():
+        _check_volumes(prepared, ui)
     existing = preflight.check(
         prepared.session, task_file, decision, prepared.existing.manifests, guard
     )
     ui.notes((*task_file.remarks, *decision.notes, *existing.notes))
-    if storage := prepared.options.new_volumes:
-        ui.notes(f'volume "{name}" is created: {storage.size}' for name in prepared.new_volumes)
+    if new := prepared.options.new_volumes:
+        ui.notes(f'volume "{name}" is created: {new.size}' for name in prepared.new_volumes)
     ui.notes(upload.notes(decision.plans, task_file.archives, existing))
     return replace(prepared, existing=existing)
+
+
+def _check_volumes(file: Prepared, ui: UI) -> None:
+    """Raise InvalidFiles if volumes do not exist, or note that the task waits for them."""
+    waits, problems = file.options.wait_for_volumes, []
+    for entry in file.task_file.entries:
+        for volume in storage.missing(entry.task, file.facts):
+            create = f"kubectl sky volumes create {volume.name} SIZE"
+            message = (
+                f'volume or PVC "{volume.name}" not found in namespace "{file.facts.namespace}"'
+            )
+            if waits:
+                ui.note(
+                    f"volumes.{volume.path}: {message}; the task waits for it; to create it, run"
+                    f' "{create} --pvc-name {volume.name}"'
+                )
+                continue
+            others = "" if waits is None else ", or submit with --create-volumes SIZE"
+            others += "" if waits is None else " or --wait-for-volumes"
+            hint = f"run `{create}`{others}"
+            problems.append(entry.document.problem(("volumes", volume.path), message, hint))
+    if problems:
+        raise InvalidFiles(problems)
 
 
 def preview(files: Sequence[Prepared], ui: UI) -> None:
@@ -179,12 +208,10 @@ def _snapshot(file: Prepared) -> Uploads:
 
 
 def _send(file: Prepared, ui: UI) -> Submitted:
-    session, storage = file.session, file.options.new_volumes
+    session, new = file.session, file.options.new_volumes
     with ExitStack() as created:
-        if storage:
-            created.enter_context(
-                volumes.created(session, file.facts.user, file.new_volumes, storage)
-            )
+        if new:
+            created.enter_context(volumes.created(session, file.facts.user, file.new_volumes, new))
         if file.sent_away:
             manifests_ = file.existing.manifests
             created.enter_context(

@@ -91,7 +91,9 @@ class Submitter:
         environ = {"KUBECTL_SKY_CONFIG_HOME": str(self.folder)}
         overrides = Overrides(**({"task_id": ID} | flags))
         source = Source(str(file), overrides, environ, io.BytesIO())
-        options = submit.Options(source, Connection(), dry_run=dry_run, follow=follow)
+        options = submit.Options(
+            source, Connection(), dry_run=dry_run, follow=follow, wait_for_volumes=True
+        )
         submit.submit(options, self.ui, self.cluster.session)
         return self.ui
 

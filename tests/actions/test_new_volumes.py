@@ -1,4 +1,4 @@
-"""`submit --create-volumes`: volumes that do not exist are created before the task."""
+"""Volumes that do not exist: `submit` refuses them, creates them, or lets the task wait."""
 
 from pathlib import Path
 
@@ -20,6 +20,37 @@ def files(run: Run, api: FakeCluster, tmp_path: Path) -> None:
     for name in FILES:
         (tmp_path / name).write_text(TASK.format(name[:3]))
     assert run("volumes", "create", "kept", "1Gi")[0] == 0
+
+
+def test_submit_refuses_all_missing_volumes_at_once(
+    run: Run, api: FakeCluster, tmp_path: Path
+) -> None:
+    (tmp_path / "none.yaml").write_text(TASK.format("none").replace("kept", "gone"))
+    code, _, err = run("submit", "none.yaml", "--detach")
+    assert code == 2
+    ways = ", or submit with --create-volumes SIZE or --wait-for-volumes"
+    assert err.splitlines() == [
+        f'none.yaml:3:{column}: volumes./{path}: volume or PVC "{name}" not found in namespace'
+        f' "default"; run `kubectl sky volumes create {name} SIZE`{ways}'
+        for column, path, name in ((18, "data", "notes"), (33, "other", "gone"))
+    ]
+    assert len(claims(api)) == 1 and not any(name.startswith("jobs ") for name in api.names())
+
+
+def test_task_waits_for_missing_volumes_if_asked(run: Run, api: FakeCluster) -> None:
+    code, _, err = run("submit", "one.yaml", "--detach", "--wait-for-volumes")
+    assert code == 0
+    assert "; the task waits for it; " in err and "create notes SIZE --pvc-name notes" in err
+    assert len(claims(api)) == 1
+
+
+def test_other_commands_name_no_flag_of_submit(run: Run, api: FakeCluster, tmp_path: Path) -> None:
+    api.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA}
+    text = "name: web\nservice: {}\nresources: {ports: 80}\nrun: x\nvolumes: {/data: notes}\n"
+    (tmp_path / "web.yaml").write_text(text.replace("{}", "{readiness_probe: /}"))
+    code, _, err = run("serve", "up", "web.yaml")
+    assert code == 2
+    assert err.rstrip().endswith("run `kubectl sky volumes create notes SIZE`")
 
 
 def claims(api: FakeCluster) -> list[str]:

@@ -139,7 +139,7 @@ def test_volume_of_another_user_is_matched_by_name_of_pvc_only(
     run: Run, api: FakeCluster, notes: str
 ) -> None:
     for name, task_id in (("notes", "byname01"), (f"notes-{notes}", "literal1")):
-        flags = ("--user", "someone", "--id", task_id)
+        flags = ("--user", "someone", "--id", task_id, "--wait-for-volumes")
         assert submit(run, KEEPER.replace("notes", name), *flags)[0] == 0
         job = api.get(kinds.JOB, f"keeper-{task_id}")
         volumes = job["spec"]["template"]["spec"]["volumes"]
@@ -222,11 +222,6 @@ def test_volume_without_default_storage_class_is_refused(run: Run, api: FakeClus
     api.remove(kinds.STORAGE_CLASS, "standard")
     err = run("volumes", "create", "v", "1Gi")[2]
     assert "the cluster has no StorageClass to provision the volume" in err
-
-
-def test_submit_unknown_volume_dry_run_is_a_warning(run: Run) -> None:
-    code, _, err = submit(run, KEEPER.replace("notes", "nothing"), "--dry-run=client")
-    assert (code, 'volume or PVC "nothing" not found in namespace' in err) == (0, True)
 
 
 @pytest.mark.usefixtures("notes")

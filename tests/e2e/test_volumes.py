@@ -29,7 +29,10 @@ def test_volumes_data_is_kept_between_tasks(sky: Command) -> None:
 
 
 def test_task_runs_once_a_missing_volume_is_created_as_advised(sky: Command) -> None:
-    done = sky("submit", "-", "--detach", "--id", "keeper01", stdin=KEEPER)
+    flags = ("--detach", "--id", "keeper01")
+    done = sky("submit", "-", *flags, stdin=KEEPER)
+    assert (done.returncode, "--wait-for-volumes" in done.stderr) == (2, True), done.stderr
+    done = sky("submit", "-", *flags, "--wait-for-volumes", stdin=KEEPER)
     advice = re.search(
         r'run "kubectl sky (volumes create notes) SIZE (--pvc-name notes)"', done.stderr
     )

@@ -100,11 +100,11 @@ def test_storage_rwop_volume_with_two_nodes_is_refused() -> None:
         make_plan(task, replace(FACTS, pvcs={"v": POD}))
 
 
-def test_storage_missing_volume_is_noted() -> None:
-    task = replace(make_task(), volumes=(VolumeMount("/a", "nothing"),))
-    (note,) = storage.notes(task, FACTS)
-    assert 'volume or PVC "nothing" not found in namespace "team-a"' in note
-    assert list(storage.notes(task, replace(FACTS, pvcs=None))) == []
+def test_storage_missing_volumes_are_those_of_unknown_names() -> None:
+    mounts = VolumeMount("/a", "nothing"), VolumeMount("/b", "v")
+    task, facts = replace(make_task(), volumes=mounts), replace(FACTS, pvcs={"v": POD})
+    assert list(storage.missing(task, facts)) == [mounts[0]]
+    assert list(storage.missing(task, replace(facts, pvcs=None))) == []
 
 
 def test_storage_group_follows_settings() -> None:
