@@ -9,6 +9,7 @@ from kubectl_sky.spec.accelerator import (
     AMD_MODELS,
     NEURON_MODELS,
     NVIDIA_MODELS,
+    VARIANTS,
     Model,
     find_model,
     plain,
@@ -55,15 +56,18 @@ class Family(Struct, frozen=True):
         """Return the accelerator that a label value means; None for a MIG slice.
 
         A label name of a model comes first, then the first model in the table whose words are all
-        in the value. The table lists longer names first. An unknown value is returned as SkyPilot
-        names it.
+        in the value, unless the value names a variant. The table lists longer names first. An
+        unknown value is returned as SkyPilot names it.
         """
         text = plain(value)
         if "-MIG-" in text:
             return None
         words = set(re.split(r"[-_. ]", text))
+        is_variant = not words.isdisjoint(VARIANTS)
         of_words = (
-            model.name for model in self.models if set(model.name.upper().split("-")) <= words
+            model.name
+            for model in self.models
+            if not is_variant and set(model.name.upper().split("-")) <= words
         )
         return find_model(value) or next(of_words, text) or None
 
@@ -161,10 +165,15 @@ def is_known(name: str) -> bool:
 
 
 def matches(requested_name: str, model: str) -> bool:
-    """Return whether a model fits a request: A100 accepts A100-80GB, not vice versa."""
+    """Return whether a model fits a request: A100 accepts A100-80GB, not vice versa.
+
+    Variants are other cards: RTX3090 and RTX3090-TI do not fit each other.
+    """
     requested = find_model(requested_name) or plain(requested_name)
     candidate = find_model(model) or plain(model)
-    return same_name(requested, candidate) or candidate.upper().startswith(f"{requested.upper()}-")
+    prefix, dash, rest = candidate.upper().partition(f"{requested.upper()}-")
+    is_larger = bool(dash) and not prefix and VARIANTS.keys().isdisjoint(rest.split("-"))
+    return same_name(requested, candidate) or is_larger
 
 
 def from_labels(labels: Mapping[str, str]) -> list[str]:

@@ -41,6 +41,8 @@ NVIDIA_MODELS = (
     Model("B100", 192, ("NVIDIA-B100",)),
     Model("GH200", 96, ("NVIDIA-GH200-480GB", "NVIDIA-GH200-144G-HBM3e")),
     Model("H200", 141, ("NVIDIA-H200", "NVIDIA-H200-NVL"), "nvidia-h200-141gb"),
+    Model("H800", 80),
+    Model("H20", 96),
     Model("H100-MEGA", 80, gke="nvidia-h100-mega-80gb"),
     Model(
         "H100",
@@ -67,6 +69,7 @@ NVIDIA_MODELS = (
     Model("A10G", 24, ("NVIDIA-A10G",)),
     Model("A10", 24, ("NVIDIA-A10",)),
     Model("A16", 16, ("NVIDIA-A16",)),
+    Model("A2", 16),
     Model("A30", 24, ("NVIDIA-A30",)),
     Model("A40", 48, ("NVIDIA-A40",)),
     Model(
@@ -75,6 +78,7 @@ NVIDIA_MODELS = (
         (
             "NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition",
             "NVIDIA-RTX-PRO-6000-Blackwell-Workstation-Edition",
+            "NVIDIA-RTX-PRO-6000-Blackwell-Max-Q-Workstation-Edition",
         ),
         "nvidia-rtx-pro-6000",
     ),
@@ -87,6 +91,7 @@ NVIDIA_MODELS = (
     Model("RTX3090", 24, ("NVIDIA-GeForce-RTX-3090",)),
     Model("L40S", 48, ("NVIDIA-L40S",)),
     Model("L40", 48, ("NVIDIA-L40",)),
+    Model("L20", 48),
     Model("L4", 24, ("NVIDIA-L4",), "nvidia-l4"),
     Model("A6000", 48, ("NVIDIA-RTX-A6000",), "", ("RTX_A6000",)),
     Model("A5000", 24, ("NVIDIA-RTX-A5000",), "", ("RTX_A5000",)),
@@ -124,11 +129,12 @@ _MODELS = (*NVIDIA_MODELS, *AMD_MODELS, *NEURON_MODELS)
 # With other common names, to suggest one for a misspelt name.
 MODEL_NAMES = (
     *(model.name for model in _MODELS),
-    *("H100-80GB", "A100-40GB", "A2", "L20", "H20", "H800", "RTX3080", "RTXA4500"),
+    *("H100-80GB", "A100-40GB", "RTX3080", "RTXA4500"),
 )
 _COUNT = r"(1?[0-9])"  # more is a memory size: A100 80
 _WITH_COUNT = re.compile(rf"{_COUNT} *x *(.+)|(.+?)(?: *x *| +){_COUNT}", re.IGNORECASE)
 _FORM_FACTOR = re.compile(r"-(SXM[0-9]?|PCIE|NVL|NVLINK)$")
+_NEEDLESS = re.compile(r"(?<=LAPTOP)-GPU$|(?<=ADA)-GENERATION|(?<=RTXPRO)-|-BLACKWELL$")
 
 
 def plain(value: str) -> str:
@@ -137,7 +143,8 @@ def plain(value: str) -> str:
     GPU feature discovery appends `-SHARED` if pods share the GPU by time slicing.
     """
     text = value.upper().removesuffix("-SHARED")
-    return re.sub(r"^(NVIDIA-)?(TESLA-|GEFORCE-)?", "", text).replace("RTX-", "RTX")
+    text = re.sub(r"^(NVIDIA-)?(TESLA-|GEFORCE-)?", "", text).replace("RTX-", "RTX")
+    return _NEEDLESS.sub("", text)
 
 
 def same_name(first: str, second: str) -> bool:
@@ -168,18 +175,27 @@ def find_model(name: str) -> str:
     return _NAMES.get(_key(name)) or _NAMES.get(_key(without_form_factor), "")
 
 
+# NVIDIA's spelling of what follows a card's number. Each of them makes it another card.
+VARIANTS = {"TI": "Ti", "SUPER": "SUPER", "D": "D", "LAPTOP": "Laptop-GPU"}
+_CARD = re.compile(
+    rf"(QUADRO-)?([GR]TX)-?(PRO)?(A?[0-9]{{4}})(-?SFF)?(-?ADA)?((?:-?(?:{'|'.join(VARIANTS)}))*)"
+)
+
+
 def rtx_products(name: str) -> tuple[str, ...]:
-    """Return NVIDIA's names of any GeForce or RTX card, as in Model; empty for other names."""
-    text = plain(name)
-    geforce = re.fullmatch(r"([GR]TX)-?([0-9]{4})(-?TI)?(-?SUPER)?", text)
-    workstation = re.fullmatch(r"RTX(A?[0-9]{4})(-?ADA(?:-GENERATION)?)?", text)
-    products = []
-    if geforce:
-        suffix = "-Ti" * bool(geforce[3]) + "-SUPER" * bool(geforce[4])
-        products.append(f"NVIDIA-GeForce-{geforce[1]}-{geforce[2]}{suffix}")
-    if workstation:
-        products.append(f"NVIDIA-RTX-{workstation[1]}{'-Ada-Generation' * bool(workstation[2])}")
-    return tuple(products)
+    """Return NVIDIA's names of any GeForce, RTX or Quadro card, as in Model; empty for others."""
+    card = _CARD.fullmatch(plain(name))
+    if not card:
+        return ()
+    quadro, series, pro, number, small, ada, variants = card.groups()
+    parts = [series, pro, number, small and "SFF", ada and "Ada-Generation", pro and "Blackwell"]
+    parts += [VARIANTS[word] for word in re.findall("|".join(VARIANTS), variants)]
+    text = "-".join(filter(None, parts))
+    if quadro:
+        return (f"Quadro-{text}",)
+    is_workstation = pro or ada or number.startswith("A")
+    brands = ("",) if is_workstation else ("GeForce-", "") if series == "RTX" else ("GeForce-",)
+    return tuple(f"NVIDIA-{brand}{text}" for brand in brands)
 
 
 class Accelerator(Struct, frozen=True):

@@ -185,27 +185,40 @@ def test_doctor_selector_without_match_suggests_command() -> None:
     assert finding.evidence == UNMATCHED.removeprefix("0/3 nodes are available: 3 ").rstrip(".")
 
 
-def test_doctor_gpu_without_cluster_node_names_the_existing_gpus() -> None:
+@pytest.mark.parametrize(
+    ("name", "product", "what"),
+    [
+        ("A100", "Tesla-T4", "no cluster node has an A100; there are T4 (8)"),
+        (
+            "RTX3090-TI",
+            "NVIDIA-GeForce-RTX-3090",
+            "no cluster node has an RTX3090-TI; there are RTX3090 (8)",
+        ),
+    ],
+)
+def test_doctor_gpu_without_cluster_node_names_the_existing_gpus(
+    name: str, product: str, what: str
+) -> None:
     seen = make_snapshot(Said("labels", UNMATCHED, ""))
     seen.pods[0]["spec"]["affinity"] = {
         "nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": {
                 "nodeSelectorTerms": [
                     {"matchExpressions": [{"key": rule.key, "values": rule.values}]}
-                    for (rule,) in NVIDIA.terms(models("A100"))
+                    for (rule,) in NVIDIA.terms(models(name))
                 ]
             }
         }
     }
-    labels, sizes = {"nvidia.com/gpu.product": "Tesla-T4"}, {"nvidia.com/gpu": "4"}
+    labels, sizes = {"nvidia.com/gpu.product": product}, {"nvidia.com/gpu": "4"}
     node: Json = {"metadata": {"name": "a", "labels": labels}, "status": {"allocatable": sizes}}
     nodes: tuple[Json, ...] = node, node, {"metadata": {"name": "b"}}
     (finding,) = diagnose(replace(seen, objects={**seen.objects, "Node": nodes}), RULES)
     assert (finding.rule, "kubectl sky gpus" in finding.then) == ("labels", True)
-    assert finding.what == "no cluster node has an A100; there are T4 (8)"
+    assert finding.what == what
     unread = {kind: items for kind, items in seen.objects.items() if kind != "Node"}
     (finding,) = diagnose(replace(seen, objects=unread), RULES)
-    assert finding.what.endswith(" cluster nodes do not have the GPU that the task requires: A100")
+    assert finding.what.endswith(f" do not have the GPU that the task requires: {name}")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from kubectl_sky.plan.placement import (
     choose_placement,
     without_other_contexts,
 )
+from kubectl_sky.spec.accelerator import rtx_products
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from kubectl_sky.words.facts import ClusterNode
 from tests.builders import FACTS, make_machine, make_plan
@@ -77,6 +78,31 @@ def test_placement_by_name_of_skypilot_matches_its_label(name: str, key: str, va
     without_cluster = placed(gpus(name))
     assert value in values(without_cluster)[key]
     assert without_cluster.notes == ()
+
+
+GEFORCE = [row for row in SKYPILOT_LABELS if "-GeForce-" in row[2] and "-SHARED" not in row[2]]
+
+
+@pytest.mark.parametrize(("name", "key", "value"), GEFORCE)
+def test_placement_variants_of_a_card_do_not_fit_each_other(
+    name: str, key: str, value: str
+) -> None:
+    on = tuple(make_machine(product=label) for _, _, label in GEFORCE)
+    assert values(placed(gpus(name), on=on)) == {key: (value,)}
+    rendered = set(values(placed(gpus(name)))[key])
+    assert rendered & {label for _, _, label in GEFORCE} == {value}
+    others = tuple(cluster_node for cluster_node in on if cluster_node.labels[key] != value)
+    (note,) = placed(gpus(name), on=others).notes
+    assert f"{name}; there are " in note
+
+
+def test_placement_with_only_a_near_card_names_both() -> None:
+    for name, near in (("RTX3090-TI", "RTX3090"), ("RTX4090", "RTX4090-LAPTOP")):
+        product = next(iter(rtx_products(near)))
+        (note,) = placed(gpus(name), on=(make_machine(product=product),)).notes
+        assert (
+            note == f"no cluster node has an {name}; there are {near} (8); the task waits for one"
+        )
 
 
 def test_placement_gpu_with_and_without_time_slicing_match_both() -> None:
