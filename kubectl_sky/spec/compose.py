@@ -220,11 +220,13 @@ class Composer:
                 self._say(position, 'duplicate key "<<"', "merge a list: <<: [*one, *other]")
             parent.merges += [(item, position) for item in self._merged(node)]
         elif key.value in target.keys:
-            line = target.keys[key.value][0]
+            line, column = target.keys[key.value]
             name = "" if key.anchored else f' "{printable(key.text)}"'  # it may be a secret's value
-            self._say(
-                position, f"duplicate key{name}, first set in line {line}", "remove one of them"
-            )
+            message, hint = f"duplicate key{name}, first set in line {line}", "remove one of them"
+            written = self._lines[line - 1][column - 1 :] if self._lines else key.text
+            if not isinstance(key.value, str) and not written.startswith(key.text):
+                message, hint = f"YAML reads{name} as the key in line {line}", "put both in quotes"
+            self._say(position, message, hint)
         else:
             target.keys[key.value] = position
             target.children[key.value] = node

@@ -82,7 +82,9 @@ def _expect_fields(file: str, root: YamlNode, example: str, number: int) -> Prob
     # The message leaves out the text: a link may lead to a file that others must not read.
     kind = "a list" if isinstance(root.value, list) else "a text"
     message = f'expected fields such as "{example}", got {kind}'
-    return Problem(file, *root.position, "", message, document=number)
+    items = root.value if isinstance(root.value, list) else []
+    hint = _NO_DASH if any(isinstance(item, dict) for item in items) else ""
+    return Problem(file, *root.position, "", message, hint, document=number)
 
 
 def _several(text: str) -> bool:
@@ -171,6 +173,7 @@ _NO_BREAK = re.compile(r"^\s*?(?=\u00a0)|[:-](?=\u00a0)")
 _COMPLETE = re.compile(r"\s*(?:- )*(setup|run)?[^\s:]*:\s+[^\s#|>&]")  # a field with its value
 _BLOCK = re.compile(r":\s+[|>][+-]?\s*$")
 _NO_START = "did not find expected <document start>"
+_NO_DASH = 'remove the "- " before the fields; a line with --- separates documents'
 
 
 def explain(error: yaml.YAMLError, text: str, file: str, composer: Composer) -> Problem:
@@ -187,6 +190,8 @@ def explain(error: yaml.YAMLError, text: str, file: str, composer: Composer) -> 
         or source.after_quote()
         or source.missing_colon()
         or source.after_document()
+        or source.dash()
+        or source.block()
         or source.indentation()
         or source.other()
     )
@@ -284,7 +289,9 @@ class _Source:
                 line = scalar.position[0]
                 message = f"this line is indented more than line {line}, so it continues its value"
                 position = (self.position[0], self.indent(self.position) + 1)
-                return position, message, "remove that value, or align this line"
+                script = re.match(r"(setup|run):\s+(?:~|null)\s*$", self.line(scalar.position))
+                hint = f"for a script, write {script[1]}: |" if script else ""
+                return position, message, hint or "remove that value, or align this line"
             position = scalar.position
         else:
             return None
@@ -329,9 +336,38 @@ class _Source:
             return None
         above = self._above(self.position)
         if self.indent(self.position) < self.indent(above):
+            first = self._first()
             message = f"this line is indented more than line {self.position[0]} below it"
-            return above, message, "remove the spaces before it"
+            spaces = "1 space" if first[1] - self.position[1] == 1 else "the spaces"
+            hint = f"remove {spaces} before lines {first[0]} to {above[0]}"
+            return first, message, "remove the spaces before it" if first == above else hint
         return self.position, "unexpected text after the end of the value above", ""
+
+    def _first(self) -> Position:
+        """Return the start of the first line of the document with content."""
+        starts = [self._above(self.position)]
+        while (above := self._above(starts[-1]))[0] and not self.line(above).startswith("---"):
+            starts.append(above)
+        return starts[-1]
+
+    def dash(self) -> Explanation | None:
+        """Explain a list at the top level, or among the fields of a map."""
+        outer = self.open_collections[:1]
+        is_list = outer and self.character_at(outer[0]) == "-"
+        if is_list and "'-' indicator" in self.message and self.position[1] == outer[0][1]:
+            return outer[0], 'a "-" makes this a list', _NO_DASH
+        in_map = "did not find expected key" in self.message and self.starts_line(self.position)
+        if in_map and re.match(r"\s*-\s", self.line(self.position)):
+            hint = 'remove the "- ", or indent the items of a list under its field'
+            return self.position, 'a "-" among fields', hint
+        return None
+
+    def block(self) -> Explanation | None:
+        """Explain text in the line of a | or >, which the text has to follow."""
+        if self.context.startswith("while scanning a block scalar") and "comment" in self.message:
+            message = f'unexpected text after "{self.character_at(self.context_position)}"'
+            return self.position, message, "write the text in the lines below, indented"
+        return None
 
     def indentation(self) -> Explanation | None:
         if "did not find expected key" in self.message and self.starts_line(self.position):

@@ -85,6 +85,7 @@ def disk(size: str | int | None, old: str | int | None) -> str | None:
 
 _GPU_FIELDS = ("accelerators", "gpus")
 MAX_CANDIDATES = 300
+_MOST = 2**50  # bytes of a node
 _SIZES: dict[str, Callable[[str | int | float], str]] = {
     "cpus": quantity.cpus,
     "memory": quantity.memory,
@@ -100,10 +101,19 @@ def _sizes(document: Document) -> Iterator[Problem]:
             if isinstance(value, bool) or not isinstance(value, str | int | float):
                 continue
             try:
-                read(value)
+                if quantity.quantity(read(value)) > _MOST:
+                    raise ValueError("more than a pebibyte")
             except ValueError as error:
                 message = f"{error}, got {describe(value)}"
-                yield document.problem((*path, field), message, schema.find_unfilled(value))
+                hint = "" if field == "cpus" else _bytes_hint(value)
+                yield document.problem((*path, field), message, hint or schema.find_unfilled(value))
+
+
+def _bytes_hint(value: str | int | float) -> str:
+    """Return the hint for a number that is too large for GiB, and may be bytes."""
+    number = quantity.number(str(value).removesuffix("+")) or 0
+    mib = round(number / 2**20)
+    return f'a number is GiB; for bytes write "{mib}Mi"' if number * quantity.GIB > _MOST else ""
 
 
 def _gpus(document: Document) -> Iterator[Problem]:

@@ -128,7 +128,7 @@ _LEVELS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     ("header.json", (), "in the header: a document before the tasks"),
 )
-_PARENTS = frozenset(path for _, path, _ in _LEVELS)
+PARENTS = frozenset(path for _, path, _ in _LEVELS)
 _MAX_LENGTH = 100  # characters; comparing 3 MB takes seconds, and no field name is this long
 _INTERNAL = ("_", "file_mounts_mapping", "volume_mounts")
 
@@ -159,7 +159,7 @@ def field_hint(path: Path, candidates: Sequence[str]) -> str:
 def _level_hint(key: str, intended: str, parent: Path) -> str:
     """Return a hint for a field that belongs to another level of the task."""
     name = "it" if intended == key else f'"{intended}"'
-    if parent not in _PARENTS and parent[:1] != ("resources",):
+    if parent not in PARENTS and parent[:1] != ("resources",):
         return ""
     for reference, path, description in _LEVELS:
         if path != parent and intended in _field_names(reference):

@@ -159,6 +159,9 @@ class _Cleaned:
             if not isinstance(key, str) and path not in _ANY_KEYS:
                 message = f"a field's name is text, YAML reads this one as {schema.describe(key)}"
                 hint = "put it in quotes"
+                if path in schema.PARENTS:
+                    message = f"unknown field, which YAML reads as {schema.describe(key)}"
+                    hint = "remove it"
                 problem = self.document.problem((*path, key), message, hint, key=True)
                 self.problems.append(replace(problem, path=join_path(path)))
                 continue
@@ -252,6 +255,7 @@ _SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
 _VARIABLE_FIELDS = ("envs", "secrets")
 _MODES = ("defaultMode", "mode")  # of files in pod_config, which octal numbers are meant for
 _UNFINISHED = re.compile(r"(&&|\|\|?|;|[({,])$|\b(do|then|else)$")  # the command goes on
+_NO_VALUE = ("~", "null")
 _CONTINUED = re.compile(r"-|&&|\||;|[0-9]?[<>]|[)}]")
 
 
@@ -290,7 +294,12 @@ def _fold(document: Document) -> Iterator[Problem]:
         if node is None or document.get(field) is not node.value:
             continue
         lines = [line.strip() for line in node.lines if line.strip()]
-        if any(
+        _, colon, first = lines[0].partition(":") if lines else ("", "", "")
+        if colon and first.strip().lower() in _NO_VALUE:
+            message = f'"{first.strip()}" is no value, and lines follow it'
+            hint = f"for a script, write {field}: |"
+            yield document.problem((field,), message, hint)
+        elif any(
             not (_UNFINISHED.search(before) or _CONTINUED.match(line))
             for before, line in pairwise(lines)
         ):

@@ -134,12 +134,13 @@ def _with_fields(
 def _with_git(document: Document, overrides: Overrides) -> Document:
     """Set the git repository; with only --git-ref, the URL of the file is kept."""
     flags = {"url": overrides.git_url, "ref": overrides.git_ref}
-    git = {field: value for field, value in flags.items() if value is not None}
-    if not git:
-        return document
-    workdir = document.get("workdir")
-    existing = workdir if isinstance(workdir, dict) else {}
-    return document.override(("workdir",), {**existing, **git}, f"--git-{next(iter(git))}")
+    for field, value in flags.items():
+        if value is not None:
+            flag = f"--git-{field}"
+            if not isinstance(document.get("workdir"), dict):
+                document = document.override(("workdir",), {}, flag)
+            document = document.override(("workdir", field), value, flag)
+    return document
 
 
 def _with_values(document: Document, values: _Values, secrets: Set[str]) -> Document:

@@ -235,3 +235,13 @@ def test_none_in_a_flag_resets_the_field_of_the_file(tmp_path: Path) -> None:
 def test_git_url_and_workdir_flags_exclude_each_other(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--workdir and --git-url exclude each other"):
         drafted("run: x\n", tmp_path, workdir=".", git_url="https://github.com/a/b.git")
+
+
+@pytest.mark.parametrize("workdir", ["", "workdir: .\n", "workdir: {url: git@a:b.git}\n"])
+def test_git_flags_are_named_without_a_position(tmp_path: Path, workdir: str) -> None:
+    with pytest.raises(InvalidFiles) as caught:
+        drafted(f"{workdir}run: git log\n", tmp_path, git_url="x", git_ref="a b")
+    assert [(problem.location, problem.path) for problem in caught.value.problems] == [
+        ("--git-ref", "workdir.ref"),
+        ("--git-url", "workdir.url"),
+    ]

@@ -170,8 +170,32 @@ WRONG = {
         "task.yaml:2:9: inputs:"
         " expected one URL with its size in GB: {s3://bucket/data: 10}, got a map"
     ),
-    "on: push": (
-        "task.yaml:2:1: a field's name is text, YAML reads this one as true; put it in quotes"
+    "on: push": "task.yaml:2:1: unknown field, which YAML reads as true; remove it",
+    "resources: {no: x}": (
+        "task.yaml:2:13: resources: unknown field, which YAML reads as false; remove it"
+    ),
+    "resources: {labels: {on: x}}": (
+        "task.yaml:2:22: resources.labels: a field's name is text, YAML reads this one as true;"
+        " put it in quotes"
+    ),
+    "setup: ~\n  pip install x": (
+        'task.yaml:2:8: setup: "~" is no value, and lines follow it; for a script, write setup: |'
+    ),
+    "setup: null\n  - pip install x": (
+        'task.yaml:2:8: setup: "null" is no value, and lines follow it;'
+        " for a script, write setup: |"
+    ),
+    "resources: {memory: 107374183}": (
+        "task.yaml:2:21: resources.memory: more than a pebibyte, got 107374183;"
+        ' a number is GiB; for bytes write "102Mi"'
+    ),
+    "resources: {memory: 107374182400+}": (
+        'task.yaml:2:21: resources.memory: more than an exbibyte, got "107374182400+";'
+        ' a number is GiB; for bytes write "102400Mi"'
+    ),
+    "resources: {disk_size: 1099511627776}": (
+        "task.yaml:2:24: resources.disk_size: more than an exbibyte, got 1099511627776;"
+        ' a number is GiB; for bytes write "1048576Mi"'
     ),
     "pod_config: {}": (
         "task.yaml:2:1: pod_config: unknown field; it belongs under config.kubernetes"

@@ -31,7 +31,10 @@ REFUSED = {
     b"- a\n- b\n": ["task.yaml:1:1: expected fields such as \"run: …\", got a list"],
     # Of a file that is no task file, nothing is quoted: it may be another user's.
     b"hello": ["task.yaml:1:1: expected fields such as \"run: …\", got a text"],
-    b"- key: 1\n  key: 2\n": ["task.yaml:1:1: expected fields such as \"run: …\", got a list"],
+    b"- key: 1\n  key: 2\n": [
+        'task.yaml:1:1: expected fields such as "run: …", got a list;'
+        ' remove the "- " before the fields; a line with --- separates documents'
+    ],
     b"a: &x [*x]": ["task.yaml:1:8: this alias refers to itself"],
     b"a: &x {b: {c: *x}}": ["task.yaml:1:15: this alias refers to itself"],
     b"a: 1\n---\nb: {\n": ['task.yaml:3:4: document 2: invalid YAML: this "{" is not closed'],
@@ -112,6 +115,11 @@ REFUSED = {
         "task.yaml:1:4: number too long; quote it if it is text"
     ],
     b"a: !!int x": ["task.yaml:1:4: invalid number; quote it if it is text"],
+    b"on: x\nyes: y\n1: z\n1: a": [
+        'task.yaml:2:1: YAML reads "yes" as the key in line 1; put both in quotes',
+        'task.yaml:3:1: YAML reads "1" as the key in line 1; put both in quotes',
+        'task.yaml:4:1: YAML reads "1" as the key in line 1; put both in quotes',
+    ],
     b"a: {<<: 4}": ["task.yaml:1:9: \"<<\" can only merge maps"],
     b"<<: {a: 1}\n<<: {b: 1}": [
         "task.yaml:2:1: duplicate key \"<<\"; merge a list: <<: [*one, *other]"
@@ -312,6 +320,30 @@ MISTAKES = {
     "envs:\n  A: b\n B: c\n": (
         "3:2: the indentation of this line matches no field above it; align it with the fields"
         " above"
+    ),
+    "setup: ~\n  pip install: x\nrun: x\n": (
+        "2:3: this line is indented more than line 1, so it continues its value;"
+        " for a script, write setup: |"
+    ),
+    f"# c\n resources:\n   cpus: 1\n{SCRIPT}": (
+        "2:2: this line is indented more than line 4 below it; remove 1 space before lines 2 to 3"
+    ),
+    f"a: b\n---\n   envs:\n     A: b\n\n   name: x\n{SCRIPT}": (
+        "3:4: document 2: this line is indented more than line 7 below it;"
+        " remove the spaces before lines 3 to 6"
+    ),
+    f"- name: x\n{SCRIPT}": (
+        '1:1: a "-" makes this a list;'
+        ' remove the "- " before the fields; a line with --- separates documents'
+    ),
+    f"name: x\n- {SCRIPT}": (
+        '2:1: a "-" among fields; remove the "- ", or indent the items of a list under its field'
+    ),
+    "name: x\nrun: |{\n  echo\n}\n": (
+        '2:7: unexpected text after "|"; write the text in the lines below, indented'
+    ),
+    "name: x\nrun: >- echo\n": (
+        '2:9: unexpected text after ">"; write the text in the lines below, indented'
     ),
     " name: foo\nrun: x\n": (
         "1:2: this line is indented more than line 2 below it; remove the spaces before it"
