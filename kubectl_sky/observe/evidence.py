@@ -18,7 +18,7 @@ from kubectl_sky.observe.nodes import (
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.resources import gpus_of
 from kubectl_sky.words.documents import Part
-from kubectl_sky.workloads.workload import STOPPED
+from kubectl_sky.workloads.workload import LATE, STOPPED
 
 LINES = 50  # lines of each node's log
 BYTES = 64 * 1024  # bytes of those lines
@@ -107,7 +107,7 @@ def restored(task: TaskStatus, record: Evidence) -> TaskStatus:
     """Return the task with the recorded causes of failed nodes that have no pod any more."""
     causes = {death.rank: death for death in record.gone(task).deaths if death.reason != STOPPED}
 
-    known = (JOB_NOT_FOUND,) if task.workload.fail_fast else (JOB_NOT_FOUND, STOPPED)
+    known = (JOB_NOT_FOUND, LATE, *(() if task.workload.fail_fast else (STOPPED,)))
 
     def restore(node: NodeStatus) -> NodeStatus:
         death = causes.get(node.index)

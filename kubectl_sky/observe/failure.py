@@ -11,7 +11,7 @@ from kubectl_sky.observe.evidence import Evidence
 from kubectl_sky.observe.nodes import NodeStatus
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words.settings import DEFAULT_IMAGE, MISSING_PROGRAM_ADVICE
-from kubectl_sky.workloads.workload import Object
+from kubectl_sky.workloads.workload import LATE, Object
 
 NOTE_PREFIX = "kubectl-sky: "  # of the lines that entry.sh adds to a log
 _MAX_LINES = 5  # of a program
@@ -39,7 +39,7 @@ def describe(
     death = first_death(task, record)
     lines = list(death.lines) if death else []
     head, title = replace(task, causes={}).note, "its last lines"
-    if death and not node.pod:
+    if death and not node.pod and node.reason != LATE:
         head, title = f"{death.name}: {death.end}", f"last lines of its deleted pod {death.pod}"
     else:
         if node.reason in _PROGRAM_REASONS:

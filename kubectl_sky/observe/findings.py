@@ -191,10 +191,9 @@ def _one_line(text: str) -> str:
 
 
 def _merge(findings: Sequence[Cause]) -> list[Cause]:
-    merged: dict[tuple[str, str], Cause] = {}
+    merged: dict[str, Cause] = {}
     for finding in findings:
-        key = (finding.rule, finding.what)
-        previous = merged.get(key)
+        previous = merged.get(finding.what)
         ranks = tuple(sorted({*finding.ranks, *(previous.ranks if previous else ())}))
-        merged[key] = replace(finding, ranks=ranks)
+        merged[finding.what] = replace(finding, ranks=ranks)
     return list(merged.values())

@@ -16,7 +16,7 @@ from kubectl_sky.observe.nodes import (
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot
 from kubectl_sky.plan import resources
 from kubectl_sky.words import names
-from kubectl_sky.workloads.workload import STOPPED, Object
+from kubectl_sky.workloads.workload import LATE, LATE_JOB_SET, STOPPED, Object
 
 Words = Mapping[str, str]
 _RAY_SIZE = "resources.limits of the container in config.kubernetes.pod_config"
@@ -89,6 +89,19 @@ def _node(name: str, reason: str, what: str, then: str, mere: bool = False) -> R
 
 def _gone(name: str, reason: str, message: str, what: str, then: str) -> Rule:
     return Rule(name, Stage.RUN, SignalSource.POD, what, then, reason=reason, message=message)
+
+
+def _deadline(name: str, source: SignalSource, owner: str, where: str) -> Rule:
+    def words(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
+        limit = snapshot.status.causes.get(LATE) if snapshot.status else ""
+        longer = "submit it with a longer max_duration, and let the program save checkpoints"
+        return {
+            "cause": limit or f"it exceeded activeDeadlineSeconds of its {owner}",
+            "advice": longer if limit else f"increase activeDeadlineSeconds{where}",
+        }
+
+    reason = f"{LATE}|{LATE_JOB_SET}"
+    return Rule(name, Stage.RUN, source, "{cause}", "{advice}", reason, detail=words)
 
 
 def _image(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
@@ -245,21 +258,8 @@ RUN: tuple[Rule, ...] = (
         " `kubectl sky stop {id}` deletes the pods of the task",
         mere=True,
     ),
-    Rule(
-        "deadline",
-        Stage.RUN,
-        SignalSource.WORKLOAD,
-        "it exceeded activeDeadlineSeconds of its Job",
-        "increase activeDeadlineSeconds, which a template or policy sets",
-        reason="DeadlineExceeded",
-    ),
-    _gone(
-        "pod-deadline",
-        "DeadlineExceeded",
-        "",
-        "it exceeded activeDeadlineSeconds of its pod",
-        "increase activeDeadlineSeconds in config.kubernetes.pod_config",
-    ),
+    _deadline("deadline", SignalSource.WORKLOAD, "Job", ", which a template or policy sets"),
+    _deadline("pod-deadline", SignalSource.POD, "pod", " in config.kubernetes.pod_config"),
     Rule(
         "probe-failed",
         Stage.RUN,

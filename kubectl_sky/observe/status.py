@@ -31,7 +31,7 @@ from kubectl_sky.plan.pipeline import PipelineMember, member_of
 from kubectl_sky.words import names
 from kubectl_sky.words.documents import Part
 from kubectl_sky.workloads import registry
-from kubectl_sky.workloads.workload import STOPPED, Phase, PhaseDetails, Workload
+from kubectl_sky.workloads.workload import LATE, STOPPED, Phase, PhaseDetails, Workload
 
 
 class TaskStatus(Part, frozen=True, dict=True):
@@ -313,6 +313,8 @@ def of(task: TaskObjects) -> TaskStatus:
         ]
         nodes = tuple(sorted((*nodes, *lost), key=lambda node: node.index))
     labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
+    limit = annotations.get(names.MAX_DURATION)
+    causes = {LATE: f"it ran longer than max_duration {limit}"} if limit else {}
     return TaskStatus(
         id=labels.get(names.TASK_ID, ""),
         name=name_of(items[0]),
@@ -320,7 +322,7 @@ def of(task: TaskObjects) -> TaskStatus:
         user=user_of(items[0]),
         created_at=min(item["metadata"].get("creationTimestamp", "") for item in items),
         updated_at=max(_times(items, pods)),
-        nodes=nodes,
+        nodes=tuple(replace(node, message=causes.get(node.reason, node.message)) for node in nodes),
         num_nodes=task.num_nodes,
         labels=labels,
         backend=backend.name,
@@ -329,6 +331,7 @@ def of(task: TaskObjects) -> TaskStatus:
         missing=task.missing,
         interactive=names.INTERACTIVE in annotations,
         requested=requested(items[0]),
+        causes=causes,
     )
 
 

@@ -124,7 +124,7 @@ def explain(task: TaskStatus, owned: TaskObjects) -> TaskStatus:
             snapshot = TaskSnapshot(task.id, task.namespace, objects, logs, task)
             if findings := diagnose(snapshot, rules):
                 causes[reason] = findings[0].headline
-    return replace(task, causes=causes) if causes else task
+    return replace(task, causes={**task.causes, **causes}) if causes else task
 
 
 def explain_event(task: TaskStatus, node: NodeStatus, event: Object) -> str:

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 PARALLEL = "parallel"
 _MAX_STAGES = 10_000  # upper limit for stage counts read from an object
 _MAX_DELAY_SECONDS = 366 * 86_400  # seconds
-_DEFERRED_QUEUE_ANNOTATIONS = {names.QUEUE: names.LATER_QUEUE, names.QUEUE_CLASS: names.LATER_CLASS}
+_DEFERRED_QUEUE_ANNOTATIONS = {
+    names.QUEUE: names.LATER_QUEUE,
+    names.QUEUE_CLASS: names.LATER_CLASS,
+    names.MAX_EXEC: names.LATER_MAX_EXEC,
+}
 
 
 class PipelineMember(Struct, frozen=True):

@@ -95,7 +95,8 @@ class Plan(Struct, frozen=True):
     is the Service that exposes rank 0, and `network` is the fast network between nodes. A cluster
     node must meet one of the `terms`, if there are any.
 
-    A finished Job is deleted after `ttl_seconds`; None keeps it. A failed node restarts up to
+    The task may run for `max_seconds`. A finished Job is deleted after `ttl_seconds`; None keeps
+    it. A failed node restarts up to
     `restarts` times. If the task `recovers`, disruptions by the cluster, such as evictions, and the
     `exit_codes` are not counted. `suspended` Jobs start when a client resumes them. `backend` is
     the name of the backend, which adds the `extras`. The tasks of a `group` share the Service.
@@ -125,6 +126,7 @@ class Plan(Struct, frozen=True):
     preferred: "tuple[Preference, ...]"
     tolerations: tuple[Toleration, ...]
     priority_class: str | None
+    max_seconds: int | None
     ttl_seconds: int | None
     restarts: int
     recovers: bool

@@ -138,6 +138,7 @@ def with_origins(plan: Plan, origins: Origins) -> Plan:
             plan.priority_class,
             origins.resource("priority_class", default=_priority_setting(plan)),
         ),
+        max_seconds=plan.max_seconds and TracedInt(plan.max_seconds, origins.field("max_duration")),
         ttl_seconds=plan.ttl_seconds
         if plan.ttl_seconds is None
         else TracedInt(plan.ttl_seconds, ttl),

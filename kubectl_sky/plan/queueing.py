@@ -29,6 +29,7 @@ def _priority_range(text: str) -> tuple[int, int]:
 
 _FLEX_START = "cloud.google.com/gke-flex-start"
 _MAX_QUEUES_LISTED = 12  # maximum number of queues named in a message
+_LATER = 60  # seconds: Kueue suspends a Job for good, so the Job's own deadline comes first
 _MAX_RUN_ANNOTATION = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
 
 
@@ -59,14 +60,20 @@ def check(task: Task, facts: Facts, settings: Settings) -> None:
 
 
 def labels(task: Task, resources: Resources, facts: Facts, settings: Settings) -> Mapping[str, str]:
-    """Return the Kueue labels for the queue and its priority class."""
+    """Return the Kueue labels for the queue, its priority class and the maximum execution time.
+
+    That time also counts before a preemption, after which the clock of the Job starts again.
+    """
     name = queue(task.kubernetes, settings)
     if not name:
         return {}
+    labels = {names.QUEUE: name}
     priority_class = find_priority_class(resources, settings)
     if priority_class and facts.queues and priority_class in facts.queues.classes:
-        return {names.QUEUE: name, names.QUEUE_CLASS: priority_class}
-    return {names.QUEUE: name}
+        labels[names.QUEUE_CLASS] = priority_class
+    if task.max_seconds:
+        labels[names.MAX_EXEC] = str(task.max_seconds + _LATER)
+    return labels
 
 
 def node_selector(options: Kubernetes, settings: Settings) -> Mapping[str, str]:

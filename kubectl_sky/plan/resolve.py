@@ -68,6 +68,7 @@ def resolve(
         preferred=placement.preferred,
         tolerations=_tolerations(placement),
         priority_class=_priority_class(task, pod_options, resources, facts, settings),
+        max_seconds=task.max_seconds,
         ttl_seconds=resources.ttl_seconds,
         restarts=resources.recovery.restarts if resources.recovery else 0,
         recovers=resources.recovery is not None,

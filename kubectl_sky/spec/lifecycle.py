@@ -10,7 +10,7 @@ from kubectl_sky.spec.document import Data, Document, Path, printable
 
 STRATEGIES = ("FAILOVER", "EAGER_NEXT_REGION", "none")
 _NONE = "NONE"
-_MAX_INTEGER = 2**31 - 1  # Kubernetes counts restarts and seconds in 32 bits
+MAX_INTEGER = 2**31 - 1  # Kubernetes counts restarts and seconds in 32 bits
 
 
 class Recovery(Struct, frozen=True):
@@ -32,7 +32,7 @@ def recovery(value: Data) -> Recovery | None:
     codes = value.get("recover_on_exit_codes")
     code_list = codes if isinstance(codes, list) else [] if codes is None else [codes]
     return Recovery(
-        restarts=min(value.get("max_restarts_on_errors") or 0, _MAX_INTEGER),
+        restarts=min(value.get("max_restarts_on_errors") or 0, MAX_INTEGER),
         exit_codes=tuple(sorted({code for code in code_list if code})),
     )
 
@@ -102,4 +102,4 @@ def ttl_seconds(autostop: Data) -> int | None:
         return None
     minutes = autostop.get("idle_minutes")
     idle = _DEFAULT_IDLE if minutes is None else int(str(minutes))
-    return min(max(idle * 60, MIN_TTL), _MAX_INTEGER)
+    return min(max(idle * 60, MIN_TTL), MAX_INTEGER)

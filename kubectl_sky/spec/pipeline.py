@@ -56,9 +56,11 @@ def pipeline_of(documents: Sequence[Document]) -> Pipeline | None:
 
 
 def seconds(value: str | int) -> int:
-    """Return a duration such as 30, "30s" or "5m" in seconds; 0 if it is invalid."""
-    match = re.fullmatch(r"([0-9]+)([smhdw]?)", str(value).lower())
-    return int(match[1]) * _UNITS[match[2] or "s"] if match else 0
+    """Return a duration such as 30, "30s" or "1h30m" in seconds; 0 if it is invalid."""
+    text = str(value).lower()
+    parts = re.findall(r"([0-9]+)([smhdw]?)", text)
+    is_valid = re.fullmatch(r"[0-9]+|([0-9]+[smhdw])+", text)
+    return sum(int(number) * _UNITS[unit or "s"] for number, unit in parts) if is_valid else 0
 
 
 _GROUP_NAME = "SKYPILOT_JOBGROUP_NAME"

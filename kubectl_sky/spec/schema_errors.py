@@ -118,8 +118,13 @@ def _value(error: ValidationError) -> Iterator[SchemaError]:
         return
     path = _path(error)
     actual = "" if isinstance(error.instance, Secret) else f", got {describe(error.instance)}"
+    pattern = _rules(error).get("pattern", "")
     is_text = "string" in str(_rules(error).get("type"))
-    is_misread = is_text and isinstance(error.instance, bool | int | float | date)
+    is_misread = (
+        is_text
+        and isinstance(error.instance, bool | int | float | date)
+        and re.search(pattern, str(error.instance)) is not None
+    )
     hint = "put it in quotes" if is_misread else _hint(error)
     yield SchemaError(path, f"expected {expected}{actual}", hint, needs_quotes=is_misread)
 

@@ -216,6 +216,8 @@ def _ends(document: Document) -> Iterator[Undone]:
         if is_deleted_when_finished(values.get("autostop")):
             instead = "use kubectl sky serve down"
             yield (*path, "autostop"), "a service runs until it is deleted", instead, False
+    if document.get("max_duration") is not None:
+        yield ("max_duration",), "a service runs until it is deleted", "", False
     path = (*POD_CONFIG, "spec", "activeDeadlineSeconds")
     if document.get(*path) is not None:
         yield path, "the pods of a Deployment have no deadline", "leave it out", True

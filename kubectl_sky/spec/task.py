@@ -16,8 +16,8 @@ from kubectl_sky.spec.buckets import Bucket, buckets_of
 from kubectl_sky.spec.document import Document, Path
 from kubectl_sky.spec.files import WORKDIR, LocalFiles, Repository, local_files, repository
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
-from kubectl_sky.spec.lifecycle import Recovery, recovery
-from kubectl_sky.spec.pipeline import Array
+from kubectl_sky.spec.lifecycle import MAX_INTEGER, Recovery, recovery
+from kubectl_sky.spec.pipeline import Array, seconds
 from kubectl_sky.spec.service import ServiceSpec
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.variables import (
@@ -68,7 +68,7 @@ class Task(Struct, frozen=True):
     `expose` is how the ports are exposed; if None, `kubernetes` and the settings decide. A task
     with a `service` is one of its replicas. Clients do not wait for the end of a task that `stays`.
     `scripts` are files beside `setup` and `run`, and `notes` tell the user how it differs from the
-    file.
+    file. It may run for `max_duration`, a time such as `10h`.
     """
 
     name: str | None = None
@@ -91,8 +91,13 @@ class Task(Struct, frozen=True):
     expose: str | None = None
     service: ServiceSpec | None = None
     stays: bool = False
+    max_duration: str | None = None
     scripts: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
+
+    @property
+    def max_seconds(self) -> int | None:
+        return min(seconds(self.max_duration), MAX_INTEGER) if self.max_duration else None
 
     @property
     def candidates(self) -> tuple[Resources, ...]:
@@ -137,6 +142,7 @@ def task_of(document: Document) -> Task:
         run=data.get("run"),
         kubernetes=kubernetes_of(data.get("config")),
         choices=tuple(others),
+        max_duration=data.get("max_duration"),
         ordered=bool(resources.get("ordered")) or isinstance(accelerators, list),
         backend=_own(data).get("backend"),
         expose=_own(data).get("expose"),

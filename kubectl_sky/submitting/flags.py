@@ -53,6 +53,7 @@ class Overrides(Struct, frozen=True):
     priority: str | None = None
     git_url: str | None = None
     git_ref: str | None = None
+    max_duration: str | None = None
 
 
 class _Values(Struct, frozen=True):
@@ -100,6 +101,7 @@ def _fields(overrides: Overrides) -> dict[str, tuple[tuple[str, ...], object]]:
     return {
         "--workdir": (("workdir",), overrides.workdir),
         "--num-nodes": (("num_nodes",), _number(overrides.num_nodes)),
+        "--max-duration": (("max_duration",), overrides.max_duration),
         "--cpus": (("resources", "cpus"), overrides.cpus),
         "--memory": (("resources", "memory"), overrides.memory),
         "--gpus": (("resources", "accelerators"), overrides.gpus),

@@ -24,6 +24,7 @@ VOLUME_NAME = "volume-name"
 PIPELINE = "kubectl-sky/pipeline"  # id shared by the tasks of one file
 LATER_QUEUE = "kubectl-sky/queue"  # of a suspended task, set when it is resumed
 LATER_CLASS = "kubectl-sky/queue-class"
+LATER_MAX_EXEC = "kubectl-sky/max-exec-time-seconds"
 STAGE = "kubectl-sky/stage"  # number of a task in its pipeline, from 1
 
 ACCOUNT = "kubectl-sky/account"  # of the objects of `users add`: the kind of the RBAC subject
@@ -36,6 +37,8 @@ MULTIKUEUE = "kueue.x-k8s.io/multikueue"  # manages Jobs that run in another clu
 MULTIKUEUE_COPY = "kubectl-sky/multikueue-copy"  # of an object for a Job of another cluster
 QUEUE = "kueue.x-k8s.io/queue-name"
 QUEUE_CLASS = "kueue.x-k8s.io/priority-class"
+MAX_EXEC = "kueue.x-k8s.io/max-exec-time-seconds"
+MAX_DURATION = "kubectl-sky/max-duration"  # how long the task may run, as the user wrote it
 NUM_NODES = "kubectl-sky/num-nodes"
 INTERACTIVE = "kubectl-sky/interactive"  # the nodes stay up until the task is stopped
 PIPELINE_NAME = "kubectl-sky/pipeline-name"

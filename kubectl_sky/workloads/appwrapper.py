@@ -3,10 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kubectl_sky.words import bounded, kinds
+from kubectl_sky.words import age, bounded, kinds
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.allnodes import AllNodes
-from kubectl_sky.workloads.workload import STOPPED, Object, Phase, PhaseDetails, condition, waiting
+from kubectl_sky.workloads.workload import (
+    LATE,
+    STOPPED,
+    Object,
+    Phase,
+    PhaseDetails,
+    condition,
+    field,
+    waiting,
+)
 
 if TYPE_CHECKING:
     from kubectl_sky.plan.plan import Plan
@@ -70,6 +79,10 @@ class AppWrapper(AllNodes):
         if phase == "Succeeded":
             return PhaseDetails(Phase.COMPLETED, at=self.ended_at(item))
         if phase == "Failed":
+            limit = bounded.integer(field(self.job(item), ("spec", "activeDeadlineSeconds")))
+            started, ended = map(age.parse, (self.started_at(item), self.ended_at(item)))
+            if limit and started and ended and (ended - started).total_seconds() >= limit:
+                return PhaseDetails(Phase.FAILED, LATE, at=self.ended_at(item))
             return _failed(item)
         if phase == "Suspending":
             return PhaseDetails(Phase.SUSPENDED, phase, "Kueue has evicted it")

@@ -42,9 +42,15 @@ class ArrayJob(Workload):
     independent_nodes = True
 
     def adapted(self, plan: "Plan", task: "Task", facts: Facts) -> "Plan":
-        """Add the numbers, and the script that finds a pod's own."""
+        """Add the numbers, and the script that finds a pod's own. Each has the time for itself."""
         assert task.array
-        return replace(plan, extras=Indexes(scripts=("array.sh",), array=task.array))
+        plan = replace(plan, extras=Indexes(scripts=("array.sh",), array=task.array))
+        if not plan.max_seconds:
+            return plan
+        config = plan.pod_options.pod_config
+        spec = {"activeDeadlineSeconds": plan.max_seconds} | dict(config.get("spec", {}))
+        options = replace(plan.pod_options, pod_config={**config, "spec": spec})
+        return replace(plan, max_seconds=None, pod_options=options)
 
     def pods(self, plan: "Plan") -> tuple[Node, ...]:
         """Return one Job; its pods look up their number in the list by their index."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kubectl_sky.words import kinds, names
 from kubectl_sky.workloads import job_status
 from kubectl_sky.workloads.workload import (
+    LATE,
     STOPPED,
     SUSPEND,
     Object,
@@ -22,7 +23,6 @@ from kubectl_sky.workloads.workload import (
 if TYPE_CHECKING:
     from kubectl_sky.plan.plan import Node, Plan
 
-_LATE = "DeadlineExceeded"
 _MANY = 100  # nodes from which one Job is clearly faster than a Job for each
 
 
@@ -49,7 +49,7 @@ class PerNode(Workload):
         if complete:
             return end(Phase.COMPLETED, complete)
         cause = item["metadata"].get("annotations", {}).get(names.STOPPED_FOR)
-        if failed and cause and failed.get("reason") == _LATE:
+        if failed and cause and failed.get("reason") == LATE:
             message, finished = f"{cause} failed", failed.get("lastTransitionTime") or ""
             return PhaseDetails(Phase.FAILED, STOPPED, message, finished)
         if failed:

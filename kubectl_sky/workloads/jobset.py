@@ -61,7 +61,8 @@ class JobSet(AllNodes):
         verdict = judge_unfinished(item, "Failed")
         policy = item.get("spec", {}).get("failurePolicy", {})
         remaining = (policy.get("maxRestarts") or 0) - (item.get("status", {}).get("restarts") or 0)
-        if verdict.phase is Phase.ACTIVE and remaining <= 0 and not policy.get("rules"):
+        restarts = any("Restart" in rule.get("action", "") for rule in policy.get("rules") or ())
+        if verdict.phase is Phase.ACTIVE and remaining <= 0 and not restarts:
             return PhaseDetails(Phase.PODS)
         return verdict
 

@@ -149,6 +149,7 @@ def as_replica(task: "Task", service: "ServiceSpec") -> "Task":
         backend=service.flags.backend,
         resources=candidates[0],
         choices=tuple(candidates[1:]),
+        max_duration=None,
         scripts=probe_script(service),
     )
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_sky.words import bounded, names
 from kubectl_sky.words.facts import Facts
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 Object = Mapping[str, Any]
 
+LATE = "DeadlineExceeded"  # reason of an object that ran longer than it may
+LATE_JOB_SET = "FailJobSetFailurePolicyAction"  # the same, of a JobSet
 STOPPED = "Stopped"  # reason of nodes that were stopped because another node failed
 SUSPEND = ("spec", "suspend")  # the field that suspends most kinds
 FINAL = ("Complete", "Completed", "Succeeded", "Failed")  # conditions of finished objects
@@ -192,10 +195,13 @@ def judge_unfinished(item: Object, failed: str, failing: str = "") -> PhaseDetai
     `failed` is the condition type of a failed object, `failing` that of one that is about to fail.
     """
     final = condition(item, failed)
+    if final and final.get("reason") in (LATE, LATE_JOB_SET):
+        return replace(end(Phase.FAILED, final), reason=LATE)
     if final:
         message = f"{final.get('reason') or failed}: {final.get('message') or ''}"
         return PhaseDetails(Phase.FAILED, STOPPED, message, final.get("lastTransitionTime") or "")
-    if condition(item, failing):
+    ending = condition(item, failing)
+    if ending and ending.get("reason") != LATE:
         return PhaseDetails(Phase.PODS, STOPPED)
     return waiting(item)
 

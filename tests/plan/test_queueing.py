@@ -145,3 +145,11 @@ def test_priority_not_set_writes_nothing() -> None:
     plan = make_plan(make_task(), FACTS, Settings(priority_classes=CLASSES))
     assert plan.priority_class is None
     assert "kubectl-sky/priority" not in plan.annotations
+
+
+def test_queue_max_duration_is_a_minute_after_deadline_of_job() -> None:
+    plan = make_plan(replace(QUEUED, max_duration="1h"))
+    assert (plan.max_seconds, plan.queueing["kueue.x-k8s.io/max-exec-time-seconds"]) == (
+        3600,
+        "3660",
+    )

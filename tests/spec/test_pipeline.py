@@ -45,7 +45,8 @@ def test_pipeline_delay_is_set_for_auxiliary_tasks_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [(30, 30), ("30", 30), ("30s", 30), ("5M", 300), ("1h", 3600), ("0", 0)]
+    ("text", "expected"),
+    [(30, 30), ("30", 30), ("30s", 30), ("5M", 300), ("1h30m", 5400), ("0", 0)],
 )
 def test_seconds_parses_durations(text: str | int, expected: int) -> None:
     assert seconds(text) == expected

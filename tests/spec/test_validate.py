@@ -232,3 +232,11 @@ def test_validate_random_data_gives_single_line_messages(data: dict[str, Any], c
         assert "\n" not in text
         assert "schema" not in problem.message
         assert "^" not in problem.message or "^" in str(data)
+
+
+@pytest.mark.parametrize("value", ["600", "'600'", "0h", "ten", "10x", "-1h"])
+def test_validate_max_duration_without_time_and_unit_is_error(value: str) -> None:
+    (document,) = read(f"run: true\nmax_duration: {value}\n")
+    (problem,) = [item for item in validate(document) if "max_duration" in str(item)]
+    assert "expected a time with a unit such as 90m, 10h or 1h30m" in problem.message
+    assert "quotes" not in problem.hint

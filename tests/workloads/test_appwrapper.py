@@ -164,3 +164,12 @@ def test_appwrapper_suspended_node_is_queued_or_suspended() -> None:
 def test_appwrapper_without_status_is_pending(status: dict[str, Any]) -> None:
     (task,) = tasks([make_wrapper() | status], [])
     assert task.state is State.PENDING
+
+
+@pytest.mark.parametrize(("limit", "reason"), [(60, "DeadlineExceeded"), (3600, "Stopped")])
+def test_appwrapper_failure_after_its_deadline_is_late(limit: int, reason: str) -> None:
+    deployed = {**condition("ResourcesDeployed"), "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    failed = {**UNHEALTHY, "lastTransitionTime": "2026-01-01T00:02:00Z"}
+    wrapper = make_wrapper("Failed", conditions=[deployed, failed])
+    wrapper["spec"]["components"][0]["template"]["spec"]["activeDeadlineSeconds"] = limit
+    assert {node.reason for node in fold(wrapper).nodes} == {reason}

@@ -104,3 +104,10 @@ def test_array_of_several_tasks_is_refused() -> None:
     assert as_array([task, task], None) == [task, task]
     with pytest.raises(UserError, match="an array runs one task many times"):
         as_array([task, task], "0-9")
+
+
+def test_array_max_duration_is_that_of_each_pod() -> None:
+    task = Task(name="train", run="true", max_duration="90m")
+    (job,) = manifests.render(make_plan(as_array([task], "0-9")[0])).workload
+    assert "activeDeadlineSeconds" not in job.object["spec"]
+    assert job.object["spec"]["template"]["spec"]["activeDeadlineSeconds"] == 5400

@@ -123,3 +123,20 @@ def test_jobset_too_long_name_is_refused() -> None:
     assert JobSet().fits(plan_of("x" * 39, nodes=2)) == ""
     reason = JobSet().fits(plan_of("x" * 40, nodes=1000))
     assert reason == "the pod names would be 3 characters too long; shorten its name"
+
+
+def test_jobset_max_duration_fails_it_without_restart() -> None:
+    plan = make_plan(Task(run="true", num_nodes=3, backend="jobset", max_duration="2h"))
+    (jobset,) = manifests.render(plan).workload
+    spec = jobset.object["spec"]
+    assert spec["replicatedJobs"][0]["template"]["spec"]["activeDeadlineSeconds"] == 7200
+    (rule,) = spec["failurePolicy"]["rules"]
+    assert (rule["action"], rule["onJobFailureReasons"]) == ("FailJobSet", ["DeadlineExceeded"])
+    late = make_jobset(conditions=[condition("Failed", "FailJobSetFailurePolicyAction")])
+    late["metadata"]["annotations"]["kubectl-sky/max-duration"] = "2h"
+    late["spec"]["failurePolicy"]["rules"] = [rule]
+    assert fold(late).note == "node-0: DeadlineExceeded: it ran longer than max_duration 2h"
+    running = make_jobset()
+    running["spec"]["failurePolicy"]["rules"] = [rule]
+    done = make_indexed_pod(0, "Succeeded", terminated(0))
+    assert fold(running, done).nodes[0].state is State.COMPLETED
