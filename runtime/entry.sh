@@ -21,11 +21,19 @@ nap() { sleep 0.3 2> /dev/null || sleep 1; }
 
 # Passes a signal to the user's processes, which have the pod's grace period to exit.
 stop() {
+  [ -z "$child" ] || [ -n "$stopping" ] || [ ! -f "$dir/hooks.sh" ] || . "$dir/hooks.sh"
   stopping=1
   [ -n "$child" ] || exit "${result-143}"
   kill -TERM "-$child" 2> /dev/null || kill -TERM "$child" 2> /dev/null
 }
 trap stop TERM INT
+
+# Runs event_callback, on rank 0.
+report() { # STATUS
+  [ -f "$dir/event_callback.sh" ] && [ "$NODE_RANK" -eq 0 ] || return 0
+  [ -z "$stopping" ] || set CANCELLED
+  JOB_STATUS=$1 "$shell" "$dir/event_callback.sh" || say "event_callback of $1 failed with exit code $?"
+}
 
 # Chooses the shell for the user's scripts. They are written for bash; setup may install it.
 choose_shell() {
@@ -63,6 +71,7 @@ setup() {
   start=$(date +%s)
   run_phase setup
   code=$?
+  [ "$code" -eq 0 ] || report FAILED
   [ -z "$stopping" ] || exit 143
   if [ "$code" -ne 0 ]; then
     [ -z "$mpi" ] || report_failed_setup "$code"
@@ -107,9 +116,12 @@ unset KUBECTL_SKY_MET KUBECTL_SKY_LINKS KUBECTL_SKY_TOKEN
 export SKYPILOT_NODE_IPS MASTER_ADDR="${MASTER_ADDR-${SKYPILOT_NODE_IPS%%
 *}}"
 [ -z "${KUBECTL_SKY_ARRAY-}" ] || . "$dir/array.sh"
+report STARTING
 [ ! -f "$dir/setup.sh" ] || setup
 [ -z "$mpi" ] || start_mpi
+report STARTED
 run_phase run
 result=$code
+if [ "$result" -eq 0 ]; then report SUCCEEDED; else report FAILED; fi
 while [ "$(date +%s)" -lt "$stay_until" ]; do nap; done
 exit "$result"

@@ -324,6 +324,13 @@ _NODE_FLAGS: list[Option] = [
     ),
     click.option("--priority", metavar="N", help="Priority: -1000 to 1000, or a PriorityClass."),
     click.option("--infra", metavar="k8s/CONTEXT", help="Context, as `infra` in files."),
+    click.option(
+        "--exclude-node",
+        "exclude_nodes",
+        multiple=True,
+        metavar="NODE",
+        help="Cluster node not to run on.",
+    ),
     click.option("--queue", help="Queue of Kueue (LocalQueue) or Volcano."),
     click.option(
         "--ports",

@@ -99,6 +99,10 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """
     pod = _pod(snapshot, signal)
     required = dict(_read_required_labels(pod)) if pod else {}
+    excluded = ", ".join(_read_excluded_nodes(pod)) if pod else ""
+    if excluded and not required:
+        text = f"{signal.about} cluster nodes do not match: the task excludes {excluded}"
+        return {"lacks": text, "advice": "submit it without --exclude-node of a good one"}
     gpus = _missing_gpus(required, snapshot)
     if gpus:
         wanted, have = accelerators.missing(gpus, map(_cluster_node, snapshot.of("Node")))
@@ -177,14 +181,22 @@ def _fold(required: Mapping[str, Sequence[str]]) -> str:
 
 
 def _read_required_labels(pod: Object) -> Iterator[tuple[str, list[str]]]:
-    spec = pod.get("spec", {})
-    for key, value in (spec.get("nodeSelector") or {}).items():
+    for key, value in (pod.get("spec", {}).get("nodeSelector") or {}).items():
         yield key, [value]
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    for term in required.get("nodeSelectorTerms") or ():
+    for term in _read_terms(pod):
         for rule in term.get("matchExpressions") or ():
             yield rule["key"], rule.get("values") or [rule["operator"]]
+
+
+def _read_excluded_nodes(pod: Object) -> Mapping[str, None]:
+    rules = (rule for term in _read_terms(pod) for rule in term.get("matchFields") or ())
+    return {name: None for rule in rules for name in rule.get("values") or ()}
+
+
+def _read_terms(pod: Object) -> Sequence[Object]:
+    affinity = (pod.get("spec", {}).get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    return required.get("nodeSelectorTerms") or ()
 
 
 def idle_scheduler(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:

@@ -93,11 +93,11 @@ class Plan(Struct, frozen=True):
     Kubernetes quantities. `scripts` maps file names to text. `selector` matches the task's pods.
     `service` is the headless Service that nodes use to find each other (None for one node). `ports`
     is the Service that exposes rank 0, and `network` is the fast network between nodes. A cluster
-    node must meet one of the `terms`, if there are any.
+    node must meet one of the `terms`, if there are any, and must not be one of `exclude_nodes`.
 
-    The task may run for `max_seconds`. A finished Job is deleted after `ttl_seconds`; None keeps
-    it. A failed node restarts up to
-    `restarts` times. If the task `recovers`, disruptions by the cluster, such as evictions, and the
+    The task may run for `max_seconds`, and its nodes may take `grace_seconds` to stop. A finished
+    Job is deleted after `ttl_seconds`; None keeps it. A failed node restarts up to `restarts`
+    times. If the task `recovers`, disruptions by the cluster, such as evictions, and the
     `exit_codes` are not counted. `suspended` Jobs start when a client resumes them. `backend` is
     the name of the backend, which adds the `extras`. The tasks of a `group` share the Service.
 
@@ -123,10 +123,12 @@ class Plan(Struct, frozen=True):
     limits: Mapping[str, str]
     storage: "PodStorage"
     terms: "tuple[Term, ...]"
+    exclude_nodes: tuple[str, ...]
     preferred: "tuple[Preference, ...]"
     tolerations: tuple[Toleration, ...]
     priority_class: str | None
     max_seconds: int | None
+    grace_seconds: int | None
     ttl_seconds: int | None
     restarts: int
     recovers: bool
@@ -149,6 +151,11 @@ class Plan(Struct, frozen=True):
     def restart_policy(self) -> str:
         """The restart policy of the pods: a task's nodes are restarted by its workload."""
         return "Always" if self.extras.serve else "Never"
+
+    @property
+    def alternatives(self) -> "tuple[Term, ...]":
+        """The terms of the required node affinity; one without labels only excludes nodes."""
+        return self.terms or (((),) if self.exclude_nodes else ())
 
     @property
     def drops_capabilities(self) -> bool:

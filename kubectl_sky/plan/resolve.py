@@ -65,16 +65,17 @@ def resolve(
         limits={**node_limits(placement, requests, task.kubernetes.limits), **network.resources},
         storage=volumes,
         terms=placement.terms,
+        exclude_nodes=task.exclude_nodes,
         preferred=placement.preferred,
         tolerations=_tolerations(placement),
         priority_class=_priority_class(task, pod_options, resources, facts, settings),
         max_seconds=task.max_seconds,
+        grace_seconds=runtime.grace_seconds(task),
         ttl_seconds=resources.ttl_seconds,
         restarts=resources.recovery.restarts if resources.recovery else 0,
         recovers=resources.recovery is not None,
         exit_codes=resources.recovery.exit_codes if resources.recovery else (),
-        shared_memory=placement.device is not None
-        and all(mount.path != "/dev/shm" for mount in volumes.mounts),
+        shared_memory=placement.device is not None and not volumes.mounts_shared_memory,
         backend=task.backend or names.DEFAULT_BACKEND,
         scripts=_scripts(task, file_transfer),
         pod_annotations=_pod_annotations(task, volumes, file_transfer, pod_options),
@@ -153,7 +154,7 @@ def _scripts(task: Task, file_transfer: FileTransfer) -> dict[str, str]:
         scripts["run.sh"] = task.run
     if "sudo" in f"{task.setup} {task.run}":  # gives root a sudo
         scripts["sudo.sh"] = assets.read("runtime", "sudo.sh")
-    scripts |= _bash(task) | dict(task.scripts)
+    scripts |= {**_bash(task), **runtime.hook_scripts(task), **task.scripts}
     size = sum(len(text.encode()) for text in scripts.values())
     if size > MAX_SCRIPTS:
         larger = max(("run", "setup"), key=lambda field: len(getattr(task, field) or ""))

@@ -5,6 +5,7 @@ the scripts that the task runs, which tasks with the same scripts in a namespace
 """
 
 import hashlib
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kubectl_sky.spec.lifecycle import MAX_INTEGER
 from kubectl_sky.words import assets, names
 from kubectl_sky.words.names import standard_labels
 from kubectl_sky.words.settings import DEFAULT_IMAGE
@@ -95,6 +97,7 @@ READY = b"kubectl-sky: this node is ready and runs until the task is stopped"
 # Any sh and sleep can run this. SIGTERM ends it at once, because sleep replaces the shell.
 _KEEP_RUNNING = f"echo '{READY.decode()}'\nexec sleep 2147483647\n"
 _EXIT = ":\n"
+_GRACE_SECONDS = 30  # of the program after the hooks: the default of pods
 
 
 def keep_running(task: "Task") -> "Task":
@@ -108,6 +111,28 @@ def exit_after_setup(task: "Task") -> "Task":
     The tasks of a pipeline, a group or an array end after setup: others wait for them.
     """
     return task if task.run else replace(task, run=_EXIT)
+
+
+def hook_scripts(task: "Task") -> Mapping[str, str]:
+    """Return the scripts for SIGTERM, and for changes of the state on rank 0."""
+    scripts = {f"hook-{number}.sh": hook.run for number, hook in enumerate(task.hooks, 1)}
+    if scripts:
+        calls = (
+            f"hook {hook.event} {hook.timeout} {name}\n"
+            for name, hook in zip(scripts, task.hooks, strict=True)
+        )
+        scripts["hooks.sh"] = assets.read("runtime", "hooks.sh") + "".join(calls)
+    if task.event_callback:
+        name = f"export TASK_NAME={shlex.quote(task.name or '')}\n"
+        text = assets.read("runtime", "event_callback.sh")
+        scripts["event_callback.sh"] = f"{text}{name}{task.event_callback}"
+    return scripts
+
+
+def grace_seconds(task: "Task") -> int | None:
+    """Return the grace period of pods with hooks, which run one after another; None without."""
+    seconds = sum(hook.timeout for hook in task.hooks)
+    return min(seconds + _GRACE_SECONDS, MAX_INTEGER) if task.hooks else None
 
 
 def interactive_annotations(task: "Task") -> Mapping[str, str]:

@@ -61,6 +61,10 @@ class PodStorage(Struct, frozen=True):
     one_cluster_node: bool = False
     group: int | None = None
 
+    @property
+    def mounts_shared_memory(self) -> bool:
+        return any(mount.path == "/dev/shm" for mount in self.mounts)
+
 
 def plan_storage(task: Task, facts: Facts, settings: Settings, plan: ObjectNames) -> PodStorage:
     """Decide a task's volumes and buckets.

@@ -1,6 +1,7 @@
 """When nodes restart, and when a finished task is deleted: `job_recovery` and `autostop`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -82,6 +83,30 @@ def _useless(document: Document, where: Path, value: Data) -> Iterator[Problem]:
         if code == 0 and not isinstance(code, bool):
             path = (*where, fields[1], index) if isinstance(codes, list) else (*where, fields[1])
             yield document.unused(path, "ignored: what ends with 0 has not failed")
+
+
+class Hook(Struct, frozen=True):
+    """A script for when a node is told to stop: why is not known, so the first event counts."""
+
+    run: str
+    event: str
+    timeout: int  # seconds
+
+
+_EVENTS = ("preemption", "stop", "down")
+_HOOK_SECONDS = 3600  # SkyPilot's default
+
+
+def hooks(config: Mapping[str, Any] | None) -> tuple[Hook, ...]:
+    items = (config or {}).get("hooks") or ()
+    return tuple(
+        Hook(
+            item["run"],
+            next(event for event in _EVENTS if event in (item.get("events") or _EVENTS)),
+            item.get("timeout") or _HOOK_SECONDS,
+        )
+        for item in items
+    )
 
 
 RULES = ((frozenset({"job_recovery"}), (_rule,)),)

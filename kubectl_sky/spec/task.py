@@ -16,7 +16,7 @@ from kubectl_sky.spec.buckets import Bucket, buckets_of
 from kubectl_sky.spec.document import Document, Path
 from kubectl_sky.spec.files import WORKDIR, LocalFiles, Repository, local_files, repository
 from kubectl_sky.spec.kubernetes import Kubernetes, kubernetes_of
-from kubectl_sky.spec.lifecycle import MAX_INTEGER, Recovery, recovery
+from kubectl_sky.spec.lifecycle import MAX_INTEGER, Hook, Recovery, recovery
 from kubectl_sky.spec.pipeline import Array, seconds
 from kubectl_sky.spec.service import ServiceSpec
 from kubectl_sky.spec.substitute import Filled
@@ -65,10 +65,12 @@ class Task(Struct, frozen=True):
     already exist in the cluster. `resources` is the first candidate and
     `choices` are the others; `ordered` means that their order matters. `backend` is how the task
     runs; if None, the settings decide. `array` holds the numbers of an array of single-node tasks.
-    `expose` is how the ports are exposed; if None, `kubernetes` and the settings decide. A task
-    with a `service` is one of its replicas. Clients do not wait for the end of a task that `stays`.
-    `scripts` are files beside `setup` and `run`, and `notes` tell the user how it differs from the
-    file. It may run for `max_duration`, a time such as `10h`.
+    `expose` is how the ports are exposed; if None, `kubernetes` and the settings decide. It runs on
+    none of the cluster nodes `exclude_nodes`. A task with a `service` is one of its replicas.
+    Clients do not wait for the end of a task that `stays`. It may run for `max_duration`, a time
+    such as `10h`. `hooks` run when a node is told to stop, and `event_callback` on rank 0 when the
+    state changes. `scripts` are files beside `setup` and `run`, and `notes` tell the user how it
+    differs from the file.
     """
 
     name: str | None = None
@@ -89,9 +91,12 @@ class Task(Struct, frozen=True):
     backend: str | None = None
     array: Array | None = None
     expose: str | None = None
+    exclude_nodes: tuple[str, ...] = ()
     service: ServiceSpec | None = None
     stays: bool = False
     max_duration: str | None = None
+    hooks: tuple[Hook, ...] = ()
+    event_callback: str | None = None
     scripts: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
 
@@ -143,9 +148,12 @@ def task_of(document: Document) -> Task:
         kubernetes=kubernetes_of(data.get("config")),
         choices=tuple(others),
         max_duration=data.get("max_duration"),
+        hooks=lifecycle.hooks(data.get("config")),
+        event_callback=data.get("event_callback"),
         ordered=bool(resources.get("ordered")) or isinstance(accelerators, list),
         backend=_own(data).get("backend"),
         expose=_own(data).get("expose"),
+        exclude_nodes=tuple(dict.fromkeys(_own(data).get("exclude_nodes") or ())),
     )
 
 

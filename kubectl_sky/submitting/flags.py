@@ -54,6 +54,7 @@ class Overrides(Struct, frozen=True):
     git_url: str | None = None
     git_ref: str | None = None
     max_duration: str | None = None
+    exclude_nodes: tuple[str, ...] = ()
 
 
 class _Values(Struct, frozen=True):
@@ -110,6 +111,10 @@ def _fields(overrides: Overrides) -> dict[str, tuple[tuple[str, ...], object]]:
         "--queue": (("config", "kubernetes", "quota", "queue"), overrides.queue),
         "--ports": (("resources", "ports"), list(overrides.ports) or None),
         "--expose": (("config", "kubectl_sky", "expose"), overrides.expose),
+        "--exclude-node": (
+            ("config", "kubectl_sky", "exclude_nodes"),
+            list(overrides.exclude_nodes) or None,
+        ),
         "--use-spot": (("resources", "use_spot"), overrides.use_spot),
         "--disk-size": (("resources", "disk_size"), _number(overrides.disk_size)),
         "--priority": (

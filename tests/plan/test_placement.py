@@ -12,6 +12,7 @@ from kubectl_sky.plan.placement import (
     choose_placement,
     without_other_contexts,
 )
+from kubectl_sky.render import manifests
 from kubectl_sky.spec.accelerator import rtx_products
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from kubectl_sky.words.facts import ClusterNode
@@ -279,3 +280,18 @@ def test_candidates_of_other_contexts_are_dropped() -> None:
     assert kept.candidates == (Resources("1"), Resources("3")), "duplicates are dropped"
     only = replace(task, choices=(here,))
     assert without_other_contexts(only, "elsewhere").candidates == (Resources("2"), Resources("1"))
+
+
+def test_exclude_nodes_is_in_each_term_of_the_node_affinity() -> None:
+    alone = Task(run="true", exclude_nodes=("gpu-7", "gpu-8"))
+    gpus = replace(alone, resources=Resources(accelerator=Accelerator("A100", 1)))
+    for task in (alone, gpus):
+        (job,) = manifests.render(make_plan(task)).workload
+        affinity = job.object["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+        terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        assert {len(term.get("matchExpressions", ())) for term in terms} == {int(task is gpus)}
+        for term in terms:
+            assert [rule["values"] for rule in term["matchFields"]] == [["gpu-7"], ["gpu-8"]]
+            assert {(rule["key"], rule["operator"]) for rule in term["matchFields"]} == {
+                ("metadata.name", "NotIn")
+            }

@@ -122,6 +122,7 @@ def test_runtime_contains_only_scripts_that_task_runs(name: str) -> None:
 def test_runtime_cases_contain_every_script() -> None:
     existing = {path.name for path in assets.folder("runtime").iterdir()}
     others = {"start.sh", "bash.sh", "sudo.sh", "stay.sh", "sshd.sh", "probe.sh"}
+    others |= {"hooks.sh", "event_callback.sh"}  # of the task
     others.add("kubectl_sky_graph.py")  # of Ray pods
     assert existing == {name for _, text in SCRIPTS.values() for name in text.split()} | others
 
