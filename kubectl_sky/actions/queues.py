@@ -22,7 +22,8 @@ def list_queues(session: Session) -> list[Queue]:
         ) from None
     cluster_queues = _list_if_allowed(session, kinds.CLUSTER_QUEUE)
     workloads = _list_if_allowed(session, kinds.QUEUED_WORKLOAD, namespace)
-    return queues(local, {item["metadata"]["name"]: item for item in cluster_queues}, workloads)
+    by_name = {item["metadata"]["name"]: item for item in cluster_queues}
+    return queues(local, by_name, workloads, session.now())
 
 
 def get_queue(session: Session, name: str) -> Queue:

@@ -57,7 +57,11 @@ def list_(cluster: options.ClusterFlags, form: str | None) -> None:
 @options.cluster
 @options.output("json", "yaml")
 def status(queue: str, cluster: options.ClusterFlags, form: str | None) -> None:
-    """Show the quota and usage of QUEUE, and its pending workloads, next one first."""
+    """Show the quota and usage of QUEUE, and its pending workloads, next one first.
+
+    GUESS is the time until a workload may be admitted, by how often the queue admitted workloads
+    that you may read in the last 6 hours.
+    """
     from kubectl_sky.actions import queues
 
     queue_status = queues.get_queue(cluster.session(), queue)
@@ -79,9 +83,16 @@ def status(queue: str, cluster: options.ClusterFlags, form: str | None) -> None:
         ]
         parts.append(output.table(header, rows))
     if queue_status.waiting:
-        header = ["PLACE", "WAITING", "PRIORITY", "SINCE", "REASON"]
+        header = ["PLACE", "WAITING", "PRIORITY", "SINCE", "GUESS", "REASON"]
         rows = [
-            [str(item.position), item.workload, str(item.priority), item.since, item.reason]
+            [
+                str(item.position),
+                item.workload,
+                str(item.priority),
+                item.since,
+                queue_status.guess(item.position) or _UNKNOWN,
+                item.reason,
+            ]
             for item in queue_status.waiting
         ]
         parts.append(output.table(header, rows))
@@ -103,5 +114,6 @@ def _summary(queue: "Queue") -> str:
         f"ClusterQueue: {queue.cluster_queue}",
         f"Admitted:     {queue.admitted}",
         f"Pending:      {queue.pending}{others}",
+        f"Next task:    {queue.next_task}",
     ]
     return "\n".join([*lines, f"Stopped:      {queue.stopped}"] if queue.stopped else lines)

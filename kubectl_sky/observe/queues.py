@@ -1,17 +1,28 @@
 """Show Kueue queues: quota, and pending Workloads with position and reason."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from fractions import Fraction
 from typing import Annotated, Any
 
 from msgspec import Struct
 
-from kubectl_sky.plan.resources import readable
+from kubectl_sky.plan.quota import Capacities
+from kubectl_sky.plan.resources import amount_of, readable, show
+from kubectl_sky.words import age
 from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.workloads.workload import QUEUED
 
 Object = Mapping[str, Any]
 
 _ORDINALS = {1: "first", 2: "second", 3: "third"}
+_NEVER = "> maximum capacity"  # in the message of Kueue
+_RECENT = timedelta(hours=6)
+_MIN_ADMISSIONS = 3  # that a guess needs
+
+
+def ordinal(position: int) -> str:
+    return _ORDINALS.get(position, f"{position}th")
 
 
 class Waiting(Struct, frozen=True):
@@ -32,9 +43,8 @@ class PendingWorkload(Waiting, frozen=True):
 
     def __str__(self) -> str:
         """Return `second of 3 in the queue gold: couldn't assign flavors …`."""
-        position = _ORDINALS.get(self.position, f"{self.position}th")
         details = f": {self.reason}" if self.reason else ""
-        return f"{position} of {self.of} in the queue {self.queue}{details}"
+        return f"{ordinal(self.position)} of {self.of} in the queue {self.queue}{details}"
 
     @property
     def in_queue(self) -> Waiting:
@@ -67,6 +77,62 @@ class Queue(Struct, frozen=True):
     pending_in_cluster_queue: Annotated[int | None, Note("null if you may not read it")]
     resources: tuple[Share, ...]
     waiting: tuple[Waiting, ...]
+    cohort: Annotated[str, Note("whose unused quota it may borrow; may be empty")]
+    strict: Annotated[bool, Note("whether one that does not fit holds up those behind it")]
+    recent_admissions: Annotated[int, Note("in the last 6 hours, of those that you may read")]
+    interval_seconds: Annotated[
+        float | None,
+        Note("mean time between these; times a position, a guess of its waiting time"),
+    ]
+
+    @property
+    def unused(self) -> Capacities | None:
+        """The unused quota of each flavor, by resource; None if it is not known."""
+        unused: dict[str, list[Fraction]] = {}
+        for share in self.resources:
+            if share.quota is None:
+                return None
+            free = amount_of(share.quota) - amount_of(share.used_by_all)
+            unused.setdefault(share.resource, []).append(max(free, Fraction(0)))
+        return unused
+
+    def position(self, priority: int = 0) -> int:
+        """Return the position that a new workload of a priority would have."""
+        if not self.waiting:  # or they are not readable
+            return self.pending + 1
+        return 1 + sum(item.priority >= priority for item in self.waiting)
+
+    def guess(self, position: int) -> str:
+        """Return a guess of the waiting time; empty without enough admissions."""
+        if self.interval_seconds is None:
+            return ""
+        return f"about {age.duration(timedelta(seconds=self.interval_seconds * position))}"
+
+    def forecast(self, *, fits: bool | None, priority: int = 0) -> str:
+        """Return when the queue would admit a new task; `fits` is into its unused quota."""
+        position = self.position(priority)
+        if self.stopped:
+            return f"admits nothing now: {self.stopped}"
+        if fits and (position == 1 or not self.strict):
+            return "would be admitted now"
+        guess = self.guess(position)
+        count = f"{self.recent_admissions} admissions of the last {int(_RECENT.seconds / 3600)}h"
+        text = f"would be {ordinal(position)} in queue"
+        if fits is False and self.cohort:
+            text += f', unless it may borrow from cohort "{self.cohort}"'
+        return f"{text}; {guess} until it is admitted: a guess from {count}" if guess else text
+
+    @property
+    def next_task(self) -> str:
+        """When a task would be admitted, by what it requests."""
+        unused = self.unused
+        if self.position() > 1 or not unused or not all(map(sum, unused.values())):
+            return self.forecast(fits=None)
+        room = ", ".join(
+            f"{readable(name, show(name, sum(sizes, Fraction(0))))} {name}"
+            for name, sizes in unused.items()
+        )
+        return self.forecast(fits=True) + ("" if self.stopped else f" if it requests up to {room}")
 
 
 class QueueList(Document, frozen=True, kw_only=True):
@@ -76,21 +142,26 @@ class QueueList(Document, frozen=True, kw_only=True):
 
 
 def queues(
-    local: Iterable[Object], cluster: Mapping[str, Object], workloads: Iterable[Object]
+    local: Iterable[Object],
+    cluster: Mapping[str, Object],
+    workloads: Sequence[Object],
+    now: datetime,
 ) -> list[Queue]:
     """Combine LocalQueues, the readable ClusterQueues (by name) and Workloads."""
-    entries = waiting(workloads)
-    return [_queue(item, cluster, entries) for item in sorted(local, key=_name)]
+    return [_queue(item, cluster, workloads, now) for item in sorted(local, key=_name)]
 
 
 def _queue(
-    item: Object, cluster: Mapping[str, Object], waiting: Sequence[PendingWorkload]
+    item: Object, cluster: Mapping[str, Object], workloads: Sequence[Object], now: datetime
 ) -> Queue:
     name = item["metadata"]["name"]
     cluster_queue_name = str(item.get("spec", {}).get("clusterQueue") or "")
     status, cluster_queue = item.get("status") or {}, cluster.get(cluster_queue_name)
     active = _condition(item, "Active")
     stopped = "" if active.get("status", "True") == "True" else active.get("message") or "stopped"
+    in_queue = [item for item in workloads if item.get("spec", {}).get("queueName") == name]
+    times = [time for time in map(_admitted_at, in_queue) if time and now - time <= _RECENT]
+    spec = (cluster_queue or {}).get("spec") or {}
     return Queue(
         name=name,
         namespace=item["metadata"].get("namespace") or "",
@@ -102,7 +173,13 @@ def _queue(
         if cluster_queue is None
         else (cluster_queue.get("status") or {}).get("pendingWorkloads") or 0,
         resources=tuple(_shares(_read_used(item), cluster_queue)),
-        waiting=tuple(entry.in_queue for entry in waiting if entry.queue == name),
+        waiting=tuple(entry.in_queue for entry in waiting(in_queue)),
+        cohort=str(spec.get("cohortName") or spec.get("cohort") or ""),
+        strict=spec.get("queueingStrategy") == "StrictFIFO",
+        recent_admissions=len(times),
+        interval_seconds=(now - min(times)).total_seconds() / len(times)
+        if len(times) >= _MIN_ADMISSIONS
+        else None,
     )
 
 
@@ -155,6 +232,7 @@ def _positions(queue: str, items: Sequence[Object]) -> Iterable[PendingWorkload]
         owners = item["metadata"].get("ownerReferences") or ()
         owner = next((f"{it['kind']}/{it['name']}" for it in owners), f"Workload/{_name(item)}")
         reason = str(_condition(item, "QuotaReserved").get("message") or "").strip()
+        reason = f"can never be admitted: {reason}" if _NEVER in reason else reason
         values = owner, position, _priority(item), _since(item), reason
         yield PendingWorkload(*values, queue, len(ordered))
 
@@ -165,6 +243,13 @@ def _condition(item: Object, kind: str) -> Object:
         if condition.get("type") == kind:
             return dict(condition)
     return {}
+
+
+def _admitted_at(item: Object) -> datetime | None:
+    admitted = _condition(item, "Admitted")
+    return (
+        age.parse(admitted.get("lastTransitionTime")) if admitted.get("status") == "True" else None
+    )
 
 
 def _priority(item: Object) -> int:

@@ -204,6 +204,9 @@ def _outside(item: Object, requests: Amounts, limits: Amounts) -> Iterator[str]:
             yield f"{name} limit is more than {show('', ratio)} times the request"
 
 
+Capacities = Mapping[str, Sequence[Fraction]]  # of each flavor, by resource
+
+
 def queue_exceeded(
     pods: Iterable[Pods], cluster_queue: Object, limit_ranges: Sequence[Object]
 ) -> Iterator[str]:
@@ -211,17 +214,41 @@ def queue_exceeded(
 
     All its pods run at the same time. Each template gets one flavor of the resource.
     """
-    requested: list[Amounts] = []
-    for group in pods:
-        requests = PodResources(group.spec, limit_ranges).total("requests")
-        requested.append({name: size * group.count for name, size in requests.items()})
-    for resource, sizes in _capacities(cluster_queue).items():
+    requested = _sum_requests(pods, limit_ranges)
+    for resource, request, capacity in _find_beyond(requested, _capacities(cluster_queue)):
+        numbers = show(resource, request), show(resource, capacity)
+        yield "{}: requested {}, at most {}".format(resource, *numbers)
+
+
+def fits_unused(
+    pods: Iterable[Pods], unused: Capacities, limit_ranges: Sequence[Object]
+) -> bool | None:
+    """Return whether a queue has unused quota for a task; None if it lacks one for a resource."""
+    requested = _sum_requests(pods, limit_ranges)
+    if not {name for sizes in requested for name in sizes} <= unused.keys():
+        return None
+    return not any(_find_beyond(requested, unused))
+
+
+def _sum_requests(pods: Iterable[Pods], limit_ranges: Sequence[Object]) -> list[Amounts]:
+    """Return what the pods of each template request together."""
+    requests = [(PodResources(item.spec, limit_ranges), item.count) for item in pods]
+    return [
+        {name: size * count for name, size in pod.total("requests").items()}
+        for pod, count in requests
+    ]
+
+
+def _find_beyond(
+    requested: Sequence[Amounts], capacities: Capacities
+) -> Iterator[tuple[str, Fraction, Fraction]]:
+    """Yield each resource of which more is requested than there is, and both amounts."""
+    for resource, sizes in capacities.items():
         total = sum((amount.get(resource, Fraction(0)) for amount in requested), Fraction(0))
         largest = max((amount.get(resource, Fraction(0)) for amount in requested), default=total)
         for request, capacity in ((largest, max(sizes)), (total, sum(sizes, Fraction(0)))):
             if request > capacity:
-                numbers = show(resource, request), show(resource, capacity)
-                yield "{}: requested {}, at most {}".format(resource, *numbers)
+                yield resource, request, capacity
                 break
 
 

@@ -1,6 +1,5 @@
 """Checks before a submit: what exists already, and what could never start. Sends nothing."""
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property
@@ -8,9 +7,9 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_sky.cluster import access, objects, parallel
+from kubectl_sky.cluster import objects, parallel
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Forbidden, NameTaken, NotFound, NotServed, Refused, UserError
+from kubectl_sky.errors import Forbidden, NameTaken, NotFound, NotServed, UserError
 from kubectl_sky.observe import status
 from kubectl_sky.observe.difference import foreign_fields
 from kubectl_sky.observe.pipelines import pipelines
@@ -18,7 +17,7 @@ from kubectl_sky.observe.volumes import DEFAULT_CLASS, default_class
 from kubectl_sky.plan import quota
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifest, Manifests
-from kubectl_sky.submitting import gang
+from kubectl_sky.submitting import gang, queues
 from kubectl_sky.submitting.taskfile import TaskFile
 from kubectl_sky.tasks import find
 from kubectl_sky.tasks.stop import AUXILIARY
@@ -26,7 +25,7 @@ from kubectl_sky.words import kinds, names
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.decide import Decision
-from kubectl_sky.workloads.demand import demand, pods
+from kubectl_sky.workloads.demand import demand
 
 Guard = Callable[[], AbstractContextManager[object]]
 
@@ -136,7 +135,8 @@ def _check_quotas(
         lambda kind: _list_if_allowed(session, kind, namespace),
         (kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE),
     )
-    _check_kueue_quotas(session, namespace, manifests, limit_ranges or ())
+    workloads = [manifest.object for manifest in manifests.workload]
+    queues.check(session, namespace, workloads, limit_ranges or ())
     if not quotas and not limit_ranges:
         return  # none, or the user may not list them
     others = [manifest.object for manifest in manifests.auxiliary] + [
@@ -144,7 +144,6 @@ def _check_quotas(
         for manifest in manifests.shared
         if manifest.object["metadata"]["name"] not in shared
     ]
-    workloads = [manifest.object for manifest in manifests.workload]
     quota.check(demand(workloads, others), quotas or (), limit_ranges, is_new=is_new)
 
 
@@ -154,56 +153,14 @@ def _list_if_allowed(session: Session, kind: Kind, namespace: str) -> list[Json]
     return None
 
 
-def _check_kueue_quotas(
-    session: Session, namespace: str, manifests: Manifests, limit_ranges: Sequence[Json]
-) -> None:
-    """Refuse tasks that their Kueue queue could never admit. Raises Refused.
-
-    Nodes wait for each other, also where each is a workload of its own.
-    """
-    workloads = [manifest.object for manifest in manifests.workload]
-    queued = [(item, queue) for item in workloads if (queue := _kueue_queue(item))]
-    if not queued:
-        return
-    try:
-        local_queues, cluster_queues = parallel.map_parallel(
-            lambda query: access.list_kueue(session, *query),
-            ((kinds.LOCAL_QUEUE, namespace), (kinds.CLUSTER_QUEUE, None)),
-        )
-    except (Forbidden, NotServed):
-        return
-    by_name = {item["metadata"]["name"]: item for item in cluster_queues}
-    quotas = {
-        item["metadata"]["name"]: by_name.get(item["spec"].get("clusterQueue"), {})
-        for item in local_queues
-    }
-    tasks: dict[tuple[str, str], list[quota.Pods]] = defaultdict(list)
-    for item, queue in queued:
-        tasks[item["metadata"]["labels"][names.TASK_ID], queue] += pods(item)
-    lines = [
-        f'queue "{queue}" can never admit the task: {line}'
-        for (_, queue), nodes in tasks.items()
-        for line in quota.queue_exceeded(nodes, quotas.get(queue, {}), limit_ranges)
-    ]
-    if lines:
-        hint = f"see `kubectl sky queues status {queued[0][1]}`; request less, or use another queue"
-        raise Refused("\n".join(dict.fromkeys(lines)), hint)
-
-
-def _kueue_queue(item: Json) -> str:
-    """Return the queue of a workload, or the one it gets when it is resumed; empty for none."""
-    labels, annotations = (item["metadata"].get(part) or {} for part in ("labels", "annotations"))
-    return str(labels.get(names.QUEUE) or annotations.get(names.LATER_QUEUE) or "")
-
-
 def _check_queues(session: Session, plans: Sequence[Plan]) -> None:
     """Refuse tasks that could never start because their Volcano queue is missing or closed.
 
     Skipped without permission to list queues. Raises UserError.
     """
     own_queues = [plan.pod_options.queue for plan in plans if plan.backend in registry.OWN_QUEUES]
-    queues = dict.fromkeys(filter(None, own_queues))
-    if not queues:
+    requested = dict.fromkeys(filter(None, own_queues))
+    if not requested:
         return
     try:
         items = objects.list_all(session, kinds.VOLCANO_QUEUE)
@@ -216,7 +173,7 @@ def _check_queues(session: Session, plans: Sequence[Plan]) -> None:
         sorted(name for name, state in states.items() if state == "Open")[:_MAX_NAMES]
     )
     hint = f"open queues: {open_queues}" if open_queues else "no Volcano queue is open"
-    for name in queues:
+    for name in requested:
         if name not in states:
             raise UserError(f'Volcano queue "{name}" not found', hint)
         if states[name] != "Open":

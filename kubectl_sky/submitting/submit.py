@@ -22,7 +22,7 @@ from kubectl_sky.plan import storage
 from kubectl_sky.render import manifests
 from kubectl_sky.render.manifests import Manifests, redact
 from kubectl_sky.spec.volumes import Storage
-from kubectl_sky.submitting import contexts, gather, preflight, taskfile, upload
+from kubectl_sky.submitting import contexts, gather, preflight, queues, taskfile, upload
 from kubectl_sky.submitting.apply import apply
 from kubectl_sky.submitting.preflight import Existing, Guard
 from kubectl_sky.submitting.taskfile import TaskFile
@@ -192,6 +192,10 @@ def preview(files: Sequence[Prepared], ui: UI) -> None:
     for file in files:
         if file.options.dry_run == "server":
             apply(file.session, file.decision, file.existing, ui, dry_run=True)
+            workloads = [manifest.object for manifest in file.existing.manifests.workload]
+            if not file.existing.complete:
+                namespace = file.decision.namespace or file.session.namespace
+                ui.notes(queues.forecasts(file.session, namespace, workloads))
     ui.preview(manifests.merge([file.shown for file in files]))
 
 

@@ -175,7 +175,7 @@ def test_submit_nodes_larger_than_kueue_quota_is_refused(
     api.kinds.add(kinds.JOB_SET)
     with pytest.raises(Refused) as caught:
         send(SIZED, queue="gold", backend=backend, num_nodes="3")
-    prefix = 'queue "gold" can never admit the task: '
+    prefix = 'can never be admitted: queue "gold": '
     assert caught.value.what.splitlines() == [
         f"{prefix}cpu: requested 6, at most 4",
         f"{prefix}memory: requested 3Gi, at most 1Gi",
@@ -209,6 +209,53 @@ def test_submit_not_certainly_larger_than_kueue_quota_is_sent(
         text = SIZED.replace("memory: 1", "memory: 9")
     send(text, queue="gold")
     assert any(text.startswith("create jobs") for text in api.changes)
+
+
+PENDING = {
+    "apiVersion": "kueue.x-k8s.io/v1beta2",
+    "kind": "Workload",
+    "metadata": {"name": "job-other"},
+    "spec": {"queueName": "gold", "priority": 5},
+}
+
+
+@pytest.mark.parametrize(
+    ("used", "forbidden", "forecast"),
+    [
+        ("1", "", "would be admitted now"),
+        ("3", "", "would be second in queue"),
+        ("1", "list clusterqueues", "would be second in queue"),
+        ("1", "list workloads", "would be admitted now"),
+    ],
+)
+def test_submit_dry_run_of_server_says_when_queue_admits_task(
+    api: FakeCluster, send: Submitter, used: str, forbidden: str, forecast: str
+) -> None:
+    put_queue(api)
+    api.kinds |= {kinds.QUEUED_WORKLOAD}
+    api.put(PENDING)
+    queue = api.get(kinds.CLUSTER_QUEUE, "gold")
+    reserved = [{"name": "plain", "resources": [{"name": "cpu", "total": used}]}]
+    api.put(queue | {"status": {"flavorsReservation": reserved}})
+    api.forbidden |= {forbidden}
+    task = "name: train\nresources: {cpus: 2, memory: 0.5}\nrun: echo\n"
+    noted = send(task, queue="gold", dry_run="server").noted
+    assert f'queue "gold": {forecast}' in noted
+    assert api.changes == []
+
+
+def test_submit_dry_run_of_server_orders_task_by_its_priority_class(
+    api: FakeCluster, send: Submitter
+) -> None:
+    put_queue(api)
+    api.kinds |= {kinds.QUEUED_WORKLOAD, kinds.QUEUE_PRIORITY}
+    api.put(PENDING)
+    urgent = {"kind": "WorkloadPriorityClass", "metadata": {"name": "urgent"}, "value": 9}
+    api.put({"apiVersion": "kueue.x-k8s.io/v1beta2", **urgent})
+    api.forbidden |= {"list clusterqueues"}
+    task = "name: train\nresources: {cpus: 2, priority_class: urgent}\nrun: echo\n"
+    noted = send(task, queue="gold", dry_run="server").noted
+    assert 'queue "gold": would be first in queue' in noted
 
 
 @pytest.mark.parametrize(

@@ -213,6 +213,7 @@ def test_queues_high_priority_task_is_queued_first(
     assert "first of 2 in the queue gold" in sky("status", "urgent03").stdout
     status = sky("queues", "status", "gold", "--context", "alice")
     assert re.search(r"^plain +cpu +300m +\? +\?$", status.stdout, re.MULTILINE), status.stdout
+    assert "Next task:    would be third in queue" in status.stdout
     rows = [line.split()[:3] for line in status.stdout.splitlines()[-2:]]
     assert rows == [
         ["1", "Job/urgent-urgent03", "1000"],
@@ -220,6 +221,33 @@ def test_queues_high_priority_task_is_queued_first(
     ]
     assert "quota and the workloads of other namespaces are hidden" in status.stderr
     assert sky("stop", "inside01", "later002", "urgent03").returncode == 0
+
+
+def test_submit_dry_run_says_when_queue_admits_task(sky: Command, kubectl: Command) -> None:
+    """Kueue admits each node of HOLDING by itself: three admissions are enough for a guess."""
+    task = "name: later\nresources: {cpus: 200m, memory: 32Mi}\nrun: echo\n"
+    flags = ("submit", "-", "--queue", "gold")
+
+    def forecast(text: str) -> str:
+        done = sky(*flags, "--dry-run=server", "-o", "name", stdin=text)
+        assert (done.returncode, "never" in text) == (0, False), done.stderr
+        return done.stderr
+
+    assert 'queue "gold": would be admitted now' in forecast(task)
+    assert sky(*flags, "-d", "--id", "before01", stdin=HOLDING).returncode == 0
+    wait_for_controller(lambda: sky.json("queues", "list")["queues"][0]["recent_admissions"] == 3)
+    guess = r"; about \d\S+ until it is admitted: a guess from 3 admissions of the last 6h"
+    wait_for_controller(
+        lambda: bool(re.search(f'queue "gold": would be first in queue{guess}', forecast(task)))
+    )
+    assert sky(*flags, "-d", "--id", "later001", stdin=task).returncode == 0
+    wait_for_controller(lambda: "would be second in queue" in forecast(task))
+    status = sky("queues", "status", "gold").stdout
+    assert re.search(r"^Next task: +would be second in queue; about \d", status, re.MULTILINE)
+    assert re.search(r"^1 +Job/later-\S+ +0 +\S+ +about \d\S+ +couldn't", status, re.MULTILINE)
+    done = sky(*flags, "--dry-run=server", stdin=task.replace("200m", "2"))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert 'can never be admitted: queue "gold": cpu: requested 2, at most 400m' in done.stderr
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.name)

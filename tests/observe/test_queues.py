@@ -1,5 +1,6 @@
 """Pending workloads of a queue, in the order of Kueue and with their reasons."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from kubectl_sky.observe.queues import Share, waiting_group
 from kubectl_sky.words.documents import as_json
 from tests.builders import condition, make_pod_group
 
+NOW = datetime(2026, 1, 1, 6, tzinfo=UTC)
 PENDING = condition("QuotaReserved", "Pending") | {"status": "False", "message": "no room"}
 
 
@@ -79,7 +81,7 @@ LOCAL = {
         "conditions": [{"type": "Active", "status": "True", "message": "Can submit"}],
     },
 }
-ALL = {
+ALL: dict[str, Any] = {
     "metadata": {"name": "all"},
     "spec": {
         "resourceGroups": [
@@ -91,7 +93,9 @@ ALL = {
 
 
 def test_queue_status_has_counts_and_shares() -> None:
-    (found,) = queues.queues([LOCAL], {"all": ALL}, [make_workload("a"), make_workload("b", "11")])
+    (found,) = queues.queues(
+        [LOCAL], {"all": ALL}, [make_workload("a"), make_workload("b", "11")], NOW
+    )
     assert (found.admitted, found.pending, found.pending_in_cluster_queue, found.stopped) == (
         1,
         2,
@@ -107,16 +111,16 @@ def test_queue_status_has_counts_and_shares() -> None:
 
 
 def test_queue_without_right_to_read_quota_has_unknown_share() -> None:
-    (found,) = queues.queues([LOCAL], {}, [])
+    (found,) = queues.queues([LOCAL], {}, [], NOW)
     assert found.resources == (queues.Share("plain", "cpu", "300m", None, None),)
     assert found.pending_in_cluster_queue is None
 
 
 def test_queue_inactive_reports_reason() -> None:
     shut = {"type": "Active", "status": "False", "message": "ClusterQueue is stopped"}
-    (found,) = queues.queues([LOCAL | {"status": {"conditions": [shut]}}], {}, [])
+    (found,) = queues.queues([LOCAL | {"status": {"conditions": [shut]}}], {}, [], NOW)
     assert found.stopped == "ClusterQueue is stopped"
-    (found,) = queues.queues([{"metadata": {"name": "new"}}], {}, [])
+    (found,) = queues.queues([{"metadata": {"name": "new"}}], {}, [], NOW)
     assert (found.stopped, found.resources, found.admitted) == ("", (), 0)
 
 
@@ -189,3 +193,79 @@ def test_waiting_running_pod_group_is_none(phase: str) -> None:
 def test_waiting_without_message_uses_reason_of_condition() -> None:
     said = waiting_group(make_pod_group("Inqueue", ""))
     assert said and str(said).endswith(": NotEnoughResources")
+
+
+def make_admitted(name: str, hour: int) -> dict[str, Any]:
+    times = {"status": "True", "lastTransitionTime": f"2026-01-01T{hour:02}:00:00Z"}
+    return make_workload(name, status={"conditions": [condition("Admitted") | times]})
+
+
+ADMITTED = [make_admitted(f"admitted-{hour}", hour) for hour in (0, 1, 3, 5)]
+
+
+def make_queue(cpu: str = "3", workloads: Any = (), local: Any = None, **spec: Any) -> queues.Queue:
+    """A queue with a quota of 4 CPUs."""
+    specs = {**ALL, "spec": {**ALL["spec"], **spec}}
+    cluster_queue = specs | {"status": {"flavorsReservation": taken(cpu)}}
+    (queue,) = queues.queues([local or LOCAL], {"all": cluster_queue}, [*workloads], NOW)
+    return queue
+
+
+def test_queue_guess_is_mean_time_between_readable_admissions_times_position() -> None:
+    queue = make_queue(workloads=[*ADMITTED, make_workload("a"), make_workload("b", "11")])
+    assert (queue.recent_admissions, queue.interval_seconds) == (4, 5400)
+    assert [queue.guess(item.position) for item in queue.waiting] == ["about 90m", "about 3h"]
+    assert queue.forecast(fits=False) == (
+        "would be third in queue; about 4h30m until it is admitted:"
+        " a guess from 4 admissions of the last 6h"
+    )
+    assert queue.forecast(fits=False, priority=9).startswith("would be first in queue; about 90m")
+
+
+def test_queue_guess_without_enough_recent_admissions_is_absent() -> None:
+    old = make_admitted("old", 0)
+    old["status"]["conditions"][0]["lastTransitionTime"] = "2025-12-31T23:00:00Z"
+    queue = make_queue(workloads=[old, *ADMITTED[:2]])
+    assert (queue.recent_admissions, queue.guess(1)) == (2, "")
+    assert queue.forecast(fits=False) == "would be third in queue"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "forecast"),
+    [("BestEffortFIFO", "would be admitted now"), ("StrictFIFO", "would be second in queue")],
+)
+def test_queue_forecast_that_fits_is_held_up_only_by_strict_order(
+    strategy: str, forecast: str
+) -> None:
+    queue = make_queue(workloads=[make_workload("a")], queueingStrategy=strategy)
+    assert queue.forecast(fits=True) == forecast
+
+
+def test_queue_forecast_of_cohort_says_that_it_may_borrow() -> None:
+    queue = make_queue(cohortName="team", workloads=[make_workload("a")])
+    assert queue.forecast(fits=False) == (
+        'would be second in queue, unless it may borrow from cohort "team"'
+    )
+
+
+def test_queue_forecast_without_right_to_read_workloads_counts_pending_ones() -> None:
+    assert make_queue().forecast(fits=None) == "would be third in queue"
+
+
+def test_queue_forecast_of_stopped_queue_says_why() -> None:
+    shut = {"type": "Active", "status": "False", "message": "ClusterQueue is stopped"}
+    queue = make_queue(local=LOCAL | {"status": {"conditions": [shut]}})
+    assert queue.next_task == "admits nothing now: ClusterQueue is stopped"
+
+
+def test_queue_next_task_says_what_fits_now() -> None:
+    empty = LOCAL | {"status": {}}
+    assert make_queue(local=empty).next_task == "would be admitted now if it requests up to 1 cpu"
+    assert make_queue("4", local=empty).next_task == "would be first in queue"
+
+
+def test_queue_workload_beyond_capacity_can_never_be_admitted() -> None:
+    message = "insufficient quota for cpu in flavor plain, request > maximum capacity (4)"
+    beyond = make_workload("a", status={"conditions": [PENDING | {"message": message}]})
+    (waiting,) = queues.waiting([beyond])
+    assert waiting.reason == f"can never be admitted: {message}"

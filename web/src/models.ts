@@ -119,6 +119,10 @@ export interface Queue {
   pending_in_cluster_queue: number | null;
   resources: Share[];
   waiting: Waiting[];
+  cohort: string;
+  strict: boolean;
+  recent_admissions: number;
+  interval_seconds: number | null;
 }
 
 export interface ClusterEvent {
