@@ -104,6 +104,7 @@ _POD_SPEC = _fields(
     containers=_list(_fields(name=str, resources=_RESOURCES)),
     nodeName=str,
     nodeSelector=_Texts,
+    resourceClaims=_list(_fields(name=str, resourceClaimName=str | None)) | None,
     restartPolicy=str,
     schedulerName=str,
     tolerations=_list(_fields(key=str, operator=str, value=str, effect=str)),
@@ -171,6 +172,14 @@ _SHAPES: Mapping[Kind, Any] = {
     kinds.CLUSTER_QUEUE: _QUEUE,
     kinds.CONFIG_MAP: _DATA,
     kinds.DEPLOYMENT: _DEPLOYMENT,
+    kinds.DEVICE_CLASS: _object(
+        spec=_require(
+            _fields(
+                extendedResourceName=str | None,
+                selectors=_list(_fields(cel=_fields(expression=str) | None)) | None,
+            )
+        )
+    ),
     kinds.ENDPOINT_SLICE: _object(ports=_list(_fields(port=int | None)) | None),
     kinds.EVENT: _object(
         count=int,
@@ -281,6 +290,45 @@ _SHAPES: Mapping[Kind, Any] = {
     # The API server writes null for the conditions of a new one.
     kinds.CUSTOM_RESOURCE_DEFINITION: _object(
         spec=dict[str, Any], status=_fields(conditions=_CONDITIONS | None)
+    ),
+    kinds.RESOURCE_CLAIM: _object(
+        spec=_fields(
+            devices=_fields(
+                requests=_list(
+                    _fields(exactly=_fields(deviceClassName=str, count=int | None) | None)
+                )
+                | None
+            )
+        ),
+        status=_fields(
+            allocation=_fields(
+                devices=_fields(
+                    results=_list(
+                        _fields(device=Required[str], driver=Required[str], pool=Required[str])
+                    )
+                    | None
+                )
+            )
+            | None,
+            reservedFor=_list(_fields(name=str)) | None,
+        ),
+    ),
+    kinds.RESOURCE_SLICE: _object(
+        spec=_require(
+            _fields(
+                driver=Required[str],
+                nodeName=str | None,
+                pool=_require(_fields(name=Required[str], generation=Required[int])),
+                devices=_list(
+                    _fields(
+                        name=Required[str],
+                        nodeName=str | None,
+                        attributes=_map(_map(Any)) | None,
+                    )
+                )
+                | None,
+            )
+        )
     ),
     kinds.RESOURCE_QUOTA: _object(
         spec=_fields(hard=_Texts), status=_fields(hard=_Texts, used=_Texts)

@@ -22,11 +22,11 @@ from kubectl_sky.errors import (
 )
 from kubectl_sky.gpus import hours, model, smi
 from kubectl_sky.gpus.hours import Usage
-from kubectl_sky.gpus.model import AcceleratorNode, Holding, NodeUsage
+from kubectl_sky.gpus.model import AcceleratorNode, Allocation, Holding, NodeUsage
 from kubectl_sky.gpus.smi import Gpu
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.tasks import find
+from kubectl_sky.tasks import devices, find
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import kinds, names
 
@@ -39,10 +39,11 @@ _UNFINISHED_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 def accelerators(session: Session) -> list[AcceleratorNode]:
     """Return the cluster nodes with accelerators and their users; two parallel lists.
 
+    ResourceClaims are listed if DRA drivers have published devices.
+
     The usage is unknown without permission to list all pods. Raises Forbidden without permission to
     list cluster nodes.
     """
-    core = CoreManager(session)
 
     def holdings() -> list[Holding] | None:
         query = objects.selectors(fields=_UNFINISHED_PODS)
@@ -52,9 +53,17 @@ def accelerators(session: Session) -> list[AcceleratorNode]:
         except Forbidden:
             return None
 
+    def allocations() -> list[Allocation] | None:
+        with suppress(Forbidden, NotServed):
+            kind = kinds.RESOURCE_CLAIM
+            return objects.extract(session, kind, None, {}, shapes.of(kind), model.allocation)
+        return None
+
     with parallel.pool(2) as pool:
-        nodes, held = pool.submit(core.list_nodes), pool.submit(holdings)
-        return model.accelerator_nodes(nodes.result(), held.result())
+        listed, held = pool.submit(devices.list_cluster_nodes, session), pool.submit(holdings)
+        nodes = listed.result()
+        claims = allocations() if any(node["devices"] for node in nodes) else None
+        return model.accelerator_nodes(nodes, held.result(), claims)
 
 
 def candidates(session: Session) -> Iterator[tuple[str, str]]:

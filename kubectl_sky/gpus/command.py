@@ -17,11 +17,14 @@ if TYPE_CHECKING:
 def command(cluster: options.ClusterFlags, form: str | None) -> None:
     """Show the cluster's accelerators by type, by cluster node and by user.
 
+    They come from device plugins, and from the ResourceSlices of DRA drivers.
+
     Types have the names that `accelerators` of a task accepts. USED is what pods request. FREE
     counts only cluster nodes that are ready and accept pods.
     """
     from kubectl_sky.gpus import action
     from kubectl_sky.gpus.model import GpuList
+    from kubectl_sky.plan.accelerators import RESOURCES
 
     machines = action.accelerators(cluster.session())
     if form:
@@ -31,6 +34,12 @@ def command(cluster: options.ClusterFlags, form: str | None) -> None:
     else:
         tables = (_by_type(machines), _by_machine(machines), _by_user(machines))
         output.out("\n\n".join(filter(None, tables)))
+        drivers = {item.resource for item in machines if item.resource not in RESOURCES}
+        for driver in sorted(drivers):
+            output.note(
+                f"tasks cannot request the devices of {driver}: no DeviceClass gives them an"
+                " extendedResourceName such as nvidia.com/gpu"
+            )
         if any(machine.used is None for machine in machines):
             output.note("usage is unknown: you are not allowed to list pods in all namespaces")
 

@@ -1,7 +1,7 @@
 """The cluster nodes with accelerators and their users, and what the nodes of a task use."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated
 
@@ -43,37 +43,62 @@ class GpuList(Document, frozen=True, kw_only=True):
 
 
 class Holding(Struct, frozen=True):
-    """The accelerators that a pod holds: the cluster node, the user, and the number by resource."""
+    """The accelerators that a pod holds: the cluster node, the user, and the number by resource.
+
+    `pod` is its namespace and name. What its ResourceClaims hold is not counted.
+    """
 
     node: str
     user: str
     counts: Mapping[str, int]
+    pod: tuple[str, str] = ("", "")
+
+
+class Allocation(Struct, frozen=True):
+    """The devices of a ResourceClaim, and the pods that it is reserved for."""
+
+    devices: tuple[tuple[str, str, str], ...]
+    namespace: str
+    pods: tuple[str, ...]
+
+
+def allocation(claim: Object) -> Allocation | None:
+    """Return the devices of a ResourceClaim; None if none are allocated."""
+    status = claim.get("status") or {}
+    devices = (status.get("allocation") or {}).get("devices") or {}
+    keys = tuple((it["driver"], it["pool"], it["device"]) for it in devices.get("results") or ())
+    pods = tuple(item["name"] for item in status.get("reservedFor") or ())
+    return Allocation(keys, claim["metadata"].get("namespace", ""), pods) if keys else None
 
 
 def holding(pod: Object) -> Holding | None:
-    """Return the accelerators that a pod holds; None without any."""
+    """Return the accelerators that a pod holds; None without any, and without ResourceClaims."""
     node = pod.get("spec", {}).get("nodeName")
     if not node or pod.get("status", {}).get("phase") in _OVER:
         return None
     resources = set(list_requested(pod)).intersection(ACCELERATORS)
     counts = {name: int(sum_requests(pod, name)) for name in resources}
-    return Holding(node, _holder(pod), counts) if any(counts.values()) else None
+    if not any(counts.values()) and not pod["spec"].get("resourceClaims"):
+        return None
+    metadata = pod["metadata"]
+    return Holding(node, _holder(pod), counts, (metadata.get("namespace", ""), metadata["name"]))
 
 
 def accelerator_nodes(
-    nodes: Iterable[Object], holdings: Iterable[Holding] | None
+    nodes: Sequence[Object],
+    holdings: Sequence[Holding] | None,
+    allocations: Sequence[Allocation] | None = None,
 ) -> list[AcceleratorNode]:
     """Return the cluster nodes with accelerators, by resource, model and name.
 
-    If `holdings` is None, the use is not known.
+    If `holdings` is None, the use is not known. `allocations` are those of devices of DRA drivers;
+    if they are None, only what pods request by a resource name counts.
     """
-    held: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for item in holdings or ():
-        for resource, count in item.counts.items():
-            held[item.node, resource][item.user] += count
+    held = _count_held(nodes, holdings or (), allocations)
     matches = []
     for node in nodes:
-        for resource in ACCELERATORS:
+        own = {device.resource for device in node.get("devices") or ()}
+        for resource in (*ACCELERATORS, *sorted(own - {*ACCELERATORS})):
             users = held[node["metadata"]["name"], resource]
             match = _of_resource(node, resource, users, pods_known=holdings is not None)
             if match.total or users:
@@ -81,17 +106,42 @@ def accelerator_nodes(
     return sorted(matches, key=lambda item: (item.resource, item.model, item.name))
 
 
+def _count_held(
+    nodes: Sequence[Object],
+    holdings: Sequence[Holding],
+    allocations: Sequence[Allocation] | None,
+) -> dict[tuple[str, str], dict[str, int]]:
+    """Return what users hold, by cluster node and resource."""
+    held: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    devices = {device.key: device for node in nodes for device in node.get("devices") or ()}
+    known = {(it.node, it.resource) for it in devices.values()} if allocations is not None else {}
+    for item in holdings:
+        for resource, count in item.counts.items():
+            if (item.node, resource) not in known:  # its claim counts
+                held[item.node, resource][item.user] += count
+    users_of_pods = {item.pod: item.user for item in holdings}
+    for claim in allocations or ():
+        users = [users_of_pods.get((claim.namespace, pod)) for pod in claim.pods]
+        user = next(filter(None, users), f"namespace {claim.namespace}")
+        for device in filter(None, map(devices.get, claim.devices)):
+            held[device.node, device.resource][user] += 1
+    return held
+
+
 def _of_resource(
     node: Object, resource: str, users: dict[str, int], pods_known: bool
 ) -> AcceleratorNode:
     labels = node["metadata"].get("labels") or {}
     allocatable = node.get("status", {}).get("allocatable", {})
-    total, used = int(amount_of(allocatable.get(resource))), sum(users.values())
+    devices = [device for device in node.get("devices") or () if device.resource == resource]
+    models = [*from_labels(labels), *filter(None, (device.model for device in devices))]
+    total = int(amount_of(allocatable.get(resource, str(len(devices)))))
+    used = sum(users.values())
     ready = condition(node, "Ready") is not None
     ready = ready and not node.get("spec", {}).get("unschedulable")
     return AcceleratorNode(
         name=node["metadata"]["name"],
-        model=next(iter(from_labels(labels)), ""),
+        model=next(iter(models), ""),
         resource=resource,
         total=total,
         used=used if pods_known else None,

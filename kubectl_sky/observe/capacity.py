@@ -4,8 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
+from msgspec.structs import replace
+
 from kubectl_sky.observe.signals import Signal, TaskSnapshot
 from kubectl_sky.plan import accelerators
+from kubectl_sky.plan.devices import count_models
 from kubectl_sky.plan.resources import allocatable, amounts, list_requested, show, sum_requests
 from kubectl_sky.words.facts import ClusterNode
 from kubectl_sky.workloads.workload import Object
@@ -66,6 +69,52 @@ _NO_CAPACITY_ADVICE = {
 }
 
 
+def devices(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
+    """Return which devices of DRA drivers a pod waits for: by a resource name, or by its claims."""
+    pod = _pod(snapshot, signal) or {}
+    if missing := groups.get("class"):
+        what = f'DeviceClass "{missing}" not found'
+        return {"devices": what, "advice": "see `kubectl get deviceclasses`"}
+    names = [name for name in list_requested(pod) if name in accelerators.RESOURCES]
+    if names and "cannot allocate" in signal.message:
+        required = dict(_read_required_labels(pod))
+        nodes = tuple(item for item in snapshot.of("Node") if _has_any(item, required))
+        matching = replace(snapshot, objects={**snapshot.objects, "Node": nodes})
+        words = insufficient(matching, signal, {"resources": ", ".join(names)})
+        what = f"{signal.about} cluster nodes cannot allocate {words['resources']}"
+        return {**words, "devices": what, "numbers": f": a node requests {words['asked']}"}
+    return {
+        "devices": "; ".join(_unallocated(snapshot, pod)) or "a ResourceClaim is not ready",
+        "numbers": f": {signal.message}",
+        "advice": "`kubectl sky gpus` shows devices in use;"
+        f" see `kubectl get resourceclaims -n {snapshot.namespace}`",
+    }
+
+
+def _has_any(cluster_node: Object, required: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether a cluster node has devices, and one of the labels, if any are required."""
+    labels = cluster_node["metadata"].get("labels") or {}
+    matches = any(labels.get(key) in values for key, values in required.items())
+    return bool(cluster_node.get("devices")) and (matches or not required)
+
+
+def _unallocated(snapshot: TaskSnapshot, pod: Object) -> Iterator[str]:
+    """Yield `ResourceClaim "train" is not allocated: it requests 2 of DeviceClass "gpu"`."""
+    named = {it.get("resourceClaimName") for it in pod.get("spec", {}).get("resourceClaims") or ()}
+    for claim in snapshot.of("ResourceClaim"):
+        metadata = claim["metadata"]
+        owners = {owner["uid"] for owner in metadata.get("ownerReferences") or ()}
+        is_ours = metadata["name"] in named or pod.get("metadata", {}).get("uid") in owners
+        if is_ours and not (claim.get("status") or {}).get("allocation"):
+            requests = (claim["spec"].get("devices") or {}).get("requests") or ()
+            exact = [request.get("exactly") or {} for request in requests]
+            text = " and ".join(
+                f'{it.get("count") or 1} of DeviceClass "{it.get("deviceClassName", "?")}"'
+                for it in exact
+            )
+            yield f'ResourceClaim "{metadata["name"]}" is not allocated: it requests {text}'
+
+
 def taints(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return the taints of the cluster nodes that the pod does not tolerate."""
     pod = _pod(snapshot, signal)
@@ -103,6 +152,13 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     if excluded and not required:
         text = f"{signal.about} cluster nodes do not match: the task excludes {excluded}"
         return {"lacks": text, "advice": "submit it without --exclude-node of a good one"}
+    if models := _read_models(required, snapshot):
+        return {
+            "lacks": f"{signal.about} cluster nodes do not have the GPU that the task requires",
+            "wanted": f": {' or '.join(models)}",
+            "have": "",
+            "advice": _GPU_LABELS,
+        }
     gpus = _missing_gpus(required, snapshot)
     if gpus:
         wanted, have = accelerators.missing(gpus, map(_cluster_node, snapshot.of("Node")))
@@ -137,11 +193,23 @@ def labels(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     }
 
 
+def _read_models(required: Mapping[str, Sequence[str]], snapshot: TaskSnapshot) -> list[str]:
+    """Return the GPUs of the required hosts: those of DRA drivers are placed by host."""
+    hosts = required.get("kubernetes.io/hostname", ())
+    nodes = [item for item in snapshot.of("Node") if item.get("devices")]
+    named = [item for item in nodes if item["metadata"]["name"] in hosts]
+    return sorted({model for item in named for model in count_models(item)})
+
+
 def _missing_gpus(required: Mapping[str, Sequence[str]], snapshot: TaskSnapshot) -> list[str]:
     """Return the names of the required GPUs; none if a cluster node has one of them."""
     cluster_nodes = [_cluster_node(item) for item in snapshot.of("Node")]
     wanted = _all_gpu_names(required)
-    existing = {name for node in cluster_nodes for name in accelerators.from_labels(node.labels)}
+    existing = {
+        name
+        for node in cluster_nodes
+        for name in (*accelerators.from_labels(node.labels), *node.devices)
+    }
     return _gpu_names(required) if cluster_nodes and not existing & wanted else []
 
 
@@ -165,7 +233,7 @@ def _all_gpu_names(required: Mapping[str, Sequence[str]]) -> set[str]:
 
 def _cluster_node(item: Object) -> ClusterNode:
     allocatable = item.get("status", {}).get("allocatable") or {}
-    return ClusterNode(item["metadata"].get("labels") or {}, allocatable)
+    return ClusterNode(item["metadata"].get("labels") or {}, allocatable, count_models(item))
 
 
 _GPU_LABELS = "use one of the GPU names that `kubectl sky gpus` shows"

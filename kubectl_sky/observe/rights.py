@@ -124,6 +124,8 @@ def _find_installed() -> Iterator[Right]:
     yield from _rights(kinds.QUEUED_WORKLOAD, "list", "queues, status, doctor", optional=True)
     yield from _rights(kinds.CLUSTER_QUEUE, "list", "queues", extra=CLUSTER)
     yield from _rights(kinds.QUEUE_PRIORITY, "list", "submit --queue", extra=CLUSTER)
+    for kind in (kinds.DEVICE_CLASS, kinds.RESOURCE_CLAIM, kinds.RESOURCE_SLICE):
+        yield from _rights(kind, "list", "gpus, submit, doctor: GPUs of DRA drivers", extra=CLUSTER)
     for kind in registry.QUEUE_KINDS:
         yield from _rights(kind, "list", "submit --queue", extra=CLUSTER)
 

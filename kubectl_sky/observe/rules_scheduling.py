@@ -33,6 +33,7 @@ _DETAILS: Mapping[str, Detail] = {
     "insufficient": capacity.insufficient,
     "tainted": capacity.taints,
     "labels": capacity.labels,
+    "resource-claim": capacity.devices,
 }
 # Name, scheduler message, meaning, action; `about` is the count of cluster nodes (`2/3`).
 _ROWS = (
@@ -128,9 +129,9 @@ _ROWS = (
     ),
     (
         "resource-claim",
-        r"[Rr]esource ?[Cc]laim",
-        "a ResourceClaim of the task is not ready|: {message}",
-        "see `kubectl get resourceclaims -n {namespace}`",
+        r"[Rr]esource ?[Cc]laim|cannot allocate all claims|device class (?P<class>\S+) does not",
+        "{devices}|{numbers}||{have}",
+        "{advice}",
     ),
     (
         "no-cluster-nodes",

@@ -183,12 +183,19 @@ def from_labels(labels: Mapping[str, str]) -> list[str]:
     return [name for name in (*models, labels.get(TPU_LABEL)) if name]
 
 
+def from_product(name: str) -> str:
+    """Return the model of a product as drivers name it: `NVIDIA H100 80GB HBM3`; may be empty."""
+    family = AMD if re.match("AMD|Instinct", name, re.IGNORECASE) else NVIDIA
+    return family.read(name.replace(" ", "-")) or ""
+
+
 def missing(kinds: Iterable[str], cluster_nodes: Iterable[ClusterNode]) -> tuple[str, str]:
     """Return two clauses: `no cluster node has an H100`, and `there are A100 (8)` with counts."""
     counts: dict[str, int] = {}
     for cluster_node in cluster_nodes:
-        for name in from_labels(cluster_node.labels)[:1]:
-            counts[name] = counts.get(name, 0) + _count(cluster_node)
+        labelled = {name: _count(cluster_node) for name in from_labels(cluster_node.labels)[:1]}
+        for name, count in (labelled or cluster_node.devices).items():
+            counts[name] = counts.get(name, 0) + count
     available = ", ".join(f"{name} ({counts[name]})" for name in sorted(counts))
     wanted = " or ".join(map(_with_article, kinds))
     return f"no cluster node has {wanted}", f"there are {available or 'no GPUs'}"

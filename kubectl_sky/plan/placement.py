@@ -12,6 +12,8 @@ from kubectl_sky.spec import quantity
 from kubectl_sky.spec.task import Accelerator, Resources, Task
 from kubectl_sky.words.facts import ClusterNode, Facts
 
+_HOST = "kubernetes.io/hostname"
+
 
 class Preference(Struct, frozen=True):
     """Preferred node labels for the scheduler; the weight is from 1 to 100."""
@@ -172,6 +174,14 @@ def _find_terms(family: Family, requests: set[str], facts: Facts) -> Iterator[Te
         )
         if matching:
             yield (RequiredLabel(key, tuple(matching)),)
+    hosts = (
+        node.labels.get(_HOST, "")
+        for node in facts.cluster_nodes
+        if not accelerators.from_labels(node.labels)
+        and any(accelerators.matches(name, model) for name in requests for model in node.devices)
+    )
+    if names := sorted(filter(None, hosts)):  # devices of DRA drivers need no labels
+        yield (RequiredLabel(_HOST, tuple(names)),)
 
 
 def _names_gpu(resources: Resources) -> bool:
@@ -262,12 +272,12 @@ def meets(terms: tuple[Term, ...], cluster_node: ClusterNode) -> bool:
 
 def _unlabelled(device: Device, facts: Facts) -> bool:
     """Return whether no cluster node with the resource has a label for its model."""
-    labels = [
-        cluster_node.labels
+    models = [
+        accelerators.from_labels(cluster_node.labels) or cluster_node.devices
         for cluster_node in facts.cluster_nodes
         if _amount(cluster_node.allocatable, device.resource) > 0
     ]
-    return bool(labels) and not any(map(accelerators.from_labels, labels))
+    return bool(models) and not any(models)
 
 
 def _unknown_gpu_notes(candidates: Iterable[Resources]) -> Iterator[str]:

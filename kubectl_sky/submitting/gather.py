@@ -5,14 +5,14 @@ from contextlib import suppress
 
 from kubectl_sky.actions import identity, volumes
 from kubectl_sky.cluster import access, objects
-from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed, Outdated
 from kubectl_sky.plan import queueing
+from kubectl_sky.plan.devices import count_models
 from kubectl_sky.plan.placement import needs_cluster_nodes
 from kubectl_sky.spec.task import Task
 from kubectl_sky.submitting.taskfile import TaskFile
-from kubectl_sky.tasks import multikueue
+from kubectl_sky.tasks import devices, multikueue
 from kubectl_sky.words import kinds
 from kubectl_sky.words.facts import Access, ClusterNode, Facts, Queues
 from kubectl_sky.words.kinds import Kind
@@ -116,13 +116,14 @@ def _access(session: Session, kind: Kind, named: bool) -> Access:
 
 def cluster_nodes(session: Session) -> tuple[ClusterNode, ...]:
     try:
-        nodes = CoreManager(session).list_nodes()
+        nodes = devices.list_cluster_nodes(session)
     except Forbidden:
         return ()
     return tuple(
         ClusterNode(
             labels=node["metadata"].get("labels") or {},
             allocatable=(node.get("status") or {}).get("allocatable") or {},
+            devices=count_models(node),
         )
         for node in nodes
     )

@@ -18,7 +18,9 @@ from kubectl_sky.observe.rights import list_served, role
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import Diagnosis, judge
-from kubectl_sky.tasks import evidence, find
+from kubectl_sky.plan.devices import with_devices
+from kubectl_sky.plan.resources import ACCELERATORS, list_requested
+from kubectl_sky.tasks import devices, evidence, find
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.words.kinds import Kind
@@ -98,6 +100,7 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[st
     items = {kind: tuple(items) for kind, items in results.items() if items is not None}
     owned, current = _objects_of_task(session, task, items)
     items |= owned
+    items |= _devices(session, namespace, items)
     claims, pods = items.get(kinds.PVC.kind, ()), items.get(kinds.POD.kind, ())
     named = volumes.volumes(
         item for item in claims if names.VOLUME in (item["metadata"].get("labels") or {})
@@ -111,6 +114,21 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[st
     now = session.now()
     state = TaskSnapshot(task.id, namespace, items, logs, current, deletions, own_volumes, now)
     return state, unread
+
+
+def _devices(
+    session: Session, namespace: str, items: Mapping[str, tuple[Json, ...]]
+) -> dict[str, tuple[Json, ...]]:
+    """Return the cluster nodes with their devices, and ResourceClaims, if a pod waits for some."""
+    waiting = [pod for pod in items.get(kinds.POD.kind, ()) if not pod["spec"].get("nodeName")]
+    if not any(
+        pod["spec"].get("resourceClaims") or {*list_requested(pod)} & {*ACCELERATORS}
+        for pod in waiting
+    ):
+        return {}
+    nodes = with_devices(items.get(kinds.NODE.kind, ()), devices.list_devices(session))
+    claims = _list_if_allowed(lambda: objects.list_all(session, kinds.RESOURCE_CLAIM, namespace))
+    return {kinds.NODE.kind: tuple(nodes), kinds.RESOURCE_CLAIM.kind: tuple(claims or ())}
 
 
 def _objects_of_task(

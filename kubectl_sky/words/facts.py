@@ -11,10 +11,14 @@ from kubectl_sky.words.secret import Secret
 
 
 class ClusterNode(Struct, frozen=True):
-    """A cluster node: its labels, and its allocatable Kubernetes quantities."""
+    """A cluster node: its labels, and its allocatable Kubernetes quantities.
+
+    `devices` counts those of DRA drivers by model.
+    """
 
     labels: Mapping[str, str]
     allocatable: Mapping[str, str]
+    devices: Mapping[str, int] = {}
 
 
 class Access(StrEnum):

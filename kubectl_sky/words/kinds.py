@@ -41,6 +41,7 @@ CUSTOM_RESOURCE_DEFINITION = _cluster_kind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"
 )
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
+DEVICE_CLASS = _cluster_kind("resource.k8s.io", "v1", "DeviceClass", "deviceclasses")
 ENDPOINT_SLICE = Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
 EVENT = Kind("", "v1", "Event", "events")
 HPA = Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
@@ -66,7 +67,9 @@ RAY_SERVE_GRAPH = Kind("kubectl-sky.dev", "v1alpha1", "RayServeGraph", "rayserve
 RAY_CLUSTER = Kind("ray.io", "v1", "RayCluster", "rayclusters")
 RAY_SERVICE = Kind("ray.io", "v1", "RayService", "rayservices")
 REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets")
+RESOURCE_CLAIM = Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims")
 RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
+RESOURCE_SLICE = _cluster_kind("resource.k8s.io", "v1", "ResourceSlice", "resourceslices")
 ROLE = Kind("rbac.authorization.k8s.io", "v1", "Role", "roles")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
 SECRET = Kind("", "v1", "Secret", "secrets")

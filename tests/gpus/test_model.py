@@ -4,6 +4,7 @@ from typing import Any
 
 from kubectl_sky.gpus import model
 from kubectl_sky.observe import status
+from kubectl_sky.plan.devices import Device, with_devices
 from tests.builders import make_job, make_pod
 
 Json = dict[str, Any]
@@ -64,6 +65,49 @@ def test_accelerator_nodes_with_lost_gpus_show_users() -> None:
 
 def test_accelerator_nodes_exclude_nodes_without_gpus() -> None:
     assert model.accelerator_nodes([make_node("a", 0)], []) == []
+
+
+def make_dra_node(resource: str = GPU) -> Json:
+    """A cluster node with two devices of a DRA driver, without labels."""
+    devices = [Device(("d", "p", f"gpu-{n}"), "a", resource, "H100") for n in range(2)]
+    (node,) = with_devices([make_node("a", 0)], devices)
+    node["metadata"]["labels"] = {}
+    return node
+
+
+def make_claim(*devices: str, pods: tuple[str, ...] = ()) -> model.Allocation | None:
+    results = [{"driver": "d", "pool": "p", "device": device} for device in devices]
+    status = {"allocation": {"devices": {"results": results}}}
+    reserved = {"reservedFor": [{"name": pod} for pod in pods]}
+    metadata = {"name": "claim", "namespace": "default"}
+    return model.allocation({"metadata": metadata, "status": status | reserved})
+
+
+def test_accelerator_nodes_count_devices_of_claims_once() -> None:
+    """The scheduler makes a claim for a pod that requests a resource name, too."""
+    (holding,) = held(1, "a")
+    claim = make_claim("gpu-0", pods=(holding.pod[1],))
+    assert claim
+    (one,) = model.accelerator_nodes([make_dra_node()], [holding], [claim])
+    assert (one.model, one.total, one.used, one.free) == ("H100", 2, 1, 1)
+    assert one.users == {"alice": 1}
+
+
+def test_accelerator_nodes_claim_of_unknown_pod_is_of_its_namespace() -> None:
+    claim = make_claim("gpu-0", "gpu-1", "elsewhere")
+    assert claim
+    (one,) = model.accelerator_nodes([make_dra_node("gpu.example.com")], [], [claim])
+    assert (one.resource, one.total, one.used) == ("gpu.example.com", 2, 2)
+    assert one.users == {"namespace default": 2}
+
+
+def test_accelerator_nodes_without_right_to_list_claims_count_pods() -> None:
+    (one,) = model.accelerator_nodes([make_dra_node()], held(1, "a"), None)
+    assert (one.total, one.used) == (2, 1)
+
+
+def test_allocation_of_pending_claim_is_none() -> None:
+    assert model.allocation({"metadata": {"name": "claim"}}) is None
 
 
 def test_uses_compare_usage_with_requests() -> None:

@@ -15,6 +15,7 @@ from kubectl_sky.observe.findings import Rule, Stage, diagnose
 from kubectl_sky.observe.signals import SignalSource, TaskSnapshot
 from kubectl_sky.observe.verdict import RULES, StageResult, judge
 from kubectl_sky.plan.accelerators import NVIDIA, models
+from kubectl_sky.plan.devices import Device
 from tests.builders import (
     CREATED,
     ID,
@@ -101,6 +102,60 @@ def test_doctor_unknown_failure_is_reported_beside_known() -> None:
 def test_doctor_random_messages_do_not_crash(message: str, rule: Rule, reason: str) -> None:
     if rule.source is not SignalSource.ENDED:
         diagnose(make_snapshot(Said(rule.name, message, "", reason)), RULES)
+
+
+def make_pending(message: str, spec: Json, *claims: Json) -> TaskSnapshot:
+    """Return a task whose pod the scheduler cannot bind, and a cluster node with four GPUs."""
+    text = f"0/1 nodes are available: {message}."
+    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": text}
+    pod = make_pod(0, "Pending", conditions=[said]) | {"spec": spec}
+    node = {"metadata": {"name": "a"}, "status": {"allocatable": {"nvidia.com/gpu": "4"}}}
+    devices = [Device(("d", "p", f"gpu-{n}"), "a", "nvidia.com/gpu", "H100") for n in range(4)]
+    node |= {"devices": devices}
+    kinds = {"Job": (make_job(),), "Pod": (pod,), "Node": (node,), "ResourceClaim": claims}
+    return TaskSnapshot(ID, "default", kinds)
+
+
+def test_doctor_devices_that_cannot_be_allocated_are_counted() -> None:
+    spec = {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "3"}}}]}
+    (finding,) = diagnose(make_pending("1 cannot allocate all claims", spec), RULES)
+    assert finding.what == (
+        "1/1 cluster nodes cannot allocate nvidia.com/gpu: a node requests 3;"
+        " cluster nodes have up to 4, which is in use"
+    )
+    assert finding.then == "wait until other workloads finish, or request less"
+
+
+def test_doctor_unallocated_claim_has_its_request() -> None:
+    spec: Json = {"containers": [], "resourceClaims": [{"resourceClaimName": "shared"}]}
+    request = {"exactly": {"deviceClassName": "gpu.example.com", "count": 2}}
+    claims = [
+        {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}}
+        for name in ("other", "shared")
+    ]
+    state = make_pending("1 cannot allocate all claims", spec, *claims)
+    (finding,) = diagnose(state, RULES)
+    assert finding.what == (
+        'ResourceClaim "shared" is not allocated: it requests 2 of DeviceClass "gpu.example.com":'
+        " cannot allocate all claims"
+    )
+    assert finding.then.endswith("see `kubectl get resourceclaims -n default`")
+
+
+def test_doctor_host_of_devices_is_named_by_its_gpu() -> None:
+    hosts = [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["a"]}]
+    terms = {"nodeSelectorTerms": [{"matchExpressions": hosts}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    spec: Json = {"containers": [], "affinity": {"nodeAffinity": required}}
+    message = "1 node(s) didn't match Pod's node affinity/selector"
+    (finding,) = diagnose(make_pending(message, spec), RULES)
+    assert finding.what.endswith("do not have the GPU that the task requires: H100")
+
+
+def test_doctor_missing_device_class_is_named() -> None:
+    message = "request gpu: device class gpu.example.com does not exist"
+    (finding,) = diagnose(make_pending(message, {"containers": []}), RULES)
+    assert finding.what == 'DeviceClass "gpu.example.com" not found'
 
 
 def make_gang(cpu: str, *cluster_nodes: str) -> TaskSnapshot:

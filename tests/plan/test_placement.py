@@ -64,6 +64,32 @@ def test_placement_without_cluster_lists_every_label_key() -> None:
     assert placement.notes == ()
 
 
+def make_dra_machine(name: str, model: str) -> ClusterNode:
+    """A cluster node without labels of GPUs, whose devices a DRA driver names."""
+    labels = {"kubernetes.io/hostname": name}
+    return ClusterNode(labels, {"nvidia.com/gpu": "4", "cpu": "16", "memory": "64Gi"}, {model: 4})
+
+
+DRA = (make_dra_machine("n1", "H100"), make_dra_machine("n2", "A100"))
+
+
+def test_placement_device_of_dra_driver_without_labels_matches_hosts() -> None:
+    placement = placed(gpus("H100:2"), on=DRA)
+    assert values(placement) == {"kubernetes.io/hostname": ("n1",)}
+    assert (placement.notes, placement.device and placement.device.count) == ((), 2)
+
+
+def test_placement_model_that_no_dra_driver_has_names_those_there_are() -> None:
+    (note,) = placed(gpus("L4:1"), on=DRA).notes
+    assert note == "no cluster node has an L4; there are A100 (4), H100 (4); the task waits for one"
+
+
+def test_placement_labels_of_gpus_win_over_devices() -> None:
+    labelled = make_machine(product="NVIDIA-L4")
+    placement = placed(gpus("L4:1"), on=(replace(labelled, devices={"L4": 8}),))
+    assert values(placement) == {GFD: ("NVIDIA-L4",)}
+
+
 # The name that SkyPilot 0.14.1 gives each label value of the GPUs in its catalog.
 SKYPILOT_LABELS = [
     line.split("\t")

@@ -1,0 +1,29 @@
+"""Read the cluster nodes with the devices of their DRA drivers."""
+
+from contextlib import suppress
+
+from kubectl_sky.cluster import objects, shapes
+from kubectl_sky.cluster.core import CoreManager
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import Forbidden, NotServed
+from kubectl_sky.plan.devices import Device, read_devices, with_devices
+from kubectl_sky.words import kinds
+
+
+def list_cluster_nodes(session: Session) -> list[Json]:
+    """Return the cluster nodes; devices count as allocatable. Raises Forbidden for the nodes."""
+    return with_devices(CoreManager(session).list_nodes(), list_devices(session))
+
+
+def list_devices(session: Session) -> list[Device]:
+    """Return the accelerators of DRA drivers; none without the API or the right to read it.
+
+    Lists ResourceSlices, which are large, only if there is a DeviceClass.
+    """
+    with suppress(Forbidden, NotServed):
+        classes = objects.list_all(session, kinds.DEVICE_CLASS)
+        shape = shapes.of(kinds.RESOURCE_SLICE)
+        if classes:
+            slices = objects.list_all(session, kinds.RESOURCE_SLICE, shape=shape)
+            return read_devices(classes, slices)
+    return []
