@@ -16,6 +16,7 @@ pytest_plugins = [
     "tests.cluster.fixtures",
     "tests.cluster.controllers",
     "tests.cluster.multikueue",
+    "tests.cluster.plane",
 ]
 
 # A busy machine is no failure, and what CI tests is the same each time.

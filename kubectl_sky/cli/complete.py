@@ -42,6 +42,7 @@ _KINDS = {
     "namespace": "namespaces",
     "user": "owners",
     "backend": "settings.json#/properties/backend",
+    "gang": "settings.json#/properties/gang",
     "expose": "settings.json#/properties/ports/properties/expose",
 }
 

@@ -139,6 +139,7 @@ def _format_check(check: "ClusterCheck") -> str:
         "Namespace": check.namespace,
         "Nodes": node_count,
         "Storage": storage or "no default StorageClass: set storage_class in each volume",
+        "Gangs": check.gang_scheduling or "not scheduled by Kubernetes itself",
         "Add-ons": ", ".join(add_ons) or "none that tasks use",
     }
     missing = [right for right in check.missing if not right.extra]

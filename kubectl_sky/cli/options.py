@@ -361,6 +361,11 @@ _NODE_FLAGS: list[Option] = [
 _TASK_FLAGS: list[Option] = [
     click.option("--num-nodes", metavar="N", help="Number of nodes."),
     click.option("--max-duration", metavar="TIME", help="How long it may run: 90m, 10h, 2d."),
+    click.option(
+        "--gang",
+        metavar="WHEN",
+        help="Start all nodes together or none: auto (default), required, off.",
+    ),
     click.option("--array", metavar="N-M[%P]", help="One task per number: 0-99; %P: P at a time."),
     as_task,
 ]

@@ -33,6 +33,19 @@ def may_serve(session: Session, kind: Kind) -> bool:
         return True
 
 
+def find_gang(session: Session) -> Kind | None:
+    """Return the PodGroup of Kubernetes in the newest version that both sides support.
+
+    None if it is not served, or if discovery is forbidden.
+    """
+    try:
+        served = session.cached("groups", lambda: groups(session)).get(kinds.GANG.group, ())
+    except Forbidden:
+        return None
+    versions = (version for version in kinds.GANG_VERSIONS if version in served)
+    return next((replace(kinds.GANG, version=version) for version in versions), None)
+
+
 def serves(session: Session, kind: Kind) -> bool:
     """Check by discovery whether the cluster serves a kind. Raises ClusterError."""
     try:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.observe.signals import Signal, TaskSnapshot
@@ -15,7 +16,10 @@ from kubectl_sky.workloads.workload import Object
 
 Words = Mapping[str, str]
 _MAX_LISTED = 6
+_MAX_SIZES = 3  # different amounts that are free
+_TIMES = "\N{MULTIPLICATION SIGN}"
 _PODS = "pods"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _MAX_LABELS = 3  # values of a label
 _MAX_KEYS = 2  # labels of cluster nodes
 
@@ -282,42 +286,94 @@ def beyond_quota(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words
     return {"numbers": f"requested {requested_size}, at most {groups['most']}"}
 
 
-def gang_capacity(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
-    """Return what a gang requests, what the cluster nodes have, and what is short.
+class Room(Struct, frozen=True):
+    """A cluster node that accepts a pod: what is free there, and how many such pods that holds."""
+
+    host: str
+    labels: Mapping[str, str]
+    free: Mapping[str, Fraction]
+    count: int
+
+
+def gang_words(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
+    """Return how many nodes of a gang fit now, and what is free.
 
     Without permission to list cluster nodes, the scheduler's own message is used.
     """
     pod, number = _pod(snapshot, signal), len(signal.ranks)
-    sizes = {name: sum_requests(pod, name) for name in list_requested(pod)} if pod else {}
-    requests = {name: size for name, size in sizes.items() if size}
-    cluster_nodes = snapshot.of("Node")
-    advice = "wait until other workloads finish, request less, or use fewer nodes"
-    words = {"number": str(number), "capacity": groups.get("why", ""), "advice": advice}
-    if not requests or not cluster_nodes:
-        return words
-    per_node = ", ".join(f"{_amount(size, name)} {name}" for name, size in requests.items())
-    fits = sum(
-        min(int(allocatable(item, name) / size) for name, size in requests.items())
-        for item in cluster_nodes
-    )
-    totals = {
-        name: sum((allocatable(item, name) for item in cluster_nodes), Fraction(0))
-        for name in requests
-    }
-    have = ", ".join(f"{_amount(size, name)} {name}" for name, size in totals.items())
-    text = f"each requests {per_node}; all cluster nodes together have {have}"
-    if fits >= number:
-        return words | {"capacity": f"{words['capacity']} ({text}, partly in use)"}
-    short = [
-        f"{_amount(size * number - totals[name], name)} {name}"
-        for name, size in requests.items()
-        if size * number > totals[name]
+    words = {"why": groups.get("why") or f": {signal.message}", "advice": _WAIT}
+    cluster_nodes, running = snapshot.of("Node"), snapshot.objects.get(ALL_PODS)
+    if not pod or not cluster_nodes:
+        return words | {"gang": f"{number} nodes start together"}
+    text, free = explain_gang(pod, number, cluster_nodes, running, signal.about)
+    if "; all fit" not in text:  # else the scheduler knows of another reason
+        words["why"] = ""
+    if number_that_fits(pod, cluster_nodes, ()) < number:
+        words["advice"] = _NEVER
+    return words | {"gang": text, "room": free}
+
+
+ALL_PODS = "pods of all namespaces"  # a key of the objects of a snapshot
+_WAIT = "wait until other workloads finish, request less, or use fewer nodes"
+_NEVER = "request less, use fewer nodes, or ask a cluster admin for more cluster nodes"
+
+
+def explain_gang(
+    pod: Object,
+    number: int,
+    cluster_nodes: Sequence[Object],
+    running: Iterable[Object] | None,
+    topology: str = "",
+) -> tuple[str, str]:
+    """Return how many nodes fit now, and what is free: `: n1, n2 have 4 CPUs free each`.
+
+    If it is not known which pods are `running`, return how many fit without any. With a `topology`,
+    all nodes need the same value of that label of cluster nodes.
+    """
+    requests = _requests(pod)
+    size = _join([_size(amount, name) for name, amount in requests.items()])
+    text = f"{number} nodes" + (f" {_TIMES} {size}" if size else "") + " start together"
+    domains = defaultdict[str, list[Room]](list)
+    for room in find_room(pod, cluster_nodes, running or ()):
+        if not topology or topology in room.labels:
+            domains[room.labels.get(topology, "")].append(room)
+    if not domains:
+        return f"{text}; no cluster node accepts them", ""
+    domain, rooms = max(domains.items(), key=lambda item: sum(room.count for room in item[1]))
+    fits = sum(room.count for room in rooms)
+    name = f"{topology} {domain}" if topology else ""
+    text += f" in one {topology}" if topology else ""
+    fit = "all fit" if fits >= number else f"{fits} fit" if fits > 1 else f"{fits or 'none'} fits"
+    fit += f" in {name}" if name else ""
+    if running is None:
+        return f"{text}; {fit} if nothing else runs", ""
+    scarce = min(requests or [_PODS], key=lambda name: _number(rooms, requests, name))
+    return f"{text}; {fit} now", f": {_free(rooms, scarce)}"
+
+
+def _number(rooms: Iterable[Room], requests: Mapping[str, Fraction], name: str) -> int:
+    """Return how many pods fit if only one resource counts."""
+    return sum(max(0, int(room.free[name] / requests.get(name, 1))) for room in rooms)
+
+
+def _free(rooms: Iterable[Room], resource: str) -> str:
+    """Return `n1, n2 have 4 CPUs free each, n3 has 1 CPU free`; most first."""
+    hosts = defaultdict[Fraction, list[str]](list)
+    for room in rooms:
+        hosts[max(Fraction(0), room.free[resource])].append(room.host)
+    parts = [
+        f"{_list(names)} have {_size(amount, resource)} free each"
+        if len(names) > 1
+        else f"{names[0]} has {_size(amount, resource)} free"
+        for amount, names in sorted(hosts.items(), reverse=True)
     ]
-    lack = f"; short: {', '.join(short)}" if short else ""
-    return words | {
-        "capacity": f": {text}: at most {fits} of {number} fit{lack}",
-        "advice": "request less, use fewer nodes, or ask a cluster admin for more cluster nodes",
-    }
+    return ", ".join(parts[:_MAX_SIZES])
+
+
+def _size(amount: Fraction, resource: str) -> str:
+    if resource == "cpu":
+        return f"{float(amount):g} CPU{'s' * (amount != 1)}"
+    return f"{_amount(amount, resource)} {resource}"
 
 
 def number_that_fits(
@@ -325,37 +381,67 @@ def number_that_fits(
 ) -> int:
     """Return how many pods like this can start now, beside the running pods of all namespaces.
 
-    Of node affinity, only the scheduler knows more than the node selector. Pods that have to run
-    beside each other, as with a ReadWriteOnce volume, share a cluster node.
+    Pods that have to run beside each other, as with a ReadWriteOnce volume, share a cluster node.
     """
-    requests = {name: size for name in list_requested(pod) if (size := sum_requests(pod, name))}
+    counts = [0, *(room.count for room in find_room(pod, cluster_nodes, running))]
+    affinity = (pod["spec"].get("affinity") or {}).get("podAffinity") or {}
+    return (max if affinity.get(_REQUIRED) else sum)(counts)
+
+
+def find_room(
+    pod: Object, cluster_nodes: Iterable[Object], running: Iterable[Object]
+) -> list[Room]:
+    """Return the cluster nodes that accept a pod, with what the running pods leave free."""
+    sizes = {**_requests(pod), _PODS: Fraction(1)}
     used: defaultdict[tuple[str, str], Fraction] = defaultdict(Fraction)
     for other in running:
         host = other.get("spec", {}).get("nodeName", "")
         used[host, _PODS] += 1
-        for name in requests:
+        for name in sizes.keys() - {_PODS}:
             used[host, name] += sum_requests(other, name)
-    sizes = {**requests, _PODS: Fraction(1)}
-    counts = [0]
+    rooms = []
     for item in filter(lambda item: _accepts(item, pod["spec"]), cluster_nodes):
-        host = item["metadata"]["name"]
+        host, labels = item["metadata"]["name"], item["metadata"].get("labels") or {}
         free = {name: allocatable(item, name) - used[host, name] for name in sizes}
-        counts.append(max(0, min(int(free[name] / size) for name, size in sizes.items())))
-    affinity = pod["spec"].get("affinity") or {}
-    return (max if affinity.get("podAffinity") else sum)(counts)
+        count = max(0, min(int(free[name] / size) for name, size in sizes.items()))
+        rooms.append(Room(host, labels, free, count))
+    return rooms
+
+
+def _requests(pod: Object) -> dict[str, Fraction]:
+    return {name: size for name in list_requested(pod) if (size := sum_requests(pod, name))}
 
 
 def _accepts(cluster_node: Object, pod_spec: Object) -> bool:
+    """Return whether selector, required affinity and tolerations of a pod allow a cluster node."""
     spec, labels = cluster_node.get("spec") or {}, cluster_node["metadata"].get("labels") or {}
     selected, tolerations = pod_spec.get("nodeSelector") or {}, pod_spec.get("tolerations") or ()
+    affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
+    terms = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [{}]
     return (
         not spec.get("unschedulable")
         and selected.items() <= labels.items()
+        and any(
+            all(_matches(rule, labels) for rule in term.get("matchExpressions") or ())
+            for term in terms
+        )
         and all(
             taint.get("effect") == "PreferNoSchedule" or _tolerates(tolerations, taint)
             for taint in spec.get("taints") or ()
         )
     )
+
+
+def _matches(rule: Object, labels: Words) -> bool:
+    """Return whether labels meet a rule; one that compares numbers counts as met."""
+    value, values = labels.get(rule["key"]), rule.get("values") or ()
+    met = {
+        "In": value in values,
+        "NotIn": value not in values,
+        "Exists": value is not None,
+        "DoesNotExist": value is None,
+    }
+    return met.get(rule["operator"], True)
 
 
 def _pod(snapshot: TaskSnapshot, signal: Signal) -> Object | None:

@@ -1,7 +1,7 @@
 """List the RBAC rights that each command needs, and make a Role that grants them."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -116,7 +116,7 @@ def _find_installed() -> Iterator[Right]:
         if requires:
             yield from _rights(kind, "list watch", f"{_ANY_TASK}: {kind.plural}", optional=True)
             yield from _rights(kind, "create patch delete", f"submit, stop: {kind.plural}", True)
-    for kind in registry.COMPANION_KINDS:
+    for kind in (*registry.COMPANION_KINDS, kinds.GANG):
         commands = f"submit, status, stop: {kind.plural}"
         yield from _rights(kind, "list create patch delete", commands, optional=True)
     yield from _rights(kinds.POD_METRICS, "list", "top", optional=True)
@@ -133,9 +133,11 @@ def _find_installed() -> Iterator[Right]:
 _INSTALLED = tuple(_find_installed())
 
 
-def list_served(groups: Collection[str]) -> tuple[Right, ...]:
-    """Return the rights that commands need in a cluster with these API groups."""
-    return (*_BUILT_IN, *(right for right in _INSTALLED if right.kind.group in groups))
+def list_served(groups: Mapping[str, Collection[str]]) -> tuple[Right, ...]:
+    """Return the rights that commands need in a cluster with these API groups and versions."""
+    gangs = not {*kinds.GANG_VERSIONS}.isdisjoint(groups.get(kinds.GANG.group, ()))
+    served = (right for right in _INSTALLED if right.kind.group in groups)
+    return (*_BUILT_IN, *(right for right in served if gangs or right.kind != kinds.GANG))
 
 
 def role(

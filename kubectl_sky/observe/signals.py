@@ -68,7 +68,7 @@ class SignalSource(StrEnum):
     LOG = "log"  # the last lines of a container that failed
     BARRIER = "barrier"  # running nodes wait for nodes that have not started
     QUEUE = "queue"  # Kueue's Workload
-    GANG = "gang"  # Volcano's PodGroup
+    GANG = "gang"  # a PodGroup of Kubernetes or Volcano
 
 
 # Reasons of events that tell how a pod ended, and what the pod itself would show.
@@ -220,6 +220,16 @@ def _gang_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signa
             is_limited = waiting.reason != QUEUED or queues.may_limit(queue)
             reason = waiting.reason if is_limited else "Unschedulable"
             yield ranks, Signal(SignalSource.GANG, reason, str(waiting))
+    pods = {rank: pod for rank, pod in snapshot.pods.items() if _phase(pod) == "Pending"}
+    unscheduled = [rank for rank, pod in pods.items() if not pod.get("spec", {}).get("nodeName")]
+    for group in snapshot.of(kinds.GANG.resource):
+        members, topology = queues.gang_of(group)
+        existing = sum(_phase(pod) in ("Pending", "Running") for pod in snapshot.pods.values())
+        if unscheduled and existing < members:
+            about = str(members)
+            yield unscheduled, Signal(SignalSource.GANG, "Incomplete", str(existing), about=about)
+        elif unscheduled and (message := queues.gang_message(group)):
+            yield unscheduled, Signal(SignalSource.GANG, "Unschedulable", message, about=topology)
 
 
 def _task_signals(

@@ -49,7 +49,8 @@ class Placement(Struct, frozen=True):
 def needs_cluster_nodes(task: Task) -> bool:
     """Return whether the choice for a task depends on the cluster's nodes."""
     resources = task.resources
-    return bool(task.choices) or resources.accelerator is not None or resources.spot
+    choices = task.choices or task.topology or resources.spot
+    return bool(choices) or resources.accelerator is not None
 
 
 def choose_placement(task: Task, facts: Facts) -> Placement:

@@ -84,6 +84,18 @@ class Extras(Struct, frozen=True, kw_only=True):
     may_drop_capabilities: bool = True
 
 
+class Gang(Struct, frozen=True):
+    """The PodGroup of a task for the scheduler of the cluster.
+
+    `members` is how many pods start together; 0 lets each start alone. The pods share the value of
+    the label `topology` of cluster nodes.
+    """
+
+    api_version: str
+    members: int = 0
+    topology: str | None = None
+
+
 class Plan(Struct, frozen=True):
     """All decisions about one task.
 
@@ -100,6 +112,8 @@ class Plan(Struct, frozen=True):
     times. If the task `recovers`, disruptions by the cluster, such as evictions, and the
     `exit_codes` are not counted. `suspended` Jobs start when a client resumes them. `backend` is
     the name of the backend, which adds the `extras`. The tasks of a `group` share the Service.
+    `gang` is the task's PodGroup. If only pod affinity can keep the nodes together, `near` is the
+    label of cluster nodes whose value they should share.
 
     `task_file` has the YAML documents of the task without the values of secrets: the header of a
     pipeline or group before its first task. `pod_annotations` are those of the pods, `login` is for
@@ -144,6 +158,8 @@ class Plan(Struct, frozen=True):
     suspended: bool = False
     ports: "Ports | None" = None
     group: TaskGroup | None = None
+    gang: Gang | None = None
+    near: str | None = None
     extras: Extras = field(default_factory=Extras)
     task_file: tuple[Mapping[str, Any], ...] = ()
 

@@ -147,6 +147,7 @@ def render(plan: Plan, templates: Path | None = None, budget: Budget | None = No
         "registry.yaml.j2": plan.login,
         "credentials.yaml.j2": plan.file_transfer.secret,
         "service.yaml.j2": plan.service,
+        "gang.yaml.j2": plan.gang,
     }
     auxiliary = [
         _manifest(environment, name, plan=plan, task_file=task_file)

@@ -65,12 +65,13 @@ class Task(Struct, frozen=True):
     already exist in the cluster. `resources` is the first candidate and
     `choices` are the others; `ordered` means that their order matters. `backend` is how the task
     runs; if None, the settings decide. `array` holds the numbers of an array of single-node tasks.
-    `expose` is how the ports are exposed; if None, `kubernetes` and the settings decide. It runs on
-    none of the cluster nodes `exclude_nodes`. A task with a `service` is one of its replicas.
-    Clients do not wait for the end of a task that `stays`. It may run for `max_duration`, a time
-    such as `10h`. `hooks` run when a node is told to stop, and `event_callback` on rank 0 when the
-    state changes. `scripts` are files beside `setup` and `run`, and `notes` tell the user how it
-    differs from the file.
+    `expose` is how the ports are exposed; if None, `kubernetes` and the settings decide. `gang`
+    is whether all nodes start together: False is how YAML reads `off`, and if None, the settings
+    decide. The nodes share the value of `topology`, a label of cluster nodes, and are none of
+    `exclude_nodes`. A task with a `service` is one of its replicas. Clients do not wait for the end
+    of a task that `stays`. It may run for `max_duration`, a time such as `10h`. `hooks` run when a
+    node is told to stop, and `event_callback` on rank 0 when the state changes. `scripts` are files
+    beside `setup` and `run`, and `notes` tell the user how it differs from the file.
     """
 
     name: str | None = None
@@ -92,6 +93,8 @@ class Task(Struct, frozen=True):
     array: Array | None = None
     expose: str | None = None
     exclude_nodes: tuple[str, ...] = ()
+    gang: str | bool | None = None
+    topology: str | None = None
     service: ServiceSpec | None = None
     stays: bool = False
     max_duration: str | None = None
@@ -154,6 +157,8 @@ def task_of(document: Document) -> Task:
         backend=_own(data).get("backend"),
         expose=_own(data).get("expose"),
         exclude_nodes=tuple(dict.fromkeys(_own(data).get("exclude_nodes") or ())),
+        gang=_own(data).get("gang"),
+        topology=_own(data).get("topology"),
     )
 
 

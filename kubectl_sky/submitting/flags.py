@@ -43,6 +43,7 @@ class Overrides(Struct, frozen=True):
     queue: str | None = None
     ports: tuple[str, ...] = ()
     expose: str | None = None
+    gang: str | None = None
     array: str | None = None
     bucket_mode: str | None = None
     templates: str | None = None
@@ -115,6 +116,7 @@ def _fields(overrides: Overrides) -> dict[str, tuple[tuple[str, ...], object]]:
             ("config", "kubectl_sky", "exclude_nodes"),
             list(overrides.exclude_nodes) or None,
         ),
+        "--gang": (("config", "kubectl_sky", "gang"), overrides.gang),
         "--use-spot": (("resources", "use_spot"), overrides.use_spot),
         "--disk-size": (("resources", "disk_size"), _number(overrides.disk_size)),
         "--priority": (

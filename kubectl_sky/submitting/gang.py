@@ -3,32 +3,36 @@
 from collections.abc import Iterator, Sequence
 
 from kubectl_sky.cluster import access
-from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import ClusterError, Forbidden
+from kubectl_sky.errors import ClusterError
 from kubectl_sky.observe import capacity
 from kubectl_sky.plan.plan import Plan
+from kubectl_sky.submitting.taskfile import TaskFile
+from kubectl_sky.tasks import room
 from kubectl_sky.words import kinds, names
-from kubectl_sky.workloads import registry
+from kubectl_sky.workloads import gangs, registry
 from kubectl_sky.workloads.demand import pods
 
-_UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
-_MAX_CLUSTER_NODES = 500  # of more, listing all their pods takes seconds: free space is assumed
 
-
-def warnings(session: Session, plans: Sequence[Plan], workloads: Sequence[Json]) -> Iterator[str]:
+def warnings(
+    session: Session, task_file: TaskFile, plans: Sequence[Plan], workloads: Sequence[Json]
+) -> Iterator[str]:
     """Yield a warning for each task without gang scheduling whose nodes do not all fit now.
 
     Lists cluster nodes and pods only if there is such a task. If they are unknown, it may not fit.
     """
     ungrouped = [
         plan
-        for plan in plans
-        if len(plan.nodes) > 1 and not registry.find(plan.backend).is_gang(plan)
+        for entry, plan in zip(task_file.entries, plans, strict=True)
+        if len(plan.nodes) > 1
+        and not registry.find(plan.backend).is_gang(plan)
+        and gangs.mode(entry.task, task_file.settings) not in gangs.OFF
     ]
-    cluster_nodes, running = _cluster(session) if ungrouped else ((), None)
+    cluster_nodes, running = room.read(session) if ungrouped else ((), None)
     if len(cluster_nodes) == 1:
         return
+    if len(cluster_nodes) > room.MAX_CLUSTER_NODES:
+        running = ()  # free space is assumed
     by_task = {item["metadata"]["labels"][names.TASK_ID]: item for item in workloads}
     for plan in ungrouped:
         total, prefix = len(plan.nodes), f"{plan.title}: " if len(plans) > 1 else ""
@@ -39,26 +43,17 @@ def warnings(session: Session, plans: Sequence[Plan], workloads: Sequence[Json])
             if fits >= total:
                 continue
             text = f"only {fits} of {total} nodes fit now, and would wait for the others"
-        yield f"warning: {prefix}no gang scheduler: {text}; {_remedy(session)}"
+        yield f"warning: {prefix}no gang scheduler: {text}; {_remedy(session, plan)}"
 
 
-def _cluster(session: Session) -> tuple[Sequence[Json], Sequence[Json] | None]:
-    """Return the cluster nodes and the unfinished pods; None if these are not known."""
-    core, cluster_nodes = CoreManager(session), list[Json]()
+def _remedy(session: Session, plan: Plan) -> str:
+    """Return what starts all nodes or none here: Kubernetes itself first."""
     try:
-        cluster_nodes = core.list_nodes()
-        if len(cluster_nodes) > _MAX_CLUSTER_NODES:
-            return cluster_nodes, ()
-        if len(cluster_nodes) > 1:
-            return cluster_nodes, core.list_pods(field_selector=_UNFINISHED)
-    except Forbidden:
-        pass
-    return cluster_nodes, None
-
-
-def _remedy(session: Session) -> str:
-    try:
-        groups = access.groups(session)
+        groups, native = session.cached("groups", lambda: access.groups(session)), ""
+        if kind := access.find_gang(session):
+            is_native = registry.find(plan.backend).native_gang
+            native = f"ask for the right to create {kind.resource}"
+            native = native if is_native else "use --backend indexed"
     except ClusterError:
         return "see --backend and --queue"
     flags = {
@@ -66,6 +61,12 @@ def _remedy(session: Session) -> str:
         kinds.POD_GROUP.group: "--backend volcano",
     }
     choices = " or ".join(text for group, text in flags.items() if group in groups)
-    if not choices:
-        return "for --queue or --backend volcano, a cluster admin can install Kueue or Volcano"
-    return f"to start all or none, use {choices}, or the settings backend and queue"
+    if choices:
+        native = f"{native}, or " if native else ""
+        return f"to start all or none, {native}use {choices}, or the settings backend and queue"
+    if native:
+        return f"to start all or none, {native}"
+    return (
+        "a cluster admin can enable Kubernetes' own gang scheduling (from 1.36), or install Kueue"
+        " for --queue or Volcano for --backend volcano"
+    )

@@ -1,12 +1,12 @@
 """Query the cluster for the facts that decide how a task runs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from kubectl_sky.actions import identity, volumes
 from kubectl_sky.cluster import access, objects
-from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import Forbidden, NotFound, NotServed, Outdated
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import Forbidden, Invalid, NotFound, NotServed, Outdated
 from kubectl_sky.plan import queueing
 from kubectl_sky.plan.devices import count_models
 from kubectl_sky.plan.placement import needs_cluster_nodes
@@ -14,7 +14,7 @@ from kubectl_sky.spec.task import Task
 from kubectl_sky.submitting.taskfile import TaskFile
 from kubectl_sky.tasks import devices, multikueue
 from kubectl_sky.words import kinds
-from kubectl_sky.words.facts import Access, ClusterNode, Facts, Queues
+from kubectl_sky.words.facts import Access, ClusterNode, Facts, Gangs, Queues
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads.decide import AUTO, list_needed_kinds
 
@@ -43,7 +43,29 @@ def facts(session: Session, task_file: TaskFile, user: str | None) -> Facts:
         },
         context=session.context,
         queues=_queues(session, task_file) if is_queued else None,
+        gangs=_gangs(session, tasks) if any(task.num_nodes > 1 for task in tasks) else None,
     )
+
+
+def _gangs(session: Session, tasks: Sequence[Task]) -> Gangs:
+    """Return what the scheduler supports; whether it knows topologies, only if a task needs it.
+
+    That has a feature gate of its own: without it, the API server drops the field.
+    """
+    kind = access.find_gang(session)
+    if not kind or not access.may(session, "create", kind):
+        return Gangs()
+    topologies = list(filter(None, (task.topology for task in tasks)))
+    if not topologies:
+        return Gangs(kind.api_version)
+    constraints = {"topology": [{"key": topologies[0]}]}
+    spec = {"schedulingPolicy": {"basic": {}}, "schedulingConstraints": constraints}
+    metadata = {"generateName": "kubectl-sky-", "namespace": session.namespace}
+    group = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+    with suppress(Invalid):
+        answer = objects.create(session, group, dry_run=True)
+        return Gangs(kind.api_version, bool(answer["spec"].get("schedulingConstraints")))
+    return Gangs(kind.api_version)
 
 
 def _secret_keys(session: Session, tasks: Sequence[Task]) -> dict[str, tuple[str, ...]] | None:
@@ -64,15 +86,16 @@ def _secret_keys(session: Session, tasks: Sequence[Task]) -> dict[str, tuple[str
 
 def _queues(session: Session, task_file: TaskFile) -> Queues:
     try:
-        names = _names(session, kinds.LOCAL_QUEUE, session.namespace)
+        queues = _list(session, kinds.LOCAL_QUEUE, session.namespace)
     except Outdated:
         raise
     except NotServed:
         return Queues(installed=False)
+    names = None if queues is None else _names(queues)
     try:
-        classes = _names(session, kinds.QUEUE_PRIORITY)
+        classes = _names(_list(session, kinds.QUEUE_PRIORITY) or ())
     except NotServed:  # older Kueue versions lack this kind
-        classes = None
+        classes = ()
     settings = task_file.settings
     requested = {queueing.queue(task.kubernetes, settings) for task in task_file.tasks}
     missing = requested - {None, *names} if names is not None else set()
@@ -83,20 +106,31 @@ def _queues(session: Session, task_file: TaskFile) -> Queues:
             elsewhere = {item["namespace"] for item in queues if item["name"] in missing}
     return Queues(
         names=names,
-        classes=classes or (),
+        classes=classes,
         elsewhere=tuple(elsewhere),
+        topologies={item["metadata"]["name"]: _levels(item) for item in queues or ()},
         multikueue=any(
             multikueue.sends_away(session, name) for name in requested - missing if name
         ),
     )
 
 
-def _names(session: Session, kind: Kind, namespace: str | None = None) -> tuple[str, ...] | None:
-    try:
-        items = access.list_kueue(session, kind, namespace)
-    except Forbidden:
-        return None
+def _list(session: Session, kind: Kind, namespace: str | None = None) -> list[Json] | None:
+    with suppress(Forbidden):
+        return access.list_kueue(session, kind, namespace)
+    return None
+
+
+def _names(items: Iterable[Json]) -> tuple[str, ...]:
     return tuple(item["metadata"]["name"] for item in items)
+
+
+def _levels(queue: Json) -> tuple[str, ...]:
+    """Return the levels of the topologies of a LocalQueue's flavors, as its status tells."""
+    flavors = (queue.get("status") or {}).get("flavors") or ()
+    return tuple(
+        level for flavor in flavors for level in (flavor.get("topology") or {}).get("levels") or ()
+    )
 
 
 def _access(session: Session, kind: Kind, named: bool) -> Access:

@@ -79,14 +79,14 @@ def check(
     if not task_file.given_id:
         with guard():
             _check_quotas(session, decision, manifests, shared)
-        notes = (*notes, *gang.warnings(session, decision.plans, workloads))
+        notes = (*notes, *gang.warnings(session, task_file, decision.plans, workloads))
         return Existing(manifests, shared=shared, notes=notes)
     manifests, items = as_first_sent(session, decision, manifests)
     _refuse_other_task(session, decision, manifests, items)
     complete = _is_complete(decision, manifests, items, shared)
     if not complete:
         _check_quotas(session, decision, manifests, shared, is_new=not items)
-        notes = (*notes, *gang.warnings(session, decision.plans, workloads))
+        notes = (*notes, *gang.warnings(session, task_file, decision.plans, workloads))
     return Existing(manifests, tuple(items), shared, complete, notes)
 
 

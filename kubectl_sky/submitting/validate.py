@@ -43,6 +43,12 @@ from kubectl_sky.workloads.decide import TaskEntry, decide
 LocalFilesUse = Literal["read", "refuse", "skip"]
 
 
+_TOPOLOGY = (
+    "topology: kept by the cluster's scheduler or Kueue if they support it, otherwise best effort"
+    " by pod affinity; --live says which"
+)
+
+
 class Validation(JsonDocument, frozen=True, kw_only=True):
     """The problems of files: `validate`, `POST /validate`, `Validation.as_json()`."""
 
@@ -108,6 +114,8 @@ def check(
             problems = [item for item in problems if item.path not in fields] + sorted(refused)
         reviewed = review(path if reads_files else None, documents, settings, environ)
         remarks = list(skypilot_settings.find_unread(documents, unread))
+        if any(document.get("config", "kubectl_sky", "topology") for document in documents):
+            remarks.append(_TOPOLOGY)
         flags = (flag for document in documents for _, flag in unset_flags(document))
         if needed := " ".join(dict.fromkeys(flags)):
             remarks.append(f"submit needs {needed}")

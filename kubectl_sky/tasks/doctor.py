@@ -11,7 +11,7 @@ from kubectl_sky.cluster import access, objects, parallel
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed
-from kubectl_sky.observe import ownership, volumes
+from kubectl_sky.observe import capacity, ownership, volumes
 from kubectl_sky.observe.findings import Cause
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.rights import list_served, role
@@ -20,7 +20,7 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import Diagnosis, judge
 from kubectl_sky.plan.devices import with_devices
 from kubectl_sky.plan.resources import ACCELERATORS, list_requested
-from kubectl_sky.tasks import devices, evidence, find
+from kubectl_sky.tasks import devices, evidence, find, room
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.words.kinds import Kind
@@ -67,25 +67,7 @@ def why_failed(session: Session, task: TaskStatus) -> Cause | None:
 
 def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[str, ...]]:
     """Return the objects related to a task, and the kinds that the user cannot read."""
-    selector, namespace = names.selector({names.TASK_ID: task.id}), task.namespace
-
-    def labelled(kind: Kind) -> Callable[[], list[Json]]:
-        return lambda: objects.list_all(session, kind, namespace, label_selector=selector)
-
-    core = CoreManager(session)
-    reads: dict[str, Callable[[], list[Json]]] = {
-        kinds.POD.kind: labelled(kinds.POD),
-        kinds.EVENT.kind: lambda: core.list_events(namespace),
-        kinds.NODE.kind: core.list_nodes,
-        kinds.PVC.kind: lambda: objects.list_all(session, kinds.PVC, namespace),
-        kinds.QUEUED_WORKLOAD.kind: lambda: access.list_kueue(
-            session, kinds.QUEUED_WORKLOAD, namespace
-        ),
-    }
-    reads |= {kind.kind: labelled(kind) for kind in (*registry.KINDS, *registry.COMPANION_KINDS)}
-    queue_kind = task.workload.queue_kind
-    if queue_kind:
-        reads[queue_kind.kind] = lambda: objects.list_all(session, queue_kind)
+    namespace, reads = task.namespace, _reads(session, task)
     lists = parallel.map_parallel(_list_if_allowed, reads.values(), len(reads))
     results = dict(zip(reads, lists, strict=True))
     unread = tuple(kind for kind, items in results.items() if items is None)
@@ -101,6 +83,7 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[st
     owned, current = _objects_of_task(session, task, items)
     items |= owned
     items |= _devices(session, namespace, items)
+    items |= _list_running(session, task, items)
     claims, pods = items.get(kinds.PVC.kind, ()), items.get(kinds.POD.kind, ())
     named = volumes.volumes(
         item for item in claims if names.VOLUME in (item["metadata"].get("labels") or {})
@@ -129,6 +112,42 @@ def _devices(
     nodes = with_devices(items.get(kinds.NODE.kind, ()), devices.list_devices(session))
     claims = _list_if_allowed(lambda: objects.list_all(session, kinds.RESOURCE_CLAIM, namespace))
     return {kinds.NODE.kind: tuple(nodes), kinds.RESOURCE_CLAIM.kind: tuple(claims or ())}
+
+
+def _reads(session: Session, task: TaskStatus) -> dict[str, Callable[[], list[Json]]]:
+    core, namespace = CoreManager(session), task.namespace
+    selector = names.selector({names.TASK_ID: task.id})
+
+    def labelled(kind: Kind) -> Callable[[], list[Json]]:
+        return lambda: objects.list_all(session, kind, namespace, label_selector=selector)
+
+    reads: dict[str, Callable[[], list[Json]]] = {
+        kinds.POD.kind: labelled(kinds.POD),
+        kinds.EVENT.kind: lambda: core.list_events(namespace),
+        kinds.NODE.kind: core.list_nodes,
+        kinds.PVC.kind: lambda: objects.list_all(session, kinds.PVC, namespace),
+        kinds.QUEUED_WORKLOAD.kind: lambda: access.list_kueue(
+            session, kinds.QUEUED_WORKLOAD, namespace
+        ),
+    }
+    reads |= {kind.kind: labelled(kind) for kind in (*registry.KINDS, *registry.COMPANION_KINDS)}
+    if gang := access.find_gang(session):
+        reads[gang.resource] = labelled(gang)
+    queue_kind = task.workload.queue_kind
+    if queue_kind:
+        reads[queue_kind.kind] = lambda: objects.list_all(session, queue_kind)
+    return reads
+
+
+def _list_running(
+    session: Session, task: TaskStatus, items: Mapping[str, tuple[Json, ...]]
+) -> dict[str, tuple[Json, ...]]:
+    """Return the pods beside which a gang that waits has to fit, if they may be read."""
+    is_gang = items.get(kinds.GANG.resource) or items.get(kinds.POD_GROUP.kind)
+    if not is_gang or task.state is not State.PENDING:
+        return {}
+    running = room.list_running(session, items.get(kinds.NODE.kind, ()))
+    return {} if running is None else {capacity.ALL_PODS: tuple(running)}
 
 
 def _objects_of_task(
@@ -223,6 +242,7 @@ class ClusterCheck(
     cluster_nodes: Annotated[int | None, Note("null if you may not list them")]
     storage: Annotated[str | None, Note("null if you may not list them")]
     groups: Sequence[str]
+    gang_scheduling: Annotated[str, Note("the API version of Kubernetes' PodGroups; may be empty")]
     missing: list[MissingRight]
 
     @property
@@ -232,7 +252,7 @@ class ClusterCheck(
 
 def check_cluster(session: Session) -> ClusterCheck:
     """Check the user's permissions and the features of the cluster; read-only."""
-    groups = tuple(access.groups(session))
+    groups = access.groups(session)
     rights = list_served(groups)
     with parallel.pool() as pool:
         allowed = pool.map(
@@ -257,11 +277,12 @@ def check_cluster(session: Session) -> ClusterCheck:
         missing=missing,
         storage=None if storage is None else volumes.default_class(storage),
         cluster_nodes=None if cluster_nodes is None else len(cluster_nodes),
-        groups=groups,
+        groups=tuple(groups),
+        gang_scheduling=gang.api_version if (gang := access.find_gang(session)) else "",
     )
 
 
 def make_role(session: Session, extras: Collection[str] = ()) -> list[dict[str, object]]:
     """Return a Role with the required permissions for served kinds, and its binding."""
-    rights = list_served(tuple(access.groups(session)))
+    rights = list_served(access.groups(session))
     return role(session.namespace, CoreManager(session).whoami(), rights, extras)

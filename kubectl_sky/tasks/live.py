@@ -61,7 +61,7 @@ class LiveTasks:
         self._members: dict[Key, set[str]] = defaultdict(set)  # the uids of each task's objects
         self._changed: set[Key] = set()
         self._unsettled: set[Key] = set()  # tasks that lack nodes, or reasons why they wait
-        self._warnings: pending.Warnings = {}
+        self._reasons = pending.Reasons()
         self._next_look = 0.0
 
     def changes(self, stop: Event) -> Iterator[Changes | None]:
@@ -102,7 +102,8 @@ class LiveTasks:
         if self._unsettled and monotonic() >= self._next_look:
             self._next_look = monotonic() + _LOOK_INTERVAL
             self._changed |= self._unsettled
-            self._warnings = pending.list_warnings(self._session, self._scope.namespace)
+            waiting = self._read(sorted(self._unsettled))
+            self._reasons = pending.look(self._session, self._scope.namespace, waiting)
         keys = sorted(self._changed)
         for start in range(0, len(keys), _BATCH):
             part = keys[start : start + _BATCH]
@@ -113,10 +114,10 @@ class LiveTasks:
             self._unsettled |= {
                 (task.namespace, task.id)
                 for task in tasks
-                if task.incomplete or pending.lack_reasons([task])
+                if task.incomplete or pending.may_wait([task])
             }
             yield Changes(
-                [pending.add_warnings(task, self._warnings) for task in tasks],
+                [pending.add_reasons(task, self._reasons) for task in tasks],
                 [key for key in part if key not in found],
             )
 

@@ -4,24 +4,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed, SkyError, Unreachable
-from kubectl_sky.observe import queues, verdict, waiting
+from kubectl_sky.observe import capacity, queues, verdict, waiting
 from kubectl_sky.observe.nodes import UNSCHEDULABLE, NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import NORMAL_REASONS, WaitingStage
-from kubectl_sky.tasks import watch
+from kubectl_sky.tasks import find, room, watch
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.ui import UI, Waiting
 from kubectl_sky.tasks.watch import TaskUpdate
 from kubectl_sky.words import kinds, names
 from kubectl_sky.workloads.workload import QUEUED
 
-Warnings = Mapping[tuple[str, str], Json]  # events by namespace and name of their object
+_Warnings = Mapping[tuple[str, str], Json]  # events by namespace and name of their object
 
 _FIRST_LOOK = 1.0  # seconds until the first look at why nodes do not start
 _LOOK_INTERVAL = 3.0  # seconds between looks at why nodes do not start
@@ -37,45 +38,64 @@ def explain_pending(session: Session, task: TaskStatus) -> TaskStatus:
     node is queued. Without permission to read them, no reasons are added.
     """
     task = _explain_gang(session, _explain_queue(session, task))
+    task = _with_gang(task, _explain_gangs(session, [task]))
     if not any(map(_has_no_reason, task.nodes)):
         return task
-    return add_warnings(task, list_warnings(session, task.namespace))
+    return _add_warnings(task, _list_warnings(session, task.namespace))
+
+
+class Reasons(Struct, frozen=True):
+    """What the cluster says of tasks that wait: the warnings, and why gangs do, by task id."""
+
+    warnings: _Warnings = {}
+    gangs: Mapping[str, str] = {}
+
+
+def look(session: Session, namespace: str | None, tasks: Sequence[TaskStatus]) -> Reasons:
+    """Read why tasks of a namespace (None: all) wait, with few requests, and only if some do."""
+    gangs = _explain_gangs(session, tasks)
+    tasks = [_with_gang(task, gangs) for task in tasks]
+    return Reasons(_list_warnings(session, namespace) if _lack_reasons(tasks) else {}, gangs)
+
+
+def add_reasons(task: TaskStatus, reasons: Reasons) -> TaskStatus:
+    return _add_warnings(_with_gang(task, reasons.gangs), reasons.warnings)
 
 
 def explain_all(
     session: Session, namespace: str | None, tasks: Sequence[TaskStatus]
 ) -> list[TaskStatus]:
-    """Return listed tasks with the latest warning about each pending node without a reason.
-
-    Lists the warning events of the namespace (None: all) once, and only if there is such a node.
-    """
-    if not lack_reasons(tasks):
-        return list(tasks)
-    warnings = list_warnings(session, namespace)
-    return [add_warnings(task, warnings) for task in tasks]
+    """Return listed tasks with the reasons of pending nodes."""
+    reasons = look(session, namespace, tasks)
+    return [add_reasons(task, reasons) for task in tasks]
 
 
 def watch_explained(session: Session, scope: Scope) -> Iterator[TaskUpdate | None]:
     """Yield the tasks of a scope as `explain_all` does, after changes; None when idle."""
     latest: TaskUpdate | None = None
     tasks: list[TaskStatus] = []
-    warnings: Warnings = {}
+    reasons = Reasons()
     next_look = monotonic() + _FIRST_LOOK
     for update in watch.watch_owned(session, scope):
         latest = update or latest
-        looks = latest and monotonic() >= next_look and lack_reasons(latest.tasks)
-        if looks:
+        looks = latest and monotonic() >= next_look and may_wait(latest.tasks)
+        if latest and looks:
             next_look = monotonic() + _LOOK_INTERVAL
             with suppress(Unreachable):  # the watch retries an unreachable server
-                warnings = list_warnings(session, scope.namespace)
+                reasons = look(session, scope.namespace, latest.tasks)
         if latest is None or not (update or looks):
             yield None
             continue
-        before, tasks = tasks, [add_warnings(task, warnings) for task in latest.tasks]
+        before, tasks = tasks, [add_reasons(task, reasons) for task in latest.tasks]
         yield replace(latest, tasks=tasks) if update or tasks != before else None
 
 
-def lack_reasons(tasks: Iterable[TaskStatus]) -> bool:
+def may_wait(tasks: Sequence[TaskStatus]) -> bool:
+    """Return whether something is to be read about tasks that wait."""
+    return _lack_reasons(tasks) or any(map(_may_wait_for_gang, tasks))
+
+
+def _lack_reasons(tasks: Iterable[TaskStatus]) -> bool:
     """Return whether nodes have no reason and do not just wait for their turn in an array."""
     return any(
         _has_no_reason(node)
@@ -85,7 +105,7 @@ def lack_reasons(tasks: Iterable[TaskStatus]) -> bool:
     )
 
 
-def list_warnings(session: Session, namespace: str | None) -> Warnings:
+def _list_warnings(session: Session, namespace: str | None) -> _Warnings:
     """List the latest warning event about each object; none without permission."""
     try:
         events = CoreManager(session).list_events(namespace, field_selector="type=Warning")
@@ -134,6 +154,56 @@ def _explain_gang(session: Session, task: TaskStatus) -> TaskStatus:
     return replace(task, nodes=tuple(explain(node) for node in task.nodes))
 
 
+def _explain_gangs(session: Session, tasks: Sequence[TaskStatus]) -> dict[str, str]:
+    """Return why the scheduler starts no node of a gang, by task id: in numbers, as doctor does.
+
+    Reads PodGroups, cluster nodes and pods only if nodes of a task may wait for each other.
+    """
+    waiting = list(filter(_may_wait_for_gang, tasks))
+    kind = access.find_gang(session) if waiting else None
+    if kind is None:
+        return {}
+    selector = find.with_ids(task.id for task in waiting)
+    namespaces = {task.namespace for task in waiting}
+    namespace = namespaces.pop() if len(namespaces) == 1 else None
+    try:
+        groups = objects.list_all(session, kind, namespace, label_selector=selector)
+    except (Forbidden, NotServed):
+        return {}
+    blocked = {
+        group["metadata"]["labels"][names.TASK_ID]: queues.gang_of(group)[1]
+        for group in groups
+        if queues.gang_message(group)
+    }
+    cluster_nodes, running = room.read(session) if blocked else ((), None)
+    pods = {pod["metadata"]["name"]: pod for pod in running or ()}
+    texts = {}
+    for task in waiting:
+        nodes = list(filter(_has_no_cluster_node, task.nodes))
+        pod = next((pods[node.pod] for node in nodes if node.pod in pods), None)
+        if pod and task.id in blocked:
+            topology = blocked[task.id]
+            parts = capacity.explain_gang(pod, len(nodes), cluster_nodes, pods.values(), topology)
+            texts[task.id] = "".join(parts)
+    return texts
+
+
+def _with_gang(task: TaskStatus, texts: Mapping[str, str]) -> TaskStatus:
+    text = texts.get(task.id)
+    if text is None:
+        return task
+    nodes = tuple(
+        replace(node, reason=UNSCHEDULABLE, message=text) if _has_no_cluster_node(node) else node
+        for node in task.nodes
+    )
+    return replace(task, nodes=nodes, causes={**task.causes, UNSCHEDULABLE: text})
+
+
+def _may_wait_for_gang(task: TaskStatus) -> bool:
+    blocked = any(node.reason == UNSCHEDULABLE and not node.host for node in task.nodes)
+    return blocked and task.workload.native_gang and task.num_nodes > 1
+
+
 def _has_no_cluster_node(node: NodeStatus) -> bool:
     waiting = node.state is State.PENDING and not node.host
     return waiting and node.reason in (*NORMAL_REASONS, UNSCHEDULABLE)
@@ -143,7 +213,7 @@ def _has_no_reason(node: NodeStatus) -> bool:
     return node.state is State.PENDING and node.reason in NORMAL_REASONS
 
 
-def add_warnings(task: TaskStatus, warnings: Warnings) -> TaskStatus:
+def _add_warnings(task: TaskStatus, warnings: _Warnings) -> TaskStatus:
     """Return the task with the warnings about the nodes' pods, or the owners of their pods."""
     nodes, causes = [], dict(task.causes)
     for node in task.nodes:

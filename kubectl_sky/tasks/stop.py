@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import field
 
-from kubectl_sky.cluster import objects, parallel, shapes
+from kubectl_sky.cluster import access, objects, parallel, shapes
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotFound, NotServed
 from kubectl_sky.observe.nodes import NodeStatus, State
@@ -315,15 +315,14 @@ def _auxiliary(
                 session, kind, namespace, query, shape, lambda item: item if needed(item) else None
             )
         except (NotServed, Forbidden) as error:
-            if (
-                kind in registry.COMPANION_KINDS
-            ):  # a kind that is not served may be reported as forbidden
+            if kind not in AUXILIARY:  # a kind that is not served may be reported as forbidden
                 return []
             if kind is kinds.SECRET and isinstance(error, Forbidden):
                 return None
             raise
 
-    all_kinds = (*AUXILIARY, *registry.COMPANION_KINDS)
+    gang = access.find_gang(session)
+    all_kinds = (*AUXILIARY, *registry.COMPANION_KINDS, *([gang] if gang else ()))
     lists = dict(zip(all_kinds, parallel.map_parallel(listed, all_kinds), strict=True))
     unread = tuple(kind for kind, items in lists.items() if items is None)
     return [item for items in lists.values() for item in items or ()], unread

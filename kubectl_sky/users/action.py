@@ -87,7 +87,7 @@ def add(session: Session, request: Request, dry_run: str) -> Added:
         request.kind,
         name,
         hard,
-        rights.rules(rights.list_namespaced(rights.list_served(tuple(access.groups(session))))),
+        rights.rules(rights.list_namespaced(rights.list_served(access.groups(session)))),
         cluster_queue,
         local_queue.api_version if local_queue else "",
         request.pod_security or labels.get(model.POD_SECURITY_LABEL, "baseline"),

@@ -34,15 +34,28 @@ class Queues(Struct, frozen=True):
 
     `names` is None if the user may not list the LocalQueues. `installed` is False without Kueue.
     `elsewhere` has the other namespaces with a LocalQueue that the task names and this namespace
-    lacks, as far as the user may see them. `multikueue` is whether Kueue sends the tasks of the
-    queue to other clusters.
+    lacks, as far as the user may see them. `topologies` has the levels of the topologies of each
+    LocalQueue: keys of labels of cluster nodes. `multikueue` is whether Kueue sends the tasks of
+    the queue to other clusters.
     """
 
     installed: bool = True
     names: tuple[str, ...] | None = None
     classes: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
+    topologies: Mapping[str, tuple[str, ...]] = {}
     multikueue: bool = False
+
+
+class Gangs(Struct, frozen=True):
+    """What the scheduler of the cluster supports, and the user may create.
+
+    `api_version` is that of PodGroups, empty for none. `topology` is whether these can keep pods
+    in one topology domain.
+    """
+
+    api_version: str = ""
+    topology: bool = False
 
 
 class ExistingPvc(Struct, frozen=True):
@@ -82,8 +95,8 @@ class Facts(Struct, frozen=True):
     `secret_keys` has the keys of each existing Secret that the task names. It is None if not
     queried, or if reading Secrets is forbidden. `cluster_nodes` is empty if the nodes are not
     known. `access` has the kinds that were queried. `context` is empty without a cluster.
-    `archives` has the task's local files, by target path. `queues` is None if not queried. `token`
-    is a random secret for the task's nodes.
+    `archives` has the task's local files, by target path. `queues` and `gangs` are None if not
+    queried. `token` is a random secret for the task's nodes.
     """
 
     user: User
@@ -95,4 +108,5 @@ class Facts(Struct, frozen=True):
     context: str = ""
     archives: Mapping[str, Archive] = {}
     queues: Queues | None = None
+    gangs: Gangs | None = None
     token: Secret = Secret("")

@@ -31,6 +31,7 @@ _cluster_kind = partial(Kind, namespaced=False)
 APP_WRAPPER = Kind("workload.codeflare.dev", "v1beta2", "AppWrapper", "appwrappers")
 KUEUE_VERSIONS = ("v1beta2", "v1beta1")  # newest first; a cluster serves one or both
 _KUEUE = ("kueue.x-k8s.io", KUEUE_VERSIONS[0])
+GANG_VERSIONS = ("v1beta1", "v1alpha2")  # of Kubernetes 1.37 and 1.36
 
 CLUSTER_ROLE = _cluster_kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles")
 CLUSTER_ROLE_BINDING = _cluster_kind(
@@ -44,6 +45,7 @@ DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
 DEVICE_CLASS = _cluster_kind("resource.k8s.io", "v1", "DeviceClass", "deviceclasses")
 ENDPOINT_SLICE = Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
 EVENT = Kind("", "v1", "Event", "events")
+GANG = Kind("scheduling.k8s.io", GANG_VERSIONS[0], "PodGroup", "podgroups")
 HPA = Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 JOB = Kind("batch", "v1", "Job", "jobs")
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
@@ -88,8 +90,9 @@ _BY_NAME = {
     (kind.api_version, kind.kind): kind for kind in list(vars().values()) if isinstance(kind, Kind)
 }
 _BY_NAME |= {
-    (f"{LOCAL_QUEUE.group}/{version}", LOCAL_QUEUE.kind): replace(LOCAL_QUEUE, version=version)
-    for version in KUEUE_VERSIONS
+    (f"{kind.group}/{version}", kind.kind): replace(kind, version=version)
+    for kind, versions in ((LOCAL_QUEUE, KUEUE_VERSIONS), (GANG, GANG_VERSIONS))
+    for version in versions
 }
 
 

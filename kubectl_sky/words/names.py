@@ -36,6 +36,7 @@ ORIGINAL_USER = "kubectl-sky/user"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"  # manages Jobs that run in another cluster
 MULTIKUEUE_COPY = "kubectl-sky/multikueue-copy"  # of an object for a Job of another cluster
 QUEUE = "kueue.x-k8s.io/queue-name"
+REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"  # of pods: a level of the queue
 QUEUE_CLASS = "kueue.x-k8s.io/priority-class"
 MAX_EXEC = "kueue.x-k8s.io/max-exec-time-seconds"
 MAX_DURATION = "kubectl-sky/max-duration"  # how long the task may run, as the user wrote it

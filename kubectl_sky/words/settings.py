@@ -29,7 +29,8 @@ _LOGIN_BYTES = 10_000
 class Settings(Struct, frozen=True):
     """Choices for what a task does not set: the fields of schemas/settings.json.
 
-    `defaults` "skypilot" uses SkyPilot's default sizes and image. `priority_classes` maps a
+    `defaults` "skypilot" uses SkyPilot's default sizes and image. False is how YAML reads
+    `gang: off`. `priority_classes` maps a
     SkyPilot priority or a range of them, such as `500..1000`, to the name of a PriorityClass.
     `host_paths` are the directories of cluster nodes that tasks may mount, with their
     subdirectories.
@@ -67,6 +68,7 @@ class Settings(Struct, frozen=True):
     fair_share: Mapping[str, Mapping[str, Any]] = {}
     ray_graphs: Mapping[str, Any] = {}
     dev: Mapping[str, int | None] = {}
+    gang: str | bool = "auto"
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:

@@ -24,8 +24,9 @@ class AllNodes(Workload):
     field = job_status.INDEX_FIELD  # pod field with the node's rank
 
     def is_gang(self, plan: "Plan") -> bool:
-        """Return whether a queue of Kueue admits the object, now or when it is resumed."""
-        return bool(plan.queue or names.LATER_QUEUE in plan.annotations)
+        """Return also whether a queue of Kueue admits the object, now or when it is resumed."""
+        queued = plan.queue or names.LATER_QUEUE in plan.annotations
+        return bool(queued) or super().is_gang(plan)
 
     def pods(self, plan: "Plan") -> tuple[Node, ...]:
         return (

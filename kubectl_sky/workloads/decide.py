@@ -26,7 +26,7 @@ from kubectl_sky.words.facts import Access, Archive, Facts
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.words.secret import Secret
 from kubectl_sky.words.settings import Settings
-from kubectl_sky.workloads import registry
+from kubectl_sky.workloads import gangs, registry
 from kubectl_sky.workloads.arrays import ArrayJob
 from kubectl_sky.workloads.workload import Workload
 
@@ -171,13 +171,14 @@ def _task(
         if entry.member:
             plan = with_member(plan, entry.member)
         plan = without_queue_until_resumed(choice.backend.adapted(plan, task, facts))
+        plan, gang_notes = gangs.arrange(plan, choice.backend, task, facts, settings)
         reason = choice.backend.fits(plan)
         if not reason and plan.suspended and not choice.backend.suspend_path:
             reason = "it cannot suspend a task until the previous one has succeeded"
         elif not reason and plan.group and not choice.backend.stable_hostnames:
             reason = "its pods cannot have the host names of a group's tasks"
         if not reason:
-            messages = [*notes(candidate, placement, facts, settings), choice.note]
+            messages = [*notes(candidate, placement, facts, settings), choice.note, *gang_notes]
             messages = [note for note in (*messages, *choice.backend.notes(plan)) if note]
             prefix = f"{task.name}: " if entry.member else ""
             plan = replace(plan, task_file=entry.task_file)

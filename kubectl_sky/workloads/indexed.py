@@ -19,6 +19,7 @@ class Indexed(AllNodes):
     """The nodes are indexes of one Job, which fails as a whole."""
 
     name = "indexed"
+    native_gang = True
     merit = "one Job for all nodes, which the cluster stops together when one fails"
     kind = kinds.JOB
     template = "indexed.yaml.j2"

@@ -75,6 +75,7 @@ class Jobs(PerNode):
     """It needs only Kubernetes."""
 
     name = "jobs"
+    native_gang = True
     merit = "one Job per node"
 
     def notes(self, plan: "Plan") -> Sequence[str]:

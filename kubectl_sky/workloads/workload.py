@@ -63,6 +63,7 @@ class Workload(ABC):
     selectable: bool = True  # users select it by name; if not, a field of the task does
     queue_kind: Kind | None = None  # kind of its own queues; None: `queue` names one of Kueue
     merit: str = ""  # why `--backend auto` chooses it for several nodes; empty: it does not
+    native_gang: bool = False  # the cluster's own scheduler can start all nodes together
     independent_nodes: bool = False  # a failed node does not stop the others
     fail_fast: bool = False  # the cluster stops the other nodes after a final failure
     stable_hostnames: bool = False  # pods have the host names of the plan
@@ -125,7 +126,7 @@ class Workload(ABC):
         return False
 
     def is_gang(self, plan: "Plan") -> bool:
-        return False
+        return bool(plan.gang and plan.gang.members)
 
     def fits(self, plan: "Plan") -> str:
         """Return why the backend cannot run a plan; empty if it can."""

@@ -3,10 +3,12 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from kubectl_sky.submitting import gang
+from kubectl_sky.tasks import room
 from kubectl_sky.words import kinds
-from tests.actions.conftest import Submitter
+from tests.actions.conftest import Run, Submitter
+from tests.builders import ID
 from tests.fake_cluster import FakeCluster
 
 Json = dict[str, Any]
@@ -88,7 +90,7 @@ def test_gang_warning_names_a_remedy_if_capacity_is_unknown(
     put_node(api, "b")
     api.forbidden = {forbidden}
     (warning,) = warnings(send)
-    assert UNKNOWN in warning and "can install Kueue or Volcano" in warning
+    assert UNKNOWN in warning and "gang scheduling (from 1.36), or install Kueue" in warning
     api.kinds |= {kinds.QUEUED_WORKLOAD, kinds.POD_GROUP}
     (warning,) = warnings(send, task_id="bcdg6789")
     assert "use --backend indexed --queue NAME or --backend volcano, or the" in warning
@@ -97,7 +99,7 @@ def test_gang_warning_names_a_remedy_if_capacity_is_unknown(
 def test_gang_warning_on_large_cluster_assumes_free_space_and_lists_no_pods(
     api: FakeCluster, send: Submitter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gang, "_MAX_CLUSTER_NODES", 1)
+    monkeypatch.setattr(room, "MAX_CLUSTER_NODES", 1)
     put_node(api, "a", cpu="2")
     put_node(api, "b")
     put_pod(api, "b", "3")
@@ -116,3 +118,130 @@ def test_detached_submit_says_how_the_cluster_stops_other_nodes(
     send.ui.noted.clear()
     noted = send(TWO, task_id="bcdg6789", backend="indexed").noted
     assert not any("keep their" in note for note in noted)
+
+
+GANG = replace(kinds.GANG, version="v1alpha2")
+NAME = f"train-{ID}"
+GROUP = f"podgroups {NAME}"
+
+
+@pytest.fixture
+def native(api: FakeCluster) -> FakeCluster:
+    """The cluster, which schedules PodGroups."""
+    api.kinds.add(GANG)
+    return api
+
+
+def test_gang_is_owned_by_jobs_and_submitted_once(native: FakeCluster, send: Submitter) -> None:
+    put_node(native, "a", cpu="2")
+    put_node(native, "b", cpu="1")
+    assert warnings(send) == [], "all nodes start together, or none"
+    owners = native.get(GANG, NAME)["metadata"]["ownerReferences"]
+    assert [owner["name"] for owner in owners] == [f"{NAME}-node-0", f"{NAME}-node-1"]
+    assert native.count("list nodes") == 0
+    before = len(native.writes)
+    send(TWO)
+    assert native.writes[before:] == [], "the same id changes nothing"
+
+
+def test_gang_costs_one_access_review_where_served_and_none_elsewhere(
+    native: FakeCluster, send: Submitter
+) -> None:
+    send(TWO)
+    assert native.count("create selfsubjectaccessreviews") == 1
+    assert native.count("get /apis") == 1
+    native.kinds.remove(GANG)
+    native.requests.clear()
+    send(TWO, task_id="bcdg6789")
+    assert native.count("create selfsubjectaccessreviews") == 0
+    native.requests.clear()
+    send(TWO, task_id=None, num_nodes="1")
+    assert native.count("get /apis") == 0
+
+
+def test_gang_without_right_is_left_out_and_warning_names_it(
+    native: FakeCluster, send: Submitter
+) -> None:
+    put_node(native, "a", cpu="2")
+    put_node(native, "b", cpu="1")
+    native.forbidden = {"create podgroups"}
+    (warning,) = warnings(send)
+    assert "ask for the right to create podgroups.scheduling.k8s.io" in warning
+    assert GROUP not in native.names()
+    native.kinds |= {kinds.POD_GROUP}
+    (warning,) = warnings(send, task_id="bcdg6789")
+    assert "create podgroups.scheduling.k8s.io, or use --backend volcano, or the" in warning
+
+
+def test_gang_of_other_backend_is_advised_and_off_is_not_warned_of(
+    native: FakeCluster, send: Submitter
+) -> None:
+    put_node(native, "a", cpu="2")
+    put_node(native, "b", cpu="1")
+    native.kinds |= {kinds.JOB_SET}
+    (warning,) = warnings(send, backend="jobset")
+    assert warning.endswith("to start all or none, use --backend indexed")
+    assert warnings(send, task_id="bcdg6789", gang="off") == []
+
+
+RACK = f"{TWO}config: {{kubectl_sky: {{topology: rack}}}}\n"
+
+
+@pytest.mark.parametrize("drops", [True, False])
+def test_topology_is_tried_with_dry_run_first(
+    native: FakeCluster, send: Submitter, drops: bool
+) -> None:
+    def drop(request: str, body: Json) -> Json:
+        if request.startswith("create podgroups") and drops:
+            body["spec"].pop("schedulingConstraints", None)
+        return body
+
+    native.alter = drop
+    noted = send(RACK).noted
+    best_effort = any("topology: best effort" in note for note in noted)
+    assert best_effort is drops
+    assert ("schedulingConstraints" in native.get(GANG, NAME)["spec"]) is not drops
+
+
+def make_wait(api: FakeCluster) -> None:
+    """Let the scheduler find no room for the pods of the task."""
+    for rank in range(2):
+        pod = api.start(f"{NAME}-node-{rank}")
+        said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        message = "pod group is unschedulable, waiting for minCount pods from a gang"
+        status = {"phase": "Pending", "conditions": [said | {"message": message}]}
+        api.change(kinds.POD, pod, status=status)
+    said = {"type": "PodGroupScheduled", "status": "False", "reason": "Unschedulable"}
+    api.change(GANG, NAME, status={"conditions": [said | {"message": "pod group"}]})
+
+
+def test_gang_that_waits_is_explained_in_numbers_by_list_and_doctor(
+    native: FakeCluster, send: Submitter, run: Run
+) -> None:
+    put_node(native, "a", cpu="3")
+    put_node(native, "b", cpu="1")
+    send(TWO)
+    make_wait(native)
+    sizes = "2 nodes \N{MULTIPLICATION SIGN} 2 CPUs and 1 GiB memory start together"
+    text = f"{sizes}; 1 fits now: a has 3 CPUs free, b has 1 CPU free"
+    assert f"node-0: {text}" in run("list")[1]
+    native.requests.clear()
+    assert text in run("status", "train")[1]
+    assert native.count("list podgroups") == native.count("list nodes") == 1
+    assert text in " ".join(run("doctor", "train")[1].split())
+    native.forbidden = {"list nodes"}
+    assert "2 nodes start together: pod group" in " ".join(run("doctor", "train")[1].split())
+
+
+def test_gang_of_interrupted_submit_is_found_by_clean(
+    native: FakeCluster, send: Submitter, run: Run
+) -> None:
+    send(TWO)
+    group = native.get(GANG, NAME)
+    del group["metadata"]["ownerReferences"]
+    native.put(group)
+    for rank in range(2):
+        native.remove(kinds.JOB, f"{NAME}-node-{rank}")
+    assert GROUP in native.names()
+    assert run("clean", "--yes", "--older-than", "0s")[0] == 0
+    assert GROUP not in native.names()

@@ -297,7 +297,7 @@ NEWER = ("create pods/exec", "create pods/portforward")
 APPLIED = ("create configmaps", "patch configmaps", "delete configmaps")
 # Used only if the watch is late or a log connection is lost; tested with the logs.
 FALLBACK = {"get pods"}
-BUILT_IN = {str(right): right for right in rights.list_served(()) if not right.extra}
+BUILT_IN = {str(right): right for right in rights.list_served({}) if not right.extra}
 
 
 def test_role_rights_all_have_proof() -> None:
@@ -305,11 +305,10 @@ def test_role_rights_all_have_proof() -> None:
 
 
 def test_role_rights_cover_every_backend() -> None:
-    groups = {right.kind.group for right in rights.list_served([k.group for k in vars_of_kinds()])}
+    served = rights.list_served({kind.group: (kind.version,) for kind in vars_of_kinds()})
+    groups = {right.kind.group for right in served}
     assert {kind.group for kind in (*registry.KINDS, *registry.COMPANION_KINDS)} <= groups
-    known = {
-        (right.kind, right.verb) for right in rights.list_served([k.group for k in vars_of_kinds()])
-    }
+    known = {(right.kind, right.verb) for right in served}
     for kind in registry.KINDS:
         assert {(kind, verb) for verb in ("list", "watch", "create", "patch", "delete")} <= known
 

@@ -63,7 +63,7 @@ def test_submit_volcano_creates_pod_group_and_reports_queue(sky: Command, kubect
     assert f"queue default has not admitted the task: {full}" in output
     set_status(kubectl, "Inqueue", "2/2 tasks in gang unschedulable")
     output = sky("doctor", "volcano1").stdout
-    assert "no capacity to start all 2 nodes at once" in output
+    assert "2 nodes" in output and " start together; " in output
 
     assert sky("stop", "volcano1").returncode == 0
     until_deleted(kubectl, "volcano1")

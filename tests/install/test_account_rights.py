@@ -34,7 +34,7 @@ def granted() -> dict[str, list[tuple[str, list[Json]]]]:
             for item in objects()
             if item["kind"] in ("Role", "ClusterRole") and item["metadata"]["name"] == name
         ]
-    user = rights.rules(rights.list_namespaced(rights.list_served(())))
+    user = rights.rules(rights.list_namespaced(rights.list_served({})))
     return {
         **result,
         "pods of tasks: `default`": [],

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kubectl_sky.observe import status
+from kubectl_sky.observe.capacity import ALL_PODS, find_room
 from kubectl_sky.observe.findings import Rule, Stage, diagnose
 from kubectl_sky.observe.signals import SignalSource, TaskSnapshot
 from kubectl_sky.observe.verdict import RULES, StageResult, judge
@@ -71,6 +72,7 @@ def test_doctor_recorded_snapshot_has_expected_finding(trouble: Trouble | Refusa
 
 def test_doctor_rules_are_all_tested() -> None:
     tried = {trouble.rule for trouble in TROUBLES} | {said.rule for said in SAID}
+    tried |= {"gang-incomplete"}  # below
     assert {rule.name for rule in RULES} == tried
     assert len({rule.name for rule in RULES}) == len(RULES) >= 30
 
@@ -171,35 +173,113 @@ def make_gang(cpu: str, *cluster_nodes: str) -> TaskSnapshot:
     for pod in pods:
         pod["spec"] = {"containers": [{"resources": {"requests": {"cpu": cpu, "memory": "0"}}}]}
     group = make_pod_group("Inqueue", "2/2 tasks in gang unschedulable: pod group is not ready")
-    nodes = tuple({"status": {"allocatable": {"cpu": size}}} for size in cluster_nodes)
+    nodes = make_cluster_nodes(*cluster_nodes)
     objects = {"Job": tuple(jobs), "Pod": tuple(pods), "PodGroup": (group,), "Node": nodes}
     return TaskSnapshot(ID, "default", objects)
 
 
+def make_cluster_nodes(*cpus: str) -> tuple[Json, ...]:
+    return tuple(
+        {
+            "metadata": {"name": f"n{number}", "labels": {"rack": f"r{(number + 1) // 2}"}},
+            "status": {"allocatable": {"cpu": size, "pods": "110"}},
+        }
+        for number, size in enumerate(cpus, 1)
+    )
+
+
+OTHER = {"spec": {"nodeName": "n2", "containers": [{"resources": {"requests": {"cpu": "1"}}}]}}
+SIZE = "2 nodes × 1.5 CPUs start together"  # noqa: RUF001
+
+
 @pytest.mark.parametrize(
-    ("cluster_nodes", "words"),
+    ("cluster_nodes", "running", "what"),
     [
-        (
-            ("2",),
-            "each requests 1.5 cpu; all cluster nodes together have 2 cpu: at most 1 of 2 fit;"
-            " short: 1 cpu",
-        ),
-        (("1", "2"), "together have 3 cpu: at most 1 of 2 fit"),
+        (("2", "2"), (OTHER,), "; 1 fits now: n1 has 2 CPUs free, n2 has 1 CPU free"),
+        (("1", "1", "1"), (), "; none fits now: n1, n2, n3 have 1 CPU free each"),
+        (("2", "1"), None, "; 1 fits if nothing else runs"),
         (
             ("2", "2"),
-            "2/2 tasks in gang unschedulable: pod group is not ready (each requests 1.5 cpu;"
-            " all cluster nodes together have 4 cpu, partly in use)",
+            (),
+            "; all fit now: n1, n2 have 2 CPUs free each: 2/2 tasks in gang unschedulable:"
+            " pod group is not ready",
         ),
-        ((), "at once: 2/2 tasks in gang unschedulable: pod group is not ready"),
     ],
 )
-def test_doctor_gang_that_does_not_fit_reports_shortage(
-    cluster_nodes: tuple[str, ...], words: str
+def test_doctor_gang_that_does_not_fit_says_how_many_do(
+    cluster_nodes: tuple[str, ...], running: tuple[Json, ...] | None, what: str
 ) -> None:
-    (finding,) = diagnose(make_gang("1500m", *cluster_nodes), RULES)
+    gang = make_gang("1500m", *cluster_nodes)
+    pods = {} if running is None else {ALL_PODS: running}
+    (finding,) = diagnose(replace(gang, objects={**gang.objects, **pods}), RULES)
     assert (finding.rule, finding.ranks) == ("gang-waits", (0, 1))
-    assert finding.what.startswith("Volcano has no capacity to start all 2 nodes at once: ")
-    assert finding.what.endswith(words)
+    assert finding.what == SIZE + what
+
+
+def test_doctor_gang_without_known_cluster_nodes_quotes_scheduler() -> None:
+    (finding,) = diagnose(make_gang("1500m"), RULES)
+    assert finding.what == (
+        "2 nodes start together: 2/2 tasks in gang unschedulable: pod group is not ready"
+    )
+
+
+def make_native_gang(
+    *, members: int = 2, topology: str = "", phase: str = "Pending"
+) -> TaskSnapshot:
+    """Return a snapshot of a gang of Kubernetes: two nodes with 1.5 CPUs each."""
+    constraints = {"topology": [{"key": topology}]} if topology else {}
+    said = {"type": "PodGroupScheduled", "status": "False", "message": "pod group is unschedulable"}
+    group = {
+        "metadata": {"name": "train-x"},
+        "spec": {
+            "schedulingPolicy": {"gang": {"minCount": members}},
+            "schedulingConstraints": constraints,
+        },
+        "status": {"conditions": [said]},
+    }
+    gang = make_gang("1500m", "2", "2", "2")
+    gang.pods[0]["status"]["phase"] = phase
+    objects = {**gang.objects, "podgroups.scheduling.k8s.io": (group,), ALL_PODS: (OTHER,)}
+    del objects["PodGroup"]
+    return replace(gang, objects=objects)
+
+
+@pytest.mark.parametrize(
+    ("gang", "what"),
+    [
+        (make_native_gang(), f"{SIZE}; all fit now: n1, n3 have 2 CPUs free each, n2 has 1 CPU"),
+        (make_native_gang(topology="rack"), f"{SIZE} in one rack; 1 fits in rack r1 now: n1 has 2"),
+        (make_native_gang(topology="zone"), f"{SIZE}; no cluster node accepts them"),
+    ],
+)
+def test_doctor_native_gang_says_how_many_fit_in_topology(gang: TaskSnapshot, what: str) -> None:
+    (finding,) = diagnose(gang, RULES)
+    assert finding.rule == "gang-waits" and finding.what.startswith(what)
+    assert finding.ranks == (0, 1), "and no finding of a single pod"
+
+
+@pytest.mark.parametrize("gang", [make_native_gang(members=3), make_native_gang(phase="Succeeded")])
+def test_doctor_native_gang_without_all_pods_says_how_many_exist(gang: TaskSnapshot) -> None:
+    finding = next(item for item in diagnose(gang, RULES) if item.rule == "gang-incomplete")
+    exist = 2 if gang.pods[0]["status"]["phase"] == "Pending" else 1
+    assert f"nodes start together, and only {exist} of their pods exist" in finding.what
+
+
+@pytest.mark.parametrize(
+    ("rule", "hosts"),
+    [
+        ({"key": "rack", "operator": "In", "values": ["r2"]}, ["n3"]),
+        ({"key": "rack", "operator": "NotIn", "values": ["r2"]}, ["n1", "n2"]),
+        ({"key": "rack", "operator": "Exists"}, ["n1", "n2", "n3"]),
+        ({"key": "rack", "operator": "DoesNotExist"}, []),
+    ],
+)
+def test_capacity_required_node_affinity_limits_cluster_nodes(rule: Json, hosts: list[str]) -> None:
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    spec = {"containers": [], "affinity": {"nodeAffinity": affinity}}
+    rooms = find_room({"spec": spec}, make_cluster_nodes("1", "1", "1"), ())
+    assert [room.host for room in rooms] == hosts
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_add_creates_namespace_first_and_binding_last(api: FakeCluster, add: Add
     }
     (limit,) = api.get(kinds.LIMIT_RANGE, NAME)["spec"]["limits"]
     assert limit == {"type": "Container", "defaultRequest": {"cpu": "500m", "memory": "512Mi"}}
-    groups = {kind.group for kind in api.kinds if kind.group}
+    groups = {kind.group: (kind.version,) for kind in api.kinds if kind.group}
     (role, _) = rights.role(NAMESPACE, "alice@example.com", rights.list_served(groups))
     assert api.get(kinds.ROLE, NAME)["rules"] == role["rules"]
     binding = api.get(kinds.ROLE_BINDING, NAME)

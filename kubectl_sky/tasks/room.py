@@ -1,0 +1,29 @@
+"""Read what a gang that waits may find free: cluster nodes and the pods that use them."""
+
+from collections.abc import Sequence
+
+from kubectl_sky.cluster.core import CoreManager
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import Forbidden
+
+MAX_CLUSTER_NODES = 500  # of more, listing all their pods takes seconds
+_UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+def read(session: Session) -> tuple[Sequence[Json], Sequence[Json] | None]:
+    """Return the cluster nodes and the unfinished pods; None if these are not known."""
+    try:
+        cluster_nodes = CoreManager(session).list_nodes()
+    except Forbidden:
+        return (), None
+    return cluster_nodes, list_running(session, cluster_nodes)
+
+
+def list_running(session: Session, cluster_nodes: Sequence[Json]) -> Sequence[Json] | None:
+    """Return the unfinished pods of all namespaces; None without permission or on many nodes."""
+    if not 1 < len(cluster_nodes) <= MAX_CLUSTER_NODES:
+        return None
+    try:
+        return CoreManager(session).list_pods(field_selector=_UNFINISHED)
+    except Forbidden:
+        return None
