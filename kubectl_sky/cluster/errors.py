@@ -198,9 +198,10 @@ def lacks_permission(who: str, verb: str, resource: str, namespace: str | None) 
     where = f" in namespace {namespace}" if namespace else " in the whole cluster"
     flag = f" -n {namespace}" if namespace else ""
     hint = f"run `kubectl sky doctor{flag}` to see all missing rights, or ask a cluster admin"
-    if resource in _OF_SERVICES:
-        role = f"kubectl sky doctor{flag} --role --with serve"
-        hint = f"ask a cluster admin to apply the Role that `{role}` prints"
+    extra = "serve" if resource in _OF_SERVICES else "cluster" if resource == "nodes" else ""
+    if extra:
+        role = f"kubectl sky doctor{flag} --role --with {extra}"
+        hint = f"ask a cluster admin to apply what `{role}` prints"
     return Forbidden(f"forbidden: {who} may not {verb} {resource}{where}", hint)
 
 

@@ -1,7 +1,9 @@
 """List the RBAC rights that each command needs, and make a Role that grants them."""
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -162,6 +164,23 @@ def list_namespaced(rights: Iterable[Right], extras: Collection[str] = ()) -> li
         for right in rights
         if right.kind.namespaced and (not right.extra or right.extra in extras)
     ]
+
+
+def list_extras(roles: Iterable[Mapping[str, Any]], rights: Iterable[Right]) -> set[str]:
+    """Return the extras whose rights in a namespace are all in the rules of Roles."""
+    granted = {
+        (group, resource, verb)
+        for item in roles
+        for rule in item.get("rules") or ()
+        for group in rule.get("apiGroups") or ()
+        for resource in rule.get("resources") or ()
+        for verb in rule["verbs"]
+    }
+    wanted: dict[str, set[tuple[str, str, str]]] = defaultdict(set)
+    for right in rights:
+        if right.extra and right.kind.namespaced:
+            wanted[right.extra].add((right.kind.group, right.resource, right.verb))
+    return {extra for extra, needed in wanted.items() if needed <= granted}
 
 
 def _grant(

@@ -1,6 +1,6 @@
 """`users`: give users a namespace with rights and a quota."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from msgspec import Struct
@@ -39,6 +39,7 @@ class Request(Struct, frozen=True):
     flags: QuotaFlags
     cluster_queue: str | None = None
     pod_security: str | None = None
+    extras: Collection[str] | None = None  # as in rights.EXTRAS; None: those that it has
 
 
 class Change(Struct, frozen=True):
@@ -82,12 +83,15 @@ def add(session: Session, request: Request, dry_run: str) -> Added:
     queue = own.get(kinds.LOCAL_QUEUE.kind, {}).get("clusterQueue", "")
     cluster_queue, notes = _choose_queue(session, request.cluster_queue, queue, local_queue)
     labels = (namespace or {"metadata": {}})["metadata"].get("labels") or {}
+    served = rights.list_served(access.groups(session))
+    roles = [item for item in live if item["kind"] == kinds.ROLE.kind and _is_of(item, user)]
+    extras = rights.list_extras(roles, served) if request.extras is None else request.extras
     account = Account(
         user,
         request.kind,
         name,
         hard,
-        rights.rules(rights.list_namespaced(rights.list_served(access.groups(session)))),
+        rights.rules(rights.list_namespaced(served, extras)),
         cluster_queue,
         local_queue.api_version if local_queue else "",
         request.pod_security or labels.get(model.POD_SECURITY_LABEL, "baseline"),

@@ -43,6 +43,13 @@ def command() -> None:
     help="Pod Security level of the user's own namespace (default: the current one, then"
     " baseline).",
 )
+@click.option(
+    "--with",
+    "extras",
+    metavar="NAME,...",
+    help="Rights besides those of tasks: serve, clean; none takes them back (default: those that"
+    " the user has).",
+)
 @options.dry_run
 @options.connection
 @options.output("json", "yaml", "name")
@@ -72,6 +79,7 @@ def add(
         quota,
         flags["cluster_queue"],
         flags["pod_security"],
+        _extras(flags["extras"]),
     )
     added = action.add(cluster.session(), request, dry_run)
     output.notes(added.notes)
@@ -79,6 +87,16 @@ def add(
     _print_changes(name, applied if form else added.changes, form, options.DRY_RUNS[dry_run])
     if not form and dry_run == "none":
         output.notes(_next_steps(added))
+
+
+def _extras(value: str | None) -> list[str] | None:
+    from kubectl_sky.observe.rights import CLEAN, SERVE
+
+    names = [name.strip() for name in value.split(",")] if value is not None else None
+    for name in names or ():
+        if name not in (CLEAN, SERVE, "none"):
+            raise UserError(f'invalid value "{name}" for --with', f"values: {CLEAN}, {SERVE}, none")
+    return names
 
 
 def _print_changes(name: str, changes: Sequence["Change"], form: str | None, suffix: str) -> None:

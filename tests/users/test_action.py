@@ -126,6 +126,20 @@ def test_add_changed_role_is_conflict_with_hint(api: FakeCluster, add: Add) -> N
 NO_LIMITS = QuotaFlags(cpus="none", memory="none", gpus="none", tasks="none")
 
 
+def test_add_with_serve_grants_services_until_it_is_taken_back(api: FakeCluster, add: Add) -> None:
+    def may_serve() -> bool:
+        rules = api.get(kinds.ROLE, NAME)["rules"]
+        return any("deployments" in rule["resources"] for rule in rules)
+
+    add()
+    assert not may_serve()
+    add(extras=["serve"])
+    assert may_serve()
+    assert done(add())["role.rbac.authorization.k8s.io"] == "unchanged"
+    add(extras=["none"])
+    assert not may_serve()
+
+
 def test_add_without_limits_allows_no_ports_of_cluster_nodes_in_own_namespace(
     api: FakeCluster, add: Add
 ) -> None:

@@ -13,7 +13,7 @@ export function Services() {
     <>
       <div class="heading"><Title text="Services" /></div>
       <div class="toolbar"><AllUsers checked={allUsers} onChange={setAllUsers} /></div>
-      {error ? <ErrorNote error={error} /> : null}
+      {error ? <ErrorNote error={error} quiet /> : null}
       {!result && !error && <p class="muted">Loading…</p>}
       {result && !result.services.length && (
         <Empty title="No services"><p>Create one of a task file with <code>service:</code> by <code>kubectl sky serve up FILE</code></p></Empty>
