@@ -49,6 +49,7 @@ _EVERYWHERE = frozenset(
         kinds.JOB,
         kinds.LEASE,
         kinds.LIMIT_RANGE,
+        kinds.NAMESPACE,
         kinds.NODE,
         kinds.POD,
         kinds.PVC,
@@ -60,6 +61,7 @@ _EVERYWHERE = frozenset(
         kinds.STORAGE_CLASS,
     }
 )
+_NAMESPACES = ("default", "team", "other")  # that exist
 _REASONS = {
     401: "Unauthorized",
     403: "Forbidden",
@@ -127,7 +129,9 @@ class _Session(Session):
     def __init__(self, cluster: "FakeCluster", connection: Connection) -> None:
         client = cast(Client, _Client(cluster))
         authorization = f"Bearer {connection.token}" if connection.token else ""
-        target = Target(_SERVER, "fake", cluster.namespace, authorization, client)
+        target = Target(
+            _SERVER, "fake", connection.namespace or cluster.namespace, authorization, client
+        )
         super().__init__(connection, target)
 
     def close(self) -> None:
@@ -389,6 +393,9 @@ class FakeCluster:
         return _reply(status, body)
 
     def _get(self, call: _Call) -> tuple[int, Json]:
+        if call.kind == kinds.NAMESPACE and call.name in _NAMESPACES:
+            times = {"uid": f"uid-{call.name}", "creationTimestamp": self._now()}
+            return 200, {"metadata": {"name": call.name, **times}}
         return 200, self._existing(call)
 
     def _list(self, call: _Call) -> tuple[int, Json]:

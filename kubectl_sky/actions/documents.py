@@ -49,4 +49,5 @@ def _hint(path: Path, error: OSError) -> str:
         return ""
     if similar := difflib.get_close_matches(path.name, files, n=1):
         return f'did you mean "{printable(str(path.with_name(similar[0])), 200)}"?'
-    return "" if path.suffix else "to run a command, write it as `run:` in a task file"
+    is_file = path.suffix and " " not in path.name
+    return "" if is_file else "to run a command, write it as `run:` in a task file"

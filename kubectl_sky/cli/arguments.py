@@ -18,8 +18,9 @@ class Arguments:
     """The arguments of a command, as flags and other arguments.
 
     Without `interspersed`, the flags end at the first other argument. `before_dashes` is the number
-    of other arguments before `--`; None without `--`. Unknown flags are left for click to refuse.
-    Raises BadOptionUsage.
+    of other arguments before `--`; None without `--`. `second` is the position of the second other
+    argument, if any, and `last_flag` that of the last flag. Unknown flags are left for click to
+    refuse. Raises BadOptionUsage.
     """
 
     def __init__(
@@ -39,19 +40,25 @@ class Arguments:
         self.flags: list[Flag] = []
         self.others: list[str] = []
         self.before_dashes: int | None = None
+        self.second: int | None = None
+        self.last_flag = -1
         while self._remaining and (interspersed or not self.others):
+            position = len(arguments) - len(self._remaining)
             word = self._remaining.pop(0)
             if word == "--":
                 self.before_dashes = len(self.others)
                 break
             if word.startswith("--"):
+                self.last_flag = position
                 name, equals, value = word.partition("=")
                 self._add(name, value if equals else None)
             elif len(word) > 1 and word.startswith("-"):
+                self.last_flag = position
                 for name, letters in self._split(word[1:]):
                     self._add(name, letters)
             else:
                 self.others.append(word)
+                self.second = position if len(self.others) == 2 else self.second
         self.others += self._remaining
 
     @property

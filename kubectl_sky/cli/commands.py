@@ -1,6 +1,7 @@
 """Layout of --help: examples, options of the command, then connection options."""
 
 import importlib
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -105,6 +106,8 @@ class Command(click.Command):
             with suppress(*_incomplete(ctx)):
                 arguments = Arguments(params, args)
                 ctx.meta[BEFORE_DASHES] = arguments.before_dashes
+                if any(param.name == "program" for param in params):
+                    _refuse_options_of_program(ctx, arguments, args)
                 leading = ctx.meta.get(_LEADING, ())
                 # As in kubectl, a command without a cluster ignores --namespace before it.
                 existing = {name for param in params for name in param.opts} | {*_STRICT}
@@ -184,6 +187,30 @@ class Group(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             raise _unknown_command(ctx, args) or error from None
+
+
+def _refuse_options_of_program(
+    ctx: click.Context, arguments: Arguments, words: Sequence[str]
+) -> None:
+    """Raise UsageError if options follow `TASK PROGRAM` without `--`, of whom they may be."""
+    begin = arguments.second
+    if begin is None or arguments.before_dashes is not None:
+        return
+    if begin < arguments.last_flag and not words[begin].endswith((".yaml", ".yml")):
+        line = shlex.join([*words[:begin], "--", *words[begin:]])
+        message = f"put -- before a program with options: `{ctx.command_path} {line}`"
+        raise click.UsageError(message, ctx)
+
+
+def takes(command: click.Command, ctx: click.Context, words: Sequence[str]) -> bool:
+    """Return whether a command has all options of some arguments."""
+    params = command.get_params(ctx)
+    known = {name for param in params for name in (*param.opts, *param.secondary_opts)}
+    try:
+        flags = Arguments(params, words).flags
+    except click.UsageError:
+        return False
+    return all(flag[0].partition("=")[0] in known for flag in flags)
 
 
 def _path(ctx: click.Context) -> list[str]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kubectl_sky.observe.status import TaskStatus
 
 
+_SHELL_LINE = 'exec "$(command -v bash || command -v sh)" -c "$0"'  # as setup and run
 _BLOCK_BYTES = 64 * 1024
 
 Size = tuple[int, int]
@@ -31,7 +32,8 @@ Size = tuple[int, int]
     examples=[
         "exec train --rank 1 -it -- bash",
         "exec -- nvidia-smi",
-        "exec train --all-ranks -- sh -c 'df -h $HOME'",
+        "exec train 'ls $HOME'",
+        "exec train --all-ranks -- cat /etc/hostname",
     ],
 )
 @click.argument("task", required=False)
@@ -54,7 +56,7 @@ def command(
 ) -> int:
     """Run a program in a node of TASK, like kubectl exec, and exit with its code.
 
-    Without TASK, run it in your last task.
+    Without TASK, run it in your last task. One word with spaces is a line of a shell.
 
     The program runs in ~/sky_workdir if that exists, with the variables of run: envs and secrets,
     SKYPILOT_NODE_RANK, SKYPILOT_NUM_NODES, SKYPILOT_NODE_IPS, MASTER_ADDR and so on. Variables
@@ -67,6 +69,8 @@ def command(
     before_dashes = click.get_current_context().meta[commands.BEFORE_DASHES]
     if task and before_dashes == 0:
         program, task = (task, *program), None
+    if len(program) == 1 and " " in program[0].strip():  # a line of a shell, as in SkyPilot
+        program = ("/bin/sh", "-c", _SHELL_LINE, program[0])
     if not program:
         raise click.UsageError("Missing argument '-- CMD...'.", click.get_current_context())
     if before_dashes is None and program[0].endswith((".yaml", ".yml")):  # as in SkyPilot

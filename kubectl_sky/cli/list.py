@@ -16,6 +16,7 @@ from kubectl_sky.observe.selection import Selection
 from kubectl_sky.words import label_selectors
 
 if TYPE_CHECKING:
+    from kubectl_sky.cluster.session import Session
     from kubectl_sky.tasks.list import Listing
 
 
@@ -41,6 +42,12 @@ class _ListRequest(Struct, frozen=True):
         return tasks.listing(listing.tasks, self.form, self.columns, hours, listing.everything)
 
 
+def _labels(text: str) -> "Callable[[Mapping[str, str]], bool]":
+    if text.isdecimal():
+        raise ValueError(f"-l selects by labels; use --limit {text}")
+    return label_selectors.parse(text)
+
+
 @commands.command(
     "list",
     examples=[
@@ -59,7 +66,7 @@ class _ListRequest(Struct, frozen=True):
     "--selector",
     "labels",
     default="",
-    callback=options.parsed(label_selectors.parse),
+    callback=options.parsed(_labels),
     metavar="SELECTOR",
     help="Show only tasks with these labels: team=a, team!=b, 'team in (a,b)'.",
 )
@@ -117,9 +124,17 @@ def command(
     if listing.tasks:
         output.notes(tasks.incomplete(listing.tasks) if form in (None, "wide") else ())
     elif form != "name":
-        location = "any namespace" if cluster.all_namespaces else f"namespace {session.namespace}"
-        output.note(f"No tasks found in {location}.")
+        _note_none(session, cluster)
     return 0
+
+
+def _note_none(session: "Session", cluster: options.ClusterFlags) -> None:
+    from kubectl_sky.cluster import access
+
+    if cluster.namespace and not cluster.all_namespaces:
+        access.check_namespace(session, cluster.namespace, "an argument of `status`")
+    location = "any namespace" if cluster.all_namespaces else f"namespace {session.namespace}"
+    output.note(f"No tasks found in {location}.")
 
 
 def _list_request(

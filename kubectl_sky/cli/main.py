@@ -11,6 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
@@ -147,7 +148,10 @@ class Commands(commands.Group):
 
         similar = difflib.get_close_matches(name, COMMANDS, n=1)
         hint = f"; did you mean `{ctx.command_path} {similar[0]}`?" if similar else ""
-        message = skypilot.verb(args) or f'unknown command "{name}"{hint}'
+        submit = self.get_command(ctx, "submit")
+        assert submit
+        takes = partial(commands.takes, submit, ctx)
+        message = skypilot.verb(args, submit_takes=takes) or f'unknown command "{name}"{hint}'
         raise click.UsageError(message, ctx)
 
     def invoke(self, ctx: click.Context) -> object:

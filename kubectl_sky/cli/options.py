@@ -52,6 +52,15 @@ class ClusterFlags(Struct, frozen=True):
 
         return Session.connect(self.flags())
 
+    def check(self) -> None:
+        """Refuse a cluster or namespace that does not exist, before a file is read."""
+        if self.namespace or self.connection["cluster"]:
+            from kubectl_sky.cluster import access
+
+            session = self.session()
+            if self.namespace:
+                access.check_namespace(session, self.namespace, "--name")
+
     def flags(self, note: Callable[[str], object] = output_of.note) -> "Connection":
         """Return the connection settings of the flags.
 
@@ -217,6 +226,16 @@ def name_value(param: click.Parameter) -> None:
             param.metavar = "N"
 
 
+def _check_server(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Return an address; for a word, name the option that users of SkyPilot mean by -s."""
+    if value and value.isalnum() and not context.resilient_parsing:
+        from kubectl_sky.cli import skypilot
+
+        answer = skypilot.option(context.info_name or "", "-s") or "use https://HOST:PORT"
+        raise click.BadParameter(f'"{value}" is not a server address; {answer}', context, option)
+    return value
+
+
 _connection_option = functools.partial(click.option, cls=SharedOption)
 _CONNECTION = [
     _connection_option("--context", help="Context of the kubeconfig (default: the current one)."),
@@ -232,6 +251,7 @@ _CONNECTION = [
         "-s",
         "--server",
         metavar="URL",
+        callback=_check_server,
         help="URL of the API server (default: that of the cluster).",
     ),
     _connection_option(

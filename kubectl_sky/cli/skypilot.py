@@ -4,7 +4,8 @@ Imported only when a command or an option is unknown. docs/skypilot-commands.md 
 test compares it with SkyPilot's own commands, and with the options of the most frequent ones.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 
@@ -19,6 +20,7 @@ class Verb(NamedTuple):
         return self.text or f"use `kubectl sky {self.command}`"
 
 
+_DELETES = "use `kubectl sky stop TASK`, which deletes the task and its logs"
 _NO_POOLS = "there are no pools of workers: submit each job, or an array with --array"
 _NO_SERVER = "there is no SkyPilot API server: commands talk to the cluster of your kubeconfig"
 _KUBECONFIG = "your kubeconfig logs you in; `kubectl sky auth login` only names the owner"
@@ -33,11 +35,11 @@ VERBS: Mapping[str, Verb] = {
     "cost-report": Verb("usage"),
     "queue": Verb("list"),
     "logs": Verb("logs", "`kubectl sky logs -f TASK`: without -f, it does not follow"),
-    "cancel": Verb("stop"),
+    "cancel": Verb("stop", _DELETES),
     "stop": Verb("stop", "`kubectl sky stop TASK` deletes the task: there are no stopped clusters"),
     "autostop": Verb("", "there is nothing to stop: a task's pods end when it ends"),
     "start": Verb("", "a stopped task is deleted: use `kubectl sky submit FILE` again"),
-    "down": Verb("stop"),
+    "down": Verb("stop", _DELETES),
     "check": Verb("doctor"),
     "show-gpus": Verb("gpus"),
     "gpus list": Verb("gpus"),
@@ -60,7 +62,7 @@ VERBS: Mapping[str, Verb] = {
     "volume": Verb("volumes"),
     "jobs launch": Verb("submit"),
     "jobs queue": Verb("list"),
-    "jobs cancel": Verb("stop"),
+    "jobs cancel": Verb("stop", _DELETES),
     "jobs logs": Verb("logs", "the same as `kubectl sky logs -f`"),
     "jobs dashboard": Verb("dashboard"),
     "jobs pool": Verb("", _NO_POOLS),
@@ -100,8 +102,55 @@ VERBS: Mapping[str, Verb] = {
     "debug-dump": Verb("doctor"),
 }
 
-# Of kubectl and docker.
+_NEW_TASK = "a task is not changed or started again: use `kubectl sky submit FILE`"
+_NO_PAUSE = "tasks cannot be paused: `kubectl sky stop TASK` deletes one"
+_SHELL = "use `kubectl sky exec TASK -it -- bash`"
+_NODES = "`kubectl get nodes` shows the cluster's nodes, `kubectl sky gpus` their GPUs"
+_EXAMPLES = "`kubectl sky init` writes a first task file, `kubectl sky explain` has all fields"
+_CONTEXTS = "use it without `sky`: `kubectl config`; here, --context chooses one"
+_SECRETS = "secrets belong to a task: use `kubectl sky submit` with --secret NAME"
+
+# Of kubectl, docker, Slurm, and other versions of SkyPilot.
 OTHER_VERBS: Mapping[str, Verb] = {
+    "batch": Verb("submit", "use `kubectl sky submit` with --array 0-99: one task per number"),
+    "bench": Verb("submit", "use `kubectl sky submit` once per --gpus, then `kubectl sky list`"),
+    "recipes": Verb("init", _EXAMPLES),
+    "templates": Verb("init", _EXAMPLES),
+    "examples": Verb("init", _EXAMPLES),
+    "sbatch": Verb("submit", "use `kubectl sky submit FILE`; `kubectl sky init` writes a FILE"),
+    "srun": Verb("exec", "use `kubectl sky exec TASK -- CMD`, or `kubectl sky submit FILE`"),
+    "salloc": Verb("dev"),
+    "squeue": Verb("list"),
+    "scancel": Verb("stop", _DELETES),
+    "sacct": Verb("list", "`kubectl sky list` has finished tasks, `kubectl sky usage` GPU-hours"),
+    "sinfo": Verb("gpus", _NODES),
+    "scontrol": Verb("status"),
+    "nodes": Verb("gpus", _NODES),
+    "clusters": Verb("gpus", _NODES),
+    "restart": Verb("submit", _NEW_TASK),
+    "resume": Verb("submit", _NEW_TASK),
+    "retry": Verb("submit", _NEW_TASK),
+    "rerun": Verb("submit", _NEW_TASK),
+    "edit": Verb("submit", _NEW_TASK),
+    "pause": Verb("stop", _NO_PAUSE),
+    "suspend": Verb("stop", _NO_PAUSE),
+    "shell": Verb("exec", _SHELL),
+    "connect": Verb("exec", _SHELL),
+    "info": Verb("status"),
+    "show": Verb("status"),
+    "inspect": Verb("status"),
+    "history": Verb("list"),
+    "metrics": Verb("top"),
+    "events": Verb("doctor", "`kubectl sky doctor TASK` explains the events of a task"),
+    "scale": Verb("serve update", "use `kubectl sky serve update FILE` with --replicas N"),
+    "rollout": Verb("serve update", "use it without `sky`: `kubectl rollout undo deployment/NAME`"),
+    "secret": Verb("submit", _SECRETS),
+    "secrets": Verb("submit", _SECRETS),
+    "whoami": Verb("auth whoami"),
+    "login": Verb("auth login", _KUBECONFIG),
+    "config get-contexts": Verb("config", _CONTEXTS),
+    "config use-context": Verb("config", _CONTEXTS),
+    "config current-context": Verb("config", _CONTEXTS),
     "run": Verb("submit"),
     "apply": Verb("submit"),
     "create": Verb("submit", "use `kubectl sky submit` or `kubectl sky volumes create`"),
@@ -134,6 +183,11 @@ _NOTHING_RUNS_ON = "leave it out: a task's pods end when it ends"
 _NO_TIERS = "leave it out; for a fast or local disk, use a volume with a StorageClass"
 _WAITS = "leave it out: pods wait until they have a cluster node"
 _JOBS_ARE_TASKS = "leave it out: jobs are tasks, see `kubectl sky list`"
+_ALL_STATES = "leave it out: finished tasks are listed, too"
+_NO_FILE = "leave it out: the file is an argument"
+_ONE_TASK = "name the task as an argument; here, -n is --namespace"
+_NO_CONTROLLER = "leave it out: there is no controller and no load balancer"
+_VOLUME = "use `kubectl sky volumes create NAME SIZE`, or write it in FILE"
 _ALWAYS_ASKED = "leave it out: the cluster is always asked"
 
 # Our command to options of `sky launch`, `jobs launch`, `exec`, `logs` and `status`, and what to do
@@ -168,6 +222,24 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--fast": "leave it out: nothing is provisioned",
         "--clone-disk-from": "use a volume: `volumes:` in the file",
         "--clone": "use a volume: `volumes:` in the file",
+        "-f": _NO_FILE,
+        "-e": "use --env",
+        "-g": "use --gpus",
+        "--accelerators": "use --gpus",
+        "-N": "use --num-nodes",
+        "--nodes": "use --num-nodes",
+        "--partition": "use --queue",
+        "--time": "write `timeout 1h` before the command in `run`",
+        "--timeout": "use --wait-timeout for the start, or `timeout 1h` in `run`",
+        "--wait": "leave it out: it is the default",
+        "--follow": "leave it out: it is the default",
+        "--no-follow": "use --detach",
+        "--label": "write `labels:` below `resources:` in the file",
+        "--volume": "write `volumes:` in the file",
+        "--mount": "write `volumes:` or `file_mounts:` in the file",
+        "--retries": "write `job_recovery:` below `resources:` in the file",
+        "--replicas": "use `kubectl sky serve up`",
+        "--command": "write `run:` in the file",
         "--resize": "leave it out: each task has its own pods; use --num-nodes",
         "--docker": "leave it out; `kubectl sky local up` starts a cluster on this machine",
         "--num-jobs": "use --array: 10 jobs are --array 0-9",
@@ -182,8 +254,47 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "-c": "give the task instead: `kubectl sky exec TASK -- CMD`; here, -c is --container",
         "-d": "it runs until the program ends; add & and redirect its output",
         "--detach-run": "it runs until the program ends; add & and redirect its output",
+        "--gpus": "leave it out: it runs in the task, with the task's GPUs",
+    },
+    "list": {
+        "-s": "use --status",
+        "-a": _ALL_STATES,
+        "--all": _ALL_STATES,
+        "-u": "use --all-users",
+        "-r": _ALWAYS_ASKED,
+        "--refresh": _ALWAYS_ASKED,
+    },
+    "stop": {
+        "-a": "use --all",
+        "-n": _ONE_TASK,
+        "-f": "name the task, not its file",
+        "--purge": "leave it out: all objects are deleted",
+    },
+    "validate": {"-f": _NO_FILE},
+    "gpus": {"-a": "leave it out: all are shown", "--all": "leave it out: all are shown"},
+    "volumes create": {"--size": _VOLUME, "--name": _VOLUME},
+    "volumes apply": {"--name": _VOLUME, "--size": _VOLUME, "--type": _VOLUME, "--infra": _VOLUME},
+    "volumes delete": {"-a": "name the volume", "--all": "name the volume"},
+    "serve up": {"--service-name": "use --name", "-f": _NO_FILE},
+    "serve update": {"--mode": "leave it out: replicas are replaced one by one", "-f": _NO_FILE},
+    "serve status": {
+        "--endpoint": "leave it out: the endpoints are shown",
+        "-v": "leave it out; -v 6 prints the HTTP requests",
+    },
+    "serve logs": {
+        "--controller": _NO_CONTROLLER,
+        "--load-balancer": _NO_CONTROLLER,
+        "--no-follow": "leave it out: it is the default",
+        "--sync-down": "redirect the output to a file",
+    },
+    "serve down": {
+        "-a": "use --all",
+        "--purge": "leave it out: all objects are deleted",
+        "--replica-id": "use `kubectl delete pod`: the Deployment makes another replica",
     },
     "logs": {
+        "-n": _ONE_TASK,
+        "--controller": _NO_CONTROLLER,
         "--config": _CONFIG,
         "--no-follow": "use `kubectl sky logs` without -f",
         "--sync-down": "use --output-dir DIR",
@@ -196,6 +307,10 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "status": {
         "--config": _CONFIG,
+        "-a": "`kubectl sky list` shows all tasks",
+        "--all": "`kubectl sky list` shows all tasks",
+        "--kubernetes": "use `kubectl sky list`",
+        "--k8s": "use `kubectl sky list`",
         "--verbose": "use -o json; -v 6 prints the HTTP requests",
         "-v": "for more details, use -o json; -v 6 prints the HTTP requests",
         "--refresh": _ALWAYS_ASKED,
@@ -213,18 +328,31 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
 ARGUMENTS: Mapping[str, str] = {
     "logs": "a task has no jobs with numbers; for the log of one node, use --rank",
     "status": "name one task; `kubectl sky list` has all",
+    "list": "`kubectl sky status TASK` shows one task",
+    "gpus": "it shows all GPUs of the cluster",
+    "volumes delete": "name one volume",
+    "serve logs": "for the log of one replica, use --replica",
+    "serve update": "the name is in the file",
 }
 
 
-def verb(words: Sequence[str], least: int = 1) -> str:
+def verb(
+    words: Sequence[str],
+    least: int = 1,
+    submit_takes: Callable[[Sequence[str]], bool] = lambda words: False,
+) -> str:
     """Return the error of a command line that begins with these words, or "".
 
     Each option that needs an answer has a line. `least` is the least number of words of the verb.
+    What `submit` takes as it is typed is part of the answer.
     """
     for count in range(min(3, len(words)), least - 1, -1):
         name = " ".join(words[:count])
         if match := VERBS.get(name) or OTHER_VERBS.get(name):
-            return "\n".join([f'unknown command "{name}"; {match.answer}', *_options(match, words)])
+            options, rest, answer = list(_options(match, words)), words[count:], match.answer
+            if match == Verb("submit") and rest and not options and submit_takes(rest):
+                answer = f"use `kubectl sky submit {shlex.join(rest)}`"
+            return "\n".join([f'unknown command "{name}"; {answer}', *options])
     return ""
 
 

@@ -98,7 +98,7 @@ def _print(tasks: "Sequence[TaskStatus]", form: str | None) -> None:
     else:
         for task in tasks:
             output.out(f"task/{task.id} ({task.name}) stopped")
-        output.note(message)
+        output.note(f"{message}; pods, logs and other objects are deleted" if tasks else message)
 
 
 def _choose_tasks(

@@ -73,6 +73,7 @@ def command(
     """
     from kubectl_sky.submitting import submit, taskfile
 
+    cluster.check()
     if len(files) > 1 and overrides.task_id:
         raise UserError("--id names one task", "submit one FILE with it")
     strict = bool(flags["strict"])

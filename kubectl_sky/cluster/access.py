@@ -1,12 +1,28 @@
 """Discover which APIs the cluster serves and what the user may do."""
 
+from contextlib import suppress
+
 from msgspec.structs import replace
 
 from kubectl_sky.cluster import objects, shapes
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Forbidden, NotServed, Outdated
+from kubectl_sky.errors import Forbidden, NotServed, Outdated, UserError
 from kubectl_sky.words import kinds
 from kubectl_sky.words.kinds import Kind
+
+
+def check_namespace(session: Session, namespace: str, name: str) -> None:
+    """Raise UserError if a namespace does not exist; `name` says how a task is named instead.
+
+    Users of SkyPilot give the name of a task with -n.
+    """
+    with suppress(Forbidden):
+        if not objects.exists(session, kinds.NAMESPACE, namespace):
+            raise UserError(
+                f'namespace "{namespace}" not found',
+                f"-n sets the namespace; the name is {name}; to create the namespace, run"
+                f" `kubectl create namespace {namespace}`",
+            )
 
 
 def groups(session: Session) -> dict[str, tuple[str, ...]]:

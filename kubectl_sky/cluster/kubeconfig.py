@@ -185,7 +185,8 @@ def _find(merger: KubeConfigMerger, kind: str, name: object, paths: str) -> tupl
                 key: value for key, value in entry.items() if value not in ("", None)
             }, node.path
     names = ", ".join(_names(merger, f"{kind}s")) or "none"
-    raise ClusterError(f'{kind} "{name}" not found in the kubeconfig {paths}', f"it has: {names}")
+    hint = f"it has: {names}" + ("; the name of a task is --name" if kind == "cluster" else "")
+    raise ClusterError(f'{kind} "{name}" not found in the kubeconfig {paths}', hint)
 
 
 def _context(connection: Connection, merger: KubeConfigMerger, name: str, paths: str) -> _Context:

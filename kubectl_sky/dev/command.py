@@ -119,6 +119,7 @@ def up(
     """
     from kubectl_sky.submitting import submit, taskfile
 
+    cluster.check()
     ui = _Terminal(form, flags["dry_run"])
     sending = request(_source(file, overrides, flags), cluster, form, flags)
     task_file = taskfile.prepare(sending.source, ui)

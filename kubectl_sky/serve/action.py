@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubectl_sky.cluster import objects
+from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import (
@@ -124,6 +124,7 @@ def find(session: Session, user: User | None, name: str) -> Json:
         hint = "run `kubectl sky serve status` to see your services"
         if existing:
             message += ": the Deployment of this name was not created by `serve up`"
+        access.check_namespace(session, session.namespace, "an argument here")
         raise UnknownName(message, hint)
     if user and not user.owns(live["metadata"]):
         owner = live["metadata"]["labels"].get(names.USERNAME)

@@ -95,6 +95,7 @@ def up(
         facts = action.offline_facts(cluster.user, cluster.namespace, os.environ)
         ui.preview(action.render_files([source], facts, ui, flags["show_secrets"]))
         return
+    cluster.check()
     _print(create(request(source, cluster, None, flags), ui), form)
 
 
@@ -118,6 +119,7 @@ def update(
     """
     from kubectl_sky.serve.update import update as replace_version
 
+    cluster.check()
     source, ui = _source(file, overrides, flags, new=False), Preview(form, flags["dry_run"])
     _print(replace_version(request(source, cluster, None, flags), ui), form)
 

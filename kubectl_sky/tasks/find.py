@@ -224,6 +224,8 @@ def _identify(session: Session, scope: Scope, texts: Sequence[Reference]) -> Ite
                 message = f"task {text} belongs to {task.user}"
                 hint = "add --all-users to include other users' tasks"
                 raise UnknownName(message, hint) from None
+            if scope.namespace:
+                access.check_namespace(session, scope.namespace, "an argument here")
             raise
         for match in matches:
             is_task = isinstance(match, TaskStatus)
@@ -282,6 +284,8 @@ def _not_found(text: Reference, scope: Scope, titles: Collection[str] = ()) -> U
     owner = f" (owner: {scope.user.name})" if scope.user else ""
     if text is None:
         return TaskNotFound(f"no tasks found {where}{owner}", "run `kubectl sky submit FILE`")
+    if text.endswith((".yaml", ".yml")):
+        return TaskNotFound(f'"{text}" is a file, not a task', "name the task: its id or its name")
     similar = difflib.get_close_matches(text, titles, n=1)
     hint = (
         f'did you mean "{similar[0]}"?' if similar else "run `kubectl sky list` to see your tasks"

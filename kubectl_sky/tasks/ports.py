@@ -63,7 +63,9 @@ def parse_pair(text: str) -> PortPair:
     """Parse `8080`, `8888:8080` or `:8080`. Raises UserError."""
     match = _PAIR.fullmatch(text)
     if not match:
-        raise UserError(f"{describe(text)} is not a port", "use 8080, 8888:8080 or :8080")
+        raise UserError(
+            f"{describe(text)} is not a port", "name it after the task: 8080, 8888:8080 or :8080"
+        )
     remote = int(match["remote"])
     local = remote if match["local"] is None else int(match["local"] or 0)
     if not 0 < remote < 65536 or not 0 <= local < 65536:

@@ -6,6 +6,7 @@ from pathlib import Path
 from tests.actions.conftest import Run, Submitter
 from tests.fake_cluster import FakeCluster
 
+DELETED = "; pods, logs and other objects are deleted\n"
 TASK = "name: mine\nrun: sleep 300\n"
 
 
@@ -41,13 +42,13 @@ def test_list_users_with_same_label_value_are_distinguished(run: Run, api: FakeC
     assert ids(run) == set()
     assert ids(run, "--all-users") == {"athome01", "dashed01"}
     code, _, err = run("stop", "--all", "-y", "--user", "user@example.com")
-    assert (code, err) == (0, "Stopped 1 task\n")
+    assert (code, err) == (0, f"Stopped 1 task{DELETED}")
     assert ids(run, "--all-users") == {"dashed01"}
 
 
 def test_stop_prints_tasks_and_their_number(run: Run, send: Submitter) -> None:
     send(TASK)
-    assert run("stop", "mine") == (0, "task/bcdf2345 (mine) stopped\n", "Stopped 1 task\n")
+    assert run("stop", "mine") == (0, "task/bcdf2345 (mine) stopped\n", f"Stopped 1 task{DELETED}")
     send(TASK)
     assert json.loads(run("stop", "--all", "--yes", "-o", "json")[1]) == {
         "apiVersion": "kubectl-sky/v1",

@@ -36,7 +36,10 @@ def test_pipeline_is_accepted_by_list_status_logs_wait_and_stop(
     document = json.loads(run("wait", ID, "-o", "json")[1])
     assert [pipeline["status"] for pipeline in document["pipelines"]] == ["completed"]
     assert len(document["tasks"]) == 2
-    assert run("stop", "renamed")[::2] == (0, "Stopped 2 tasks\n")
+    assert run("stop", "renamed")[::2] == (
+        0,
+        "Stopped 2 tasks; pods, logs and other objects are deleted\n",
+    )
     assert not [name for name in api.names() if name.startswith(("jobs ", "services "))]
 
 

@@ -28,6 +28,10 @@ TABLES = re.compile(
 )
 
 
+_LAUNCH = 'unknown command "launch"; use `kubectl sky '
+_STOP = "use `kubectl sky stop TASK`, which deletes the task and its logs"
+
+
 def error_of(line: str) -> str:
     done = CliRunner().invoke(sky, line.split(), prog_name=PROGRAM)
     assert done.exit_code == 2, done.output
@@ -37,7 +41,40 @@ def error_of(line: str) -> str:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("launch task.yaml -y", 'unknown command "launch"; use `kubectl sky submit`'),
+        ("launch", 'unknown command "launch"; use `kubectl sky submit`'),
+        ("launch task.yaml -y", _LAUNCH + "submit task.yaml -y`"),
+        ("launch --infra k8s task.yaml", _LAUNCH + "submit --infra k8s task.yaml`"),
+        ("launch --nonsense task.yaml", _LAUNCH + "submit`"),
+        ("batch", 'unknown command "batch"; use `kubectl sky submit` with --array'),
+        ("bench launch x", 'unknown command "bench"; use `kubectl sky submit` once per --gpus'),
+        ("recipes list", 'unknown command "recipes"; `kubectl sky init` writes'),
+        ("squeue -u me", 'unknown command "squeue"; use `kubectl sky list`\n-u: use --all-users'),
+        ("sbatch x.sh", 'unknown command "sbatch"; use `kubectl sky submit FILE`'),
+        ("restart x", 'unknown command "restart"; a task is not changed or started again'),
+        ("apply -f x.yaml", 'unknown command "apply"; use `kubectl sky submit`\n-f: leave it out'),
+        ("config get-contexts", 'unknown command "config get-contexts"; use it without `sky`'),
+        ("cancel x 1", 'unknown command "cancel"; use `kubectl sky stop TASK`, which deletes'),
+        ("down -a -y", _STOP + "\n-a: use --all"),
+        ("jobs cancel -n x", "-n: name the task as an argument"),
+        ("list -s RUNNING", """Invalid value for '-s' / '--server': "RUNNING" is not a server"""),
+        ("list -s RUNNING", "address; use --status"),
+        ("list -l 20", "-l selects by labels; use --limit 20"),
+        ("list x", "Got unexpected extra argument (x); `kubectl sky status TASK` shows one"),
+        ("list -a", "No such option '-a'; leave it out: finished tasks are listed, too"),
+        ("status -a", "No such option '-a'; `kubectl sky list` shows all tasks"),
+        ("stop -a", "No such option '-a'; use --all"),
+        ("volumes create v --size 10", "use `kubectl sky volumes create NAME SIZE`"),
+        ("volumes apply --name v", "No such option '--name'; use `kubectl sky volumes create"),
+        ("exec x ls -l /", "put -- before a program with options: `kubectl sky exec x -- ls -l /`"),
+        ("exec x nvidia-smi -q", "`kubectl sky exec x -- nvidia-smi -q`"),
+        ("exec --rank 1 x sh -c ls", "`kubectl sky exec --rank 1 x -- sh -c ls`"),
+        ("exec x --gpus 1 ls", "No such option '--gpus'; leave it out: it runs in the task"),
+        ("exec x task.yaml -d", "No such option '-d'; it runs until the program ends"),
+        ("submit -f x.yaml", "No such option '-f'; leave it out: the file is an argument"),
+        ("submit x.yaml --accelerators A100", "No such option '--accelerators'; use --gpus"),
+        ("serve logs x 1", "extra argument (1); for the log of one replica, use --replica"),
+        ("serve update x x.yaml", "extra argument (x.yaml); the name is in the file"),
+        ("serve up x.yaml --service-name x", "No such option '--service-name'; use --name"),
         ("autostop x -i 5", 'unknown command "autostop"; there is nothing to stop'),
         ("jobs queue", 'unknown command "jobs queue"; use `kubectl sky list`'),
         ("jobs pool apply x", 'unknown command "jobs pool apply"; there are no pools'),
@@ -54,7 +91,7 @@ def error_of(line: str) -> str:
     ],
 )
 def test_habits_of_skypilot_are_answered(line: str, message: str) -> None:
-    assert error_of(line).startswith(message)
+    assert message in error_of(line)
 
 
 def test_every_unknown_option_is_answered_at_once() -> None:

@@ -285,7 +285,7 @@ def test_service_without_name_and_cluster_is_rendered_with_generated_name(
 ) -> None:
     (tmp_path / "web.yaml").write_text(NAMELESS)
     code, stdout, stderr = run(
-        *command, "web.yaml", "--user=ann", "--id=web00001", "--kubeconfig=/no"
+        *command, "web.yaml", "--user=ann", "--id=web00001", "--kubeconfig=/no", "--quiet"
     )
     assert (code, "service/service-web00001 8080" in stderr) == (0, True)
     assert kinds_of(stdout) == ["ConfigMap", "Service", "Deployment"]
