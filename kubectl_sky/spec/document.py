@@ -1,6 +1,7 @@
 """A loaded YAML document: its data, and the position of each part in the file."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -234,6 +235,23 @@ class Document(Struct, frozen=True, dict=True):
         sources = {path: flag for path, flag in self.sources.items() if path[:2] not in paths}
         return replace(self, data=data, sources=sources | paths)
 
+    def without(self, paths: Sequence[str]) -> "Document":
+        """Return the document without the fields at the paths of problems.
+
+        Of a mount, a variable and other values that mean nothing without a part, nothing is left.
+        """
+        starts = {match.string[: match.end()] for path in paths for match in _END.finditer(path)}
+        data: dict[str, Data] = {}
+        for top, value in entries(self.data):
+            if top in _SEPARATE and isinstance(value, dict) and top not in paths:
+                names = {key: join_path((top, str(key))) for key in value}
+                data[top] = {key: value[key] for key, name in names.items() if name not in starts}
+            elif join_path((top,)) not in starts:
+                data[top] = value
+            elif top in ("setup", "run"):
+                data[top] = ":\n"
+        return replace(self, data=data)
+
     def get(self, *path: str | int) -> Data:
         value = self.data
         for step in path:
@@ -244,6 +262,13 @@ class Document(Struct, frozen=True, dict=True):
             else:
                 return None
         return value
+
+
+# The fields whose entries have a meaning of their own.
+_SEPARATE = frozenset({"resources", "file_mounts", "volumes", "envs", "secrets"})
+
+
+_END = re.compile(r"(?=[.\[]|$)")  # of a field in a path
 
 
 def _with(data: Data, path: Path, value: Data) -> Data:

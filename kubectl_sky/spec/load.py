@@ -7,6 +7,7 @@ they can be fixed.
 """
 
 import re
+from collections.abc import Sequence
 
 import yaml
 from msgspec.structs import replace
@@ -33,29 +34,28 @@ def load(
     """Load the documents of a file; `file` is its name in problems.
 
     `example` is a field of such a document, for messages. If `optional`, the file may be empty.
-    Null documents among others are skipped, as in SkyPilot. Raises InvalidFiles with all problems.
+    Null documents among others are skipped, as in SkyPilot. Raises PartlyRead with all problems.
     """
     decoded = _decode(text, file)
-    composer = Composer(decoded)
+    composer, roots, readable = Composer(decoded), list[YamlNode](), None
     syntax_problems: list[Problem] = []
     try:
-        roots = list(composer.documents(yaml.parse(decoded, Loader=_LOADER)))
+        roots += composer.documents(yaml.parse(decoded, Loader=_LOADER))
         multiple = composer.number > 2
     except (yaml.YAMLError, TooLarge) as error:
-        roots = []
-        number = composer.number - (_NO_START in str(error))  # the text belongs to the one before
-        multiple = number > 1 or _several(decoded)
+        readable = composer.number - 1 - (_NO_START in str(error))  # that text belongs above
+        multiple = readable > 0 or _several(decoded)
         if isinstance(error, yaml.YAMLError):
             problem = explain(error, decoded, file, composer)
-            syntax_problems.append(replace(problem, document=number))
+            syntax_problems.append(replace(problem, document=readable + 1))
     problems = [
         Problem(file, *position, "", message, hint, document=number)
         for number, position, message, hint in composer.problems
     ] + syntax_problems
-    if not problems and not optional and all(root.value in (None, {}) for root in roots):
+    roots = [root for root in roots if root.value is not None][:readable]
+    if not problems and not optional and all(root.value == {} for root in roots):
         hint = "a task needs at least run or setup"
         problems.append(Problem(file, 0, 0, "", "the file is empty", hint))
-    roots = [root for root in roots if root.value is not None]
     for root in roots:
         if isinstance(root.value, dict):
             seal(Document(file, root.value, root))
@@ -69,13 +69,27 @@ def load(
         for number, root in enumerate(roots, 1)
         if not isinstance(root.value, dict)
     ]
-    if roots and len(no_mappings) == len(roots):
+    if roots and len(no_mappings) == len(roots) and not syntax_problems:
         problems = []  # they quote keys, but this is no task file
     problems += no_mappings
+    documents = _documents(file, roots, unread=len(syntax_problems))
     if problems:
+        invalid = {problem.document for problem in problems}
         kept = problems if multiple else [replace(problem, document=0) for problem in problems]
-        raise InvalidFiles(sorted(kept))
-    return _documents(file, roots)
+        raise PartlyRead(sorted(kept), _without(documents, invalid))
+    return documents
+
+
+def _without(documents: Sequence[Document], numbers: set[int]) -> list[Document]:
+    return [document for document in documents if document.index + 1 not in numbers]
+
+
+class PartlyRead(InvalidFiles):
+    """A file is invalid; its other `documents` can be checked."""
+
+    def __init__(self, problems: Sequence[Problem], documents: Sequence[Document]) -> None:
+        super().__init__(problems)
+        self.documents = documents
 
 
 def _expect_fields(file: str, root: YamlNode, example: str, number: int) -> Problem:
@@ -93,9 +107,9 @@ def _several(text: str) -> bool:
     return bool(content and _NEXT_DOCUMENT.search(text, content.end()))
 
 
-def _documents(file: str, roots: list[YamlNode]) -> tuple[Document, ...]:
+def _documents(file: str, roots: list[YamlNode], unread: int = 0) -> tuple[Document, ...]:
     first = roots[0].value if roots else None
-    has_header = len(roots) > 1 and is_header(first)
+    has_header = len(roots) + unread > 1 and is_header(first)
     parallel = has_header and isinstance(first, dict) and first.get("execution") == "parallel"
     title = first.get("name") if has_header and isinstance(first, dict) else None
     tasks = roots[1:] if has_header else roots
@@ -107,8 +121,8 @@ def _documents(file: str, roots: list[YamlNode]) -> tuple[Document, ...]:
             root.value,
             root,
             index=index,
-            count=len(roots),
-            tasks=len(tasks),
+            count=len(roots) + unread,
+            tasks=len(tasks) + unread,
             names=names,
             parallel=parallel,
             title=title,

@@ -10,7 +10,6 @@ from functools import cache
 
 import yaml
 from msgspec import Struct
-from msgspec.structs import replace
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec import (
@@ -121,7 +120,7 @@ def refusals(document: Document, as_task: bool = False, served: bool = False) ->
         for finding in _find_used(Filled(document), as_task, served)
         if finding.refuse
     ]
-    if served and document.get("service") is None:
+    if served and document.root.value.get("service") is None:
         hint = "add service: {readiness_probe: /}, or run it by kubectl sky submit"
         problems.append(document.problem((), "no service to serve", hint))
     if document.get("service") is not None and not document.get("run"):
@@ -129,25 +128,11 @@ def refusals(document: Document, as_task: bool = False, served: bool = False) ->
     return sorted(problems)
 
 
-# The fields whose entries have a meaning of their own.
-_SEPARATE = frozenset({"resources", "file_mounts", "volumes", "envs", "secrets"})
-
-
 def without_refused(document: Document, as_task: bool, served: bool) -> Document:
-    """Return a document without the fields of its `refusals`.
-
-    Of a mount, a variable and other values that mean nothing without a part, nothing is left.
-    """
-    data = dict(document.data)
-    for finding in _find_used(Filled(document), as_task, served):
-        if not (finding.refuse and finding.path):
-            continue
-        top, *below = finding.path
-        if below and top in _SEPARATE and isinstance(data.get(top), dict):
-            data[top] = {key: value for key, value in data[top].items() if key != below[0]}
-        else:
-            data.pop(top, None)
-    return replace(document, data=data)
+    """Return a document without the fields of its `refusals`."""
+    findings = _find_used(Filled(document), as_task, served)
+    paths = [join_path(finding.path) for finding in findings if finding.refuse and finding.path]
+    return document.without(paths)
 
 
 def as_task(document: Document) -> tuple[Document, list[str]]:

@@ -71,9 +71,8 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
         message = f"this is a Kubernetes {kind}, not a task"
         return [document.problem((), message, "use kubectl apply")]
     filled = Filled(document)
-    if filled.problems:
-        return filled.problems
-    problems = _add_unreported(filled.unset, _schema(filled.document, schema, filled.hides))
+    unfilled = _add_unreported(filled.problems, filled.unset)
+    problems = _add_unreported(unfilled, _schema(filled.document, schema, filled.hides))
     reported = {problem.path for problem in problems}
     excluded_prefixes = tuple(f"{join_path(path)}." for path in infra.find_left_out(document))
     problems += [
@@ -85,6 +84,20 @@ def validate(document: Document, schema: str = "task", as_task: bool = False) ->
     ]
     problems = _add_unreported(problems, unsupported.findings(filled, as_task))
     return _sort(_without_repeats(problems))
+
+
+def find_valid_part(document: Document, as_task: bool) -> Document | None:
+    """Return the document without its invalid fields, so that they do not hide other problems.
+
+    None if what is left is invalid, too.
+    """
+    for _ in range(_MAX_ROUNDS):
+        problems = validate(document, as_task=as_task)
+        errors = [problem.path for problem in problems if problem.severity == "error"]
+        if not errors:
+            return document
+        document = document.without(errors)
+    return None
 
 
 def _without_repeats(problems: list[Problem]) -> list[Problem]:
@@ -186,6 +199,7 @@ class _Cleaned:
         return frozenset()
 
 
+_MAX_ROUNDS = 3  # a field may be invalid without another one
 MAX_NODES = 10_000
 MAX_MOUNTS = 1000  # a pod with more exceeds etcd's limit of 1.5 MiB per object
 

@@ -23,9 +23,9 @@ from kubectl_sky.spec.files import local_files as local_files_of
 from kubectl_sky.spec.pipeline import parse_array, pipeline_of
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.spec.task import Task, task_of
-from kubectl_sky.spec.validate import validate
+from kubectl_sky.spec.validate import find_valid_part, validate
 from kubectl_sky.spec.variables import list_given_secrets
-from kubectl_sky.submitting import bash, packing
+from kubectl_sky.submitting import bash
 from kubectl_sky.submitting.flags import Overrides
 from kubectl_sky.words import bounded, names
 from kubectl_sky.words.secret import Secret
@@ -105,7 +105,6 @@ def document_refusals(
 def refusals(
     documents: Sequence[Document],
     settings: Settings,
-    environ: Mapping[str, str],
     as_task: bool,
     serve: service.Flags | None,
     local_files: bool,
@@ -121,9 +120,13 @@ def refusals(
             export = f"export {printable(str(path[1]))}=…, then " if path[0] == "secrets" else ""
             hint = f"{export}set it with {flag}"
             problems.append(document.problem(path, "the value is not set", hint))
-    if not local_files:
-        return [*problems, *local_paths(documents)]
-    return problems and sorted([*problems, *packing.unsendable(documents, settings, environ)])
+    return problems if local_files else [*problems, *local_paths(documents)]
+
+
+def find_valid_parts(documents: Sequence[Document], as_task: bool) -> list[Document]:
+    """Return the documents without their invalid fields, and without those that stay invalid."""
+    parts = (find_valid_part(document, as_task) for document in documents)
+    return [part for part in parts if part]
 
 
 def unset_flags(document: Document) -> Iterator[tuple[Keys, str]]:

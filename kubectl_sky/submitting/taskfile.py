@@ -15,6 +15,7 @@ from kubectl_sky.errors import InvalidFiles, Problem, UserError
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.spec import service
 from kubectl_sky.spec.document import Document
+from kubectl_sky.spec.load import PartlyRead
 from kubectl_sky.spec.load import load as read_yaml
 from kubectl_sky.spec.task import Task
 from kubectl_sky.submitting import check, packing
@@ -99,13 +100,23 @@ class TaskFile(Struct, frozen=True):
         return manifests.merge(rendered)
 
 
-def load(source: Source) -> Sequence[Document]:
-    """Read the documents of a file, and apply the flags. Raises InvalidFiles and UserError."""
-    if source.in_memory:
-        documents = read_yaml(source.stdin.read(), source.path)
-    else:
-        documents = read_documents(source.path, source.stdin)
-    return apply_flags(documents, source.overrides, source.environ)
+def load(source: Source) -> tuple[Sequence[Document], list[Problem]]:
+    """Read the documents of a file, and apply the flags; return also why others are not read.
+
+    Raises InvalidFiles and UserError.
+    """
+    documents: Sequence[Document]
+    problems = list[Problem]()
+    try:
+        if source.in_memory:
+            documents = read_yaml(source.stdin.read(), source.path)
+        else:
+            documents = read_documents(source.path, source.stdin)
+    except PartlyRead as error:
+        documents, problems = error.documents, [*error.problems]
+        if not documents:
+            raise
+    return apply_flags(documents, source.overrides, source.environ), problems
 
 
 def prepare(source: Source, ui: UI) -> TaskFile:
@@ -114,26 +125,23 @@ def prepare(source: Source, ui: UI) -> TaskFile:
     Raises InvalidFiles with all problems.
     """
     overrides, environ = source.overrides, source.environ
-    documents = load(source)
+    documents, problems = load(source)
     serve = source.serve
     if source.services and not overrides.as_task and documents[0].get("service") is not None:
         serve = service.Flags()
     settings = _settings(overrides, environ)
-    problems = check.problems(
-        documents, settings, overrides.as_task, strict=source.strict, scripts=source.local_files
+    strict, scripts = source.strict, source.local_files
+    problems += check.problems(
+        documents, settings, overrides.as_task, strict=strict, scripts=scripts
     )
     remarks: list[str] = []
     if overrides.as_task:
         documents, remarks = check.as_tasks(documents)
-    errors = [problem for problem in problems if problem.severity == "error"]
-    if not errors:
-        errors = check.refusals(
-            documents, settings, environ, overrides.as_task, serve, source.local_files
-        )
+    errors = _list_errors(source, documents, problems, settings, serve)
     path = source.path if source.local_files else None
     review = check.review(path, documents, settings, environ, overrides)
     if errors or review.refused:
-        raise InvalidFiles([*errors, *review.refused])
+        raise InvalidFiles(sorted({*errors, *review.refused}))
 
     file_id = _check_id(overrides.task_id) or names.new_id()
     tasks = check.of_documents(documents, file_id, overrides)
@@ -157,6 +165,23 @@ def prepare(source: Source, ui: UI) -> TaskFile:
         remarks=(*remarks, *(_unread(documents, environ) if path else ())),
         max_bytes=source.max_bytes,
     )
+
+
+def _list_errors(
+    source: Source,
+    documents: Sequence[Document],
+    problems: Sequence[Problem],
+    settings: Settings,
+    serve: service.Flags | None,
+) -> list[Problem]:
+    """Return the errors of documents, and what submit refuses of their valid parts."""
+    as_task, local_files = source.overrides.as_task, source.local_files
+    errors = [problem for problem in problems if problem.severity == "error"]
+    parts = check.find_valid_parts(documents, as_task) if errors else documents
+    errors += check.refusals(parts, settings, as_task, serve, local_files)
+    if errors and local_files:
+        errors += packing.unsendable(parts, settings, source.environ)
+    return errors
 
 
 def _unread(documents: Sequence[Document], environ: Mapping[str, str]) -> Iterator[str]:

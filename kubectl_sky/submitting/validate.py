@@ -1,7 +1,7 @@
 """`validate`: report everything that submit would refuse, without a cluster."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import compress
+from itertools import chain, compress
 from typing import Annotated, BinaryIO, Literal
 
 from msgspec import UNSET, Struct, UnsetType
@@ -14,6 +14,7 @@ from kubectl_sky.errors import InvalidFiles, Problem, SkyError, UserError
 from kubectl_sky.spec import service
 from kubectl_sky.spec.dangers import Danger, RiskyField
 from kubectl_sky.spec.document import Document
+from kubectl_sky.spec.load import PartlyRead
 from kubectl_sky.spec.substitute import Filled
 from kubectl_sky.submitting import packing
 from kubectl_sky.submitting.check import (
@@ -23,6 +24,7 @@ from kubectl_sky.submitting.check import (
     as_tasks,
     document_problems,
     document_refusals,
+    find_valid_parts,
     local_paths,
     of_documents,
     review,
@@ -104,14 +106,19 @@ def check(
     reports = []
     for path in paths:
         problems, documents = _read(path, stdin, settings, as_task, scripts=local_files != "refuse")
-        if not _has_error(problems):
-            refused = _list_refused(documents, settings, as_task)
-            if refused and reads_files:
-                refused += packing.unsendable(documents, settings, environ)
-            if local_files == "refuse":
-                refused += local_paths(documents)
-            fields = {problem.path for problem in refused}  # they have a warning, too
-            problems = [item for item in problems if item.path not in fields] + sorted(refused)
+        parts = find_valid_parts(documents, as_task) if _has_error(problems) else documents
+        refused = _list_refused(parts, settings, as_task)
+        if reads_files and (refused or _has_error(problems)):
+            refused += packing.unsendable(parts, settings, environ)
+        if local_files == "refuse":
+            refused += local_paths(parts)
+        fields = {(problem.document, problem.path) for problem in refused}
+        problems = [  # a field that is refused has a warning, too
+            item
+            for item in problems
+            if item.severity == "error" or (item.document, item.path) not in fields
+        ]
+        problems = sorted({*problems, *refused})
         reviewed = review(path if reads_files else None, documents, settings, environ)
         remarks = list(skypilot_settings.find_unread(documents, unread))
         if any(document.get("config", "kubectl_sky", "topology") for document in documents):
@@ -149,15 +156,15 @@ def _whole_file(document: Document, error: SkyError) -> Problem:
 def _read(
     path: str, stdin: BinaryIO, settings: Settings, as_task: bool, *, scripts: bool
 ) -> tuple[Sequence[Problem], Sequence[Document]]:
+    unread: Sequence[Problem] = ()
     try:
         documents = read_documents(path, stdin)
+    except PartlyRead as error:
+        unread, documents = error.problems, tuple(error.documents)
     except InvalidFiles as error:
         return error.problems, ()
-    return [
-        problem
-        for document in documents
-        for problem in sorted(document_problems(document, settings, as_task, scripts=scripts))
-    ], documents
+    problems = (document_problems(item, settings, as_task, scripts=scripts) for item in documents)
+    return [*unread, *chain.from_iterable(problems)], documents
 
 
 def _list_refused(

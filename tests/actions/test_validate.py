@@ -3,6 +3,7 @@
 import io
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def drafted(tmp_path: Path, strict: bool = False) -> tuple[Problem, ...]:
     return prepare(Source(path, Overrides(), environ, io.BytesIO(), strict), UI()).warnings
 
 
-def positions(problems: list[Problem]) -> list[tuple[int, str]]:
+def positions(problems: Sequence[Problem]) -> list[tuple[int, str]]:
     return [(problem.line, problem.path) for problem in problems]
 
 
@@ -69,7 +70,7 @@ def test_validate_refuses_fields_refused_by_submit(tmp_path: Path) -> None:
     ]
     with pytest.raises(InvalidFiles) as caught:
         drafted(tmp_path)
-    assert positions(list(caught.value.problems)) == REFUSED
+    assert positions(caught.value.problems) == REFUSED
     assert {problem.severity for problem in caught.value.problems} == {"error"}
 
 
@@ -122,9 +123,30 @@ def test_validate_bucket_with_settings_has_no_warning(tmp_path: Path) -> None:
     assert checked(tmp_path, f"file_mounts:\n{MOUNT}run: echo\n", "bucket_mode: copy\n") == []
 
 
-def test_validate_file_with_errors_has_no_settings_warning(tmp_path: Path) -> None:
-    problems = checked(tmp_path, f"{WRONG}rnu: x\n")
-    assert positions(problems) == [(7, "rnu")]
+def test_validate_error_of_schema_hides_no_other_problem(tmp_path: Path) -> None:
+    problems = checked(tmp_path, f"{WRONG}rnu: x\nnum_nodes: [x]\nenvs: {{1: x}}\n")
+    assert positions(problems) == [*REFUSED, (7, "rnu"), (8, "num_nodes"), (9, "envs.1")]
+    everything = checked(tmp_path, MISSING)
+    (wrong,) = set(checked(tmp_path, f"{MISSING}num_nodes: none\n")) - set(everything)
+    assert wrong.path == "num_nodes"
+    with pytest.raises(InvalidFiles) as caught:
+        drafted(tmp_path)
+    assert {"the value is not set", "no such file or folder"} < {
+        item.message for item in caught.value.problems
+    }
+
+
+def test_validate_invalid_document_hides_no_other_document(tmp_path: Path) -> None:
+    text = (
+        "name: a\nworkdir: nosuch\nrun: x\n---\n- x\n---\nname: c\nrun: *y\n---\n"
+        "name: d\nfile_mounts: {/d: {name: b}}\nrunn: x\n---\nname: e\nrun: |{\n"
+    )
+    places = [(2, "workdir"), (5, ""), (8, ""), (11, "file_mounts./d"), (12, "runn"), (15, "")]
+    assert positions(checked(tmp_path, text)) == places
+    with pytest.raises(InvalidFiles) as caught:
+        drafted(tmp_path)
+    assert positions(caught.value.problems) == places
+    assert [item.document for item in caught.value.problems] == [1, 2, 3, 4, 4, 5]
 
 
 def test_validate_missing_programs_are_warning_or_error_if_strict(tmp_path: Path) -> None:
