@@ -55,6 +55,7 @@ def _new_volumes(size: str) -> "Storage | None":
     is_flag=True,
     help="Submit although volumes do not exist; the task waits for them.",
 )
+@click.option("--after", metavar="TASK", help="Start when this task or pipeline has succeeded.")
 @options.task
 @options.strict
 @options.cluster
@@ -112,6 +113,7 @@ def request(
         start_timeout=timeout.total_seconds() if isinstance(timeout, timedelta) else None,
         new_volumes=cast("Storage | None", flags.get("create_volumes")),
         wait_for_volumes=cast("bool | None", flags.get("wait_for_volumes")),
+        after=cast("str | None", flags.get("after")),
     )
 
 

@@ -4,7 +4,7 @@ Pods and the current state are read when the index says that something is due.
 """
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from threading import Lock
 from typing import NamedTuple
 
@@ -38,6 +38,7 @@ class TaskIndex:
     def __init__(self) -> None:
         self._lock = Lock()
         self._items: dict[Key, dict[str, Json]] = defaultdict(dict)  # by uid
+        self._waiting: dict[tuple[str, str], set[Key]] = defaultdict(set)  # by what they wait for
 
     def __len__(self) -> int:
         return sum(map(len, self._items.values()))
@@ -47,7 +48,12 @@ class TaskIndex:
         key = key_of(item)
         if key is None:
             return None
+        after = (item["metadata"].get("annotations") or {}).get(names.AFTER, "").split()
         with self._lock:
+            if after and deleted:
+                self._waiting[key.namespace, after[0]].discard(key)
+            elif after:
+                self._waiting[key.namespace, after[0]].add(key)
             if deleted:
                 self._items[key].pop(item["metadata"]["uid"], None)
             else:
@@ -55,6 +61,11 @@ class TaskIndex:
             if not self._items[key]:
                 del self._items[key]
         return key
+
+    def list_waiting(self, namespace: str, ids: Iterable[str]) -> set[Key]:
+        """Return what waits for one of the tasks or pipelines."""
+        with self._lock:
+            return {key for id_ in ids for key in self._waiting.get((namespace, id_), ())}
 
     def uids(self, key: Key) -> frozenset[str]:
         with self._lock:
@@ -86,10 +97,10 @@ def key_of(item: Object) -> Key | None:
     key = key_of_task(item) if registry.is_root_object(item) else None
     if not key or key.label == names.PIPELINE:
         return key
-    backend = registry.of(item)
-    nodes = (item["metadata"].get("annotations") or {}).get(names.NUM_NODES, "1")
-    is_led = not backend.fail_fast and backend.stopping("node-0") and nodes != "1"
-    return key if is_led else None
+    backend, annotations = registry.of(item), item["metadata"].get("annotations") or {}
+    nodes = annotations.get(names.NUM_NODES, "1")
+    is_stopped = not backend.fail_fast and backend.stopping("node-0") and nodes != "1"
+    return key if is_stopped or names.AFTER in annotations else None
 
 
 def key_of_task(item: Object) -> Key | None:

@@ -17,10 +17,10 @@ from kubectl_sky.controllers.task_index import (
 )
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import clean, find, stop
-from kubectl_sky.tasks.find import TaskNotFound
+from kubectl_sky.tasks.find import TaskNotFound, tasks_of
 from kubectl_sky.tasks.pipeline import lead, needs_action
 from kubectl_sky.words import kinds, names
-from kubectl_sky.workloads import registry as backends
+from kubectl_sky.workloads import registry
 
 _SETTLE_SECONDS = 2.0  # objects of one task are neither created nor deleted at the same time
 _SWEEP_SECONDS = 600.0
@@ -43,7 +43,7 @@ class TasksController(Controller[Key]):
     """
 
     watches = (
-        *(Watch(kind, f"{names.TASK}=true", without_unused_fields) for kind in backends.KINDS),
+        *(Watch(kind, f"{names.TASK}=true", without_unused_fields) for kind in registry.KINDS),
         Watch(kinds.POD, f"{names.TASK}=true", with_kept_by),
     )
 
@@ -56,6 +56,11 @@ class TasksController(Controller[Key]):
             key = key_of_task(event.object) if event.object.get("keptBy") else None
             return (key, stop.KEPT_SECONDS) if key else None
         key = self._index.apply(event.object, deleted=event.type == Change.DELETED)
+        if registry.of(event.object).ended_at(event.object):
+            labels, task = event.object["metadata"].get("labels") or {}, key_of_task(event.object)
+            ids = [labels.get(names.TASK_ID, ""), labels.get(names.PIPELINE, "")]
+            if task and self._index.list_waiting(task.namespace, ids):
+                return task, 0.0
         if not key or not self._index.needs_action(key):
             return None
         return key, _SETTLE_SECONDS if self._index.lacks_nodes(key) else 0.0
@@ -67,6 +72,9 @@ class TasksController(Controller[Key]):
         except TaskNotFound:  # it was deleted while its watch was refused
             self._index.forget(key, uids)
             return None
+        ended = [item.id for item in (target, *tasks_of(target)) if item.state.ended]
+        for waiting in self._index.list_waiting(key.namespace, ended):
+            self.process(waiting)
         if not needs_action(target):
             return None
         seconds = lead(self._session, target, self._session.now())

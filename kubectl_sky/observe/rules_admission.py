@@ -24,6 +24,11 @@ _BEYOND = (
 def _suspended(state: TaskSnapshot, _signal: Signal, _groups: Mapping[str, str]) -> dict[str, str]:
     """Return why Jobs in no queue are suspended, and what resumes those of a pipeline's stage."""
     member = state.task.member if state.task else None
+    if state.task and state.task.predecessor:
+        return {
+            "cause": f"suspended until {state.task.predecessor} has succeeded",
+            "advice": f"if no client follows it, run `kubectl sky wait {state.task_id} --continue`",
+        }
     if member is None or not member.suspended:
         return {
             "cause": "its Jobs are suspended and in no queue",

@@ -27,7 +27,7 @@ from kubectl_sky.observe.nodes import (
 )
 from kubectl_sky.observe.ownership import Missing, TaskObjects
 from kubectl_sky.observe.requested import Requested, requested
-from kubectl_sky.plan.pipeline import PipelineMember, member_of
+from kubectl_sky.plan.pipeline import PipelineMember, deferred_queueing, member_of
 from kubectl_sky.words import names
 from kubectl_sky.words.documents import Part
 from kubectl_sky.workloads import registry
@@ -52,6 +52,8 @@ class TaskStatus(Part, frozen=True, dict=True):
     missing: Missing = Missing.UNKNOWN  # why it has fewer `nodes` than requested, if it does
     interactive: bool = False  # whether its nodes stay up until it is stopped
     requested: Requested = Requested()  # what each of its nodes requests
+    after: str = ""  # id and name of the task that must have succeeded before
+    queueing: Mapping[str, str] = {}  # labels for its queue, to set when it is resumed
     causes: Mapping[str, str] = {}  # what the reasons of nodes mean, in the words of doctor
 
     def __repr__(self) -> str:
@@ -135,6 +137,12 @@ class TaskStatus(Part, frozen=True, dict=True):
         """Whether a node is suspended, as in a later stage of a pipeline."""
         waiting = [node for node in self.nodes if node.state is State.PENDING and not node.pod]
         return any(node.reason == "Suspended" for node in waiting)
+
+    @property
+    def predecessor(self) -> str:
+        """The name and id of the task that a suspended one waits for; empty without one."""
+        task_id, _, name = self.after.partition(" ")
+        return f"{name} ({task_id})" if self.after and self.suspended else ""
 
     @property
     def incomplete(self) -> bool:
@@ -278,6 +286,8 @@ class TaskStatus(Part, frozen=True, dict=True):
             return f"{lacking.name}: waits for files; {lacking.message}"
         if not waiting:
             return self._again()
+        if self.predecessor:
+            return f"suspended until {self.predecessor} has succeeded"
         if self.member and self.member.suspended and self.suspended:
             return f"suspended; resumed after stage {self.member.stage - 1}"
         return f"{waiting[0].name}: {self.reason(waiting[0])}"
@@ -331,6 +341,8 @@ def of(task: TaskObjects) -> TaskStatus:
         missing=task.missing,
         interactive=names.INTERACTIVE in annotations,
         requested=requested(items[0]),
+        after=annotations.get(names.AFTER, ""),
+        queueing=deferred_queueing(annotations),
         causes=causes,
     )
 

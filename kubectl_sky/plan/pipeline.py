@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kubectl_sky.plan.plan import Plan
     from kubectl_sky.spec.pipeline import Pipeline
     from kubectl_sky.spec.task import Task
+    from kubectl_sky.words.facts import Predecessor
 
 PARALLEL = "parallel"
 _MAX_STAGES = 10_000  # upper limit for stage counts read from an object
@@ -32,7 +33,6 @@ class PipelineMember(Struct, frozen=True):
     `id` and `title` are those of the pipeline or group. `auxiliary` are the stages of a group that
     are stopped some time after the other tasks finish, and `delay` is that time in seconds.
     `task_names` and `all_tasks` are the names and the SKYPILOT_TASK_IDs of all tasks, in order.
-    `queueing` are the labels that put the task into a queue when it is resumed.
     """
 
     id: str
@@ -45,7 +45,6 @@ class PipelineMember(Struct, frozen=True):
     task_names: tuple[str, ...] = ()
     all_tasks: tuple[str, ...] = ()
     service: str | None = None
-    queueing: Mapping[str, str] = {}
 
     @property
     def suspended(self) -> bool:
@@ -110,12 +109,16 @@ def member_of(metadata: Mapping[str, Any]) -> PipelineMember | None:
         task_names=tuple(
             filter(None, annotations.get(names.STAGE_NAMES, "").split(",")[:_MAX_STAGES])
         ),
-        queueing={
-            key: annotations[deferred]
-            for key, deferred in _DEFERRED_QUEUE_ANNOTATIONS.items()
-            if deferred in annotations
-        },
     )
+
+
+def deferred_queueing(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels that put a task into a queue when it is resumed."""
+    return {
+        key: annotations[deferred]
+        for key, deferred in _DEFERRED_QUEUE_ANNOTATIONS.items()
+        if deferred in annotations
+    }
 
 
 def with_names(tasks: "Sequence[Task]", title: str) -> "tuple[Task, ...]":
@@ -180,6 +183,17 @@ def with_member(plan: "Plan", member: PipelineMember) -> "Plan":
         ttl_seconds=None if member.awaited else plan.ttl_seconds,  # later tasks need its result
     )
     return _with_group_service(updated, member) if member.service else updated
+
+
+def with_predecessor(plan: "Plan", after: "Predecessor | None") -> "Plan":
+    """Return the plan of a task that is suspended until another task has succeeded.
+
+    A later stage waits for the one before it.
+    """
+    if after is None or plan.suspended:
+        return plan
+    annotations = {**plan.annotations, names.AFTER: f"{after.id} {after.name}"}
+    return replace(plan, suspended=not after.succeeded, annotations=annotations)
 
 
 def without_queue_until_resumed(plan: "Plan") -> "Plan":

@@ -6,15 +6,16 @@ from contextlib import suppress
 from kubectl_sky.actions import identity, volumes
 from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Forbidden, Invalid, NotFound, NotServed, Outdated
+from kubectl_sky.errors import Forbidden, Invalid, NotFound, NotServed, Outdated, UserError
+from kubectl_sky.observe.nodes import State
 from kubectl_sky.plan import queueing
 from kubectl_sky.plan.devices import count_models
 from kubectl_sky.plan.placement import needs_cluster_nodes
 from kubectl_sky.spec.task import Task
 from kubectl_sky.submitting.taskfile import TaskFile
-from kubectl_sky.tasks import devices, multikueue
+from kubectl_sky.tasks import devices, find, multikueue
 from kubectl_sky.words import kinds
-from kubectl_sky.words.facts import Access, ClusterNode, Facts, Gangs, Queues
+from kubectl_sky.words.facts import Access, ClusterNode, Facts, Gangs, Predecessor, Queues
 from kubectl_sky.words.kinds import Kind
 from kubectl_sky.workloads.decide import AUTO, list_needed_kinds
 
@@ -66,6 +67,15 @@ def _gangs(session: Session, tasks: Sequence[Task]) -> Gangs:
         answer = objects.create(session, group, dry_run=True)
         return Gangs(kind.api_version, bool(answer["spec"].get("schedulingConstraints")))
     return Gangs(kind.api_version)
+
+
+def predecessor(session: Session, facts: Facts, reference: str) -> Predecessor:
+    """Return the task that must have succeeded. Raises UserError if it is not found or failed."""
+    target = find.get(session, find.Scope(facts.namespace, facts.user), reference)
+    if target.state is State.FAILED:
+        message = f"--after {reference}: task {target.id} ({target.name}) has failed"
+        raise UserError(message, "submit that again, or submit without --after")
+    return Predecessor(target.id, target.name, target.state is State.COMPLETED)
 
 
 def _secret_keys(session: Session, tasks: Sequence[Task]) -> dict[str, tuple[str, ...]] | None:

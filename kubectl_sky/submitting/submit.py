@@ -46,6 +46,7 @@ class Options(Struct, frozen=True):
     `start_timeout` is that of the first node in seconds; None means the file's, or the default.
     `new_volumes` is the storage of each volume that does not exist yet; None creates none. With
     `wait_for_volumes`, the task waits for missing ones; None means that the user has no such flag.
+    The tasks start when the task `after` has succeeded.
     """
 
     source: taskfile.Source
@@ -57,6 +58,7 @@ class Options(Struct, frozen=True):
     start_timeout: float | None = None
     new_volumes: Storage | None = None
     wait_for_volumes: bool | None = None
+    after: str | None = None
 
 
 class Prepared(Struct, frozen=True):
@@ -133,6 +135,8 @@ def plan(options: Options, task_file: TaskFile, connect: Connect) -> Prepared:
     task_file, connection = contexts.choose(task_file, options.connection)
     session = connect(connection)
     facts = gather.facts(session, task_file, options.user)
+    if options.after:
+        facts = replace(facts, after=gather.predecessor(session, facts, options.after))
     if not options.new_volumes or facts.pvcs is None:
         return decided(options, task_file, session, facts)
     mounted = (volume.name for task in task_file.tasks for volume in task.volumes)

@@ -18,6 +18,7 @@ from kubectl_sky.tasks.find import Target
 from kubectl_sky.tasks.logs import LogRequest
 from kubectl_sky.tasks.pipeline import PipelineClient, follow_stages
 from kubectl_sky.tasks.ui import UI
+from kubectl_sky.tasks.watch import Wait
 from kubectl_sky.words import names
 from kubectl_sky.workloads import registry
 
@@ -34,6 +35,8 @@ def follow(session: Session, target: Target, request: LogRequest, ui: UI) -> Non
     Ctrl-C does not change the tasks. Raises TaskFailed, Interrupted, ClusterError.
     """
     try:
+        if request.leads:
+            pipeline.start_after(session, target, Wait(stop=request.stop), ui.note)
         if isinstance(target, TaskStatus):
             finished: Target = logs.follow(session, target, request, ui)
         elif target.first_member.parallel:
@@ -73,6 +76,8 @@ def follow_tasks(
             ui.note(_access_hint(task.id))
     followed = [task for task in tasks if not task.interactive]
     try:
+        for task in followed if request.leads else ():
+            pipeline.start_after(session, task, Wait(stop=request.stop), ui.note)
         finished = logs.follow_all(session, followed, request, ui, lambda statuses: ())
     except KeyboardInterrupt:
         raise Interrupted(
@@ -111,6 +116,11 @@ def show(session: Session, target: Target, request: LogRequest, ui: UI) -> None:
 
 
 def _note_interrupted(target: Target) -> Interrupted:
+    if isinstance(target, TaskStatus) and target.predecessor:
+        return Interrupted(
+            f"interrupted; task {target.id} is suspended until {target.predecessor} has succeeded",
+            f"`kubectl sky wait {target.id} --continue` resumes it",
+        )
     if isinstance(target, TaskStatus):
         return Interrupted(
             f"interrupted; task {target.id} goes on",
@@ -197,10 +207,10 @@ def note_next_steps(
         return
     command = f"kubectl sky wait {target_id} --continue"
     if later:
-        verb = "is" if len(plans) == 2 else "are"
+        verb = "are" if " to " in later else "is"
         note(
-            f"{later} {verb} suspended: Kubernetes has no controller that resumes a stage when the"
-            f" one before it has succeeded. To resume them, run: {command}"
+            f"{later} {verb} suspended: Kubernetes has no controller that resumes a stage or task"
+            f" when the one before it has succeeded. To continue, run: {command}"
         )
     if stops_nodes:
         note(
@@ -217,10 +227,13 @@ def note_next_steps(
 
 
 def _list_later_stages(plans: Sequence[Plan]) -> str:
-    """Return the suspended stages, such as `stages 2 to 3`; empty without any."""
+    """Return the suspended stages, such as `stages 2 to 3`, or the task; empty without any."""
     if not any(plan.suspended for plan in plans):
         return ""
-    return "stage 2" if len(plans) == 2 else f"stages 2 to {len(plans)}"
+    if len(plans) == 1:
+        return f"the task {plans[0].title}"
+    first = 1 if plans[0].suspended else 2
+    return f"stage {first}" if len(plans) == first else f"stages {first} to {len(plans)}"
 
 
 def _needs_stopping(plan: Plan) -> bool:

@@ -111,6 +111,8 @@ def wait_for_all(session: Session, targets: Sequence[Target], wait: Wait, ui: UI
     client = PipelineClient(wait_for_task, ui.note, wait.leads, wait.stop)
 
     def wait_for(target: Target) -> Target:
+        if wait.leads:
+            start_after(session, target, wait, ui.note)
         if isinstance(target, TaskStatus):
             return wait_for_task(target)
         if wait.until is Until.FINISHED:
@@ -292,7 +294,7 @@ def needs_action(target: Target) -> bool:
     A node without an object may have been deleted, which has to be looked up.
     """
     for task in tasks_of(target):
-        if task.incomplete or task.surviving_jobs or stop.list_kept_pods(task):
+        if task.predecessor or task.incomplete or task.surviving_jobs or stop.list_kept_pods(task):
             return True
     if isinstance(target, TaskStatus):
         return False
@@ -306,6 +308,9 @@ def lead(session: Session, target: Target, now: datetime) -> float | None:
 
     Doing it twice is harmless. Raises SkyError.
     """
+    if _list_waiting(target):
+        lead_after(session, target)
+        return None
     for task in tasks_of(target):
         stop.stop_surviving_nodes(session, task)
     delay = None if isinstance(target, TaskStatus) else _lead_pipeline(session, target, now)
@@ -378,6 +383,60 @@ class Leadership:
         return False
 
 
+def _list_waiting(target: Target) -> list[TaskStatus]:
+    return [task for task in tasks_of(target) if task.predecessor]
+
+
+def _find_predecessor(session: Session, task: TaskStatus) -> Target | None:
+    """Return the task or pipeline that a task waits for; None if it was deleted."""
+    with suppress(find.TaskNotFound):
+        return find.get(session, find.Scope(task.namespace, None), task.after.split()[0])
+    return None
+
+
+def lead_after(session: Session, target: Target) -> State | None:
+    """Resume what waits for a task that has succeeded; delete it if that has failed.
+
+    Return the state of that task; None if it was deleted, which changes nothing.
+    """
+    waiting = _list_waiting(target)
+    predecessor = _find_predecessor(session, waiting[0])
+    state = predecessor.state if predecessor else None
+    if state is State.COMPLETED:
+        for task in waiting:
+            resume(session, task)
+    elif state is State.FAILED:
+        stop.stop(session, tasks_of(target))
+    return state
+
+
+def start_after(session: Session, target: Target, wait: Wait, note: Note) -> None:
+    """Wait until the task that a target waits for has finished, and act on it.
+
+    Raises TaskFailed if it has not succeeded.
+    """
+    waiting = _list_waiting(target)
+    if not waiting:
+        return
+    session, name = session.patient(wait.stop), waiting[0].predecessor
+    predecessor = _find_predecessor(session, waiting[0])
+    if predecessor and not predecessor.state.ended:
+        note(f"{target.name}: starts when {name} has succeeded")
+        with suppress(TaskFailed):  # it was stopped
+            if isinstance(predecessor, TaskStatus):
+                watch.wait_for_task(session, predecessor, wait)
+            else:
+                watch.wait_for_pipeline(session, predecessor, wait, lambda pipeline: None)
+    state = lead_after(session, target)
+    if state is State.FAILED:
+        raise TaskFailed(f"{target.name} ({target.id}) was cancelled: {name} has failed")
+    if state is not State.COMPLETED:
+        raise TaskFailed(
+            f"{target.name} ({target.id}) does not start: {name} was deleted",
+            f"run `kubectl sky stop {target.id}`, and submit it again",
+        )
+
+
 def resume(session: Session, task: TaskStatus) -> None:
     """Resume a suspended task, or add it to its queue.
 
@@ -388,7 +447,7 @@ def resume(session: Session, task: TaskStatus) -> None:
             f"task {task.id} ({task.name}) is {task.note}",
             f"submit it again with --id {find_submitted_id(task)}",
         )
-    body = task.workload.resuming(task.member.queueing if task.member else {})
+    body = task.workload.resuming(task.queueing)
     kind = task.workload.kind
     try:
         for name in dict.fromkeys(node.job for node in task.nodes):

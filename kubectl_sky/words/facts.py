@@ -87,6 +87,14 @@ class Archive(Struct, frozen=True):
         return f"Archive({self.digest!r}, {self.files} files)"
 
 
+class Predecessor(Struct, frozen=True):
+    """The task or pipeline that must have succeeded before a task starts."""
+
+    id: str
+    name: str
+    succeeded: bool
+
+
 class Facts(Struct, frozen=True):
     """The user, the namespace, its PVCs, and the cluster nodes.
 
@@ -110,3 +118,4 @@ class Facts(Struct, frozen=True):
     queues: Queues | None = None
     gangs: Gangs | None = None
     token: Secret = Secret("")
+    after: Predecessor | None = None

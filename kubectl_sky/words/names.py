@@ -25,6 +25,7 @@ PIPELINE = "kubectl-sky/pipeline"  # id shared by the tasks of one file
 LATER_QUEUE = "kubectl-sky/queue"  # of a suspended task, set when it is resumed
 LATER_CLASS = "kubectl-sky/queue-class"
 LATER_MAX_EXEC = "kubectl-sky/max-exec-time-seconds"
+AFTER = "kubectl-sky/after"  # id and name of the task that must have succeeded before
 STAGE = "kubectl-sky/stage"  # number of a task in its pipeline, from 1
 
 ACCOUNT = "kubectl-sky/account"  # of the objects of `users add`: the kind of the RBAC subject

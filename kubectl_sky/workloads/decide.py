@@ -13,6 +13,7 @@ from kubectl_sky.plan.pipeline import (
     PARALLEL,
     PipelineMember,
     with_member,
+    with_predecessor,
     without_queue_until_resumed,
 )
 from kubectl_sky.plan.placement import Placement, choose_placement
@@ -170,6 +171,7 @@ def _task(
         plan = resolve(candidate, entry.task_id, placement, facts, settings)
         if entry.member:
             plan = with_member(plan, entry.member)
+        plan = with_predecessor(plan, facts.after)
         plan = without_queue_until_resumed(choice.backend.adapted(plan, task, facts))
         plan, gang_notes = gangs.arrange(plan, choice.backend, task, facts, settings)
         reason = choice.backend.fits(plan)

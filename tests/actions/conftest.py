@@ -84,7 +84,13 @@ class Submitter:
     ui: Recorder = field(default_factory=Recorder)
 
     def __call__(
-        self, text: str, *, follow: bool = False, dry_run: submit.DryRun = "none", **flags: Any
+        self,
+        text: str,
+        *,
+        follow: bool = False,
+        dry_run: submit.DryRun = "none",
+        after: str | None = None,
+        **flags: Any,
     ) -> Recorder:
         file = self.folder / "task.yaml"
         file.write_text(text)
@@ -92,7 +98,12 @@ class Submitter:
         overrides = Overrides(**({"task_id": ID} | flags))
         source = Source(str(file), overrides, environ, io.BytesIO())
         options = submit.Options(
-            source, Connection(), dry_run=dry_run, follow=follow, wait_for_volumes=True
+            source,
+            Connection(),
+            dry_run=dry_run,
+            follow=follow,
+            wait_for_volumes=True,
+            after=after,
         )
         submit.submit(options, self.ui, self.cluster.session)
         return self.ui

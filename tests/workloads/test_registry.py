@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from kubectl_sky.plan.pipeline import member_of, without_queue_until_resumed
+from kubectl_sky.plan.pipeline import deferred_queueing, without_queue_until_resumed
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render import manifests
 from kubectl_sky.spec.kubernetes import Kubernetes
@@ -85,9 +85,8 @@ def test_hold_later_stage_joins_queue_when_resumed(name: str) -> None:
     for manifest in manifests.render(plan).workload:
         assert registry.is_suspended(manifest.object)
         assert names.QUEUE not in manifest.object["metadata"]["labels"]
-        member = member_of({**manifest.object["metadata"], "labels": {names.PIPELINE: "p"}})
-        assert member
-        assert backend.resuming(member.queueing) == {"metadata": {"labels": {names.QUEUE: "gold"}}}
+        labels = deferred_queueing(manifest.object["metadata"]["annotations"])
+        assert backend.resuming(labels) == {"metadata": {"labels": {names.QUEUE: "gold"}}}
 
 
 def test_hold_first_stage_joins_queue_at_once() -> None:

@@ -1,0 +1,138 @@
+"""A task that starts when another one has succeeded, on a cluster in memory."""
+
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_sky.cluster.connection import Connection
+from kubectl_sky.controllers.loop import Loop
+from kubectl_sky.controllers.tasks import TasksController
+from kubectl_sky.errors import TaskFailed, UserError
+from kubectl_sky.tasks import pipeline
+from kubectl_sky.tasks.find import Target, get_by_label
+from kubectl_sky.tasks.watch import Wait
+from kubectl_sky.words import kinds, names
+from tests.actions.conftest import Submitter, shorten_waits
+from tests.actions.test_lead import CHAIN, STAGES, run
+from tests.fake_cluster import FakeCluster
+from tests.polling import eventually
+
+TRAIN, EVAL = "train001", "eval0001"
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    shorten_waits(monkeypatch)
+    return FakeCluster()
+
+
+@pytest.fixture
+def send(api: FakeCluster, tmp_path: Path) -> Submitter:
+    return Submitter(api, tmp_path)
+
+
+def send_both(send: Submitter) -> None:
+    send("name: train\nrun: 'true'\n", task_id=TRAIN)
+    send("name: eval\nrun: 'true'\n", task_id=EVAL, after="train")
+
+
+def job(api: FakeCluster, name: str = f"eval-{EVAL}") -> dict[str, Any]:
+    return api.get(kinds.JOB, name)
+
+
+def is_resumed(api: FakeCluster, name: str) -> bool:
+    return not job(api, name)["spec"].get("suspend")
+
+
+def end(api: FakeCluster, exit_code: int = 0) -> None:
+    api.start(f"train-{TRAIN}")
+    api.finish(f"train-{TRAIN}", exit_code)
+
+
+def target_of(api: FakeCluster, task_id: str = EVAL) -> Target:
+    return get_by_label(api.session(Connection()), "default", names.TASK_ID, task_id)
+
+
+def start_after(api: FakeCluster) -> list[str]:
+    notes: list[str] = []
+    pipeline.start_after(api.session(), target_of(api), Wait(timeout=60), notes.append)
+    return notes
+
+
+def test_after_task_is_suspended_until_predecessor_has_succeeded(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send_both(send)
+    assert job(api)["spec"]["suspend"] is True
+    assert target_of(api).note == f"suspended until train ({TRAIN}) has succeeded"
+    assert "To continue, run: kubectl sky wait eval0001 --continue" in "\n".join(send.ui.noted)
+    api.before("watch jobs", lambda: end(api))
+    assert start_after(api) == [f"eval: starts when train ({TRAIN}) has succeeded"]
+    assert job(api)["spec"]["suspend"] is False
+    assert start_after(api) == []
+
+
+def test_after_failed_predecessor_cancels_task(api: FakeCluster, send: Submitter) -> None:
+    send_both(send)
+    end(api, 3)
+    with pytest.raises(TaskFailed, match=rf"was cancelled: train \({TRAIN}\) has failed"):
+        start_after(api)
+    assert [text for text in api.names() if "eval" in text] == []
+
+
+def test_after_deleted_predecessor_leaves_task_suspended(api: FakeCluster, send: Submitter) -> None:
+    send_both(send)
+    api.remove(kinds.JOB, f"train-{TRAIN}")
+    with pytest.raises(TaskFailed, match=rf"does not start: train \({TRAIN}\) was deleted"):
+        start_after(api)
+    assert job(api)["spec"]["suspend"] is True
+
+
+def test_after_succeeded_predecessor_starts_at_once_and_failed_one_is_refused(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send("name: train\nrun: 'true'\n", task_id=TRAIN)
+    end(api)
+    send("name: eval\nrun: 'true'\n", task_id=EVAL, after="train")
+    assert "suspend" not in job(api)["spec"]
+    send("name: bad\nrun: 'true'\n", task_id="bad00001")
+    api.start("bad-bad00001")
+    api.finish("bad-bad00001", 3)
+    with pytest.raises(UserError, match=r"--after bad: task bad00001 \(bad\) has failed"):
+        send("name: late\nrun: 'true'\n", task_id="late0001", after="bad")
+
+
+def test_after_pipeline_resumes_only_first_stage(api: FakeCluster, send: Submitter) -> None:
+    send("name: train\nrun: 'true'\n", task_id=TRAIN)
+    send(CHAIN, after="train")
+    end(api)
+    session = api.session(Connection())
+    chain = get_by_label(session, "default", names.TASK_ID, STAGES[0].split("-")[1])
+    assert pipeline.needs_action(chain)
+    pipeline.lead(session, chain, datetime.now(UTC))
+    assert [job(api, stage)["spec"]["suspend"] for stage in STAGES] == [False, True, True]
+
+
+def test_controller_resumes_what_waits_for_task_or_pipeline(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send_both(send)
+    send(CHAIN)
+    send("name: report\nrun: 'true'\n", task_id="report01", after="chain")
+    loop = Loop(TasksController(api.session()), api.session(), "default")
+    loop.start()
+    try:
+        assert job(api)["spec"]["suspend"] is True
+        end(api)
+        eventually(lambda: job(api)["spec"]["suspend"] is False)
+        for stage in range(3):
+            assert job(api, "report-report01")["spec"]["suspend"] is True
+            eventually(partial(is_resumed, api, STAGES[stage]))
+            run(api, stage)
+        eventually(lambda: job(api, "report-report01")["spec"]["suspend"] is False)
+    finally:
+        loop.stop()
+        loop.join(60)
