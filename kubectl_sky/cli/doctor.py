@@ -133,13 +133,14 @@ def _format_check(check: "ClusterCheck") -> str:
     storage = unknown if check.storage is None else check.storage
     all_add_ons = registry.ADD_ONS | _ADD_ONS
     add_ons = [name for group, name in all_add_ons.items() if group in check.groups]
+    if check.gang_scheduling:
+        add_ons.insert(0, f"gangs of Kubernetes ({check.gang_scheduling})")
     facts = {
         "Context": check.context,
         "Server": f"{check.server} ({check.version})",
         "Namespace": check.namespace,
         "Nodes": node_count,
         "Storage": storage or "no default StorageClass: set storage_class in each volume",
-        "Gangs": check.gang_scheduling or "not scheduled by Kubernetes itself",
         "Add-ons": ", ".join(add_ons) or "none that tasks use",
     }
     missing = [right for right in check.missing if not right.extra]

@@ -331,8 +331,8 @@ def explain_gang(
     all nodes need the same value of that label of cluster nodes.
     """
     requests = _requests(pod)
-    size = _join([_size(amount, name) for name, amount in requests.items()])
-    text = f"{number} nodes" + (f" {_TIMES} {size}" if size else "") + " start together"
+    size = [_size(amount, name) for name, amount in requests.items()]
+    text = f"{number} nodes{f' {_TIMES} {_join(size)}' if size else ''} start together"
     domains = defaultdict[str, list[Room]](list)
     for room in find_room(pod, cluster_nodes, running or ()):
         if not topology or topology in room.labels:
@@ -341,19 +341,17 @@ def explain_gang(
         return f"{text}; no cluster node accepts them", ""
     domain, rooms = max(domains.items(), key=lambda item: sum(room.count for room in item[1]))
     fits = sum(room.count for room in rooms)
-    name = f"{topology} {domain}" if topology else ""
-    text += f" in one {topology}" if topology else ""
     fit = "all fit" if fits >= number else f"{fits} fit" if fits > 1 else f"{fits or 'none'} fits"
-    fit += f" in {name}" if name else ""
+    if topology:
+        text, fit = f"{text} in one {topology}", f"{fit} in {topology} {domain}"
     if running is None:
         return f"{text}; {fit} if nothing else runs", ""
-    scarce = min(requests or [_PODS], key=lambda name: _number(rooms, requests, name))
+    requests = requests or {_PODS: Fraction(1)}
+    scarce = min(  # with it alone, fewest pods fit
+        requests,
+        key=lambda name: sum(max(0, int(room.free[name] / requests[name])) for room in rooms),
+    )
     return f"{text}; {fit} now", f": {_free(rooms, scarce)}"
-
-
-def _number(rooms: Iterable[Room], requests: Mapping[str, Fraction], name: str) -> int:
-    """Return how many pods fit if only one resource counts."""
-    return sum(max(0, int(room.free[name] / requests.get(name, 1))) for room in rooms)
 
 
 def _free(rooms: Iterable[Room], resource: str) -> str:

@@ -128,6 +128,8 @@ def _find_installed() -> Iterator[Right]:
     yield from _rights(kinds.QUEUE_PRIORITY, "list", "submit --queue", extra=CLUSTER)
     for kind in (kinds.DEVICE_CLASS, kinds.RESOURCE_CLAIM, kinds.RESOURCE_SLICE):
         yield from _rights(kind, "list", "gpus, submit, doctor: GPUs of DRA drivers", extra=CLUSTER)
+    for kind in (kinds.RESOURCE_FLAVOR, kinds.TOPOLOGY):
+        yield from _rights(kind, "list", "submit --queue of a task with a topology", extra=CLUSTER)
     for kind in registry.QUEUE_KINDS:
         yield from _rights(kind, "list", "submit --queue", extra=CLUSTER)
 

@@ -49,23 +49,22 @@ def warnings(
 def _remedy(session: Session, plan: Plan) -> str:
     """Return what starts all nodes or none here: Kubernetes itself first."""
     try:
-        groups, native = session.cached("groups", lambda: access.groups(session)), ""
-        if kind := access.find_gang(session):
-            is_native = registry.find(plan.backend).native_gang
-            native = f"ask for the right to create {kind.resource}"
-            native = native if is_native else "use --backend indexed"
+        groups = session.cached("groups", lambda: access.groups(session))
     except ClusterError:
         return "see --backend and --queue"
+    native = ""
+    if kind := access.find_gang(session):
+        is_native = registry.find(plan.backend).native_gang
+        right = f"ask for the right to create {kind.resource}"
+        native = right if is_native else "use --backend indexed"
     flags = {
         kinds.QUEUED_WORKLOAD.group: "--backend indexed --queue NAME",
         kinds.POD_GROUP.group: "--backend volcano",
     }
-    choices = " or ".join(text for group, text in flags.items() if group in groups)
-    if choices:
-        native = f"{native}, or " if native else ""
-        return f"to start all or none, {native}use {choices}, or the settings backend and queue"
-    if native:
-        return f"to start all or none, {native}"
+    others = " or ".join(text for group, text in flags.items() if group in groups)
+    others = others and f"use {others}, or the settings backend and queue"
+    if choices := ", or ".join(filter(None, (native, others))):
+        return f"to start all or none, {choices}"
     return (
         "a cluster admin can enable Kubernetes' own gang scheduling (from 1.36), or install Kueue"
         " for --queue or Volcano for --backend volcano"

@@ -1,6 +1,6 @@
 """Query the cluster for the facts that decide how a task runs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from kubectl_sky.actions import identity, volumes
@@ -109,6 +109,7 @@ def _queues(session: Session, task_file: TaskFile) -> Queues:
     settings = task_file.settings
     requested = {queueing.queue(task.kubernetes, settings) for task in task_file.tasks}
     missing = requested - {None, *names} if names is not None else set()
+    has_topology = any(task.topology for task in task_file.tasks)
     elsewhere = set[str]()
     if missing:
         with suppress(Forbidden):
@@ -118,7 +119,7 @@ def _queues(session: Session, task_file: TaskFile) -> Queues:
         names=names,
         classes=classes,
         elsewhere=tuple(elsewhere),
-        topologies={item["metadata"]["name"]: _levels(item) for item in queues or ()},
+        topologies=_topologies(session, queues or ()) if has_topology else {},
         multikueue=any(
             multikueue.sends_away(session, name) for name in requested - missing if name
         ),
@@ -135,12 +136,28 @@ def _names(items: Iterable[Json]) -> tuple[str, ...]:
     return tuple(item["metadata"]["name"] for item in items)
 
 
-def _levels(queue: Json) -> tuple[str, ...]:
-    """Return the levels of the topologies of a LocalQueue's flavors, as its status tells."""
-    flavors = (queue.get("status") or {}).get("flavors") or ()
-    return tuple(
-        level for flavor in flavors for level in (flavor.get("topology") or {}).get("levels") or ()
+def _topologies(session: Session, queues: Sequence[Json]) -> dict[str, tuple[str, ...]]:
+    """Return the levels of the topologies of LocalQueues: labels of cluster nodes, by queue.
+
+    Without permission to read what these consist of, the topologies stay unknown.
+    """
+    parts = (kinds.CLUSTER_QUEUE, kinds.RESOURCE_FLAVOR, kinds.TOPOLOGY)
+    try:
+        lists = [access.list_kueue(session, kind) for kind in parts]
+    except (Forbidden, NotServed):
+        return {}
+    cluster_queues, flavors, topologies = (
+        {item["metadata"]["name"]: item.get("spec") or {} for item in items} for items in lists
     )
+
+    def levels(queue: Json) -> Iterator[str]:
+        cluster_queue = cluster_queues.get(queue["spec"].get("clusterQueue"), {})
+        for group in cluster_queue.get("resourceGroups") or ():
+            for flavor in group.get("flavors") or ():
+                topology = topologies.get(flavors.get(flavor["name"], {}).get("topologyName"), {})
+                yield from (level["nodeLabel"] for level in topology.get("levels") or ())
+
+    return {queue["metadata"]["name"]: tuple(levels(queue)) for queue in queues}
 
 
 def _access(session: Session, kind: Kind, named: bool) -> Access:

@@ -45,10 +45,7 @@ from kubectl_sky.workloads.decide import TaskEntry, decide
 LocalFilesUse = Literal["read", "refuse", "skip"]
 
 
-_TOPOLOGY = (
-    "topology: kept by the cluster's scheduler or Kueue if they support it, otherwise best effort"
-    " by pod affinity; --live says which"
-)
+_TOPOLOGY = "topology: by the scheduler or Kueue if they can, else best effort; --live says which"
 
 
 class Validation(JsonDocument, frozen=True, kw_only=True):

@@ -38,7 +38,7 @@ def explain_pending(session: Session, task: TaskStatus) -> TaskStatus:
     node is queued. Without permission to read them, no reasons are added.
     """
     task = _explain_gang(session, _explain_queue(session, task))
-    task = _with_gang(task, _explain_gangs(session, [task]))
+    task = _with_gang(task, _explain_gangs(session, task.namespace, [task]))
     if not any(map(_has_no_reason, task.nodes)):
         return task
     return _add_warnings(task, _list_warnings(session, task.namespace))
@@ -53,7 +53,7 @@ class Reasons(Struct, frozen=True):
 
 def look(session: Session, namespace: str | None, tasks: Sequence[TaskStatus]) -> Reasons:
     """Read why tasks of a namespace (None: all) wait, with few requests, and only if some do."""
-    gangs = _explain_gangs(session, tasks)
+    gangs = _explain_gangs(session, namespace, tasks)
     tasks = [_with_gang(task, gangs) for task in tasks]
     return Reasons(_list_warnings(session, namespace) if _lack_reasons(tasks) else {}, gangs)
 
@@ -154,7 +154,9 @@ def _explain_gang(session: Session, task: TaskStatus) -> TaskStatus:
     return replace(task, nodes=tuple(explain(node) for node in task.nodes))
 
 
-def _explain_gangs(session: Session, tasks: Sequence[TaskStatus]) -> dict[str, str]:
+def _explain_gangs(
+    session: Session, namespace: str | None, tasks: Sequence[TaskStatus]
+) -> dict[str, str]:
     """Return why the scheduler starts no node of a gang, by task id: in numbers, as doctor does.
 
     Reads PodGroups, cluster nodes and pods only if nodes of a task may wait for each other.
@@ -164,8 +166,6 @@ def _explain_gangs(session: Session, tasks: Sequence[TaskStatus]) -> dict[str, s
     if kind is None:
         return {}
     selector = find.with_ids(task.id for task in waiting)
-    namespaces = {task.namespace for task in waiting}
-    namespace = namespaces.pop() if len(namespaces) == 1 else None
     try:
         groups = objects.list_all(session, kind, namespace, label_selector=selector)
     except (Forbidden, NotServed):

@@ -70,6 +70,7 @@ RAY_CLUSTER = Kind("ray.io", "v1", "RayCluster", "rayclusters")
 RAY_SERVICE = Kind("ray.io", "v1", "RayService", "rayservices")
 REPLICA_SET = Kind("apps", "v1", "ReplicaSet", "replicasets")
 RESOURCE_CLAIM = Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims")
+RESOURCE_FLAVOR = _cluster_kind(*_KUEUE, "ResourceFlavor", "resourceflavors")
 RESOURCE_QUOTA = Kind("", "v1", "ResourceQuota", "resourcequotas")
 RESOURCE_SLICE = _cluster_kind("resource.k8s.io", "v1", "ResourceSlice", "resourceslices")
 ROLE = Kind("rbac.authorization.k8s.io", "v1", "Role", "roles")
@@ -84,6 +85,7 @@ SELF_SUBJECT_REVIEW = _cluster_kind(
 SERVICE = Kind("", "v1", "Service", "services")
 SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 STORAGE_CLASS = _cluster_kind("storage.k8s.io", "v1", "StorageClass", "storageclasses")
+TOPOLOGY = _cluster_kind(*_KUEUE, "Topology", "topologies")
 VOLCANO_QUEUE = _cluster_kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues")
 
 _BY_NAME = {

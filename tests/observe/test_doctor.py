@@ -258,6 +258,16 @@ def test_doctor_native_gang_says_how_many_fit_in_topology(gang: TaskSnapshot, wh
     assert finding.ranks == (0, 1), "and no finding of a single pod"
 
 
+def test_doctor_gang_without_requests_counts_pods() -> None:
+    gang = make_native_gang()
+    pods = tuple({**pod, "spec": {"containers": [{}]}} for pod in gang.of("Pod"))
+    status = {"allocatable": {"pods": "1"}}
+    node = {"metadata": {"name": "n1"}, "status": status}
+    objects = {**gang.objects, "Pod": pods, "Node": (node,), ALL_PODS: ()}
+    (finding,) = diagnose(replace(gang, objects=objects), RULES)
+    assert finding.what == "2 nodes start together; 1 fits now: n1 has 1 pods free"
+
+
 @pytest.mark.parametrize("gang", [make_native_gang(members=3), make_native_gang(phase="Succeeded")])
 def test_doctor_native_gang_without_all_pods_says_how_many_exist(gang: TaskSnapshot) -> None:
     finding = next(item for item in diagnose(gang, RULES) if item.rule == "gang-incomplete")
