@@ -276,7 +276,7 @@ class Surfaces:
             codes["logs"] = self.run("logs", ID)[0]
             codes["logs -f"] = self.run("logs", "-f", ID)[0]
             end = self.rest.get(f"/tasks/{ID}/logs", headers={"Accept": "text/event-stream"}).text
-            codes["REST logs"] = 4 if '"state": "failed"' in end else 0
+            codes["REST logs"] = 4 if '"state":"failed"' in end else 0
         return codes
 
 
