@@ -28,9 +28,10 @@ def warnings(
         and not registry.find(plan.backend).is_gang(plan)
         and gangs.mode(entry.task, task_file.settings) not in gangs.OFF
     ]
-    cluster_nodes, running = room.read(session) if ungrouped else ((), None)
+    cluster_nodes = room.list_cluster_nodes(session) if ungrouped else ()
     if len(cluster_nodes) == 1:
         return
+    running = room.list_running(session, cluster_nodes)
     if len(cluster_nodes) > room.MAX_CLUSTER_NODES:
         running = ()  # free space is assumed
     by_task = {item["metadata"]["labels"][names.TASK_ID]: item for item in workloads}

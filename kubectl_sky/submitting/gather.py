@@ -13,7 +13,7 @@ from kubectl_sky.plan.devices import count_models
 from kubectl_sky.plan.placement import needs_cluster_nodes
 from kubectl_sky.spec.task import Task
 from kubectl_sky.submitting.taskfile import TaskFile
-from kubectl_sky.tasks import devices, find, multikueue
+from kubectl_sky.tasks import find, multikueue, room
 from kubectl_sky.words import kinds
 from kubectl_sky.words.facts import Access, ClusterNode, Facts, Gangs, Predecessor, Queues
 from kubectl_sky.words.kinds import Kind
@@ -176,15 +176,11 @@ def _access(session: Session, kind: Kind, named: bool) -> Access:
 
 
 def cluster_nodes(session: Session) -> tuple[ClusterNode, ...]:
-    try:
-        nodes = devices.list_cluster_nodes(session)
-    except Forbidden:
-        return ()
     return tuple(
         ClusterNode(
             labels=node["metadata"].get("labels") or {},
             allocatable=(node.get("status") or {}).get("allocatable") or {},
             devices=count_models(node),
         )
-        for node in nodes
+        for node in room.list_cluster_nodes(session)
     )

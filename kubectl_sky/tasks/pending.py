@@ -175,7 +175,8 @@ def _explain_gangs(
         for group in groups
         if queues.gang_message(group)
     }
-    cluster_nodes, running = room.read(session) if blocked else ((), None)
+    cluster_nodes = room.list_cluster_nodes(session) if blocked else ()
+    running = room.list_running(session, cluster_nodes)
     pods = {pod["metadata"]["name"]: pod for pod in running or ()}
     texts = {}
     for task in waiting:

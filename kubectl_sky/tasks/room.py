@@ -5,23 +5,23 @@ from collections.abc import Sequence
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden
+from kubectl_sky.tasks import devices
 
 MAX_CLUSTER_NODES = 500  # of more, listing all their pods takes seconds
 _UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
-def read(session: Session) -> tuple[Sequence[Json], Sequence[Json] | None]:
-    """Return the cluster nodes and the unfinished pods; None if these are not known."""
+def list_cluster_nodes(session: Session) -> Sequence[Json]:
+    """Return the cluster nodes with their devices; none without permission."""
     try:
-        cluster_nodes = CoreManager(session).list_nodes()
+        return devices.list_cluster_nodes(session)
     except Forbidden:
-        return (), None
-    return cluster_nodes, list_running(session, cluster_nodes)
+        return ()
 
 
 def list_running(session: Session, cluster_nodes: Sequence[Json]) -> Sequence[Json] | None:
     """Return the unfinished pods of all namespaces; None without permission or on many nodes."""
-    if not 1 < len(cluster_nodes) <= MAX_CLUSTER_NODES:
+    if not 0 < len(cluster_nodes) <= MAX_CLUSTER_NODES:
         return None
     try:
         return CoreManager(session).list_pods(field_selector=_UNFINISHED)

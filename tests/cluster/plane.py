@@ -79,6 +79,11 @@ class _Plane(Starter):
         flags = [f"--config={place.folder / 'stages.yaml'}", "--manage-all-nodes=true"]
         self._run("kwok", [str(_kwok()), f"--kubeconfig={config}", *flags])
 
+    def reap(self) -> None:
+        """Wait for the programs, which have been killed."""
+        for process in self._processes.values():
+            process.wait(30)
+
     def add_node(self, name: str, labels: Mapping[str, str], size: Mapping[str, str]) -> None:
         metadata = {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}}
         status = {"capacity": {"pods": "20", **size}, "allocatable": {"pods": "20", **size}}
@@ -101,8 +106,8 @@ def plane(release: Release, nodes: Mapping[str, Mapping[str, str]]) -> Iterator[
         machine.sweep()
         place = Place.claim()
         cache.own(place.folder / "owner")
+    starter = _Plane(place, release.program())
     try:
-        starter = _Plane(place, release.program())
         starter.start_plane(release)
         for name, labels in nodes.items():
             starter.add_node(name, labels, {"cpu": "4", "memory": "16Gi"})
@@ -110,6 +115,7 @@ def plane(release: Release, nodes: Mapping[str, Mapping[str, str]]) -> Iterator[
         yield Cluster(place.kubeconfig, machine.kubectl(), "plane", users)
     finally:
         machine.down(place)
+        starter.reap()
 
 
 RELEASES = {"1.36": ALPHA, "1.37": BETA}
