@@ -192,7 +192,10 @@ _SHAPES: Mapping[Kind, Any] = {
         series=_fields(count=int, lastObservedTime=_MaybeTime) | None,
         type=str,
     ),
-    kinds.HPA: _object(spec=_require(_fields(maxReplicas=Required[int]))),
+    kinds.HPA: _object(
+        spec=_require(_fields(maxReplicas=Required[int])),
+        status=_fields(conditions=_OPTIONAL_CONDITIONS | None),
+    ),
     kinds.JOB: _object(
         spec=_fields(backoffLimit=int, template=_TEMPLATE, **_JOB_SPEC),
         status=_fields(

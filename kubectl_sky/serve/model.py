@@ -22,6 +22,7 @@ from kubectl_sky.workloads.workload import condition
 
 _REVISION = "deployment.kubernetes.io/revision"
 _TOO_LATE = "ProgressDeadlineExceeded"
+_NOT_SCALED = "ScalingDisabled"  # of a service with 0 replicas
 
 
 class ServiceState(StrEnum):
@@ -204,8 +205,20 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
         replicas=replicas,
         endpoints=_endpoints(objects, task, pods),
         findings=tuple(findings),
-        message=str(failure.get("message") or ""),
+        message=str(failure.get("message") or "") or _explain_autoscaler(autoscaler),
     )
+
+
+def _explain_autoscaler(autoscaler: Object | None) -> str:
+    """Return why the autoscaler cannot work, such as a cluster without metrics."""
+    conditions = ((autoscaler or {}).get("status") or {}).get("conditions") or ()
+    reasons = (
+        str(item.get("reason") or "")
+        for item in conditions
+        if (item.get("type"), item.get("status")) == ("ScalingActive", "False")
+    )
+    reason = next((text for text in reasons if text != _NOT_SCALED), "")
+    return f"autoscaling inactive: {reason}" if reason else ""
 
 
 def version_id(item: Object) -> str:

@@ -208,3 +208,18 @@ def test_ray_head_that_is_too_small_names_its_limit(
     web = status_of(ServiceObjects(service, SETS, (head,), events=(event,)))
     assert web.reason == f"{reason} ({head['metadata']['name']})"
     assert all("pod_config" in finding.then for finding in web.findings)
+
+
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        ("FailedGetResourceMetric", "autoscaling inactive: FailedGetResourceMetric"),
+        ("ScalingDisabled", ""),  # it has 0 replicas
+    ],
+)
+def test_status_of_autoscaler_that_cannot_work_says_so(reason: str, message: str) -> None:
+    inactive = {"type": "ScalingActive", "status": "False", "reason": reason}
+    autoscaler = {"spec": {"maxReplicas": 3}, "status": {"conditions": [inactive]}}
+    pods = [pod("a", 2), pod("b", 2)]
+    service = status_of(ServiceObjects(deployment(**FULL), SETS, pods, autoscaler=autoscaler))
+    assert (service.state, service.message) == (ServiceState.READY, message)
