@@ -10,6 +10,7 @@ from typing import TextIO
 from starlette.datastructures import QueryParams
 from starlette.types import Message, Scope
 
+from kubectl_sky.cluster.connection import KUBERNETES_PATH
 from kubectl_sky.errors import UserError
 from kubectl_sky.server.identity import MAX_NAMESPACE, NAMESPACE_PATTERN
 from kubectl_sky.server.metrics import PROBES
@@ -18,6 +19,7 @@ from kubectl_sky.words import names
 
 _STDOUT = "-"
 _UNLOGGED = ("/ui/", "/schemas/")
+_PROXIED = re.compile(f"{KUBERNETES_PATH}/apis?/.*?/namespaces/([^/]+)")
 _MAX_METHOD = 20
 _MAX_PATH = 2000
 
@@ -48,7 +50,9 @@ def write(log: TextIO | None, scope: Scope, first: Message) -> None:
     task = state.get("task") or parameters.get("task_id", "")
     task = task if names.ID.fullmatch(task) else None
     default = caller.session.namespace if caller and task else None
-    namespace = QueryParams(scope["query_string"]).get("namespace", "")[: MAX_NAMESPACE + 1]
+    proxied = _PROXIED.match(scope["path"])  # a request to the API server
+    queried = QueryParams(scope["query_string"]).get("namespace", "")
+    namespace = (proxied[1] if proxied else queried)[: MAX_NAMESPACE + 1]
     is_valid = len(namespace) <= MAX_NAMESPACE and re.fullmatch(NAMESPACE_PATTERN, namespace)
     entry = {
         "time": datetime.now(UTC).isoformat(timespec="milliseconds"),

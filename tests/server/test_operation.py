@@ -89,7 +89,8 @@ def test_audit_log_has_who_did_what_and_no_secrets(client: Client, tmp_path: Pat
         alice = client(bearer(ALICE), audit=log)
         task_id = submitted(alice, namespace="default")
         alice.get(f"/tasks/{task_id}/logs", params={"follow": False, "since": "5m"})
-        alice.get("/kubernetes/api/v1/pods", params={"fieldSelector": "spec.s3cr3t=x"})
+        pods = "/kubernetes/api/v1/namespaces/default/pods"
+        alice.get(pods, params={"fieldSelector": "spec.s3cr3t=x", "namespace": "other"})
         anyone = client(audit=log)
         anyone.get("/tasks", headers=bearer("s3cr3t"))
         session = anyone.post("/login", json={"token": BOB}).json()["session"]
@@ -99,12 +100,12 @@ def test_audit_log_has_who_did_what_and_no_secrets(client: Client, tmp_path: Pat
     assert [(line["user"], line["path"], line["task"], line["status"]) for line in lines] == [
         ("alice", "/tasks/submit", task_id, 200),
         ("alice", f"/tasks/{task_id}/logs", task_id, 200),
-        ("alice", "/kubernetes/api/v1/pods", None, 200),
+        ("alice", pods, None, 200),
         (None, "/tasks", None, 401),
         ("bob", "/login", None, 200),
     ]
     assert lines[0]["method"] == "POST"
-    namespaces = ["default", "default", None, None, None]
+    namespaces = ["default", "default", "default", None, None]
     assert [line["namespace"] for line in lines] == namespaces, "of the task, if there is one"
     assert not [secret for secret in ("s3cr3t", session, ALICE, BOB) if secret in text]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
