@@ -107,6 +107,7 @@ _BUILT_IN: tuple[Right, ...] = (
     *_rights(kinds.REPLICA_SET, "list", "serve", extra=SERVE),
     *_rights(kinds.SERVICE, "get update", "serve", extra=SERVE),
     *_rights(kinds.HPA, "get list create update patch delete", "serve", extra=SERVE),
+    *_rights(kinds.INGRESS, "get list create update patch delete", "serve with tls", extra=SERVE),
     *_rights(kinds.NODE, "list", "gpus, usage, submit, ports, doctor", extra=CLUSTER),
     *_rights(kinds.STORAGE_CLASS, "list", "doctor, volumes, submit", extra=CLUSTER),
 )

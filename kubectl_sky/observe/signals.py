@@ -343,10 +343,18 @@ def _kubelet_signals(snapshot: TaskSnapshot, pod: Object) -> Iterator[Signal]:
     cluster_node = snapshot.named(kinds.NODE.kind, host) if host else None
     if _phase(pod) == "Pending" and cluster_node and not true_condition(cluster_node, "Ready"):
         yield Signal(SignalSource.POD_EVENT, "NodeNotReady", "", about=str(host))
+    is_starting = _phase(pod) == "Pending" and not _has_restarted(pod)  # probes may still succeed
+    ignored = ("FailedScheduling", *(["Unhealthy"] if is_starting else []))
     for event in _events(snapshot, name):
-        if event.get("reason") != "FailedScheduling":
+        if event.get("reason") not in ignored:
             message = str(event.get("message", "")).replace(name, "the pod")
             yield Signal(SignalSource.POD_EVENT, event.get("reason", ""), message)
+
+
+def _has_restarted(pod: Object) -> bool:
+    status = pod.get("status", {})
+    lists = (status.get(name) or () for name in ("initContainerStatuses", "containerStatuses"))
+    return any(item.get("restartCount") for item in chain(*lists))
 
 
 def _with_all_resources(

@@ -72,7 +72,8 @@ class Extras(Struct, frozen=True, kw_only=True):
     `scripts` of the runtime run in addition; with any of them, the nodes need more than a command.
     `checks` are probes of the main container, and `ports` its named ports. `scheduler` schedules
     the pods (None: the default one). `templates` render additional objects. Pods that `serve` run
-    until they are deleted. Without `may_drop_capabilities`, containers keep theirs.
+    until they are deleted. `certificate` has the data of a TLS Secret. Without
+    `may_drop_capabilities`, containers keep theirs.
     """
 
     scripts: tuple[str, ...] = ()
@@ -81,6 +82,7 @@ class Extras(Struct, frozen=True, kw_only=True):
     scheduler: str | None = None
     templates: tuple[str, ...] = ()
     serve: bool = False
+    certificate: Mapping[str, Secret] = {}
     may_drop_capabilities: bool = True
 
 

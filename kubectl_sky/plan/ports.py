@@ -68,6 +68,8 @@ def notes(task: Task, resources: Resources, settings: Settings) -> Iterator[str]
         )
     elif access := _OUTSIDE.get(_read_exposure(task, settings)):
         yield f"ports: reached from outside the cluster: {access}"
+    elif task.service and task.service.ingress:
+        return
     elif not (task.expose or task.kubernetes.ports or settings.ports.get("expose")):
         command = f"kubectl sky port-forward {task.name or 'ID'}"
         if task.service:

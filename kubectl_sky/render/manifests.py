@@ -210,8 +210,13 @@ def redact(plan: Plan) -> Plan:
     file_transfer = replace(
         plan.file_transfer, secret=dict.fromkeys(plan.file_transfer.secret, hidden)
     )
+    extras = replace(plan.extras, certificate=dict.fromkeys(plan.extras.certificate, hidden))
     return replace(
-        plan, secrets=dict.fromkeys(plan.secrets, hidden), login=login, file_transfer=file_transfer
+        plan,
+        secrets=dict.fromkeys(plan.secrets, hidden),
+        login=login,
+        file_transfer=file_transfer,
+        extras=extras,
     )
 
 

@@ -1,6 +1,7 @@
 """`serve`: run a service, show it and delete it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from time import monotonic, sleep
 from typing import Any
 
@@ -17,6 +18,7 @@ from kubectl_sky.errors import (
     NotServed,
     TaskFailed,
     UnknownName,
+    UserError,
 )
 from kubectl_sky.observe.ownership import controller
 from kubectl_sky.render.manifests import Manifest
@@ -33,7 +35,8 @@ from kubectl_sky.workloads.service import Replicas, replicas_of
 _POLL_SECONDS = 1.0
 _NOTE_SECONDS = 10.0  # between notes on what replicas wait for
 _RUNNERS = {kinds.DEPLOYMENT: kinds.REPLICA_SET, kinds.RAY_SERVICE: kinds.RAY_CLUSTER}
-_NAMED = (*_RUNNERS, kinds.SERVICE, kinds.HPA)  # kinds with the name of the service
+OPTIONAL = (kinds.HPA, kinds.INGRESS)  # kinds that some services have
+_NAMED = (*_RUNNERS, kinds.SERVICE, *OPTIONAL)  # kinds with the name of the service
 
 
 def up(options: Options, ui: UI) -> ServiceStatus | None:
@@ -60,7 +63,15 @@ def up(options: Options, ui: UI) -> ServiceStatus | None:
 def plan(options: Options, ui: UI) -> Prepared:
     task_file = taskfile.prepare(options.source, ui)
     # The id is that of a version, which is always new.
-    return submit.plan(options, replace(task_file, given_id=False), Session.connect)
+    prepared = submit.plan(options, replace(task_file, given_id=False), Session.connect)
+    ingress = plan_service(prepared).ingress
+    if ingress and not ingress.certificate:
+        with suppress(Forbidden):
+            if not objects.exists(prepared.session, kinds.SECRET, ingress.secret):
+                name = f'Secret "{ingress.secret}" of service.tls'
+                hint = f"use `kubectl create secret tls {ingress.secret} --cert=FILE --key=FILE`"
+                raise UserError(f'{name} not found in namespace "{prepared.facts.namespace}"', hint)
+    return prepared
 
 
 def plan_service(prepared: Prepared) -> Replicas:
@@ -78,13 +89,13 @@ def find_named(prepared: Prepared) -> list[Manifest]:
 
 
 def get(session: Session, kind: Kind, name: str) -> Json | None:
-    """Return an object; None if it is not found, or a RayService cannot be read."""
+    """Return an object; None if not found, or if few users can read its kind and this one not."""
     try:
         return objects.get(session, kind, name)
     except NotFound:
         return None
     except (NotServed, Forbidden):
-        if kind == kinds.RAY_SERVICE:  # without KubeRay, or rights that few users have
+        if kind in (kinds.RAY_SERVICE, kinds.INGRESS):  # rights that few users have
             return None
         raise
 
@@ -176,13 +187,21 @@ def _read(
     pods = _list_labelled(session, kinds.POD, namespace, name)
     addresses = _list_readable(session, kinds.SERVICE, namespace, name)
     autoscalers = _list_readable(session, kinds.HPA, namespace, name)
+    ingresses = _list_readable(session, kinds.INGRESS, namespace, name)
 
     def owned(items: Iterable[Json], live: Json) -> Json | None:
         same_name = (item for item in items if item["metadata"]["name"] == live["metadata"]["name"])
         return next((item for item in same_name if belongs(item, live)), None)
 
     return [
-        ServiceObjects(live, parts, pods, owned(addresses, live), owned(autoscalers, live))
+        ServiceObjects(
+            live,
+            parts,
+            pods,
+            owned(addresses, live),
+            owned(autoscalers, live),
+            owned(ingresses, live),
+        )
         for live in services
     ]
 
@@ -295,7 +314,7 @@ def leftovers(session: Session, user: User, name: str = "") -> list[Json]:
     """Return what interrupted calls of `up` left without a Deployment, of one service or of all."""
     return [
         item
-        for kind in (kinds.SERVICE, kinds.HPA)
+        for kind in (kinds.SERVICE, *OPTIONAL)
         for item in _list_readable(session, kind, session.namespace, name)
         if _is_service(item)
         and not item["metadata"].get("ownerReferences")

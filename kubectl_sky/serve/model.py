@@ -138,8 +138,8 @@ class ServiceStatus(Struct, frozen=True):
 class ServiceObjects(Struct, frozen=True):
     """The objects of a service, those of others excluded, and the events of the namespace.
 
-    `service` and `autoscaler` are None if not found. `cluster_nodes` is empty if they are not
-    known.
+    `service`, `autoscaler` and `ingress` are None if not found. `cluster_nodes` is empty if they
+    are not known.
     """
 
     deployment: Object
@@ -147,6 +147,7 @@ class ServiceObjects(Struct, frozen=True):
     pods: Sequence[Object]
     service: Object | None = None
     autoscaler: Object | None = None
+    ingress: Object | None = None
     events: Sequence[Object] = ()
     cluster_nodes: Sequence[Object] = ()
 
@@ -334,4 +335,7 @@ def _endpoints(
     if objects.service is None:
         return ()
     endpoints = combine(task, objects.service, pods, objects.cluster_nodes).ports
-    return tuple(address for item in endpoints for address in (*item.outside, item.address))
+    rules = (objects.ingress or {}).get("spec", {}).get("rules") or ()
+    hosts = (f"{rule['host']}:443" for rule in rules if rule.get("host"))
+    addresses = (address for item in endpoints for address in (*item.outside, item.address))
+    return (*hosts, *addresses)

@@ -62,7 +62,9 @@ def _is_unchanged(prepared: Prepared, live: Json) -> bool:
             item = _with_replicas(item, current)
         if foreign_fields(item, current):
             return False
-    return bool(replicas.scaling) or action.get(session, kinds.HPA, replicas.name) is None
+    wanted = {manifest.object["kind"] for manifest in same.existing.manifests.own}
+    unwanted = (kind for kind in action.OPTIONAL if kind.kind not in wanted)
+    return all(action.get(session, kind, replicas.name) is None for kind in unwanted)
 
 
 def _with_replicas(item: Json, live: Json) -> Json:
@@ -71,13 +73,13 @@ def _with_replicas(item: Json, live: Json) -> Json:
 
 
 def _current(prepared: Prepared, live: Json) -> dict[str, Json]:
-    """Return the live Deployment, Service and autoscaler by kind. Raises NameTaken."""
+    """Return the live objects with the name of the service, by kind. Raises NameTaken."""
     current, name = {live["kind"]: live}, live["metadata"]["name"]
     wanted = {manifest.object["kind"] for manifest in action.find_named(prepared)}
     if live["kind"] not in wanted:
         message = f'service "{name}" is a {live["kind"]}'
         raise NameTaken(message, "run `kubectl sky serve down` first to change its backend")
-    for kind in (kinds.SERVICE, kinds.HPA):
+    for kind in (kinds.SERVICE, *action.OPTIONAL):
         item = action.get(prepared.session, kind, name)
         if item and action.belongs(item, live):
             current[kind.kind] = item
@@ -111,8 +113,10 @@ def _send(prepared: Prepared, live: Json, current: dict[str, Json]) -> None:
         except (SkyError, KeyboardInterrupt):
             _undo(session, live, prepared.decision.id, applied)
             raise
-    if not is_scaled and kinds.HPA.kind in current:
-        objects.delete_by_uid(session, kinds.HPA, current[kinds.HPA.kind]["metadata"])
+    wanted = {manifest.object["kind"] for manifest in named}
+    for other in action.OPTIONAL:
+        if other.kind in current and other.kind not in wanted:
+            objects.delete_by_uid(session, other, current[other.kind]["metadata"])
 
 
 def _with_owner(item: Json, owner: Json) -> Json:
@@ -170,7 +174,7 @@ def _prune(session: Session, live: Json, version: str) -> None:
         metadata = config_map["metadata"]
         if metadata["labels"].get(names.TASK_ID) in used:
             continue
-        for suffix in ("", "-files", "-registry"):
+        for suffix in ("", "-files", "-registry", "-tls"):
             with suppress(NotFound, Forbidden):
                 name, namespace = f"{metadata['name']}{suffix}", metadata["namespace"]
                 secret = objects.get(session, kinds.SECRET, name, namespace)

@@ -14,6 +14,7 @@ from kubectl_sky.spec.kubernetes import POD_CONFIG
 from kubectl_sky.spec.lifecycle import is_deleted_when_finished
 from kubectl_sky.spec.schema import describe
 from kubectl_sky.spec.substitute import Filled
+from kubectl_sky.words.secret import Secret
 
 _HEADER = re.compile(r"[-A-Za-z0-9]+")
 _POLICY: Path = ("service", "replica_policy")
@@ -74,6 +75,18 @@ class Probe(Struct, frozen=True):
     failing: float | None = None
 
 
+class Ingress(Struct, frozen=True):
+    """TLS in front of a service: the class of the Ingress, its host and its Secret.
+
+    The host is empty for all hosts. The Secret is empty if `certificate` has its data.
+    """
+
+    class_name: str
+    host: str
+    secret: str = ""
+    certificate: Mapping[str, Secret] = {}
+
+
 class ServiceSpec(Struct, frozen=True):
     """A service: its port, its probe and its number of replicas.
 
@@ -91,6 +104,7 @@ class ServiceSpec(Struct, frozen=True):
     up_delay: float | None = None
     down_delay: float | None = None
     flags: Flags = field(default_factory=Flags)
+    ingress: Ingress | None = None
 
 
 def service_of(document: Document, flags: Flags) -> ServiceSpec:
@@ -135,6 +149,24 @@ def find_unmeasured(document: Document, flags: Flags) -> Iterator[Problem]:
             "use `serve up` with --qps-metric http_requests_per_second (the requests per second of"
             " a pod, under the name that your metrics adapter gives them), --cpu-target 80 (CPU"
             f" usage) or --replicas {fewest}",
+        )
+
+
+def find_without_ingress(
+    document: Document, flags: Flags, ingress: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Refuse a certificate that no Ingress uses: the replicas serve without TLS."""
+    path: Path = ("service", "tls")
+    if document.get(*path) is None:
+        return
+    if flags.backend != Flags().backend:
+        yield document.problem(path, "not supported by this backend", "remove it")
+    elif not ingress.get("class"):
+        yield document.problem(
+            path,
+            "the replicas serve without TLS, and no class of an Ingress is set",
+            "run `kubectl sky config set ingress.class nginx`, or remove it and terminate TLS at"
+            " an Ingress or Gateway of your own",
         )
 
 
@@ -310,6 +342,13 @@ def _balancing(document: Document) -> Iterator[Problem]:
         yield document.problem(path, message, "such as {H100: 5}")
 
 
+def _tls(document: Document) -> Iterator[Problem]:
+    path: Path = ("service", "tls")
+    tls = document.get(*path)
+    if isinstance(tls, dict) and {*tls} not in ({"secret"}, {"keyfile", "certfile"}):
+        yield document.problem(path, "expected {keyfile: …, certfile: …}, or {secret: …}")
+
+
 def _pools(document: Document) -> Iterator[Problem]:
     for path in (("pool",), ("service", "pool")):
         pool = document.get(*path)
@@ -339,5 +378,6 @@ RULES: tuple[Callable[[Document], Iterator[Problem]], ...] = (
     _probe_path,
     _policy,
     _balancing,
+    _tls,
     _pools,
 )

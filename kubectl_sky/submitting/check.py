@@ -96,6 +96,7 @@ def document_refusals(
         return refused
     if serve:
         refused += service.find_unmeasured(document, serve)
+        refused += service.find_without_ingress(document, serve, settings.ingress)
     if refused:  # a field that is refused needs no plan
         document = unsupported.without_refused(document, as_task, served)
     errors = find_refusals(task_of(document), settings)
@@ -182,6 +183,9 @@ def local_paths(documents: Sequence[Document]) -> Iterator[Problem]:
         for files in local_files_of(Filled(document).document.data):
             hint = "use a git repository, a bucket or a volume, or submit it with the plugin"
             yield document.problem(files.field, "is a local path of the client", hint)
+        if document.get("service", "tls", "keyfile") is not None:
+            hint = "use secret: NAME, an existing Secret"
+            yield document.problem(("service", "tls"), "is a local path of the client", hint)
 
 
 def review(
@@ -314,4 +318,11 @@ def as_service(
         raise UserError("the service has no name", hint)
     spec = service.service_of(entry.document, flags)
     task = replace(entry.task, name=name or f"service-{entry.task_id}")
+    if tls := Filled(entry.document).document.get("service", "tls"):
+        domain = settings.ingress.get("domain")
+        host = f"{names.dns_label(task.name or '', 'service')}.{domain}" if domain else ""
+        certificate = {} if "secret" in tls else packing.certificate(entry.document, tls)
+        class_name = settings.ingress["class"]
+        ingress = service.Ingress(class_name, host, tls.get("secret", ""), certificate)
+        spec = replace(spec, ingress=ingress)
     return (replace(entry, task=as_replica(task, spec)),)

@@ -20,8 +20,10 @@ from kubectl_sky.sync.archive import DEFAULT_LIMITS, Limits, Unsendable
 from kubectl_sky.sync.archive_cache import NO_CACHE, Cache, Snapshot
 from kubectl_sky.sync.tree import Entry, Source
 from kubectl_sky.tasks.ui import UI
+from kubectl_sky.words import bounded
 from kubectl_sky.words.facts import Archive
 from kubectl_sky.words.private import Folder
+from kubectl_sky.words.secret import Secret
 from kubectl_sky.words.settings import Settings, cache_folder
 from kubectl_sky.workloads.decide import TaskEntry
 
@@ -29,6 +31,7 @@ from kubectl_sky.workloads.decide import TaskEntry
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
 
 # More bytes than this are very unlikely to fit into ConfigMaps when packed.
+_MAX_PEM = 100_000
 _TOO_LARGE = 16 * MAX_TOTAL_BYTES
 
 
@@ -124,6 +127,23 @@ def source(files: LocalFiles) -> Source:
     """Return the local source; relative paths start at the current folder."""
     path = Path(files.source).expanduser()
     return Source(path, PurePosixPath(files.path).name, with_parents=files.path == WORKDIR)
+
+
+def certificate(document: Document, files: Mapping[str, str]) -> dict[str, Secret]:
+    """Return the data of a TLS Secret, from the files of `service.tls`. Raises InvalidFiles."""
+    data, problems = dict[str, Secret](), []
+    for field, key in (("certfile", "tls.crt"), ("keyfile", "tls.key")):
+        try:
+            text = bounded.read(Path(files[field]).expanduser(), _MAX_PEM)
+            problem = "" if b"-----BEGIN " in text else "is not a PEM file"
+            data[key] = Secret(text)
+        except OSError as error:
+            problem = f"cannot be read: {bounded.reason(error)}"
+        if problem:
+            problems.append(document.problem(("service", "tls", field), problem))
+    if problems:
+        raise InvalidFiles(problems)
+    return data
 
 
 def packer(

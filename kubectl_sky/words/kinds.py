@@ -47,6 +47,7 @@ ENDPOINT_SLICE = Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices
 EVENT = Kind("", "v1", "Event", "events")
 GANG = Kind("scheduling.k8s.io", GANG_VERSIONS[0], "PodGroup", "podgroups")
 HPA = Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+INGRESS = Kind("networking.k8s.io", "v1", "Ingress", "ingresses")
 JOB = Kind("batch", "v1", "Job", "jobs")
 LEASE = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 LIMIT_RANGE = Kind("", "v1", "LimitRange", "limitranges")

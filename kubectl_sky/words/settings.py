@@ -39,7 +39,8 @@ class Settings(Struct, frozen=True):
     access to each bucket store. `default_store` is the store of buckets that are given by name
     only. `bucket_mode` "copy" also copies buckets that would be mounted, with the `fetch_program`
     of the `fetch_image`. `ports` configures how the ports of tasks are exposed, and the annotations
-    of their Services. `fair_share` maps Volcano queues to the policies of plan/fair_share.py.
+    of their Services. `ingress` has the `class` and `domain` of services with TLS.
+    `fair_share` maps Volcano queues to the policies of plan/fair_share.py.
     `ray_graphs` has the `trusted_hosts` of the ray controller.
     `requests_per_second` limits the requests to the API server. `multikueue` has the contexts of
     Kueue's worker clusters, which are named as the MultiKueueClusters. `dev` has the limits `for`
@@ -55,6 +56,7 @@ class Settings(Struct, frozen=True):
     start_directory: str = "sky_workdir"
     volume_group: int | bool = 1000
     ports: Mapping[str, Any] = {}
+    ingress: Mapping[str, str] = {}
     stores: Mapping[str, Mapping[str, Any]] = {}
     default_store: str | None = None
     bucket_mode: str = "mount"

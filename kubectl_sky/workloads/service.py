@@ -5,7 +5,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -15,6 +15,7 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.plan.plan import Extras, Node
 from kubectl_sky.plan.runtime import Check, Http
 from kubectl_sky.spec.document import FieldError
+from kubectl_sky.spec.service import Ingress
 from kubectl_sky.words import assets, bounded, kinds, names
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.workloads.workload import Object, PhaseDetails, Workload, node_index, waiting
@@ -50,7 +51,8 @@ class Replicas(Extras, frozen=True, kw_only=True):
 
     An update creates up to `surge` more replicas, and at most `unavailable` are missing. It has
     failed if no replica becomes ready within `deadline` seconds. `notes` are on what differs from
-    SkyPilot's services. `ray_config` is that of Ray Serve as YAML, for a RayService.
+    SkyPilot's services. `ray_config` is that of Ray Serve as YAML, for a RayService. `ingress` has
+    the Secret of the certificate.
     """
 
     name: str
@@ -63,6 +65,15 @@ class Replicas(Extras, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     scaling: Scaling | None = None
     ray_config: str = ""
+    ingress: Ingress | None = None
+
+    def with_ingress(self, ingress: Ingress | None, name: str) -> Self:
+        if not ingress:
+            return self
+        templates = (*self.templates, "ingress.yaml.j2")
+        if ingress.certificate:
+            templates, ingress = (*templates, "tls.yaml.j2"), replace(ingress, secret=f"{name}-tls")
+        return replace(self, ingress=ingress, certificate=ingress.certificate, templates=templates)
 
     @property
     def scales(self) -> bool:
@@ -104,7 +115,7 @@ class Service(Workload):
             checks=tuple(_checks(service.probe, service.port)),
             scaling=scaling,
             templates=("hpa.yaml.j2",) if scaling else (),
-        )
+        ).with_ingress(service.ingress, plan.name)
 
     def pods(self, plan: "Plan") -> tuple[Node, ...]:
         labels = {key: value for key, value in plan.labels.items() if key != names.TASK}

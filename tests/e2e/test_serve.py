@@ -114,6 +114,30 @@ def test_service_bad_update_shows_reason_and_old_replicas_serve(
     assert len(objects(kubectl, "configmaps")) <= 4
 
 
+def test_service_tls_is_an_ingress_with_the_certificate(
+    sky: Command, kubectl: Command, tmp_path: Path
+) -> None:
+    for name in ("key", "cert"):
+        (tmp_path / f"{name}.pem").write_text(f"-----BEGIN {name}-----\nc3t\n")
+    for setting, value in (("class", "nginx"), ("domain", "example.com")):
+        assert sky("config", "set", f"ingress.{setting}", value).returncode == 0
+    tls = {"keyfile": str(tmp_path / "key.pem"), "certfile": str(tmp_path / "cert.pem")}
+    file = service(sky, service=WEB["service"] | {"replicas": 1, "tls": tls})
+    web = served(sky("serve", "up", file, "-o", "json"))
+    assert web["endpoints"][0] == "web.example.com:443"
+    (ingress,) = objects(kubectl, "ingresses")
+    secret = f"web-{web['version_id']}-tls"
+    assert ingress["spec"]["tls"] == [{"hosts": ["web.example.com"], "secretName": secret}]
+    unchanged = sky("serve", "update", file, "-o", "json")
+    assert "unchanged" in unchanged.stderr and served(unchanged)["version"] == 1
+    assert sky("serve", "update", service(sky, service=WEB["service"])).returncode == 0
+    assert objects(kubectl, "ingresses") == []
+    assert sky("serve", "down", "web").returncode == 0
+    eventually(
+        lambda: not objects(kubectl, "secrets"), 90, lambda: str(objects(kubectl, "secrets"))
+    )
+
+
 def test_replica_that_never_answers_is_not_ready_in_time(sky: Command) -> None:
     """It is no lack of memory, whatever the exit code of the killed container."""
     probe = WEB["service"] | {"readiness_probe": PROBE | {"initial_delay_seconds": 4}}

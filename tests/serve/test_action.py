@@ -2,7 +2,7 @@
 
 import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -47,7 +47,7 @@ def live(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[Kind, Json]]:
 @pytest.fixture
 def services(api: FakeCluster, tmp_path: Path) -> FakeCluster:
     """A cluster with the kinds of services, and files of two services."""
-    api.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA}
+    api.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA, kinds.INGRESS}
     for name in ("web", "chat"):
         (tmp_path / f"{name}.yaml").write_text(WEB.replace("web", name))
     return api
@@ -78,6 +78,7 @@ def test_status_several_services_lists_each_kind_once(services: FakeCluster, run
     assert sorted(text for text in services.requests if text.startswith("list")) == [
         "list deployments",
         "list horizontalpodautoscalers",
+        "list ingresses",
         "list pods",
         "list replicasets",
         "list services",
@@ -126,6 +127,103 @@ def test_update_changed_file_replaces_the_deployment(services: FakeCluster, run:
     code, _, stderr = run("serve", "update", "web.yaml", "--detach", "--env", "A=b")
     assert code == 0 and 'service "web" updated' in stderr
     assert services.count("update deployments web") == 1
+
+
+Write = Callable[..., str]
+FILES = "{keyfile: key.pem, certfile: cert.pem}"
+
+
+@pytest.fixture
+def tls(run: Run, tmp_path: Path) -> Write:
+    """Write the file of a service with `tls`, and its certificate."""
+    for name in ("key", "cert"):
+        (tmp_path / f"{name}.pem").write_text(f"-----BEGIN {name}-----\nc3t\n")
+
+    def write(value: str, domain: str = "example.com") -> str:
+        settings = f"ingress: {{class: nginx, domain: {domain}}}\n" if domain else ""
+        (tmp_path / "settings.yaml").write_text(settings)
+        service = f"service: {{replicas: 2, tls: {value}}}"
+        (tmp_path / "web.yaml").write_text(WEB.replace("service: {replicas: 2}", service))
+        return "web.yaml"
+
+    return write
+
+
+def test_tls_files_become_a_secret_and_an_ingress(
+    services: FakeCluster, run: Run, tls: Write
+) -> None:
+    code, _, stderr = run("serve", "up", tls(FILES), "--detach", "--id", "web00001")
+    assert code == 0, stderr
+    secret = services.get(kinds.SECRET, "web-web00001-tls")
+    assert secret["type"] == "kubernetes.io/tls"
+    data = {key: base64.b64decode(text) for key, text in secret["data"].items()}
+    names = {"tls.crt": "cert", "tls.key": "key"}
+    expected = {key: f"-----BEGIN {name}-----\nc3t\n".encode() for key, name in names.items()}
+    assert data == expected
+    spec = services.get(kinds.INGRESS, "web")["spec"]
+    assert spec["tls"] == [{"secretName": "web-web00001-tls", "hosts": ["web.example.com"]}]
+    (rule,) = spec["rules"]
+    backend = {"service": {"name": "web", "port": {"number": 8080}}}
+    assert (rule["host"], rule["http"]["paths"][0]["backend"]) == ("web.example.com", backend)
+    assert (
+        "Endpoints:  web.example.com:443, web.default.svc:8080" in run("serve", "status", "web")[1]
+    )
+    rendered = run("render", "web.yaml")[1]
+    assert "UkVEQUNURUQ=" in rendered and secret["data"]["tls.key"] not in rendered
+
+
+def test_tls_secret_of_the_user_is_used_and_must_exist(
+    services: FakeCluster, run: Run, tls: Write, tmp_path: Path
+) -> None:
+    file = tls("{secret: mine}", "")
+    (tmp_path / "settings.yaml").write_text("ingress: {class: nginx}\n")
+    code, _, stderr = run("serve", "up", file, "--detach")
+    assert code == 2 and 'Secret "mine" of service.tls not found in namespace "default"' in stderr
+    services.put({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mine"}})
+    assert run("serve", "up", file, "--detach")[0] == 0
+    spec = services.get(kinds.INGRESS, "web")["spec"]
+    assert spec["tls"] == [{"secretName": "mine"}] and "host" not in spec["rules"][0]
+    assert [name for name in services.names() if name.endswith("-tls")] == []
+
+
+def test_update_without_tls_removes_the_ingress(
+    services: FakeCluster, run: Run, tls: Write, tmp_path: Path
+) -> None:
+    assert run("serve", "up", tls(FILES), "--detach")[0] == 0
+    services.requests.clear()
+    assert run("serve", "update", "web.yaml", "--detach")[0] == 0
+    assert services.writes == [], "unchanged"
+    (tmp_path / "web.yaml").write_text(WEB)
+    assert run("serve", "update", "web.yaml", "--detach")[0] == 0
+    assert "ingresses web" not in services.names()
+
+
+@pytest.mark.parametrize(
+    ("value", "domain", "message"),
+    [
+        (FILES, "", "service.tls: the replicas serve without TLS, and no class of an Ingress is"),
+        (FILES.replace("cert.pem", "no.pem"), "x", "tls.certfile: cannot be read: no such file"),
+        (FILES.replace("cert.pem", "web.yaml"), "x", "service.tls.certfile: is not a PEM file"),
+        ("{keyfile: key.pem}", "x", "service.tls: "),
+        ("{secret: a, keyfile: key.pem, certfile: cert.pem}", "x", "service.tls: "),
+    ],
+)
+def test_tls_that_cannot_be_used_is_refused(
+    services: FakeCluster,
+    run: Run,
+    tls: Write,
+    value: str,
+    domain: str,
+    message: str,
+) -> None:
+    code, _, stderr = run("serve", "up", tls(value, domain), "--detach")
+    assert code == 2 and message in stderr, stderr
+    assert services.writes == []
+
+
+def test_tls_is_refused_by_validate_without_a_class(run: Run, tls: Write) -> None:
+    assert run("validate", tls(FILES, ""))[0] == 2
+    assert run("validate", tls(FILES, "example.com"))[0] == 0
 
 
 def test_update_object_changed_by_its_controller_is_replaced(

@@ -178,7 +178,6 @@ def test_scaling_becomes_an_autoscaler() -> None:
             "service.readiness_probe.headers.A",
             "control character",
         ),
-        ({"service": {"tls": {"keyfile": "a", "certfile": "b"}}}, "service.tls", "without TLS"),
         (
             {"service": {"readiness_probe": {"path": "/", "headers": {"a b": "c"}}}},
             'service.readiness_probe.headers."a b"',
