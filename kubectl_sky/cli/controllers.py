@@ -121,6 +121,7 @@ def install(
     they run in the namespace kubectl-sky and act on all namespaces, by ClusterRoles. With -n, they
     run in that namespace and act on it alone, by Roles; fairshare does not.
     """
+    from kubectl_sky.actions import config
     from kubectl_sky.install import action
     from kubectl_sky.install.model import controllers_install
     from kubectl_sky.render import manifests
@@ -130,6 +131,7 @@ def install(
         install_flags.read(cluster, image, flags.pop("api_server_ports")),
         names,
         retention_seconds=seconds,
+        notifies=bool(config.preferences().notify),
         **flags,
     )
     items = list(action.controllers(installs))

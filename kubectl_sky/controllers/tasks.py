@@ -8,6 +8,7 @@ from typing import Any
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, WatchEvent
 from kubectl_sky.controllers.loop import Context, Controller, Watch
+from kubectl_sky.controllers.notifier import Notifier
 from kubectl_sky.controllers.task_index import (
     Key,
     TaskIndex,
@@ -30,10 +31,12 @@ _log = logging.getLogger(__name__)
 
 
 def controllers(context: Context) -> Sequence[Controller[Any]]:
-    if context.retention is None:
-        return [TasksController(context.session)]
-    sweeper = Sweeper(context.session, context.namespace, context.retention)
-    return [TasksController(context.session), sweeper]
+    session, controllers = context.session, list[Controller[Any]]()
+    if url := context.settings.notify:
+        controllers.append(Notifier(session, url))
+    if context.retention is not None:
+        controllers.append(Sweeper(session, context.namespace, context.retention))
+    return [TasksController(session), *controllers]
 
 
 class TasksController(Controller[Key]):

@@ -256,8 +256,9 @@ def controllers_install(
     retention_seconds: int | None = None,
     served: str | None = None,
     replicas: int = 1,
+    notifies: bool = False,
 ) -> tuple[ControllerInstall, ...]:
-    """Return the values of the flags, for each controller.
+    """Return the values of the flags, for each controller; that of tasks may notify a URL.
 
     Without a namespace, the controllers serve all; with one, that namespace, or `served`. Raises
     UserError for an invalid name.
@@ -275,7 +276,8 @@ def controllers_install(
             namespace=namespace or CONTROLLERS_NAMESPACE,
             image=flags.image or DEFAULT_IMAGE,
             api_server_ports=flags.api_server_ports,
-            reaches_sources=RIGHTS[controller].reaches_sources,
+            reaches_sources=RIGHTS[controller].reaches_sources
+            or (notifies and controller == "tasks"),
             controller=controller,
             served=_check_namespace(served) if served else namespace or "",
             retention_seconds=retention_seconds,

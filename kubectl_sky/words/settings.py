@@ -44,7 +44,8 @@ class Settings(Struct, frozen=True):
     `ray_graphs` has the `trusted_hosts` of the ray controller.
     `requests_per_second` limits the requests to the API server. `multikueue` has the contexts of
     Kueue's worker clusters, which are named as the MultiKueueClusters. `dev` has the limits `for`
-    and `idle` of development pods, in seconds.
+    and `idle` of development pods, in seconds. The tasks controller tells the URL `notify` of
+    finished tasks.
     """
 
     image: str | None = None
@@ -71,6 +72,7 @@ class Settings(Struct, frozen=True):
     ray_graphs: Mapping[str, Any] = {}
     dev: Mapping[str, int | None] = {}
     gang: str | bool = "auto"
+    notify: str | None = None
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:

@@ -102,7 +102,7 @@ def test_config_set_follows_link_of_settings_file(folder: Path, tmp_path: Path) 
         ("image", "a\x1b[2J", "image: the value must be one line of text"),
         ("image", "a\udcff", "image: the value must be one line of text"),
         ("queue..x", "a", 'invalid setting "queue..x"'),
-        ("nothing", "a", 'setting "nothing" not found; run `kubectl sky explain settings` for all'),
+        ("zzzz", "a", 'setting "zzzz" not found; run `kubectl sky explain settings` for all'),
         ("stores.s3.endpoint", "ftp://x", "stores.s3.endpoint: expected an address"),
     ],
 )

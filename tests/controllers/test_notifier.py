@@ -1,0 +1,90 @@
+"""The tasks controller tells a URL of finished tasks."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kubectl_sky.controllers import loop as loops
+from kubectl_sky.controllers import notifier
+from kubectl_sky.controllers.loop import Context, Loop
+from kubectl_sky.controllers.notifier import Notifier
+from kubectl_sky.controllers.tasks import controllers
+from kubectl_sky.errors import UserError
+from kubectl_sky.install.model import Flags, controllers_install
+from kubectl_sky.words.settings import Settings
+from tests.actions.conftest import Submitter, shorten_waits
+from tests.actions.test_lead import CHAIN, run
+from tests.actions.test_notify import Hook, hook
+from tests.fake_cluster import FakeCluster
+from tests.polling import eventually
+
+__all__ = ["hook"]
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
+    shorten_waits(monkeypatch)
+    monkeypatch.setattr(notifier, "_SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(loops, "_FIRST_RETRY_SECONDS", 0.05)
+    return FakeCluster()
+
+
+@contextmanager
+def notifying(api: FakeCluster, url: str) -> Iterator[Notifier]:
+    controller = Notifier(api.session(), url)
+    loop = Loop(controller, api.session(), "default")
+    loop.start()
+    try:
+        yield controller
+    finally:
+        loop.stop()
+        loop.join(60)
+
+
+def test_notifier_tells_once_of_task_that_was_seen_unfinished(
+    api: FakeCluster, tmp_path: Path, hook: Hook
+) -> None:
+    send = Submitter(api, tmp_path)
+    send("name: old\nrun: 'true'\n", task_id="old00001")
+    api.start("old-old00001")
+    api.finish("old-old00001")
+    send("name: train\nrun: 'true'\n", task_id="train001")
+    hook.status = 503
+    with notifying(api, hook.url) as controller:
+        eventually(lambda: len(controller._unfinished) == 1)
+        api.start("train-train001")
+        api.finish("train-train001", 3)
+        eventually(lambda: len(hook.received) >= 2)
+        hook.status = 200
+        eventually(lambda: not controller._unfinished)
+    assert {document["status"] for document in hook.received} == {"failed"}
+    assert hook.received[-1]["text"] == "train (train001) failed: node-0: exit code 3"
+
+
+def test_notifier_tells_of_pipeline_when_all_stages_have_finished(
+    api: FakeCluster, tmp_path: Path, hook: Hook
+) -> None:
+    Submitter(api, tmp_path)(CHAIN)
+    with notifying(api, hook.url) as controller:
+        eventually(lambda: len(controller._unfinished) == 1)
+        for stage in range(3):
+            assert hook.received == []
+            run(api, stage)
+        eventually(lambda: hook.received)
+    (document,) = hook.received
+    assert (document["status"], len(document["tasks"])) == ("completed", 3)
+
+
+def test_notify_setting_adds_controller_and_opens_its_network(api: FakeCluster) -> None:
+    def names(url: str | None) -> list[str]:
+        context = Context(api.session(), "default", Settings(notify=url))
+        return [type(controller).__name__ for controller in controllers(context)]
+
+    assert names(None) == ["TasksController"]
+    assert names("https://hooks.example.com/T0") == ["TasksController", "Notifier"]
+    with pytest.raises(UserError, match="notify in the settings: must be https"):
+        names("http://hooks.example.com/secret")
+    installs = controllers_install(Flags(), ["tasks", "fairshare"], notifies=True)
+    assert [install.reaches_sources for install in installs] == [True, False]
