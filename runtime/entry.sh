@@ -75,6 +75,7 @@ setup() {
   [ -z "$stopping" ] || exit 143
   if [ "$code" -ne 0 ]; then
     [ -z "$mpi" ] || report_failed_setup "$code"
+    [ -z "${KUBECTL_SKY_HOLD-}" ] || hold "$code" setup
     fail "$code" "setup failed with exit code $code"
   fi
   say "setup has ended after $(($(date +%s) - start)) seconds, run begins"
@@ -99,6 +100,7 @@ export NUM_NODES="${NUM_NODES-1}" NODE_RANK="${NODE_RANK-0}"
 export SKYPILOT_NUM_NODES="${SKYPILOT_NUM_NODES-$NUM_NODES}" SKYPILOT_NODE_RANK="$NODE_RANK"
 export SKYPILOT_NUM_JOBS="${SKYPILOT_NUM_JOBS-1}" SKYPILOT_JOB_RANK=0 PYTHONUNBUFFERED="${PYTHONUNBUFFERED-1}"
 [ "$NUM_NODES" -eq 1 ] || . "$dir/nodes.sh"
+[ -z "${KUBECTL_SKY_HOLD-}" ] || . "$dir/hold.sh"
 [ -z "$mpi" ] || . "$dir/mpi.sh"
 if [ -z "${KUBECTL_SKY_MET-}" ]; then # barrier.py runs this script again
   choose_home
@@ -123,5 +125,6 @@ report STARTED
 run_phase run
 result=$code
 if [ "$result" -eq 0 ]; then report SUCCEEDED; else report FAILED; fi
+[ -z "${KUBECTL_SKY_HOLD-}" ] || hold "$result" run
 while [ "$(date +%s)" -lt "$stay_until" ]; do nap; done
 exit "$result"

@@ -386,6 +386,7 @@ _TASK_FLAGS: list[Option] = [
         metavar="WHEN",
         help="Start all nodes together or none: auto (default), required, off.",
     ),
+    click.option("--hold", metavar="TIME", help="Hold failed containers for exec: 30m, 2h."),
     click.option("--array", metavar="N-M[%P]", help="One task per number: 0-99; %P: P at a time."),
     as_task,
 ]

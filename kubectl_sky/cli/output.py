@@ -129,7 +129,7 @@ def shown(text: str, stream: TextIO) -> str:
 
 def in_color(text: str, stream: TextIO | None = None) -> str:
     """Return a state or another word in its colour, if the stream (stdout) is coloured."""
-    color = _COLORS.get(text)
+    color = _COLORS.get(text.partition(" (")[0])  # `failed (held 29m)`
     if color is None or not colored(stream or sys.stdout):
         return text
     return f"{_MARK}[{color}m{text}{_MARK}[0m"

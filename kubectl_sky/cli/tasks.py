@@ -102,7 +102,7 @@ def name(target: TaskStatus | PipelineStatus) -> str:
 
 def line(target: TaskStatus | PipelineStatus) -> str:
     note = f": {target.note}" if target.note else ""
-    return f"{name(target)} ({target.name}) {output.in_color(target.state)}{note}"
+    return f"{name(target)} ({target.name}) {output.in_color(_state(target))}{note}"
 
 
 def nodes(task: TaskStatus | PipelineStatus) -> str:
@@ -116,7 +116,7 @@ def nodes(task: TaskStatus | PipelineStatus) -> str:
 _CELLS: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = {
     "ID": lambda task: task.id,
     "NAME": lambda task: task.name,
-    "STATUS": lambda task: str(task.state),
+    "STATUS": lambda task: _state(task),
     "NODES": nodes,
     "AGE": lambda task: since(task.created_at),
     "UPDATED": lambda task: since(task.updated_at),
@@ -134,6 +134,12 @@ _CELLS: dict[str, Callable[[TaskStatus | PipelineStatus], str]] = {
 _LEAST_IMPORTANT = ("GPU-HOURS", "UPDATED", "JOBS", "USER", "NAMESPACE", "NODES", "AGE")
 
 
+def _state(target: TaskStatus | PipelineStatus) -> str:
+    if isinstance(target, TaskStatus):
+        return target.state_at(datetime.now(UTC))
+    return str(target.state)
+
+
 def _gpu_hours(
     target: TaskStatus | PipelineStatus, gpu_hours: Mapping[tuple[str, str], float]
 ) -> str:
@@ -148,12 +154,12 @@ def _first_items(items: Sequence[str]) -> str:
 
 def details(task: TaskStatus) -> str:
     counts = [f"{task.count(state)} {state}" for state in State if task.count(state)]
-    word = str(task.detailed_status)
+    word, state = str(task.detailed_status), _state(task)
     specific = "" if word == task.state else f" ({word})"
     facts = {
         "Id": task.id,
         "Name": task.name,
-        "Status": f"{output.in_color(task.state)}{specific}{_suffix(task)}",
+        "Status": f"{output.in_color(state)}{specific}{_suffix(task)}",
         "Namespace": task.namespace,
         "User": task.user,
         "Backend": task.backend,

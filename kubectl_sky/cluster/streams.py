@@ -1,7 +1,7 @@
 """Read the logs of many pods in order of time: a thread and a bounded queue per log."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from threading import Condition, Event, Lock
 from time import monotonic
 
@@ -110,13 +110,18 @@ class Following:
             self._all_added = True
             self._changed.notify()
 
-    def blocks(self) -> Iterator[Block | None]:
+    def blocks(self, may_end: Callable[[], bool] = lambda: False) -> Iterator[Block | None]:
         """Yield lines and notes as they can be merged, and None about twice a second when idle.
 
-        Raises the ClusterError of any log; its message names the pod.
+        If it `may_end`, it ends when all logs that were added are idle. Raises the ClusterError of
+        any log; its message names the pod.
         """
         while not self._is_done():
-            yield self._next()
+            block = self._next()
+            is_idle = block is None and self._all_added and not (self._unmerged or self._waiting)
+            if is_idle and may_end():
+                return
+            yield block
 
     def _is_done(self) -> bool:
         return self._all_added and not self._active and not self._reports

@@ -1,7 +1,8 @@
 """Compute a node's status from its object's verdict and its newest pod."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -17,12 +18,14 @@ RETRYING = "Retrying"  # reason of a failed node that restarts
 JOB_NOT_FOUND = "JobNotFound"  # reason of a node whose Job was deleted or lost its labels
 POD_DELETED = "PodDeleted"  # reason of a node whose pod was deleted, not stopped by its Job
 NODE_LOST = "NodeLost"  # reason of a running node whose cluster node does not respond
+HELD = "Held"  # signal of a node whose failed container is held
 POD_KEPT = "PodKept"  # signal of a node whose pod other containers keep after `main` has ended
 POD_NOT_FOUND = "PodNotFound"  # reason of a node whose pod no longer exists or lost its labels
 TERMINATING = "Terminating"  # reason of a running node whose pod is being deleted
 UNSCHEDULABLE = "Unschedulable"  # the scheduler's reason: no cluster node fits the pod
 NOT_SCHEDULED = "NotScheduled"  # reason of a pending node whose pod no scheduler has handled
 WAITING_FOR_FILES = "WaitingForFiles"  # reason of a node whose local files have not arrived
+_HELD = re.compile(r"held ([0-9]{1,11}) ([0-9]{1,3}) (setup|run)\s*$")  # written by hold.sh
 _PASSING = (POD_DELETED, NODE_LOST, TERMINATING)  # a reason of the Job explains more
 _POD_FAILED = "BackoffLimitExceeded"  # the Job's reason when its pod failed or was deleted
 
@@ -64,6 +67,7 @@ class NodeStatus(Part, frozen=True):
     phase: Annotated[str, Note("where it failed, if known: `start`, `setup`")] = ""
     stopped_for: Annotated[str, Note("the node whose failure stops this one")] = ""
     kept_by: Annotated[str, Note("containers that keep its pod although `main` has ended")] = ""
+    held_until: Annotated[str, Note("when its failed container, which is held, ends")] = ""
 
     @property
     def end(self) -> str:
@@ -267,7 +271,11 @@ def of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
     )
     state = container(pod).get("state", {})
     if "terminated" in state:
-        return _ended(with_pod, pod, state["terminated"])
+        ended = _ended(with_pod, pod, state["terminated"])
+        # After it was held, the failure is known before its Job reports it.
+        return (
+            replace(ended, state=State.FAILED) if ended.exit_code and _held(ended, pod) else ended
+        )
     # Evicted, or its cluster node was lost, before a container exited.
     if status.get("phase") == "Failed":
         return _ended(with_pod, pod, _failed_before(status))
@@ -281,6 +289,8 @@ def of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
             message = f"submit again with --id {submit_id} if no upload is running"
             return replace(with_pod, reason=WAITING_FOR_FILES, message=message, started_at=began)
         running = replace(with_pod, state=State.RUNNING, started_at=began)
+        if not deleting and (status_of_hold := _held(running, pod)):
+            return status_of_hold
         if not deleting and _is_silent(pod):
             message = f"cluster node {running.host} does not respond"
             return replace(running, reason=NODE_LOST, message=message)
@@ -288,6 +298,26 @@ def of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
     if deleting:
         return replace(with_pod, reason=TERMINATING)
     return _waiting(with_pod, pod, state.get("waiting", {}))
+
+
+def _held(running: NodeStatus, pod: Object) -> NodeStatus | None:
+    """Return a node whose container has failed and is held, as held.sh reports it; or None."""
+    for sidecar in pod.get("status", {}).get("initContainerStatuses", ()):
+        ends = [sidecar.get(part, {}).get("terminated", {}) for part in ("state", "lastState")]
+        for end in ends if sidecar.get("name") == names.HOLD else ():
+            if match := _HELD.match(end.get("message", "")):
+                code = int(match[2])
+                failed = replace(
+                    running,
+                    state=State.FAILED,
+                    reason="Error",
+                    message=f"setup failed with exit code {code}" if match[3] == "setup" else "",
+                    exit_code=code,
+                    ended_at=end.get("finishedAt") or "",
+                    held_until=age.timestamp(datetime.fromtimestamp(int(match[1]), UTC)),
+                )
+                return with_runtime_reason(failed)
+    return None
 
 
 def _is_silent(pod: Object) -> bool:
@@ -375,9 +405,9 @@ def _start_step(pod: Object) -> str:
     image = container(pod).get("image", "")
     for init in pod.get("status", {}).get("initContainerStatuses", ()):
         state = init.get("state", {})
-        if "running" in state:
+        if "running" in state and init.get("name") != names.HOLD:
             return f"running init container {init.get('name', '')}"
-        if "terminated" not in state:
+        if "terminated" not in state and "running" not in state:
             image = init.get("image", "") or image
             break
     has_sandbox = condition(pod, "PodReadyToStartContainers")  # since Kubernetes 1.29

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from kubectl_sky.observe.failure import cause, missing_command_advice, program_lines
 from kubectl_sky.observe.findings import SEE_LOGS, Rule, Stage
 from kubectl_sky.observe.nodes import (
+    HELD,
     JOB_NOT_FOUND,
     NODE_LOST,
     POD_DELETED,
@@ -256,6 +257,13 @@ RUN: tuple[Rule, ...] = (
         "container {message} keeps the pod and its resources although main has ended",
         "make it a native sidecar: an init container with restartPolicy: Always;"
         " `kubectl sky stop {id}` deletes the pods of the task",
+        mere=True,
+    ),
+    _node(
+        "held",
+        HELD,
+        "its failed container is held until {message}",
+        "look into it with `{about}`; `kubectl sky stop {id}` ends it",
         mere=True,
     ),
     _deadline("deadline", SignalSource.WORKLOAD, "Job", ", which a template or policy sets"),

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.observe import queues
 from kubectl_sky.observe.nodes import (
+    HELD,
     JOB_NOT_FOUND,
     NODE_LOST,
     POD_DELETED,
@@ -246,6 +247,11 @@ def _task_signals(
             not node.state.ended and node.reason in (NODE_LOST, TERMINATING)
         ):
             yield (node.index,), Signal(SignalSource.NODE, node.reason, node.message)
+        if node.held_until:
+            reason = f"Error {node.exit_code}"
+            yield (node.index,), Signal(SignalSource.ENDED, reason, node.message)
+            ranks, step = (node.index,), task.next_step
+            yield ranks, Signal(SignalSource.NODE, HELD, node.held_until, about=step)
         if node.kept_by:
             yield (node.index,), Signal(SignalSource.NODE, POD_KEPT, node.kept_by)
     running = [

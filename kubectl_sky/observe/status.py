@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 
 from msgspec.structs import replace
@@ -28,7 +29,7 @@ from kubectl_sky.observe.nodes import (
 from kubectl_sky.observe.ownership import Missing, TaskObjects
 from kubectl_sky.observe.requested import Requested, requested
 from kubectl_sky.plan.pipeline import PipelineMember, deferred_queueing, member_of
-from kubectl_sky.words import names
+from kubectl_sky.words import age, names
 from kubectl_sky.words.documents import Part
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import LATE, STOPPED, Phase, PhaseDetails, Workload
@@ -133,6 +134,17 @@ class TaskStatus(Part, frozen=True, dict=True):
         return tuple(node for node in self.nodes if node.kept_by)
 
     @property
+    def held(self) -> tuple[NodeStatus, ...]:
+        """The nodes whose containers have failed and are held, the last one to end first."""
+        held = (node for node in self.nodes if node.held_until)
+        return tuple(sorted(held, key=lambda node: node.held_until, reverse=True))
+
+    def state_at(self, now: datetime) -> str:
+        """Return the state, and how long a failed container is still held."""
+        until = age.parse(self.held[0].held_until) if self.held else None
+        return f"{self.state} (held {age.duration(until - now)})" if until else str(self.state)
+
+    @property
     def suspended(self) -> bool:
         """Whether a node is suspended, as in a later stage of a pipeline."""
         waiting = [node for node in self.nodes if node.state is State.PENDING and not node.pod]
@@ -151,7 +163,10 @@ class TaskStatus(Part, frozen=True, dict=True):
 
     @property
     def next_step(self) -> str:
-        """How to go on with an incomplete or interactive task; empty for others."""
+        """How to go on with an incomplete, held or interactive task; empty for others."""
+        if held := next(iter(self.held), None):
+            rank = f" --rank {held.index}" if held.index else ""
+            return f"kubectl sky exec {self.id}{rank} -it -- bash"
         if not self.incomplete:
             running = self.interactive and self.state is State.RUNNING
             return f"kubectl sky exec {self.id} -it -- bash" if running else ""
@@ -250,7 +265,17 @@ class TaskStatus(Part, frozen=True, dict=True):
     @property
     def note(self) -> str:
         """A short explanation of the state: why the task is pending or failed."""
-        return "; ".join(filter(None, (self._cause, self.kept_note)))
+        return "; ".join(filter(None, (self._cause, self.kept_note, self._held_note)))
+
+    @property
+    def _held_note(self) -> str:
+        """What held containers keep; empty for none."""
+        if not self.held:
+            return ""
+        devices = self.requested.resources.accelerators
+        subject = f"{len(self.held)} containers are" if self.held[1:] else "the container is"
+        keeps = f", with {devices}{' each' if self.held[1:] else ''}" if devices else ""
+        return f"{subject} held until {self.held[0].held_until}{keeps}"
 
     @property
     def kept_note(self) -> str:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from kubectl_sky.plan.placement import Placement
 from kubectl_sky.spec.document import FieldError
+from kubectl_sky.spec.pipeline import seconds
 from kubectl_sky.spec.task import Task
 from kubectl_sky.spec.variables import REGISTRY, RESERVED, SecretReference
 from kubectl_sky.words import names
@@ -49,6 +50,8 @@ def variables(
         "SKYPILOT_CLUSTER_INFO": literal(json.dumps(info)),
         **jobs,
     }
+    if task.hold:
+        fixed["KUBECTL_SKY_HOLD"] = f"{seconds(task.hold)} {task.hold}"
     if settings.start_directory == "image" and not task.fills_workdir:
         fixed["KUBECTL_SKY_START_DIRECTORY"] = "."
     secret_names = {

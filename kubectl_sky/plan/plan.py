@@ -120,7 +120,7 @@ class Plan(Struct, frozen=True):
     `task_file` has the YAML documents of the task without the values of secrets: the header of a
     pipeline or group before its first task. `pod_annotations` are those of the pods, `login` is for
     the registry of the image, and `pod_options` holds the user's settings for pods and queues.
-    `file_transfer` is the user's local files.
+    `file_transfer` is the user's local files. A failed container is held for the time `hold`.
     """
 
     id: str
@@ -164,6 +164,7 @@ class Plan(Struct, frozen=True):
     near: str | None = None
     extras: Extras = field(default_factory=Extras)
     task_file: tuple[Mapping[str, Any], ...] = ()
+    hold: str = ""
 
     @property
     def restart_policy(self) -> str:
@@ -230,7 +231,7 @@ class Plan(Struct, frozen=True):
     @property
     def start(self) -> str | None:
         """The command of a task that only runs `run` on one node; others use the runtime."""
-        several = self.extras.scripts or len(self.nodes) > 1
+        several = self.extras.scripts or len(self.nodes) > 1 or self.hold
         mounted = self.storage.links or self.storage.downloads
         if several or mounted or self.scripts.keys() - {"bash.sh"} != {"run.sh"}:
             return None
@@ -263,6 +264,8 @@ class Plan(Struct, frozen=True):
             "links.sh": self.storage.links,
             "profile.sh": self.image != DEFAULT_IMAGE or changes_home,
             "fetch.sh": downloads,
+            "hold.sh": self.hold,
+            "held.sh": self.hold,
             "hub.py": any("KUBECTL_SKY_TREE" in download.env for download in downloads),
         }
         scripts = [name for name, is_used in used.items() if is_used]

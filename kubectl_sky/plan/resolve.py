@@ -32,6 +32,7 @@ from kubectl_sky.words import assets, names
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.settings import Settings
 
+_HOLD = ("config", "kubectl_sky", "hold_on_failure")
 MAX_SCRIPTS = 900_000  # bytes; a ConfigMap is limited to 1 MiB, including metadata
 
 
@@ -84,6 +85,7 @@ def resolve(
         service=name if task.num_nodes > 1 else None,
         ports=ports.ports(task, resources, name, settings),
         network=network,
+        hold=task.hold,
     )
 
 
@@ -186,12 +188,19 @@ def notes(task: Task, placement: Placement, facts: Facts, settings: Settings) ->
     yield from high_speed_network.notes(placement, facts)
     yield from ports.notes(task, placement.resources, settings)
     yield from queueing.notes(task, settings)
+    if task.hold and placement.device:
+        gpus = f"{placement.device.count} GPU{'s' if placement.device.count > 1 else ''}"
+        yield f"hold_on_failure: a node that fails keeps its {gpus} for up to {task.hold}"
     if account_depends_on_context(task.kubernetes.accounts, facts.context or context or ""):
         yield "remote_identity: the service account depends on kubectl's context; submit writes it"
 
 
 def find_refusals(task: Task, settings: Settings) -> Iterator[FieldError]:
-    """Yield an error for each bucket without a needed setting, and each unknown accelerator."""
+    """Yield an error for what cannot be combined, lacks a setting, or is unknown."""
+    recovery = task.resources.recovery
+    if task.hold and recovery and (recovery.restarts or recovery.exit_codes):
+        message = "a failed node cannot both be held and start again"
+        yield FieldError(_HOLD, message, "remove it, or the restarts of job_recovery")
     for bucket in task.buckets:
         try:
             buckets.bucket_volumes(replace(task, buckets=(bucket,)), settings, "", ())

@@ -70,8 +70,9 @@ class Task(Struct, frozen=True):
     decide. The nodes share the value of `topology`, a label of cluster nodes, and are none of
     `exclude_nodes`. A task with a `service` is one of its replicas. Clients do not wait for the end
     of a task that `stays`. It may run for `max_duration`, a time such as `10h`. `hooks` run when a
-    node is told to stop, and `event_callback` on rank 0 when the state changes. `scripts` are files
-    beside `setup` and `run`, and `notes` tell the user how it differs from the file.
+    node is told to stop, and `event_callback` on rank 0 when the state changes. A failed container
+    is held for `hold`, such as `30m`. `scripts` are files beside `setup` and `run`, and `notes`
+    tell the user how it differs from the file.
     """
 
     name: str | None = None
@@ -100,6 +101,7 @@ class Task(Struct, frozen=True):
     max_duration: str | None = None
     hooks: tuple[Hook, ...] = ()
     event_callback: str | None = None
+    hold: str = ""
     scripts: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
 
@@ -159,6 +161,7 @@ def task_of(document: Document) -> Task:
         exclude_nodes=tuple(dict.fromkeys(_own(data).get("exclude_nodes") or ())),
         gang=_own(data).get("gang"),
         topology=_own(data).get("topology"),
+        hold=_own(data).get("hold_on_failure") or "",
     )
 
 

@@ -145,6 +145,7 @@ RESERVED = frozenset(
         "JOB_COMPLETION_INDEX",
         "KUBECTL_SKY_ARRAY",
         "KUBECTL_SKY_FILES",
+        "KUBECTL_SKY_HOLD",
         "KUBECTL_SKY_HOSTS",
         "KUBECTL_SKY_KEYS",
         "KUBECTL_SKY_LINKS",

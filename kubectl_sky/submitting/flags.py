@@ -56,6 +56,7 @@ class Overrides(Struct, frozen=True):
     git_ref: str | None = None
     max_duration: str | None = None
     exclude_nodes: tuple[str, ...] = ()
+    hold: str | None = None
 
 
 class _Values(Struct, frozen=True):
@@ -117,6 +118,7 @@ def _fields(overrides: Overrides) -> dict[str, tuple[tuple[str, ...], object]]:
             list(overrides.exclude_nodes) or None,
         ),
         "--gang": (("config", "kubectl_sky", "gang"), overrides.gang),
+        "--hold": (("config", "kubectl_sky", "hold_on_failure"), overrides.hold),
         "--use-spot": (("resources", "use_spot"), overrides.use_spot),
         "--disk-size": (("resources", "disk_size"), _number(overrides.disk_size)),
         "--priority": (

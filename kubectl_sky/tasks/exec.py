@@ -91,7 +91,7 @@ def node_of_rank(task: TaskStatus, rank: int) -> NodeStatus:
 
 
 def _require_running(task: TaskStatus, node: NodeStatus) -> NodeStatus:
-    if node.state.ended or not node.pod:
+    if (node.state.ended and not node.held_until) or not node.pod:
         state = "has ended" if node.state.ended else "has not started"
         raise UserError(
             f"{node.name} of task {task.id} {state}, so no command can run in it",

@@ -104,7 +104,8 @@ def follow(session: Session, task: TaskStatus, request: LogRequest, ui: UI) -> T
     with _following(session, request) as following:
         parallel.run_daemon(following.add_all, follower.sources())
         try:
-            is_ready = _pump(following, task, ui, follower.note_about_log, request)
+            note, is_held = follower.note_about_log, partial(_any_held, [follower])
+            is_ready = _pump(following, task, ui, note, request, is_held)
         finally:
             follower.stop.set()
     return follower.latest if is_ready else follower.result()
@@ -136,7 +137,7 @@ def follow_all(
         sources = _all_sources(list(followers.values()), owners)
         parallel.run_daemon(following.add_all, sources)
         try:
-            for block in following.blocks():
+            for block in following.blocks(partial(_any_held, followers.values())):
                 if request.stop.is_set():
                     raise Interrupted("interrupted")
                 may_disappear = on_update([follower.latest for follower in followers.values()])
@@ -153,6 +154,11 @@ def follow_all(
         follower.latest if task_id in may_disappear else follower.result()
         for task_id, follower in followers.items()
     ]
+
+
+def _any_held(followers: Iterable["TaskFollower"]) -> bool:
+    """Return whether a failed container is held: its log ends later."""
+    return any(follower.latest.held for follower in followers)
 
 
 def _prefix(note: Note, task: TaskStatus) -> Note:
@@ -188,13 +194,20 @@ def _following(session: Session, request: LogRequest) -> Following:
     return Following(session, request.options, request.max_streams, by_node=request.by_node)
 
 
-def _pump(following: Following, task: TaskStatus, ui: UI, note: Note, request: LogRequest) -> bool:
+def _pump(
+    following: Following,
+    task: TaskStatus,
+    ui: UI,
+    note: Note,
+    request: LogRequest,
+    is_held: Callable[[], bool] = lambda: False,
+) -> bool:
     """Write blocks as they arrive, with a prefix if the task has several nodes.
 
     Returns whether all nodes of an interactive task are ready. Raises Interrupted on `stop`.
     """
     ready = set[int]()
-    for block in following.blocks():
+    for block in following.blocks(is_held):
         if request.stop.is_set():
             raise Interrupted("interrupted")
         if block and block.note:

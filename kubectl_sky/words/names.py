@@ -70,6 +70,7 @@ SERVER = "kubectl-sky-api"
 LAST_ACTION = "kubectl-sky/last-action"  # of a controller, in its Lease: a time and what it did
 
 CONTAINER = "main"  # the container that runs setup and run
+HOLD = "hold"  # the sidecar that reports that a failed container is held
 # Its variables that backends set or leave out.
 RANK = "NODE_RANK"
 REPLICA = "SKYPILOT_SERVE_REPLICA_ID"  # in SkyPilot a number from 1

@@ -177,6 +177,8 @@ def _task(
         reason = choice.backend.fits(plan)
         if not reason and plan.suspended and not choice.backend.suspend_path:
             reason = "it cannot suspend a task until the previous one has succeeded"
+        elif not reason and plan.hold and task.num_nodes > 1 and choice.backend.fail_fast:
+            reason = "it stops the other nodes only when a held container ends (hold_on_failure)"
         elif not reason and plan.group and not choice.backend.stable_hostnames:
             reason = "its pods cannot have the host names of a group's tasks"
         if not reason:

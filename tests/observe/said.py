@@ -45,6 +45,7 @@ _PULL = (
 )
 _POD = "0/3 nodes are available: 1 Insufficient cpu, "
 SAID = (
+    Said("held", "", "its failed container is held until 2026-01-01T00:30:00Z"),
     Said("queue-missing", "LocalQueue gold doesn't exist", 'queue "gold" not found'),
     Said("cluster-queue-missing", "ClusterQueue big doesn't exist", 'ClusterQueue "big"'),
     Said("queue-stopped", "ClusterQueue big is inactive", 'ClusterQueue "big" is'),
@@ -281,6 +282,10 @@ def _of_nodes(rule: str) -> TaskSnapshot:
         task = replace(task, nodes=(node,), num_nodes=1)
     if rule == "waits-for-files":
         node = replace(task.nodes[0], pod="a", reason=WAITING_FOR_FILES, message="submit again")
+        task = replace(task, nodes=(node,), num_nodes=1)
+    if rule == "held":
+        until = "2026-01-01T00:30:00Z"
+        node = replace(task.nodes[0], state=State.FAILED, exit_code=7, pod="a", held_until=until)
         task = replace(task, nodes=(node,), num_nodes=1)
     if rule == "pods-stopped":
         whole = make_whole(2, conditions=[condition("Failed", "BackoffLimitExceeded")])

@@ -1,6 +1,7 @@
 """Status of tasks, folded from Jobs and pods."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -479,3 +480,35 @@ def test_indexed_task_main_ended_beside_running_container_decides_state(
     task = fold([make_whole(2)], pods)
     assert (task.state, task.finished) == (state, True)
     assert task.note.endswith("container sidecar keeps 2 pods")
+
+
+def held_pod(message: str, state: Json) -> Json:
+    pod = make_pod(1, state=state)
+    end = {"terminated": {"exitCode": 0, "message": message, "finishedAt": "2026-01-01T00:05:00Z"}}
+    pod["status"]["initContainerStatuses"] = [{"name": "hold", "lastState": end, "state": RUNNING}]
+    return pod
+
+
+def test_status_of_held_container_is_failed_until_its_end() -> None:
+    jobs, message = [make_job(0, 2), make_job(1, 2)], "held 1767227400 7 run\n"
+    task = fold(jobs, [make_pod(0, state=RUNNING), held_pod(message, RUNNING)])
+    node = task.nodes[1]
+    assert (task.state, node.state, node.exit_code) == (State.FAILED, State.FAILED, 7)
+    assert node.held_until == "2026-01-01T00:30:00Z"
+    assert task.note == "node-1: exit code 7; the container is held until 2026-01-01T00:30:00Z"
+    assert task.next_step == f"kubectl sky exec {ID} --rank 1 -it -- bash"
+    assert task.surviving_jobs == (f"train-{ID}-node-0",)
+    assert task.state_at(datetime(2026, 1, 1, 0, 1, tzinfo=UTC)) == "failed (held 29m)"
+    ended = fold(jobs, [make_pod(0, state=RUNNING), held_pod(message, terminated(7))])
+    assert (ended.state, ended.nodes[1].held_until, ended.held) == (State.FAILED, "", ())
+
+
+@pytest.mark.parametrize("message", ["", "held", "held x 7 run", "held 1 7 walk", "OOMKilled"])
+def test_status_of_sidecar_with_another_end_is_running(message: str) -> None:
+    task = fold([make_job(1)], [held_pod(message, RUNNING)])
+    assert (task.state, task.held) == (State.RUNNING, ())
+
+
+def test_status_of_held_setup_is_failed_setup() -> None:
+    task = fold([make_job(1)], [held_pod("held 1767227400 3 setup", RUNNING)])
+    assert task.detailed_status == "failed_setup"

@@ -106,6 +106,7 @@ SCRIPTS: dict[str, tuple[dict[str, Any], str]] = {
         {"num_nodes": 2, "backend": "mpijob"},
         "entry.sh nodes.sh dns.sh mpi.sh session.sh",
     ),
+    "hold": ({"hold": "30m"}, "entry.sh hold.sh held.sh"),
     "sudo": ({"run": "sudo ls\n"}, PROFILE),
 }
 

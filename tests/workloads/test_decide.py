@@ -159,3 +159,20 @@ MULTIKUEUE = replace(FACTS, queues=Queues(multikueue=True))
 def _for_multikueue(tmp_path: Path, num_nodes: int, backend: str | None) -> Decision:
     found = drafted(json.dumps(QUEUED | {"num_nodes": num_nodes}), tmp_path)
     return decide(found.entries, MULTIKUEUE, replace(found.settings, backend=backend))
+
+
+def test_hold_is_refused_by_backends_that_stop_all_nodes(tmp_path: Path) -> None:
+    text = "num_nodes: 2\nrun: echo\nconfig: {kubectl_sky: {hold_on_failure: 30m}}\n"
+    (plan,) = plans(drafted(text, tmp_path))
+    assert plan.env["KUBECTL_SKY_HOLD"] == "1800 30m"
+    assert plan.runtime
+    assert {"hold.sh", "held.sh"} <= plan.runtime.scripts.keys()
+    assert plans(drafted(text, tmp_path, backend="indexed", num_nodes="1"))
+    with pytest.raises(SkyError, match="it stops the other nodes only when a held container ends"):
+        plans(drafted(text, tmp_path, backend="indexed"))
+
+
+def test_hold_is_refused_with_restarts_after_failures(tmp_path: Path) -> None:
+    text = "run: echo\nresources: {job_recovery: {max_restarts_on_errors: 2}}\n"
+    with pytest.raises(SkyError, match="a failed node cannot both be held and start again"):
+        drafted(text, tmp_path, hold="30m")

@@ -189,6 +189,7 @@ export interface Node {
   phase?: string;
   stopped_for?: string;
   kept_by?: string;
+  held_until?: string;
   detailed_status: string;
 }
 
