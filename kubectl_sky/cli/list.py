@@ -117,7 +117,7 @@ def command(
                 shown = select(latest, request.selection, session.now())
                 screen.show(request.format(shown) or "No tasks found.")
         return 0
-    listing = list_tasks(session, scope, request.selection)
+    listing = list_tasks(session, scope, request.selection, _silent_after)
     text = request.format(listing)
     if text:
         output.out(text)
@@ -135,6 +135,12 @@ def _note_none(session: "Session", cluster: options.ClusterFlags) -> None:
         access.check_namespace(session, cluster.namespace, "an argument of `status`")
     location = "any namespace" if cluster.all_namespaces else f"namespace {session.namespace}"
     output.note(f"No tasks found in {location}.")
+
+
+def _silent_after() -> timedelta:
+    from kubectl_sky.actions.config import preferences
+
+    return timedelta(seconds=preferences().silent_after)
 
 
 def _list_request(

@@ -60,6 +60,7 @@ _GROUPS = {
         "doctor": "Explain why a task does not start or has failed; check the cluster",
         "exec": "Run a command in a node of a task",
         "top": "Show the CPU and memory usage of a task's nodes",
+        "stacks": "Show where the programs of a task's nodes are, to see which one hangs",
         "port-forward": "Forward local ports to a node of a task",
     },
     "Manage tasks and data": {

@@ -50,9 +50,11 @@ class CoreManager:
         )
         return sorted(events, key=_event_time)
 
-    def last_lines(self, namespace: str, pod: str, container: str, count: int) -> list[bytes]:
-        """Return the last lines of a log, in bounded memory."""
-        query = {"container": container, "tailLines": str(count)}
+    def last_lines(
+        self, namespace: str, pod: str, container: str, count: int, **options: str
+    ) -> list[bytes]:
+        """Return the last lines of a log, in bounded memory; options are those of the API."""
+        query = {"container": container, "tailLines": str(count), **options}
         data, truncated = b"", False
         deadline = monotonic() + _LOG_SECONDS
         path = objects.path(kinds.POD, namespace, pod, "log")

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, timedelta
+from functools import partial
+from itertools import chain
 from threading import Event
 
 from msgspec import Struct
@@ -27,10 +29,10 @@ from kubectl_sky.gpus.smi import Gpu
 from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import devices, find
+from kubectl_sky.tasks.exec import in_nodes
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.words import kinds, names
 
-_MAX_PARALLEL = 32  # nodes that are asked for their GPUs at a time
 _SMI_SECONDS = 15.0  # of the whole run in one node
 _SMI_BYTES = 1 << 20  # that it may print; of those, 64 KiB are read
 _UNFINISHED_PODS = "status.phase!=Succeeded,status.phase!=Failed"
@@ -140,23 +142,10 @@ def gpus(session: Session, task: TaskStatus) -> GpuReport:
         raise UserError(
             f"no node of task {task.id} is running", f"see `kubectl sky status {task.id}`"
         )
-    stop = Event()
-
-    def ask(node: NodeStatus) -> list[Gpu] | SkyError:
-        try:
-            return _gpus_of(session, task, node, stop)
-        except SkyError as error:
-            return error
-
-    with parallel.pool(_MAX_PARALLEL) as pool:
-        try:
-            answers = list(zip(nodes, pool.map(ask, nodes), strict=True))
-        finally:
-            stop.set()  # after Ctrl-C, the pool would wait for all programs
-    report = GpuReport(
-        tuple(gpu for _, answer in answers if isinstance(answer, list) for gpu in answer),
-        tuple((node, answer) for node, answer in answers if isinstance(answer, SkyError)),
-    )
+    answers = in_nodes(nodes, partial(_gpus_of, session, task))
+    failures = [(it, answer) for it in nodes if isinstance(answer := answers[it.index], SkyError)]
+    found = [answer for answer in answers.values() if not isinstance(answer, SkyError)]
+    report = GpuReport(tuple(chain.from_iterable(found)), tuple(failures))
     if not report.gpus:
         raise report.failures[0][1]
     return report

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.observe.nodes import end_text
+from kubectl_sky.observe.ranks import RankActivity
 from kubectl_sky.observe.signals import Signal, SignalSource, TaskSnapshot, find_signals
 from kubectl_sky.words import bounded
 from kubectl_sky.words.documents import Document, Note
@@ -76,6 +77,7 @@ class Diagnosis(Document, frozen=True, kw_only=True):
     stages: Annotated[dict[str, str], Note("`ok`, `problem`, … by stage")]
     findings: list[Finding]
     not_readable: Annotated[Sequence[str], Note("kinds that you may not list")]
+    ranks: Annotated[tuple[RankActivity, ...], Note("nodes of a running task, if several")] = ()
 
 
 class Cause(Finding, frozen=True):
@@ -92,7 +94,7 @@ class Cause(Finding, frozen=True):
 
     def cause(self, num_nodes: int) -> str:
         """What is wrong, and in a task of several nodes on which of them."""
-        return f"{_spans(self.ranks)}: {self.what}" if self.ranks and num_nodes > 1 else self.what
+        return f"{spans(self.ranks)}: {self.what}" if self.ranks and num_nodes > 1 else self.what
 
     @property
     def finding(self) -> Finding:
@@ -100,7 +102,7 @@ class Cause(Finding, frozen=True):
         return Finding(*(getattr(self, name) for name in Finding.__struct_fields__))
 
 
-def _spans(ranks: tuple[int, ...]) -> str:
+def spans(ranks: tuple[int, ...]) -> str:
     """Format ranks as ranges: `node-0 to node-3, node-7`."""
     spans: list[list[int]] = []
     for rank in ranks:

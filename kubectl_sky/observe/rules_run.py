@@ -259,6 +259,14 @@ RUN: tuple[Rule, ...] = (
         " `kubectl sky stop {id}` deletes the pods of the task",
         mere=True,
     ),
+    Rule(
+        "rank-silent",
+        Stage.RUN,
+        SignalSource.RANKS,
+        "{silence}||{others}",
+        "see where they are: `kubectl sky stacks {id}`",
+        message=r"(?P<silence>[^;]*)(?P<others>.*)",
+    ),
     _node(
         "held",
         HELD,

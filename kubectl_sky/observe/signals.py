@@ -26,6 +26,7 @@ from kubectl_sky.observe.nodes import (
     is_ended_by_us,
 )
 from kubectl_sky.observe.ownership import Missing
+from kubectl_sky.observe.ranks import RankActivity, describe_silence
 from kubectl_sky.observe.status import TaskStatus, tasks
 from kubectl_sky.plan import resources
 from kubectl_sky.plan.resources import amount_of
@@ -59,6 +60,7 @@ class SignalSource(StrEnum):
     SCHEDULER = "scheduler"  # one reason why cluster nodes do not fit
     POD = "pod"  # why the pod itself failed: Evicted, DeadlineExceeded
     POD_EVENT = "pod event"  # the kubelet: volumes, probes, the sandbox
+    RANKS = "ranks"  # the nodes of a running task, compared
     NODE = "node"  # the state of a node of the task, or of the whole task
     CLAIM = "claim"  # an event of a PersistentVolumeClaim, or its phase
     WAITING = "waiting"  # a container that is not starting
@@ -107,6 +109,7 @@ class TaskSnapshot(Struct, frozen=True, dict=True):
     deletions: Mapping[str, str] = {}
     volumes: Mapping[str, str] = {}
     now: datetime | None = None  # the API server's time, if it is known
+    activity: tuple[RankActivity, ...] = ()  # of the nodes of a running task
 
     @cached_property
     def status(self) -> TaskStatus | None:
@@ -187,6 +190,9 @@ def _all_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signal
                 yield (rank,), signal  # else the symptom of the gang has the sum
     for rank, lines in snapshot.logs.items():
         yield (rank,), Signal(SignalSource.LOG, "", "\n".join(lines))
+    if snapshot.now and snapshot.activity:
+        silence = describe_silence(snapshot.activity, snapshot.now)
+        yield from [((), Signal(SignalSource.RANKS, "", silence))] if silence else ()
     if snapshot.status:
         yield from _task_signals(snapshot, snapshot.status)
     yield from (((), signal) for signal in _pvc_signals(snapshot))

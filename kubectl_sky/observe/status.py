@@ -55,6 +55,7 @@ class TaskStatus(Part, frozen=True, dict=True):
     requested: Requested = Requested()  # what each of its nodes requests
     after: str = ""  # id and name of the task that must have succeeded before
     queueing: Mapping[str, str] = {}  # labels for its queue, to set when it is resumed
+    silence: str = ""  # which of its running nodes has printed nothing for long
     causes: Mapping[str, str] = {}  # what the reasons of nodes mean, in the words of doctor
 
     def __repr__(self) -> str:
@@ -265,7 +266,7 @@ class TaskStatus(Part, frozen=True, dict=True):
     @property
     def note(self) -> str:
         """A short explanation of the state: why the task is pending or failed."""
-        return "; ".join(filter(None, (self._cause, self.kept_note, self._held_note)))
+        return "; ".join(filter(None, (self._cause, self.silence, self.kept_note, self._held_note)))
 
     @property
     def _held_note(self) -> str:

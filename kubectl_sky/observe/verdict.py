@@ -9,6 +9,7 @@ from kubectl_sky.observe.findings import Cause, Rule, Stage, diagnose, find_caus
 from kubectl_sky.observe.findings import Diagnosis as DiagnosisDocument
 from kubectl_sky.observe.nodes import NodeStatus, Object, State
 from kubectl_sky.observe.ownership import TaskObjects
+from kubectl_sky.observe.ranks import RankActivity
 from kubectl_sky.observe.rules_admission import ADMISSION, QUEUE
 from kubectl_sky.observe.rules_run import RUN
 from kubectl_sky.observe.rules_scheduling import SCHEDULING
@@ -43,6 +44,7 @@ class Diagnosis(Part, frozen=True):
     stages: tuple[tuple[Stage, StageResult], ...]
     findings: tuple[Cause, ...]
     unread: tuple[str, ...]
+    ranks: tuple[RankActivity, ...] = ()
 
     def __repr__(self) -> str:
         """Return what a Python shell shows, on one line."""
@@ -77,6 +79,7 @@ class Diagnosis(Part, frozen=True):
             stages={str(stage): str(step) for stage, step in self.stages},
             findings=[cause.finding for cause in self.findings],
             not_readable=self.unread,
+            ranks=self.ranks,
         )
 
 
@@ -101,7 +104,7 @@ def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) 
             stages.append((stage, StageResult.PASSED))
         else:
             stages.append((stage, StageResult.AHEAD))
-    return Diagnosis(task, tuple(stages), findings, tuple(unread))
+    return Diagnosis(task, tuple(stages), findings, tuple(unread), snapshot.activity)
 
 
 def explain(task: TaskStatus, owned: TaskObjects) -> TaskStatus:

@@ -20,7 +20,7 @@ from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.verdict import Diagnosis, judge
 from kubectl_sky.plan.devices import with_devices
 from kubectl_sky.plan.resources import ACCELERATORS, list_requested
-from kubectl_sky.tasks import devices, evidence, find, room
+from kubectl_sky.tasks import devices, evidence, find, ranks, room
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.words.kinds import Kind
@@ -31,12 +31,14 @@ _MAX_LOGS = 4  # number of nodes whose logs are read: the first that failed
 
 
 def diagnose(session: Session, task: TaskStatus) -> Diagnosis:
-    """Diagnose a task from its objects, events, cluster nodes and last log lines.
+    """Diagnose a task from its objects, events, cluster nodes, last log lines and running nodes.
 
     The state and the causes are read from the same objects.
     """
     state, unread = snapshot(session, task)
-    return judge(state.task or task, state, unread)
+    current = state.task or task
+    state = replace(state, now=session.now(), activity=ranks.read(session, current))
+    return judge(current, state, unread)
 
 
 def why_pending(session: Session, task: TaskStatus, *, brief: bool = False) -> str:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import Event, Lock
+from typing import TypeVar
 
 from msgspec import Struct
 
 from kubectl_sky.cluster import exec as executing
 from kubectl_sky.cluster import objects, parallel
-from kubectl_sky.cluster.exec import Pipes, Program
+from kubectl_sky.cluster.exec import FirstBytes, Pipes, Program
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import NotFound, SkyError, UserError
 from kubectl_sky.observe.escapes import harmless
@@ -18,6 +19,8 @@ from kubectl_sky.words import kinds, names
 
 _MAX_PARALLEL = 32  # maximum number of parallel programs
 _MAX_LINE_BYTES = 64 * 1024  # maximum bytes of an incomplete line that are buffered
+
+T = TypeVar("T")
 
 # Sets the variables and the directory as start.sh and entry.sh do; the container has the rest.
 _AS_TASK_SCRIPT = """
@@ -112,9 +115,9 @@ def run_all(
     running = [node for node in task.nodes if node.state is State.RUNNING]
     chosen = running if running and task.workload.independent_nodes else task.nodes
     nodes = [_require_running(task, node) for node in chosen]
-    stop, lock = Event(), Lock()
+    lock = Lock()
 
-    def run_in_node(node: NodeStatus) -> int:
+    def run_in_node(node: NodeStatus, stop: Event) -> int:
         prefix = f"{node.name} | ".encode() if len(nodes) > 1 else b""
         out, err = _LineWriter(output.out, prefix, lock), _LineWriter(output.err, prefix, lock)
         try:
@@ -123,20 +126,45 @@ def run_all(
             return executing.run(session, program, streams)
         except SkyError as error:
             output.note(f"{node.name}: {error}")
-            return error.exit_code
+            raise
         finally:
             out.flush()
             err.flush()
 
-    with parallel.pool(_MAX_PARALLEL) as pool:
-        try:
-            codes = list(pool.map(run_in_node, nodes))
-        finally:
-            stop.set()  # after Ctrl-C, the pool would wait for all programs
+    results = in_nodes(nodes, run_in_node)
+    codes = [it.exit_code if isinstance(it, SkyError) else it for it in results.values()]
     for node, code in zip(nodes, codes, strict=True):
         if code and len(nodes) > 1:
             output.note(f"{node.name}: exit code {code}")
     return next((code for code in codes if code), 0)
+
+
+def in_nodes(
+    nodes: Sequence[NodeStatus], work: Callable[[NodeStatus, Event], T]
+) -> dict[int, T | SkyError]:
+    """Work in nodes in parallel until an event is set; return the results or errors, by rank."""
+    stop = Event()
+
+    def try_work(node: NodeStatus) -> T | SkyError:
+        try:
+            return work(node, stop)
+        except SkyError as error:
+            return error
+
+    with parallel.pool(_MAX_PARALLEL) as pool:
+        try:
+            return dict(zip((it.index for it in nodes), pool.map(try_work, nodes), strict=True))
+        finally:
+            stop.set()  # after Ctrl-C, the pool would wait for all programs
+
+
+def read_script(
+    session: Session, pod: tuple[str, str], script: str, seconds: float, stop: Event
+) -> str:
+    """Run a script of ours in a pod, by namespace and name, and return its output."""
+    out, program = FirstBytes(1 << 20), Program(*pod, names.CONTAINER, ["/bin/sh", "-c", script])
+    executing.run(session, program, Pipes(stdout=out, seconds=seconds, stop=stop))
+    return out.data.decode(errors="replace")
 
 
 class _LineWriter:

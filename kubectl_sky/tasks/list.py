@@ -1,7 +1,7 @@
 """`list`: the tasks of a scope, and why those that are pending do not start."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 
@@ -9,7 +9,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.observe.selection import Selection
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.tasks import evidence, find, pending
+from kubectl_sky.tasks import evidence, find, pending, ranks
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.watch import TaskUpdate
 
@@ -25,12 +25,22 @@ class Listing(Struct, frozen=True):
     now: datetime
 
 
-def list_tasks(session: Session, scope: Scope, selection: Selection = _ALL) -> Listing:
-    """List the tasks of a scope. Raises ClusterError."""
+def list_tasks(
+    session: Session,
+    scope: Scope,
+    selection: Selection = _ALL,
+    silent_after: Callable[[], timedelta] = timedelta,
+) -> Listing:
+    """List the tasks of a scope; also which of them are silent for long, if that is not 0.
+
+    Raises ClusterError.
+    """
     owned = find.list_objects(session, scope)
     everything, now = evidence.fold(session, owned), session.now()
     tasks = selection.select(everything, now)
-    return Listing(pending.explain_all(session, scope.namespace, tasks), everything, owned, now)
+    tasks = pending.explain_all(session, scope.namespace, tasks)
+    tasks = ranks.explain_silent(session, scope.namespace, tasks, silent_after)
+    return Listing(tasks, everything, owned, now)
 
 
 def select(update: TaskUpdate, selection: Selection, now: datetime) -> Listing:

@@ -45,7 +45,8 @@ class Settings(Struct, frozen=True):
     `requests_per_second` limits the requests to the API server. `multikueue` has the contexts of
     Kueue's worker clusters, which are named as the MultiKueueClusters. `dev` has the limits `for`
     and `idle` of development pods, in seconds. The tasks controller tells the URL `notify` of
-    finished tasks.
+    finished tasks. `list` says which running tasks of several nodes print nothing for
+    `silent_after` seconds.
     """
 
     image: str | None = None
@@ -73,6 +74,7 @@ class Settings(Struct, frozen=True):
     dev: Mapping[str, int | None] = {}
     gang: str | bool = "auto"
     notify: str | None = None
+    silent_after: int = 600
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:

@@ -8,8 +8,10 @@ from msgspec.structs import replace
 
 from kubectl_sky.observe import ownership, status
 from kubectl_sky.observe.nodes import NODE_LOST, TERMINATING, WAITING_FOR_FILES, State
+from kubectl_sky.observe.ranks import RankActivity
 from kubectl_sky.observe.signals import SignalSource, TaskSnapshot
 from kubectl_sky.observe.verdict import RULES
+from kubectl_sky.words import age
 from tests.builders import (
     CREATED,
     ID,
@@ -45,6 +47,7 @@ _PULL = (
 )
 _POD = "0/3 nodes are available: 1 Insufficient cpu, "
 SAID = (
+    Said("rank-silent", "", "rank 1 has printed nothing for 60m; the other 2 print every second"),
     Said("held", "", "its failed container is held until 2026-01-01T00:30:00Z"),
     Said("queue-missing", "LocalQueue gold doesn't exist", 'queue "gold" not found'),
     Said("cluster-queue-missing", "ClusterQueue big doesn't exist", 'ClusterQueue "big"'),
@@ -258,6 +261,10 @@ def make_snapshot(said: Said) -> TaskSnapshot:
     """Return a task of one node (of two for the barrier) of which this is said."""
     if said.source is SignalSource.NODE:
         return _of_nodes(said.rule)
+    if said.source is SignalSource.RANKS:
+        noon, one = "2026-01-01T12:00:00Z", "2026-01-01T13:00:00Z"
+        activity = tuple(RankActivity(rank, 0, noon if rank == 1 else one, 1) for rank in range(3))
+        return TaskSnapshot(ID, "default", {}, now=age.parse(one), activity=activity)
     if said.source is SignalSource.LOG:
         pod = make_pod(phase="Failed", state=terminated(1))
         logs = {0: ("...", said.message)}

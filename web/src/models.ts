@@ -43,6 +43,7 @@ export interface Diagnosis {
   stages: Record<string, string>;
   findings: Finding[];
   not_readable: string[];
+  ranks?: RankActivity[];
 }
 
 export interface NodeUsage {
@@ -221,6 +222,15 @@ export interface Finding {
   then: string;
   nodes: number[];
   evidence: string;
+}
+
+export interface RankActivity {
+  rank: number;
+  restarts: number;
+  last_output?: string;
+  interval?: number;
+  cpus?: number;
+  gpu_percent?: number;
 }
 
 export interface TaskTimeline {

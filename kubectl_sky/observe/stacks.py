@@ -1,0 +1,92 @@
+"""Read where the programs of a task's nodes are, as stacks.sh prints it, and fold equal ones."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kubectl_sky.observe.escapes import plain
+from kubectl_sky.words.documents import Document, Note
+
+_MAX_FRAMES, _MAX_TEXT = 100, 200  # frames of a stack, characters of a line
+_DUMP = re.compile(r'^Current thread 0x.*\n((?:  File ".*", line \d+ in .*(?:\n|$))*)', re.M)
+_FRAME = re.compile(r'"(?:.*/)?(.*)", line (\d+) in (.*)')
+FAULTHANDLER = "faulthandler"
+PROC = "proc"
+
+
+class Stack(Struct, frozen=True, rename={"ranks": "nodes"}):
+    """Where processes are, by the frames of their main threads."""
+
+    command: Annotated[str, Note("program and its file: `python train.py`")]
+    source: Annotated[str, Note("`py-spy`, `faulthandler` or `proc`")]
+    frames: Annotated[tuple[str, ...], Note("the innermost first")] = ()
+    ranks: Annotated[tuple[int, ...], Note("ranks")] = ()
+
+
+class Stacks(Document, frozen=True, kw_only=True):
+    """Where the nodes of a task are: `stacks TASK`. Stacks of most nodes come first."""
+
+    task_id: str
+    stacks: list[Stack]
+    unread: Annotated[dict[str, list[int]], Note("what could not be read, with the ranks")]
+
+    @property
+    def summary(self) -> str:
+        return " · ".join(f"{count_ranks(it.ranks)}: {_place(it)}" for it in self.stacks)
+
+
+def count_ranks(ranks: Sequence[int]) -> str:
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"{len(ranks)} ranks"
+
+
+def _place(stack: Stack) -> str:
+    frame = stack.frames[0] if stack.frames else "no frames"
+    return f"{stack.command}: {frame}" if stack.source == PROC else frame
+
+
+def read(text: str, log: str = "") -> tuple[list[Stack], list[str]]:
+    """Return the stacks in the output of stacks.sh, and what could not be read.
+
+    The log has the frames of faulthandler, in the order of its signals. Both are untrusted text.
+    """
+    stacks, dumps = [], iter(_DUMP.findall(log))
+    unread = [_clean(what) for what in re.findall(r"^@unread (.*)", text, re.M)]
+    for block in re.split(r"^@process ", text, flags=re.M)[1:]:
+        command, *lines = block.split("\n")
+        frames = [_clean(line) for line in lines if line.strip() and not line.startswith("@")]
+        source = next(re.finditer(r"^@source (\S+)", block, re.M), None)
+        stack = Stack(_title(command), _clean(source[1]) if source else PROC)
+        if stack.source == FAULTHANDLER:
+            calls = _FRAME.findall(next(dumps, ""))
+            frames = [_clean(f"{name} ({file}:{line})") for file, line, name in calls]
+        stacks.append(replace(stack, frames=tuple(frames[:_MAX_FRAMES])))
+    return stacks, unread
+
+
+def fold(task_id: str, dumps: Mapping[int, tuple[Sequence[Stack], Sequence[str]]]) -> Stacks:
+    """Return equal stacks once, with their ranks."""
+    ranks, unread = defaultdict[Stack, set[int]](set), defaultdict[str, set[int]](set)
+    for rank, (stacks, missing) in dumps.items():
+        for stack in stacks:
+            ranks[stack].add(rank)
+        for what in missing:
+            unread[what].add(rank)
+    folded = [replace(stack, ranks=tuple(sorted(members))) for stack, members in ranks.items()]
+    folded.sort(key=lambda stack: (-len(stack.ranks), stack.ranks))
+    not_read = {what: sorted(members) for what, members in unread.items()}
+    return Stacks(task_id=task_id, stacks=folded, unread=not_read)
+
+
+def _title(command: str) -> str:
+    """Return a program and its file: without options, which differ between ranks."""
+    first, *words = _clean(command).split() or [""]
+    file = next((word for word in words if not word.startswith("-")), "")
+    return " ".join(word.rpartition("/")[2] for word in (first, file)).strip()
+
+
+def _clean(text: str) -> str:
+    return " ".join(plain(text).split())[:_MAX_TEXT]

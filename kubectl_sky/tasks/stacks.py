@@ -1,0 +1,51 @@
+"""`stacks`: where the programs of a task's nodes are, by one dump per node."""
+
+from threading import Event
+from time import sleep
+
+from kubectl_sky.cluster.core import CoreManager
+from kubectl_sky.cluster.session import Session
+from kubectl_sky.errors import SkyError, UserError
+from kubectl_sky.observe import stacks
+from kubectl_sky.observe.nodes import NodeStatus, State
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks.exec import in_nodes, read_script
+from kubectl_sky.words import assets, names
+
+_SECONDS = 30.0  # of a dump
+_LOG_LINES = 2000  # of the last seconds, in which faulthandler's dump is looked for
+_LOG_DELAY = 1.0  # seconds until a dump is in the log
+
+
+def dump(session: Session, task: TaskStatus) -> stacks.Stacks:
+    """Return where the running and the held nodes of a task are; equal stacks once.
+
+    Raises UserError if no node runs, and the error of the first node if none can be read.
+    """
+    nodes = [it for it in task.nodes if it.state is State.RUNNING or it.held_until]
+    if not nodes:
+        what = f"no node of task {task.id} is running"
+        raise UserError(what, f"see `kubectl sky status {task.id}`")
+
+    def read(node: NodeStatus, stop: Event) -> tuple[list[stacks.Stack], list[str]]:
+        text = read_script(session, (task.namespace, node.pod), script, _SECONDS, stop)
+        if f"@source {stacks.FAULTHANDLER}" not in text:
+            return stacks.read(text)
+        sleep(_LOG_DELAY)
+        lines = CoreManager(session).last_lines(
+            task.namespace, node.pod, names.CONTAINER, _LOG_LINES, sinceSeconds="5"
+        )
+        return stacks.read(text, b"\n".join(lines).decode(errors="replace"))
+
+    script = assets.read("runtime", "stacks.sh")
+    answers = in_nodes(nodes, read)
+    failures = [answer for answer in answers.values() if isinstance(answer, SkyError)]
+    if len(failures) == len(nodes):
+        raise failures[0]
+    return stacks.fold(
+        task.id,
+        {
+            rank: ([], [answer.what]) if isinstance(answer, SkyError) else answer
+            for rank, answer in answers.items()
+        },
+    )

@@ -1,0 +1,85 @@
+"""Which node hangs: doctor compares them, list reports it, and stacks shows where they are."""
+
+from typing import Any
+
+import pytest
+
+from tests.e2e.command import Command
+from tests.e2e.support import submit
+from tests.polling import eventually
+
+# Rank 0 sleeps; the others print. A child of the script, because shells have no frames.
+HANG = """
+name: hang
+num_nodes: 3
+resources: {cpus: 100m, memory: 64Mi, image_id: 'busybox:1.36'}
+run: |
+  echo begins
+  [ $SKYPILOT_NODE_RANK != 0 ] || sleep 600
+  while echo step; do sleep 1; done
+"""
+PYTHON = """
+name: frames
+num_nodes: 3
+resources: {cpus: 100m, memory: 64Mi}
+run: |
+  cat > train.py <<'END'
+  import faulthandler, os, signal, time
+  faulthandler.register(signal.SIGUSR1)
+  def all_reduce():
+      time.sleep(600)
+  def load():
+      time.sleep(600)
+  print("begins", flush=True)
+  load() if os.environ["SKYPILOT_NODE_RANK"] == "1" else all_reduce()
+  END
+  python3 train.py
+"""
+
+
+def test_hanging_node_is_found_by_doctor_list_and_stacks(sky: Command) -> None:
+    submit(sky, HANG, "hangs001")
+    silent = "rank 0 has printed nothing for "
+    verdict = eventually(lambda: _doctor(sky, silent), 90)
+    assert "; the other 2 print every second" in verdict["findings"][0]["what"], verdict
+    assert [item["rank"] for item in verdict["ranks"]] == [0, 1, 2]
+    assert verdict["findings"][0]["then"] == "see where they are: `kubectl sky stacks hangs001`"
+    assert silent not in sky("list").stdout  # not before 10 minutes
+    assert sky("config", "set", "silent_after", "5").returncode == 0
+    (row,) = (row for row in sky("list").stdout.splitlines() if row.startswith("hangs001"))
+    assert "running   3/3     " in row
+    assert silent in row
+    assert "kubectl sky doctor hangs001" in row
+    result = sky.json("stacks", "hangs001")
+    (stack,) = (stack for stack in result["stacks"] if "600" in stack["command"])
+    assert (stack["nodes"], stack["source"]) == ([0], "proc"), result
+    assert stack["frames"][0].startswith("sleeping"), result
+    assert all(what.startswith("/proc/PID/") for what in result["unread"]), result
+    text = sky("stacks", "hangs001").stdout
+    assert "rank 0: sleep 600: sleeping" in text.splitlines()[0]
+
+
+def _doctor(sky: Command, silent: str) -> dict[str, Any]:
+    verdict: dict[str, Any] = sky.json("doctor", "hangs001")
+    assert str(verdict["summary"]).startswith(silent), verdict
+    return verdict
+
+
+@pytest.mark.practice_only
+def test_stacks_program_with_faulthandler_shows_its_frames(sky: Command) -> None:
+    submit(sky, PYTHON, "frames01")
+    eventually(lambda: sky("logs", "frames01").stdout.count("begins") == 3)
+    done = sky("stacks", "frames01")
+    assert done.returncode == 0, done.stderr
+    first = "2 ranks: all_reduce (train.py:4) · rank 1: load (train.py:6)"
+    assert done.stdout.splitlines()[0] == first
+    assert "node-0, node-2: python3 train.py (faulthandler)\n  all_reduce" in done.stdout
+    assert sky.json("status", "frames01")["status"] == "running"  # the signal ended nothing
+
+
+def test_stacks_of_task_without_running_nodes_is_an_error(sky: Command) -> None:
+    done = sky("submit", "-", "--id", "hangs002", stdin="run: 'true'")
+    assert done.returncode == 0, done.stderr
+    done = sky("stacks", "hangs002")
+    assert done.returncode == 2
+    assert "no node of task hangs002 is running" in done.stderr

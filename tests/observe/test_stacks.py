@@ -1,0 +1,65 @@
+"""Dumps of nodes: what stacks.sh prints, folded."""
+
+from kubectl_sky.observe import stacks
+
+PY_SPY = """@process /usr/bin/python3 -u train.py --rank 3
+@source py-spy
+{frame}
+<module> (train.py:120)
+"""
+PROC = """@process sleep 600
+@source proc
+sleeping in hrtimer_nanosleep
+@unread /proc/PID/stack: it needs root
+"""
+SIGNAL = "@process python3 train.py\n@unread py-spy: not found\n@source faulthandler\n"
+FAULT = """Thread 0x00007f01 (most recent call first):
+  File "/usr/lib/threading.py", line 320 in wait
+Current thread 0x00007f02 (most recent call first):
+  File "/app/loader.py", line 31 in __next__
+  File "/app/train.py", line 11 in <module>
+"""
+
+
+def py_spy(frame: str) -> tuple[list[stacks.Stack], list[str]]:
+    return stacks.read(PY_SPY.format(frame=frame))
+
+
+def test_stacks_equal_ones_are_folded_with_their_ranks() -> None:
+    dumps = {rank: py_spy("all_reduce (train.py:88)") for rank in range(64)}
+    dumps[7] = py_spy("__next__ (loader.py:31)")
+    result = stacks.fold("a1b2c3d4", dumps)
+    assert result.summary == "63 ranks: all_reduce (train.py:88) · rank 7: __next__ (loader.py:31)"
+    first, second = result.stacks
+    assert first.frames == ("all_reduce (train.py:88)", "<module> (train.py:120)")
+    assert (first.command, first.source, len(first.ranks)) == ("python3 train.py", "py-spy", 63)
+    assert second.ranks == (7,)
+    assert result.unread == {}
+
+
+def test_stacks_of_faulthandler_come_from_the_log() -> None:
+    (stack,), unread = stacks.read(SIGNAL, f"step 1\n{FAULT}step 2\n")
+    assert stack.frames == ("__next__ (loader.py:31)", "<module> (train.py:11)")
+    assert unread == ["py-spy: not found"]
+    (last, _), _ = stacks.read(SIGNAL * 2, FAULT.rstrip())
+    assert last.frames[1:] == ("<module> (train.py:11)",)
+    (missing,), _ = stacks.read(SIGNAL)
+    assert missing.frames == ()
+
+
+def test_stacks_of_other_programs_are_what_the_kernel_says() -> None:
+    result = stacks.fold("a1b2c3d4", {0: stacks.read(PROC), 1: ([], ["pod x is not running"])})
+    assert result.summary == "rank 0: sleep 600: sleeping in hrtimer_nanosleep"
+    assert result.unread == {
+        "/proc/PID/stack: it needs root": [0],
+        "pod x is not running": [1],
+    }
+
+
+def test_stacks_hostile_output_is_bounded_and_clean() -> None:
+    frame = "\x1b]0;title\x07f\x1b[2J (" + "x" * 9999 + ".py:1)\n"
+    (stack,), _ = py_spy(frame + "g (a.py:1)\n" * 500)
+    assert len(stack.frames) == 100
+    assert all(len(frame) <= 200 and frame.isprintable() for frame in stack.frames)
+    for text in ("", "\n", "@process \n@source", "garbage \xff" * 99, "@process x\n@source \n"):
+        stacks.fold("a1b2c3d4", {0: stacks.read(text, text)})
