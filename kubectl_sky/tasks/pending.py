@@ -38,7 +38,8 @@ def explain_pending(session: Session, task: TaskStatus) -> TaskStatus:
     node is queued. Without permission to read them, no reasons are added.
     """
     task = _explain_gang(session, _explain_queue(session, task))
-    task = _with_gang(task, _explain_gangs(session, task.namespace, [task]))
+    texts = _explain_gangs(session, task.namespace, [task])
+    task = _with_gang(task, UNSCHEDULABLE, texts.get(task.id))
     if not any(map(_has_no_reason, task.nodes)):
         return task
     return _add_warnings(task, _list_warnings(session, task.namespace))
@@ -54,12 +55,14 @@ class Reasons(Struct, frozen=True):
 def look(session: Session, namespace: str | None, tasks: Sequence[TaskStatus]) -> Reasons:
     """Read why tasks of a namespace (None: all) wait, with few requests, and only if some do."""
     gangs = _explain_gangs(session, namespace, tasks)
-    tasks = [_with_gang(task, gangs) for task in tasks]
+    tasks = [_with_gang(task, UNSCHEDULABLE, gangs.get(task.id)) for task in tasks]
     return Reasons(_list_warnings(session, namespace) if _lack_reasons(tasks) else {}, gangs)
 
 
 def add_reasons(task: TaskStatus, reasons: Reasons) -> TaskStatus:
-    return _add_warnings(_with_gang(task, reasons.gangs), reasons.warnings)
+    return _add_warnings(
+        _with_gang(task, UNSCHEDULABLE, reasons.gangs.get(task.id)), reasons.warnings
+    )
 
 
 def explain_all(
@@ -145,13 +148,7 @@ def _explain_gang(session: Session, task: TaskStatus) -> TaskStatus:
     except (Forbidden, NotServed):
         return task
     blocker = next(filter(None, map(queues.waiting_group, groups)), None)
-
-    def explain(node: NodeStatus) -> NodeStatus:
-        if blocker is None or not _has_no_cluster_node(node):
-            return node
-        return replace(node, reason=blocker.reason, message=str(blocker))
-
-    return replace(task, nodes=tuple(explain(node) for node in task.nodes))
+    return _with_gang(task, blocker.reason, str(blocker)) if blocker else task
 
 
 def _explain_gangs(
@@ -189,15 +186,16 @@ def _explain_gangs(
     return texts
 
 
-def _with_gang(task: TaskStatus, texts: Mapping[str, str]) -> TaskStatus:
-    text = texts.get(task.id)
+def _with_gang(task: TaskStatus, reason: str, text: str | None) -> TaskStatus:
+    """Return the task with the reason of nodes that wait for each other; None if they do not."""
     if text is None:
         return task
     nodes = tuple(
-        replace(node, reason=UNSCHEDULABLE, message=text) if _has_no_cluster_node(node) else node
+        replace(node, reason=reason, message=text) if _has_no_cluster_node(node) else node
         for node in task.nodes
     )
-    return replace(task, nodes=nodes, causes={**task.causes, UNSCHEDULABLE: text})
+    causes = {UNSCHEDULABLE: text} if reason == UNSCHEDULABLE else {}
+    return replace(task, nodes=nodes, causes={**task.causes, **causes})
 
 
 def _may_wait_for_gang(task: TaskStatus) -> bool:

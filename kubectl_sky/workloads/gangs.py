@@ -14,6 +14,10 @@ from kubectl_sky.workloads.workload import Workload
 
 REQUIRED, OFF = "required", ("off", False)
 _FIELD: Path = ("config", "kubectl_sky", "gang")
+_HINT = (
+    "use --backend indexed where `kubectl sky doctor` shows gangs of Kubernetes, with --queue NAME,"
+    " or --backend volcano"
+)
 _STANDARD = "topology.kubernetes.io/"  # a prefix of label keys
 _ALPHA = kinds.GANG_VERSIONS[-1]
 
@@ -40,7 +44,9 @@ def arrange(
         group = plan.gang or Gang(gangs.api_version)
         plan = replace(plan, gang=replace(group, members=0 if off else len(plan.nodes)))
     if mode(task, settings) == REQUIRED and facts.gangs and not backend.is_gang(plan):
-        raise FieldError(_FIELD, *_refusal(backend))
+        raise FieldError(
+            _FIELD, f'nothing starts all nodes of backend "{backend.name}" together', _HINT
+        )
     return plan, notes
 
 
@@ -86,15 +92,3 @@ def _label(topology: str, facts: Facts, levels: Sequence[str]) -> str:
     if topology in keys or not matches:
         return topology
     return min(matches, key=lambda key: (not key.startswith(_STANDARD), key))
-
-
-def _refusal(backend: Workload) -> tuple[str, str]:
-    if not backend.native_gang:
-        message = f'backend "{backend.name}" starts all nodes together only in a queue'
-        return message, "use --backend indexed, or --queue NAME"
-    return (
-        "no scheduler starts all nodes together: the cluster does not serve"
-        f" {kinds.GANG.resource}, or you may not create them",
-        "use --backend indexed --queue NAME, or --backend volcano; `kubectl sky doctor` shows what"
-        " the cluster has",
-    )

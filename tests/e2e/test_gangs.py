@@ -170,7 +170,7 @@ def test_gang_without_right_to_create_pod_groups_is_warned_of(
     assert "ask for the right to create podgroups.scheduling.k8s.io" in done.stderr
     refused = sky("submit", "-", "--gang", "required", *alice, stdin=FOUR)
     assert refused.returncode == 2
-    assert "--gang: config.kubectl_sky.gang: no scheduler" in refused.stderr
+    assert "--gang: config.kubectl_sky.gang: nothing starts all nodes" in refused.stderr
 
 
 def test_doctor_knows_gangs_and_their_rights(sky: Command) -> None:

@@ -97,19 +97,15 @@ def test_gang_has_priority_class_of_pods(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "flags", "message"),
-    [
-        (WITHOUT, {}, "the cluster does not serve podgroups.scheduling.k8s.io, or you may not"),
-        (NATIVE, {"backend": "jobset"}, 'backend "jobset" starts all nodes together only in a'),
-    ],
+    ("facts", "backend"), [(WITHOUT, "jobs"), (WITHOUT, "indexed"), (NATIVE, "jobset")]
 )
 def test_gang_required_without_scheduler_is_refused_at_its_field(
-    tmp_path: Path, facts: Facts, flags: Json, message: str
+    tmp_path: Path, facts: Facts, backend: str
 ) -> None:
     with pytest.raises(InvalidFiles) as caught:
-        decided(tmp_path, facts, "gang: required", **flags)
-    assert "tasks.yaml:4:30: config.kubectl_sky.gang: " in str(caught.value)
-    assert message in str(caught.value)
+        decided(tmp_path, facts, "gang: required", backend=backend)
+    message = f'nothing starts all nodes of backend "{backend}" together; use --backend indexed'
+    assert f"tasks.yaml:4:30: config.kubectl_sky.gang: {message}" in str(caught.value)
 
 
 @pytest.mark.parametrize(
