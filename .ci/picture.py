@@ -19,18 +19,19 @@ PICTURE = ROOT / "docs" / "images" / "terminal.svg"
 COLUMNS = 100
 TASK = """\
 name: train
-num_nodes: 3
-resources: {cpus: 0.1}
+num_nodes: 2
+resources: {accelerators: A100:8, cpus: 0.1, memory: 0.1}
 run: |
   for epoch in 1 2; do
-    echo "epoch $epoch on rank $SKYPILOT_NODE_RANK of $SKYPILOT_NUM_NODES"; sleep 1
+    echo "epoch $epoch: rank $SKYPILOT_NODE_RANK, $SKYPILOT_NUM_GPUS_PER_NODE GPUs"; sleep 1
   done
 """
+CLUSTER = ("local", "up", "--use", "--nodes", "2", "--gpus", "A100:8")
 COMMANDS = (
     "kubectl sky submit train.yaml",
-    "kubectl sky submit train.yaml --cpus 64 --detach",
+    "kubectl sky submit train.yaml --name eval --num-nodes 1 --gpus H100:8 --detach",
     "kubectl sky list",
-    "kubectl sky doctor train",
+    "kubectl sky doctor eval",
 )
 # rich's, without the font that it loads from another server.
 SVG = """\
@@ -84,9 +85,10 @@ def _read(terminal: int) -> bytes:
 
 
 def _without_erased(printed: str) -> str:
-    """Return the lines that stay; progress is erased before the next line."""
+    """Return the lines that stay; progress is erased, and this is no cluster with images."""
     lines = printed.replace("\r\n", "\n").split("\n")
-    return "\n".join(line.rpartition("\x1b[K")[2].rpartition("\r")[2] for line in lines)
+    kept = (line.rpartition("\x1b[K")[2].rpartition("\r")[2] for line in lines)
+    return "\n".join(line for line in kept if "practice cluster: " not in line)
 
 
 def main() -> None:
@@ -102,14 +104,13 @@ def main() -> None:
             "TERM": "xterm-256color",
             "LC_ALL": "C.UTF-8",
         }
-        sky = ["kubectl-sky", "local"]
-        subprocess.run([*sky, "up", "--use"], env=environment, check=True)
+        subprocess.run(["kubectl-sky", *CLUSTER], env=environment, check=True)
         try:
             for command in COMMANDS:
                 console.print(Text.from_markup(f"[bold green]$[/] [bold]{command}[/]"))
                 console.print(Text.from_ansi(run(command, folder, environment)))
         finally:
-            subprocess.run([*sky, "down", "--purge"], env=environment, check=True)
+            subprocess.run(["kubectl-sky", "local", "down", "--purge"], env=environment, check=True)
     PICTURE.write_text(console.export_svg(title="kubectl sky", code_format=SVG, unique_id="sky"))
 
 

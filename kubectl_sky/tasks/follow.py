@@ -1,6 +1,7 @@
 """Follow a task, pipeline or group until it finishes, and report how it ended."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -19,7 +20,8 @@ from kubectl_sky.tasks.logs import LogRequest
 from kubectl_sky.tasks.pipeline import PipelineClient, follow_stages
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.tasks.watch import Wait
-from kubectl_sky.words import names
+from kubectl_sky.words import names, settings
+from kubectl_sky.words.private import Folder
 from kubectl_sky.workloads import registry
 
 if TYPE_CHECKING:
@@ -212,7 +214,7 @@ def note_next_steps(
             f"{later} {verb} suspended: Kubernetes has no controller that resumes a stage or task"
             f" when the one before it has succeeded. To continue, run: {command}"
         )
-    if stops_nodes:
+    if stops_nodes and _is_new_advice(session):
         note(
             "if a node fails, the others go on and keep their resources; to stop them then,"
             f" run: {command}"
@@ -224,6 +226,18 @@ def note_next_steps(
             f"{auxiliary} will keep running after the primary tasks: Kubernetes has no"
             f" controller that stops auxiliary tasks. To stop them in time, run: {command}"
         )
+
+
+def _is_new_advice(session: Session) -> bool:
+    """Return whether this machine has not been told yet who stops the nodes of a task."""
+    if session.is_for_caller:
+        return False
+    folder = Folder(settings.cache_folder(), "told")
+    if "backend" in folder.names():
+        return False
+    with suppress(OSError):
+        folder.write("backend")
+    return True
 
 
 def _list_later_stages(plans: Sequence[Plan]) -> str:
