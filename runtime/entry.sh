@@ -112,6 +112,7 @@ fi
 # Like SkyPilot's bash, start with ~/.bashrc and conda, unless the user sets BASH_ENV.
 if [ -f "$dir/profile.sh" ]; then export BASH_ENV="${BASH_ENV-$dir/profile.sh}"; fi
 [ ! -f "$dir/sudo.sh" ] || . "$dir/sudo.sh"
+[ ! -f "$dir/ray.sh" ] || . "$dir/ray.sh"
 stay_until=0
 if [ "$NUM_NODES" -eq 1 ]; then SKYPILOT_NODE_IPS=$POD_IP; else meet; fi
 unset KUBECTL_SKY_MET KUBECTL_SKY_LINKS KUBECTL_SKY_TOKEN
@@ -124,6 +125,7 @@ report STARTING
 report STARTED
 run_phase run
 result=$code
+if [ -f "$dir/ray.sh" ] && [ "$result" -eq 0 ]; then stay_in_ray; fi
 if [ "$result" -eq 0 ]; then report SUCCEEDED; else report FAILED; fi
 [ -z "${KUBECTL_SKY_HOLD-}" ] || hold "$result" run
 while [ "$(date +%s)" -lt "$stay_until" ]; do nap; done

@@ -158,6 +158,14 @@ RUN: tuple[Rule, ...] = (
         "use an image that has bash, or write the script for sh",
         message=r"^the image has no bash, and ",
     ),
+    Rule(
+        "ray-missing",
+        Stage.RUN,
+        SignalSource.ENDED,
+        "Ray is not installed",
+        "install it in setup, such as with: pip install 'ray[default]'",
+        message=r"^Ray is not installed",
+    ),
     _ended(
         "out-of-memory",
         r"OOMKilled [1-9]\d*",

@@ -156,6 +156,9 @@ def _scripts(task: Task, file_transfer: FileTransfer) -> dict[str, str]:
         scripts["run.sh"] = task.run
     if "sudo" in f"{task.setup} {task.run}":  # gives root a sudo
         scripts["sudo.sh"] = assets.read("runtime", "sudo.sh")
+    if "sky_templates" in f"{task.setup} {task.run}":
+        for name in ("ray.sh", "ray_start_cluster.sh", "ray_stop_cluster.sh"):
+            scripts[name] = assets.read("runtime", name)
     scripts |= {**_bash(task), **runtime.hook_scripts(task), **task.scripts}
     size = sum(len(text.encode()) for text in scripts.values())
     if size > MAX_SCRIPTS:

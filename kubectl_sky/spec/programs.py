@@ -25,9 +25,10 @@ _START = r"(?:^|[;&|(]|\b(?:then|do|else))[ \t]*(?:sudo[ \t]+(?:-E[ \t]+)?|\w+=[
 _CALL = re.compile(
     rf"{_START}(?:(?P<program>{_MISSING})(?=[\s;&|)]|$)"
     r"|(?P<installer>apt|apt-get|apk|dnf|yum)(?=[ \t]))"
-    r"|\bpip3?[ \t][^\n;&|]*?\b(?P<pip>git)\+",
+    r"|\bpip3?[ \t][^\n;&|]*?\b(?P<pip>git)\+|sky_templates/(?P<ray>ray)/start_cluster",
     re.MULTILINE,
 )
+_INSTALLS = re.compile(r"\b(?:install|sync)\b")  # of packages, which may bring Ray
 # A call of git that reads the repository of the workdir, and what may lead to another one.
 _READS_GIT = re.compile(
     rf"{_START}(?P<git>git)[ \t]+(?:describe|diff|log|ls-files|rev-parse|show|status)\b"
@@ -82,7 +83,9 @@ def _calls(document: Document) -> Iterator[tuple[str, str, int]]:
         for call in _CALL.finditer(script):
             if call["installer"]:
                 return
-            name, start = call["program"] or call["pip"], call.start(call.lastgroup or 0)
+            name, start = call[call.lastgroup or 0], call.start(call.lastgroup or 0)
+            if name == "ray" and _INSTALLS.search(before + script[:start]):
+                continue
             if name not in before and name not in script[:start]:
                 yield name, field, start
         before += script

@@ -209,6 +209,12 @@ SAID = (
         "no bash, and run uses [[ on line 3",
         "Error 1",
     ),
+    Said(
+        "ray-missing",
+        "Ray is not installed: install it in setup, such as with: pip install 'ray[default]'",
+        "Ray is not installed",
+        "Error 1",
+    ),
     Said("ray-head-killed", "", "memory limit is 1Gi", "OOMKilled 137"),
     Said("ray-head-slow", "", "CPU limit of 300m", "Unhealthy"),
     Said("not-ready-in-time", "", "not ready within 30 seconds", "startup"),

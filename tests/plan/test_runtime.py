@@ -122,7 +122,7 @@ def test_runtime_contains_only_scripts_that_task_runs(name: str) -> None:
 
 def test_runtime_cases_contain_every_script() -> None:
     existing = {path.name for path in assets.folder("runtime").iterdir()}
-    others = {"start.sh", "bash.sh", "sudo.sh", "stay.sh", "sshd.sh", "probe.sh"}
+    others = {"start.sh", "bash.sh", "sudo.sh", "stay.sh", "sshd.sh", "probe.sh"} | RAY
     others |= {"hooks.sh", "event_callback.sh"}  # of the task
     others.add("kubectl_sky_graph.py")  # of Ray pods
     others.add("stacks.sh")  # run by exec
@@ -275,6 +275,24 @@ def test_keep_running_script_prints_ready_and_stops_on_sigterm() -> None:
 )
 def test_runtime_includes_sudo_for_script_that_calls_it(setup: str, run: str, calls: bool) -> None:
     assert ("sudo.sh" in make_plan(replace(make_task(), setup=setup, run=run)).scripts) is calls
+
+
+RAY = {"ray.sh", "ray_start_cluster.sh", "ray_stop_cluster.sh"}
+
+
+@pytest.mark.parametrize(
+    ("setup", "run", "scripts"),
+    [
+        ("true", "~/sky_templates/ray/start_cluster\n", RAY),
+        ("ls $HOME/sky_templates", "x", RAY),
+        ("pip install ray", "ray start --head", set()),
+    ],
+)
+def test_runtime_includes_ray_scripts_for_script_that_names_their_folder(
+    setup: str, run: str, scripts: set[str]
+) -> None:
+    plan = make_plan(replace(make_task(), setup=setup, run=run))
+    assert RAY & plan.scripts.keys() == scripts
 
 
 CALLS = {

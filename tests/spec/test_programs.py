@@ -136,3 +136,14 @@ def test_programs_of_header_and_volume_are_not_checked() -> None:
 
 def test_programs_after_start_of_script_are_not_read() -> None:
     assert reported(" " * 5000 + "git pull") == ""
+
+
+@pytest.mark.parametrize(
+    ("setup", "expected"),
+    [("", "ray"), ("echo x", "ray"), ("pip install vllm", ""), ("uv sync --extra vllm", "")],
+)
+def test_programs_ray_cluster_without_anything_installed_lacks_ray(
+    setup: str, expected: str
+) -> None:
+    run = "bash ~/sky_templates/ray/start_cluster\npython train.py"
+    assert reported(run, setup).partition(";")[0].replace("uv", "").strip() == expected
