@@ -13,6 +13,7 @@ from kubectl_sky.spec.document import Document
 from kubectl_sky.spec.kubernetes import POD_CONFIG
 from kubectl_sky.words.settings import MISSING_PROGRAM_ADVICE
 
+_BACKEND = ("config", "kubectl_sky", "backend")
 _MAX_SCRIPT = 4096  # characters that are read
 _NAMES = (
     "aws bzip2 cargo clang cmake conda curl ffmpeg g++ gcc gcloud git gsutil helm java jq kubectl"
@@ -29,6 +30,15 @@ _CALL = re.compile(
     re.MULTILINE,
 )
 _INSTALLS = re.compile(r"\b(?:install|sync)\b")  # of packages, which may bring Ray
+_DOCKER = re.compile(
+    rf"{_START}(?P<call>docker)[ \t]+(?:build|compose|pull|push|run)\b", re.MULTILINE
+)
+_OWN_DOCKER = re.compile(r"dockerd|dind|docker\.sock|DOCKER_HOST")
+_OVER_SSH = re.compile(
+    rf"{_START}(?:/\S*/)?(?P<call>mpirun|mpiexec|horovodrun|deepspeed|pdsh)"
+    r"(?=(?:[^\n]|\\\n){0,1000}?\s(?:-H|-w|--host|--hostfile)[ \t=])",
+    re.MULTILINE,
+)
 # A call of git that reads the repository of the workdir, and what may lead to another one.
 _READS_GIT = re.compile(
     rf"{_START}(?P<git>git)[ \t]+(?:describe|diff|log|ls-files|rev-parse|show|status)\b"
@@ -49,6 +59,23 @@ def without_git_folder(document: Document) -> Problem | None:
             return document.warning_in_text(field, call.start("git"), message, hint)
         before += script
     return None
+
+
+def find_unavailable(document: Document, backend: str | None) -> Iterator[Problem]:
+    """Yield warnings for calls that fail with any image: of a Docker daemon or other nodes."""
+    scripts = {field: str(document.get(field) or "")[:_MAX_SCRIPT] for field in ("setup", "run")}
+    nodes, backend = document.get("num_nodes"), document.get(*_BACKEND) or backend
+    rules = []
+    if not _OWN_DOCKER.search(f"{scripts}{document.get('config')}"):
+        hint = "name the image in image_id; docs/images.md shows how a task builds one"
+        rules.append((_DOCKER, "a task has no Docker daemon", hint))
+    if isinstance(nodes, int) and nodes > 1 and backend != "mpijob":
+        hint = "use the mpijob backend, or start a process on each node, such as with torchrun"
+        rules.append((_OVER_SSH, "the nodes have no ssh to start processes on the others", hint))
+    for pattern, message, hint in rules:
+        calls = ((field, pattern.search(script)) for field, script in scripts.items())
+        if first := next(((field, call) for field, call in calls if call), None):
+            yield document.warning_in_text(first[0], first[1].start("call"), message, hint)
 
 
 def missing(document: Document, default: str) -> Problem | None:

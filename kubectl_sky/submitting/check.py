@@ -61,6 +61,7 @@ def document_problems(
     if not scripts:
         return file_problems
     warnings = [bashisms.find_missing(document)]
+    warnings += programs.find_unavailable(document, settings.backend)
     for field in ("setup", "run"):
         script = document.get(field)
         if isinstance(script, str) and len(script) <= shell_scripts.MAX_SCRIPT:

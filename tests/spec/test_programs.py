@@ -147,3 +147,38 @@ def test_programs_ray_cluster_without_anything_installed_lacks_ray(
 ) -> None:
     run = "bash ~/sky_templates/ray/start_cluster\npython train.py"
     assert reported(run, setup).partition(";")[0].replace("uv", "").strip() == expected
+
+
+SSH = "run: warning: the nodes have no ssh to start processes on the others; use the mpijob backend"
+DOCKER = "setup: warning: a task has no Docker daemon; name the image in image_id"
+UNAVAILABLE = {
+    "num_nodes: 2\nrun: |\n  if true; then\n    mpirun -np 2 -H $ips x\n  fi\n": f"4:5: {SSH}",
+    "num_nodes: 2\nrun: |\n  /opt/bin/mpirun \\\n    -x A --hostfile h x\n": f"3:12: {SSH}",
+    "num_nodes: 2\nrun: deepspeed --hostfile=h x\n": f"2:6: {SSH}",
+    "setup: |\n  sudo docker pull x\nrun: docker run x\n": f"2:8: {DOCKER}",
+}
+
+
+@pytest.mark.parametrize("text", UNAVAILABLE)
+def test_programs_call_that_fails_with_any_image_is_warned(text: str) -> None:
+    (document,) = read(text)
+    (problem,) = programs.find_unavailable(document, None)
+    assert str(problem).startswith(f"task.yaml:{UNAVAILABLE[text]}")
+
+
+AVAILABLE = (
+    "num_nodes: 2\nrun: mpirun -np 2 x\n",
+    "run: mpirun -H localhost:2 x\n",
+    "num_nodes: 2\nconfig: {kubectl_sky: {backend: mpijob}}\nrun: mpirun -H $ips x\n",
+    "num_nodes: 2\nrun: torchrun --nnodes 2 x\n",
+    "run: |\n  dockerd &\n  docker run x\n",
+    "run: docker --version; echo docker run\n",
+)
+
+
+@pytest.mark.parametrize("text", AVAILABLE)
+def test_programs_other_calls_are_not_warned(text: str) -> None:
+    (document,) = read(text)
+    assert list(programs.find_unavailable(document, None)) == []
+    mpi = "num_nodes: 2\nrun: mpirun -H $ips x\n"
+    assert list(programs.find_unavailable(read(mpi)[0], "mpijob")) == []
