@@ -1,6 +1,6 @@
 """Diagnose a task: how far it has come, and what stops it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 
 from msgspec.structs import replace
@@ -105,6 +105,26 @@ def judge(task: TaskStatus, snapshot: TaskSnapshot, unread: Sequence[str] = ()) 
         else:
             stages.append((stage, StageResult.AHEAD))
     return Diagnosis(task, tuple(stages), findings, tuple(unread), snapshot.activity)
+
+
+_RECENT = 10  # failures
+_MANY = 3
+
+
+def find_bad_node(task: TaskStatus, tasks: Collection[TaskStatus]) -> Cause | None:
+    """Return that most of the last failures were on the cluster node of this one.
+
+    Only the first failed node of each task counts: it stops the others. A cluster node that all
+    pods run on is no worse than others.
+    """
+    failures = [it.first_failure for it in sorted(tasks, key=TaskStatus.position, reverse=True)]
+    hosts = [node.host for node in failures if node and node.host][:_RECENT]
+    host = task.first_failure.host if task.first_failure else ""
+    count, used = hosts.count(host), {node.host for it in tasks for node in it.nodes if node.host}
+    if not host or count < max(_MANY, len(hosts) // 2 + 1) or used == {host}:
+        return None
+    what = f"{count} of the last {len(hosts)} failed nodes of your tasks ran on {host}"
+    return Cause("bad-cluster-node", Stage.RUN, what, f"submit with --exclude-node {host}")
 
 
 def explain(task: TaskStatus, owned: TaskObjects) -> TaskStatus:

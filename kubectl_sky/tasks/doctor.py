@@ -17,13 +17,14 @@ from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.rights import list_served, role
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.observe.verdict import Diagnosis, judge
+from kubectl_sky.observe.verdict import Diagnosis, find_bad_node, judge
 from kubectl_sky.plan.devices import with_devices
 from kubectl_sky.plan.resources import ACCELERATORS, list_requested
 from kubectl_sky.tasks import devices, evidence, find, ranks, room
 from kubectl_sky.words import kinds, names
 from kubectl_sky.words.documents import Document, Note
 from kubectl_sky.words.kinds import Kind
+from kubectl_sky.words.owners import User
 from kubectl_sky.workloads import registry
 
 _LOG_LINES = 20  # log lines that a verdict may quote
@@ -38,7 +39,12 @@ def diagnose(session: Session, task: TaskStatus) -> Diagnosis:
     state, unread = snapshot(session, task)
     current = state.task or task
     state = replace(state, now=session.now(), activity=ranks.read(session, current))
-    return judge(current, state, unread)
+    diagnosis = judge(current, state, unread)
+    if diagnosis.task.state is not State.FAILED:
+        return diagnosis
+    recent = find.list_tasks(session, find.Scope(task.namespace, User(task.user)))
+    bad = find_bad_node(diagnosis.task, recent)
+    return replace(diagnosis, findings=(*diagnosis.findings, bad)) if bad else diagnosis
 
 
 def why_pending(session: Session, task: TaskStatus, *, brief: bool = False) -> str:

@@ -172,3 +172,26 @@ def test_list_forbidden_hints_at_doctor(run: Run, api: FakeCluster) -> None:
     api.forbidden = {"list jobs"}
     code, _, err = run("list")
     assert (code, "hint: run `kubectl sky doctor -n default` to see" in err) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "is_bad"),
+    [
+        (["gpu-1", "gpu-7", "gpu-7", "gpu-7"], True),
+        (["gpu-1", "gpu-1", "gpu-7", "gpu-7"], False),
+        (["gpu-7", "gpu-7", "gpu-7", "gpu-7"], False),  # they ran nowhere else
+    ],
+)
+def test_doctor_of_failed_task_names_node_on_which_most_have_failed(
+    api: FakeCluster, run: Run, send: Submitter, hosts: list[str], is_bad: bool
+) -> None:
+    for number, host in enumerate(hosts):
+        task_id = f"train00{number}"
+        send("name: train\nrun: exit 3\n", task_id=task_id)
+        pod = api.start(f"train-{task_id}")
+        api.change(kinds.POD, pod, spec={"nodeName": host})
+        api.finish(f"train-{task_id}", 3)
+    headline, _, rest = run("doctor", "train003")[1].partition("\n")
+    assert "exit code 3" in headline and "gpu-7" not in headline
+    bad = "3 of the last 4 failed nodes of your tasks ran on gpu-7"
+    assert (bad in rest, "next: submit with --exclude-node gpu-7" in rest) == (is_bad, is_bad)
