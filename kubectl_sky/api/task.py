@@ -31,6 +31,7 @@ class TaskFields(TypedDict, total=False):
     run: str
     setup: str
     num_nodes: int
+    max_duration: str
     resources: Mapping[str, Any]
     workdir: str | Mapping[str, str]
     envs: Mapping[str, str | int | float | bool | None]
@@ -39,6 +40,7 @@ class TaskFields(TypedDict, total=False):
     volumes: Mapping[str, Any]
     service: Mapping[str, Any]
     pool: Mapping[str, Any]
+    event_callback: str
     config: Mapping[str, Any]
 
 
@@ -51,6 +53,8 @@ class Changes(TypedDict, total=False):
     env: Mapping[str, str]
     secret: Mapping[str, str]
     num_nodes: int
+    max_duration: str
+    exclude_nodes: Sequence[str]
     cpus: str
     memory: str
     gpus: str
@@ -182,6 +186,8 @@ class Task:
         if "ports" in values:
             value = values["ports"]  # a string is one port, not a sequence of digits
             values["ports"] = (value,) if isinstance(value, str) else tuple(map(str, value))
+        if "exclude_nodes" in values:
+            values["exclude_nodes"] = tuple(values["exclude_nodes"])
         if values.get("bucket_mode") not in (None, "mount", "copy"):
             raise UserError(f'bucket_mode: expected mount or copy, got "{values["bucket_mode"]}"')
         _check_utf8(values)

@@ -35,6 +35,7 @@ _KINDS = {
     "field": "fields",
     "task": "tasks",
     "references": "tasks",
+    "after": "tasks",
     "volume": "volumes",
     "queue": "queues",
     "gpus": "gpus",

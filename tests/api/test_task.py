@@ -25,7 +25,6 @@ ID = "bcdf2345"
 FILE_ONLY = {
     "_metadata",
     "api_server_access",
-    "event_callback",
     "file_mounts_mapping",
     "inputs",
     "managed_secrets",

@@ -340,3 +340,18 @@ def test_timeline_has_the_time_in_the_queue(sky: Command, gold: str, backend: st
     assert sky("stop", "first002", "-y").returncode == 0
     assert sky("wait", "second02", "--timeout", "60s").returncode == 0
     assert all(node[0] == "queued" and node[-1] == "run" for node in phases()), phases()
+
+
+@pytest.mark.parametrize("backend", ["indexed", "appwrapper", "jobset"])
+def test_max_duration_of_task_in_queue_fails_it_in_the_words_of_the_user(
+    request: pytest.FixtureRequest, sky: Command, gold: str, backend: str
+) -> None:
+    """The deadline of the Job comes before that of Kueue, which would suspend it for good."""
+    if backend == "jobset":
+        request.getfixturevalue("jobset")
+    flags = ("--queue", gold, "--backend", backend, "--max-duration", "5s", "--num-nodes", "2")
+    done = sky("submit", "-", "--id", "late0001", "--detach", *flags, stdin=HOLDING)
+    assert done.returncode == 0, done.stderr
+    assert sky("wait", "late0001", "--timeout", "100s", timeout=200).returncode == 4
+    for command in (("list", "-o", "wide"), ("status", "late0001"), ("doctor", "late0001")):
+        assert "it ran longer than max_duration 5s" in sky(*command).stdout, command
