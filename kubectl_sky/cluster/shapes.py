@@ -164,6 +164,12 @@ _JOB_SPEC = dict.fromkeys(  # all other fields but the selector
     ),
     Any,
 )
+_SELECTORS = _list(_fields(cel=_fields(expression=str) | None))
+_DEVICES = _list(
+    _fields(name=Required[str], nodeName=str | None, attributes=_map(_map(Any)) | None)
+)
+_DEVICE_KEYS = _list(_fields(**dict.fromkeys(("device", "driver", "pool"), Required[str])))
+_DEVICE_REQUESTS = _list(_fields(exactly=_fields(deviceClassName=str, count=int | None) | None))
 _DATA = _object(data=_Texts | None)
 _SHAPES: Mapping[Kind, Any] = {
     kinds.APP_WRAPPER: _object(
@@ -173,12 +179,7 @@ _SHAPES: Mapping[Kind, Any] = {
     kinds.CONFIG_MAP: _DATA,
     kinds.DEPLOYMENT: _DEPLOYMENT,
     kinds.DEVICE_CLASS: _object(
-        spec=_require(
-            _fields(
-                extendedResourceName=str | None,
-                selectors=_list(_fields(cel=_fields(expression=str) | None)) | None,
-            )
-        )
+        spec=_require(_fields(extendedResourceName=str | None, selectors=_SELECTORS | None))
     ),
     kinds.ENDPOINT_SLICE: _object(ports=_list(_fields(port=int | None)) | None),
     kinds.EVENT: _object(
@@ -295,24 +296,9 @@ _SHAPES: Mapping[Kind, Any] = {
         spec=dict[str, Any], status=_fields(conditions=_CONDITIONS | None)
     ),
     kinds.RESOURCE_CLAIM: _object(
-        spec=_fields(
-            devices=_fields(
-                requests=_list(
-                    _fields(exactly=_fields(deviceClassName=str, count=int | None) | None)
-                )
-                | None
-            )
-        ),
+        spec=_fields(devices=_fields(requests=_DEVICE_REQUESTS | None)),
         status=_fields(
-            allocation=_fields(
-                devices=_fields(
-                    results=_list(
-                        _fields(device=Required[str], driver=Required[str], pool=Required[str])
-                    )
-                    | None
-                )
-            )
-            | None,
+            allocation=_fields(devices=_fields(results=_DEVICE_KEYS | None)) | None,
             reservedFor=_list(_fields(name=str)) | None,
         ),
     ),
@@ -322,14 +308,7 @@ _SHAPES: Mapping[Kind, Any] = {
                 driver=Required[str],
                 nodeName=str | None,
                 pool=_require(_fields(name=Required[str], generation=Required[int])),
-                devices=_list(
-                    _fields(
-                        name=Required[str],
-                        nodeName=str | None,
-                        attributes=_map(_map(Any)) | None,
-                    )
-                )
-                | None,
+                devices=_DEVICES | None,
             )
         )
     ),

@@ -15,6 +15,7 @@ Object = Mapping[str, Any]
 _EQUAL = re.compile(
     r"""device\.(?:driver|attributes\[["']([^"']+)["']\]\.(\w+)) *== *["']([^"']+)["']"""
 )
+_DOMAIN = re.compile(r"""attributes\[["']([^"']+)["']\]""")
 _NOT_ONLY_AND = re.compile(r"\|\||!\(|\?")
 
 
@@ -33,19 +34,14 @@ class Device(Struct, frozen=True):
 
 def read_devices(classes: Sequence[Object], slices: Iterable[Object]) -> list[Device]:
     """Return the devices that are accelerators: by their DeviceClass, or as they name a product."""
-    newest: dict[tuple[str, str], list[Object]] = {}
-    generations: dict[tuple[str, str], int] = {}
-    for item in slices:
-        spec = item["spec"]
-        pool, generation = (spec["driver"], spec["pool"]["name"]), spec["pool"]["generation"]
-        if generation > generations.get(pool, -1):
-            newest[pool], generations[pool] = [], generation
-        if generation == generations[pool]:
-            newest[pool].append(spec)
+    pools: dict[tuple[str, str], list[Object]] = {}
+    for spec in (item["spec"] for item in slices):
+        pools.setdefault((spec["driver"], spec["pool"]["name"]), []).append(spec)
     devices = [
         device
-        for pool, specs in newest.items()
+        for pool, specs in pools.items()
         for spec in specs
+        if spec["pool"]["generation"] == max(it["pool"]["generation"] for it in specs)
         for item in spec.get("devices") or ()
         for device in _device(classes, pool, spec, item)
     ]
@@ -80,8 +76,11 @@ def _device(
 def _selects(device_class: Object, driver: str, attributes: Mapping[str, Any]) -> bool:
     for selector in device_class["spec"].get("selectors") or ():
         expression = (selector.get("cel") or {}).get("expression") or ""
-        comparisons = [] if _NOT_ONLY_AND.search(expression) else _EQUAL.findall(expression)
-        for domain, name, value in comparisons:
+        if _NOT_ONLY_AND.search(expression):
+            continue
+        if not {*_DOMAIN.findall(expression)} <= {key.partition("/")[0] for key in attributes}:
+            return False
+        for domain, name, value in _EQUAL.findall(expression):
             if (attributes.get(f"{domain}/{name}") if name else driver) != value:
                 return False
     return True

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from kubectl_sky.cluster import objects, shapes
+from kubectl_sky.cluster import objects, parallel, shapes
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import Forbidden, NotServed
@@ -12,7 +12,10 @@ from kubectl_sky.words import kinds
 
 def list_cluster_nodes(session: Session) -> list[Json]:
     """Return the cluster nodes; devices count as allocatable. Raises Forbidden for the nodes."""
-    return with_devices(CoreManager(session).list_nodes(), list_devices(session))
+    with parallel.pool(2) as pool:
+        nodes = pool.submit(CoreManager(session).list_nodes)
+        devices = pool.submit(list_devices, session)
+        return with_devices(nodes.result(), devices.result())
 
 
 def list_devices(session: Session) -> list[Device]:

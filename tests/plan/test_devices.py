@@ -39,6 +39,8 @@ def make_slice(*types: str, generation: int = 1, pool: str = "n1", **spec: Any) 
         (f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == 'gpu'", 2),
         (f"device.attributes['{DRIVER}'].missing == 'gpu'", 0),
         (f"device.attributes['{DRIVER}'].type == 'x' || true", 3),
+        (f"device.attributes['{DRIVER}'].productName.matches('H100')", 3),
+        ("device.attributes['nic.example.com'].productName.matches('H100')", 0),
         ("device.capacity['x'].memory.compareTo(quantity('8Gi')) >= 0", 3),
     ],
 )
