@@ -99,6 +99,10 @@ define install
 @touch $@
 endef
 
+.PHONY: test-gpu
+test-gpu: $(testing) ## run small forms of five examples on this machine's GPUs
+	@$(BIN)/python -m tests.gpu
+
 bench: venv ## time commands beside kubectl, and reading files beside SkyPilot, which it installs
 	$(BIN)/python -m tests.bench commands
 

@@ -153,6 +153,9 @@ def _start(
 ) -> Record:
     nodes = requested.nodes or record.nodes
     gpus = _gpus(requested, record)
+    if gpus and gpus.uuids and (nodes > 1 or record.driver != _DEFAULT_DRIVER):
+        what = "--gpus host: the GPUs of this machine are those of one node of a practice cluster"
+        raise UserError(what, "use --nodes 1 and no --driver; tasks of several nodes fit on it")
     record = state_dir.write(
         Record(
             record.driver, nodes, str(gpus) if gpus else None, False, record.used_in, record.before

@@ -22,16 +22,18 @@ def command() -> None:
     """
 
 
-@command.command(
-    "up", examples=["local up --nodes 2 --gpus A100:8", "local up --driver kind --use"]
-)
+@command.command("up", examples=["local up --nodes 2 --gpus A100:8", "local up --gpus host"])
 @click.option(
     "--driver",
     type=click.Choice(_DRIVERS),
     help="Program that runs the cluster (default: that of the existing cluster, else practice).",
 )
 @click.option("--nodes", type=click.IntRange(1, 100), help="Number of cluster nodes (default: 1).")
-@click.option("--gpus", metavar="KIND:N", help="Simulated GPUs per node, such as A100:8, or none.")
+@click.option(
+    "--gpus",
+    metavar="KIND:N",
+    help="Simulated GPUs per node, such as A100:8; host for this machine's GPUs, or none.",
+)
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the API server on loopback.")
 @click.option(
     "--use", is_flag=True, help="Make it the current context of your kubeconfig, as kubectl does."
@@ -51,9 +53,9 @@ def up(
 
     request = local.ClusterOptions(driver, nodes, gpus, port)
     cluster = local.up(StateDir.find(), request, use, _waiting)
-    size = output.count(cluster.nodes, "node") + (
-        f" with {cluster.gpus} each" if cluster.gpus else ""
-    )
+    each = "" if cluster.gpus.endswith("machine") else " each"
+    size = output.count(cluster.nodes, "node")
+    size += f" with {cluster.gpus}{each}" if cluster.gpus else ""
     state = "is ready" if cluster.started else "runs already"
     output.note(f"The {cluster.driver} cluster {state}: {cluster.server}, {size}")
     if use:

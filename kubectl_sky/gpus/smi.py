@@ -19,11 +19,13 @@ _QUERY = (
     "index,name,utilization.gpu,memory.used,memory.total,temperature.gpu,power.draw,power.limit"
 )
 _FIELDS = _QUERY.count(",") + 1
-# Prints the name of the program on the first line. Both paths are those of device plugins.
+# Prints the name of the program on the first line. Both paths are those of device plugins. Where
+# containers see all GPUs, UUIDs in CUDA_VISIBLE_DEVICES are those of this one.
 SCRIPT = f"""PATH="$PATH:/usr/local/nvidia/bin:/opt/rocm/bin"
 if command -v nvidia-smi > /dev/null; then
     echo nvidia-smi
-    exec nvidia-smi --query-gpu={_QUERY} --format=csv,noheader,nounits
+    case ${{CUDA_VISIBLE_DEVICES:-}} in GPU-*) set -- "--id=$CUDA_VISIBLE_DEVICES" ;; esac
+    exec nvidia-smi "$@" --query-gpu={_QUERY} --format=csv,noheader,nounits
 elif command -v rocm-smi > /dev/null; then
     echo rocm-smi
     exec rocm-smi --showproductname --showuse --showmeminfo vram --showtemp --showpower \\

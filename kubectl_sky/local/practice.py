@@ -43,7 +43,9 @@ class Practice:
             what = "the packages of the practice cluster are not installed"
             raise UserError(what, "run: pip install 'kubectl-sky[practice]'")
         flags = ["--dir", str(self._process.folder), "--nodes", str(spec.nodes)]
-        flags += ["--gpus", str(spec.gpus)] if spec.gpus else []
+        if spec.gpus:
+            flags += ["--gpus", f"{spec.gpus.name}:{spec.gpus.count}"]
+            flags += [f"--gpu-uuid={uuid}" for uuid in spec.gpus.uuids]
         for port in self._ports(spec.port):
             if self._run([*flags, "--port", str(port)]):
                 return

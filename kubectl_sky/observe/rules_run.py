@@ -323,9 +323,16 @@ RUN: tuple[Rule, ...] = (
     ),
     _logged(
         "gpu-out-of-memory",
-        r"(?:CUDA out of memory|torch\.cuda\.OutOfMemoryError|CUBLAS_STATUS_ALLOC_FAILED)",
+        r"(?:CUDA out of memory|torch\.cuda\.OutOfMemoryError|CUBLAS_STATUS_ALLOC_FAILED"
+        r"|RESOURCE_EXHAUSTED: Out of memory)",
         "out of GPU memory",
         "use a smaller batch, or a GPU with more memory",
+    ),
+    _logged(
+        "gpu-failed",
+        r"(?P<what>\bXid\b.{0,60}|uncorrectable ECC error|fallen off the bus|GPU is lost)",
+        "a GPU or its driver failed|: {what}",
+        "see `dmesg | grep Xid` on its cluster node; drain the cluster node, or reset the GPU",
     ),
     _logged(
         "module-part-missing",

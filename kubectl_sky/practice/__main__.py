@@ -53,6 +53,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--nodes", type=int, default=1, help="number of nodes (default: 1)")
     parser.add_argument("--gpus", default="", help="simulated GPUs of each node, such as A100:8")
     parser.add_argument(
+        "--gpu-uuid", action="append", default=[], help="a GPU of this machine; can be repeated"
+    )
+    parser.add_argument(
         "--user", action="append", default=[], help="an additional user; can be repeated"
     )
     parser.add_argument(
@@ -103,7 +106,8 @@ async def _serve(options: argparse.Namespace, listener: socket.socket) -> None:
     access = Access(api, options.user)
     for controller in (Garbage, Claims, Quotas, Jobs, Deployments, ReplicaSets, Scheduler):
         controller(api)
-    node = Node(api, nodes=options.nodes, gpus=options.gpus, namespaces=not options.no_namespaces)
+    gpus = {"gpus": options.gpus, "uuids": options.gpu_uuid}
+    node = Node(api, nodes=options.nodes, namespaces=not options.no_namespaces, **gpus)
     await node.start()
     cert, key = certificate.create(folder)
     server = Server(Verbs(api, access), access, node)

@@ -12,6 +12,7 @@ from secrets import token_hex
 from kubectl_sky.practice import environment, pod_status
 from kubectl_sky.practice.api import Api, now
 from kubectl_sky.practice.environment import ConfigError
+from kubectl_sky.practice.gpus import Gpus
 from kubectl_sky.practice.hosts import Addresses, HostsFiles
 from kubectl_sky.practice.logs import Logs, Writer
 from kubectl_sky.practice.probes import Pod, Probes
@@ -38,6 +39,7 @@ class NodeServices:
     logs: Logs
     addresses: Addresses
     hosts_files: HostsFiles
+    gpus: Gpus
 
 
 _LOST = "The container could not be located when the pod was terminated"
@@ -159,6 +161,7 @@ class Container:
     def _start_request(self, volumes: Volumes) -> Json:
         pod, spec = self._pod.pod, self.spec
         variables = environment.variables(pod, spec, self._services.api.state)
+        variables |= self._services.gpus.take(self._pod.uid, spec)
         folder, hostname = self._services.folder / self._pod.uid, environment.hostname(pod)
         self._message = folder / f"{self.name}.message"
         self._message.write_bytes(b"")

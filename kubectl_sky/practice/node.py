@@ -7,7 +7,7 @@ import platform
 import resource
 import shutil
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from starlette.websockets import WebSocket
 
@@ -15,6 +15,7 @@ from kubectl_sky.practice import problems, streaming
 from kubectl_sky.practice.api import Api, now
 from kubectl_sky.practice.containers import Container, NodeServices
 from kubectl_sky.practice.discovery import ARCHITECTURE, VERSION
+from kubectl_sky.practice.gpus import Gpus
 from kubectl_sky.practice.hosts import Addresses, HostsFiles
 from kubectl_sky.practice.logs import LogOptions, Logs, container_name
 from kubectl_sky.practice.pod_status import ADDRESS
@@ -30,7 +31,13 @@ _MAX_OPEN_FILES = 65536  # each container needs some
 
 class Node:
     def __init__(
-        self, api: Api, *, nodes: int = 1, gpus: str = "", namespaces: bool = True
+        self,
+        api: Api,
+        *,
+        nodes: int = 1,
+        gpus: str = "",
+        uuids: Sequence[str] = (),
+        namespaces: bool = True,
     ) -> None:
         self._api = api
         self._names = [_NAME, *(f"{_NAME}-{number}" for number in range(2, nodes + 1))]
@@ -44,6 +51,7 @@ class Node:
             logs=Logs(api.folder / "logs"),
             addresses=Addresses(),
             hosts_files=HostsFiles(api.state),
+            gpus=Gpus(uuids),
         )
 
     async def start(self) -> None:

@@ -174,6 +174,7 @@ class PodWorker:
         finally:
             for timer in self._timers:
                 timer.cancel()
+            self._services.gpus.release(self.uid)
             self._services.hosts_files.remove(self._pod)
             if self._address:
                 self._services.addresses.release(self._address)

@@ -203,3 +203,31 @@ def test_local_up_corrupt_database_fails_with_reason_and_log_path(sky: Command) 
     assert hint == f"hint: see {kept / 'log'}"
     assert "database" in line
     assert status(sky)["state"] == "absent"
+
+
+def test_local_up_with_gpus_of_host_gives_each_task_its_own(sky: Command, tmp_path: Path) -> None:
+    """A stand-in for nvidia-smi shows the GPUs, also to the tasks, whose files do not have them."""
+    standin = Path(__file__).parent.parent / "standins" / "gpu"
+    gpus = "\n".join(f"GPU-{name}, NVIDIA GeForce RTX 4090" for name in ("aaaa-1", "bbbb-2"))
+    environment = {"STANDIN_GPUS": gpus, "PATH": f"{standin}:{os.environ['PATH']}"}
+    machine = Command(PROGRAM, {**sky.environment, **environment}, tmp_path)
+    done = up(machine, "--gpus", "host")
+    assert "1 node with NVIDIA-GeForce-RTX-4090:2 of this machine\n" in done.stderr
+    (listed,) = json.loads(inside(sky, "gpus", "-o", "json").stdout)["machines"]
+    assert (listed["accelerator"], listed["total"]) == ("RTX4090", 2)
+    task = "resources: {accelerators: 'RTX4090:1'}\nrun: echo $CUDA_VISIBLE_DEVICES; sleep 100\n"
+    flags = ("--env", f"STANDIN_GPUS={gpus}", "--env", f"PATH={standin}:/usr/bin:/bin")
+    for name in ("first", "second", "third"):
+        text = f"name: {name}\n{task}"
+        inside(sky, "submit", "-", "-d", "--id", f"{name:0<8}", *flags, stdin=text)
+    for name in ("first", "second"):
+        inside(sky, "wait", f"{name:0<8}", "--for", "running")
+    shown = [inside(sky, "logs", f"{name:0<8}").stdout.strip() for name in ("first", "second")]
+    assert shown == ["GPU-aaaa-1", "GPU-bbbb-2"]
+    (gpu,) = json.loads(inside(sky, "top", "second00", "--gpu", "-o", "json").stdout)["gpus"]
+    assert (gpu["gpu"], gpu["name"]) == (1, "NVIDIA GeForce RTX 4090")
+    finding = json.loads(inside(sky, "doctor", "third000", "-o", "json").stdout)["findings"][0]
+    assert "Insufficient" not in finding["what"] and "which is in use" in finding["what"]
+    inside(sky, "stop", "first000", "-y")
+    inside(sky, "wait", "third000", "--for", "running")
+    assert inside(sky, "logs", "third000").stdout.strip() == "GPU-aaaa-1"

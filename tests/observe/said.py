@@ -229,6 +229,11 @@ SAID = (
         "ModuleNotFoundError: No module named 'pkg.lib'",
         'Python module "pkg.lib" not found',
     ),
+    Said(
+        "gpu-failed",
+        "NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.",
+        "a GPU or its driver failed: Xid (PCI:0000:3b:00): 79",
+    ),
     Said("service-ended", "", "its run ends with exit code 0", "Completed 0"),
     Said("process-out-of-memory", "", "one of its processes", "OOMKilled 0"),
     Said(
