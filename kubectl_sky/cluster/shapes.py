@@ -107,6 +107,7 @@ _POD_SPEC = _fields(
     resourceClaims=_list(_fields(name=str, resourceClaimName=str | None)) | None,
     restartPolicy=str,
     schedulerName=str,
+    schedulingGroup=_fields(podGroupName=str) | None,
     tolerations=_list(_fields(key=str, operator=str, value=str, effect=str)),
     volumes=_list(_fields(name=str, persistentVolumeClaim=_fields(claimName=Required[str]) | None)),
 )

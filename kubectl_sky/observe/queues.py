@@ -330,6 +330,11 @@ def waiting_group(group: Object) -> WaitingGroup | None:
     return WaitingGroup(group["metadata"]["name"], queue, phase, str(message).strip())
 
 
+def group_name(pod: Object) -> str:
+    """Return the PodGroup of Kubernetes that a pod names; empty for none."""
+    return str((pod.get("spec", {}).get("schedulingGroup") or {}).get("podGroupName") or "")
+
+
 def gang_of(group: Object) -> tuple[int, str]:
     """Return how many pods of a PodGroup of Kubernetes start together, and their topology."""
     spec = group.get("spec") or {}

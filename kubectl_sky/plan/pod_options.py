@@ -36,6 +36,11 @@ class PodOptions(Struct, frozen=True):
         return self.account is not None
 
     @property
+    def has_own_group(self) -> bool:
+        """Whether the user's pod_config names a PodGroup."""
+        return bool((self.pod_config.get("spec") or {}).get("schedulingGroup"))
+
+    @property
     def non_root(self) -> bool:
         """Whether the user sets runAsNonRoot and requests no privileges."""
         spec = self.pod_config.get("spec") or {}

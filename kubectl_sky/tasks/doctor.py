@@ -11,7 +11,7 @@ from kubectl_sky.cluster import access, objects, parallel
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import ClusterError, Forbidden, NotServed
-from kubectl_sky.observe import capacity, ownership, volumes
+from kubectl_sky.observe import capacity, ownership, queues, volumes
 from kubectl_sky.observe.findings import Cause
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.rights import list_served, role
@@ -91,7 +91,7 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[st
     owned, current = _objects_of_task(session, task, items)
     items |= owned
     items |= _devices(session, namespace, items)
-    items |= _list_running(session, task, items)
+    items |= _gang(session, task, items)
     claims, pods = items.get(kinds.PVC.kind, ()), items.get(kinds.POD.kind, ())
     named = volumes.volumes(
         item for item in claims if names.VOLUME in (item["metadata"].get("labels") or {})
@@ -140,22 +140,25 @@ def _reads(session: Session, task: TaskStatus) -> dict[str, Callable[[], list[Js
     }
     reads |= {kind.kind: labelled(kind) for kind in (*registry.KINDS, *registry.COMPANION_KINDS)}
     if gang := access.find_gang(session):
-        reads[gang.resource] = labelled(gang)
+        reads[gang.resource] = lambda: objects.list_all(session, gang, namespace)
     queue_kind = task.workload.queue_kind
     if queue_kind:
         reads[queue_kind.kind] = lambda: objects.list_all(session, queue_kind)
     return reads
 
 
-def _list_running(
+def _gang(
     session: Session, task: TaskStatus, items: Mapping[str, tuple[Json, ...]]
 ) -> dict[str, tuple[Json, ...]]:
-    """Return the pods beside which a gang that waits has to fit, if they may be read."""
-    is_gang = items.get(kinds.GANG.resource) or items.get(kinds.POD_GROUP.kind)
+    """Return the PodGroups of a task's pods, and the pods beside which a gang has to fit."""
+    used = set(map(queues.group_name, items.get(kinds.POD.kind, ())))
+    groups = items.get(kinds.GANG.resource, ())
+    gang = {kinds.GANG.resource: tuple(it for it in groups if it["metadata"]["name"] in used)}
+    is_gang = gang[kinds.GANG.resource] or items.get(kinds.POD_GROUP.kind)
     if not is_gang or task.state is not State.PENDING:
-        return {}
+        return gang
     running = room.list_running(session, items.get(kinds.NODE.kind, ()))
-    return {} if running is None else {capacity.ALL_PODS: tuple(running)}
+    return gang if running is None else {**gang, capacity.ALL_PODS: tuple(running)}
 
 
 def _objects_of_task(

@@ -15,7 +15,7 @@ from kubectl_sky.observe import capacity, queues, verdict, waiting
 from kubectl_sky.observe.nodes import UNSCHEDULABLE, NodeStatus, State
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.observe.waiting import NORMAL_REASONS, WaitingStage
-from kubectl_sky.tasks import find, room, watch
+from kubectl_sky.tasks import room, watch
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.ui import UI, Waiting
 from kubectl_sky.tasks.watch import TaskUpdate
@@ -162,26 +162,27 @@ def _explain_gangs(
     kind = access.find_gang(session) if waiting else None
     if kind is None:
         return {}
-    selector = find.with_ids(task.id for task in waiting)
     try:
-        groups = objects.list_all(session, kind, namespace, label_selector=selector)
+        groups = objects.list_all(session, kind, namespace)
     except (Forbidden, NotServed):
         return {}
     blocked = {
-        group["metadata"]["labels"][names.TASK_ID]: queues.gang_of(group)[1]
+        (group["metadata"]["namespace"], group["metadata"]["name"]): queues.gang_of(group)[1]
         for group in groups
         if queues.gang_message(group)
     }
     cluster_nodes = room.list_cluster_nodes(session) if blocked else ()
-    running = room.list_running(session, cluster_nodes)
-    pods = {pod["metadata"]["name"]: pod for pod in running or ()}
+    running = room.list_running(session, cluster_nodes) or ()
+    pods = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in running}
     texts = {}
     for task in waiting:
         nodes = list(filter(_has_no_cluster_node, task.nodes))
-        pod = next((pods[node.pod] for node in nodes if node.pod in pods), None)
-        if pod and task.id in blocked:
-            topology = blocked[task.id]
-            parts = capacity.explain_gang(pod, len(nodes), cluster_nodes, pods.values(), topology)
+        own = filter(None, (pods.get((task.namespace, node.pod)) for node in nodes))
+        pod = next(own, None)
+        group_key = (task.namespace, queues.group_name(pod or {}))
+        if pod and group_key in blocked:
+            topology = blocked[group_key]
+            parts = capacity.explain_gang(pod, len(nodes), cluster_nodes, running, topology)
             texts[task.id] = "".join(parts)
     return texts
 
@@ -200,7 +201,7 @@ def _with_gang(task: TaskStatus, reason: str, text: str | None) -> TaskStatus:
 
 def _may_wait_for_gang(task: TaskStatus) -> bool:
     blocked = any(node.reason == UNSCHEDULABLE and not node.host for node in task.nodes)
-    return blocked and task.workload.native_gang and task.num_nodes > 1
+    return blocked and task.num_nodes > 1
 
 
 def _has_no_cluster_node(node: NodeStatus) -> bool:

@@ -52,9 +52,8 @@ def arrange(
 
 def _supported(plan: Plan, backend: Workload, facts: Facts) -> Gangs:
     """Return what the scheduler can do for a plan: nothing for pods with a group of their own."""
-    own_group = (plan.pod_options.pod_config.get("spec") or {}).get("schedulingGroup")
     elsewhere = plan.queue and facts.queues and facts.queues.multikueue
-    usable = backend.native_gang and not own_group and not elsewhere
+    usable = backend.native_gang and not plan.pod_options.has_own_group and not elsewhere
     return facts.gangs if usable and facts.gangs else Gangs()
 
 

@@ -126,7 +126,7 @@ class Workload(ABC):
         return False
 
     def is_gang(self, plan: "Plan") -> bool:
-        return bool(plan.gang and plan.gang.members)
+        return bool(plan.gang and plan.gang.members) or plan.pod_options.has_own_group
 
     def fits(self, plan: "Plan") -> str:
         """Return why the backend cannot run a plan; empty if it can."""

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubectl_sky.tasks import room
-from kubectl_sky.words import kinds
+from kubectl_sky.words import kinds, names
 from tests.actions.conftest import Run, Submitter
 from tests.builders import ID
 from tests.fake_cluster import FakeCluster
@@ -245,3 +245,37 @@ def test_gang_of_interrupted_submit_is_found_by_clean(
     assert GROUP in native.names()
     assert run("clean", "--yes", "--older-than", "0s")[0] == 0
     assert GROUP not in native.names()
+
+
+def put_queue(api: FakeCluster) -> None:
+    """Create a queue of Kueue whose only flavor has a topology."""
+    levels = [{"nodeLabel": "example.com/rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+    quota = [{"name": "cpu", "nominalQuota": "100"}, {"name": "memory", "nominalQuota": "1Ti"}]
+    flavors = [{"name": name, "resources": quota} for name in ("racks", "plain")]
+    group = {"coveredResources": ["cpu", "memory"], "flavors": flavors}
+    for kind, spec in (
+        (kinds.TOPOLOGY, {"levels": levels}),
+        (kinds.RESOURCE_FLAVOR, {"topologyName": "racks"}),
+        (kinds.CLUSTER_QUEUE, {"resourceGroups": [group]}),
+        (kinds.LOCAL_QUEUE, {"clusterQueue": "racks"}),
+    ):
+        api.kinds.add(kind)
+        metadata = {"name": "racks"}
+        item = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
+        api.put({**item, "spec": spec})
+    api.kinds |= {kinds.QUEUE_PRIORITY, kinds.QUEUED_WORKLOAD}
+
+
+@pytest.mark.parametrize("forbidden", [False, True])
+def test_topology_of_queue_is_read_from_its_flavors(
+    api: FakeCluster, send: Submitter, forbidden: bool
+) -> None:
+    put_queue(api)
+    api.forbidden = {"list topologies"} if forbidden else set()
+    noted = send(RACK, backend="indexed", queue="racks").noted
+    job = api.get(kinds.JOB, NAME)["spec"]["template"]
+    annotations = job["metadata"].get("annotations", {})
+    by_kueue = "topology: Kueue starts all nodes in one example.com/rack" in noted
+    assert by_kueue is (annotations.get(names.REQUIRED_TOPOLOGY) == "example.com/rack")
+    assert by_kueue is not forbidden
+    assert ("affinity" in job["spec"]) is forbidden

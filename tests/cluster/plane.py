@@ -70,8 +70,9 @@ class _Plane(Starter):
         self._run("etcd", [self._kube, *components.etcd(place)])
         self._run("apiserver", [self._kube, *components.api_server(place), gates, apis])
         self._wait("the API server", lambda: request(place, "GET", "/readyz") == {})
-        for command in (components.controllers, components.scheduler):
-            self._run(command.__name__, [self._kube, *command(place), gates])
+        silent = "--node-monitor-grace-period=1h"  # kwok sends no heartbeats
+        self._run("controllers", [self._kube, *components.controllers(place), gates, silent])
+        self._run("scheduler", [self._kube, *components.scheduler(place), gates])
         stages = golang.sources(_KWOK, "sigs.k8s.io/kwok") / "kustomize" / "stage"
         texts = [(stages / f"{name}.yaml").read_text() for name in _STAGES]
         (place.folder / "stages.yaml").write_text("---\n".join(texts))

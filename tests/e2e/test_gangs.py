@@ -81,6 +81,22 @@ def test_gang_of_four_with_room_for_three_starts_none_and_says_so(
     assert owner["kind"] == "Job"
 
 
+def test_gang_of_user_is_kept_and_explained(sky: Command, kubectl: Command) -> None:
+    (version,) = {
+        line.split()[1]
+        for line in kubectl("api-resources").stdout.splitlines()
+        if "PodGroup" in line
+    }
+    spec = {"schedulingPolicy": {"gang": {"minCount": 4}}}
+    item = {"apiVersion": version, "kind": "PodGroup", "metadata": {"name": "mine"}, "spec": spec}
+    assert kubectl("apply", "-f", "-", stdin=json.dumps(item)).returncode == 0
+    pod = "config: {kubernetes: {pod_config: {spec: {schedulingGroup: {podGroupName: mine}}}}}\n"
+    done = sky("submit", "-", "--detach", stdin=FOUR + pod)
+    assert "no gang scheduler" not in done.stderr
+    eventually(lambda: WAITS in sky("list").stdout)
+    assert WAITS in " ".join(sky("doctor", submitted(done)).stdout.split())
+
+
 @pytest.mark.parametrize("backend", ["jobs", "indexed"])
 def test_gang_that_fits_starts_and_same_id_changes_nothing(
     sky: Command, kubectl: Command, backend: str

@@ -86,7 +86,7 @@ def test_gang_off_lets_pods_of_indexed_job_start_alone_in_first_version(
 
 def test_gang_of_user_in_pod_config_is_kept(tmp_path: Path) -> None:
     pod = "pod_config: {spec: {schedulingGroup: {podGroupName: mine}}}"
-    _, objects = decided(tmp_path, NATIVE, pod=pod)
+    _, objects = decided(tmp_path, NATIVE, "gang: required", pod=pod)
     assert not group_of(objects)
     assert {spec["schedulingGroup"]["podGroupName"] for spec in pod_specs(objects)} == {"mine"}
 
