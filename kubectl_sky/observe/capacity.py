@@ -304,7 +304,7 @@ def gang_words(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     words = {"why": groups.get("why") or f": {signal.message}", "advice": _WAIT}
     cluster_nodes, running = snapshot.of("Node"), snapshot.objects.get(ALL_PODS)
     if not pod or not cluster_nodes:
-        return words | {"gang": f"{number} nodes start together"}
+        return words | {"gang": f"{_nodes(number)} start together"}
     text, free = explain_gang(pod, number, cluster_nodes, running, signal.about)
     if "; all fit" not in text:  # else the scheduler knows of another reason
         words["why"] = ""
@@ -332,7 +332,7 @@ def explain_gang(
     """
     requests = _requests(pod)
     size = [_size(amount, name) for name, amount in requests.items()]
-    text = f"{number} nodes{f' {_TIMES} {_join(size)}' if size else ''} start together"
+    text = f"{_nodes(number)}{f' {_TIMES} {_join(size)}' if size else ''} start together"
     domains = defaultdict[str, list[Room]](list)
     for room in find_room(pod, cluster_nodes, running or ()):
         if not topology or topology in room.labels:
@@ -372,6 +372,10 @@ def _size(amount: Fraction, resource: str) -> str:
     if resource == "cpu":
         return f"{float(amount):g} CPU{'s' * (amount != 1)}"
     return f"{_amount(amount, resource)} {resource}"
+
+
+def _nodes(number: int) -> str:
+    return f"{number} node{'s' * (number != 1)}"
 
 
 def number_that_fits(
@@ -432,14 +436,10 @@ def _accepts(cluster_node: Object, pod_spec: Object) -> bool:
 
 def _matches(rule: Object, labels: Words) -> bool:
     """Return whether labels meet a rule; one that compares numbers counts as met."""
-    value, values = labels.get(rule["key"]), rule.get("values") or ()
-    met = {
-        "In": value in values,
-        "NotIn": value not in values,
-        "Exists": value is not None,
-        "DoesNotExist": value is None,
-    }
-    return met.get(rule["operator"], True)
+    value, operator = labels.get(rule["key"]), rule["operator"]
+    if operator in ("In", "NotIn"):
+        return (value in rule.get("values", ())) is (operator == "In")
+    return operator in ("Gt", "Lt") or (value is not None) is (operator == "Exists")
 
 
 def _pod(snapshot: TaskSnapshot, signal: Signal) -> Object | None:

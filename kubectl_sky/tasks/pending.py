@@ -38,7 +38,7 @@ def explain_pending(session: Session, task: TaskStatus) -> TaskStatus:
     node is queued. Without permission to read them, no reasons are added.
     """
     task = _explain_gang(session, _explain_queue(session, task))
-    texts = _explain_gangs(session, task.namespace, [task])
+    texts = _why_gangs_wait(session, task.namespace, [task])
     task = _with_gang(task, UNSCHEDULABLE, texts.get(task.id))
     if not any(map(_has_no_reason, task.nodes)):
         return task
@@ -54,7 +54,7 @@ class Reasons(Struct, frozen=True):
 
 def look(session: Session, namespace: str | None, tasks: Sequence[TaskStatus]) -> Reasons:
     """Read why tasks of a namespace (None: all) wait, with few requests, and only if some do."""
-    gangs = _explain_gangs(session, namespace, tasks)
+    gangs = _why_gangs_wait(session, namespace, tasks)
     tasks = [_with_gang(task, UNSCHEDULABLE, gangs.get(task.id)) for task in tasks]
     return Reasons(_list_warnings(session, namespace) if _lack_reasons(tasks) else {}, gangs)
 
@@ -151,7 +151,7 @@ def _explain_gang(session: Session, task: TaskStatus) -> TaskStatus:
     return _with_gang(task, blocker.reason, str(blocker)) if blocker else task
 
 
-def _explain_gangs(
+def _why_gangs_wait(
     session: Session, namespace: str | None, tasks: Sequence[TaskStatus]
 ) -> dict[str, str]:
     """Return why the scheduler starts no node of a gang, by task id: in numbers, as doctor does.
@@ -178,10 +178,9 @@ def _explain_gangs(
     for task in waiting:
         nodes = list(filter(_has_no_cluster_node, task.nodes))
         own = filter(None, (pods.get((task.namespace, node.pod)) for node in nodes))
-        pod = next(own, None)
-        group_key = (task.namespace, queues.group_name(pod or {}))
-        if pod and group_key in blocked:
-            topology = blocked[group_key]
+        pod = next(own, {})
+        topology = blocked.get((task.namespace, queues.group_name(pod)))
+        if topology is not None:
             parts = capacity.explain_gang(pod, len(nodes), cluster_nodes, running, topology)
             texts[task.id] = "".join(parts)
     return texts

@@ -76,7 +76,7 @@ SAID = (
         "Preempted",
     ),
     Said("gang-queued", "quota", "gold has not admitted the task: quota", "Pending"),
-    Said("gang-waits", "2/3 fit", "1 nodes start together: 2/3 fit", "Inqueue"),
+    Said("gang-waits", "2/3 fit", "1 node start together: 2/3 fit", "Inqueue"),
     Said("gang-unseen", "", "no Volcano scheduler has handled it", ""),
     Said(
         "webhook-denied",
