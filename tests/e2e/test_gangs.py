@@ -81,6 +81,13 @@ def test_gang_of_four_with_room_for_three_starts_none_and_says_so(
     assert owner["kind"] == "Job"
 
 
+def test_submit_that_follows_says_why_gang_waits(sky: Command) -> None:
+    process = sky.start("submit", sky.write("train.yaml", FOUR))
+    assert process.stderr
+    lines = iter(process.stderr.readline, "")
+    assert next(line for line in lines if "pending" in line).startswith(f"train: pending: {WAITS}")
+
+
 def test_gang_of_user_is_kept_and_explained(sky: Command, kubectl: Command) -> None:
     (version,) = {
         line.split()[1]
