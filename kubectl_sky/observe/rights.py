@@ -80,7 +80,10 @@ _BUILT_IN: tuple[Right, ...] = (
     *_rights(kinds.POD, "get", "logs, submit", subresource="log"),
     # "get" opens a WebSocket before Kubernetes 1.35; since then "create" is needed too.
     *_rights(
-        kinds.POD, "get create", "exec, cp, top --gpu, submit of large files", subresource="exec"
+        kinds.POD,
+        "get create",
+        "exec, cp, stacks, top --gpu, submit of large files",
+        subresource="exec",
     ),
     *_rights(kinds.POD, "get create", "port-forward", subresource="portforward"),
     *_rights(kinds.CONFIG_MAP, "create patch", "submit"),

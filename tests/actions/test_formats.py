@@ -13,6 +13,8 @@ from kubectl_sky.cli import main
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.install import action as install
 from kubectl_sky.install.model import Flags, controllers_install
+from kubectl_sky.observe.stacks import fold, read
+from kubectl_sky.tasks import stacks
 from kubectl_sky.words import kinds, names
 from tests import fake_cluster
 from tests.actions.conftest import Submitter
@@ -45,6 +47,7 @@ COMMANDS: dict[str, tuple[str, int]] = {
     "serve up": ("service.yaml --detach", 0),
     "serve update": ("service.yaml --detach", 0),
     "status": (ID, 0),
+    "stacks": (ID, 0),
     "stop": (ID, 0),
     "submit": (f"task.yaml --id {ID}", 0),
     "top": (ID, 0),
@@ -121,6 +124,8 @@ def run(
     monkeypatch.setattr(fake_cluster, "_now", lambda: "2026-01-01T00:00:00Z")
     monkeypatch.setattr(names, "new_id", lambda: "vvvv2345")
     monkeypatch.setenv("KUBECTL_SKY_CONFIG_HOME", str(tmp_path))
+    dump = fold(ID, {0: read("@process sleep 5\n@source proc\nsleeping\n@unread it\n")})
+    monkeypatch.setattr(stacks, "dump", lambda session, task: dump)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "volume.yaml").write_text(VOLUME)
     (tmp_path / "service.yaml").write_text(SERVICE)

@@ -128,6 +128,7 @@ STEPS = (
     Step("cp code longlong:/tmp"),
     Step("cp longlong:/tmp/code back"),
     Step("port-forward longlong :8080", says="Forwarding from"),
+    Step("stacks longlong", says="sleep 600"),
     Step("top longlong", says="no metrics API", codes=(3,)),
     Step("top longlong --gpu", says="nvidia-smi and rocm-smi not found", codes=(3,)),
     Step("queues list", says="Kueue is not installed", codes=(3,)),

@@ -1,0 +1,73 @@
+"""`list` and `doctor`: tasks of several nodes that print nothing, in memory."""
+
+from pathlib import Path
+
+import pytest
+
+from kubectl_sky.words import kinds
+from tests import fake_cluster
+from tests.actions.conftest import Run, Submitter
+from tests.builders import ID
+from tests.fake_cluster import FakeCluster
+
+METRICS = kinds.POD_METRICS
+
+
+@pytest.fixture
+def pods(api: FakeCluster, send: Submitter, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Three nodes that run since long, and printed last at their start; rank 1 uses no CPU."""
+    monkeypatch.setattr(fake_cluster, "_now", lambda: "2026-01-01T00:00:00Z")
+    api.kinds |= {METRICS}
+    send("name: train\nnum_nodes: 3\nrun: x\n")
+    pods = [api.start(f"train-{ID}-node-{rank}") for rank in range(3)]
+    for rank, pod in enumerate(pods):
+        api.log(pod, b"step\n")
+        usage = [{"name": "main", "usage": {"cpu": "1m" if rank == 1 else "2"}}]
+        labels = {"task-id": ID, "skypilot-task": "true"}
+        item = {"apiVersion": METRICS.api_version, "kind": METRICS.kind, "containers": usage}
+        api.put(item | {"metadata": {"name": pod, "labels": labels}})
+    api.requests.clear()
+    return pods
+
+
+def logs(api: FakeCluster) -> list[str]:
+    return [request for request in api.requests if request.startswith("get pods/log ")]
+
+
+def test_list_reports_silence_of_least_busy_node_by_one_log(
+    run: Run, api: FakeCluster, pods: list[str]
+) -> None:
+    code, out, err = run("list")
+    assert code == 0, err
+    assert "rank 1 has printed nothing for " in out
+    assert f"kubectl sky doctor {ID}" in out
+    assert len(logs(api)) == 1, api.requests
+    assert pods[1] in logs(api)[0]
+
+
+def test_list_reads_no_logs_if_setting_is_zero(
+    run: Run, api: FakeCluster, pods: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECTL_SKY_CONFIG_HOME", str(tmp_path / "settings"))
+    assert run("config", "set", "silent_after", "0")[0] == 0
+    assert "REASON" not in run("list")[1]
+    assert not logs(api)
+
+
+def test_list_reads_no_logs_of_tasks_that_started_lately(
+    run: Run, api: FakeCluster, send: Submitter
+) -> None:
+    send("name: train\nnum_nodes: 2\nrun: x\n")
+    for rank in range(2):
+        api.log(api.start(f"train-{ID}-node-{rank}"), b"step\n")
+    assert "REASON" not in run("list")[1]
+    assert not logs(api)
+
+
+def test_doctor_reads_every_log_and_the_use_of_cpus(
+    run: Run, api: FakeCluster, pods: list[str]
+) -> None:
+    code, out, err = run("doctor", ID, "-o", "jsonpath={.ranks[*].cpus}")
+    assert (code, out) == (0, "2.0 0.001 2.0\n"), err
+    assert len(logs(api)) == 3
+    assert "no rank has printed anything for " in run("doctor", ID)[1]
