@@ -12,8 +12,10 @@ from kubectl_sky.observe.escapes import plain
 from kubectl_sky.words.documents import Document, Note
 
 _MAX_FRAMES, _MAX_TEXT = 100, 200  # frames of a stack, characters of a line
-_DUMP = re.compile(r'^Current thread 0x.*\n((?:  File ".*", line \d+ in .*(?:\n|$))*)', re.M)
-_FRAME = re.compile(r'"(?:.*/)?(.*)", line (\d+) in (.*)')
+_MAX_LINE = 500  # characters of a line of a log
+_MAX_SHOWN = 8  # stacks in the summary
+_DUMP = re.compile(r'^Current thread 0x.*\n((?:  File "[^"\n]*", line \d+ in .*(?:\n|$))*)', re.M)
+_FRAME = re.compile(r'"(?:[^"\n]*/)?([^"/\n]*)", line (\d+) in (.*)')
 FAULTHANDLER = "faulthandler"
 PROC = "proc"
 
@@ -36,7 +38,8 @@ class Stacks(Document, frozen=True, kw_only=True):
 
     @property
     def summary(self) -> str:
-        return " · ".join(f"{count_ranks(it.ranks)}: {_place(it)}" for it in self.stacks)
+        shown = [f"{count_ranks(it.ranks)}: {_place(it)}" for it in self.stacks[:_MAX_SHOWN]]
+        return " · ".join(shown + ["…"] * (len(self.stacks) > len(shown)))
 
 
 def count_ranks(ranks: Sequence[int]) -> str:
@@ -53,7 +56,8 @@ def read(text: str, log: str = "") -> tuple[list[Stack], list[str]]:
 
     The log has the frames of faulthandler, in the order of its signals. Both are untrusted text.
     """
-    stacks, dumps = [], iter(_DUMP.findall(log))
+    lines_of_log = (line[:_MAX_LINE] for line in log.split("\n"))
+    stacks, dumps = [], iter(_DUMP.findall("\n".join(lines_of_log)))
     unread = [_clean(what) for what in re.findall(r"^@unread (.*)", text, re.M)]
     for block in re.split(r"^@process ", text, flags=re.M)[1:]:
         command, *lines = block.split("\n")

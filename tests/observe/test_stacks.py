@@ -63,3 +63,6 @@ def test_stacks_hostile_output_is_bounded_and_clean() -> None:
     assert all(len(frame) <= 200 and frame.isprintable() for frame in stack.frames)
     for text in ("", "\n", "@process \n@source", "garbage \xff" * 99, "@process x\n@source \n"):
         stacks.fold("a1b2c3d4", {0: stacks.read(text, text)})
+    quotes = 'Current thread 0x1:\n  File "' + '/"' * 400_000 + '", line 1 in f\n'
+    (stack,), _ = stacks.read(SIGNAL, quotes * 2)  # quickly
+    assert stack.frames == ()
