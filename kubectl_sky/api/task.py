@@ -73,6 +73,7 @@ class Changes(TypedDict, total=False):
     priority: str
     git_url: str
     git_ref: str
+    hold: str
 
 
 @dataclass(frozen=True)
