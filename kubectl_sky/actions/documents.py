@@ -2,6 +2,7 @@
 
 import difflib
 import errno
+import shlex
 from pathlib import Path
 from typing import BinaryIO
 
@@ -50,4 +51,5 @@ def _hint(path: Path, error: OSError) -> str:
     if similar := difflib.get_close_matches(path.name, files, n=1):
         return f'did you mean "{printable(str(path.with_name(similar[0])), 200)}"?'
     is_file = path.suffix and " " not in path.name
-    return "" if is_file else "to run a command, write it as `run:` in a task file"
+    command = shlex.quote(printable(str(path), 200))
+    return "" if is_file else f"to run a command without a file: kubectl sky run {command}"

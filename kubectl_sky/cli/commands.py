@@ -239,7 +239,11 @@ def _advise(error: click.UsageError, ctx: click.Context, args: Sequence[str]) ->
         names = [flag[0].partition("=")[0] for flag in Arguments(params, args).flags]
         answers = {name: skypilot.option(command, name) for name in names if name not in known}
         if not any(answers.values()):
-            return error
+            takes_program = any((param.metavar or "").startswith("-- ") for param in params)
+            if not takes_program or "--" in args:
+                return error
+            message = error.message.rstrip(".")
+            return click.UsageError(f"{message}; write the options of CMD after --", ctx)
         lines = [
             f"No such option '{name}'; {then or 'see --help'}" for name, then in answers.items()
         ]

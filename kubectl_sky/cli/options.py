@@ -166,7 +166,8 @@ def _files(context: click.Context, param: click.Parameter, value: tuple[str, ...
     return value
 
 
-files = click.argument("files", nargs=-1, required=True, metavar="FILE...", callback=_files)
+_argument = functools.partial(click.argument, "files", nargs=-1, metavar="FILE...", callback=_files)
+files, optional_files = _argument(required=True), _argument()
 
 
 class Duration(click.ParamType[timedelta]):
@@ -388,10 +389,10 @@ _TASK_FLAGS: list[Option] = [
     ),
     click.option("--hold", metavar="TIME", help="Hold failed containers for exec: 30m, 2h."),
     click.option("--array", metavar="N-M[%P]", help="One task per number: 0-99; %P: P at a time."),
-    as_task,
 ]
 node = _option_group(_NODE_FLAGS, "overrides", Overrides)  # of a single node, which stays
-task = _option_group([*_NODE_FLAGS, *_TASK_FLAGS], "overrides", Overrides)
+new_task = _option_group([*_NODE_FLAGS, *_TASK_FLAGS], "overrides", Overrides)
+task = _option_group([*_NODE_FLAGS, *_TASK_FLAGS, as_task], "overrides", Overrides)
 
 
 _TEMPLATES = (output_of.JSONPATH, output_of.COLUMNS)

@@ -138,7 +138,6 @@ OTHER_VERBS: Mapping[str, Verb] = {
         ("config get-contexts", "config use-context", "config current-context"),
         Verb("config", _CONTEXTS),
     ),
-    "run": Verb("submit"),
     "apply": Verb("submit"),
     "create": Verb("submit", "use `kubectl sky submit` or `kubectl sky volumes create`"),
     "get": Verb("list"),

@@ -1,12 +1,15 @@
 """`kubectl sky submit`."""
 
+import io
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
+from msgspec.structs import replace
 
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli.terminal import Terminal
@@ -37,9 +40,16 @@ def _new_volumes(size: str) -> "Storage | None":
         "submit task.yaml --detach --id train001",
         "submit task.yaml --dry-run=server",
         "submit train.yaml eval.yaml",
+        "submit --from train --env EPOCHS=20",
     ],
 )
-@options.files
+@options.optional_files
+@click.option(
+    "--from",
+    "task",
+    metavar="TASK",
+    help="Submit the file of TASK again, as the cluster keeps it.",
+)
 @options.sending(
     detach="Return at once, without following the logs.",
     limited="the first node to start (default: provision_timeout, then 5m)",
@@ -59,9 +69,10 @@ def _new_volumes(size: str) -> "Storage | None":
 @options.task
 @options.strict
 @options.cluster
-@options.output("json", "yaml", "name", paths=False)
+@options.output("task", "json", "yaml", "name", paths=False)
 def command(
     files: tuple[str, ...],
+    task: str | None,
     overrides: Overrides,
     cluster: options.ClusterFlags,
     form: str | None,
@@ -71,16 +82,25 @@ def command(
 
     Prints each task's id at once. Exits with 4 if a task failed. Ctrl-C leaves the tasks running;
     `kubectl sky wait --notify URL` sends you a message when they have finished.
+
+    With --from, flags change the file as usual, local files are uploaded as they are now, and
+    secrets are asked for again: on a terminal, or by --secret.
     """
     from kubectl_sky.submitting import submit, taskfile
 
     cluster.check()
-    if len(files) > 1 and overrides.task_id:
-        raise UserError("--id names one task", "submit one FILE with it")
+    if bool(files) == (task is not None):
+        raise UserError("submit needs FILE or --from TASK", "give one of them")
+    if len(files) > 1 and (overrides.task_id or form == "task"):
+        flag = "--id names" if overrides.task_id else "-o task prints"
+        raise UserError(f"{flag} one task", "submit one FILE with it")
     strict = bool(flags["strict"])
     sources = [
         taskfile.Source(file, overrides, os.environ, sys.stdin.buffer, strict) for file in files
-    ]
+    ] or [_source_of_task(str(task), overrides, cluster, strict)]
+    if form == "task":
+        print_task_file(sources[0], Terminal(), str(flags["dry_run"]))
+        return 0
     requests = [request(source, cluster, form, flags) for source in sources]
     ui = Results(form, str(flags["dry_run"]), several=len(files) > 1)
     try:
@@ -91,6 +111,61 @@ def command(
     finally:
         ui.finish()
     return 0
+
+
+def _source_of_task(
+    reference: str, overrides: Overrides, cluster: options.ClusterFlags, strict: bool
+) -> "taskfile.Source":
+    """Return the file that the cluster keeps of a task, with the secrets that the user types."""
+    from kubectl_sky.observe.status import TaskStatus
+    from kubectl_sky.spec.document import join_path
+    from kubectl_sky.spec.files import local_files
+    from kubectl_sky.submitting import check, taskfile
+    from kubectl_sky.tasks import describe, find
+    from kubectl_sky.workloads.arrays import ArrayJob
+
+    session = cluster.session()
+    scope = options.scope(session, cluster, all_users=False)
+    target = find.get(session, scope, reference)
+    word = "task" if isinstance(target, TaskStatus) else target.word
+    text = describe.task_file(session, target)
+    if text is None:
+        raise UserError(f"the cluster keeps no file of {word} {target.id}", "submit its FILE")
+    is_array = isinstance(target, TaskStatus) and target.backend == ArrayJob.name
+    if is_array and not overrides.array:
+        raise UserError(f"task {target.id} is an array", "repeat its numbers: --array N-M")
+
+    path, data = f"<{word}/{target.id}>", text.encode()
+    source = taskfile.Source(path, overrides, os.environ, io.BytesIO(data), strict, in_memory=True)
+    once = replace(overrides, env_files=(), secret_files=())  # they may be pipes
+    documents = taskfile.load(replace(source, overrides=once))
+    for document in documents:
+        for files in local_files(document.data):
+            folder = files.source if files.source[:1] == "~" else Path.cwd() / files.source
+            output.note(
+                f"{join_path(files.field)}: {folder} is uploaded as it is now;"
+                f" the files of {word} {target.id} are not kept"
+            )
+    if sys.stdin.isatty() and once == overrides:
+        unset = {path for item in documents for path, _ in check.unset_flags(item)}
+        names = sorted(str(name) for field, name in unset if field == "secrets")
+        typed = [f"{name}={click.prompt(name, hide_input=True, err=True)}" for name in names]
+        overrides = replace(overrides, secret=(*overrides.secret, *typed))
+    return replace(source, overrides=overrides, stdin=io.BytesIO(data))
+
+
+def print_task_file(source: "taskfile.Source", ui: Terminal, dry_run: str) -> None:
+    """Print the checked task file with the changes of the flags, without values of secrets."""
+    from kubectl_sky.render import writer
+    from kubectl_sky.submitting import taskfile
+
+    if dry_run != "client":
+        raise UserError("-o task prints the task file and submits nothing", "add --dry-run=client")
+    task_file = taskfile.prepare(source, ui)
+    documents = [document for entry in task_file.entries for document in entry.task_file]
+    output.out("---\n".join(map(writer.document, documents)).rstrip("\n"))
+    if source.overrides.array:
+        output.note("warning: --array is not in the file: task files have no field for it")
 
 
 def request(

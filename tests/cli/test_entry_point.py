@@ -24,7 +24,7 @@ def sky(tmp_path: Path) -> Command:
         (("render",), "", 2, "Missing argument 'FILE...'"),
         (("render", "--nonsense", "-"), "", 2, "No such option"),
         (("render", "none.yaml"), "", 2, "none.yaml: cannot be read: no such file"),
-        (("submit", "echo hi"), "", 2, "to run a command, write it as `run:` in a task file"),
+        (("submit", "echo hi"), "", 2, "without a file: kubectl sky run 'echo hi'"),
         (("render", "/"), "", 2, "/: cannot be read: is a directory"),
         (("render", "-"), "", 2, "<stdin>: the file is empty"),
         (("render", "-"), "run: [", 2, "invalid YAML"),

@@ -1,0 +1,80 @@
+"""`kubectl sky run`."""
+
+import io
+import os
+import shlex
+from pathlib import Path
+
+import click
+
+from kubectl_sky.cli import commands, options
+from kubectl_sky.cli.submit import Results, print_task_file, request
+from kubectl_sky.errors import UserError
+from kubectl_sky.submitting.flags import Overrides
+from kubectl_sky.words.bounded import is_utf8
+
+_NO_FILE = "<run>"  # the file name in messages on a task that has no file
+
+
+@commands.command(
+    "run",
+    examples=[
+        "run -- python -c 'print(1 + 1)'",
+        "run --gpus A100:1 --workdir . -- python train.py --lr 3e-4",
+        "run --num-nodes 2 'echo rank $SKYPILOT_NODE_RANK'",
+        "run --gpus 1 --dry-run=client -o task -- nvidia-smi > task.yaml",
+    ],
+)
+@click.argument("words", nargs=-1, required=True, metavar="-- CMD...")
+@options.sending(
+    detach="Return at once, without following the logs.",
+    limited="the first node to start (default: provision_timeout, then 5m)",
+)
+@options.new_task
+@options.strict
+@options.cluster
+@options.output("task", "json", "yaml", "name", paths=False)
+def command(
+    words: tuple[str, ...],
+    overrides: Overrides,
+    cluster: options.ClusterFlags,
+    form: str | None,
+    **flags: object,
+) -> int:
+    """Run a command as a task, without a file, and follow its logs.
+
+    The words of CMD reach the program as they are: variables and wildcards stay text. A single word
+    is a line of shell, such as 'echo $SKYPILOT_NODE_RANK | tee rank.txt'.
+
+    --dry-run=client -o task prints the task file, for what has no flag: setup, volumes and so on.
+    """
+    from kubectl_sky.submitting import submit
+    from kubectl_sky.submitting.taskfile import Source
+
+    if click.get_current_context().meta[commands.BEFORE_DASHES]:
+        hint = "write the command after --; --name names the task"
+        raise UserError(f'"{words[0]}" stands before --', hint)
+    stdin, strict = io.BytesIO(_task_file(words)), bool(flags["strict"])
+    source = Source(_NO_FILE, overrides, os.environ, stdin, strict, in_memory=True)
+    ui = Results(form, str(flags["dry_run"]))
+    if form == "task":
+        print_task_file(source, ui, str(flags["dry_run"]))
+        return 0
+    submit.submit(request(source, cluster, form, flags), ui)
+    return 0
+
+
+def _task_file(words: tuple[str, ...]) -> bytes:
+    """Return a task file that runs a program with arguments, or one word as a line of shell."""
+    import yaml
+
+    from kubectl_sky.words import names
+
+    if not all(map(is_utf8, words)):
+        raise UserError("the command is not UTF-8")
+    run = words[0] if len(words) == 1 else shlex.join(words)
+    program = next(iter(run.split()), "")
+    if not program:
+        raise UserError("the command is empty")
+    name = names.dns_label(Path(program.strip("'\"")).name)
+    return yaml.safe_dump({"name": name, "run": run}, allow_unicode=True, encoding="utf-8")

@@ -1,0 +1,118 @@
+"""`run` and `-o task`: the task file of a command, without a cluster."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.command import PROGRAM, Command, InProcess
+
+
+@pytest.fixture
+def sky(tmp_path: Path) -> Command:
+    """This program in the process of the test, at a home without a kubeconfig."""
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+    return InProcess(PROGRAM, environment | {"TOKEN": "not-to-be-printed"}, tmp_path)
+
+
+def task_file(sky: Command, *arguments: str) -> dict[str, object]:
+    done = sky("run", "--dry-run=client", "-o", "task", *arguments)
+    assert done.returncode == 0, done.stderr
+    data = yaml.safe_load(done.stdout)
+    assert isinstance(data, dict)
+    return data
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["python", "train.py", "--lr", "3e-4"],
+        ["sh", "-c", 'echo "$HOME" > a; ls *'],
+        ["printf", "%s\n", "it's", "", "a  b", "ü\t\\n", "--", "-o", "#", "a: b", "~"],
+        ["./my program", "x"],
+    ],
+)
+def test_run_words_reach_the_program_unchanged(sky: Command, words: list[str]) -> None:
+    assert shlex.split(str(task_file(sky, "--", *words)["run"])) == words
+
+
+@pytest.mark.parametrize("line", ["nvidia-smi", 'cd src && echo "$RANK" | tee a', "one\ntwo\n"])
+def test_run_single_word_is_a_line_of_shell(sky: Command, line: str) -> None:
+    assert task_file(sky, line)["run"] == line
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["python3.13", "a.py"], "python3-13"),
+        (["/usr/bin/env", "x"], "env"),
+        (["echo hi"], "echo"),
+        (["--name", "train", "--", "x"], "train"),
+        (["'%' x"], "task"),
+    ],
+)
+def test_run_task_is_named_after_its_program(sky: Command, words: list[str], name: str) -> None:
+    assert task_file(sky, *words)["name"] == name
+
+
+def test_run_flags_become_fields_without_values_of_secrets(sky: Command) -> None:
+    flags = ["--gpus", "A100:8", "--num-nodes", "2", "--image", "a/b", "--workdir", "."]
+    flags += ["--env", "A=1", "--secret", "TOKEN", "--queue", "q", "--backend", "indexed"]
+    assert task_file(sky, *flags, "x") == {
+        "name": "x",
+        "run": "x",
+        "num_nodes": 2,
+        "workdir": ".",
+        "resources": {"accelerators": "A100:8", "image_id": "a/b"},
+        "envs": {"A": "1"},
+        "secrets": {"TOKEN": None},
+        "config": {"kubectl_sky": {"backend": "indexed"}, "kubernetes": {"quota": {"queue": "q"}}},
+    }
+
+
+def test_task_file_of_run_is_one_that_submit_reads(sky: Command, tmp_path: Path) -> None:
+    printed = sky("run", "--dry-run", "-o", "task", "--cpus", "2", "--", "echo", "a b").stdout
+    (tmp_path / "task.yaml").write_text(printed)
+    assert sky("submit", "task.yaml", "--dry-run", "-o", "task").stdout == printed
+
+
+def test_task_file_of_pipeline_has_header_and_all_tasks(sky: Command) -> None:
+    text = "name: two\n---\nname: a\nrun: x\n---\nname: b\nrun: y\n"
+    done = sky("submit", "-", "--dry-run", "-o", "task", "--cpus", "1", stdin=text)
+    header, *tasks = yaml.safe_load_all(done.stdout)
+    assert header == {"name": "two"}
+    assert [(task["name"], task["resources"]) for task in tasks] == [
+        ("a", {"cpus": "1"}),
+        ("b", {"cpus": "1"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run"], "Missing argument '-- CMD...'"),
+        (["run", ""], "the command is empty"),
+        (["run", "train", "--", "python", "a.py"], '"train" stands before --'),
+        (["run", "python", "a.py", "--lr", "1"], "'--lr'; write the options of CMD after --"),
+        (["run", "--gpu", "1", "--", "x"], "No such option '--gpu'. (Did you mean"),
+        (["exec", "train", "ls", "--all"], "'--all'; write the options of CMD after --"),
+        (["run", "-o", "task", "x"], "add --dry-run=client"),
+        (["run", "--num-nodes", "0", "--dry-run", "-o", "task", "x"], "--num-nodes: num_nodes"),
+        (["submit"], "submit needs FILE or --from TASK"),
+        (["submit", "a.yaml", "--from", "train"], "submit needs FILE or --from TASK"),
+        (["submit", "a.yaml", "b.yaml", "--dry-run", "-o", "task"], "-o task prints one task"),
+    ],
+)
+def test_run_refused_arguments_exit_with_2(
+    sky: Command, arguments: list[str], message: str
+) -> None:
+    done = sky(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+
+
+def test_task_file_of_array_warns_that_numbers_are_left_out(sky: Command) -> None:
+    done = sky("run", "--array", "0-3", "--dry-run", "-o", "task", "x")
+    assert done.returncode == 0
+    assert "warning: --array is not in the file" in done.stderr
