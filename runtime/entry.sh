@@ -119,6 +119,7 @@ unset KUBECTL_SKY_MET KUBECTL_SKY_LINKS KUBECTL_SKY_TOKEN
 export SKYPILOT_NODE_IPS MASTER_ADDR="${MASTER_ADDR-${SKYPILOT_NODE_IPS%%
 *}}"
 [ -z "${KUBECTL_SKY_ARRAY-}" ] || . "$dir/array.sh"
+[ -z "${KUBECTL_SKY_LOGS-}" ] || . "$dir/logs.sh"
 report STARTING
 [ ! -f "$dir/setup.sh" ] || setup
 [ -z "$mpi" ] || start_mpi

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from kubectl_sky.cli import commands, options, tasks
 from kubectl_sky.cli.terminal import Printer, Terminal
@@ -100,6 +101,7 @@ def pattern(
     show_default=True,
     help="With -f: time limit for the first node to start.",
 )
+@options.yes
 @options.cluster_all_namespaces
 @options.all_users
 def command(
@@ -114,7 +116,12 @@ def command(
     TASK may be a pipeline: its stages are printed in order, with headings on stderr.
 
     With -f, the exit code is that of the task: 4 if it failed.
+
+    If the task wrote its logs to a volume too (config.kubectl_sky.logs), those of deleted pods and
+    tasks are read there, in a running pod of yours that mounts it; --yes starts one.
     """
+    from kubectl_sky.cli import kept_logs
+    from kubectl_sky.tasks.find import TaskNotFound, tasks_of
     from kubectl_sky.tasks.follow import follow, show
 
     if flags["local"] and (flags["timestamps"] or flags["form"] == LogFormat.JSON):
@@ -132,11 +139,19 @@ def command(
     request = _request(following, flags)
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
-    session, target = tasks.locate_or_show_evidence(session, scope, task)
+    reader = kept_logs.Reader(session, cluster, scope, flags["yes"])
+    plain = Terminal(Printer(replace(form, stamped=False, local=False), folder=flags["folder"]))
+    try:
+        session, target = tasks.locate_or_show_evidence(session, scope, task)
+    except TaskNotFound:
+        if not reader.show_deleted(task, request, plain):
+            raise
+        return 0
     if following:
         follow(session, target, request, ui)
     else:
-        show(session, target, request, ui)
+        with reader.adding_lost(tasks_of(target), request, plain):
+            show(session, target, request, ui)
     return 0
 
 

@@ -138,7 +138,7 @@ def _source_of_task(
     path, data = f"<{word}/{target.id}>", text.encode()
     source = taskfile.Source(path, overrides, os.environ, io.BytesIO(data), strict, in_memory=True)
     once = replace(overrides, env_files=(), secret_files=())  # they may be pipes
-    documents = taskfile.load(replace(source, overrides=once))
+    documents, _ = taskfile.load(replace(source, overrides=once))
     for document in documents:
         for files in local_files(document.data):
             folder = files.source if files.source[:1] == "~" else Path.cwd() / files.source

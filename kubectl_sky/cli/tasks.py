@@ -270,9 +270,8 @@ def locate_or_show_evidence(
     except TaskNotFound:
         record = reference and evidence.of_deleted_task(session, scope.namespace, reference)
         if record:
-            output.note(
-                f"task {record.task_id} ({record.name}) was deleted\n{format_evidence(record)}"
-            )
+            end = f"\n{format_evidence(record)}" if record.deaths else ""
+            output.note(f"task {record.task_id} ({record.name}) was deleted{end}")
         raise
 
 

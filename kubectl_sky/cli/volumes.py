@@ -7,7 +7,8 @@ import click
 from msgspec.structs import replace
 
 from kubectl_sky.cli import commands, options, output, tasks
-from kubectl_sky.observe.volumes import VolumeCreated, VolumeList, VolumeStatus
+from kubectl_sky.errors import UnknownName
+from kubectl_sky.observe.volumes import KeptLogList, VolumeCreated, VolumeList, VolumeStatus
 from kubectl_sky.words import names
 
 
@@ -180,6 +181,53 @@ def status(volume: str, cluster: options.ClusterFlags, all_users: bool, form: st
             "Used by": ", ".join(users) or "nothing",
         }
         output.out("\n".join(output.fields(facts)))
+
+
+@command.command("logs", examples=["volumes logs data-vol", "volumes logs data-vol train-kqf7x2wm"])
+@click.argument("volume")
+@click.argument("task", required=False)
+@options.yes
+@options.cluster
+@options.output("json", "yaml")
+def logs(
+    volume: str, task: str | None, yes: bool, cluster: options.ClusterFlags, form: str | None
+) -> None:
+    """List the logs that tasks have written to VOLUME, or print those of TASK (an id or a name).
+
+    They are read in a running pod of yours that mounts VOLUME; --yes starts one without asking.
+    """
+    from kubectl_sky.actions import volumes
+    from kubectl_sky.cli.kept_logs import Reader
+    from kubectl_sky.cli.terminal import Terminal
+    from kubectl_sky.cluster.streams import LogOptions
+    from kubectl_sky.tasks.logs import LogRequest
+
+    session = cluster.session()
+    scope = options.scope(session, cluster, all_users=False)
+    assert scope.user
+    claim = volumes.claims(session, scope.user).get(volume)
+    if claim is None:
+        raise UnknownName(f'volume or PVC "{volume}" not found', "run `kubectl sky volumes list`")
+    with Reader(session, cluster, scope, yes).pod(claim.name) as pod:
+        kept = [
+            log for log in pod.list_logs() if task in (None, log.task, *log.task.rsplit("-", 1))
+        ]
+        if task and kept:
+            newest = max(kept, key=lambda log: log.updated_at).task
+            of_task = [log for log in kept if log.task == newest]
+            pod.show(of_task, LogRequest(LogOptions()), Terminal())
+            return
+    if task:
+        raise UnknownName(f'volume "{volume}" has no log of task "{task}"')
+    if form:
+        output.out(output.data(KeptLogList(logs=kept), form))
+    elif not kept:
+        output.note("No logs found.")
+    else:
+        rows = [
+            [log.task, str(log.rank), str(log.bytes), tasks.since(log.updated_at)] for log in kept
+        ]
+        output.out(output.table(["TASK", "NODE", "BYTES", "AGE"], rows))
 
 
 @command.command("delete", examples=["volumes delete data-vol", "volumes delete data-vol --yes"])

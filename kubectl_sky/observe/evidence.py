@@ -28,7 +28,7 @@ LOGS = 16  # nodes whose log lines are kept: the first to fail
 class Evidence(Part, frozen=True):
     """The deaths of one task, oldest first, and the identity of the task and server.
 
-    `user` is the owner, empty in records of earlier versions.
+    `user` is the owner, empty in records of earlier versions. `logs` is as in TaskStatus.
     """
 
     task_id: str
@@ -38,6 +38,7 @@ class Evidence(Part, frozen=True):
     created_at: str
     deaths: tuple[DeletedPod, ...] = ()
     user: str = ""
+    logs: str = ""
 
     def of(self, task: TaskStatus) -> bool:
         """Return whether it belongs to this task, and not to an older one with its id."""

@@ -52,6 +52,7 @@ class TaskStatus(Part, frozen=True, dict=True):
     uids: Mapping[str, str] = {}  # uids of its objects, by name
     missing: Missing = Missing.UNKNOWN  # why it has fewer `nodes` than requested, if it does
     interactive: bool = False  # whether its nodes stay up until it is stopped
+    logs: str = ""  # PVC:PATH, the folder to which nodes also write their logs
     requested: Requested = Requested()  # what each of its nodes requests
     after: str = ""  # id and name of the task that must have succeeded before
     queueing: Mapping[str, str] = {}  # labels for its queue, to set when it is resumed
@@ -366,6 +367,7 @@ def of(task: TaskObjects) -> TaskStatus:
         uids={item["metadata"]["name"]: item["metadata"].get("uid", "") for item in items},
         missing=task.missing,
         interactive=names.INTERACTIVE in annotations,
+        logs=annotations.get(names.LOGS, ""),
         requested=requested(items[0]),
         after=annotations.get(names.AFTER, ""),
         queueing=deferred_queueing(annotations),

@@ -28,6 +28,22 @@ def default_class(classes: Iterable[Object]) -> str:
     return ""
 
 
+class KeptLog(Part, frozen=True):
+    """The log of a node, on a volume."""
+
+    task: Annotated[str, Note("`NAME-ID`")]
+    rank: int
+    bytes: int
+    updated_at: str
+    path: Annotated[str, Note("within the PVC, or below the folder that a pod mounts")]
+
+
+class KeptLogList(Document, frozen=True, kw_only=True):
+    """The logs that tasks have written to a volume: `volumes logs`."""
+
+    logs: list[KeptLog]
+
+
 class VolumeMetadata(Part, frozen=True):
     """The PVC of a volume."""
 

@@ -232,7 +232,7 @@ class Plan(Struct, frozen=True):
     def start(self) -> str | None:
         """The command of a task that only runs `run` on one node; others use the runtime."""
         several = self.extras.scripts or len(self.nodes) > 1 or self.hold
-        mounted = self.storage.links or self.storage.downloads
+        mounted = self.storage.links or self.storage.downloads or self.storage.logs.env
         if several or mounted or self.scripts.keys() - {"bash.sh"} != {"run.sh"}:
             return None
         return start(self.image)
@@ -262,6 +262,7 @@ class Plan(Struct, frozen=True):
             "uploaded.sh": UPLOADED in self.checks,
             "clone.sh": clones,
             "links.sh": self.storage.links,
+            "logs.sh": self.storage.logs.env,
             "profile.sh": self.image != DEFAULT_IMAGE or changes_home,
             "fetch.sh": downloads,
             "hold.sh": self.hold,

@@ -1,6 +1,7 @@
 """Resolve a task's volumes to PVCs, new PVCs or host paths, and their mounts."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,7 +12,7 @@ from kubectl_sky.plan.pvc import Pvc
 from kubectl_sky.spec.dangers import is_allowed_host_path
 from kubectl_sky.spec.document import FieldError
 from kubectl_sky.spec.task import Task
-from kubectl_sky.spec.volumes import HOME, Storage, VolumeMount
+from kubectl_sky.spec.volumes import HOME, Storage, VolumeMount, containing
 from kubectl_sky.words import names
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.settings import Settings
@@ -37,6 +38,13 @@ class ObjectNames(Struct, frozen=True):
     image: str
 
 
+class LogFolder(Struct, frozen=True):
+    """The variable with the folder for logs, and the annotation with the same one as `PVC:PATH`."""
+
+    env: Mapping[str, str] = {}
+    index: Mapping[str, str] = {}
+
+
 class PodStorage(Struct, frozen=True):
     """The volumes of a pod.
 
@@ -45,7 +53,8 @@ class PodStorage(Struct, frozen=True):
     empty volumes that the `downloads` fill before the task starts. `csi_volumes` are volumes of CSI
     drivers, which may need the `annotations`. `links` maps a path in the home directory to the
     mount it links to. `one_cluster_node` means that all nodes must run on one cluster node. `group`
-    is the group ID that may write to the volumes.
+    is the group ID that may write to the volumes. `logs` is for nodes that also write their
+    logs to a volume.
     """
 
     mounts: tuple[Mount, ...] = ()
@@ -60,6 +69,7 @@ class PodStorage(Struct, frozen=True):
     links: Mapping[str, str] = {}
     one_cluster_node: bool = False
     group: int | None = None
+    logs: LogFolder = LogFolder()
 
     @property
     def mounts_shared_memory(self) -> bool:
@@ -80,9 +90,8 @@ def plan_storage(task: Task, facts: Facts, settings: Settings, plan: ObjectNames
             new_pvcs.append(replace(pvc, labels={**pvc.labels, **plan.labels}))
         kind, target = _source(volume, name, facts, settings)
         volume_name = pod.source(kind, target, f"volume-{len(pod.sources)}")
-        pod.mount(
-            volume.path, str(index), Mount(volume_name, "", volume.sub_path, volume.read_only)
-        )
+        volume_mount = Mount(volume_name, "", volume.sub_path, volume.read_only)
+        pod.mount(volume.path, str(index), volume_mount)
     for index, secret in enumerate(
         reference for reference in task.existing_secrets if reference.path
     ):
@@ -114,7 +123,22 @@ def plan_storage(task: Task, facts: Facts, settings: Settings, plan: ObjectNames
         group=None
         if not task.volumes or settings.volume_group is False
         else int(settings.volume_group),
+        logs=_log_folder(task, pod),
     )
+
+
+def _log_folder(task: Task, pod: "_PodVolumes") -> LogFolder:
+    """Return the folder for logs; the first mounts of the pod are those of the volumes."""
+    path = containing(task.logs, (volume.path for volume in task.volumes)) if task.logs else None
+    if path is None:
+        return LogFolder()
+    mounts = dict(zip((volume.path for volume in task.volumes), pod.mounts, strict=False))
+    mount, below = mounts[path], str(task.logs).removeprefix(path).strip("/")
+    pvc = pod.by_kind("claim").get(mount.volume)
+    within = PurePosixPath(mount.sub_path or "", below)
+    folder = environment.literal(str(PurePosixPath(mount.path, below)))
+    index = {names.LOGS: f"{pvc}:{within}"} if pvc else {}
+    return LogFolder({"KUBECTL_SKY_LOGS": folder}, index)
 
 
 class _PodVolumes:

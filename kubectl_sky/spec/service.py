@@ -14,6 +14,7 @@ from kubectl_sky.spec.kubernetes import POD_CONFIG
 from kubectl_sky.spec.lifecycle import is_deleted_when_finished
 from kubectl_sky.spec.schema import describe
 from kubectl_sky.spec.substitute import Filled
+from kubectl_sky.spec.volumes import LOGS
 from kubectl_sky.words.secret import Secret
 
 _HEADER = re.compile(r"[-A-Za-z0-9]+")
@@ -202,10 +203,7 @@ def undone(filled: Filled) -> Iterator[Undone]:
     yield from _amounts(document)
     yield from _secrets(filled)
     yield from _ends(document)
-    nodes = document.get("num_nodes")
-    if isinstance(nodes, int) and nodes > 1:
-        reason = "a replica of a Deployment is one pod"
-        yield ("num_nodes",), reason, "serve from one node, or --as-task runs one replica", True
+    yield from _replica(document)
     for path, value in entries(document.get("volumes")):
         if isinstance(value, dict) and value.get("size") is not None:
             reason = "the volume would be deleted with the version of the service"
@@ -217,6 +215,15 @@ def undone(filled: Filled) -> Iterator[Undone]:
         if not _HEADER.fullmatch(str(name)):
             reason, instead = "invalid header name", "use letters, digits and -"
             yield (*_PROBE, "headers", name), reason, instead, True
+
+
+def _replica(document: Document) -> Iterator[Undone]:
+    nodes = document.get("num_nodes")
+    if isinstance(nodes, int) and nodes > 1:
+        reason = "a replica of a Deployment is one pod"
+        yield ("num_nodes",), reason, "serve from one node, or --as-task runs one replica", True
+    if document.get(*LOGS) is not None:
+        yield LOGS, "all replicas would write the same file", "remove it", True
 
 
 def _ports(document: Document) -> Iterator[Undone]:

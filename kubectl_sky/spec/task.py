@@ -72,7 +72,7 @@ class Task(Struct, frozen=True):
     of a task that `stays`. It may run for `max_duration`, a time such as `10h`. `hooks` run when a
     node is told to stop, and `event_callback` on rank 0 when the state changes. A failed container
     is held for `hold`, such as `30m`. `scripts` are files beside `setup` and `run`, and `notes`
-    tell the user how it differs from the file.
+    tell the user how it differs from the file. Nodes also write their logs to the folder `logs`.
     """
 
     name: str | None = None
@@ -96,6 +96,7 @@ class Task(Struct, frozen=True):
     exclude_nodes: tuple[str, ...] = ()
     gang: str | bool | None = None
     topology: str | None = None
+    logs: str | None = None
     service: ServiceSpec | None = None
     stays: bool = False
     max_duration: str | None = None
@@ -162,6 +163,7 @@ def task_of(document: Document) -> Task:
         gang=_own(data).get("gang"),
         topology=_own(data).get("topology"),
         hold=_own(data).get("hold_on_failure") or "",
+        logs=_own(data).get("logs"),
     )
 
 

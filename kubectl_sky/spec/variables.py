@@ -149,6 +149,7 @@ RESERVED = frozenset(
         "KUBECTL_SKY_HOSTS",
         "KUBECTL_SKY_KEYS",
         "KUBECTL_SKY_LINKS",
+        "KUBECTL_SKY_LOGS",
         "KUBECTL_SKY_MET",
         "KUBECTL_SKY_SERVICE",
         "KUBECTL_SKY_START_DIRECTORY",

@@ -1,7 +1,7 @@
 """Volumes: what a task mounts, what `volumes apply` creates, and the rules of both."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -13,6 +13,7 @@ from kubectl_sky.spec.schema import describe
 from kubectl_sky.words import names
 
 ACCESS_MODE = "ReadWriteOnce"  # the default, as in SkyPilot
+LOGS: Path = ("config", "kubectl_sky", "logs")
 HOME = "~/"  # prefix of a path in the home directory, which only the running container knows
 
 
@@ -215,4 +216,26 @@ def volume_problems(document: Document) -> list[Problem]:
     return problems
 
 
+def containing(path: str, mounts: Iterable[str]) -> str | None:
+    """Return the innermost of the mount paths that a path is in; None without any."""
+    around = [mount for mount in mounts if f"{path}/".startswith(f"{mount.rstrip('/')}/")]
+    return max(around, key=len, default=None)
+
+
+def _logs(document: Document) -> Iterator[Problem]:
+    logs, mounts = document.get(*LOGS), dict(entries(document.get("volumes")))
+    if not isinstance(logs, str) or not logs:
+        return
+    mount = containing(logs, mounts)
+    if error := wrong_path(logs):
+        yield document.problem(LOGS, error)
+    elif mount is None:
+        listed = f": {', '.join(mounts)}" if mounts else ", and the task has none"
+        message = f"{describe(logs)} is not on a volume"
+        yield document.problem(LOGS, message, f"choose a folder of a volume{listed}")
+    elif document.get("volumes", mount, "mode") == "ro":
+        yield document.problem(LOGS, f"volume {describe(mount)} is read-only", "remove mode: ro")
+
+
 RULES = (_paths, _volumes)
+LOG_RULES = (_logs,)

@@ -31,7 +31,6 @@ class EvidenceRecorder:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._folder = _folder()
         self._failures: dict[str, DeletedPod] = {}
         self._written: tuple[DeletedPod, ...] = ()
         self._unresponsive_nodes = set[str]()  # cluster nodes that did not answer a log request
@@ -47,7 +46,7 @@ class EvidenceRecorder:
         settled = evidence.settle(self._failures.values(), task)
         if settled != self._written and (len(settled) <= LOGS or task.over):
             self._written = settled
-            self._write(task)
+            write(self._session, task, settled)
 
     def _with_lines(self, task: TaskStatus, death: DeletedPod) -> DeletedPod:
         if death.host in self._unresponsive_nodes:
@@ -62,17 +61,18 @@ class EvidenceRecorder:
             return death
         return replace(death, lines=evidence.last_lines(lines))
 
-    def _write(self, task: TaskStatus) -> None:
-        """Merge the evidence into the file of the task; ignore write errors."""
-        server = self._session.server
-        before = of_task(self._session, task) or Evidence(
-            task.id, task.name, task.namespace, server, task.created_at, user=task.user
-        )
-        updated = before.merge(self._written, task)
-        with suppress(OSError):
-            name = _file(server, task.namespace, task.id)
-            self._folder.write(name, msgspec.json.encode(updated))
-            self._folder.prune(_MAX_FILES, seconds=_RETENTION_SECONDS)
+
+def write(session: Session, task: TaskStatus, deaths: Iterable[DeletedPod] = ()) -> None:
+    """Merge the evidence into the file of the task; ignore write errors."""
+    server, folder = session.server, _folder()
+    before = of_task(session, task) or Evidence(
+        task.id, task.name, task.namespace, server, task.created_at, user=task.user
+    )
+    updated = replace(before.merge(deaths, task), logs=task.logs)
+    with suppress(OSError):
+        name = _file(server, task.namespace, task.id)
+        folder.write(name, msgspec.json.encode(updated))
+        folder.prune(_MAX_FILES, seconds=_RETENTION_SECONDS)
 
 
 def of_task(session: Session, task: TaskStatus) -> Evidence | None:

@@ -10,7 +10,8 @@ from kubectl_sky.errors import Problem
 from kubectl_sky.observe import status
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.spec.dangers import RiskyField
-from kubectl_sky.tasks.find import Choose, Reference, Target
+from kubectl_sky.tasks import evidence
+from kubectl_sky.tasks.find import Choose, Reference, Target, tasks_of
 from kubectl_sky.tasks.ui import Collected
 from kubectl_sky.words import settings
 from kubectl_sky.words.documents import Document, Note
@@ -83,9 +84,12 @@ class Submitted(Struct, frozen=True):
 
 
 def remember(session: Session, submitted: Submitted, note: Callable[[str], object]) -> None:
-    """Record the id of the last task; note a failure."""
+    """Record the id of the last task, and where volumes keep its logs; note a failure."""
     if session.is_for_caller:
         return
+    for task in tasks_of(submitted.target):
+        if task.logs:  # the cluster forgets where when the task is deleted
+            evidence.write(session, task)
     folder = Folder(settings.state_folder())
     try:
         folder.write(_FILE, submitted.id.encode())

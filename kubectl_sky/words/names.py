@@ -56,6 +56,7 @@ ACCELERATORS = "kubectl-sky/accelerators"  # of each node: A100:8
 PRIORITY = "kubectl-sky/priority"  # SkyPilot's priority, a number
 BACKEND = "kubectl-sky/backend"  # not set for the default backend
 ARRAY = "kubectl-sky/array"  # the indexes of the tasks of an array
+LOGS = "kubectl-sky/logs"  # PVC:PATH, the folder in which nodes also write their logs
 LOCAL_FILES = "kubectl-sky/files"  # local paths and their target paths
 
 RAY_SERVE_GRAPH = "kubectl-sky/ray-serve-graph"  # of a RayService: the RayServeGraph it is made of

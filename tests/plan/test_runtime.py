@@ -100,6 +100,10 @@ SCRIPTS: dict[str, tuple[dict[str, Any], str]] = {
     "repository": ({"repository": REPOSITORY}, f"{PROFILE} files.sh clone.sh"),
     "array": ({"array": Array("0-2", 3, 3), "backend": "array"}, "entry.sh array.sh"),
     "home": ({"volumes": (VolumeMount("~/data", "data"),)}, f"{PROFILE} links.sh"),
+    "logs": (
+        {"volumes": (VolumeMount("/data", "data"),), "logs": "/data/logs"},
+        f"{PROFILE} logs.sh",
+    ),
     "bucket": ({"buckets": (Bucket("/in", "s3", "box/data"),)}, f"{PROFILE} fetch.sh"),
     "hub": ({"buckets": (Bucket("/in", "hf", "org/model"),)}, f"{PROFILE} fetch.sh hub.py"),
     "mpijob": (
@@ -179,6 +183,81 @@ def test_node_told_to_stop_never_ends_with_success(
         if code:
             process.terminate()
         assert process.wait(60) == code
+
+
+def start_with_log(shell: str, run: str, folder: Path) -> subprocess.Popen[bytes]:
+    """Start entry.sh of a node that also writes its log to a folder."""
+    (folder / "run.sh").write_text(run)
+    for script in ("entry.sh", "logs.sh"):
+        (folder / script).write_text(assets.read("runtime", script))
+    environment = {
+        "HOME": str(folder),
+        "PATH": "/usr/bin:/bin",
+        "POD_IP": "10.0.0.1",
+        "KUBECTL_SKY_FILES": str(folder),
+        "KUBECTL_SKY_LOGS": str(folder / "volume" / "logs"),
+        "SKYPILOT_TASK_ID": "train-bcdf2345",
+    }
+    command = [*shell.split(), str(folder / "entry.sh")]
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+
+
+COUNT = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); echo line $i; done\n"
+
+
+@pytest.mark.parametrize(
+    ("run", "code", "lines"),
+    [
+        ("echo out; echo err >&2; printf end; exit 7\n", 7, ["out", "err"]),
+        (COUNT, 0, [f"line {number}" for number in range(1, 20001)]),
+        ("trap 'echo saved; exit 0' TERM; kill $PPID; while :; do :; done\n", 143, ["saved"]),
+    ],
+    ids=["streams", "long", "stopped"],
+)
+def test_log_on_volume_has_every_line_and_node_keeps_exit_code(
+    run: str, code: int, lines: list[str], shell: str, tmp_path: Path
+) -> None:
+    with start_with_log(shell, run, tmp_path) as process:
+        printed, _ = process.communicate(timeout=60)
+    assert process.returncode == code, printed
+    kept = (tmp_path / "volume" / "logs" / "train-bcdf2345" / "node-0.log").read_bytes()
+    assert kept == printed
+    *written, last = printed.decode().splitlines()
+    assert written == lines
+    assert re.search(rf"kubectl-sky: exit code {code} at 20\d\d-\d\d-\d\dT[\d:]+Z$", last)
+
+
+def test_log_on_volume_is_complete_although_a_process_is_left(shell: str, tmp_path: Path) -> None:
+    with start_with_log(shell, "sleep 300 & echo $!; exit 3\n", tmp_path) as process:
+        assert process.stdout
+        left = process.stdout.readline()
+        try:
+            assert process.wait(60) == 3
+        finally:
+            os.kill(int(left), signal.SIGKILL)
+    kept = (tmp_path / "volume" / "logs" / "train-bcdf2345" / "node-0.log").read_bytes()
+    assert kept.startswith(left + b"kubectl-sky: exit code 3 at ")
+
+
+def test_log_on_volume_of_restarted_node_is_continued(shell: str, tmp_path: Path) -> None:
+    for _ in range(2):
+        with start_with_log(shell, "echo again\n", tmp_path) as process:
+            process.communicate(timeout=60)
+    kept = (tmp_path / "volume" / "logs" / "train-bcdf2345" / "node-0.log").read_text()
+    assert [line for line in kept.splitlines() if "exit code" not in line] == ["again", "again"]
+
+
+def test_log_on_volume_that_cannot_be_written_fails_before_run(shell: str, tmp_path: Path) -> None:
+    (tmp_path / "volume").write_text("a file, not a folder")
+    with start_with_log(shell, "echo never\n", tmp_path) as process:
+        printed, _ = process.communicate(timeout=60)
+    path = tmp_path / "volume" / "logs" / "train-bcdf2345" / "node-0.log"
+    assert (process.returncode, printed.decode()) == (
+        1,
+        f"kubectl-sky: logs: cannot write to {path}\n",
+    )
 
 
 def start_without_bash(shell: str, folder: Path, task: Task) -> subprocess.CompletedProcess[str]:

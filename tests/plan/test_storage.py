@@ -7,6 +7,7 @@ from kubectl_sky.errors import UserError
 from kubectl_sky.plan import storage
 from kubectl_sky.spec.task import Accelerator, Resources
 from kubectl_sky.spec.volumes import Storage, VolumeMount
+from kubectl_sky.words import names
 from kubectl_sky.words.facts import ExistingPvc
 from kubectl_sky.words.settings import Settings
 from tests.builders import FACTS, make_plan, make_task
@@ -49,6 +50,33 @@ def test_storage_volume_at_shared_memory_replaces_it() -> None:
     task = make_task(resources=Resources(accelerator=Accelerator(None, 1)))
     assert make_plan(task).shared_memory
     assert not make_plan(replace(task, volumes=(VolumeMount("/dev/shm", "data"),))).shared_memory
+
+
+@pytest.mark.parametrize(
+    ("logs", "path", "kept"),
+    [
+        ("/data/logs", "/data/logs", "data-vvvv2345:logs"),
+        ("/data", "/data", "data-vvvv2345:."),
+        ("/data/in/logs", "/data/in/logs", "many:runs/1/logs"),
+        ("~/own/$(HOME)", "/kubectl-sky/home/2/$$(HOME)", "many:$(HOME)"),
+    ],
+)
+def test_logs_folder_is_that_of_innermost_volume(logs: str, path: str, kept: str) -> None:
+    volumes = (
+        VolumeMount("/data", "data"),
+        VolumeMount("/data/in", "many", "runs/1"),
+        VolumeMount("~/own", "many"),
+    )
+    plan = make_plan(replace(make_task(), volumes=volumes, logs=logs))
+    assert plan.env["KUBECTL_SKY_LOGS"] == path
+    assert plan.annotations[names.LOGS] == kept
+
+
+def test_logs_folder_of_cluster_node_is_not_on_a_pvc() -> None:
+    volumes = (VolumeMount("/data", host_path="/mnt/data"),)
+    plan = make_plan(replace(make_task(), volumes=volumes, logs="/data"), settings=LOCAL)
+    assert plan.env["KUBECTL_SKY_LOGS"] == "/data"
+    assert names.LOGS not in plan.annotations
 
 
 def test_storage_mount_in_home_is_linked() -> None:

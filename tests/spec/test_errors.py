@@ -236,6 +236,20 @@ WRONG = {
         "task.yaml:2:32: config.kubectl_sky.expose: expected one of clusterip,"
         ' nodeport, loadbalancer, podip, got "NodePort"; did you mean "nodeport"?'
     ),
+    "config: {kubectl_sky: {logs: /logs}}": (
+        'task.yaml:2:30: config.kubectl_sky.logs: "/logs" is not on a volume;'
+        " choose a folder of a volume, and the task has none"
+    ),
+    "volumes: {/data: v}\nconfig: {kubectl_sky: {logs: /database}}": (
+        'task.yaml:3:30: config.kubectl_sky.logs: "/database" is not on a volume;'
+        " choose a folder of a volume: /data"
+    ),
+    "volumes: {/data: {name: v, mode: ro}}\nconfig: {kubectl_sky: {logs: /data}}": (
+        'task.yaml:3:30: config.kubectl_sky.logs: volume "/data" is read-only; remove mode: ro'
+    ),
+    "volumes: {/data: v}\nconfig: {kubectl_sky: {logs: /data/../x}}": (
+        "task.yaml:3:30: config.kubectl_sky.logs: a mount path cannot hold . or .."
+    ),
     "resources: {ports: http}": (
         "task.yaml:2:20: resources.ports: expected a port such as 8080, or a range such as"
         " \"8080-8090\", got 'http'"

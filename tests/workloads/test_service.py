@@ -159,6 +159,11 @@ def test_scaling_becomes_an_autoscaler() -> None:
         ({"num_nodes": 2}, "num_nodes", "is one pod"),
         ({"volumes": {"/v": {"size": "1Gi"}}}, "volumes./v", "deleted with the version"),
         (
+            {"volumes": {"/v": "v"}, "config": {"kubectl_sky": {"logs": "/v"}}},
+            "config.kubectl_sky.logs",
+            "all replicas would write the same file",
+        ),
+        (
             {"service": {"replicas": -1}},
             "service.replicas",
             "not supported: -1; use a number from 0 to 10,000",
