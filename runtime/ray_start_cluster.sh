@@ -29,11 +29,7 @@ count_nodes() { # of "ray status", which has a line "NUMBER TYPE" for each type 
   }
 }
 
-if ! version=$(run_ray --version 2>&1); then
-  echo "$version" >&2
-  fail "Ray is not installed: install it in setup, such as with: pip install 'ray[default]'"
-fi
-echo "kubectl-sky: starting $version on port $port"
+run_ray --version || fail "Ray is not installed: install it in setup, such as with: pip install 'ray[default]'"
 if [ -f "${0%/*}/.head" ] && cat /proc/[0-9]*/comm 2> /dev/null | grep -qx raylet; then
   echo "kubectl-sky: Ray is already running"
   exit 0

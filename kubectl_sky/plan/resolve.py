@@ -33,6 +33,7 @@ from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.settings import Settings
 
 _HOLD = ("config", "kubectl_sky", "hold_on_failure")
+_RAY = ("ray.sh", "ray_start_cluster.sh", "ray_stop_cluster.sh")  # SkyPilot's ~/sky_templates/ray
 MAX_SCRIPTS = 900_000  # bytes; a ConfigMap is limited to 1 MiB, including metadata
 
 
@@ -49,6 +50,7 @@ def resolve(
     volumes = plan_storage(task, facts, settings, ObjectNames(name, metadata.labels, image))
     file_transfer = plan_transfer(task.files, name, facts)
     env = environment.variables(task, name, placement, facts, volumes.links, settings)
+    scripts = _scripts(task, file_transfer)
     return Plan(
         id=task_id,
         name=name,
@@ -76,9 +78,10 @@ def resolve(
         restarts=resources.recovery.restarts if resources.recovery else 0,
         recovers=resources.recovery is not None,
         exit_codes=resources.recovery.exit_codes if resources.recovery else (),
-        shared_memory=placement.device is not None and not volumes.mounts_shared_memory,
+        shared_memory=(placement.device is not None or _RAY[0] in scripts)
+        and not volumes.mounts_shared_memory,
         backend=task.backend or names.DEFAULT_BACKEND,
-        scripts=_scripts(task, file_transfer),
+        scripts=scripts,
         pod_annotations=_pod_annotations(task, volumes, file_transfer, pod_options),
         pod_options=pod_options,
         file_transfer=file_transfer,
@@ -157,8 +160,7 @@ def _scripts(task: Task, file_transfer: FileTransfer) -> dict[str, str]:
     if "sudo" in f"{task.setup} {task.run}":  # gives root a sudo
         scripts["sudo.sh"] = assets.read("runtime", "sudo.sh")
     if "sky_templates" in f"{task.setup} {task.run}":
-        for name in ("ray.sh", "ray_start_cluster.sh", "ray_stop_cluster.sh"):
-            scripts[name] = assets.read("runtime", name)
+        scripts |= {name: assets.read("runtime", name) for name in _RAY}
     scripts |= {**_bash(task), **runtime.hook_scripts(task), **task.scripts}
     size = sum(len(text.encode()) for text in scripts.values())
     if size > MAX_SCRIPTS:

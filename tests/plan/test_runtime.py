@@ -372,6 +372,7 @@ def test_runtime_includes_ray_scripts_for_script_that_names_their_folder(
 ) -> None:
     plan = make_plan(replace(make_task(), setup=setup, run=run))
     assert RAY & plan.scripts.keys() == scripts
+    assert plan.shared_memory is bool(scripts), "Ray's object store is in /dev/shm"
 
 
 CALLS = {
