@@ -116,3 +116,15 @@ def test_doctor_cluster_reports_no_missing_rights(sky: Command) -> None:
     assert checkup["cluster_nodes"] and checkup["default_storage_class"]
     done = sky("doctor")
     assert (done.returncode, "all that the commands need" in done.stdout) == (0, True)
+
+
+def test_doctor_task_that_excludes_all_cluster_nodes_names_them(
+    sky: Command, kubectl: Command
+) -> None:
+    listed = json.loads(kubectl("get", "nodes", "-o", "json").stdout)["items"]
+    nodes = [node["metadata"]["name"] for node in listed]
+    flags = [word for node in nodes for word in ("--exclude-node", node)]
+    done = sky("submit", "-", "--id", "off00001", "--detach", *flags, stdin="run: 'true'\n")
+    assert done.returncode == 0, done.stderr
+    excluded = f"do not match: the task excludes {', '.join(nodes)}"
+    eventually(lambda: excluded in " ".join(sky("doctor", "off00001").stdout.split()), 60)
