@@ -17,6 +17,8 @@ fail() { # CODE MESSAGE: "kubectl sky status" shows the message as the reason
   exit "$1"
 }
 
+write_back() { unwritten=; } # written.sh does it for synced buckets
+
 nap() { sleep 0.3 2> /dev/null || sleep 1; }
 
 # Passes a signal to the user's processes, which have the pod's grace period to exit.
@@ -71,6 +73,7 @@ setup() {
   start=$(date +%s)
   run_phase setup
   code=$?
+  if [ -n "$stopping" ] || [ "$code" -ne 0 ]; then write_back; fi
   [ "$code" -eq 0 ] || report FAILED
   [ -z "$stopping" ] || exit 143
   if [ "$code" -ne 0 ]; then
@@ -118,6 +121,7 @@ if [ "$NUM_NODES" -eq 1 ]; then SKYPILOT_NODE_IPS=$POD_IP; else meet; fi
 unset KUBECTL_SKY_MET KUBECTL_SKY_LINKS KUBECTL_SKY_TOKEN
 export SKYPILOT_NODE_IPS MASTER_ADDR="${MASTER_ADDR-${SKYPILOT_NODE_IPS%%
 *}}"
+[ ! -f "$dir/written.sh" ] || . "$dir/written.sh"
 [ -z "${KUBECTL_SKY_ARRAY-}" ] || . "$dir/array.sh"
 [ -z "${KUBECTL_SKY_LOGS-}" ] || . "$dir/logs.sh"
 report STARTING
@@ -127,6 +131,9 @@ report STARTED
 run_phase run
 result=$code
 if [ -f "$dir/ray.sh" ] && [ "$result" -eq 0 ]; then stay_in_ray; fi
+write_back
+[ "$result" -ne 0 ] || [ -z "$unwritten" ] || result=1
+[ "$result" -ne 0 ] || [ -z "$mpi" ] || flush_nodes
 if [ "$result" -eq 0 ]; then report SUCCEEDED; else report FAILED; fi
 [ -z "${KUBECTL_SKY_HOLD-}" ] || hold "$result" run
 while [ "$(date +%s)" -lt "$stay_until" ]; do nap; done

@@ -12,18 +12,23 @@ fail() { # MESSAGE: "kubectl sky status" shows it as the reason
   exit 1
 }
 
-# Prints the last message of a program, without rclone's time and level, or else its exit code.
+# Prints the last message of a program, without the time, level and request of rclone, or else its exit code.
 cause() { # EXIT_CODE LOG
-  message=$(printf '%s\n' "$2" | sed 's|^[0-9/]\{10\} [0-9:]* [A-Z]* *: *||; /[^[:space:]]/h; $!d; x')
+  message=$(printf '%s\n' "$2" | sed 's|^[0-9/]\{10\} [0-9:]* [A-Z]* *: *||; s|https response error [^,]*, RequestID: [^,]*, HostID: [^,]*, ||; /[^[:space:]]/h; $!d; x')
   echo "${message:-exit code $1}"
 }
+
+# Replaces a subshell by rclone, which tries a request of a store that cannot be reached for 3 minutes by default.
+copier() { exec "$KUBECTL_SKY_PROGRAM" --config "" --contimeout 15s --timeout 1m --low-level-retries 1 --retries-sleep 2s "$@"; }
 
 from_bucket() {
   command -v "$KUBECTL_SKY_PROGRAM" > /dev/null ||
     fail "the image that copies buckets has no $KUBECTL_SKY_PROGRAM: set fetch_image or fetch_program in the settings"
-  output=$("$KUBECTL_SKY_PROGRAM" --config "" copyto "SRC:$KUBECTL_SKY_LOCATION" "$target" 2>&1) ||
+  [ -z "${KUBECTL_SKY_SYNC-}" ] || before_download
+  output=$(copier copyto ${KUBECTL_SKY_SYNC:+--links} "SRC:$KUBECTL_SKY_LOCATION" "$target" 2>&1) ||
     fail "$source could not be copied: $(cause $? "$output")"
-  [ -e "$target" ] || [ -z "$KUBECTL_SKY_PREFIX" ] || fail "$source could not be copied: not found"
+  [ -e "$target" ] || [ -z "$KUBECTL_SKY_PREFIX" ] || [ -n "${KUBECTL_SKY_SYNC-}" ] ||
+    fail "$source could not be copied: not found"
 }
 
 from_web() {
@@ -47,9 +52,12 @@ from_hub() {
   { output=$(python3 "${0%/*}/hub.py" 2>&1 >&3) || fail "$source could not be copied: $(cause $? "$output")"; } 3>&1
 }
 
+[ -z "${KUBECTL_SKY_SYNC-}" ] || . "${0%/*}/sync.sh"
+[ "${1-}" != sync ] || run_sidecar
 case $KUBECTL_SKY_SOURCE in
   hf://*) from_hub ;;
   *) if [ -n "${KUBECTL_SKY_PROGRAM-}" ]; then from_bucket; else from_web; fi ;;
 esac
 [ -e "$target" ] || mkdir "$target" # an empty bucket
+[ -z "${KUBECTL_SKY_SYNC-}" ] || after_download
 echo "copied $source"

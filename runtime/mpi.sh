@@ -173,7 +173,20 @@ start_mpi() {
   child=$listener
   wait "$child"
   [ -n "$stopping" ] || fail 1 "sshd exited: see the log"
+  write_back
   exit 143
+}
+
+# Lets the sidecars of the other nodes write back before the operator deletes these nodes. See written.sh.
+flush_nodes() {
+  [ ! -f "$dir/written.sh" ] || [ "$NUM_NODES" -eq 1 ] || on_all flush
+}
+
+flush() { # RANK
+  left=$("$mpi/bin/ssh" "$(host_of "$1")" "for folder in $KUBECTL_SKY_FILES/sync/*; do
+    rm -f \$folder/answer && : > \$folder/ended && until [ -e \$folder/answer ]; do sleep 1; done && cat \$folder/answer
+  done" 2>&1)
+  [ -z "$left" ] || printf '1\nrank %s: %s\n' "$1" "$left" > "$mpi/problem-$1"
 }
 
 # Sets the variables by which each MPI finds the nodes, unless it reads the operator's.

@@ -25,9 +25,17 @@ elif [ -e "$state/failed-$1" ]; then
   exit 1
 fi
 
-unpack() {
+# Moves the files that a bucket's folder lacks into it. It keeps the others: this task may have written them before a restart.
+merge() { # FOLDER
+  (umask 0 && cd "$1" && find . ! -type d | while IFS= read -r file; do
+    [ ! -e "$target/$file" ] && [ ! -L "$target/$file" ] || continue
+    mkdir -p "$target/${file%/*}" && mv "$file" "$target/$file" || exit 1
+  done)
+}
+
+unpack() { # NUMBER FOLDER
   if command -v tar > /dev/null && command -v gzip > /dev/null; then
-    { gzip -dc || { code=$? && [ "$code" -gt 128 ]; } || : > "$state/interrupted-$1"; } | (umask 0 && tar -xof - -C "$target")
+    { gzip -dc || { code=$? && [ "$code" -gt 128 ]; } || : > "$state/interrupted-$1"; } | (umask 0 && tar -xof - -C "$2")
   elif command -v python3 > /dev/null; then
     umask 0
     python3 -c 'import gzip, sys, tarfile, zlib
@@ -41,7 +49,7 @@ try:
 except (EOFError, zlib.error, gzip.BadGzipFile, tarfile.ReadError):
     open(sys.argv[2], "w").close()
 except OSError as error:
-    sys.exit(str(error))' "$target" "$state/interrupted-$1"
+    sys.exit(str(error))' "$2" "$state/interrupted-$1"
   else
     echo "the image has neither tar and gzip nor python3" >&2
     return 1
@@ -59,8 +67,17 @@ full() {
 
 number=$1
 echo send
-unpack "$number" 2> "$state/errors-$number"
-code=$?
+case " ${KUBECTL_SKY_KEEP-} " in
+  *" $number "*)
+    { mkdir -p "$state/new-$number" && unpack "$number" "$state/new-$number" && merge "$state/new-$number"; } 2> "$state/errors-$number"
+    code=$?
+    rm -rf "$state/new-$number"
+    ;;
+  *)
+    unpack "$number" "$target" 2> "$state/errors-$number"
+    code=$?
+    ;;
+esac
 if [ -e "$state/interrupted-$number" ]; then # the upload can be retried
   echo "upload of the files for $target interrupted" >&2
   rm -f "$state/interrupted-$number"

@@ -189,8 +189,9 @@ class Task:
             values["ports"] = (value,) if isinstance(value, str) else tuple(map(str, value))
         if "exclude_nodes" in values:
             values["exclude_nodes"] = tuple(values["exclude_nodes"])
-        if values.get("bucket_mode") not in (None, "mount", "copy"):
-            raise UserError(f'bucket_mode: expected mount or copy, got "{values["bucket_mode"]}"')
+        if values.get("bucket_mode") not in (None, "mount", "sync", "copy"):
+            message = f'bucket_mode: expected mount, sync or copy, got "{values["bucket_mode"]}"'
+            raise UserError(message)
         _check_utf8(values)
         if "id" in values:
             values["task_id"] = values.pop("id")

@@ -372,8 +372,8 @@ _NODE_FLAGS: list[Option] = [
     ),
     click.option(
         "--bucket-mode",
-        type=click.Choice(["mount", "copy"]),
-        help="copy: copy mounted buckets when the task starts.",
+        type=click.Choice(["mount", "sync", "copy"]),
+        help="Mounted buckets: mount (default; sync without a CSI driver), sync or copy.",
     ),
     click.option(
         "--templates", metavar="DIR", help="Folder with templates that replace the built-in ones."

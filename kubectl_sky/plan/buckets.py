@@ -1,14 +1,16 @@
-"""Decide how buckets and web files reach a task's nodes: copied or mounted."""
+"""Decide how buckets and web files reach a task's nodes: copied, synced or mounted."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
+from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
 from msgspec import Struct
 
-from kubectl_sky.plan import environment
+from kubectl_sky.plan import environment, local_files
 from kubectl_sky.plan.environment import SecretEnvVar
 from kubectl_sky.spec import buckets
 from kubectl_sky.spec.buckets import HUB, WEB, Bucket
@@ -37,15 +39,31 @@ _GCSFUSE = (
     ' annotations: {gke-gcsfuse/volumes: "true"}}'
 )
 _COPIED = "it is copied at the start, and nothing is written back"
+_LOST = "; what the task writes there stays in its pod and is lost with it"
 _ANONYMOUS = {"ENV_AUTH": "false"}
 _HUB_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")  # as read by the Hub's own tools
 _HUB_VARIABLES = ("HF_ENDPOINT", *_HUB_TOKENS)
+# The secrets of a task that reach the stores with S3's API, unless the settings have others.
+_S3_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+SYNC = "sync"  # the mode in the settings, and the class of `refuse`
+
+
+class Way(StrEnum):
+    """How a bucket reaches the nodes.
+
+    SYNCED: copied when the task starts; a sidecar writes new and changed files back.
+    """
+
+    COPIED = "copied"
+    SYNCED = "synced"
+    MOUNTED = "mounted"
 
 
 class Download(Struct, frozen=True):
     """An init container that copies data into a volume of the pod.
 
-    Its variables come from `secret` and, for `tokens`, from secrets of the task.
+    Its variables come from `secret` and, for `tokens`, from secrets of the task. If it
+    `writes_back`, a sidecar with the same image and variables does.
     """
 
     name: str
@@ -54,6 +72,7 @@ class Download(Struct, frozen=True):
     secret: str | None
     volume: str
     tokens: tuple[SecretEnvVar, ...] = ()
+    writes_back: bool = False
 
 
 class CsiVolume(Struct, frozen=True):
@@ -67,7 +86,7 @@ class CsiVolume(Struct, frozen=True):
 
 
 class BucketVolume(Struct, frozen=True):
-    """A bucket in a volume of the pod: copied, an inline CSI volume, or a PVC."""
+    """A bucket in a volume of the pod: copied or synced, an inline CSI volume, or a PVC."""
 
     bucket: Bucket
     volume: str
@@ -87,47 +106,72 @@ def bucket_volumes(
     among its secret `variables`. Raises FieldError if a required setting is missing.
     """
     volumes = []
-    for index, bucket in enumerate(_with_store(declared, settings) for declared in task.buckets):
+    for index, bucket in enumerate(_with_store(item, task, settings) for item in task.buckets):
         name, store = f"bucket-{index}", settings.stores.get(bucket.store) or {}
-        if bucket.store != WEB and not is_copied(bucket, settings):
-            volumes.append(_mount(bucket, name, store))
+        way = find_way(bucket, settings)
+        if way is Way.MOUNTED:
+            volumes.append(_mount(bucket, name, store, settings))
             continue
-        tokens: tuple[SecretEnvVar, ...] = ()
-        if bucket.store == WEB:
-            env, default_image = _env(bucket, ""), image
-        elif bucket.store == HUB:
-            env = _env(bucket, "") | _hub_env(bucket.location, task, store)
-            default_image = image
-            token_names = () if store.get("anonymous") else _HUB_TOKENS
-            tokens = tuple(variable for variable in variables if variable.name in token_names)
-        else:
-            env = _env(bucket, settings.fetch_program) | _remote(bucket, store)
+        env, default_image = _env(bucket), image
+        token_names: Sequence[str] = ()
+        if bucket.store == HUB:
+            env |= _hub_env(bucket.location, task, store)
+            token_names = _HUB_TOKENS
+        elif bucket.store != WEB:
+            env |= _program(bucket, way, settings) | _remote(bucket, store)
+            token_names = () if store.get("secret") else _S3_KEYS
             default_image = settings.fetch_image
-        download_image = store.get("image") or default_image
-        download = Download(name, download_image, env, store.get("secret"), name, tokens)
+        anonymous = store.get("anonymous")
+        tokens = (item for item in variables if item.name in token_names and not anonymous)
+        download = Download(
+            name,
+            store.get("image") or default_image,
+            env,
+            store.get("secret"),
+            name,
+            tuple(tokens),
+            way is Way.SYNCED,
+        )
         volumes.append(BucketVolume(bucket, name, "data", download))
     return tuple(volumes)
 
 
-def is_copied(bucket: Bucket, settings: Settings) -> bool:
-    return bucket.mode == "COPY" or settings.bucket_mode == "copy"
+def kept_files(task: Task) -> dict[str, str]:
+    """Return the variable with the numbers of the archives that do not replace a bucket's files."""
+    paths = [PurePosixPath(bucket.path) for bucket in task.buckets]
+    numbers = [
+        local_files.archive_number(index)
+        for index, entry in enumerate(task.files)
+        if any(PurePosixPath(entry.path).is_relative_to(path) for path in paths)
+    ]
+    return {"KUBECTL_SKY_KEEP": " ".join(numbers)} if numbers else {}
 
 
-def _with_store(bucket: Bucket, settings: Settings) -> Bucket:
+def find_way(bucket: Bucket, settings: Settings) -> Way:
+    """Choose for a bucket with a store; what cannot be written needs no sidecar."""
+    store = settings.stores.get(bucket.store) or {}
+    if bucket.store == WEB or bucket.mode == "COPY" or settings.bucket_mode == "copy":
+        return Way.COPIED
+    is_mountable = store.get("csi") or bucket.name in (store.get("claims") or {})
+    if is_mountable and settings.bucket_mode != SYNC:
+        return Way.MOUNTED
+    if bucket.read_only or bucket.is_hub_repository:
+        return Way.COPIED
+    return Way.MOUNTED if bucket.store == HUB or SYNC in settings.refuse else Way.SYNCED
+
+
+def _with_store(bucket: Bucket, task: Task, settings: Settings) -> Bucket:
+    """Return a bucket given by name with the store that the credentials at hand are for."""
     if bucket.store:
         return bucket
-    if not settings.default_store:
-        copy = f", and use `submit` with --bucket-mode copy ({_COPIED})"
-        raise FieldError(
-            ("file_mounts", bucket.key or bucket.path),
-            f'the store of bucket "{bucket.name}" is not set',
-            f"add store: s3 to it{'' if bucket.mode == 'COPY' else copy};"
-            " or set in settings.yaml: default_store: s3",
-        )
-    return replace(bucket, store=settings.default_store)
+    names = {*task.secrets, *(reference.key for reference in task.existing_secrets)}
+    configured = [name for name in settings.stores if name != HUB]
+    has_s3 = "s3" in configured or _S3_KEYS[0] in names or not configured
+    store = settings.default_store or ("s3" if has_s3 else configured[0])
+    return replace(bucket, store=store)
 
 
-def _mount(bucket: Bucket, name: str, store: Mapping[str, Any]) -> BucketVolume:
+def _mount(bucket: Bucket, name: str, store: Mapping[str, Any], settings: Settings) -> BucketVolume:
     """Mount a bucket through its PVC, if configured, or the store's CSI driver."""
     pvc = (store.get("claims") or {}).get(bucket.name)
     if pvc:
@@ -137,9 +181,11 @@ def _mount(bucket: Bucket, name: str, store: Mapping[str, Any]) -> BucketVolume:
         setting = f"claims: {{{json.dumps(bucket.name)}: my-pvc}}"
         if bucket.store == "gcs":
             setting = f"csi: {_GCSFUSE}"
+        refused = ", and the settings refuse sync" if SYNC in settings.refuse else ""
         raise FieldError(
             ("file_mounts", bucket.key or bucket.path),
-            f"no CSI driver or PVC is configured to mount {bucket.url} (mode: {bucket.mode})",
+            f"no CSI driver or PVC is configured to mount {bucket.url} (mode: {bucket.mode})"
+            f"{refused}",
             f"use `submit` with --bucket-mode copy ({_COPIED}); to mount it, set in settings.yaml:"
             f" stores: {{{bucket.store}: {{{setting}}}}}",
         )
@@ -154,13 +200,22 @@ def _mount(bucket: Bucket, name: str, store: Mapping[str, Any]) -> BucketVolume:
     return BucketVolume(bucket, name, sub_path, csi_volume=csi_volume, annotations=annotations)
 
 
-def _env(bucket: Bucket, program: str) -> dict[str, str]:
+def _env(bucket: Bucket) -> dict[str, str]:
     """Return the script's variables; values are never part of a script."""
-    variables = {"KUBECTL_SKY_SOURCE": bucket.url, "KUBECTL_SKY_SCRATCH": DOWNLOAD_PATH}
-    if program:
-        variables["KUBECTL_SKY_PROGRAM"] = program
-        variables["KUBECTL_SKY_LOCATION"] = bucket.location
-        variables["KUBECTL_SKY_PREFIX"] = bucket.prefix
+    return {"KUBECTL_SKY_SOURCE": bucket.url, "KUBECTL_SKY_SCRATCH": DOWNLOAD_PATH}
+
+
+def _program(bucket: Bucket, way: Way, settings: Settings) -> dict[str, str]:
+    """Return the variables for rclone; a synced bucket that is given by name is created."""
+    variables = {
+        "KUBECTL_SKY_PROGRAM": settings.fetch_program,
+        "KUBECTL_SKY_LOCATION": bucket.location,
+        "KUBECTL_SKY_PREFIX": bucket.prefix,
+    }
+    if way is Way.SYNCED:
+        variables["KUBECTL_SKY_SYNC"] = "any size" if settings.bucket_mode == SYNC else "10 GB"
+        if bucket.by_name:
+            variables["KUBECTL_SKY_CREATE"] = bucket.name
     return variables
 
 
@@ -190,15 +245,41 @@ def _remote(bucket: Bucket, store: Mapping[str, Any]) -> dict[str, str]:
     return {f"RCLONE_CONFIG_SRC_{key}": value for key, value in fields.items()}
 
 
-def notes(buckets: Sequence[Bucket], settings: Settings) -> Iterator[str]:
-    """Yield notes on buckets that are copied although the file mounts them."""
-    for bucket in buckets:
-        if bucket.mode != "COPY" and is_copied(bucket, settings):
-            stored = replace(bucket, store=bucket.store or settings.default_store or "")
+def notes(task: Task, settings: Settings) -> Iterator[str]:
+    """Yield notes on stores that were chosen, and on buckets that are not mounted as written."""
+    buckets = [_with_store(bucket, task, settings) for bucket in task.buckets]
+    for declared, bucket in zip(task.buckets, buckets, strict=True):
+        if not declared.store:
             yield (
-                f"file_mounts.{bucket.path}: {stored.url} is copied, not mounted; what the task"
-                " writes there stays in its pod and is lost with it"
+                f'file_mounts.{bucket.path}: bucket "{bucket.name}" names no store; {bucket.store}'
+                " is used"
             )
+    synced = []
+    for bucket in buckets:
+        way = find_way(bucket, settings)
+        if way is Way.SYNCED:
+            synced.append(bucket)
+        elif way is Way.COPIED and bucket.mode != "COPY":
+            loss = "" if bucket.read_only or bucket.is_hub_repository else _LOST
+            yield f"file_mounts.{bucket.path}: {bucket.url} is copied, not mounted{loss}"
+    if synced:
+        yield _sync_note(task, synced, settings)
+
+
+def _sync_note(task: Task, synced: Sequence[Bucket], settings: Settings) -> str:
+    paths = ", ".join(bucket.path for bucket in synced)
+    several = task.num_nodes > 1 or task.array or task.service
+    last = "; the last write of a path wins" if several else ""
+    limit = (
+        ""
+        if settings.bucket_mode == SYNC
+        else "; for more than 10 GB, name a subfolder or use --bucket-mode copy"
+    )
+    return (
+        f"file_mounts ({paths}): synced, not mounted: all of the bucket or folder is downloaded"
+        " before setup; new and changed files are written back within a minute and at the end,"
+        f" deletions are not{last}{limit}"
+    )
 
 
 def _hub_env(text: str, task: Task, store: Mapping[str, Any]) -> dict[str, str]:

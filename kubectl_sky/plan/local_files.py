@@ -54,7 +54,8 @@ def plan_transfer(files: Sequence[LocalFiles], name: str, facts: Facts) -> FileT
     large: dict[str, LocalFiles] = {}
     remaining = MAX_TOTAL_BYTES
     entries = [
-        (_number(index), entry, facts.archives[entry.path]) for index, entry in enumerate(files)
+        (archive_number(index), entry, facts.archives[entry.path])
+        for index, entry in enumerate(files)
     ]
     for number, entry, archive in sorted(entries, key=lambda item: len(item[2].data)):
         if may_hold_credentials(entry):
@@ -80,14 +81,14 @@ def plan_transfer(files: Sequence[LocalFiles], name: str, facts: Facts) -> FileT
         secret_name=f"{name}-files",
         secret=dict(sorted(secret.items())),
         unpack_paths="".join(
-            f"{_number(index)} {_folder(entry.path, facts.archives[entry.path])}\n"
+            f"{archive_number(index)} {_folder(entry.path, facts.archives[entry.path])}\n"
             for index, entry in enumerate(files)
         ),
         large_files=large,
     )
 
 
-def _number(index: int) -> str:
+def archive_number(index: int) -> str:
     return f"{index:03}"
 
 

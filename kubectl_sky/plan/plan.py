@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # backends import this module also to read, and then need non
     from kubectl_sky.plan.ports import Ports
     from kubectl_sky.plan.storage import PodStorage
 
+_SIDECAR = {"cpu": "250m", "memory": "512Mi"}  # rclone with 8 transfers
 _SIZES = ("cpu", "memory", "ephemeral-storage")  # all other resources are devices
 
 
@@ -203,6 +204,16 @@ class Plan(Struct, frozen=True):
         return {name: size for name, size in self.limits.items() if name in _SIZES}
 
     @property
+    def sidecar_requests(self) -> Mapping[str, str]:
+        """The requests of a container that runs beside the task, if the task has such ones."""
+        return {name: size for name, size in _SIDECAR.items() if name in self.requests}
+
+    @property
+    def sidecar_limits(self) -> Mapping[str, str]:
+        """The limits of a container that runs beside the task: its requests, to be guaranteed."""
+        return {name: size for name, size in _SIDECAR.items() if name in self.limits}
+
+    @property
     def topology_key(self) -> str | None:
         """The topology key that all nodes of the task must share; None if there is none."""
         if self.storage.one_cluster_node:
@@ -250,6 +261,7 @@ class Plan(Struct, frozen=True):
         several, transfers = len(self.nodes) > 1, bool(self.file_transfer.unpack_paths)
         barrier = several and self.service
         downloads, clones = self.storage.downloads, "repository.txt" in self.scripts
+        synced = any(download.writes_back for download in downloads)
         # The default image has no conda or ~/.bashrc; setup, files and volumes may add them.
         changes_home = self.scripts.keys() != {"run.sh"} or self.storage.mounts
         used = {
@@ -267,6 +279,8 @@ class Plan(Struct, frozen=True):
             "fetch.sh": downloads,
             "hold.sh": self.hold,
             "held.sh": self.hold,
+            "sync.sh": synced,
+            "written.sh": synced,
             "hub.py": any("KUBECTL_SKY_TREE" in download.env for download in downloads),
         }
         scripts = [name for name, is_used in used.items() if is_used]

@@ -61,7 +61,7 @@ def resolve(
         nodes=metadata.nodes(task.num_nodes),
         image=image,
         login=login,
-        env={**network.env, **env, **volumes.logs.env},
+        env={**network.env, **env, **volumes.logs.env, **buckets.kept_files(task)},
         secrets=environment.secret_values(task, facts),
         secret_env=environment.secret_variables(task, facts, name),
         requests=requests,
@@ -189,7 +189,7 @@ def notes(task: Task, placement: Placement, facts: Facts, settings: Settings) ->
         )
     yield from default_notes(placement, settings)
     yield from storage.notes(task, facts)
-    yield from buckets.notes(task.buckets, settings)
+    yield from buckets.notes(task, settings)
     yield from high_speed_network.notes(placement, facts)
     yield from ports.notes(task, placement.resources, settings)
     yield from queueing.notes(task, settings)

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_sky.plan import buckets, environment
-from kubectl_sky.plan.buckets import CsiVolume, Download
+from kubectl_sky.plan.buckets import BucketVolume, CsiVolume, Download
 from kubectl_sky.plan.pvc import Pvc
 from kubectl_sky.spec.dangers import is_allowed_host_path
 from kubectl_sky.spec.document import FieldError
@@ -17,6 +17,7 @@ from kubectl_sky.words import names
 from kubectl_sky.words.facts import Facts
 from kubectl_sky.words.settings import Settings
 
+_SYNC_PATH = f"{names.SCRATCH_FOLDER}/sync"  # where the nodes and their sidecars meet
 LINKS_PATH = f"{names.SCRATCH_FOLDER}/home"  # mounts that the home directory links to
 _RWX, _ROX, _RWOP = ("ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod")
 
@@ -98,14 +99,11 @@ def plan_storage(task: Task, facts: Facts, settings: Settings, plan: ObjectNames
         volume_name = pod.source("secret", secret.name, f"secret-{index}")
         key = environment.find_key(secret, facts)
         pod.mount(secret.path or "", f"secret-{index}", Mount(volume_name, "", key, read_only=True))
+    _check_sources(task, facts)
     variables = environment.secret_variables(task, facts, plan.name)
     bucket_mounts = buckets.bucket_volumes(task, settings, plan.image, variables)
     for bucket in bucket_mounts:
-        volume_name = (
-            pod.source("claim", bucket.pvc, bucket.volume) if bucket.pvc else bucket.volume
-        )
-        mount = Mount(volume_name, "", bucket.sub_path, bucket.bucket.read_only)
-        pod.mount(bucket.bucket.path, bucket.volume, mount)
+        _mount_bucket(pod, bucket)
     return PodStorage(
         mounts=tuple(pod.mounts),
         pvcs=pod.by_kind("claim"),
@@ -166,6 +164,23 @@ class _PodVolumes:
             relative_path, path = path.removeprefix(HOME), f"{LINKS_PATH}/{name}"
             self.links[relative_path] = path
         self.mounts.append(replace(mount, path=path))
+
+
+def _mount_bucket(pod: _PodVolumes, bucket: BucketVolume) -> None:
+    volume_name = pod.source("claim", bucket.pvc, bucket.volume) if bucket.pvc else bucket.volume
+    mount = Mount(volume_name, "", bucket.sub_path, bucket.bucket.read_only)
+    pod.mount(bucket.bucket.path, bucket.volume, mount)
+    if bucket.download and bucket.download.writes_back:
+        pod.mounts.append(Mount(bucket.volume, f"{_SYNC_PATH}/{bucket.volume}", "sync"))
+
+
+def _check_sources(task: Task, facts: Facts) -> None:
+    """Check the local files that buckets are filled from. Raises FieldError."""
+    targets = {bucket.path for bucket in task.buckets}
+    for entry in task.files:
+        if entry.path in targets and not facts.archives[entry.path].folder:
+            reason = f'"{entry.source}" is a file, and a bucket is filled from a folder'
+            raise FieldError(entry.field, reason, "write a list of files: source: [./a, ./b]")
 
 
 def _needs_one_cluster_node(task: Task, facts: Facts) -> bool:

@@ -119,14 +119,18 @@ class PodWorker:
         return self._ending.is_set()
 
     def stop(self, grace_seconds: float) -> None:
-        """Send SIGTERM to all containers, and SIGKILL after the grace period."""
+        """Send SIGTERM to all containers but sidecars, and SIGKILL to all after the grace period.
+
+        Sidecars get SIGTERM when the others have ended.
+        """
         if self._grace_seconds is not None and grace_seconds >= self._grace_seconds:
             return
         is_first, self._grace_seconds = self._grace_seconds is None, grace_seconds
         self._ending.set()
-        self._call_later(grace_seconds, lambda: self._kill(signal.SIGKILL))
+        self._call_later(grace_seconds, lambda: self._kill(self.containers, signal.SIGKILL))
         if is_first:
-            self._kill(signal.SIGTERM)
+            others = [container for container in self.containers if not container.is_sidecar]
+            self._kill(others, signal.SIGTERM)
 
     def record(self, reason: str, message: str, kind: str = "Normal") -> None:
         record_event(self._services.api, self.pod, "kubelet", reason, message, kind)
@@ -168,7 +172,7 @@ class PodWorker:
             self.publish()  # containers may ask for the address
             if await self._run_init_containers(volumes):
                 await asyncio.gather(*(main.run(volumes) for main in self._main_containers))
-                await self._stop_sidecars()
+            await self._stop_sidecars()
             self._ended = True
             self.publish()
         finally:
@@ -248,10 +252,11 @@ class PodWorker:
         sidecars = [container for container in self._init_containers if container.is_sidecar]
         if sidecars:
             self._stop_gracefully()
+            self._kill(sidecars, signal.SIGTERM)
             await asyncio.gather(*(sidecar.wait() for sidecar in sidecars))
 
-    def _kill(self, number: int) -> None:
-        for container in self.containers:
+    def _kill(self, containers: Iterable[Container], number: int) -> None:
+        for container in containers:
             container.kill(number)
 
     def _containers(self, field: str, status_field: str) -> list[Container]:

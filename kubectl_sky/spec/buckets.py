@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kubectl_sky.errors import Problem
 from kubectl_sky.spec.document import Data, Document, Path, entries, printable
-from kubectl_sky.spec.files import is_url, list_copied, target_path
+from kubectl_sky.spec.files import is_url, list_copied, list_uploaded, target_path
 from kubectl_sky.spec.volumes import wrong_path
 
 _HUB_EXAMPLES = (
@@ -74,9 +74,7 @@ STORES = {
     "https": WEB,
     "http": WEB,
 }
-_LOCAL = "no bucket is created or filled"
-_COPY = "mode: COPY uploads the local files to the nodes"
-_FILL = "fill it once with the store's own tool and write its URL as the source"
+_ONE_URL = "write a mount for each bucket"
 
 
 @dataclass(frozen=True)
@@ -96,6 +94,7 @@ class Bucket:
     mode: str = "COPY"
     read_only: bool = False
     account: str = ""
+    by_name: bool = False  # by a name instead of a URL: SkyPilot creates it
     key: str = field(default="", compare=False)  # in file_mounts, as the user wrote it
 
     @property
@@ -106,6 +105,11 @@ class Bucket:
     def prefix(self) -> str:
         """Return the prefix in the bucket; empty for the whole bucket."""
         return self._hub.path if self._hub else self.location.partition("/")[2].strip("/")
+
+    @property
+    def is_hub_repository(self) -> bool:
+        """Whether it is a repository on the Hub, which no node can write."""
+        return bool(self._hub and self._hub.kind != HUB_BUCKETS)
 
     @property
     def _hub(self) -> HubPath | None:
@@ -136,6 +140,7 @@ def _bucket(path: str, source: Data) -> Bucket:
     mount = (source.get("config") or {}).get("mount") or {}
     cached = (source.get("config") or {}).get("mount_cached") or {}
     url, store = source.get("source"), source.get("store")
+    url = url if is_url(url) else None  # local files are uploaded into the bucket's folder
     name = str(source.get("name"))
     if str(store).lower() == HUB:
         name = f"{HUB_BUCKETS}/{name}"
@@ -147,6 +152,7 @@ def _bucket(path: str, source: Data) -> Bucket:
         str(source.get("mode") or _DEFAULT).upper(),
         any(fields.get("read_only") for fields in [mount, cached]),
         located.account,
+        by_name=not url,
     )
 
 
@@ -176,14 +182,14 @@ def _undone(where: Path, source: Mapping[Data, Data]) -> Iterator[tuple[Path, st
     url, name = source.get("source"), source.get("name")
     if str(source.get("store")).upper() == "VOLUME":
         yield (*where, "store"), "it applies to disks of GCP", "write volumes"
-    elif url is None and not str(name or "").split("/")[0]:
-        yield where, "the bucket has no name, and none is created", _FILL
-    elif url is None and str(source.get("store")).lower() == HUB:
+    elif isinstance(url, list) and not list_uploaded(source):
+        yield (*where, "source"), "a list has files and folders with a name only", _ONE_URL
+    elif is_url(url):
+        yield from _unread((*where, "source"), str(url))
+    elif not str(name or "").split("/")[0]:
+        yield where, "the bucket has no name", "such as name: my-bucket"
+    elif str(source.get("store")).lower() == HUB:
         yield from _unread((*where, "name"), f"hf://{HUB_BUCKETS}/{name}")
-    elif url is not None and not is_url(url):
-        yield (*where, "source"), _LOCAL, _COPY
-    elif isinstance(url, str):
-        yield from _unread((*where, "source"), url)
 
 
 def _unread(where: Path, url: str) -> Iterator[tuple[Path, str, str]]:

@@ -102,7 +102,7 @@ def local_files(data: Mapping[str, Any]) -> tuple[LocalFiles, ...]:
                 target = f"{WORKDIR}/."  # added to the workdir
             files.append(LocalFiles(target, source, ("file_mounts", path)))
         target, field_path = target_path(path), ("file_mounts", path, "source")
-        sources = list_copied(source)
+        sources = list_uploaded(source)
         if isinstance(sources, str):
             files.append(LocalFiles(target, sources, field_path))
         elif sources:
@@ -118,9 +118,13 @@ def list_copied(mount: Data) -> str | list[str] | None:
 
     None if the nodes need a bucket: for a mount, or if it is not filled from local files.
     """
-    if not isinstance(mount, dict) or str(mount.get("mode")).upper() != "COPY":
-        return None
-    source = mount.get("source")
+    is_copy = isinstance(mount, dict) and str(mount.get("mode")).upper() == "COPY"
+    return list_uploaded(mount) if is_copy else None
+
+
+def list_uploaded(mount: Data) -> str | list[str] | None:
+    """Return the local folder, or the list of paths, that a bucket is filled from."""
+    source = mount.get("source") if isinstance(mount, dict) else None
     if isinstance(source, str):
         return source if source and not is_url(source) else None
     is_local = isinstance(source, list) and all(
@@ -202,7 +206,7 @@ def _lists(document: Document) -> Iterator[Problem]:
     mounts = dict(entries(document.get("file_mounts")))
     destinations = {target_path(path) for path in mounts}
     for path, mount in mounts.items():
-        sources = list_copied(mount)
+        sources = list_uploaded(mount)
         for item in sources if isinstance(sources, list) else ():
             destination = f"{target_path(path)}/{PurePosixPath(item).name}"
             if destination in destinations:

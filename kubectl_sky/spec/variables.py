@@ -147,6 +147,7 @@ RESERVED = frozenset(
         "KUBECTL_SKY_FILES",
         "KUBECTL_SKY_HOLD",
         "KUBECTL_SKY_HOSTS",
+        "KUBECTL_SKY_KEEP",
         "KUBECTL_SKY_KEYS",
         "KUBECTL_SKY_LINKS",
         "KUBECTL_SKY_LOGS",

@@ -37,11 +37,11 @@ class Settings(Struct, frozen=True):
     `start_directory` "image" runs tasks without a workdir in the working directory of the image.
     `volume_group` is the group that may write to volumes; False sets none. `stores` configures the
     access to each bucket store. `default_store` is the store of buckets that are given by name
-    only. `bucket_mode` "copy" also copies buckets that would be mounted, with the `fetch_program`
-    of the `fetch_image`. `ports` configures how the ports of tasks are exposed, and the annotations
-    of their Services. `ingress` has the `class` and `domain` of services with TLS.
-    `fair_share` maps Volcano queues to the policies of plan/fair_share.py.
-    `ray_graphs` has the `trusted_hosts` of the ray controller.
+    only. `bucket_mode` "copy" or "sync" does so with buckets that would be mounted, with the
+    `fetch_program` of the `fetch_image`. `ports` configures how the ports of tasks are exposed, and
+    the annotations of their Services. `ingress` has the `class` and `domain` of services with TLS.
+    `fair_share` maps Volcano queues to the policies of plan/fair_share.py. `ray_graphs` has the
+    `trusted_hosts` of the ray controller.
     `requests_per_second` limits the requests to the API server. `multikueue` has the contexts of
     Kueue's worker clusters, which are named as the MultiKueueClusters. `dev` has the limits `for`
     and `idle` of development pods, in seconds. The tasks controller tells the URL `notify` of

@@ -23,10 +23,10 @@ from kubectl_sky.words.facts import Facts
 from tests.actions.conftest import Run
 from tests.fake_cluster import FakeCluster
 
-MOUNT = "  /a: {source: s3://b, mode: MOUNT}\n"
+MOUNT = "  /a: {source: hf://buckets/me/b, mode: MOUNT}\n"
 WRONG = (
     "resources: {accelerators: tpu-v2-8}\n"
-    f"file_mounts:\n{MOUNT}  /b: {{name: bucket}}\n  /c: {{source: r2://c, mode: COPY}}\n"
+    f"file_mounts:\n{MOUNT}  /b: {{name: b, store: nebius}}\n  /c: {{source: r2://c, mode: COPY}}\n"
     "run: echo\n"
 )
 
@@ -64,8 +64,8 @@ def test_validate_refuses_fields_refused_by_submit(tmp_path: Path) -> None:
     assert {problem.severity for problem in problems} == {"error"}
     assert [problem.message for problem in problems] == [
         '"tpu-v2-8": GKE has no TPU of this name for pods',
-        "no CSI driver or PVC is configured to mount s3://b (mode: MOUNT)",
-        'the store of bucket "bucket" is not set',
+        "no CSI driver or PVC is configured to mount hf://buckets/me/b (mode: MOUNT)",
+        'the endpoint of store "nebius" is not set',
         'the endpoint of store "r2" is not set',
     ]
     with pytest.raises(InvalidFiles) as caught:
@@ -76,7 +76,7 @@ def test_validate_refuses_fields_refused_by_submit(tmp_path: Path) -> None:
 
 MISSING = (
     "workdir: nosuch\nsecrets: {KEY: null}\nenvs: {SIZE: null}\n"
-    "file_mounts:\n  /a: ./missing\n  /b: {name: bucket}\n  /c/$SIZE: ./$SIZE\n"
+    "file_mounts:\n  /a: ./missing\n  /b: {name: b, store: r2}\n  /c/$SIZE: ./$SIZE\n"
     "  /d: {source: ./folder}\nrun: x\n"
 )
 
@@ -85,8 +85,9 @@ def test_missing_values_buckets_and_local_paths_are_told_at_once(tmp_path: Path)
     everywhere = [
         (1, "workdir", "no such file or folder"),
         (5, "file_mounts./a", "no such file or folder"),
-        (6, "file_mounts./b", 'the store of bucket "bucket" is not set'),
-        (8, "file_mounts./d.source", "not supported: no bucket is created or filled"),
+        (6, "file_mounts./b", 'the endpoint of store "r2" is not set'),
+        (8, "file_mounts./d", "not supported: the bucket has no name"),
+        (8, "file_mounts./d.source", "no such file or folder"),
     ]
     problems = checked(tmp_path, MISSING)
     assert [(item.line, item.path, item.message) for item in problems] == everywhere
@@ -118,7 +119,7 @@ def test_validate_no_local_files_looks_for_none(run: Run, tmp_path: Path) -> Non
 
 
 def test_validate_bucket_with_settings_has_no_warning(tmp_path: Path) -> None:
-    settings = "stores: {s3: {claims: {b: pvc}}}\n"
+    settings = "stores: {hf: {claims: {me/b: pvc}}}\n"
     assert checked(tmp_path, f"file_mounts:\n{MOUNT}run: echo\n", settings) == []
     assert checked(tmp_path, f"file_mounts:\n{MOUNT}run: echo\n", "bucket_mode: copy\n") == []
 

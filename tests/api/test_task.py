@@ -265,7 +265,7 @@ def test_documented_attributes_exist() -> None:
         ({"env": {"A": "\udcff"}}, "the value is not UTF-8"),
         ({"secret": {"A": "\udcff"}}, "the value is not UTF-8"),
         ({"name": "\udcff"}, "the value is not UTF-8"),
-        ({"bucket_mode": "copied"}, 'bucket_mode: expected mount or copy, got "copied"'),
+        ({"bucket_mode": "copied"}, 'bucket_mode: expected mount, sync or copy, got "copied"'),
     ],
 )
 def test_override_with_invalid_value_is_refused(changes: dict[str, Any], message: str) -> None:

@@ -26,19 +26,16 @@ from tests.spec.test_corpus import CORPUS, rows
 
 pytestmark = pytest.mark.outside
 
-_MAKE = "not supported: no bucket is created or filled"
-_NAMELESS = "not supported: the bucket has no name, and none is created"
+_NAMELESS = "not supported: the bucket has no name"
 _SEEN = "not supported: the manifests would show a secret's value"
 # Files that SkyPilot accepts and we refuse, with the printed reason.
 NOT_RENDERED = {
     "upstream__examples__docker__echo_app.yaml": _NAMELESS,
-    "upstream__examples__oci__oci-mounts.yaml": _MAKE,
-    "upstream__examples__playground__symlink_playground.yaml": _MAKE,
     "upstream__examples__spot__bert_qa.yaml": _NAMELESS,
     "upstream__examples__tpu__tpu_node_mnist.yaml": (
         '"tpu-v2-8": GKE has no TPU of this name for pods'
     ),
-    "upstream__examples__using_file_mounts_with_env_vars.yaml": f"{_MAKE}; {_SEEN}",
+    "upstream__examples__using_file_mounts_with_env_vars.yaml": _SEEN,
     "upstream__sky__recipes__examples__basic_volume.yaml": (
         "not supported: this is a volume, not a task"
     ),
@@ -53,9 +50,9 @@ REASONS = {
     "--as-task": ("refused: a pool of workers, or until then a service (`--as-task`)", 17),
     "the value is not set": ("refused: a value is open (`--env`, `--secret`)", 9),
     "cannot scale by them": ("refused: a service scales without a metric (`--qps-metric`)", 0),
-    "settings.yaml": ("refused: a bucket is mounted or has no store (`--bucket-mode copy`)", 4),
-    "bucket": ("refused: a bucket would be created", 3),
-    "": ("refused: a volume (`volumes apply`), or a Docker daemon", 2),
+    "settings.yaml": ("refused: a bucket is mounted or has no store", 4),
+    "the bucket has no name": ("refused: a bucket has no name, or until then would be created", 3),
+    "": ("refused: a volume (`volumes apply`), a Docker daemon, or a secret as a bucket's name", 2),
 }
 RENDERED = ("rendered as they are", 17)
 WARNED = ("rendered with a warning: a field is ignored, the image lacks a program", 25)

@@ -1,4 +1,4 @@
-"""Buckets and web files: copied before the task starts, or mounted as the settings define.
+"""Buckets and web files: copied before the task starts, synced, or mounted as the settings define.
 
 The store is the S3 server of rclone, in a pod; it checks signatures.
 """
@@ -14,6 +14,7 @@ from tests.cluster.shell import Broken, Unavailable, absent
 from tests.cluster.target import Cluster
 from tests.e2e.command import Command, submitted
 from tests.e2e.support import until_output, write_settings
+from tests.polling import eventually
 
 IMAGE = "docker.io/rclone/rclone:1.68.2"
 KEYS = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "s3cr3tk3y"}
@@ -141,6 +142,146 @@ def test_submit_bucket_with_wrong_key_fails_task(sky: Command, kubectl: Command)
     done = sky("submit", "-", stdin="file_mounts: {/data: 's3://data'}\nrun: echo ran\n")
     assert done.returncode == 4
     assert "SignatureDoesNotMatch" in json.dumps(sky.json("status", submitted(done)))
+
+
+SYNC = """
+name: sync
+num_nodes: 2
+resources: {{image_id: "busybox:1.36"}}
+file_mounts:
+  /data: {{source: s3://data/sub, mode: MOUNT}}
+  ~/out: {{name: made, source: ./seed, mode: MOUNT}}
+run: |
+  test -s "/data/file 299" && rm "/data/file 0" && cat ~/out/seed || exit 9
+  echo "by $SKYPILOT_NODE_RANK" > "$HOME/out/rank $SKYPILOT_NODE_RANK"
+  mkdir ~/out/deep && echo changed > "/data/file 1" && ln -s "rank 0" ~/out/latest
+{more}"""
+
+
+def stored(kubectl: Command, path: str) -> str:
+    """Return the content of a file in the store; empty if it does not exist."""
+    return kubectl("exec", "store", "--", "cat", f"/store/{path}").stdout
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        "",
+        pytest.param(
+            "config: {kubernetes: {pod_config: {spec: {securityContext: {runAsUser: 1000}}}}}\n"
+            "envs: {HOME: /tmp/home}\n",
+            marks=pytest.mark.cluster,
+            id="non-root",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("settings")
+def test_submit_bucket_to_mount_is_synced(
+    sky: Command, kubectl: Command, tmp_path: Path, user: str
+) -> None:
+    (tmp_path / "seed").mkdir()
+    (tmp_path / "seed" / "seed").write_text("from here\n")
+    done = sky("submit", "-", stdin=SYNC.format(more=user))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "(/data, ~/out): synced, not mounted" in done.stderr
+    assert 'bucket "made" names no store; s3 is used' in done.stderr
+    assert "the last write of a path wins" in done.stderr
+    assert done.stdout.count("from here") == 2
+    paths = ("data/sub/file 1", "data/sub/file 0", "made/seed", "made/rank 0", "made/rank 1")
+    texts = ["changed\n", "line 0\n", "from here\n", "by 0\n", "by 1\n"]
+    assert [stored(kubectl, path) for path in paths] == texts
+
+
+CHECKPOINTS = """
+name: train
+resources:
+  image_id: "busybox:1.36"
+  job_recovery: {max_restarts_on_errors: 1}
+file_mounts:
+  /ckpt: {source: s3://data/ckpt, mode: MOUNT_CACHED}
+run: |
+  step=$(cat /ckpt/step || echo 0)
+  echo "begins at $step"
+  test "$step" -eq 0 || exit 0
+  while sleep 5; do step=$((step + 1)); echo $step > /ckpt/step; echo "saved $step"; done
+"""
+
+
+@pytest.mark.usefixtures("settings")
+def test_task_evicted_resumes_from_checkpoint_in_bucket(
+    sky: Command, kubectl: Command, namespace: str, cluster: Cluster
+) -> None:
+    done = sky("submit", "-", "--id", "resume01", "--detach", stdin=CHECKPOINTS)
+    assert done.returncode == 0, done.stderr
+    eventually(lambda: "saved 2" in sky("logs", "resume01").stdout, 90)
+    (pod,) = kubectl.json("get", "pods", "-l", "task-id=resume01")["items"]
+    name = pod["metadata"]["name"]
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+    path = f"/api/v1/namespaces/{namespace}/pods/{name}/eviction"
+    if cluster.driver == "practice":  # it does not serve evictions
+        evicted = kubectl("delete", "pod", name, "--wait=false")
+    else:
+        evicted = kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
+    assert evicted.returncode == 0, evicted.stderr
+    waited = sky("wait", "resume01", "--timeout", "100s")
+    assert waited.returncode == 0, waited.stdout + waited.stderr
+    step = int(stored(kubectl, "data/ckpt/step"))
+    assert step >= 2
+    assert f"begins at {step}" in sky("logs", "resume01").stdout
+
+
+WRITE = """
+resources: {image_id: "busybox:1.36"}
+file_mounts: {/out: {source: s3://data/out, mode: MOUNT}}
+run: |
+  for i in 1 2 3; do head -c 4000000 /dev/urandom > /out/$i; done
+  %s
+"""
+
+
+@pytest.mark.usefixtures("settings")
+def test_task_whose_files_cannot_be_written_back_fails(sky: Command, kubectl: Command) -> None:
+    script = WRITE % "echo written; sleep 8"
+    done = sky("submit", "-", "--id", "unsaved1", "--detach", stdin=script)
+    assert done.returncode == 0, done.stderr
+    eventually(lambda: "written" in sky("logs", "unsaved1").stdout, 60)
+    assert kubectl("delete", "pod", "store", "--grace-period=0", "--force").returncode == 0
+    waited = sky("wait", "unsaved1", "--timeout", "200s", timeout=220)
+    assert waited.returncode == 4, waited.stdout + waited.stderr
+    message = "3 files, 12.0 MB not written back to s3://data/out: "
+    assert message in json.dumps(sky.json("status", "unsaved1"))
+    assert message in sky("logs", "unsaved1").stdout
+
+
+@pytest.mark.usefixtures("settings")
+def test_task_stopped_before_files_are_written_back_says_how_many(
+    sky: Command, kubectl: Command
+) -> None:
+    slow = {"stringData": {"RCLONE_BWLIMIT": "50k"}}
+    assert kubectl("patch", "secret", "aws-keys", "-p", json.dumps(slow)).returncode == 0
+    grace = "config: {kubernetes: {pod_config: {spec: {terminationGracePeriodSeconds: 5}}}}\n"
+    script = grace + WRITE % "echo written; exec sleep 600"
+    done = sky("submit", "-", "--id", "unsaved2", "--detach", stdin=script)
+    assert done.returncode == 0, done.stderr
+    eventually(lambda: "written" in sky("logs", "unsaved2").stdout, 60)
+    kubectl("delete", "pod", "-l", "task-id=unsaved2", "--wait=false")
+    waited = sky("wait", "unsaved2", "--timeout", "60s")
+    assert waited.returncode == 4, waited.stdout + waited.stderr
+    status = json.dumps(sky.json("status", "unsaved2"))
+    assert "3 files, 12.0 MB not written back" in status, status
+
+
+@pytest.mark.parametrize(
+    "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
+)
+@pytest.mark.usefixtures("settings")
+def test_task_with_ten_thousand_small_files_writes_all_back(sky: Command, kubectl: Command) -> None:
+    run = "i=0; while [ $i -lt 10000 ]; do i=$((i + 1)); echo $i > /out/$i; done"
+    script = WRITE.partition("run:")[0] + f"run: {run}\n"
+    done = sky("submit", "-", stdin=script, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    count = kubectl("exec", "store", "--", "sh", "-c", "ls /store/data/out | wc -l").stdout
+    assert count.strip() == "10000"
 
 
 @pytest.mark.practice_only

@@ -1,6 +1,8 @@
 """Buckets on nodes: init containers, CSI drivers and PVCs."""
 
 from contextlib import suppress
+from dataclasses import replace as replace_bucket
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -8,9 +10,12 @@ from msgspec.structs import replace
 from kubectl_sky.actions.config import read
 from kubectl_sky.errors import UserError
 from kubectl_sky.plan import buckets, resolve
+from kubectl_sky.plan.buckets import Way
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.spec.buckets import Bucket
 from kubectl_sky.spec.document import FieldError
+from kubectl_sky.spec.files import LocalFiles
+from kubectl_sky.words.facts import Archive
 from kubectl_sky.words.secret import Secret
 from kubectl_sky.words.settings import Settings
 from tests.builders import FACTS, make_plan, make_task
@@ -137,6 +142,7 @@ def test_bucket_s3_with_endpoint_of_another_server_is_addressed_by_path(
 
 CSI = {"driver": "d", "attributes": {"b": "{bucket}", "o": "{prefix}/{account}"}, "secret": "s"}
 MOUNT = Bucket("/a", "s3", "b/p", "MOUNT", read_only=True)
+BOX = {"store": "s3", "location": "b", "mode": "MOUNT"}
 
 
 def test_bucket_mount_uses_csi_driver() -> None:
@@ -158,14 +164,92 @@ def test_bucket_mount_uses_pvc() -> None:
 @pytest.mark.parametrize(
     ("bucket", "message"),
     [
-        (MOUNT, r"no CSI driver or PVC is configured to mount s3://b/p \(mode: MOUNT\)"),
-        (Bucket("/a", "", "b"), 'the store of bucket "b" is not set'),
+        (Bucket("/a", "hf", "buckets/me/b", "MOUNT"), r"no CSI driver or PVC is configured"),
         (Bucket("/a", "nebius", "b"), 'the endpoint of store "nebius" is not set'),
     ],
 )
 def test_bucket_missing_setting_is_user_error(bucket: Bucket, message: str) -> None:
     with pytest.raises(UserError, match=message):
         plan(bucket)
+
+
+def test_bucket_mount_without_driver_is_synced_by_sidecar() -> None:
+    named = Bucket("~/o", "", "out", "MOUNT_CACHED", by_name=True)
+    bucket = replace_bucket(MOUNT, read_only=False)
+    made = plan(bucket, named, settings=Settings(stores={"s3": KEYS}))
+    first, second = made.storage.downloads
+    assert first.writes_back and second.writes_back
+    assert first.env["KUBECTL_SKY_SYNC"] == "10 GB" and "KUBECTL_SKY_CREATE" not in first.env
+    assert second.env["KUBECTL_SKY_CREATE"] == "out"
+    assert [(mount.path, mount.sub_path) for mount in made.storage.mounts] == [
+        ("/a", "data"),
+        ("/kubectl-sky/sync/bucket-0", "sync"),
+        ("/kubectl-sky/home/bucket-1", "data"),
+        ("/kubectl-sky/sync/bucket-1", "sync"),
+    ]
+    assert made.runtime and {"fetch.sh", "sync.sh", "written.sh"} <= made.runtime.scripts.keys()
+
+
+@pytest.mark.parametrize(
+    ("bucket", "settings", "way"),
+    [
+        ({}, Settings(), Way.SYNCED),
+        ({"mode": "COPY"}, Settings(bucket_mode="sync"), Way.COPIED),
+        ({"read_only": True}, Settings(), Way.COPIED),
+        ({"store": "hf", "location": "org/model"}, Settings(), Way.COPIED),
+        ({}, Settings(bucket_mode="copy"), Way.COPIED),
+        ({}, Settings(stores={"s3": {"claims": {"b": "c"}}}), Way.MOUNTED),
+        ({}, Settings(stores={"s3": {"claims": {"x": "c"}}}), Way.SYNCED),
+        ({}, Settings(stores={"s3": {"csi": {"driver": "d"}}}, bucket_mode="sync"), Way.SYNCED),
+    ],
+)
+def test_bucket_way_depends_on_mode_and_settings(
+    bucket: dict[str, Any], settings: Settings, way: Way
+) -> None:
+    assert buckets.find_way(Bucket("/a", **BOX | bucket), settings) is way
+
+
+def test_bucket_sync_that_settings_refuse_is_user_error() -> None:
+    with pytest.raises(UserError, match=r"to mount s3://b/p .*, and the settings refuse sync"):
+        plan(replace_bucket(MOUNT, read_only=False), settings=Settings(refuse=["sync"]))
+
+
+@pytest.mark.parametrize(
+    ("secrets", "settings", "store"),
+    [
+        ({}, Settings(), "s3"),
+        ({}, Settings(stores={"gcs": {"secret": "k"}, "hf": {}}), "gcs"),
+        ({"AWS_ACCESS_KEY_ID": Secret("x")}, Settings(stores={"gcs": {"secret": "k"}}), "s3"),
+        ({}, Settings(stores={"gcs": {"secret": "k"}}, default_store="s3"), "s3"),
+    ],
+)
+def test_bucket_without_store_uses_store_of_credentials(
+    secrets: dict[str, Secret], settings: Settings, store: str
+) -> None:
+    task = replace(make_task(), buckets=(Bucket("/a", "", "b", by_name=True),), secrets=secrets)
+    (download,) = make_plan(task, FACTS, settings).storage.downloads
+    assert download.env["KUBECTL_SKY_SOURCE"] == f"{'gs' if store == 'gcs' else store}://b"
+    assert [item.name for item in download.tokens] == list(secrets)
+    (note,) = buckets.notes(task, settings)
+    assert note == f'file_mounts./a: bucket "b" names no store; {store} is used'
+
+
+def test_bucket_filled_from_file_is_user_error() -> None:
+    files = (LocalFiles("/a", "./x", ("file_mounts", "/a", "source")),)
+    task = replace(make_task(), buckets=(Bucket("/a", "s3", "b", "MOUNT"),), files=files)
+    facts = replace(FACTS, archives={"/a": Archive(folder=False, digest="", files=1, size=1)})
+    with pytest.raises(UserError, match="is a file, and a bucket is filled from a folder"):
+        make_plan(task, facts)
+
+
+def test_bucket_sync_note_says_what_differs_from_mount() -> None:
+    task = replace(make_task(nodes=2), buckets=(replace_bucket(MOUNT, read_only=False),))
+    (note,) = buckets.notes(task, Settings())
+    for text in ("all of the bucket or folder is downloaded", "deletions are not", "10 GB"):
+        assert text in note
+    assert "the last write of a path wins" in note
+    (unlimited,) = buckets.notes(replace(task, num_nodes=1), Settings(bucket_mode="sync"))
+    assert "10 GB" not in unlimited and "last write" not in unlimited
 
 
 @pytest.mark.parametrize(
@@ -194,6 +278,8 @@ def test_bucket_hint_of_missing_setting_is_valid_yaml(bucket: Bucket) -> None:
 def test_bucket_mode_copy_setting_copies_mounts() -> None:
     copying = Settings(bucket_mode="copy", default_store="s3")
     assert plan(MOUNT, Bucket("/b", "", "c", "MOUNT"), settings=copying).storage.downloads
-    mounted, named = buckets.notes([MOUNT, Bucket("/b", "", "c", "MOUNT")], copying)
-    assert mounted.startswith("file_mounts./a: s3://b/p is copied, not mounted")
-    assert named.startswith("file_mounts./b: s3://c is copied, not mounted")
+    task = replace(make_task(), buckets=(MOUNT, Bucket("/b", "", "c", "MOUNT")))
+    chosen, mounted, named = buckets.notes(task, copying)
+    assert chosen == 'file_mounts./b: bucket "c" names no store; s3 is used'
+    assert mounted == "file_mounts./a: s3://b/p is copied, not mounted"
+    assert named.startswith("file_mounts./b: s3://c is copied, not mounted; what the task writes")

@@ -105,6 +105,10 @@ SCRIPTS: dict[str, tuple[dict[str, Any], str]] = {
         f"{PROFILE} logs.sh",
     ),
     "bucket": ({"buckets": (Bucket("/in", "s3", "box/data"),)}, f"{PROFILE} fetch.sh"),
+    "synced bucket": (
+        {"buckets": (Bucket("/out", "s3", "box", "MOUNT"),)},
+        f"{PROFILE} fetch.sh sync.sh written.sh",
+    ),
     "hub": ({"buckets": (Bucket("/in", "hf", "org/model"),)}, f"{PROFILE} fetch.sh hub.py"),
     "mpijob": (
         {"num_nodes": 2, "backend": "mpijob"},

@@ -25,8 +25,8 @@ BUCKETS: list[tuple[Any, Bucket]] = [
     ("https://x.org/a.txt?k=v", Bucket("/a", "https", "https://x.org/a.txt?k=v")),
     ({"source": "r2://b"}, Bucket("/a", "r2", "b", "MOUNT")),
     ({"source": "s3://b", "mode": "copy"}, Bucket("/a", "s3", "b", "COPY")),
-    ({"name": "b", "store": "GCS"}, Bucket("/a", "gcs", "b", "MOUNT")),
-    ({"name": "b", "mode": "MOUNT"}, Bucket("/a", "", "b", "MOUNT")),
+    ({"name": "b", "store": "GCS"}, Bucket("/a", "gcs", "b", "MOUNT", by_name=True)),
+    ({"name": "b", "mode": "MOUNT"}, Bucket("/a", "", "b", "MOUNT", by_name=True)),
     (
         {"source": "s3://b", "config": {"mount": {"read_only": True}}},
         Bucket("/a", "s3", "b", "MOUNT", read_only=True),
@@ -72,13 +72,9 @@ REFUSED = {
         "task.yaml:2:20: file_mounts./a.name: not supported: this is no place on Hugging"
         f" Face's Hub; such as {buckets._HUB_EXAMPLES}"
     ),
-    "file_mounts: {/a: {name: b, source: ./x}}": (
-        "task.yaml:2:29: file_mounts./a.source: not supported: no bucket is created or"
-        " filled; mode: COPY uploads the local files to the nodes"
-    ),
-    "file_mounts: {/a: {mode: MOUNT}}": (
-        "task.yaml:2:15: file_mounts./a: not supported: the bucket has no name, and none is"
-        " created; fill it once with the store's own tool and write its URL as the source"
+    "file_mounts: {/a: {source: ./x}}": (
+        "task.yaml:2:15: file_mounts./a: not supported: the bucket has no name; such as"
+        " name: my-bucket"
     ),
     "file_mounts: {/a: {name: b, store: volume}}": (
         "task.yaml:2:29: file_mounts./a.store: not supported: it applies to disks of GCP;"
@@ -125,18 +121,26 @@ def test_bucket_copy_of_local_files_is_uploaded(
 
 
 @pytest.mark.parametrize(
-    "mount",
-    [
-        {"name": "b", "source": "./dir"},
-        {"name": "b", "source": "./dir", "mode": "MOUNT_CACHED"},
-        {"name": "b", "source": ["./dir", "s3://c"], "mode": "COPY"},
-        {"name": "b", "source": ["/"], "mode": "COPY"},
-        {"name": "b", "source": [".."], "mode": "COPY"},
-    ],
+    "source", [["./dir", "s3://c"], ["/"], [".."], pytest.param(["s3://c"], id="url")]
 )
-def test_bucket_of_local_files_to_mount_is_refused(mount: Any) -> None:
+@pytest.mark.parametrize("mode", ["COPY", "MOUNT"])
+def test_bucket_of_list_without_names_is_refused(source: list[str], mode: str) -> None:
+    mount = {"name": "b", "source": source, "mode": mode}
     (problem,) = refusals(make_document(file_mounts={"/a": mount}))
-    assert "no bucket is created or filled" in problem.message
+    assert "a list has files and folders with a name only" in problem.message
+
+
+@pytest.mark.parametrize("mode", ["MOUNT", "MOUNT_CACHED", None])
+def test_bucket_to_mount_is_filled_from_local_files(mode: str | None) -> None:
+    mount = {"name": "b", "source": ["./x.txt", "y/z"], "mode": mode}
+    document = make_document(file_mounts={"/a": mount})
+    assert (refusals(document), list(validate(document))) == ([], [])
+    task = task_of(document)
+    assert [(item.path, item.source) for item in task.files] == [
+        ("/a/x.txt", "./x.txt"),
+        ("/a/z", "y/z"),
+    ]
+    assert task.buckets == (Bucket("/a", "", "b", mode or "MOUNT", by_name=True),)
 
 
 @pytest.mark.parametrize(

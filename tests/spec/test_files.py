@@ -23,7 +23,7 @@ def test_local_files_workdir_is_first_and_relative_paths_are_below() -> None:
         ("~/.netrc", "~/.netrc"),
         ("~/sky_workdir/in/it", "x"),
     ]
-    assert local_files({"workdir": {"url": "x"}, "file_mounts": {"/a": {"source": "./x"}}}) == ()
+    assert local_files({"workdir": {"url": "x"}, "file_mounts": {"/a": {"source": "s3://x"}}}) == ()
     assert local_files({"workdir": None, "file_mounts": None}) == ()
     assert local_files({"workdir": "."})[0] == LocalFiles("~/sky_workdir", ".", ("workdir",))
 
