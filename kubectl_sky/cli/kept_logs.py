@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.cli import options, output
 from kubectl_sky.cli.terminal import Terminal
-from kubectl_sky.errors import SkyError, TaskFailed, UserError
+from kubectl_sky.errors import ClusterError, SkyError, TaskFailed, UnknownName, UserError
 from kubectl_sky.words import names
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Reader(Struct, frozen=True):
             wait = Wait(_START_SECONDS, Until.RUNNING)
             pipeline.wait_for_all(self.session, started, wait, Terminal())
             if not (pod := kept_logs.find_pod(self.session, self.scope, claim, folder)):
-                raise SkyError(f"task {started[0].id} ended before it was read")
+                raise ClusterError(f"task {started[0].id} ended before it was read")
             yield pod
         finally:
             stop.stop(self.session, started)
@@ -101,7 +101,9 @@ class Reader(Struct, frozen=True):
             if task.logs and lost:
                 try:
                     self._show(task, task.id, replace(request, ranks=lost), ui)
-                except UserError as error:  # the user does not agree: the outcome counts
+                except SkyError as error:  # the outcome of the task counts
+                    if not (failure or isinstance(error, UserError)):
+                        raise
                     output.note(f"{error.what}; {error.hint}" if error.hint else error.what)
         if failure:
             raise failure
@@ -118,4 +120,4 @@ class Reader(Struct, frozen=True):
         with of_task.pod(claim, folder) as pod:
             logs = [log for log in pod.list_logs() if log.task == name]
             if not pod.show(logs, request, ui):
-                raise SkyError(f'no log of {name} found in "{folder}" of PVC "{claim}"')
+                raise UnknownName(f'no log of {name} found in "{folder}" of PVC "{claim}"')

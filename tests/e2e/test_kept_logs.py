@@ -93,3 +93,28 @@ def test_logs_on_volume_are_listed_and_read_in_a_running_pod(
     unknown = sky("volumes", "logs", "logs", "other")
     assert (unknown.returncode, unknown.stdout) == (2, "")
     assert 'volume "logs" has no log of task "other"' in unknown.stderr
+
+
+NEVER_MET = """
+num_nodes: 2
+name: never
+resources: {image_id: "busybox:1.36"}
+volumes: {/data: logs}
+config: {kubectl_sky: {logs: /data}}
+envs: {KUBECTL_SKY_BARRIER_TIMEOUT: none}
+run: echo never
+"""
+
+
+@pytest.mark.practice_only
+def test_logs_of_task_that_never_wrote_to_volume_keep_its_outcome(
+    sky: Command, kubectl: Command
+) -> None:
+    assert sky("volumes", "create", "logs", "1Gi").returncode == 0
+    assert sky("submit", "-", "--id", "nevermet", stdin=NEVER_MET).returncode == 4
+    assert kubectl("delete", "pod", "-l", "task-id=nevermet").returncode == 0
+    done = sky("logs", "nevermet", "--yes")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert 'no log of never-nevermet found in "." of PVC "logs-' in done.stderr
+    assert sky("stop", "nevermet", "--yes").returncode == 0
+    assert sky("logs", "nevermet", "--yes").returncode == 2
