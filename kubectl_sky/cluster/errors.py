@@ -35,7 +35,12 @@ SERVER_PREFIX = "kubectl-sky: "  # of messages by `kubectl sky api`, not by the 
 
 _MAX_MESSAGE_CHARACTERS = 4000  # characters of a message
 # Of `serve` only, which the Role of `doctor --role` leaves out by default.
-_OF_SERVICES = ("deployments.apps", "replicasets.apps", "horizontalpodautoscalers.autoscaling")
+_OF_SERVICES = (
+    "deployments.apps",
+    "replicasets.apps",
+    "horizontalpodautoscalers.autoscaling",
+    "ingresses.networking.k8s.io",
+)
 CHECK_ADDRESS = "check the server's address in the kubeconfig"
 _CHECK_NETWORK = "check that the cluster runs and that you are on its network or VPN"
 _CHECK_SKY_SERVER = "check the address of --server-url, and that `kubectl sky api` runs there"

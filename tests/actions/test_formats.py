@@ -90,7 +90,8 @@ def prepare(api: FakeCluster, folder: Path) -> None:
     """Create a failed task that listens on a port, its metrics, and a queue."""
     api.kinds |= {QUEUE, PODS, kinds.NAMESPACE, kinds.ROLE, kinds.ROLE_BINDING}
     api.kinds |= {kinds.SERVICE_ACCOUNT}
-    api.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA, kinds.PRIORITY_CLASS}
+    api.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA, kinds.INGRESS}
+    api.kinds.add(kinds.PRIORITY_CLASS)
     key = "storageclass.kubernetes.io/is-default-class"
     metadata: dict[str, object] = {"name": "fast", "annotations": {key: "true"}}
     api.put({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": metadata})

@@ -14,7 +14,7 @@ HINT = "hint: -n sets the namespace; the name is "
 
 @pytest.fixture(autouse=True)
 def _task(run: Run, api: FakeCluster, tmp_path: Path) -> None:
-    api.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA}
+    api.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA, kinds.INGRESS}
     (tmp_path / "task.yaml").write_text("name: dev\nrun: x\n")
     (tmp_path / "bad.yaml").write_text("nam: dev\nrun: x\n")
     assert run("submit", "task.yaml", "--detach", "--id", "habits01")[0] == 0

@@ -45,7 +45,7 @@ def test_task_waits_for_missing_volumes_if_asked(run: Run, api: FakeCluster) -> 
 
 
 def test_other_commands_name_no_flag_of_submit(run: Run, api: FakeCluster, tmp_path: Path) -> None:
-    api.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA}
+    api.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA, kinds.INGRESS}
     text = "name: web\nservice: {}\nresources: {ports: 80}\nrun: x\nvolumes: {/data: notes}\n"
     (tmp_path / "web.yaml").write_text(text.replace("{}", "{readiness_probe: /}"))
     code, _, err = run("serve", "up", "web.yaml")

@@ -106,7 +106,7 @@ def test_usage_adds_up_gpu_hours_as_the_caller(
 
 
 def test_services_lists_those_of_the_caller(alice: TestClient, cluster: FakeCluster) -> None:
-    cluster.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA}
+    cluster.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA, kinds.INGRESS}
     for user in ("alice", "bob"):
         name = f"web-{user}"
         labels = {"kubectl-sky/service": name, "username": user}
