@@ -52,16 +52,17 @@ def _setup_error(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words
 
 def _probe(snapshot: TaskSnapshot, signal: Signal, groups: Words) -> Words:
     """Return how long a probe may fail, which field says so, and what to change."""
+    kind = groups.get("which", signal.reason).lower()
     pod = snapshot.pods.get(signal.ranks[0] if signal.ranks else 0, {})
     containers = pod.get("spec", {}).get("containers", ())
     main: Object = next((item for item in containers if item["name"] == names.CONTAINER), {})
-    probe = main.get(f"{signal.reason}Probe") or {}
+    probe = main.get(f"{kind}Probe") or {}
     failures, period = probe.get("failureThreshold", 3), probe.get("periodSeconds", 10)
     seconds = failures * period
     limit, advice = f"{seconds} seconds", "correct the probe in config.kubernetes.pod_config"
     if names.SERVICE in pod.get("metadata", {}).get("labels", {}):
         field = "consecutive_failure_threshold_timeout"
-        if signal.reason == "startup":
+        if kind == "startup":
             field, seconds = "initial_delay_seconds", seconds - period
         limit = f"{field}: {seconds}"
         advice = f"correct service.readiness_probe: its path, or its {field}; or service.ports"
@@ -289,8 +290,9 @@ RUN: tuple[Rule, ...] = (
         Stage.RUN,
         SignalSource.POD_EVENT,
         "its {which} probe failed|: {rest}",
-        "correct the probe in config.kubernetes.pod_config",
+        "{advice}",
         reason="Unhealthy",
+        detail=_probe,
         message=r"(?P<which>Liveness|Startup) probe failed(?!: waiting for files):? ?(?P<rest>.*)",
     ),
     Rule(

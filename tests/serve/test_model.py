@@ -167,6 +167,21 @@ def test_replica_that_its_probe_killed_names_the_probe(
     assert advised == [killed_at == AT_END]
 
 
+@pytest.mark.parametrize("restarts", [0, 1])
+def test_startup_probe_of_a_starting_replica_gives_no_advice(restarts: int) -> None:
+    """Its delay is not over; the events are read beside a pod that is still pending."""
+    item = pod("web-a", 2, ready=False)
+    item["status"]["phase"] = "Pending"
+    item["status"]["containerStatuses"][1]["restartCount"] = restarts
+    item["metadata"]["labels"]["kubectl-sky/service"] = "web"
+    event = of_pod("Unhealthy", f"Startup probe failed: {REFUSED}", AT_START)
+    events = (event | {"type": "Warning"},)
+    web = status_of(ServiceObjects(deployment(), SETS, (item,), events=events))
+    advice = "correct service.readiness_probe: its path, or its initial_delay_seconds; or"
+    assert [cause.then.startswith(advice) for cause in web.findings] == [True] * restarts
+    assert web.replicas[0].reason.endswith(f"Startup probe failed: {REFUSED}")
+
+
 RUNNING = {"running": {"startedAt": CREATED}}
 LATER = {"running": {"startedAt": "2026-01-01T00:01:40Z"}}
 BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff"}}
