@@ -1,7 +1,7 @@
 #!/bin/sh
 # ~/sky_templates/ray/start_cluster: starts Ray on all nodes of a task, the head on rank 0. Its variables are SkyPilot's:
 # RAY_HEAD_PORT (6379), RAY_DASHBOARD_PORT (8265), RAY_DASHBOARD_HOST (127.0.0.1), RAY_DASHBOARD_AGENT_LISTEN_PORT (52366),
-# RAY_HEAD_IP_ADDRESS, RAY_CMD (ray; such as "uv run ray"). Ray has to be installed.
+# RAY_HEAD_IP_ADDRESS, RAY_CMD (ray; such as "uv run ray").
 set -eu
 port=${RAY_HEAD_PORT:-6379} rank=${SKYPILOT_NODE_RANK:-0} nodes=${SKYPILOT_NUM_NODES:-1}
 deadline=$(($(date +%s) + ${KUBECTL_SKY_BARRIER_TIMEOUT:-1800}))
@@ -29,6 +29,16 @@ count_nodes() { # of "ray status", which has a line "NUMBER TYPE" for each type 
   }
 }
 
+install_ray() {
+  echo "kubectl-sky: installing Ray, because setup has not"
+  if command -v uv > /dev/null; then
+    uv pip install 'ray[default]' || UV_BREAK_SYSTEM_PACKAGES=true uv pip install --system 'ray[default]'
+  else
+    PIP_BREAK_SYSTEM_PACKAGES=1 python3 -m pip install --quiet 'ray[default]'
+  fi
+}
+
+[ -n "${RAY_CMD:-}" ] || command -v ray > /dev/null || install_ray || true
 run_ray --version || fail "Ray is not installed: install it in setup, such as with: pip install 'ray[default]'"
 if [ -f "${0%/*}/.head" ] && cat /proc/[0-9]*/comm 2> /dev/null | grep -qx raylet; then
   echo "kubectl-sky: Ray is already running"
@@ -54,4 +64,4 @@ until joined=$(count_nodes) && [ "$joined" -ge "$nodes" ]; do
   echo "kubectl-sky: $joined of $nodes nodes have joined the Ray cluster"
   sleep 2
 done
-echo "kubectl-sky: the Ray cluster has $nodes nodes"
+echo "kubectl-sky: the Ray cluster is up: $nodes of $nodes nodes"

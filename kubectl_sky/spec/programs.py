@@ -26,10 +26,9 @@ _START = r"(?:^|[;&|(]|\b(?:then|do|else))[ \t]*(?:sudo[ \t]+(?:-E[ \t]+)?|\w+=[
 _CALL = re.compile(
     rf"{_START}(?:(?P<program>{_MISSING})(?=[\s;&|)]|$)"
     r"|(?P<installer>apt|apt-get|apk|dnf|yum)(?=[ \t]))"
-    r"|\bpip3?[ \t][^\n;&|]*?\b(?P<pip>git)\+|sky_templates/(?P<ray>ray)/start_cluster",
+    r"|\bpip3?[ \t][^\n;&|]*?\b(?P<pip>git)\+",
     re.MULTILINE,
 )
-_INSTALLS = re.compile(r"\b(?:install|sync)\b")  # of packages, which may bring Ray
 _DOCKER = re.compile(
     rf"{_START}(?P<call>docker)[ \t]+(?:build|compose|pull|push|run)\b", re.MULTILINE
 )
@@ -110,9 +109,7 @@ def _calls(document: Document) -> Iterator[tuple[str, str, int]]:
         for call in _CALL.finditer(script):
             if call["installer"]:
                 return
-            name, start = call[call.lastgroup or 0], call.start(call.lastgroup or 0)
-            if name == "ray" and _INSTALLS.search(before + script[:start]):
-                continue
+            name, start = call["program"] or call["pip"], call.start(call.lastgroup or 0)
             if name not in before and name not in script[:start]:
                 yield name, field, start
         before += script

@@ -379,6 +379,36 @@ def test_runtime_includes_ray_scripts_for_script_that_names_their_folder(
     assert plan.shared_memory is bool(scripts), "Ray's object store is in /dev/shm"
 
 
+_STATUS = "Active:\\n 1 node_a\\nPending:\\n (no pending nodes)\\nTotal Usage:\\n 0.0/2.0 CPU\\n"
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize("installer", ["uv", "python3"])
+def test_ray_is_installed_by_start_cluster_as_by_skypilot(
+    shell: str, installer: str, tmp_path: Path
+) -> None:
+    for name in ("sh", "head", "date", "cat", "grep", "chmod", "sleep"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    ray = f'#!/bin/sh\ncase $1 in status) printf "{_STATUS}" ;; *) echo "$@" ;; esac\n'
+    program = tmp_path / installer
+    program.write_text(
+        f"#!/bin/sh\ncat > {tmp_path}/ray << 'END'\n{ray}END\nchmod +x {tmp_path}/ray\n"
+    )
+    program.chmod(0o755)
+    script = tmp_path / "start_cluster"
+    script.write_text(assets.read("runtime", "ray_start_cluster.sh"))
+    environ = {"PATH": str(tmp_path), "SKYPILOT_NODE_IPS": "10.0.0.1", "RAY_HEAD_PORT": "6385"}
+    done = run_shell([str(shutil.which(shell)), str(script)], environ)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "kubectl-sky: installing Ray, because setup has not",
+        "--version",
+        "start --head --port=6385 --dashboard-port=8265 --dashboard-host=127.0.0.1"
+        " --disable-usage-stats --dashboard-agent-listen-port=52366",
+        "kubectl-sky: the Ray cluster is up: 1 of 1 nodes",
+    ]
+
+
 CALLS = {
     "sudo echo a b": (0, "a b"),
     "sudo -E -n A=1 sh -c 'echo $A $B'": (0, "1 2"),

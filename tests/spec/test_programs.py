@@ -138,17 +138,6 @@ def test_programs_after_start_of_script_are_not_read() -> None:
     assert reported(" " * 5000 + "git pull") == ""
 
 
-@pytest.mark.parametrize(
-    ("setup", "expected"),
-    [("", "ray"), ("echo x", "ray"), ("pip install vllm", ""), ("uv sync --extra vllm", "")],
-)
-def test_programs_ray_cluster_without_anything_installed_lacks_ray(
-    setup: str, expected: str
-) -> None:
-    run = "bash ~/sky_templates/ray/start_cluster\npython train.py"
-    assert reported(run, setup).partition(";")[0].replace("uv", "").strip() == expected
-
-
 SSH = "run: warning: the nodes have no ssh to start processes on the others; use the mpijob backend"
 DOCKER = "setup: warning: a task has no Docker daemon; name the image in image_id"
 UNAVAILABLE = {
