@@ -114,6 +114,7 @@ AMD_MODELS = (
     Model("MI355X", 288),
     Model("MI325X", 256),
     Model("MI300X", 192),
+    Model("MI300", 192),
     Model("MI250X", 128),
     Model("MI250", 128),
     Model("MI210", 64),
