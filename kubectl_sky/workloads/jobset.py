@@ -61,9 +61,11 @@ class JobSet(AllNodes):
         verdict = judge_unfinished(item, "Failed")
         policy = item.get("spec", {}).get("failurePolicy", {})
         remaining = (policy.get("maxRestarts") or 0) - (item.get("status", {}).get("restarts") or 0)
-        restarts = any("Restart" in rule.get("action", "") for rule in policy.get("rules") or ())
+        rules = policy.get("rules") or ()
+        restarts = any("Restart" in rule.get("action", "") for rule in rules)
         if verdict.phase is Phase.ACTIVE and remaining <= 0 and not restarts:
-            return PhaseDetails(Phase.PODS)
+            # Whether a pod was stopped because the time is over, only the JobSet says.
+            return PhaseDetails(Phase.ACTIVE if rules else Phase.PODS, pod_completes=True)
         return verdict
 
     def started_at(self, item: Object) -> str:
