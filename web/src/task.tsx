@@ -1,6 +1,7 @@
 // One task: nodes, diagnosis, usage, events and manifests.
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, get, taskPath, url, type ClusterEvent, type Finding, type Node, type Task, type Verdict } from "./api";
+import type { RankActivity } from "./models";
 import { Usage } from "./usage";
 import { age, duration, localTime, sizes } from "./format";
 import { Badge, copy, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
@@ -11,6 +12,7 @@ import { Live, StopTasks, useStream } from "./tasks";
 import { Timeline } from "./timeline";
 
 const SHOWN_NODES = 100;
+const SHOWN_RANKS = 16;
 
 export function TaskPage({ first, scope }: { first: Task; scope: TaskScope }) {
   const [task, setTask] = useState(first);
@@ -115,12 +117,45 @@ function Doctor({ id, scope, state }: { id: string; scope: TaskScope; state: str
             ))}
           </ol>
           {verdict.findings.map((finding) => <Cause key={`${finding.rule} ${finding.what}`} finding={finding} scope={scope} />)}
+          {verdict.ranks && verdict.ranks.length > 0 && <Ranks ranks={verdict.ranks} />}
           {verdict.not_readable.length > 0 && (
             <p class="muted">Not checked, because you may not list them: {verdict.not_readable.join(", ")}</p>
           )}
         </>
       )}
     </section>
+  );
+}
+
+// What the nodes of a running task do, those first that have printed nothing for longest.
+function Ranks({ ranks }: { ranks: RankActivity[] }) {
+  const longest = [...ranks].sort((a, b) => (a.last_output ?? "9").localeCompare(b.last_output ?? "9"));
+  return (
+    <div class="scroll" tabIndex={0} role="group" aria-label="What the nodes do">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Rank</th>
+            <th scope="col">Last output</th>
+            <th scope="col">Restarts</th>
+            <th scope="col">CPUs</th>
+            <th scope="col">GPU</th>
+          </tr>
+        </thead>
+        <tbody>
+          {longest.slice(0, SHOWN_RANKS).map((rank) => (
+            <tr key={rank.rank}>
+              <th scope="row">{rank.rank}</th>
+              <td>{rank.last_output ? `${age(rank.last_output)} ago` : "never"}</td>
+              <td>{rank.restarts || ""}</td>
+              <td>{rank.cpus?.toFixed(2) ?? ""}</td>
+              <td>{rank.gpu_percent === undefined ? "" : `${Math.round(rank.gpu_percent)}%`}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {ranks.length > SHOWN_RANKS && <p class="muted">and {ranks.length - SHOWN_RANKS} more</p>}
+    </div>
   );
 }
 
