@@ -53,7 +53,7 @@ def test_site_links_to_files_outside_docs_in_repository(site: Path) -> None:
     text = (site / "index.html").read_text()
     url = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["repo_url"]
     assert f'href="{url}/tree/main/examples"' in text
-    assert 'href="security/"' in text and 'src="images/dashboard-task.png"' in text
+    assert 'href="security/"' in text and 'src="images/terminal.svg"' in text
 
 
 def test_site_loads_nothing_from_other_servers(site: Path) -> None:

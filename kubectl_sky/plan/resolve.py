@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -50,7 +51,7 @@ def resolve(
     volumes = plan_storage(task, facts, settings, ObjectNames(name, metadata.labels, image))
     file_transfer = plan_transfer(task.files, name, facts)
     env = environment.variables(task, name, placement, facts, volumes.links, settings)
-    scripts = _scripts(task, file_transfer)
+    scripts, recovery = _scripts(task, file_transfer), resources.recovery
     return Plan(
         id=task_id,
         name=name,
@@ -67,19 +68,15 @@ def resolve(
         requests=requests,
         limits={**node_limits(placement, requests, task.kubernetes.limits), **network.resources},
         storage=volumes,
-        terms=placement.terms,
-        exclude_nodes=task.exclude_nodes,
-        preferred=placement.preferred,
-        tolerations=_tolerations(placement),
+        **_scheduling(task, placement),
         priority_class=_priority_class(task, pod_options, resources, facts, settings),
         max_seconds=task.max_seconds,
         grace_seconds=runtime.grace_seconds(task),
         ttl_seconds=resources.ttl_seconds,
-        restarts=resources.recovery.restarts if resources.recovery else 0,
-        recovers=resources.recovery is not None,
-        exit_codes=resources.recovery.exit_codes if resources.recovery else (),
-        shared_memory=(placement.device is not None or _RAY[0] in scripts)
-        and not volumes.mounts_shared_memory,
+        restarts=recovery.restarts if recovery else 0,
+        recovers=recovery is not None,
+        exit_codes=recovery.exit_codes if recovery else (),
+        shared_memory=_needs_shared_memory(placement, scripts, volumes),
         backend=task.backend or names.DEFAULT_BACKEND,
         scripts=scripts,
         pod_annotations=_pod_annotations(task, volumes, file_transfer, pod_options),
@@ -90,6 +87,22 @@ def resolve(
         network=network,
         hold=task.hold,
     )
+
+
+def _scheduling(task: Task, placement: Placement) -> dict[str, Any]:
+    return {
+        "terms": placement.terms,
+        "exclude_nodes": task.exclude_nodes,
+        "preferred": placement.preferred,
+        "tolerations": _tolerations(placement),
+    }
+
+
+def _needs_shared_memory(
+    placement: Placement, scripts: dict[str, str], volumes: PodStorage
+) -> bool:
+    needed = placement.device is not None or _RAY[0] in scripts
+    return needed and not volumes.mounts_shared_memory
 
 
 def _pod_annotations(

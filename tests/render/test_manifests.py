@@ -67,6 +67,7 @@ ELSEWHERE = {
     (PodStorage, "one_cluster_node"),
     (PodStorage, "links"),
     (PodStorage, "annotations"),
+    (PodStorage, "logs"),
 }
 
 
