@@ -53,6 +53,7 @@ class Changes(TypedDict, total=False):
     env: Mapping[str, str]
     secret: Mapping[str, str]
     num_nodes: int
+    gang: str
     max_duration: str
     exclude_nodes: Sequence[str]
     cpus: str

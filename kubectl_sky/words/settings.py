@@ -71,10 +71,10 @@ class Settings(Struct, frozen=True):
     refuse: Sequence[str] = ()
     fair_share: Mapping[str, Mapping[str, Any]] = {}
     ray_graphs: Mapping[str, Any] = {}
-    gang: str | bool = "auto"
     notify: str | None = None
     silent_after: int = 600
     dev: Mapping[str, int | None] = {}
+    gang: str | bool = "auto"
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:

@@ -120,6 +120,7 @@ STEPS = (
     Step("logs allall01", says="done on 0"),
     Step("logs -f allall01", says="done on 0"),
     Step("wait allall01"),
+    Step("run -d -- true"),
     Step("doctor"),
     Step("doctor allall01", says="list them: Node\n"),
     Step("status longlong --ports"),

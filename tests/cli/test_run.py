@@ -96,7 +96,7 @@ def test_task_file_of_pipeline_has_header_and_all_tasks(sky: Command) -> None:
         (["run", "train", "--", "python", "a.py"], '"train" stands before --'),
         (["run", "python", "a.py", "--lr", "1"], "'--lr'; write the options of CMD after --"),
         (["run", "--gpu", "1", "--", "x"], "No such option '--gpu'. (Did you mean"),
-        (["exec", "train", "ls", "--all"], "'--all'; write the options of CMD after --"),
+        (["exec", "train", "ls", "--all"], "`kubectl-sky exec train -- ls --all`"),
         (["run", "-o", "task", "x"], "add --dry-run=client"),
         (["run", "--num-nodes", "0", "--dry-run", "-o", "task", "x"], "--num-nodes: num_nodes"),
         (["submit"], "submit needs FILE or --from TASK"),
