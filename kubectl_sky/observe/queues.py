@@ -341,15 +341,3 @@ def gang_of(group: Object) -> tuple[int, str]:
     gang = (spec.get("schedulingPolicy") or {}).get("gang") or {}
     topology = (spec.get("schedulingConstraints") or {}).get("topology") or [{}]
     return gang.get("minCount") or 0, topology[0].get("key") or ""
-
-
-def gang_message(group: Object) -> str:
-    """Return why Kubernetes does not schedule a PodGroup; empty if it has, or has not tried yet.
-
-    The condition is PodGroupScheduled, since Kubernetes 1.37 PodGroupInitiallyScheduled.
-    """
-    for condition in (group.get("status") or {}).get("conditions") or ():
-        is_scheduled = str(condition.get("type")).endswith("Scheduled")
-        if is_scheduled and condition.get("status") == "False":
-            return str(condition.get("message") or condition.get("reason") or "")
-    return ""

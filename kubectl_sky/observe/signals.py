@@ -20,6 +20,7 @@ from kubectl_sky.observe.nodes import (
     POD_KEPT,
     POD_NOT_FOUND,
     TERMINATING,
+    UNSCHEDULABLE,
     NodeStatus,
     State,
     container,
@@ -229,14 +230,24 @@ def _gang_signals(snapshot: TaskSnapshot) -> Iterator[tuple[Iterable[int], Signa
             yield ranks, Signal(SignalSource.GANG, reason, str(waiting))
     pods = {rank: pod for rank, pod in snapshot.pods.items() if _phase(pod) == "Pending"}
     unscheduled = [rank for rank, pod in pods.items() if not pod.get("spec", {}).get("nodeName")]
+    messages = list(filter(None, map(_unschedulable, pods.values())))
     for group in snapshot.of(kinds.GANG.resource):
         members, topology = queues.gang_of(group)
         existing = sum(_phase(pod) in ("Pending", "Running") for pod in snapshot.pods.values())
         if unscheduled and existing < members:
             about = str(members)
             yield unscheduled, Signal(SignalSource.GANG, "Incomplete", str(existing), about=about)
-        elif unscheduled and (message := queues.gang_message(group)):
-            yield unscheduled, Signal(SignalSource.GANG, "Unschedulable", message, about=topology)
+        elif messages and (members or topology):
+            text = messages[0]
+            yield unscheduled, Signal(SignalSource.GANG, UNSCHEDULABLE, text, about=topology)
+
+
+def _unschedulable(pod: Object) -> str:
+    """Return why the scheduler does not place a pod; empty if it has not tried."""
+    for entry in pod.get("status", {}).get("conditions", ()):
+        if entry.get("type") == "PodScheduled" and entry.get("reason") == UNSCHEDULABLE:
+            return str(entry.get("message"))
+    return ""
 
 
 def _task_signals(

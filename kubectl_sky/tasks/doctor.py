@@ -91,7 +91,7 @@ def snapshot(session: Session, task: TaskStatus) -> tuple[TaskSnapshot, tuple[st
     owned, current = _objects_of_task(session, task, items)
     items |= owned
     items |= _devices(session, namespace, items)
-    items |= _gang(session, task, items)
+    items |= _gang(session, items)
     claims, pods = items.get(kinds.PVC.kind, ()), items.get(kinds.POD.kind, ())
     named = volumes.volumes(
         item for item in claims if names.VOLUME in (item["metadata"].get("labels") or {})
@@ -147,15 +147,14 @@ def _reads(session: Session, task: TaskStatus) -> dict[str, Callable[[], list[Js
     return reads
 
 
-def _gang(
-    session: Session, task: TaskStatus, items: Mapping[str, tuple[Json, ...]]
-) -> dict[str, tuple[Json, ...]]:
+def _gang(session: Session, items: Mapping[str, tuple[Json, ...]]) -> dict[str, tuple[Json, ...]]:
     """Return the PodGroups of a task's pods, and the pods beside which a gang has to fit."""
-    used = set(map(queues.group_name, items.get(kinds.POD.kind, ())))
+    pods = items.get(kinds.POD.kind, ())
+    used = set(map(queues.group_name, pods))
     groups = items.get(kinds.GANG.resource, ())
     gang = {kinds.GANG.resource: tuple(it for it in groups if it["metadata"]["name"] in used)}
     is_gang = gang[kinds.GANG.resource] or items.get(kinds.POD_GROUP.kind)
-    if not is_gang or task.state is not State.PENDING:
+    if not is_gang or all(pod["spec"].get("nodeName") for pod in pods):
         return gang
     running = room.list_running(session, items.get(kinds.NODE.kind, ()))
     return gang if running is None else {**gang, capacity.ALL_PODS: tuple(running)}

@@ -166,12 +166,12 @@ def _why_gangs_wait(
         groups = objects.list_all(session, kind, namespace)
     except (Forbidden, NotServed):
         return {}
-    blocked = {
+    topologies = {
         (group["metadata"]["namespace"], group["metadata"]["name"]): queues.gang_of(group)[1]
         for group in groups
-        if queues.gang_message(group)
+        if any(queues.gang_of(group))
     }
-    cluster_nodes = room.list_cluster_nodes(session) if blocked else ()
+    cluster_nodes = room.list_cluster_nodes(session) if topologies else ()
     running = room.list_running(session, cluster_nodes) or ()
     pods = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in running}
     texts = {}
@@ -179,7 +179,7 @@ def _why_gangs_wait(
         nodes = list(filter(_has_no_cluster_node, task.nodes))
         own = filter(None, (pods.get((task.namespace, node.pod)) for node in nodes))
         pod = next(own, {})
-        topology = blocked.get((task.namespace, queues.group_name(pod)))
+        topology = topologies.get((task.namespace, queues.group_name(pod)))
         if topology is not None:
             parts = capacity.explain_gang(pod, len(nodes), cluster_nodes, running, topology)
             texts[task.id] = "".join(parts)
@@ -248,6 +248,8 @@ class StartReporter:
         self._next_look = self._begun_at + _FIRST_LOOK
         self._quiet_until = self._begun_at + _USUAL_START_SECONDS
         self._explained: dict[NodeStatus, NodeStatus] = {}
+        self._gang: str | None = None  # why all nodes wait for each other
+        self._looked_early = False
         self._blocked: frozenset[tuple[str, str]] = frozenset()
         self._next_diagnosis = 0.0
         self._cause = ""
@@ -284,13 +286,17 @@ class StartReporter:
         """Explain pending nodes at intervals; in between, keep what is known of unchanged nodes."""
         if not any(node.state is State.PENDING for node in task.nodes):
             return task
-        if now < self._next_look:
+        early = not self._looked_early and _may_wait_for_gang(task)
+        if now < self._next_look and not early:
             nodes = (self._explained.get(node, node) for node in task.nodes)
-            return replace(task, nodes=tuple(nodes))
-        self._next_look = now + _LOOK_INTERVAL
+            return _with_gang(replace(task, nodes=tuple(nodes)), UNSCHEDULABLE, self._gang)
+        self._next_look, self._looked_early = now + _LOOK_INTERVAL, early or self._looked_early
         with suppress(Unreachable):  # the watch retries an unreachable server
             explained = explain_pending(self._session, task)
             self._explained = dict(zip(task.nodes, explained.nodes, strict=True))
+            text = explained.causes.get(UNSCHEDULABLE)
+            is_gang = any(node.message == text for node in explained.nodes)
+            self._gang = text if is_gang else None
             return explained
         return task
 

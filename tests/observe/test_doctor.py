@@ -258,6 +258,14 @@ def test_doctor_native_gang_says_how_many_fit_in_topology(gang: TaskSnapshot, wh
     assert finding.ranks == (0, 1), "and no finding of a single pod"
 
 
+def test_doctor_native_gang_with_scheduling_gates_names_them() -> None:
+    gang = make_native_gang()
+    message = "Scheduling is blocked due to non-empty scheduling gates"
+    for pod in gang.of("Pod"):
+        pod["status"]["conditions"][0].update(reason="SchedulingGated", message=message)
+    assert [finding.rule for finding in diagnose(gang, RULES)] == ["gated"]
+
+
 def test_doctor_gang_without_requests_counts_pods() -> None:
     gang = make_native_gang()
     pods = tuple({**pod, "spec": {"containers": [{}]}} for pod in gang.of("Pod"))
