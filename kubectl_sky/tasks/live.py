@@ -24,7 +24,7 @@ from kubectl_sky.tasks.watch import OwnershipResolver
 from kubectl_sky.words import kinds, names
 
 _FOLD_INTERVAL = 0.2  # seconds: among many tasks, something always changes
-_LOOK_INTERVAL = 3.0  # seconds between looks at why nodes do not start, or are missing
+_LOOK_INTERVAL = 10.0  # seconds between looks at why nodes do not start, or are missing
 _BATCH = 500  # tasks that are decoded at a time
 _JSON = "json"  # the key of a packed object with all of it
 
