@@ -27,10 +27,10 @@ fi
 
 # Moves the files that a bucket's folder lacks into it. It keeps the others: this task may have written them before a restart.
 merge() { # FOLDER
-  (umask 0 && cd "$1" && find . ! -type d | while IFS= read -r file; do
+  (umask 0 && cd "$1" && find . ! -type d > "$state/list-$number" && while IFS= read -r file; do
     [ ! -e "$target/$file" ] && [ ! -L "$target/$file" ] || continue
     mkdir -p "$target/${file%/*}" && mv "$file" "$target/$file" || exit 1
-  done)
+  done < "$state/list-$number")
 }
 
 unpack() { # NUMBER FOLDER
@@ -69,7 +69,10 @@ number=$1
 echo send
 case " ${KUBECTL_SKY_KEEP-} " in
   *" $number "*)
-    { mkdir -p "$state/new-$number" && unpack "$number" "$state/new-$number" && merge "$state/new-$number"; } 2> "$state/errors-$number"
+    {
+      rm -rf "$state/new-$number" && mkdir "$state/new-$number" && unpack "$number" "$state/new-$number" &&
+        { [ -e "$state/interrupted-$number" ] || merge "$state/new-$number"; }
+    } 2> "$state/errors-$number"
     code=$?
     rm -rf "$state/new-$number"
     ;;

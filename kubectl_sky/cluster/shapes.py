@@ -102,6 +102,7 @@ _RESOURCES = _fields(limits=_Texts | None, requests=_Texts | None) | None
 _POD_SPEC = _fields(
     affinity=Any,
     containers=_list(_fields(name=str, resources=_RESOURCES)),
+    initContainers=_list(_fields(name=str, resources=_RESOURCES, restartPolicy=str)),
     nodeName=str,
     nodeSelector=_Texts,
     resourceClaims=_list(_fields(name=str, resourceClaimName=str | None)) | None,

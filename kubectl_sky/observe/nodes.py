@@ -141,6 +141,14 @@ def container(pod: Object) -> Object:
     return {}
 
 
+def init_statuses(pod: Object) -> list[Object]:
+    """Return the statuses of the containers that run before the task: no native sidecars."""
+    containers = pod.get("spec", {}).get("initContainers") or ()
+    sidecars = {item.get("name") for item in containers if item.get("restartPolicy") == "Always"}
+    statuses = pod.get("status", {}).get("initContainerStatuses") or ()
+    return [dict(status) for status in statuses if status.get("name") not in sidecars]
+
+
 def outlived_by(pod: Object) -> str:
     """Return the containers that keep a pod running after `main` has ended by itself.
 
@@ -278,7 +286,7 @@ def of_pod(base: NodeStatus, pod: Object) -> NodeStatus:
         )
     # Evicted, or its cluster node was lost, before a container exited.
     if status.get("phase") == "Failed":
-        return _ended(with_pod, pod, _failed_before(status))
+        return _ended(with_pod, pod, _failed_before(pod))
     deleting = "deletionTimestamp" in pod["metadata"]
     if "running" in state:
         began = state["running"].get("startedAt") or ""
@@ -334,9 +342,9 @@ def _is_silent(pod: Object) -> bool:
     )
 
 
-def _failed_before(status: Object) -> Object:
+def _failed_before(pod: Object) -> Object:
     """Return the end of the init container that failed; empty if none did."""
-    for container_status in status.get("initContainerStatuses", ()):
+    for container_status in init_statuses(pod):
         end = container_status.get("state", {}).get("terminated", {})
         if end.get("exitCode"):
             return dict(end)
@@ -403,7 +411,7 @@ def _waiting(base: NodeStatus, pod: Object, waiting: Object) -> NodeStatus:
 def _start_step(pod: Object) -> str:
     """Return what the kubelet does for a scheduled pod whose container has not started."""
     image = container(pod).get("image", "")
-    for init in pod.get("status", {}).get("initContainerStatuses", ()):
+    for init in init_statuses(pod):
         state = init.get("state", {})
         if "running" in state and init.get("name") != names.HOLD:
             return f"running init container {init.get('name', '')}"

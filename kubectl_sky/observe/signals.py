@@ -24,6 +24,7 @@ from kubectl_sky.observe.nodes import (
     NodeStatus,
     State,
     container,
+    init_statuses,
     is_ended_by_us,
 )
 from kubectl_sky.observe.ownership import Missing
@@ -429,7 +430,9 @@ def _split_scheduler_message(reason: str, message: str) -> Iterator[Signal]:
 
 def _container_signals(pod: Object) -> Iterator[Signal]:
     status = pod.get("status", {})
-    init_containers = [(True, item) for item in status.get("initContainerStatuses") or ()]
+    ended = "terminated" in container(pod).get("state", {})  # sidecars end after it
+    started = init_statuses(pod) if ended else status.get("initContainerStatuses") or ()
+    init_containers = [(True, item) for item in started]
     containers = [(False, item) for item in status.get("containerStatuses") or ()]
     for init, item in init_containers + containers:
         about = f"init container {item['name']}" if init else ""

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from kubectl_sky.observe.nodes import NodeStatus, Object, State, container
+from kubectl_sky.observe.nodes import NodeStatus, Object, State, container, init_statuses
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.words import age, kinds, names
@@ -207,8 +207,7 @@ def _starting(
 
 def _files(pod: Object) -> Span | None:
     """Return when the init containers downloaded buckets and files."""
-    statuses = pod.get("status", {}).get("initContainerStatuses") or ()
-    states = [status.get("state", {}) for status in statuses]
+    states = [status.get("state", {}) for status in init_statuses(pod)]
     ends = [state.get("terminated") or state.get("running") or {} for state in states]
     starts = [time for end in ends if (time := _time(end.get("startedAt")))]
     finished = [time for end in ends if (time := _time(end.get("finishedAt")))]

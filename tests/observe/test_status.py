@@ -391,6 +391,15 @@ def test_node_failed_init_container_gives_reason() -> None:
     assert node.message == "s3://b could not be copied: no such"
 
 
+def test_node_killed_before_its_end_does_not_blame_sidecar() -> None:
+    ends = [{"name": "bucket-0-sync", "state": {"terminated": {"exitCode": 137}}}]
+    waiting = {"waiting": {"reason": "PodInitializing"}}
+    pod = make_pod(0, "Failed", waiting, initContainerStatuses=ends)
+    pod["spec"]["initContainers"] = [{"name": "bucket-0-sync", "restartPolicy": "Always"}]
+    (task,) = tasks([make_job(0, 1, "Failed")], [pod])
+    assert task.nodes[0].exit_code is None
+
+
 def test_trimmed_objects_give_same_tasks_as_full_objects() -> None:
     """Compare on recorded objects of all backends."""
     folder = Path(__file__).parent / "snapshots"

@@ -59,7 +59,12 @@ def shown(node: NodeTimeline) -> list[str]:
 def test_finished_node_has_all_phases_without_gaps() -> None:
     pod = pod_of()
     init = {"startedAt": at(1, 10), "finishedAt": at(1, 40), "exitCode": 0}
-    pod["status"]["initContainerStatuses"] = [{"name": "fetch", "state": {"terminated": init}}]
+    sidecar = {"running": {"startedAt": at(1, 40)}}
+    pod["spec"]["initContainers"] = [{"name": "sync", "restartPolicy": "Always"}]
+    pod["status"]["initContainerStatuses"] = [
+        {"name": "fetch", "state": {"terminated": init}},
+        {"name": "sync", "state": sidecar},
+    ]
     node = timeline_of(
         pod, event("Pulling", 2, pod), event("Pulled", 2, pod) | {"firstTimestamp": at(2, 50)}
     )

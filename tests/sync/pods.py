@@ -24,6 +24,7 @@ class Pod:
             path = sys.executable if tool == "python3" else shutil.which(tool)
             assert path
             (self.bin / tool).symlink_to(os.path.realpath(path))
+        self.variables: dict[str, str] = {}
         self.script = root / "unpack.sh"
         self.script.write_text(assets.read("runtime", "unpack.sh"))
 
@@ -42,7 +43,7 @@ class Pod:
     @property
     def environment(self) -> dict[str, str]:
         path, room = str(self.bin), str(self.room)
-        return {"PATH": path, "KUBECTL_SKY_FILES": room, "POD_IP": "10.0.0.1"}
+        return {"PATH": path, "KUBECTL_SKY_FILES": room, "POD_IP": "10.0.0.1"} | self.variables
 
     def unpack(self, data: bytes) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(

@@ -25,6 +25,22 @@ def test_unpack_upload_writes_files(tmp_path: Path, tools: tuple[str, ...]) -> N
 
 
 @pytest.mark.parametrize("tools", [("tar", "gzip"), ("python3",)])
+def test_unpack_into_bucket_keeps_its_files(tmp_path: Path, tools: tuple[str, ...]) -> None:
+    pod = Pod(tmp_path, "find", *tools)
+    pod.variables = {"KUBECTL_SKY_KEEP": "000 001"}
+    pod.want()
+    assert pod.unpack(packed()[:40]).returncode == 74
+    assert list(pod.place.iterdir()) == []
+    assert pod.unpack(packed()).returncode == 0
+    target = pod.place / "x y"
+    assert (target.read_text(), oct(target.stat().st_mode)) == ("hello", "0o100751")
+    target.write_text("written by the task")
+    (pod.room / "unpacked-000").unlink()
+    assert pod.unpack(packed()).returncode == 0
+    assert target.read_text() == "written by the task"
+
+
+@pytest.mark.parametrize("tools", [("tar", "gzip"), ("python3",)])
 @pytest.mark.parametrize("cut", [0, 40, -6])
 def test_unpack_truncated_upload_can_be_retried(
     tmp_path: Path, tools: tuple[str, ...], cut: int

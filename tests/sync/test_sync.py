@@ -1,0 +1,231 @@
+"""sync.sh writes new and changed files back to a store, here rclone's S3 server."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from kubectl_sky.words import assets
+from tests.cluster import rclone
+from tests.cluster.shell import Broken, Unavailable, absent
+from tests.polling import eventually
+
+KEYS = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "s3cr3tk3y"}
+
+
+@dataclass
+class Bucket:
+    """The prefix `box/p` of a store, and the folder of a node that is in sync with it."""
+
+    folder: Path
+    program: Path
+    port: int
+    server: subprocess.Popen[bytes] | None = None
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "node" / "data"
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "node" / "sync"
+
+    def stored(self, name: str) -> str | None:
+        path = self.folder / "store" / "box" / "p" / name
+        return path.read_text() if path.exists() else None
+
+    def run(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
+        """Start fetch.sh as its container does."""
+        remote = {
+            "TYPE": "s3",
+            "PROVIDER": "Rclone",
+            "ENV_AUTH": "true",
+            "ENDPOINT": f"http://127.0.0.1:{self.port}",
+        }
+        environment = {
+            "PATH": os.environ["PATH"],
+            "KUBECTL_SKY_SOURCE": "s3://box/p",
+            "KUBECTL_SKY_SCRATCH": str(self.folder / "node"),
+            "KUBECTL_SKY_PROGRAM": str(self.program),
+            "KUBECTL_SKY_LOCATION": "box/p",
+            "KUBECTL_SKY_PREFIX": "p",
+            "KUBECTL_SKY_SYNC": "10 GB",
+            **{f"RCLONE_CONFIG_SRC_{name}": value for name, value in remote.items()},
+            **KEYS,
+            **self.variables,
+            **variables,
+        }
+        return subprocess.Popen(
+            ["/bin/sh", str(self.folder / "scripts" / "fetch.sh"), *arguments],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def download(self, **variables: str) -> tuple[int, str]:
+        process = self.run(**variables)
+        output, _ = process.communicate(timeout=60)
+        return process.returncode, output
+
+    @contextmanager
+    def sidecar(self, **variables: str) -> Iterator[subprocess.Popen[str]]:
+        process = self.run("sync", **variables)
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+    def end(self) -> str:
+        """End the task as its node does; return the answer of the sidecar."""
+        answer = self.state / "answer"
+        answer.unlink(missing_ok=True)
+        (self.state / "ended").touch()
+        eventually(answer.exists, 60)
+        return answer.read_text().strip()
+
+
+def replace_interval(folder: Path) -> None:
+    script = folder / "sync.sh"
+    text = script.read_text()
+    assert "\ninterval=60 " in text and "\nlimit=10000000000 " in text
+    text = text.replace("\ninterval=60 ", "\ninterval=1 ")
+    script.write_text(text.replace("\nlimit=10000000000 ", "\nlimit=10000000 "))
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> Iterator[Bucket]:
+    """A bucket with one file, and a script that writes back every second."""
+    try:
+        program = rclone.program()
+    except (Broken, Unavailable, OSError) as error:
+        absent(f"NO RCLONE: {error}")
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "node").mkdir()
+    for name in ("fetch.sh", "sync.sh"):
+        (tmp_path / "scripts" / name).write_text(assets.read("runtime", name))
+    replace_interval(tmp_path / "scripts")
+    (tmp_path / "store" / "box" / "p").mkdir(parents=True)
+    (tmp_path / "store" / "box" / "p" / "old").write_text("old")
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    address, key = f"127.0.0.1:{port}", "AKID,s3cr3tk3y"
+    serve = [str(program), "--config", "", "serve", "s3", "--addr", address, "--auth-key", key]
+    server = subprocess.Popen([*serve, str(tmp_path / "store")], stderr=subprocess.DEVNULL)
+    eventually(lambda: _listens(port), 30)
+    yield Bucket(tmp_path, program, port, server)
+    server.kill()
+    server.wait()
+
+
+def _listens(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+def test_sync_new_changed_and_renamed_files_are_written_back(bucket: Bucket) -> None:
+    assert bucket.download() == (0, "copied s3://box/p\n")
+    (bucket.data / "same").write_text("same")
+    with bucket.sidecar():
+        (bucket.data / "a, b").write_text("new")
+        (bucket.data / "old").write_text("changed")
+        eventually(lambda: bucket.stored("old") == "changed", 60)
+        os.utime(bucket.data / "a, b", (1, 1))
+        (bucket.data / "a, b").rename(bucket.data / "older than all")
+        (bucket.data / "link").symlink_to("old")
+        eventually(lambda: bucket.stored("older than all") == "new", 60)
+        (bucket.data / "old").unlink()
+        (bucket.data / "last").write_text("last")
+        assert bucket.end() == ""
+    assert (bucket.stored("last"), bucket.stored("old")) == ("last", "changed")
+    (bucket.data / "link").unlink()
+    code, output = bucket.download()
+    assert code == 0, output
+    assert (bucket.data / "link").readlink() == Path("old")
+
+
+def test_sync_sigterm_writes_files_back_and_exits(bucket: Bucket) -> None:
+    bucket.download()
+    with bucket.sidecar() as sidecar:
+        eventually((bucket.state / "known").exists)
+        time.sleep(0.5)  # until the trap is set
+        (bucket.data / "last").write_text("last")
+        sidecar.terminate()
+        assert sidecar.wait(60) == 0
+    assert bucket.stored("last") == "last"
+
+
+def test_sync_killed_in_upload_keeps_old_file_and_writes_new_one_after_restart(
+    bucket: Bucket,
+) -> None:
+    bucket.download()
+    large = "x" * 3_000_000
+    with bucket.sidecar(RCLONE_BWLIMIT="100k"):
+        (bucket.data / "old").write_text(large)
+        eventually(lambda: (bucket.state / "alive").exists(), 60)
+        eventually(lambda: " 1 file, 3.0 MB" in (bucket.state / "alive").read_text(), 60)
+    assert bucket.stored("old") != large
+    with bucket.sidecar():
+        assert bucket.end() == ""
+    assert bucket.stored("old") == large
+
+
+@pytest.mark.parametrize(
+    ("variables", "cause"),
+    [
+        ({"AWS_SECRET_ACCESS_KEY": "wrong"}, "SignatureDoesNotMatch"),
+        ({"RCLONE_CONFIG_SRC_ENDPOINT": "http://127.0.0.1:9"}, "connection refused"),
+    ],
+)
+def test_sync_store_that_refuses_is_told_with_cause(
+    bucket: Bucket, variables: Mapping[str, str], cause: str
+) -> None:
+    code, output = bucket.download(**variables)
+    assert code == 1 and output.startswith("s3://box/p could not be copied: ") and cause in output
+    assert "RequestID" not in output
+    assert bucket.download()[0] == 0
+    with bucket.sidecar(**variables):
+        for name in "123":
+            (bucket.data / name).write_bytes(b"x" * 400_000)
+        eventually((bucket.state / "message").exists, 60)
+        message = (bucket.state / "message").read_text()
+        assert message.startswith("3 files, 1.2 MB not written back to s3://box/p: ")
+        answer = bucket.end()
+    assert answer.startswith("3 files, 1.2 MB not written back to s3://box/p: ")
+    assert cause in answer and cause in message
+
+
+def test_sync_more_than_limit_is_refused_unless_any_size(bucket: Bucket) -> None:
+    (bucket.folder / "store" / "box" / "p" / "large").write_bytes(b"x" * 34_000_000)
+    code, output = bucket.download()
+    assert code == 1 and not bucket.data.exists()
+    assert output.startswith("s3://box/p has 34.0 MB, and all of it would be downloaded: name a")
+    assert bucket.download(KUBECTL_SKY_SYNC="any size")[0] == 0
+
+
+@pytest.mark.parametrize("prefix", ["", "/deep/er"])
+def test_sync_missing_bucket_is_created_only_by_name(bucket: Bucket, prefix: str) -> None:
+    place = {"KUBECTL_SKY_SOURCE": "s3://made", "KUBECTL_SKY_LOCATION": f"made{prefix}"}
+    code, output = bucket.download(**place)
+    assert (code, output) == (
+        1,
+        "s3://made could not be copied: Failed to size: directory not found\n",
+    )
+    assert bucket.download(**place, KUBECTL_SKY_CREATE="made")[0] == 0
+    (bucket.data / "x").write_text("x")
+    with bucket.sidecar(**place):
+        assert bucket.end() == ""
+    assert (bucket.folder / f"store/made{prefix}/x").read_text() == "x"
