@@ -19,10 +19,9 @@ from tests.contract.corpus import make_files, open_values
 from tests.spec.test_corpus import CORPUS, rows
 
 pytestmark = pytest.mark.outside
-# Files that are refused, with a part of the reason; SkyPilot refuses the first one, too.
+# Files that are refused, with a part of the reason; SkyPilot refuses this one, too.
 REFUSED = {
     "upstream__llm__deepseek-r1__deepseek-r1-671B.yaml": "which needs target_qps_per_replica",
-    "upstream__examples__vector_database__serve_vectordb.yaml": "settings.yaml: default_store",
 }
 WARNED = {
     "upstream__examples__serve__load_balancing_policies_example.yaml": "spreads connections",

@@ -58,7 +58,7 @@ def test_bash_completes_task_on_tab(sky: Command, environment: dict[str, str]) -
         os.close(theirs)
         os.write(ours, b"source <(kubectl-sky completion bash)\necho load''ed\n")
         assert "loaded" in until(ours, "loaded")
-        os.write(ours, b"kubectl-sky sta\t")
+        os.write(ours, b"kubectl-sky stat\t")
         assert "status" in until(ours, "status ")
         os.write(ours, b"tr")
         screen = until(ours, "train ", press=b"\t")  # again, if the cluster did not answer in time
