@@ -17,6 +17,8 @@ from kubectl_sky.words.bounded import is_utf8
 Function = Callable[..., Any]
 
 BEFORE_DASHES = "kubectl_sky.before_dashes"  # number of arguments before `--`, in Context.meta
+WORDS = "kubectl_sky.words"  # those of the command in click's forms, in Context.meta
+REPLACED = "kubectl_sky.replaced"  # the id of the task before a rerun, in Context.meta
 _EPILOG = "Options of all commands: kubectl sky options"
 _LEADING = "kubectl_sky.leading"  # flags before the command, in Context.meta
 _STRICT = ("--all-namespaces", "--all-users")  # refused by commands that do not have them
@@ -113,6 +115,7 @@ class Command(click.Command):
                 existing = {name for param in params for name in param.opts} | {*_STRICT}
                 before = [word for flag in leading if flag[0] in existing for word in flag]
                 rewritten = [*before, *arguments.rewritten]
+                ctx.meta[WORDS] = [*rewritten]  # click empties its list
             rest = super().parse_args(ctx, rewritten)
         except click.UsageError as error:
             raise _advise(error, ctx, args) from None

@@ -102,7 +102,7 @@ VERBS: Mapping[str, Verb] = {
     "debug-dump": Verb("doctor"),
 }
 
-_NEW_TASK = "a task is not changed or started again: use `kubectl sky submit FILE`"
+_NEW_TASK = "a task is not changed or started again: use `kubectl sky rerun`"
 _NO_PAUSE = "tasks cannot be paused: `kubectl sky stop TASK` deletes one"
 _SHELL = "use `kubectl sky exec TASK -it -- bash`"
 _NODES = "`kubectl get nodes` shows the cluster's nodes, `kubectl sky gpus` their GPUs"
@@ -122,7 +122,7 @@ OTHER_VERBS: Mapping[str, Verb] = {
     "scancel": Verb("stop", _DELETES),
     "sacct": Verb("list", "`kubectl sky list` has finished tasks, `kubectl sky usage` GPU-hours"),
     **dict.fromkeys(("sinfo", "nodes", "clusters"), Verb("gpus", _NODES)),
-    **dict.fromkeys(("restart", "resume", "retry", "rerun", "edit"), Verb("submit", _NEW_TASK)),
+    **dict.fromkeys(("restart", "resume", "retry", "edit"), Verb("rerun", _NEW_TASK)),
     **dict.fromkeys(("pause", "suspend"), Verb("stop", _NO_PAUSE)),
     **dict.fromkeys(("shell", "connect"), Verb("exec", _SHELL)),
     **dict.fromkeys(("scontrol", "info", "show", "inspect"), Verb("status")),

@@ -189,6 +189,7 @@ def request(
         new_volumes=cast("Storage | None", flags.get("create_volumes")),
         wait_for_volumes=cast("bool | None", flags.get("wait_for_volumes")),
         after=cast("str | None", flags.get("after")),
+        replaces=click.get_current_context().meta.get(commands.REPLACED, ""),
     )
 
 
@@ -240,6 +241,10 @@ class Results(Preview):
                 f"{name} {status}: {decision.title}, {size} in namespace {decision.namespace}"
             )
         sys.stdout.flush()
+        if not self._several and click.get_current_context().info_name in ("submit", "run"):
+            from kubectl_sky.cli import rerun
+
+            rerun.remember(submitted.id)
 
     def problems(self, problems: Sequence[Problem]) -> None:
         super().problems(problems)

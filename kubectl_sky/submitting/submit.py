@@ -1,7 +1,7 @@
 """`submit`: run the tasks of a file on a cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Literal
 
 from msgspec import Struct
@@ -28,8 +28,10 @@ from kubectl_sky.submitting.preflight import Existing, Guard
 from kubectl_sky.submitting.taskfile import TaskFile
 from kubectl_sky.submitting.uploader import Uploads, how_to_continue
 from kubectl_sky.tasks import multikueue, submissions
+from kubectl_sky.tasks.find import Scope, TaskNotFound, get_tasks
 from kubectl_sky.tasks.follow import follow, follow_tasks, note_next_steps
 from kubectl_sky.tasks.logs import LogRequest
+from kubectl_sky.tasks.stop import stop
 from kubectl_sky.tasks.submissions import Submitted
 from kubectl_sky.tasks.ui import UI
 from kubectl_sky.words.facts import ExistingPvc, Facts
@@ -46,7 +48,8 @@ class Options(Struct, frozen=True):
     `start_timeout` is that of the first node in seconds; None means the file's, or the default.
     `new_volumes` is the storage of each volume that does not exist yet; None creates none. With
     `wait_for_volumes`, the task waits for missing ones; None means that the user has no such flag.
-    The tasks start when the task `after` has succeeded.
+    The tasks start when the task `after` has succeeded. The task with the id `replaces` is stopped
+    first if it has not ended.
     """
 
     source: taskfile.Source
@@ -59,6 +62,7 @@ class Options(Struct, frozen=True):
     new_volumes: Storage | None = None
     wait_for_volumes: bool | None = None
     after: str | None = None
+    replaces: str = ""
 
 
 class Prepared(Struct, frozen=True):
@@ -158,6 +162,8 @@ def check(prepared: Prepared, ui: UI, guard: Guard = nullcontext) -> Prepared:
     task_file, decision = prepared.task_file, prepared.decision
     with guard():
         _check_volumes(prepared, ui)
+        if prepared.options.replaces and prepared.options.dry_run == "none":
+            _stop_replaced(prepared.session, prepared.options.replaces, ui)
     existing = preflight.check(
         prepared.session, task_file, decision, prepared.existing.manifests, guard
     )
@@ -166,6 +172,14 @@ def check(prepared: Prepared, ui: UI, guard: Guard = nullcontext) -> Prepared:
         ui.notes(f'volume "{name}" is created: {new.size}' for name in prepared.new_volumes)
     ui.notes(upload.notes(decision.plans, task_file.archives, existing))
     return replace(prepared, existing=existing)
+
+
+def _stop_replaced(session: Session, task_id: str, ui: UI) -> None:
+    with suppress(TaskNotFound):
+        targets = get_tasks(session, Scope(session.namespace, None), [task_id])
+        running = [task for task in targets if not task.state.ended]
+        ui.notes(f"warning: {text}" for text in stop(session, running))
+        ui.notes(f"task {task.id} ({task.name}) is stopped first" for task in running)
 
 
 def _check_volumes(file: Prepared, ui: UI) -> None:

@@ -42,6 +42,7 @@ COMMANDS: dict[str, tuple[str, int]] = {
     "queues list": ("", 0),
     "queues status": ("gold", 0),
     "render": ("task.yaml", 0),
+    "rerun": ("", 0),
     "run": ("--id runrun22 -- true", 0),
     "serve down": ("web", 0),
     "serve status": ("web", 0),
@@ -139,6 +140,8 @@ def run(
         arguments, expected = COMMANDS[command]
         if command.startswith("volumes") and command != "volumes create":
             assert main.main(["volumes", "apply", "volume.yaml"]) == 0
+        if command == "rerun":
+            assert main.main(["submit", "task.yaml", "--detach"]) == 0
         if command.startswith("users"):
             assert main.main(["users", "add", "alice", "-n", "default", "--tasks", "1"]) == 0
         if command in ("serve update", "serve status", "serve down"):

@@ -121,6 +121,7 @@ STEPS = (
     Step("logs -f allall01", says="done on 0"),
     Step("wait allall01"),
     Step("run -d -- true"),
+    Step("rerun"),
     Step("doctor"),
     Step("doctor allall01", says="list them: Node\n"),
     Step("status longlong --ports"),
