@@ -85,12 +85,34 @@ class TaskTimeline(Struct, frozen=True):
     status: str
     nodes: tuple[NodeTimeline, ...]
 
+    @property
+    def summary(self) -> str:
+        """How long a completed task took, and the phases of the node that ended last."""
+        ends = [(node.phases[-1].end, node) for node in self.nodes if node.phases]
+        known = [(end, node) for end, node in ends if end]
+        if not known:
+            return "completed"
+        end, last = max(known, key=lambda item: item[0])
+        seconds = {phase: last.seconds(phase, end) or 0 for phase in Phase}
+        seconds[Phase.QUEUED] += seconds.pop(Phase.SCHEDULING)
+        parts = [f"{phase} {_exact(number)}" for phase, number in seconds.items() if number]
+        begin = min(node.phases[0].start for _, node in known)
+        return f"completed in {_exact(int((end - begin).total_seconds()))}: {', '.join(parts)}"
+
 
 class Timeline(Document, frozen=True, kw_only=True):
     """When nodes were queued and run: `status --timeline`, `GET /tasks/ID/timeline`."""
 
     now: Annotated[datetime, Note("the API server's time")]
     tasks: Annotated[list[TaskTimeline], Note("one, or those of a pipeline or group")]
+
+
+def _exact(seconds: int) -> str:
+    """Format a duration with more digits than kubectl's: `55s`, `12m40s`, `1h05m`."""
+    minutes, rest = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+    return f"{minutes // 60}h{minutes % 60:02}m"
 
 
 def task_timeline(snapshot: TaskSnapshot, task: TaskStatus) -> TaskTimeline:

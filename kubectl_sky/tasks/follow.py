@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.errors import Interrupted, TaskFailed
+from kubectl_sky.errors import Interrupted, SkyError, TaskFailed
 from kubectl_sky.observe import failure
 from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.pipelines import PipelineStatus
@@ -60,10 +60,20 @@ def follow(session: Session, target: Target, request: LogRequest, ui: UI) -> Non
             client = PipelineClient(finish, ui.note, request.leads, request.stop)
             finished = follow_stages(session, target, client)
         check_outcome(session, finished, _show(request, ui))
+        _note_times(session, finished, ui)
     except KeyboardInterrupt:
         raise _note_interrupted(target) from None
     if request.until_ready and isinstance(target, TaskStatus) and target.interactive:
         ui.note(_access_hint(target.id))
+
+
+def _note_times(session: Session, target: Target, ui: UI) -> None:
+    """Note how long a completed task took, for a person at a terminal."""
+    if ui.live and isinstance(target, TaskStatus) and target.state is State.COMPLETED:
+        from kubectl_sky.tasks import timeline  # noqa: PLC0415 -- for people only
+
+        with suppress(SkyError):
+            ui.notes(task.summary for task in timeline.read(session, [target]).tasks)
 
 
 def follow_tasks(

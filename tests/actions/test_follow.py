@@ -384,3 +384,17 @@ def test_follow_pipeline_with_two_clients_runs_every_stage_once(
     clients[0].join(60)
     assert send.ui.lines == other.lines == ["one", "two"]
     assert api.count("patch jobs") == 2
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_follow_completed_task_on_terminal_ends_with_its_times(
+    api: FakeCluster, send: Submitter, monkeypatch: pytest.MonkeyPatch, live: bool
+) -> None:
+    def run() -> None:
+        api.start(JOB)
+        api.finish(JOB)
+
+    monkeypatch.setattr(Recorder, "live", live)
+    send.ui.then = run
+    send(HELLO, follow=True)
+    assert any(note.startswith("completed") for note in send.ui.noted) is live

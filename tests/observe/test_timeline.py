@@ -157,3 +157,18 @@ def test_json_has_times_in_utc() -> None:
     node = as_json(timeline_of(pod_of(ended=None)))
     assert node["phases"][-1] == {"phase": "run", "start": at(3), "end": None}
     assert (node["state"], node["restarts"], node["unknown"]) == ("running", 0, ["image"])
+
+
+def test_summary_names_the_phases_of_the_node_that_ended_last() -> None:
+    pod = pod_of()
+    events = event("Pulling", 1, pod), event("Pulled", 2, pod)
+    last, first = timeline_of(pod, *events), timeline_of(pod_of(ended=4))
+    task = timeline.TaskTimeline(ID, "train", "completed", (first, last))
+    assert (
+        task.summary == "completed in 9m00s: queued 1m00s, starting 1m00s, image 1m00s, run 6m00s"
+    )
+
+
+def test_summary_of_unknown_times_says_completed() -> None:
+    task = timeline.TaskTimeline(ID, "train", "completed", ())
+    assert task.summary == "completed"
