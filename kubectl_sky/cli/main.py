@@ -8,6 +8,7 @@ import errno
 import gc
 import importlib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ import click
 
 from kubectl_sky import __version__
 from kubectl_sky.cli import commands, complete, output
-from kubectl_sky.errors import Interrupted, SkyError
+from kubectl_sky.errors import Interrupted, SkyError, UserError
 from kubectl_sky.observe.escapes import plain
 from kubectl_sky.words import bounded, settings
 
@@ -247,10 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         sys.stdout.flush()
     except click.ClickException as error:
-        vars(error)["message"] = plain(error.message)  # it quotes arguments
-        with output.lossy_stderr():
-            error.show()
-        return 2
+        return _report(_usage_error(error))
     except SkyError as error:
         code = _report(error, interrupted=isinstance(error, Interrupted))
         return max(code, failure.least_code)
@@ -282,6 +280,14 @@ def _prepare_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 -- until the exit
+
+
+def _usage_error(error: click.ClickException) -> UserError:
+    message = plain(error.format_message()).rstrip(".")  # it quotes arguments
+    message = re.sub(r"\. \(?Did you mean (.*\?)\)?$", r"; did you mean \1", message)
+    context = getattr(error, "ctx", None)
+    hint = f"run `{context.command_path} --help` for options and examples" if context else ""
+    return UserError(message[:1].lower() + message[1:], hint)
 
 
 def _report_unexpected(error: Exception) -> SkyError:

@@ -56,11 +56,11 @@ def test_connection_flag_before_command_without_cluster_is_ignored(run: Run) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-A", "version"), "No such option '--all-namespaces'"),
-        (("-o", "json", "list"), "No such option '-o'"),
+        (("-A", "version"), "no such option '--all-namespaces'"),
+        (("-o", "json", "list"), "no such option '-o'"),
         (("list", "-w=maybe"), "-w=maybe: use -w=true or =false"),
-        (("list", "-n"), 'Option "-n" requires an argument'),
-        (("list", "--namspace=x"), "No such option '--namspace'"),
+        (("list", "-n"), 'option "-n" requires an argument'),
+        (("list", "--namspace=x"), "no such option '--namspace'"),
         (("list", "--request-timeout=soon"), '"soon" is not a duration'),
         (("list", "-l", "team in vision"), "unable to parse requirement"),
         (("list", "-v=x"), "'x' is not a valid integer"),

@@ -85,8 +85,8 @@ def test_exec_and_port_forward_without_task_mean_last_task(run: Run, api: FakeCl
         code, _, err = run(*arguments)
         assert code == 2, err
         assert err.startswith(f"last task: {LAST} (eval)\n")  # its node has finished
-    assert "Missing argument '-- CMD...'" in run("exec", "eval")[2]
-    assert "Missing argument '[LOCAL:]REMOTE...'" in run("port-forward")[2]
+    assert "missing argument '-- CMD...'" in run("exec", "eval")[2]
+    assert "missing argument '[LOCAL:]REMOTE...'" in run("port-forward")[2]
     assert '"eval" is not a port' in run("port-forward", "eval")[2]
 
 

@@ -95,7 +95,7 @@ def test_files_are_refused_with_position(
     ("words", "message"),
     [
         ("v 0", 'size "0"'),
-        ("v -1Gi", "No such option"),
+        ("v -1Gi", "no such option"),
         ("v lots", 'size "lots"'),
         ("v 1Gi --access-modes RWX,Sometimes", "access mode Sometimes: unknown access mode"),
         ("v 1Gi --access-modes=", "access mode (none)"),

@@ -21,8 +21,8 @@ def sky(tmp_path: Path) -> Command:
     [
         (("--help",), "", 0, ""),
         (("nonsense",), "", 2, 'unknown command "nonsense"'),
-        (("render",), "", 2, "Missing argument 'FILE...'"),
-        (("render", "--nonsense", "-"), "", 2, "No such option"),
+        (("render",), "", 2, "missing argument 'FILE...'"),
+        (("render", "--nonsense", "-"), "", 2, "no such option"),
         (("render", "none.yaml"), "", 2, "none.yaml: cannot be read: no such file"),
         (("submit", "echo hi"), "", 2, "without a file: kubectl sky run 'echo hi'"),
         (("render", "/"), "", 2, "/: cannot be read: is a directory"),
@@ -52,6 +52,20 @@ def test_main_invalid_arguments_exit_with_code_and_message(
     assert "Traceback" not in done.stderr
     if code:
         assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("list", "--foo"), "no such option '--foo'; did you mean '--color'?"),
+        (("exec",), "missing argument '-- CMD...'"),
+    ],
+)
+def test_main_usage_error_has_form_of_all_errors(
+    sky: Command, arguments: tuple[str, ...], message: str
+) -> None:
+    hint = f"run `kubectl-sky {arguments[0]} --help` for options and examples"
+    assert sky(*arguments).stderr == f"error: {message}\nhint: {hint}\n"
 
 
 def test_render_closed_pipe_is_no_error(tmp_path: Path) -> None:

@@ -91,11 +91,11 @@ def test_task_file_of_pipeline_has_header_and_all_tasks(sky: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run"], "Missing argument '-- CMD...'"),
+        (["run"], "missing argument '-- CMD...'"),
         (["run", ""], "the command is empty"),
         (["run", "train", "--", "python", "a.py"], '"train" stands before --'),
         (["run", "python", "a.py", "--lr", "1"], "'--lr'; write the options of CMD after --"),
-        (["run", "--gpu", "1", "--", "x"], "No such option '--gpu'. (Did you mean"),
+        (["run", "--gpu", "1", "--", "x"], "no such option '--gpu'; did you mean"),
         (["exec", "train", "ls", "--all"], "`kubectl-sky exec train -- ls --all`"),
         (["run", "-o", "task", "x"], "add --dry-run=client"),
         (["run", "--num-nodes", "0", "--dry-run", "-o", "task", "x"], "--num-nodes: num_nodes"),

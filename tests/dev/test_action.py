@@ -121,7 +121,7 @@ def test_dev_json_prints_result_only(api: FakeCluster, run: Run) -> None:
     [
         (("--for", "30s"), "--for: expected 1m or more, or 0 for no limit"),
         (("--for", "soon"), "is not a duration"),
-        (("--array", "0-3"), "No such option '--array'"),
+        (("--array", "0-3"), "no such option '--array'"),
         (("--gpus", "A100:x"), "the count must be a number"),
     ],
 )
