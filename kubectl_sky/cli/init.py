@@ -46,4 +46,6 @@ def command(target: str, gpus: str, nodes: int, kind: str | None, force: bool) -
         return
     init.write(draft, path, force)
     output.out(f"{path} created")
+    if kind is None and target in init.KINDS:
+        output.note(f'for {target}, run "kubectl sky init {target} --kind {target} --force"')
     output.note(f'to run it, run "kubectl sky submit {path}"')

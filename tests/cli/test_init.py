@@ -175,3 +175,9 @@ def test_init_text_that_is_other_yaml_is_refused(
     done = run(*arguments)
     assert message in f"{done.exception}{done.output}"
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [("vllm",), ("vllm", "--kind", "script")])
+def test_init_name_of_kind_notes_option(arguments: tuple[str, ...]) -> None:
+    noted = "kubectl sky init vllm --kind vllm --force" in run(*arguments).output
+    assert noted == (len(arguments) == 1)
