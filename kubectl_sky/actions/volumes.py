@@ -1,6 +1,6 @@
 """`volumes`: manage PVCs with a name and an owner."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
@@ -230,12 +230,23 @@ def in_use(session: Session, volume: VolumeStatus) -> list[str]:
 
 def check_unused(session: Session, volume: VolumeStatus, force: str) -> None:
     """Raise InUse if a pod uses the volume; `force` names the argument to delete it anyway."""
-    users = in_use(session, volume)
-    if users:
+    pods = objects.list_all(session, kinds.POD, volume.namespace)
+    if volumes.users_of(volume.claim, pods):
+        jobs = objects.list_all(session, kinds.JOB, volume.namespace)
+        current = {job["metadata"]["uid"] for job in jobs if not volumes.is_terminating(job)}
+        pods = [pod for pod in pods if not _is_stopped(pod, current)]
+    if users := volumes.users_of(volume.claim, pods):
         raise InUse(
             f"volume {volume.id} ({volume.name}) is used by {', '.join(users)}",
             f"stop these first, or {force}: it is deleted when the last one is stopped",
         )
+
+
+def _is_stopped(pod: Json, jobs: Collection[str]) -> bool:
+    """Return whether a pod is being deleted, or will be since its Job is."""
+    owners = pod["metadata"].get("ownerReferences") or ()
+    orphaned = any(owner["kind"] == "Job" and owner["uid"] not in jobs for owner in owners)
+    return orphaned or volumes.is_terminating(pod)
 
 
 def delete(session: Session, volume: VolumeStatus) -> str:

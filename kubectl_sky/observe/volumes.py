@@ -177,9 +177,9 @@ def known(
     return by_claim_name | unique | by_volume_name
 
 
-def is_terminating(claim: Object) -> bool:
-    """Return whether a PVC is being deleted."""
-    return bool(claim["metadata"].get("deletionTimestamp"))
+def is_terminating(item: Object) -> bool:
+    """Return whether an object is being deleted."""
+    return bool(item["metadata"].get("deletionTimestamp"))
 
 
 def deletion(claim: Object, pods: Iterable[Object]) -> str:

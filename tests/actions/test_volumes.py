@@ -103,6 +103,24 @@ def test_volumes_command_is_refused(
     assert pvcs(api) == []
 
 
+def test_volume_of_just_stopped_task_is_deleted_before_its_pods(
+    run: Run, api: FakeCluster, notes: str
+) -> None:
+    assert submit(run, KEEPER, "--id", "keeper01")[0] == 0
+    pod = api.start("keeper-keeper01")
+    owner = {"kind": "Job", "name": "keeper-keeper01", "uid": "of-a-deleted-job"}
+    metadata = api.get(kinds.POD, pod)["metadata"] | {"ownerReferences": [owner]}
+    api.change(
+        kinds.POD,
+        pod,
+        metadata=metadata,
+        spec=api.get(kinds.POD, pod)["spec"] | {"nodeName": "worker-1"},
+    )
+    code, out, err = run("volumes", "delete", "notes", "--yes")
+    assert (code, err) == (0, "")
+    assert "is being deleted: waits for task/keeper01 (keeper) to be stopped" in out
+
+
 @pytest.mark.parametrize("finished", [False, True])
 def test_volume_in_use_is_explained_until_its_task_is_stopped(
     run: Run, api: FakeCluster, notes: str, finished: bool
