@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +11,7 @@ import click
 
 from kubectl_sky.cli import commands, options, output
 from kubectl_sky.cli.terminal import Terminal
-from kubectl_sky.errors import UserError
+from kubectl_sky.errors import Refused, UserError
 from kubectl_sky.submitting.flags import Overrides
 from kubectl_sky.words import settings
 
@@ -110,6 +112,15 @@ def _render_as_submitted(
     return manifests.merge(
         [
             render.render(file.task_file, file.decision, *show) if show[1] else file.shown
-            for file in submit.prepare_all(requests, Terminal())
+            for file in submit.prepare_all(requests, Terminal(), _note_refusal)
         ]
     )
+
+
+@contextmanager
+def _note_refusal() -> Iterator[None]:
+    """A full quota refuses a submit now; the manifests are the same."""
+    try:
+        yield
+    except Refused as error:
+        output.note(f"warning: {error.what}")

@@ -85,7 +85,8 @@ def check(
     _refuse_other_task(session, decision, manifests, items)
     complete = _is_complete(decision, manifests, items, shared)
     if not complete:
-        _check_quotas(session, decision, manifests, shared, is_new=not items)
+        with guard():
+            _check_quotas(session, decision, manifests, shared, is_new=not items)
         notes = (*notes, *gang.warnings(session, task_file, decision.plans, workloads))
     return Existing(manifests, tuple(items), shared, complete, notes)
 

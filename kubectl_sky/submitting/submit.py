@@ -247,11 +247,11 @@ def _send(file: Prepared, ui: UI) -> Submitted:
     return submitted
 
 
-def prepare_all(files: Sequence[Options], ui: UI, connect: Connect | None = None) -> list[Prepared]:
+def prepare_all(files: Sequence[Options], ui: UI, guard: Guard = nullcontext) -> list[Prepared]:
     """Check and plan all files; sends nothing. Raises SkyError."""
     task_files = taskfile.prepare_all([options.source for options in files], ui)
     return [
-        check(plan(options, task_file, connect or Session.connect), ui)
+        check(plan(options, task_file, Session.connect), ui, guard)
         for options, task_file in zip(files, task_files, strict=True)
     ]
 

@@ -52,6 +52,26 @@ def test_render_as_submitted_equals_dry_run_of_submit(run: Run, api: FakeCluster
     assert not [text for text in api.writes if "dry run" not in text]
 
 
+@pytest.mark.parametrize("flags", [(), ("--id", ID)])
+def test_render_as_submitted_over_quota_warns(
+    run: Run, api: FakeCluster, flags: tuple[str, ...]
+) -> None:
+    hard = {"pods": "1"}
+    api.put(
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "few"},
+            "spec": {"hard": hard},
+            "status": {"hard": hard, "used": hard},
+        }
+    )
+    code, out, err = run("render", "task.yaml", "--as-submitted", *flags)
+    assert (code, owners(out)) == (0, {"alice"})
+    assert err == "warning: quota few is full: pods: requested 1, used 1 of 1\n"
+    assert run("submit", "task.yaml", "--detach", *flags)[0] == 3
+
+
 def test_render_as_submitted_takes_flags_of_render(run: Run, tmp_path: Path) -> None:
     out = run("render", "task.yaml", "--as-submitted", "--explain", "--id", ID)[1]
     assert "# task.yaml:1:1 name" in out
