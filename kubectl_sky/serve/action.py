@@ -11,6 +11,7 @@ from kubectl_sky.cluster import access, objects
 from kubectl_sky.cluster.core import CoreManager
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import (
+    Conflict,
     Forbidden,
     Interrupted,
     NameTaken,
@@ -284,6 +285,24 @@ def _list_failed(service: ServiceStatus) -> TaskFailed:
     if service.version > 1:
         hint += f"; `kubectl rollout undo deployment/{name}` returns to the version before"
     return TaskFailed(f'service "{name}", version {service.version}: {reason}', hint)
+
+
+def scale(session: Session, user: User, name: str, replicas: int) -> None:
+    """Set the number of a service's replicas. Raises UserError if something else sets it."""
+    for is_last in (False, False, True):
+        live = find(session, user, name)
+        by = "Ray Serve" if live["kind"] != kinds.DEPLOYMENT.kind else ""
+        by = by or ("its autoscaler" if get(session, kinds.HPA, live["metadata"]["name"]) else "")
+        if by:
+            hint = "change its file and run `kubectl sky serve update`"
+            raise UserError(f'{by} sets the number of replicas of service "{name}"', hint)
+        try:
+            objects.replace_object(session, live | {"spec": live["spec"] | {"replicas": replicas}})
+        except Conflict:  # such as by its status
+            if is_last:
+                raise
+        else:
+            return
 
 
 def down(session: Session, user: User, references: Sequence[str]) -> list[str]:

@@ -18,9 +18,14 @@ _POLL_SECONDS = 2.0
 
 
 def show(
-    session: Session, deployment: Json, options: LogOptions, replica: int | None, ui: UI
+    session: Session,
+    deployment: Json,
+    options: LogOptions,
+    replica: int | None,
+    ui: UI,
+    stop: Event | None = None,
 ) -> None:
-    """Write the logs; with `follow` until Ctrl-C, also those of replicas that start later.
+    """Write the logs; with `follow` until Ctrl-C or `stop`, also of replicas that start later.
 
     A `replica` is a number of `serve status`. Raises UserError if it is not found.
     """
@@ -30,6 +35,8 @@ def show(
         parallel.run_daemon(following.add_all, replicas.sources())
         try:
             for block in following.blocks():
+                if stop and stop.is_set():
+                    return
                 if block and block.note:
                     ui.note(block.note)
                 elif block:

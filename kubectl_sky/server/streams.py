@@ -42,7 +42,6 @@ from kubectl_sky.server.live import LiveLists
 from kubectl_sky.server.problems import Rejected
 from kubectl_sky.server.tasks import TaskId
 from kubectl_sky.tasks import find, pending, watch
-from kubectl_sky.tasks.find import Target
 from kubectl_sky.tasks.follow import follow, show
 from kubectl_sky.tasks.logs import LogRequest
 from kubectl_sky.tasks.ui import UI
@@ -147,6 +146,9 @@ def _event(name: str, data: object, event_id: str = "") -> bytes:
     return format_event(name, msgspec.json.encode(data), event_id)
 
 
+END = _event("end", {})
+
+
 class Cursor(Struct, frozen=True):
     """The positions in the logs of pods, by a hash of the pod's name."""
 
@@ -164,8 +166,7 @@ class Cursor(Struct, frozen=True):
             raise Rejected(400, "Last-Event-ID: not an id of this stream") from None
         return cls(positions)
 
-    def by_pod(self, target: Target) -> dict[str, str]:
-        pods = [node.pod for task in find.tasks_of(target) for node in task.nodes if node.pod]
+    def by_pod(self, pods: Iterable[str]) -> dict[str, str]:
         return {pod: self.positions[_key(pod)] for pod in pods if _key(pod) in self.positions}
 
 
@@ -173,7 +174,7 @@ def _key(pod: str) -> str:
     return hashlib.sha256(pod.encode()).hexdigest()[:10]
 
 
-class _EventOutput(UI):
+class EventOutput(UI):
     """Log lines and notes as events; the id of each is the position in all logs after it."""
 
     def __init__(self, put: Put, options: LogOptions) -> None:
@@ -211,12 +212,12 @@ class _EventOutput(UI):
             self.note(str(item))
 
 
-class _TextOutput(UI):
+class TextOutput(UI):
     """Log lines as text, with the node's name if there are several nodes."""
 
-    def __init__(self, put: Put, form: Form) -> None:
+    def __init__(self, put: Put, timestamps: bool) -> None:
         self._put = put
-        self._form = form
+        self._form = Form(stamped=timestamps)
 
     def logs(self, lines: Lines, final_newline: bool) -> None:
         self._put(self._form.block(lines, final_newline))
@@ -240,7 +241,7 @@ class LogQuery(BaseModel):
         return max(int(match[1]) * _UNITS[match[2]], 1) if match else None
 
 
-_LOGS: dict[int | str, dict[str, Any]] = {
+LOGS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The lines, as they are written. As events: `line` with an id that"
         " `Last-Event-ID` resumes from, `note`, `error`, and `end`.",
@@ -254,7 +255,7 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 LastEventId = Annotated[str | None, Header(description="The id of the last event received.")]
 
 
-@router.get("/tasks/{task_id}/logs", response_class=StreamingResponse, responses=_LOGS)
+@router.get("/tasks/{task_id}/logs", response_class=StreamingResponse, responses=LOGS)
 def logs(
     request: Request,
     caller: AnyCaller,
@@ -270,20 +271,17 @@ def logs(
     is_events = EVENT_STREAM in request.headers.get("accept", "")
     cursor = Cursor.parse(last_event_id or "") if is_events else Cursor({})
     target = find.get(caller.session, scope, task_id)
+    pods = [node.pod for task in find.tasks_of(target) for node in task.nodes if node.pod]
     options = LogOptions(
         follow=query.follow,
         tail=query.tail,
         since_seconds=query.since_seconds,
         timestamps=is_events or query.timestamps,
-        positions=cursor.by_pod(target),
+        positions=cursor.by_pod(pods),
     )
 
     def produce(put: Put, stop: Event) -> None:
-        output: UI = (
-            _EventOutput(put, options)
-            if is_events
-            else _TextOutput(put, Form(stamped=query.timestamps))
-        )
+        output = EventOutput(put, options) if is_events else TextOutput(put, query.timestamps)
         selected = LogRequest(options, ranks=query.rank, by_node=query.by_node, stop=stop)
         end: dict[str, object] = {"state": "completed"}
         try:
@@ -349,6 +347,6 @@ def task_events(
     def produce(put: Put, stop: Event) -> None:
         for data, event_id in _changes(_statuses(caller, task, stop), last_event_id):
             put(_event("task", data, event_id))
-        put(_event("end", {}))
+        put(END)
 
     return Streamed(caller, request, produce, EVENT_STREAM)

@@ -458,6 +458,32 @@ def test_services_page_shows_why_a_replica_is_not_ready(page: Page, sky: Command
     expect(service.locator(".finding")).to_contain_text("exit code 3")
 
 
+def test_service_is_scaled_read_and_deleted_on_its_page(page: Page, sky: Command) -> None:
+    head = "name: web\nresources: {cpus: 0.1, ports: 8645}\nservice: {readiness_probe: /}\n"
+    run = "run: echo serving; sleep 600\n"
+    assert sky("serve", "up", "--detach", "-", stdin=f"{head}{run}").returncode == 0
+    open_page(page, "/services")
+    service = page.get_by_role("article", name="web")
+    service.get_by_role("button", name="Scale web").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Replicas").fill("2")
+    assert axe(page) == []
+    dialog.get_by_role("button", name="Scale").click()
+    expect(service).to_contain_text("of 2 replicas ready")
+
+    service.get_by_role("link", name="Logs web").click()
+    expect(page.locator(".log-line").first).to_contain_text("serving")
+    assert axe(page) == []
+    page.get_by_role("search").get_by_role("combobox").select_option("replica-0")
+    expect(page).to_have_url(re.compile("services/web/logs.*rank=0"))
+    expect(page.locator(".log-line")).to_have_count(1)
+    page.get_by_role("navigation", name="Breadcrumb").get_by_role("link").click()
+
+    service.get_by_role("button", name="Delete web").click()
+    dialog.get_by_role("button", name="Delete service").click()
+    expect(page.get_by_text("No services")).to_be_visible()
+
+
 def axe(page: Page) -> list[str]:
     """Return the serious findings of axe-core."""
     page.evaluate(AXE)

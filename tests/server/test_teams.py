@@ -105,20 +105,77 @@ def test_usage_adds_up_gpu_hours_as_the_caller(
     assert alice.get("/usage").status_code == 403
 
 
-def test_services_lists_those_of_the_caller(alice: TestClient, cluster: FakeCluster) -> None:
+def put_services(cluster: FakeCluster) -> None:
+    """Put a service of alice, with a replica that has written a line, and one of bob."""
     cluster.kinds |= {kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.HPA, kinds.INGRESS}
     for user in ("alice", "bob"):
         name = f"web-{user}"
         labels = {"kubectl-sky/service": name, "username": user}
-        template = {"metadata": {"labels": labels}, "spec": {}}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main"}]}}
         spec = {"replicas": 1, "template": template}
-        metadata = {"name": name, "namespace": "default", "labels": labels}
-        cluster.put(
-            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
-        )
+        owner: dict[str, Any] = {}
+        for kind in (kinds.DEPLOYMENT, kinds.REPLICA_SET, kinds.POD):
+            metadata: dict[str, Any] = {"name": name, "namespace": "default", "labels": labels}
+            metadata |= {"ownerReferences": [owner]} if owner else {}
+            item = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
+            live = cluster.put(item | {"spec": spec})
+            uid = live["metadata"]["uid"]
+            owner = {"uid": uid, "controller": True, "kind": kind.kind, "name": name}
+            owner |= {"apiVersion": kind.api_version}
+        main = {"name": "main", "state": {"running": {}}}
+        cluster.change(kinds.POD, name, status={"phase": "Running", "containerStatuses": [main]})
+        cluster.log(name, b"hello\n")
+
+
+def test_services_lists_those_of_the_caller(alice: TestClient, cluster: FakeCluster) -> None:
+    put_services(cluster)
     (service,) = alice.get("/services").json()["services"]
     assert (service["name"], service["replicas"]["wanted"]) == ("web-alice", 1)
     assert len(alice.get("/services?all_users=true").json()["services"]) == 2
+
+
+def test_service_is_scaled_and_deleted_by_its_owner(
+    alice: TestClient, cluster: FakeCluster
+) -> None:
+    put_services(cluster)
+    before = cluster.get(kinds.DEPLOYMENT, "web-alice")["spec"]
+    cluster.before("update deployments", lambda: 409)
+    answer = alice.post("/services/web-alice/scale", json={"replicas": 3})
+    assert (answer.status_code, answer.json()["name"]) == (200, "web-alice")
+    assert cluster.get(kinds.DEPLOYMENT, "web-alice")["spec"] == before | {"replicas": 3}
+    assert alice.post("/services/web-alice/scale", json={"replicas": -1}).status_code == 400
+    assert alice.post("/services/web-bob/scale", json={"replicas": 3}).status_code == 404
+    assert alice.delete("/services/web-bob").status_code == 404
+
+    assert alice.delete("/services/web-alice").json()["services"] == ["web-alice"]
+    (left,) = alice.get("/services?all_users=true").json()["services"]
+    assert left["name"] == "web-bob"
+
+
+def test_scale_of_a_service_with_an_autoscaler_is_refused(
+    alice: TestClient, cluster: FakeCluster
+) -> None:
+    put_services(cluster)
+    item = {"apiVersion": kinds.HPA.api_version, "kind": kinds.HPA.kind}
+    metadata = {"name": "web-alice", "namespace": "default"}
+    cluster.put(item | {"metadata": metadata, "spec": {"maxReplicas": 3}})
+    answer = alice.post("/services/web-alice/scale", json={"replicas": 3})
+    assert (answer.status_code, "autoscaler" in answer.json()["detail"]) == (400, True)
+    assert cluster.get(kinds.DEPLOYMENT, "web-alice")["spec"]["replicas"] == 1
+
+
+def test_logs_of_a_service_resume_as_events(alice: TestClient, cluster: FakeCluster) -> None:
+    put_services(cluster)
+    path = "/services/web-alice/logs?follow=false"
+    assert alice.get(path).text == "hello\n"
+    assert alice.get(f"{path}&replica=7").status_code == 200  # the text says why
+    assert alice.get("/services/web-bob/logs").status_code == 404
+    events = {"Accept": "text/event-stream"}
+    text = alice.get(path, headers=events).text
+    assert ('"node":"replica-0"' in text, text.count("event: line")) == (True, 1)
+    last = next(line[4:] for line in text.splitlines() if line.startswith("id: "))
+    again = alice.get(path, headers=events | {"Last-Event-ID": last}).text
+    assert (again.count("event: line"), again.count("event: end")) == (0, 1)
 
 
 def test_timeline_has_the_phases_of_each_node(alice: TestClient, cluster: FakeCluster) -> None:

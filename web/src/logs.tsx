@@ -1,6 +1,6 @@
-// The logs of a task: live, by rank, of any length. Only the visible lines are in the page.
+// The logs of a task or service: live, by rank, of any length. Only the visible lines are in the page.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ApiError, download, get, taskPath, url, type Task } from "./api";
+import { ApiError, download, get, taskPath, url, type Service, type Task } from "./api";
 import { LogLines, split, type Line } from "./loglines";
 import { Empty, ErrorNote, Title } from "./parts";
 import { go, href, type TaskScope } from "./route";
@@ -11,6 +11,7 @@ const ROW = 20; // pixels, as in style.css
 const MARGIN = 20; // rows above and below the window
 
 interface LogsProps {
+  of: "tasks" | "services";
   id: string;
   scope: TaskScope;
   rank: string;
@@ -18,8 +19,7 @@ interface LogsProps {
   search: string; // when the page was opened
 }
 
-export function Logs({ id, scope, rank, byNode, search: first }: LogsProps) {
-  const [task, setTask] = useState<Task | null>(null);
+export function Logs({ of, id, scope, rank, byNode, search: first }: LogsProps) {
   const [error, setError] = useState<Error | null>(null);
   const [note, setNote] = useState("");
   const [status, setStatus] = useState<"connecting" | "live" | "reconnecting" | "complete">("connecting");
@@ -32,8 +32,16 @@ export function Logs({ id, scope, rank, byNode, search: first }: LogsProps) {
   const log = useMemo(() => new LogLines(), []);
   const pane = useRef<Pane | null>(null);
 
+  const [about, setAbout] = useState({ name: id, nodes: 1 });
+  const word = of === "tasks" ? "node" : "replica";
+  const path = of === "tasks" ? taskPath(id, "/logs") : `/services/${encodeURIComponent(id)}/logs`;
+  const which = of === "tasks" ? { rank, by_node: byNode } : { replica: rank };
+
   useEffect(() => {
-    get<Task>(taskPath(id), scope).then(setTask, () => {});
+    const read = of === "tasks"
+      ? get<Task>(taskPath(id), scope).then(({ name, metadata }) => ({ name, nodes: metadata.num_nodes }))
+      : get<{ services: Service[] }>("/services", scope).then(({ services }) => ({ name: id, nodes: services.find(({ name }) => name === id)?.pods.length ?? 1 }));
+    read.then(setAbout, () => {});
   }, [id, scope.namespace]);
 
   useEffect(() => {
@@ -44,7 +52,7 @@ export function Logs({ id, scope, rank, byNode, search: first }: LogsProps) {
         setVersion((version) => version + 1);
       });
     };
-    const stop = follow(url(taskPath(id, "/logs"), { ...scope, follow: true, rank, by_node: byNode }), {
+    const stop = follow(url(path, { ...scope, ...which, follow: true }), {
       onConnected: () => {
         setStatus("live");
         setError(null);
@@ -68,7 +76,7 @@ export function Logs({ id, scope, rank, byNode, search: first }: LogsProps) {
 
   const query = { ...scope, rank, by_node: byNode ? "true" : undefined, search };
   useEffect(() => {
-    history.replaceState(null, "", href("tasks", [id, "logs"], query)); // no step of the history for each key
+    history.replaceState(null, "", href(of, [id, "logs"], query)); // no step of the history for each key
     log.search(search);
     setCurrent(-1);
     setVersion((version) => version + 1);
@@ -87,18 +95,17 @@ export function Logs({ id, scope, rank, byNode, search: first }: LogsProps) {
       select(event.shiftKey || current < 0 && following ? -1 : 1);
     } else if (event.key === "Escape") setSearch("");
   };
-  const nodes = task?.metadata.num_nodes ?? 1;
+  const { name, nodes } = about;
   const shown = only && search ? log.matches : null;
   const fatal = error instanceof ApiError && !mayRetry(error);
-  const name = task?.name ?? id;
   const save = () => {
-    const target = url(taskPath(id, "/logs"), { ...scope, follow: "false", rank, by_node: byNode });
-    download(target, `${name}-${id}${rank && `-node-${rank}`}.log`).catch(setError);
+    const target = url(path, { ...scope, ...which, follow: "false" });
+    download(target, `${name}-${id}${rank && `-${word}-${rank}`}.log`).catch(setError);
   };
   return (
     <div class="logs">
       <nav aria-label="Breadcrumb" class="crumbs">
-        <a href={href("tasks")}>Tasks</a> / <a href={href("tasks", [id], scope)}>{name}</a>
+        {of === "tasks" ? <><a href={href("tasks")}>Tasks</a> / <a href={href("tasks", [id], scope)}>{name}</a></> : <><a href={href("services")}>Services</a> / {name}</>}
       </nav>
       <div class="heading">
         <Title text={`Logs of ${name}`}>Logs</Title>
@@ -109,15 +116,15 @@ export function Logs({ id, scope, rank, byNode, search: first }: LogsProps) {
       </div>
       <div class="toolbar" role="search">
         <label class="select">
-          <span class="visually-hidden">Node</span>
-          <select value={rank} onChange={(event) => go("tasks", [id, "logs"], { ...query, rank: event.currentTarget.value })}>
-            <option value="">All nodes</option>
-            {Array.from({ length: nodes }, (_, index) => <option key={index} value={String(index)}>node-{index}</option>)}
+          <span class="visually-hidden">{word === "node" ? "Node" : "Replica"}</span>
+          <select value={rank} onChange={(event) => go(of, [id, "logs"], { ...query, rank: event.currentTarget.value })}>
+            <option value="">All {word}s</option>
+            {Array.from({ length: nodes }, (_, index) => <option key={index} value={String(index)}>{word}-{index}</option>)}
           </select>
         </label>
         <input type="search" aria-label="Search in the logs" placeholder="Search" value={search}
           onInput={(event) => setSearch(event.currentTarget.value)} onKeyDown={keys} />
-        {nodes > 1 && !rank && (
+        {of === "tasks" && nodes > 1 && !rank && (
           <label class="check">
             <input type="checkbox" checked={byNode} onChange={() => go("tasks", [id, "logs"], { ...query, by_node: byNode ? undefined : "true" })} />By node
           </label>

@@ -106,11 +106,12 @@ function Page({ route, user }: { route: Route; user: Whoami }) {
     namespace: route.query.get("namespace") ?? undefined,
     all_users: route.query.get("all_users") ?? undefined,
   };
+  if ((route.page === "tasks" || route.page === "services") && id && part === "logs") {
+    const rank = route.query.get("rank") ?? "";
+    return <Logs key={[id, scope.namespace, rank, route.query.get("by_node")].join("/")} of={route.page} id={id} scope={scope} rank={rank} byNode={route.query.has("by_node")} search={route.query.get("search") ?? ""} />;
+  }
   switch (route.page) {
     case "tasks":
-      if (id && part === "logs") {
-        return <Logs key={[id, scope.namespace, route.query.get("rank"), route.query.get("by_node")].join("/")} id={id} scope={scope} rank={route.query.get("rank") ?? ""} byNode={route.query.has("by_node")} search={route.query.get("search") ?? ""} />;
-      }
       if (!id) return <Tasks user={user} route={route} />;
       return (
         <>
@@ -119,7 +120,7 @@ function Page({ route, user }: { route: Route; user: Whoami }) {
         </>
       );
     case "services":
-      return <Services />;
+      return <Services user={user} />;
     case "volumes":
       return <Volumes user={user} />;
     case "cluster":

@@ -187,7 +187,7 @@ export function AllUsers({ checked, onChange }: { checked: boolean; onChange(on:
 }
 
 // What the server answers now, and at an interval while the page is visible, until an error that a retry cannot help.
-export function usePolled<T>(path: string, query: Query = {}, seconds = 15): [T | null, unknown] {
+export function usePolled<T>(path: string, query: Query = {}, seconds = 15, round = 0): [T | null, unknown] {
   const [value, setValue] = useState<T | null>(null);
   const [error, setError] = useState<unknown>(null);
   const target = url(path, query);
@@ -210,7 +210,7 @@ export function usePolled<T>(path: string, query: Query = {}, seconds = 15): [T 
       controller.abort();
       clearTimeout(timer);
     };
-  }, [target]);
+  }, [target, round]);
   return [value, error];
 }
 

@@ -1,14 +1,34 @@
 // Services and their replicas.
 import { useState } from "preact/hooks";
-import type { Service } from "./api";
+import { post, request, url, type Service, type Whoami } from "./api";
 import { age, localTime, plural } from "./format";
-import { AllUsers, Badge, Empty, ErrorNote, Title, useClock, usePolled } from "./parts";
+import { AllUsers, announce, Badge, Confirm, Dialog, Empty, ErrorNote, Title, useClock, usePolled } from "./parts";
+import { href } from "./route";
 import { Cause } from "./task";
 
-export function Services() {
+// What a button of a service does: its dialog.
+interface Asked {
+  service: Service;
+  verb: "scale" | "delete";
+}
+
+const pathOf = (service: Service, rest = "") =>
+  url(`/services/${encodeURIComponent(service.name)}${rest}`, { namespace: service.namespace });
+
+export function Services({ user }: { user: Whoami }) {
+  const [asked, setAsked] = useState<Asked | null>(null);
+  const [round, setRound] = useState(0);
   const [allUsers, setAllUsers] = useState(false);
-  const [result, error] = usePolled<{ services: Service[] }>("/services", { all_users: allUsers });
+  const [result, error] = usePolled<{ services: Service[] }>("/services", { all_users: allUsers }, 15, round);
   useClock();
+  const done = (text: string) => {
+    announce(text);
+    setRound((count) => count + 1);
+  };
+  const remove = async (service: Service) => {
+    await request("DELETE", pathOf(service));
+    done(`Service ${service.name} deleted`);
+  };
   return (
     <>
       <div class="heading"><Title text="Services" /></div>
@@ -18,26 +38,40 @@ export function Services() {
       {result && !result.services.length && (
         <Empty title="No services"><p>Create one of a task file with <code>service:</code> by <code>kubectl sky serve up FILE</code></p></Empty>
       )}
-      {result?.services.map((service) => <ServiceCard key={service.name} service={service} />)}
+      {result?.services.map((service) => (
+        <ServiceCard key={service.name} service={service} ask={!allUsers || service.username === user.user ? setAsked : undefined} />
+      ))}
+      {asked?.verb === "scale" && <Scale service={asked.service} onDone={done} onClose={() => setAsked(null)} />}
+      {asked?.verb === "delete" && (
+        <Confirm title={`Delete service ${asked.service.name}?`} text="This deletes its replicas, their logs, its addresses and all its other objects. Volumes are kept."
+          action="Delete service" run={() => remove(asked.service)} onClose={() => setAsked(null)} />
+      )}
     </>
   );
 }
 
-function ServiceCard({ service }: { service: Service }) {
+function ServiceCard({ service, ask }: { service: Service; ask?(asked: Asked): void }) {
   const { name, replicas } = service;
+  const scope = { namespace: service.namespace, all_users: ask ? undefined : "true" };
+  const what = <span class="visually-hidden"> {name}</span>;
   const ready = `${replicas.ready} of ${plural(replicas.wanted, "replica")} ready`;
   return (
     <article class="card" aria-label={name}>
       <div class="card-head">
         <h2 class="with-badge">{name} <Badge state={service.status} /></h2>
         <span class="muted">version {service.version} of {service.username}, <span title={localTime(service.created_at)}>{age(service.created_at)}</span></span>
+        <div class="row-actions">
+          <a class="button small" href={href("services", [name, "logs"], scope)}>Logs{what}</a>
+          {ask && replicas.most === null && <button type="button" class="small" onClick={() => ask({ service, verb: "scale" })}>Scale{what}</button>}
+          {ask && <button type="button" class="small" onClick={() => ask({ service, verb: "delete" })}>Delete{what}</button>}
+        </div>
       </div>
       {service.endpoints.length > 0 && (
         <p class="endpoints">{service.endpoints.map((endpoint) => <code key={endpoint}>{endpoint}</code>)}</p>
       )}
       <p>{ready}{replicas.most !== null && `, at most ${replicas.most}`}</p>
       {service.message && !service.findings.length && <p class="note">{service.message}</p>}
-      {service.findings.map((finding) => <Cause key={`${finding.rule} ${finding.what}`} finding={finding} word="replica " />)}
+      {service.findings.map((finding) => <Cause key={`${finding.rule} ${finding.what}`} finding={finding} scope={scope} word="replica " />)}
       {service.pods.length > 0 && (
         <div class="scroll" tabIndex={0} role="group" aria-label={`Replicas of ${name}`}>
           <table>
@@ -55,7 +89,7 @@ function ServiceCard({ service }: { service: Service }) {
             <tbody>
               {service.pods.map((pod) => (
                 <tr key={pod.pod}>
-                  <th scope="row">{pod.number}</th>
+                  <th scope="row"><a href={href("services", [name, "logs"], { ...scope, rank: String(pod.number) })}>{pod.number}</a></th>
                   <td>
                     {pod.ready ? <Badge state="ready" /> : <span class="badge pending">not ready</span>}
                     {pod.reason && <span class="sub reason" title={pod.reason}>{pod.reason}</span>}
@@ -72,5 +106,39 @@ function ServiceCard({ service }: { service: Service }) {
         </div>
       )}
     </article>
+  );
+}
+
+interface ScaleProps {
+  service: Service;
+  onDone(text: string): void;
+  onClose(): void;
+}
+
+function Scale({ service, onDone, onClose }: ScaleProps) {
+  const [replicas, setReplicas] = useState(String(service.replicas.wanted));
+  const [error, setError] = useState<unknown>(null);
+  const scale = async (event: Event) => {
+    event.preventDefault();
+    try {
+      await post(`/services/${encodeURIComponent(service.name)}/scale`, { namespace: service.namespace }, { replicas: Number(replicas) });
+      onDone(`Service ${service.name} scaled to ${replicas}`);
+      onClose();
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return (
+    <Dialog title={`Scale service ${service.name}`} onClose={onClose}>
+      <form onSubmit={scale} class="fields">
+        <label for="replicas">Replicas <span class="muted">(until the next update of its file)</span></label>
+        <input id="replicas" type="number" min="0" max="10000" required value={replicas} onInput={(event) => setReplicas(event.currentTarget.value)} />
+        {error ? <ErrorNote error={error} /> : null}
+        <div class="actions">
+          <button type="button" onClick={onClose}>Cancel</button>
+          <button type="submit" class="primary">Scale</button>
+        </div>
+      </form>
+    </Dialog>
   );
 }

@@ -159,14 +159,14 @@ function Ranks({ ranks }: { ranks: RankActivity[] }) {
   );
 }
 
-const COMMAND = /`kubectl sky (logs|status|doctor) ([a-z0-9]+)`/;
+const COMMAND = /`kubectl sky (logs|status|doctor|serve logs) ([-a-z0-9]+)`/;
 
 // A command that a page of the dashboard does, too, is a link to it.
 function withLinks(text: string, scope: TaskScope) {
   const [before, verb, id, after] = text.split(COMMAND);
   if (!verb || !id) return text;
-  const parts = verb === "logs" ? [id, "logs"] : [id];
-  return <>{before}<a href={href("tasks", parts, scope)}>{verb === "logs" ? "the logs" : `task ${id}`}</a>{after}</>;
+  const logs = verb.endsWith("logs");
+  return <>{before}<a href={href(verb === "serve logs" ? "services" : "tasks", logs ? [id, "logs"] : [id], scope)}>{logs ? "the logs" : `task ${id}`}</a>{after}</>;
 }
 
 export function Cause({ finding, scope = {}, word = "node-" }: { finding: Finding; scope?: TaskScope; word?: string }) {
