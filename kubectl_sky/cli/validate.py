@@ -1,6 +1,8 @@
 """`kubectl sky validate`."""
 
 import os
+import re
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -13,6 +15,9 @@ from kubectl_sky.errors import ClusterError, Problem, SkyError, UserError
 
 if TYPE_CHECKING:
     from kubectl_sky.submitting.validate import LocalFilesUse, Report
+
+
+_MAX_EXCERPTS = 10
 
 
 @commands.command(
@@ -61,7 +66,7 @@ def command(
     problems = [problem.as_error() for problem in problems] if flags["strict"] else problems
     code = 2 if any(problem.severity == "error" for problem in problems) else 0
     if not form:  # first: the cluster may not answer
-        output.problems(problems)
+        _print(problems)
         output.notes(note for report in reports for note in report.notes)
     live = _check_live(reports, cluster) if flags["live"] else _Live()
     code = code or live.exit_code
@@ -82,6 +87,36 @@ def command(
     if not code:
         output.out(f"{len(files)} file{'s' * (len(files) > 1)} valid")
     return code
+
+
+def _print(problems: Sequence[Problem]) -> None:
+    """Print problems; few ones on a terminal with their lines of the file."""
+    if len(problems) > _MAX_EXCERPTS or not sys.stderr.isatty():
+        output.problems(problems)
+        return
+    for problem in problems:
+        output.problems([problem])
+        if text := _excerpt(problem):
+            output.error(text)
+
+
+def _excerpt(problem: Problem) -> str:
+    """Return the line of a problem with a mark below it; empty for one that may have a secret."""
+    from kubectl_sky.spec.load import MAX_BYTES
+    from kubectl_sky.words import bounded
+
+    try:
+        text = bounded.read(problem.file, MAX_BYTES).decode(errors="replace")
+        line = text.splitlines()[problem.line - 1] if problem.line else ""
+    except (OSError, IndexError):  # standard input
+        return ""
+    width, start = shutil.get_terminal_size().columns - 8, problem.column - 1
+    place = f"{problem.path} {line}" if problem.path else text  # of a syntax error: anywhere
+    if "secret" in place.lower() or not start < min(len(line), width):
+        return ""
+    mark = "^" * len(match[0] if (match := re.compile(r"[\w./-]+").match(line, start)) else "^")
+    shown = line.replace("\t", " ")[:width]
+    return f"{problem.line:>5} | {shown}\n{'':>5} | {'':{start}}{mark[: width - start]}"
 
 
 class _Live(Struct, frozen=True):
