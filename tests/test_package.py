@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 
 from tests.wheel import ROOT, build
 
-ASSETS = ("templates/", "runtime/", "schemas/")
+ASSETS = ("templates/", "runtime/", "schemas/", "examples/")
 
 
 @pytest.fixture(scope="module")

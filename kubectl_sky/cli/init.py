@@ -1,5 +1,7 @@
 """`kubectl sky init`."""
 
+from typing import Any
+
 import click
 
 from kubectl_sky.cli import commands, output
@@ -13,6 +15,8 @@ _DEFAULT = "task"
         "init",
         "init train.py --gpus A100:8 --nodes 2",
         "init llm --kind vllm",
+        "init --list",
+        "init --example pytorch-ddp",
         "init - | less",
     ],
 )
@@ -30,17 +34,32 @@ _DEFAULT = "task"
     type=click.Choice(["script", "torchrun", "vllm"]),
     help="torchrun: distributed PyTorch (default if SCRIPT imports torch); vllm: serve a model.",
 )
+@click.option("--example", metavar="NAME", help="Copy an example and its programs: pytorch-ddp.")
+@click.option("--list", "lists", is_flag=True, help="List the examples.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
-def command(target: str, gpus: str, nodes: int, kind: str | None, force: bool) -> None:
+def command(
+    target: str, example: str | None, lists: bool, force: bool, kind: str | None, **flags: Any
+) -> None:
     """Write a task file with comments: SCRIPT.yaml for a script, otherwise NAME.yaml.
 
     The task uploads the current folder and runs SCRIPT. Without SCRIPT, it prints a line. With `-`
     in place of a name, the file is printed instead.
     """
-    from kubectl_sky.actions import init
+    from kubectl_sky.actions import gallery, init
 
+    if lists:
+        examples = gallery.list_examples().items()
+        output.out(output.table(["EXAMPLE", ""], [[name, text] for name, (_, text) in examples]))
+        return
+    if example:
+        paths = gallery.copy(gallery.find(example), force)
+        output.out("\n".join(f"{path} created" for path in paths))
+        output.note(f'its first lines say how to run it: "head {paths[0]}"')
+        return
     to_stdout = target == "-"
-    draft, path = init.draft(_DEFAULT if to_stdout else target, gpus, nodes, kind or "")
+    draft, path = init.draft(
+        _DEFAULT if to_stdout else target, flags["gpus"], flags["nodes"], kind or ""
+    )
     if to_stdout:
         output.out(init.text(draft, str(path)).rstrip("\n"))
         return

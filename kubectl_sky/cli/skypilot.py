@@ -106,7 +106,7 @@ _NEW_TASK = "a task is not changed or started again: use `kubectl sky rerun`"
 _NO_PAUSE = "tasks cannot be paused: `kubectl sky stop TASK` deletes one"
 _SHELL = "use `kubectl sky exec TASK -it -- bash`"
 _NODES = "`kubectl get nodes` shows the cluster's nodes, `kubectl sky gpus` their GPUs"
-_EXAMPLES = "`kubectl sky init` writes a first task file, `kubectl sky explain` has all fields"
+_EXAMPLES = "`kubectl sky init --list` shows examples, `kubectl sky explain` has all fields"
 _CONTEXTS = "use it without `sky`: `kubectl config`; here, --context chooses one"
 _SECRETS = "secrets belong to a task: use `kubectl sky submit` with --secret NAME"
 

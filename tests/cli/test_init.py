@@ -1,13 +1,14 @@
 """`init` writes a valid file for every kind and never overwrites an existing file."""
 
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from kubectl_sky.actions import init
+from kubectl_sky.actions import gallery, init
 from kubectl_sky.actions.init import KINDS, Draft
-from kubectl_sky.cli.main import sky
+from kubectl_sky.cli.main import main, sky
 from kubectl_sky.errors import SkyError
 from tests.actions.drafts import drafted, plans
 
@@ -181,3 +182,27 @@ def test_init_text_that_is_other_yaml_is_refused(
 def test_init_name_of_kind_notes_option(arguments: tuple[str, ...]) -> None:
     noted = "kubectl sky init vllm --kind vllm --force" in run(*arguments).output
     assert noted == (len(arguments) == 1)
+
+
+def test_init_example_copies_it_with_its_programs(folder: Path) -> None:
+    done = run("--example", "ddp")
+    assert done.exit_code == 0, done.output
+    assert {"pytorch-ddp.yaml created", "pytorch/train.py created"} <= {*done.output.splitlines()}
+    text = (folder / "pytorch-ddp.yaml").read_text()
+    assert text.startswith("# kubectl sky submit pytorch-ddp.yaml\n")
+    assert drafted(text, folder).tasks[0].name == "ddp"
+    assert "pytorch-ddp.yaml already exists" in str(run("--example", "ddp").exception)
+
+
+@pytest.mark.parametrize("name", gallery.list_examples())
+def test_init_every_example_has_all_that_it_names(folder: Path, name: str) -> None:
+    assert run("--example", name).exit_code == 0
+    assert main(["validate", "--as-task", f"{name}.yaml"]) == 0
+    assert "examples/" not in (folder / f"{name}.yaml").read_text()
+
+
+def test_init_list_shows_examples(folder: Path) -> None:
+    assert re.search("^pytorch-ddp +PyTorch's", run("--list").output, re.MULTILINE)
+    assert "several examples match" in str(run("--example", "vllm").exception)
+    assert "there is no example" in str(run("--example", "nothing").exception)
+    assert list(folder.iterdir()) == []

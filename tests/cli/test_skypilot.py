@@ -47,7 +47,7 @@ def error_of(line: str) -> str:
         ("launch --nonsense task.yaml", _LAUNCH + "submit`"),
         ("batch", 'unknown command "batch"; use `kubectl sky submit` with --array'),
         ("bench launch x", 'unknown command "bench"; use `kubectl sky submit` once per --gpus'),
-        ("recipes list", 'unknown command "recipes"; `kubectl sky init` writes'),
+        ("recipes list", 'unknown command "recipes"; `kubectl sky init --list` shows'),
         ("squeue -u me", 'unknown command "squeue"; use `kubectl sky list`\n-u: use --all-users'),
         ("sbatch x.sh", 'unknown command "sbatch"; use `kubectl sky submit FILE`'),
         ("restart x", 'unknown command "restart"; a task is not changed or started again'),
