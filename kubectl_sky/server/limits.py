@@ -72,8 +72,8 @@ class Streams:
                     del self._ends[session]
 
     def end(self, session: str) -> None:
-        """End the streams of a session, in the thread of the event loop."""
+        """End the streams of a session, in the thread of the event loop; "" is none."""
         with self._lock:
-            ends = list(self._ends.get(session, ()))
+            ends = list(self._ends.get(session, ())) if session else []
         for end in ends:
             end()

@@ -200,6 +200,14 @@ def test_list_without_viewers_ends(
         assert followed.ended.wait(60)
 
 
+def test_log_out_without_a_session_ends_no_stream(client: Client, config: Config) -> None:
+    with serving(config) as (port, app), viewing(port, **bearer(ALICE)) as program:
+        program.read(bool)
+        assert TestClient(app).post("/logout").status_code == 204
+        submitted(TestClient(app, headers=bearer(ALICE)), id=ID)
+        program.read(has("task"))
+
+
 def test_log_out_ends_the_streams_of_the_session_only(client: Client, config: Config) -> None:
     with serving(config) as (port, app):
         browser = TestClient(app)
