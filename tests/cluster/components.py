@@ -20,6 +20,8 @@ USERS = {
     "bob": ("bob@example.com", "team-b"),
 }
 
+AUTHENTICATION = "authentication.yaml"  # beside the kubeconfig; read again when it changes
+
 _FORWARDING = "/proc/sys/net/ipv4/conf/{}/forwarding"
 
 _CONTAINERD = """\
@@ -73,6 +75,16 @@ def pretence() -> Iterator[tuple[str, dict[str, Any]]]:
         yield plural, {"apiVersion": f"{group}/v1", "kind": made, "metadata": name, "spec": spec}
 
 
+def trusting(*issuers: dict[str, Any]) -> dict[str, Any]:
+    """Return what lets the API server accept tokens of issuers, whose users are their emails."""
+    claims = {"username": {"claim": "email", "prefix": ""}}
+    return {
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "AuthenticationConfiguration",
+        "jwt": [{"issuer": issuer, "claimMappings": claims} for issuer in issuers],
+    }
+
+
 def files(place: Place) -> dict[str, str]:
     """Return what must be in the cluster's folder before anything starts, by file name."""
     return {
@@ -81,6 +93,7 @@ def files(place: Place) -> dict[str, str]:
         "Corefile": _COREFILE.format(address=place.address, kubeconfig=place.kubeconfig),
         "kubeconfig": json.dumps(_kubeconfig(place)),
         "kubelet.yaml": json.dumps(_kubelet(place)),
+        AUTHENTICATION: json.dumps(trusting()),
         "tokens.csv": "".join(
             f"{context}-token,{user},{context},{group}\n"
             for context, (user, group) in USERS.items()
@@ -122,6 +135,7 @@ def api_server(place: Place) -> Sequence[str]:
         f"--service-account-signing-key-file={place.folder}/accounts.key",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--token-auth-file={place.folder}/tokens.csv",
+        f"--authentication-config={place.folder}/{AUTHENTICATION}",
         "--authorization-mode=Node,RBAC",
         f"--service-cluster-ip-range={place.services}",
         "--allow-privileged=true",

@@ -33,6 +33,24 @@ export function setSession(id: string | null): void {
   else sessionStorage.setItem(SESSION, id);
 }
 
+// A proxy that logs browsers in sends their token: then the id only names the streams of the browser.
+const PROXIED = "proxied-";
+
+export const behindProxy = () => sessionStorage.getItem(SESSION)?.startsWith(PROXIED) ?? false;
+
+export function nameStreams(): void {
+  if (!sessionStorage.getItem(SESSION)) setSession(PROXIED + crypto.getRandomValues(new Uint32Array(4)).join("-"));
+}
+
+// Log out: of oauth2-proxy first, so that the other tabs, whose streams end, do not get in again.
+export async function logOut(): Promise<void> {
+  const proxied = behindProxy();
+  const left = proxied && (await fetch("/oauth2/sign_out", { redirect: "manual" }).catch(() => null));
+  await post("/logout").catch(() => {});
+  if (!proxied) setSession(null);
+  else if (!left || left.type !== "opaqueredirect") location.assign("/oauth2/sign_out"); // and see why
+}
+
 export function sessionHeaders(): Record<string, string> {
   const id = sessionStorage.getItem(SESSION);
   return id ? { "X-Kubectl-Sky-Session": id } : {};

@@ -1,6 +1,6 @@
 // Log in with a token, or with the code of a one-time link.
 import { useEffect, useState } from "preact/hooks";
-import { get, post, setSession, type Whoami } from "./api";
+import { behindProxy, get, post, setSession, type Whoami } from "./api";
 import { ErrorNote, Logo, Title } from "./parts";
 import type { Route } from "./route";
 
@@ -11,6 +11,7 @@ export function Login({ route, onLogin }: { route: Route; onLogin(user: Whoami):
   const code = route.query.get("code");
   const next = route.query.get("next");
 
+  const leave = () => history.replaceState(null, "", next?.startsWith("/") ? `#${next}` : "#/tasks");
   const login = async (body: { token: string } | { code: string }) => {
     setBusy(true);
     setError(null);
@@ -19,7 +20,7 @@ export function Login({ route, onLogin }: { route: Route; onLogin(user: Whoami):
       const user = await get<Whoami>("/whoami");
       setToken("");
       // The code is used up: it must not stay in the history.
-      history.replaceState(null, "", next?.startsWith("/") ? `#${next}` : "#/tasks");
+      leave();
       onLogin(user);
       window.dispatchEvent(new HashChangeEvent("hashchange"));
     } catch (problem) {
@@ -35,6 +36,22 @@ export function Login({ route, onLogin }: { route: Route; onLogin(user: Whoami):
     event.preventDefault();
     if (token.trim()) void login({ token: token.trim() });
   };
+  const reload = () => {
+    leave();
+    location.reload();
+  };
+  if (behindProxy()) {
+    return (
+      <main class="login">
+        <div class="card">
+          <Logo />
+          <Title text="Logged out of kubectl sky" />
+          <p class="muted">Your identity provider may still know you: on a computer that you share, log out there, too.</p>
+          <button type="button" class="primary wide" onClick={reload}>Log in</button>
+        </div>
+      </main>
+    );
+  }
   return (
     <main class="login">
       <div class="card">

@@ -1,7 +1,7 @@
 // The dashboard's frame: who is logged in, which page is shown, and messages.
 import { Component, render, type ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { get, post, setNamespace, setSession, shareSession, whenUnauthorized, type Whoami } from "./api";
+import { behindProxy, get, logOut, nameStreams, setNamespace, setSession, shareSession, whenUnauthorized, type Whoami } from "./api";
 import { Login } from "./login";
 import { Logs } from "./logs";
 import { ClusterPage } from "./cluster";
@@ -37,7 +37,7 @@ function App() {
     };
     window.addEventListener("hashchange", changed);
     whenUnauthorized(() => {
-      setSession(null);
+      if (!behindProxy()) setSession(null);
       setNamespace("");
       setUser(null);
       const current = parseRoute(location.hash);
@@ -54,7 +54,10 @@ function App() {
   const loginPage = route.page === "login";
   useEffect(() => {
     if (loginPage || user) return;
-    get<Whoami>("/whoami").then(setUser, setError);
+    get<Whoami>("/whoami").then((found) => {
+      nameStreams();
+      setUser(found);
+    }, setError);
   }, [loginPage, user]);
 
   if (loginPage) return <Login route={route} onLogin={setUser} />;
@@ -147,8 +150,7 @@ interface HeaderProps {
 
 function Header({ route, user, namespace, onNamespace, onLogout }: HeaderProps) {
   const logout = async () => {
-    await post("/logout").catch(() => {});
-    setSession(null);
+    await logOut();
     setNamespace("");
     onLogout();
     go("login");
