@@ -39,6 +39,7 @@ OF_DASHBOARD = (
     "GpuHoursList",
     "Service",
     "Queue",
+    "Quota",
     "ClusterEvent",
     "WhoAmI",
 )

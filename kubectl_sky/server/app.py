@@ -32,6 +32,7 @@ from kubectl_sky.server.guard import Guard
 from kubectl_sky.server.identity import Identities
 from kubectl_sky.server.limits import Rates, Streams
 from kubectl_sky.server.live import LiveLists
+from kubectl_sky.users import routes as quotas
 from kubectl_sky.words import assets
 
 _ROUTERS = (
@@ -42,6 +43,7 @@ _ROUTERS = (
     cluster,
     gpus,
     services,
+    quotas,
     pages,
 )
 _ONLY_POST = ("/tasks/submit", "/tasks/stop", "/volumes/create")

@@ -1,4 +1,4 @@
-"""The caller, and the queues of the cluster."""
+"""The caller, and the queues and events of the namespace."""
 
 from typing import Annotated
 
@@ -12,6 +12,8 @@ from kubectl_sky.errors import Forbidden
 from kubectl_sky.observe.queues import QueueList
 from kubectl_sky.server.documents import DocumentRoute
 from kubectl_sky.server.identity import AnyCaller, Caller
+from kubectl_sky.server.tasks import ClusterEvents
+from kubectl_sky.tasks import describe
 from kubectl_sky.words import kinds
 from kubectl_sky.words.documents import Note
 
@@ -65,3 +67,9 @@ def _candidates(caller: Caller) -> list[str]:
 def queues(caller: AnyCaller) -> QueueList:
     """List Kueue's queues of the namespace, with counts of admitted and pending tasks."""
     return QueueList(queues=queueing.list_queues(caller.session))
+
+
+@router.get("/cluster-events")
+def events(caller: AnyCaller) -> ClusterEvents:
+    """Show the 500 newest Kubernetes events of the namespace, newest first."""
+    return ClusterEvents(describe.list_namespace_events(caller.session))

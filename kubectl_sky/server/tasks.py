@@ -250,7 +250,7 @@ def show_timeline(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> Timeli
 
 
 class ClusterEvents(Struct, frozen=True):
-    """The events of a task's objects, newest first."""
+    """Kubernetes events, newest first: those of a task's objects, or of a namespace."""
 
     events: list[describe.ClusterEvent]
 

@@ -1,5 +1,6 @@
 """Show a task: its objects, its file and its events."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 import yaml
@@ -90,8 +91,17 @@ def list_events(session: Session, task: TaskStatus) -> list[ClusterEvent]:
         # Earlier pods of a node are deleted, and their events remain.
         return name in jobs or name in pods or name.rpartition("-")[0] in jobs
 
-    events = CoreManager(session).list_events(task.namespace)
-    own = [event for event in events if belongs(event.get("involvedObject", {}).get("name", ""))]
+    return _newest(session, task.namespace, belongs)
+
+
+def list_namespace_events(session: Session) -> list[ClusterEvent]:
+    """Return the events of the session's namespace newest first."""
+    return _newest(session, session.namespace, lambda name: True)
+
+
+def _newest(session: Session, namespace: str, selects: Callable[[str], bool]) -> list[ClusterEvent]:
+    events = CoreManager(session).list_events(namespace)
+    own = [event for event in events if selects(event.get("involvedObject", {}).get("name", ""))]
     return [_event(event) for event in reversed(own[-_MAX_EVENTS:])]
 
 

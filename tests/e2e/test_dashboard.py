@@ -368,13 +368,15 @@ def test_pages_are_accessible_and_fit_the_width(
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     task = submit(sky, UNSCHEDULABLE)
     sky("volumes", "create", "data", "1Gi")
+    quota = {"quota": "team", "resource": "requests.memory", "used": "512Mi", "hard": "1Gi"}
+    page.route(re.compile("/quotas"), lambda route: route.fulfill(json={"quotas": [quota]}))
     pages = {
         "/tasks": page.get_by_role("table"),
         f"/tasks/{task}": page.locator(".finding"),
         f"/tasks/{task}/logs": page.get_by_text("0 lines"),
         "/services": page.get_by_text("No services"),
         "/volumes": page.get_by_role("table"),
-        "/cluster": page.get_by_role("heading", name="Queues", exact=True),
+        "/cluster": page.get_by_role("group", name="Table of events"),
         "/submit": page.get_by_text("The file is valid"),
     }
     for path, sign in pages.items():
@@ -382,6 +384,8 @@ def test_pages_are_accessible_and_fit_the_width(
         expect(sign).to_be_visible()
         assert axe(page) == [], path
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+    open_page(page, "/cluster")
+    expect(page.get_by_role("meter", name="requests.memory of team: ")).to_be_visible()
 
 
 def test_dark_switch_is_remembered_until_it_is_the_choice_of_the_system(page: Page) -> None:

@@ -178,6 +178,29 @@ def test_logs_of_a_service_resume_as_events(alice: TestClient, cluster: FakeClus
     assert (again.count("event: line"), again.count("event: end")) == (0, 1)
 
 
+def test_quotas_and_events_are_those_of_the_namespace(
+    alice: TestClient, cluster: FakeCluster
+) -> None:
+    metadata = {"name": "team", "namespace": "default"}
+    item = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata}
+    amounts = {"spec": {"hard": {"cpu": "4"}}, "status": {"used": {"cpu": "1500m"}}}
+    cluster.put(item | amounts)
+    about = {"kind": "Pod", "name": "web"}
+    event = {"apiVersion": "v1", "kind": "Event", "involvedObject": about, "reason": "Pulled"}
+    for name, time in (("new", "2026-01-02T00:00:00Z"), ("old", "2026-01-01T00:00:00Z")):
+        cluster.put(event | {"metadata": {"name": name}, "message": name, "lastTimestamp": time})
+
+    (quota,) = alice.get("/quotas").json()["quotas"]
+    assert quota == {"quota": "team", "resource": "cpu", "used": "1500m", "hard": "4"}
+    events = alice.get("/cluster-events").json()["events"]
+    assert [(item["message"], item["object"]) for item in events] == [
+        ("new", "Pod/web"),
+        ("old", "Pod/web"),
+    ]
+    cluster.forbidden.add("alice: list resourcequotas")
+    assert alice.get("/quotas").status_code == 403
+
+
 def test_timeline_has_the_phases_of_each_node(alice: TestClient, cluster: FakeCluster) -> None:
     submitted = alice.post("/tasks/submit", content=PIPELINE, headers=YAML).json()
     first, _ = submitted["task_ids"]

@@ -1,8 +1,9 @@
 // The cluster's GPUs, the GPU-hours of tasks, and Kueue's queues, as bars.
 import { useState } from "preact/hooks";
-import type { GpuHoursList, AcceleratorNode, Queue } from "./api";
+import type { GpuHoursList, AcceleratorNode, ClusterEvent, Queue, Quota } from "./api";
 import { age, bytes, plural, quantity } from "./format";
 import { AllUsers, Bar, Empty, ErrorNote, Title, usePolled } from "./parts";
+import { EventTable } from "./task";
 
 export function ClusterPage() {
   return (
@@ -11,8 +12,42 @@ export function ClusterPage() {
       <Gpus />
       <GpuHours />
       <Queues />
+      <Quotas />
+      <Events />
     </>
   );
+}
+
+function Quotas() {
+  const [result, error] = usePolled<{ quotas: Quota[] }>("/quotas");
+  return (
+    <section aria-labelledby="quotas">
+      <h2 id="quotas">Quotas of the namespace</h2>
+      {error ? <ErrorNote error={error} quiet /> : null}
+      {result && !result.quotas.length && <Empty title="No quotas in the namespace" />}
+      {result && result.quotas.length > 0 && (
+        <article class="card" aria-label="Use of quotas">
+          <ul class="bars">
+            {result.quotas.map(({ quota, resource, used, hard }) => {
+              const text = `${amount(resource, used)}/${amount(resource, hard)}`;
+              return (
+                <li key={`${quota}/${resource}`}>
+                  <span class="bar-name">{resource}<span class="sub">{quota}</span></span>
+                  <Bar used={quantity(used) ?? 0} total={quantity(hard) ?? 0} label={`${resource} of ${quota}: ${text.replace("/", " of ")} used`} />
+                  <span class="number">{text}</span>
+                </li>
+              );
+            })}
+          </ul>
+        </article>
+      )}
+    </section>
+  );
+}
+
+function Events() {
+  const [result, error] = usePolled<{ events: ClusterEvent[] }>("/cluster-events");
+  return <EventTable title="Events of the namespace" events={result?.events ?? null} error={error} />;
 }
 
 function Gpus() {
@@ -194,5 +229,5 @@ function hours({ gpu_hours: count }: GpuHoursList["total"]): string {
 function amount(resource: string, text: string | null): string {
   const value = quantity(text);
   if (value === null) return text || "?";
-  return resource === "memory" || resource === "ephemeral-storage" ? bytes(value) : String(Math.round(value * 100) / 100);
+  return /(^|\.)(memory|storage|ephemeral-storage)$/.test(resource) ? bytes(value) : String(Math.round(value * 100) / 100);
 }

@@ -126,6 +126,13 @@ export interface Queue {
   interval_seconds: number | null;
 }
 
+export interface Quota {
+  quota: string;
+  resource: string;
+  used: string;
+  hard: string;
+}
+
 export interface ClusterEvent {
   time: string;
   type: string;

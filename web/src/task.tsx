@@ -255,9 +255,13 @@ function Events({ id, scope, state }: { id: string; scope: TaskScope; state: str
     );
     return () => controller.abort();
   }, [id, scope.namespace, state]);
+  return <EventTable title="Events" events={events} error={error} />;
+}
+
+export function EventTable({ title, events, error }: { title: string; events: ClusterEvent[] | null; error: unknown }) {
   return (
     <section class="card table" aria-labelledby="events">
-      <div class="card-head"><h2 id="events">Events</h2></div>
+      <div class="card-head"><h2 id="events">{title}</h2></div>
       {error ? <ErrorNote error={error} quiet /> : null}
       {events && !events.length && <Empty title="No events" />}
       {events && events.length > 0 && (
