@@ -1,47 +1,77 @@
 """`kubectl sky gpus`."""
 
+import os
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import click
+
 from kubectl_sky.cli import commands, options, output
+from kubectl_sky.errors import UserError
 
 if TYPE_CHECKING:
     from kubectl_sky.gpus.model import AcceleratorNode
+    from kubectl_sky.spec.task import Task
 
 
-@commands.command("gpus", examples=["gpus", "gpus -o json"])
+@commands.command("gpus", examples=["gpus", "gpus -o json", "gpus --fit task.yaml"])
+@click.option("--fit", metavar="FILE", help="Say where the GPUs of a task file are free now.")
 @options.cluster
 @options.output("json", "yaml")
 @options.no_headers
-def command(cluster: options.ClusterFlags, form: str | None) -> None:
+def command(cluster: options.ClusterFlags, form: str | None, fit: str | None) -> None:
     """Show the cluster's accelerators by type, by cluster node and by user.
 
     They come from device plugins, and from the ResourceSlices of DRA drivers.
 
     Types have the names that `accelerators` of a task accepts. USED is what pods request. FREE
-    counts only cluster nodes that are ready and accept pods.
+    counts only cluster nodes that are ready and accept pods. --fit compares GPUs only: no CPUs, no
+    memory and no quotas.
     """
     from kubectl_sky.gpus import action
-    from kubectl_sky.gpus.model import GpuList
-    from kubectl_sky.plan.accelerators import RESOURCES
 
+    if fit and form:
+        raise UserError("--fit cannot be combined with -o", "choose one of them")
+    tasks = _read_tasks(fit) if fit else ()
     machines = action.accelerators(cluster.session())
     if form:
+        from kubectl_sky.gpus.model import GpuList
+
         output.out(output.data(GpuList(machines=machines), form))
-    elif not machines:
-        output.note("no cluster node has accelerators")
+        return
+    if tasks:
+        from kubectl_sky.gpus.fit import describe
+
+        output.out("\n".join(line for task in tasks for line in describe(task, machines)))
     else:
-        tables = (_by_type(machines), _by_machine(machines), _by_user(machines))
-        output.out("\n\n".join(filter(None, tables)))
-        drivers = {item.resource for item in machines if item.resource not in RESOURCES}
-        for driver in sorted(drivers):
-            output.note(
-                f"tasks cannot request the devices of {driver}: no DeviceClass gives them an"
-                " extendedResourceName such as nvidia.com/gpu"
-            )
-        if any(machine.used is None for machine in machines):
-            output.note("usage is unknown: you are not allowed to list pods in all namespaces")
+        _print(machines)
+    if any(machine.used is None for machine in machines):
+        output.note("usage is unknown: you are not allowed to list pods in all namespaces")
+
+
+def _print(machines: Sequence["AcceleratorNode"]) -> None:
+    from kubectl_sky.plan.accelerators import RESOURCES
+
+    if not machines:
+        output.note("no cluster node has accelerators")
+        return
+    tables = (_by_type(machines), _by_machine(machines), _by_user(machines))
+    output.out("\n\n".join(filter(None, tables)))
+    for driver in sorted({item.resource for item in machines} - {*RESOURCES}):
+        output.note(
+            f"tasks cannot request the devices of {driver}: no DeviceClass gives them an"
+            " extendedResourceName such as nvidia.com/gpu"
+        )
+
+
+def _read_tasks(path: str) -> "Sequence[Task]":
+    from kubectl_sky.submitting.flags import Overrides
+    from kubectl_sky.submitting.taskfile import Source, prepare
+    from kubectl_sky.tasks.ui import UI
+
+    return prepare(Source(path, Overrides(), os.environ, sys.stdin.buffer), UI()).tasks
 
 
 def _by_type(machines: Sequence["AcceleratorNode"]) -> str:

@@ -84,6 +84,21 @@ def holding(pod: Object) -> Holding | None:
     return Holding(node, _holder(pod), counts, (metadata.get("namespace", ""), metadata["name"]))
 
 
+def places(
+    machines: Iterable[AcceleratorNode], models: Sequence[str], count: int, nodes: int
+) -> list[str]:
+    """Return the cluster nodes that have room now for `nodes` nodes with `count` GPUs each.
+
+    No models mean any. It returns none if there is no room for all nodes.
+    """
+    rooms = {
+        machine.name: (machine.free or 0) // count
+        for machine in machines
+        if not models or machine.model in models
+    }
+    return [name for name, room in rooms.items() if room] if sum(rooms.values()) >= nodes else []
+
+
 def accelerator_nodes(
     nodes: Sequence[Object],
     holdings: Sequence[Holding] | None,
