@@ -10,7 +10,7 @@ import click
 from msgspec.structs import replace
 
 from kubectl_sky.cli import commands, options, tasks
-from kubectl_sky.cli.terminal import Printer, Terminal
+from kubectl_sky.cli.terminal import Printer, RankDifferences, Terminal
 from kubectl_sky.errors import UserError
 from kubectl_sky.observe.logs import Form, LogFormat, Template
 
@@ -48,6 +48,7 @@ def pattern(
         "logs train -f",
         "logs train --rank 0,4-7 --grep loss",
         "logs train --tail 100 -o json",
+        "logs train --diff-ranks",
         "logs train -t --template {time}:{rank}:{text}",
     ],
 )
@@ -81,6 +82,9 @@ def pattern(
     callback=ranks,
     metavar="R,...",
     help="Show only these ranks: 0,3, 0-7.",
+)
+@click.option(
+    "--diff-ranks", is_flag=True, help="Show only lines that are not the same on all ranks."
 )
 @click.option("--by-node", is_flag=True, help="Print one node after the other, not by time.")
 @click.option("-c", "--container", help="Container of the pods (default: the task's).")
@@ -128,6 +132,8 @@ def command(
         raise UserError("-t cannot be combined with --timestamps or -o json", "choose one of them")
     if flags["template"] and flags["form"]:
         raise UserError("--template cannot be combined with -o", "choose one of them")
+    if flags["diff_ranks"] and following:
+        raise UserError("--diff-ranks compares whole logs", "leave out -f")
     form = Form(
         output=LogFormat(flags["form"] or LogFormat.TEXT),
         stamped=_with_timestamps(flags),
@@ -135,7 +141,8 @@ def command(
         template=flags["template"],
         grep=flags["grep"],
     )
-    ui = Terminal(Printer(form, folder=flags["folder"]))
+    printer = Printer(form, folder=flags["folder"])
+    ui = Terminal(RankDifferences(printer, form.stamped) if flags["diff_ranks"] else printer)
     request = _request(following, flags)
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
@@ -150,7 +157,7 @@ def command(
     if following:
         follow(session, target, request, ui)
     else:
-        with reader.adding_lost(tasks_of(target), request, plain):
+        with reader.adding_lost(tasks_of(target), request, plain), ui.printing_rest():
             show(session, target, request, ui)
     return 0
 

@@ -2,8 +2,8 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.cli import output
 from kubectl_sky.errors import Problem, UserError
-from kubectl_sky.observe.logs import Form, Lines, LogFormat, Origin
+from kubectl_sky.observe.logs import Form, Lines, LogFormat, Origin, differing
 from kubectl_sky.tasks.ui import UI, Waiting
 from kubectl_sky.words import bounded
 
@@ -42,6 +42,9 @@ class Printer:
             self._form = replace(
                 form, color=output.colored(sys.stdout), terminal=sys.stdout.isatty()
             )
+
+    def finish(self) -> None:
+        """Print what is left when all lines have been read."""
 
     def __call__(self, lines: Lines, final_newline: bool) -> None:
         """Print lines; `final_newline` is False if the last has no newline."""
@@ -73,6 +76,22 @@ class Printer:
             if not block.endswith(b"\n"):
                 self._unfinished[path] = last
         return block
+
+
+class RankDifferences(Printer):
+    """Keep lines until all have been read, then print those that the ranks do not share."""
+
+    def __init__(self, printer: Printer, stamped: bool) -> None:
+        self._printer, self._stamped = printer, stamped
+        self.filters = True
+        self._lines: list[tuple[Origin, bytes]] = []
+
+    def __call__(self, lines: Lines, final_newline: bool) -> None:
+        self._lines += lines
+
+    def finish(self) -> None:
+        if lines := differing(self._lines, self._stamped):
+            self._printer(lines, True)
 
 
 def _file(origin: Origin) -> str:
@@ -113,6 +132,14 @@ class Terminal(UI):
     def logs(self, lines: Lines, final_newline: bool) -> None:
         with output.live.hidden(final_newline):
             self._printer(lines, final_newline)
+
+    @contextmanager
+    def printing_rest(self) -> Iterator[None]:
+        """Print at the end what the printer keeps until then, also if the task has failed."""
+        try:
+            yield
+        finally:
+            self._printer.finish()
 
     def progress(self, label: str, total: int) -> AbstractContextManager[Callable[[int], object]]:
         return output.progress(label, total)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
 from difflib import get_close_matches
@@ -44,6 +45,27 @@ class Origin(Struct, frozen=True):
 
 
 Lines = Sequence[tuple[Origin, bytes]]
+
+
+def differing(lines: Lines, stamped: bool) -> Lines:
+    """Return the lines that not every rank of their task has equally often, in order.
+
+    Of a line that one rank has more often, the last ones are returned. Timestamps do not count.
+    """
+    texts = [line.partition(b" ")[2] if stamped else line for _, line in lines]
+    ranks: dict[str, set[int]] = defaultdict(set)
+    counts: dict[tuple[str, int], Counter[bytes]] = defaultdict(Counter)
+    for (origin, _), text in zip(lines, texts, strict=True):
+        ranks[origin.task].add(origin.rank)
+        counts[origin.task, origin.rank][text] += 1
+    seen: dict[tuple[str, int], Counter[bytes]] = defaultdict(Counter)
+    result = []
+    for (origin, line), text in zip(lines, texts, strict=True):
+        number = seen[origin.task, origin.rank]
+        number[text] += 1
+        if any(counts[origin.task, rank][text] < number[text] for rank in ranks[origin.task]):
+            result.append((origin, line))
+    return result
 
 
 class Template:
