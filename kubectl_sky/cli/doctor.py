@@ -3,7 +3,8 @@
 import shutil
 import sys
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -43,6 +44,7 @@ def _extras(
     examples=[
         "doctor",
         "doctor train",
+        "doctor train --share",
         "doctor --role --with clean | kubectl apply -f -",
     ],
 )
@@ -58,6 +60,7 @@ def _extras(
     help="Add rare rights to --role. clean: list Secrets; cluster: read nodes, storage classes"
     " and queues, by a ClusterRole; serve: run services (default: none).",
 )
+@click.option("--share", is_flag=True, help="Print all that a ticket about TASK needs: Markdown.")
 @options.output("json", "yaml")
 def command(
     task: str | None,
@@ -75,15 +78,10 @@ def command(
     """
     from kubectl_sky.tasks import doctor
 
-    extras, role = flags["extras"], flags["role"]
-    assert isinstance(extras, tuple)
-    if extras and not role:
-        raise UserError("--with adds rights to the Role that --role prints", "add --role")
-    if role and task:
-        raise UserError("--role cannot be combined with TASK", "remove one of them")
+    _check(task, form, flags)
     session = cluster.session()
-    if role:
-        items = doctor.make_role(session, extras)
+    if flags["role"]:
+        items = doctor.make_role(session, cast("tuple[str, ...]", flags["extras"]))
         if form == "json":
             output.out(output.data({"apiVersion": "v1", "kind": "List", "items": items}, form))
         else:
@@ -99,8 +97,22 @@ def command(
         output.note(match.heading(match.current))
         match = match.current
     verdict = doctor.diagnose(session, match)
-    output.out(output.data(verdict.as_json(), form) if form else format_verdict(verdict))
+    text = output.data(verdict.as_json(), form) if form else format_verdict(verdict)
+    if flags["share"]:
+        from kubectl_sky.cli import share
+
+        text = share.report(session, match, text)
+    output.out(text)
     return 0
+
+
+def _check(task: str | None, form: str | None, flags: Mapping[str, object]) -> None:
+    if flags["extras"] and not flags["role"]:
+        raise UserError("--with adds rights to the Role that --role prints", "add --role")
+    if flags["role"] and task:
+        raise UserError("--role cannot be combined with TASK", "remove one of them")
+    if flags["share"] and (form or not task):
+        raise UserError("--share needs a TASK, and prints Markdown", "name a task, without -o")
 
 
 def format_verdict(verdict: "Diagnosis") -> str:
