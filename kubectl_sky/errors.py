@@ -25,7 +25,7 @@
 Printed as two lines: `error:` what is wrong, `hint:` what to do next.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, TypeVar
 
 from msgspec import Struct
@@ -100,6 +100,13 @@ def join_names(problems: Sequence[Problem]) -> str:
         shown = list(problems)
     more = [MORE] if len(problems) > len(shown) else []
     return "\n".join([*map(str, shown), *more])
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return `did you mean "train"? ` with the most similar name, or nothing."""
+    from difflib import get_close_matches  # noqa: PLC0415 -- of errors only
+
+    return "".join(f'did you mean "{item}"? ' for item in get_close_matches(name, [*names], 1, 0.7))
 
 
 class UserError(SkyError):

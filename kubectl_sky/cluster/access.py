@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.cluster import objects, shapes
 from kubectl_sky.cluster.session import Json, Session
-from kubectl_sky.errors import Forbidden, NotServed, Outdated, UserError
+from kubectl_sky.errors import Forbidden, NotServed, Outdated, UserError, did_you_mean
 from kubectl_sky.words import kinds
 from kubectl_sky.words.kinds import Kind
 
@@ -18,9 +18,14 @@ def check_namespace(session: Session, namespace: str, name: str) -> None:
     """
     with suppress(Forbidden):
         if not objects.exists(session, kinds.NAMESPACE, namespace):
+            similar = ""
+            with suppress(Forbidden):
+                items = objects.list_all(session, kinds.NAMESPACE, shape=shapes.METADATA_ONLY)
+                listed = (item["metadata"]["name"] for item in items)
+                similar = did_you_mean(namespace, listed)
             raise UserError(
                 f'namespace "{namespace}" not found',
-                f"-n sets the namespace; the name is {name}; to create the namespace, run"
+                f"{similar}-n sets the namespace; the name is {name}; to create the namespace, run"
                 f" `kubectl create namespace {namespace}`",
             )
 

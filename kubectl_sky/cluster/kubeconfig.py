@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.cluster.client import Client
 from kubectl_sky.cluster.connection import KUBERNETES_PATH, Connection, Contexts, Target
-from kubectl_sky.errors import ClusterError, UserError
+from kubectl_sky.errors import ClusterError, UserError, did_you_mean
 
 Entry = dict[str, Any]
 
@@ -184,8 +184,11 @@ def _find(merger: KubeConfigMerger, kind: str, name: object, paths: str) -> tupl
             return {
                 key: value for key, value in entry.items() if value not in ("", None)
             }, node.path
-    names = ", ".join(_names(merger, f"{kind}s")) or "none"
-    hint = f"it has: {names}" + ("; the name of a task is --name" if kind == "cluster" else "")
+    names = _names(merger, f"{kind}s")
+    similar = did_you_mean(str(name), names)
+    hint = f"{similar}it has: {', '.join(names) or 'none'}" + (
+        "; the name of a task is --name" if kind == "cluster" else ""
+    )
     raise ClusterError(f'{kind} "{name}" not found in the kubeconfig {paths}', hint)
 
 

@@ -46,6 +46,13 @@ def test_name_given_as_namespace_is_said_before_anything_else(
     assert len(api.names()) == before
 
 
+def test_similar_namespace_is_suggested(run: Run, api: FakeCluster) -> None:
+    api.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
+    assert 'hint: did you mean "default"? -n sets' in run("list", "-n", "defualt")[2]
+    api.forbidden.add("list namespaces")
+    assert "hint: -n sets" in run("list", "-n", "defualt")[2]
+
+
 @pytest.mark.parametrize("line", ["logs nothing -n default", "list -n default --status failed"])
 def test_namespace_that_exists_is_not_blamed(run: Run, line: str) -> None:
     assert "-n sets the namespace" not in run(*line.split())[2]

@@ -90,7 +90,9 @@ def test_kubeconfig_binary_file_or_directory_is_error(tmp_path: Path) -> None:
 def test_kubeconfig_unknown_context_or_cluster_lists_existing(tmp_path: Path) -> None:
     path = str(make_config(tmp_path / "config"))
     assert message(Connection(kubeconfig=path, context="other")).endswith("it has: here")
-    assert "it has: here; " in message(Connection(kubeconfig=path, cluster="other"))
+    similar = message(Connection(kubeconfig=path, context="hero"))
+    assert similar.endswith('did you mean "here"? it has: here')
+    assert "; it has: here; " in message(Connection(kubeconfig=path, cluster="other"))
 
 
 def test_kubeconfig_missing_certificate_file_is_error(tmp_path: Path) -> None:
