@@ -184,3 +184,16 @@ def test_fine_tune_example_sharded_model_is_saved(tmp_path: Path) -> None:
     run.script = f"python3 finetune.py --model m --output {output}"
     code, out = run(ACCELERATE_USE_FSDP="true")
     assert (code, (output / "final").is_dir()) == (0, True), out
+
+
+def test_readme_of_examples_is_recipes_page() -> None:
+    page = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+    links = re.sub(r"\]\((?!\.\./)", "](../docs/", page).replace("](../examples/", "](")
+    made = "made from docs/recipes.md by UPDATE_GOLDEN=1 pytest tests/test_gallery.py"
+    text = f"<!-- {made} -->\n{links}"
+    readme = ROOT / "examples" / "README.md"
+    if os.environ.get("UPDATE_GOLDEN"):
+        readme.write_text(text, encoding="utf-8")
+    assert readme.read_text(encoding="utf-8") == text, "run it with UPDATE_GOLDEN=1"
+    missing = [path.name for path in EXAMPLES if f"(../examples/{path.name})" not in page]
+    assert missing == []

@@ -74,7 +74,7 @@ def test_site_describes_every_finding(site: Path) -> None:
 
 
 def test_labels_page_has_every_label_and_annotation() -> None:
-    text = (ROOT / "docs" / "labels.md").read_text()
+    text = (ROOT / "docs" / "how-it-works.md").read_text()
     keys = {value for value in vars(names).values() if isinstance(value, str)}
     keys -= {API_VERSION}
     assert [key for key in keys if names.is_ours(key) and f"`{key}`" not in text] == []

@@ -41,7 +41,7 @@ class RiskyField(Struct, frozen=True, rename={"danger_class": "class"}):
     """A field that reaches beyond the task."""
 
     danger_class: Annotated[
-        str, Note("`privileged`, `host`, …: see [security](security-review.md)")
+        str, Note("`privileged`, `host`, …: see [security](reviewing.md#classes-and-fields)")
     ]
     path: str
     file: str

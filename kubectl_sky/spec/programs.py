@@ -66,7 +66,7 @@ def find_unavailable(document: Document, backend: str | None) -> Iterator[Proble
     nodes, backend = document.get("num_nodes"), document.get(*_BACKEND) or backend
     rules = []
     if not _OWN_DOCKER.search(f"{scripts}{document.get('config')}"):
-        hint = "name the image in image_id; docs/images.md shows how a task builds one"
+        hint = "name the image in image_id; docs/environment.md shows how a task builds one"
         rules.append((_DOCKER, "a task has no Docker daemon", hint))
     if isinstance(nodes, int) and nodes > 1 and backend != "mpijob":
         hint = "use the mpijob backend, or start a process on each node, such as with torchrun"

@@ -1,6 +1,6 @@
 """Run command lines in turn; print their times, CPU times and memory as tables.
 
-With `--write`, a table also replaces the one of its name in docs/performance.md or docs/scale.md,
+With `--write`, a table also replaces the one of its name in docs/scale.md,
 between `<!-- table NAME -->` and `<!-- end -->`.
 """
 
@@ -22,7 +22,7 @@ from tests.cluster import cache, golang, machine
 from tests.cluster.target import Cluster
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = (ROOT / "docs" / "performance.md", ROOT / "docs" / "scale.md")
+PAGE = ROOT / "docs" / "scale.md"
 COMPARED = ("s", "min to max", "processor s", "MB", "lines", "ratio")
 _ONCE = Path(__file__).with_name("once.py")
 _STERN = ROOT / "tests" / "cluster" / "modules" / "stern"
@@ -133,8 +133,8 @@ class Bench:
         text = "\n".join([first, "|" + "---|" * len(head), *others])
         print(f"\n{name}\n{text}", flush=True)
         mark = re.compile(rf"(?<=<!-- table {name} -->\n\n).*?(?=\n\n<!-- end -->)", re.DOTALL)
-        for page in PAGES if self.writes else ():
-            page.write_text(mark.sub(lambda _: text, page.read_text()))
+        if self.writes:
+            PAGE.write_text(mark.sub(lambda _: text, PAGE.read_text()))
 
     @contextmanager
     def namespace(self) -> Iterator[str]:

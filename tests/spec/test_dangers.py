@@ -21,7 +21,7 @@ from kubectl_sky.words import assets
 from kubectl_sky.words.settings import Settings
 from tests.spec.documents import make_document, read
 
-DOC = Path(__file__).parents[2] / "docs" / "security-review.md"
+DOC = Path(__file__).parents[2] / "docs" / "reviewing.md"
 GENERATED = re.compile(r"(<!-- made from .*? -->\n)(.*?)(<!-- end -->)", re.S)
 SUSPICIOUS = re.compile(
     r"host|secret|privileg|account|capabilit|proc|sysctl|seccomp|apparmor|selinux|windows"

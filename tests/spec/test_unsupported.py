@@ -85,7 +85,8 @@ REFUSED = {
     "config: {kubernetes: {enable_docker: true}}": (
         "task.yaml:2:23: config.kubernetes.enable_docker: not supported:"
         " a task has no Docker daemon; remove it; docker build becomes buildctl-daemonless.sh build"
-        " in the image moby/buildkit:rootless, as docs/images.md shows; docker run is not possible"
+        " in the image moby/buildkit:rootless, as docs/environment.md shows; docker run is not"
+        " possible"
     ),
 }  # fmt: skip
 
