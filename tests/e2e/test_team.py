@@ -1,4 +1,4 @@
-"""From an empty cluster to a user's first task on the dashboard, by the commands of docs/team.md.
+"""From an empty cluster to a user's first task on the dashboard, by docs/administrators.md.
 
 `pytest --log-cli-level INFO` shows how long each step takes.
 """
@@ -30,7 +30,7 @@ pytestmark = [
     ),
 ]
 image = test_in_cluster.image
-PAGE = (ROOT / "docs" / "team.md").read_text()
+PAGE = (ROOT / "docs" / "administrators.md").read_text()
 HOST = "sky.example.com"
 LOG = logging.getLogger(__name__)
 HELLO = """\

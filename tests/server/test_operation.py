@@ -42,7 +42,7 @@ CHECKS = [
     response_schema_conformance,
     status_code_conformance,
 ]
-OPERATION = ROOT / "docs" / "operate.md"
+OPERATION = ROOT / "docs" / "administrators.md"
 STREAMS = ("/tasks/events", "/kubernetes")  # these never end
 
 
