@@ -194,5 +194,5 @@ def test_log_out_of_the_page_ends_the_session_of_the_proxy(
         expect(each.get_by_role("heading", name="Logged out of kubectl sky")).to_be_visible()
     assert page.context.cookies(site.url) == []
     assert page.request.get(f"{site.url}/whoami").status == 401
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("link", name="Log in").click()
     expect(page.get_by_text(f"Logged in as {ALICE}")).to_be_visible()

@@ -11,7 +11,7 @@ export function Login({ route, onLogin }: { route: Route; onLogin(user: Whoami):
   const code = route.query.get("code");
   const next = route.query.get("next");
 
-  const leave = () => history.replaceState(null, "", next?.startsWith("/") ? `#${next}` : "#/tasks");
+  const place = next?.startsWith("/") ? `#${next}` : "#/tasks";
   const login = async (body: { token: string } | { code: string }) => {
     setBusy(true);
     setError(null);
@@ -20,7 +20,7 @@ export function Login({ route, onLogin }: { route: Route; onLogin(user: Whoami):
       const user = await get<Whoami>("/whoami");
       setToken("");
       // The code is used up: it must not stay in the history.
-      leave();
+      history.replaceState(null, "", place);
       onLogin(user);
       window.dispatchEvent(new HashChangeEvent("hashchange"));
     } catch (problem) {
@@ -36,10 +36,6 @@ export function Login({ route, onLogin }: { route: Route; onLogin(user: Whoami):
     event.preventDefault();
     if (token.trim()) void login({ token: token.trim() });
   };
-  const reload = () => {
-    leave();
-    location.reload();
-  };
   if (behindProxy()) {
     return (
       <main class="login">
@@ -47,7 +43,7 @@ export function Login({ route, onLogin }: { route: Route; onLogin(user: Whoami):
           <Logo />
           <Title text="Logged out of kubectl sky" />
           <p class="muted">Your identity provider may still know you: on a computer that you share, log out there, too.</p>
-          <button type="button" class="primary wide" onClick={reload}>Log in</button>
+          <a class="button primary wide" href={`/oauth2/start?rd=%2Fui%2F${place}`}>Log in</a>
         </div>
       </main>
     );
