@@ -13,7 +13,7 @@ from kubectl_sky.observe.queues import QueueList
 from kubectl_sky.server.documents import DocumentRoute
 from kubectl_sky.server.identity import AnyCaller, Caller
 from kubectl_sky.server.tasks import ClusterEvents
-from kubectl_sky.tasks import describe
+from kubectl_sky.tasks import describe, pipeline
 from kubectl_sky.words import kinds
 from kubectl_sky.words.documents import Note
 
@@ -67,6 +67,18 @@ def _candidates(caller: Caller) -> list[str]:
 def queues(caller: AnyCaller) -> QueueList:
     """List Kueue's queues of the namespace, with counts of admitted and pending tasks."""
     return QueueList(queues=queueing.list_queues(caller.session))
+
+
+class TasksController(Struct, frozen=True):
+    """Whether a live tasks controller leads the tasks of the namespace."""
+
+    leads: bool
+
+
+@router.get("/controllers/tasks")
+def tasks_controller(caller: AnyCaller) -> TasksController:
+    """Show whether a controller begins the next stages of pipelines; else clients do."""
+    return TasksController(pipeline.controller_leads(caller.session, caller.session.namespace))
 
 
 @router.get("/cluster-events")

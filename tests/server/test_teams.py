@@ -1,13 +1,13 @@
 """Users of a team: their namespaces, pipelines, and what the page of a pipeline offers."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.words import kinds
+from kubectl_sky.words import kinds, names
 from tests import clock
 from tests.fake_cluster import FakeCluster
 from tests.server.conftest import ALICE
@@ -176,6 +176,26 @@ def test_logs_of_a_service_resume_as_events(alice: TestClient, cluster: FakeClus
     last = next(line[4:] for line in text.splitlines() if line.startswith("id: "))
     again = alice.get(path, headers=events | {"Last-Event-ID": last}).text
     assert (again.count("event: line"), again.count("event: end")) == (0, 1)
+
+
+@pytest.mark.parametrize("seconds", [0, 3600])
+def test_tasks_controller_leads_while_its_lease_is_live(
+    alice: TestClient, cluster: FakeCluster, seconds: int
+) -> None:
+    renewed = datetime.now(UTC) - timedelta(seconds=seconds)
+    cluster.put(
+        {
+            "apiVersion": kinds.LEASE.api_version,
+            "kind": kinds.LEASE.kind,
+            "metadata": {"name": names.controller_lease("tasks", all_namespaces=False)},
+            "spec": {
+                "holderIdentity": "pod-1",
+                "leaseDurationSeconds": 45,
+                "renewTime": renewed.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            },
+        }
+    )
+    assert alice.get("/controllers/tasks").json() == {"leads": seconds == 0}
 
 
 def test_quotas_and_events_are_those_of_the_namespace(

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { get, post, taskPath, type Pipeline, type Task } from "./api";
 import { age, localTime } from "./format";
 import { Graph } from "./graph";
-import { announce, Badge, Confirm, ErrorNote, NodeProgress, Title, useClock } from "./parts";
+import { announce, Badge, Confirm, ErrorNote, NodeProgress, Title, useClock, usePolled } from "./parts";
 import { go, href, type TaskScope } from "./route";
 import { SubmitAgain } from "./submit";
 import { TaskPage } from "./task";
@@ -106,9 +106,11 @@ function suspended(pipeline: Pipeline): Pipeline["tasks"][number] | undefined {
 function Resume({ pipeline, scope, onDone }: { pipeline: Pipeline; scope: TaskScope; onDone(): void }) {
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
+  const [controller, unknown] = usePolled<{ leads: boolean }>("/controllers/tasks", { namespace: scope.namespace });
   const stage = suspended(pipeline);
   const stages = pipeline.execution === "serial" && pipeline.tasks.length > 1;
   if (!stages || pipeline.status === "completed" || pipeline.status === "failed") return null;
+  if (controller ? controller.leads : !unknown) return null;
   const resume = async () => {
     setBusy(true);
     try {
@@ -123,8 +125,8 @@ function Resume({ pipeline, scope, onDone }: { pipeline: Pipeline; scope: TaskSc
   return (
     <div class="note">
       <p>
-        A stage begins when the tasks controller, or a client that follows the pipeline, resumes it.
-        Without them, resume each stage here, or run <code>kubectl sky wait {pipeline.pipeline_id} --continue</code>.
+        No tasks controller is seen here: a stage begins when a client that follows the pipeline resumes it.
+        Without one, resume each stage here, or run <code>kubectl sky wait {pipeline.pipeline_id} --continue</code>.
       </p>
       {error ? <ErrorNote error={error} /> : null}
       {stage && <button type="button" class="primary" disabled={busy} onClick={resume}>Resume {stage.name}</button>}
