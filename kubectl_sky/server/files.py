@@ -32,15 +32,16 @@ _UNPRINTABLE = re.compile(
     r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
 
-_FIELDS = {"type": "object", "minProperties": 1}
-BODY: dict[str, object] = {
-    "requestBody": {
+
+def body_of(schema: dict[str, object]) -> dict[str, object]:
+    """Return the request body of an operation, a task file, for the OpenAPI."""
+    body: dict[str, object] = {
         "required": True,
         "description": "The fields of a task as JSON, or a task file as YAML: a task, a pipeline or"
         " a group.",
         "content": {
             "application/json": {
-                "schema": _FIELDS,
+                "schema": schema,
                 "example": {
                     "name": "train",
                     "num_nodes": 2,
@@ -50,12 +51,15 @@ BODY: dict[str, object] = {
                 },
             },
             "application/yaml": {
-                "schema": _FIELDS,
+                "schema": schema,
                 "example": {"name": "hello", "run": "echo hello"},
             },
         },
     }
-}
+    return {"requestBody": body}
+
+
+BODY = body_of({"type": "object", "minProperties": 1})
 
 
 async def _raw_body(request: Request) -> bytes:
@@ -131,7 +135,7 @@ def _render(config: Config, caller: Caller, text: bytes, task_id: str | None) ->
     return Rendered(**ui.report, manifests=as_yaml(manifests.all))
 
 
-@router.post("/validate", openapi_extra=BODY)
+@router.post("/validate", openapi_extra=body_of({"type": "object"}))
 def validate(request: Request, caller: AnyCaller, text: TaskText) -> Validation:
     """Report every problem of a task file, and the fields that reach beyond the task."""
     config: Config = request.app.state.config

@@ -156,6 +156,15 @@ def test_openapi_has_examples_and_no_422(client: Client) -> None:
     )
 
 
+def test_openapi_allows_validate_any_object_and_submit_none_without_fields(client: Client) -> None:
+    paths = client().get("/openapi.json").json()["paths"]
+    schemas = [
+        paths[path]["post"]["requestBody"]["content"]["application/yaml"]["schema"]
+        for path in ("/validate", "/tasks/submit")
+    ]
+    assert schemas == [{"type": "object"}, {"type": "object", "minProperties": 1}]
+
+
 def test_schemathesis_finds_no_error_and_no_breach(cluster: FakeCluster, config: Config) -> None:
     app = create_app(config)
     headers = bearer(ALICE) | {"Host": "testserver"}
