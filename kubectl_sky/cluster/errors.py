@@ -207,6 +207,9 @@ def lacks_permission(who: str, verb: str, resource: str, namespace: str | None) 
     if extra:
         role = f"kubectl sky doctor{flag} --role --with {extra}"
         hint = f"ask a cluster admin to apply what `{role}` prints"
+    if namespace == "default":  # often that of a kubeconfig without one
+        set_namespace = "kubectl config set-context --current --namespace=NAME"
+        hint += f"; to use another namespace, run `{set_namespace}`"
     return Forbidden(f"forbidden: {who} may not {verb} {resource}{where}", hint)
 
 

@@ -28,7 +28,7 @@ class WhoAmI(Struct, frozen=True):
     user: str
     groups: list[str]
     context: Annotated[str, Note("the context of the server's kubeconfig, or `in-cluster`")]
-    namespace: Annotated[str, Note("the namespace of requests that name none")]
+    namespace: Annotated[str, Note("the server's, or if it is not in `namespaces` their first")]
     all_namespaces: Annotated[bool, Note("whether the caller may list all namespaces")]
     namespaces: Annotated[list[str], Note("known namespaces in which the caller may list tasks")]
 
@@ -37,15 +37,19 @@ class WhoAmI(Struct, frozen=True):
 def whoami(caller: AnyCaller) -> WhoAmI:
     """Show who you are to the cluster, and in which namespaces you may list tasks."""
     everywhere = access.may(caller.session, "list", kinds.JOB, namespace="")
+    allowed = (
+        _all_namespaces(caller)
+        if everywhere
+        else namespaces.list_allowed(caller.session, _candidates(caller))
+    )
+    own = caller.session.namespace
     return WhoAmI(
         user=caller.user.name,
         groups=list(caller.groups),
         context=caller.session.context,
-        namespace=caller.session.namespace,
+        namespace=own if everywhere or own in allowed else next(iter(allowed), own),
         all_namespaces=everywhere,
-        namespaces=_all_namespaces(caller)
-        if everywhere
-        else namespaces.list_allowed(caller.session, _candidates(caller)),
+        namespaces=allowed,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from kubectl_sky.cluster.errors import lacks_permission
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.words import kinds, names
 from tests import clock
@@ -29,6 +30,7 @@ def test_whoami_names_the_namespace_of_users_add(
     monkeypatch.setattr("kubectl_sky.cluster.access.may", may)
     answer = alice.get("/whoami").json()
     assert (answer["all_namespaces"], answer["namespaces"]) == (False, ["sky-alice"])
+    assert answer["namespace"] == "sky-alice"
 
 
 def test_whoami_of_an_admin_lists_the_namespaces(alice: TestClient, cluster: FakeCluster) -> None:
@@ -196,6 +198,12 @@ def test_tasks_controller_leads_while_its_lease_is_live(
         }
     )
     assert alice.get("/controllers/tasks").json() == {"leads": seconds == 0}
+
+
+@pytest.mark.parametrize("namespace", ["default", "team", None])
+def test_forbidden_in_default_says_how_to_set_the_namespace(namespace: str | None) -> None:
+    hint = lacks_permission("you", "list", "jobs.batch", namespace).hint
+    assert ("kubectl config set-context --current" in hint) == (namespace == "default")
 
 
 def test_quotas_and_events_are_those_of_the_namespace(

@@ -68,7 +68,7 @@ function App() {
       </main>
     );
   }
-  const namespace = linked || (remembered ?? savedNamespace(user)) || defaultNamespace(user);
+  const namespace = linked || (remembered ?? savedNamespace(user)) || user.namespace;
   setNamespace(namespace);
   const choose = (name: string) => {
     localStorage.setItem(namespaceKey(user), name);
@@ -92,11 +92,6 @@ function App() {
 
 const namespaceKey = (user: Whoami) => `kubectl-sky-namespace/${user.user}`;
 const savedNamespace = (user: Whoami) => localStorage.getItem(namespaceKey(user));
-
-// The server's namespace may be one in which the user may see nothing.
-function defaultNamespace({ namespace, namespaces }: Whoami): string {
-  return namespaces.includes(namespace) ? namespace : namespaces[0] ?? namespace;
-}
 
 function skip(event: Event) {
   event.preventDefault();
