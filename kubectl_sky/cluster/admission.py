@@ -79,7 +79,8 @@ _RULES = (  # pattern, what happened, hint
     (
         re.compile(r'violates PodSecurity "(?P<level>[^"]*)": (?P<why>.*)'),
         "Pod Security level {level} of the namespace denied the pod: {why}",
-        "change the pod with config.kubernetes.pod_config (restricted needs runAsNonRoot: true),"
+        "change the pod, for restricted by `config: {{kubernetes: {{pod_config: {{spec:"
+        " {{securityContext: {{runAsNonRoot: true, runAsUser: 1000}}}}}}}}}}`,"
         " or use a namespace with another level",
     ),
     (
