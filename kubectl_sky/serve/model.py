@@ -22,6 +22,7 @@ from kubectl_sky.workloads.workload import condition
 
 _REVISION = "deployment.kubernetes.io/revision"
 _TOO_LATE = "ProgressDeadlineExceeded"
+_MAX_CRASHES = 3  # of a replica that was not ready yet, then its version fails
 _NOT_SCALED = "ScalingDisabled"  # of a service with 0 replicas
 
 
@@ -194,7 +195,7 @@ def status_of(objects: ServiceObjects) -> ServiceStatus:
         namespace=metadata["namespace"],
         user=task.user,
         created_at=task.created_at,
-        state=_ray_state(deployment) if _is_ray(deployment) else _state(deployment),
+        state=_ray_state(deployment) if _is_ray(deployment) else _state(deployment, replicas),
         version=version,
         version_id=version_id(deployment),
         wanted=len(registry.of(deployment).ranks(deployment)),
@@ -246,7 +247,7 @@ def _version(item: Object) -> int:
     return bounded.integer(item["metadata"].get("annotations", {}).get(_REVISION))
 
 
-def _state(deployment: Object) -> ServiceState:
+def _state(deployment: Object, replicas: Sequence[Replica]) -> ServiceState:
     status = deployment.get("status", {})
     total, updated, ready = (
         status.get(field, 0) for field in ("replicas", "updatedReplicas", "readyReplicas")
@@ -263,6 +264,9 @@ def _state(deployment: Object) -> ServiceState:
             return ServiceState.READY
         if updated == total and progress == "NewReplicaSetAvailable":
             return ServiceState.DEGRADED
+        newest = (item for item in replicas if item.version == _version(deployment))
+        if any(not item.ready and item.restarts >= _MAX_CRASHES for item in newest):
+            return ServiceState.FAILED
     return ServiceState.UPDATING if ready and _version(deployment) > 1 else ServiceState.STARTING
 
 

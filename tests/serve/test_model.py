@@ -78,6 +78,26 @@ def test_state_of_service(item: Json, state: ServiceState) -> None:
     assert status_of(ServiceObjects(item, SETS, ())).state is state
 
 
+@pytest.mark.parametrize(
+    ("version", "restarts", "observed", "state"),
+    [
+        (2, 2, 3, ServiceState.UPDATING),
+        (2, 3, 3, ServiceState.FAILED),
+        (1, 3, 3, ServiceState.UPDATING),  # the version before crashes
+        (2, 3, 2, ServiceState.UPDATING),  # the newest version is not known yet
+    ],
+)
+def test_version_whose_replica_crashes_again_and_again_has_failed(
+    version: int, restarts: int, observed: int, state: ServiceState
+) -> None:
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
+    item = pod("web-b", version, ready=False, state=waiting)
+    item["status"]["containerStatuses"][1] |= {"restartCount": restarts, "lastState": terminated(3)}
+    live = deployment(replicas=2, readyReplicas=1, observedGeneration=observed)
+    web = status_of(ServiceObjects(live, SETS, (item, pod("web-a", 1))))
+    assert (web.state, web.replicas[1].reason) == (state, "exit code 3")
+
+
 def test_replica_that_fails_has_reason_and_others_have_none() -> None:
     waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
     bad = pod("web-b", 2, ready=False, state=waiting)
