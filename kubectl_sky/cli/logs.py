@@ -128,12 +128,7 @@ def command(
     from kubectl_sky.tasks.find import TaskNotFound, tasks_of
     from kubectl_sky.tasks.follow import follow, show
 
-    if flags["local"] and (flags["timestamps"] or flags["form"] == LogFormat.JSON):
-        raise UserError("-t cannot be combined with --timestamps or -o json", "choose one of them")
-    if flags["template"] and flags["form"]:
-        raise UserError("--template cannot be combined with -o", "choose one of them")
-    if flags["diff_ranks"] and following:
-        raise UserError("--diff-ranks compares whole logs", "leave out -f")
+    _check(following, flags)
     form = Form(
         output=LogFormat(flags["form"] or LogFormat.TEXT),
         stamped=_with_timestamps(flags),
@@ -160,6 +155,15 @@ def command(
         with reader.adding_lost(tasks_of(target), request, plain), ui.printing_rest():
             show(session, target, request, ui)
     return 0
+
+
+def _check(following: bool, flags: Mapping[str, Any]) -> None:
+    if flags["local"] and (flags["timestamps"] or flags["form"] == LogFormat.JSON):
+        raise UserError("-t cannot be combined with --timestamps or -o json", "choose one of them")
+    if flags["template"] and flags["form"]:
+        raise UserError("--template cannot be combined with -o", "choose one of them")
+    if flags["diff_ranks"] and following:
+        raise UserError("--diff-ranks compares whole logs", "leave out -f")
 
 
 def _with_timestamps(flags: Mapping[str, Any]) -> bool:
