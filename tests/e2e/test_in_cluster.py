@@ -78,7 +78,11 @@ def test_in_cluster_controllers_finish_pipeline_after_leader_is_killed(
     eventually(lambda: statuses(sky) == dict.fromkeys("abc", "completed"), seconds=120)
     assert leader(sky, restricted) not in ("", first)
     # It is written when the leader renews its Lease.
-    eventually(lambda: "led a step" in sky("controllers", "status", "-n", restricted).stdout)
+    eventually(
+        lambda: (
+            "continued pipeline/chain001" in sky("controllers", "status", "-n", restricted).stdout
+        )
+    )
 
 
 def statuses(sky: Command) -> dict[str, str]:
@@ -250,4 +254,5 @@ def test_in_cluster_server_upgrade_loses_and_doubles_no_line_of_open_streams(
 
 
 def is_completed(name: str, data: Any) -> bool:
-    return [task["status"] for task in data["tasks"]] == ["completed"]
+    tasks = data["tasks"] if name == "tasks" else [data] if name == "task" else []
+    return [task["status"] for task in tasks] == ["completed"]

@@ -30,7 +30,7 @@ def test_submit_jobset_nodes_reach_each_other(sky: Command, kubectl: Command) ->
     script = "name: ring\nnum_nodes: 3\nrun: echo $NODE_RANK of $NUM_NODES\n"
     done = sky("submit", "-", "--backend", "auto", "--ports", "80", stdin=script)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.startswith("backend jobset: a JobSet, whose nodes fail together")
+    assert "\nbackend jobset: a JobSet, whose nodes fail together" in done.stderr
     expected = [f"node-{rank} | {rank} of 3" for rank in range(3)]
     assert sorted(done.stdout.splitlines()[1:]) == expected
     task_id = submitted(done)
