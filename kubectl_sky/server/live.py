@@ -162,16 +162,17 @@ class LiveList:
                 wake()
 
     def _apply(self, changes: Changes) -> None:
+        # Not in the lock, for which the event loop waits.
+        texts = [msgspec.json.encode(task.document) for task in changes.tasks]
         with self._lock:
             self._version += 1
             self._blocks.clear()
             touched = set()
-            for task in changes.tasks:
+            for task, text in zip(changes.tasks, texts, strict=True):
                 place = task.namespace, task.member.id if task.member else ""
                 if task.member:
                     self._stages[place][task.id] = task
                     touched.add(place)
-                text = msgspec.json.encode(task.document)
                 key = _TASK, task.namespace, task.id
                 self._put(key, text, task.position(), place[1])
             for namespace, task_id in changes.gone:
