@@ -208,6 +208,8 @@ def test_local_up_corrupt_database_fails_with_reason_and_log_path(sky: Command) 
 def test_local_up_with_gpus_of_host_gives_each_task_its_own(sky: Command, tmp_path: Path) -> None:
     """A stand-in for nvidia-smi shows the GPUs, also to the tasks, whose files do not have them."""
     standin = Path(__file__).parent.parent / "standins" / "gpu"
+    if standin.is_relative_to("/tmp"):
+        pytest.skip("pods of the practice cluster have a /tmp of their own, without the checkout")
     gpus = "\n".join(f"GPU-{name}, NVIDIA GeForce RTX 4090" for name in ("aaaa-1", "bbbb-2"))
     environment = {"STANDIN_GPUS": gpus, "PATH": f"{standin}:{os.environ['PATH']}"}
     machine = Command(PROGRAM, {**sky.environment, **environment}, tmp_path)
