@@ -13,7 +13,7 @@ watch_sidecars() {
     done
   done
 }
-watch_sidecars &
+(watch_sidecars &) # no job of this shell: mpi.sh waits for all jobs
 
 # Sets unwritten to what is lost. The grace period may end first: the termination message says what is left until then.
 write_back() {

@@ -317,3 +317,20 @@ def test_submit_bucket_with_csi_driver_in_settings_renders_csi_volume(
         "volumeAttributes": {"bucketName": "weights", "mountOptions": "implicit-dirs,only-dir=llm"},
     }
     assert "privileged" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "cluster", [pytest.param("real", marks=pytest.mark.cluster)], indirect=True
+)
+@pytest.mark.usefixtures("mpi", "settings")
+def test_mpijob_writes_files_of_all_nodes_back(sky: Command, kubectl: Command) -> None:
+    """The operator deletes the workers when rank 0 has finished."""
+    script = """
+num_nodes: 3
+resources: {image_id: "mpioperator/openmpi:v0.8.0"}
+file_mounts: {/out: {source: s3://data/out, mode: MOUNT}}
+run: mpirun sh -c 'echo $OMPI_COMM_WORLD_RANK > /out/$OMPI_COMM_WORLD_RANK'
+"""
+    done = sky("submit", "-", "--backend", "mpijob", stdin=script)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [stored(kubectl, f"data/out/{rank}") for rank in range(3)] == ["0\n", "1\n", "2\n"]
