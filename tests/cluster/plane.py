@@ -61,7 +61,7 @@ class _Plane(Starter):
     def start_plane(self, release: Release) -> None:
         place = self._place
         place.cgroup.create()
-        for name in ("kubeconfig", "tokens.csv"):
+        for name in ("kubeconfig", "tokens.csv", "authentication.yaml"):
             (place.folder / name).write_text(components.files(place)[name])
         key = ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout"]
         run([*key, "-out", place.folder / "accounts.key"])
@@ -93,8 +93,9 @@ class _Plane(Starter):
 
         def ready() -> bool:
             item: Any = request(self._place, "GET", f"/api/v1/nodes/{name}")
-            conditions = item["status"]["conditions"]
-            return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+            conditions = item["status"].get("conditions", ())
+            is_ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+            return is_ready and not item["spec"].get("taints")  # a controller removes it later
 
         self._wait(f"the node {name}", ready)
 

@@ -6,6 +6,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.error import HTTPError
 
@@ -173,6 +174,13 @@ def test_proxy_without_a_good_token_answers_programs_in_json(site: Site, token: 
         json.loads(body)
 
 
+def opened(page: Page, url: str) -> bool:
+    """Open the page; Chromium gives up when another cluster of the tests changes the network."""
+    page.goto(url)
+    expect(page.get_by_text(f"Logged in as {ALICE}")).to_be_visible(timeout=20_000)
+    return True
+
+
 def test_log_out_of_the_page_ends_the_session_of_the_proxy(
     site: Site, page: Page, kubectl: Command, namespace: str
 ) -> None:
@@ -180,8 +188,7 @@ def test_log_out_of_the_page_ends_the_session_of_the_proxy(
     assert kubectl(*view).returncode == 0
     other = page.context.new_page()
     for each in (page, other):  # without an extra page, and to the place that was asked for
-        each.goto(f"{site.url}/ui/#/tasks?namespace={namespace}")
-        expect(each.get_by_text(f"Logged in as {ALICE}")).to_be_visible()
+        eventually(partial(opened, each, f"{site.url}/ui/#/tasks?namespace={namespace}"))
         expect(each.locator(".heading .live")).to_have_text("live")
     (cookie,) = page.context.cookies(site.url)
     mixed = {"Cookie": f"{cookie['name']}={cookie['value']}"}
