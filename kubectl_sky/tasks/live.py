@@ -60,7 +60,7 @@ class LiveTasks:
         self._objects: dict[str, Json] = {}  # packed, by uid
         self._members: dict[Key, set[str]] = defaultdict(set)  # the uids of each task's objects
         self._changed: set[Key] = set()
-        self._unsettled: set[Key] = set()  # tasks that lack nodes, or reasons why they wait
+        self._unsettled: dict[Key, TaskStatus] = {}  # without nodes, or reasons why they wait
         self._reasons = pending.Reasons()
         self._next_look = 0.0
 
@@ -101,19 +101,20 @@ class LiveTasks:
     def _fold(self) -> Iterator[Changes]:
         if self._unsettled and monotonic() >= self._next_look:
             self._next_look = monotonic() + _LOOK_INTERVAL
-            self._changed |= self._unsettled
-            waiting = self._read(sorted(self._unsettled))
+            self._changed.update(self._unsettled)
+            waiting = list(self._unsettled.values())
             self._reasons = pending.look(self._session, self._scope.namespace, waiting)
         keys = sorted(self._changed)
         for start in range(0, len(keys), _BATCH):
             part = keys[start : start + _BATCH]
             tasks = self._read(part)
-            found = {(task.namespace, task.id) for task in tasks}
+            found = {(task.namespace, task.id): task for task in tasks}
             self._changed.difference_update(part)
-            self._unsettled.difference_update(part)
+            for key in part:
+                self._unsettled.pop(key, None)
             self._unsettled |= {
-                (task.namespace, task.id)
-                for task in tasks
+                key: task
+                for key, task in found.items()
                 if task.incomplete or pending.may_wait([task])
             }
             yield Changes(

@@ -1,14 +1,13 @@
 """The tasks controller tells a URL of finished tasks."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from kubectl_sky.controllers import loop as loops
 from kubectl_sky.controllers import notifier
-from kubectl_sky.controllers.loop import Context, Loop
+from kubectl_sky.controllers.loop import Context
 from kubectl_sky.controllers.notifier import Notifier
 from kubectl_sky.controllers.tasks import controllers
 from kubectl_sky.errors import UserError
@@ -17,6 +16,7 @@ from kubectl_sky.words.settings import Settings
 from tests.actions.conftest import Submitter, shorten_waits
 from tests.actions.test_lead import CHAIN, run
 from tests.actions.test_notify import Hook, hook
+from tests.controllers.conftest import running
 from tests.fake_cluster import FakeCluster
 from tests.polling import eventually
 
@@ -31,16 +31,8 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     return FakeCluster()
 
 
-@contextmanager
-def notifying(api: FakeCluster, url: str) -> Iterator[Notifier]:
-    controller = Notifier(api.session(), url)
-    loop = Loop(controller, api.session(), "default")
-    loop.start()
-    try:
-        yield controller
-    finally:
-        loop.stop()
-        loop.join(60)
+def notifying(api: FakeCluster, url: str) -> AbstractContextManager[Notifier]:
+    return running(api, Notifier(api.session(), url))
 
 
 def test_notifier_tells_once_of_task_that_was_seen_unfinished(

@@ -1,7 +1,7 @@
 """The tasks controller on a cluster in memory: its rights, its retention, and its retries."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ import pytest
 from kubectl_sky.cluster.watch import Change, WatchEvent
 from kubectl_sky.controllers import loop as loops
 from kubectl_sky.controllers import tasks
-from kubectl_sky.controllers.loop import Loop
 from kubectl_sky.controllers.tasks import Sweeper, TasksController
 from kubectl_sky.install.model import RIGHTS
 from kubectl_sky.words import kinds
@@ -19,6 +18,7 @@ from tests.actions.conftest import Submitter, shorten_waits
 from tests.actions.test_kept_pods import deadline, end_main
 from tests.actions.test_lead import CHAIN, NODES, STAGES, run, suspended
 from tests.builders import ID
+from tests.controllers.conftest import running
 from tests.fake_cluster import FakeCluster
 from tests.polling import eventually
 
@@ -41,17 +41,8 @@ def jobs(api: FakeCluster) -> list[dict[str, Any]]:
     return [api.get(kinds.JOB, name) for name in listed]
 
 
-@contextmanager
-def controlled(api: FakeCluster) -> Iterator[TasksController]:
-    """Run a controller."""
-    controller = TasksController(api.session())
-    loop = Loop(controller, api.session(), "default")
-    loop.start()
-    try:
-        yield controller
-    finally:
-        loop.stop()
-        loop.join(60)
+def controlled(api: FakeCluster) -> AbstractContextManager[TasksController]:
+    return running(api, TasksController(api.session()))
 
 
 def control(api: FakeCluster, done: Callable[[], object]) -> None:

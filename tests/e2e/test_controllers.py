@@ -4,15 +4,19 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
+from tests.actions.test_notify import Hook, hook
 from tests.e2e.command import Command
 from tests.e2e.pipelines import chain
-from tests.e2e.support import as_controller
+from tests.e2e.support import as_controller, write_settings
 from tests.polling import eventually
 from tests.ports import free_port
+
+__all__ = ["hook"]
 
 LEASE = "kubectl-sky-tasks"
 METRICS = free_port()
@@ -95,6 +99,28 @@ def test_controller_leads_detached_tasks_without_client(
     assert "Traceback" not in logged
     assert "is forbidden" not in logged, logged
     assert holder(kubectl) == ""
+
+
+@pytest.fixture
+def notified(hook: Hook, tmp_path: Path) -> Hook:
+    """What the controller tells, if it starts after this."""
+    write_settings(tmp_path, f"notify: {hook.url}\n")
+    return hook
+
+
+def test_controller_starts_task_after_another_and_notifies_of_both(
+    sky: Command, notified: Hook, controller: subprocess.Popen[str]
+) -> None:
+    first = f"name: first\n{IMAGE}run: sleep 3\n"
+    then = f"name: then\n{IMAGE}run: exit 3\n"
+    assert sky("submit", "-", "-d", "--id", "first001", stdin=first).returncode == 0
+    done = sky("submit", "-", "-d", "--id", "then0001", "--after", "first001", stdin=then)
+    assert done.returncode == 0, done.stderr
+    eventually(lambda: sky.json("status", "then0001")["status"] == "failed")
+    eventually(lambda: len(notified.received) == 2, message=lambda: notified.received)
+    texts = [str(body["text"]) for body in notified.received]
+    assert "first001" in texts[0] and "then0001" in texts[1], texts
+    assert controller.poll() is None
 
 
 def test_controllers_install_is_accepted_by_cluster(

@@ -153,3 +153,11 @@ def test_submit_mpijob_example_prints_expected_output(sky: Command) -> None:
     lines = [line for line in done.stdout.splitlines()[1:] if not any(map(line.count, noise))]
     assert sorted(lines) == block.splitlines()[2:]
     assert sky.json("status", submitted(done))["status"] == "completed"
+
+
+def test_mpijob_that_runs_longer_than_max_duration_fails_in_those_words(sky: Command) -> None:
+    script = f"name: late\nnum_nodes: 2\nmax_duration: 8s\n{IMAGE}run: sleep 600\n"
+    done = sky("submit", "-", *FLAGS, "--id", "mpilate1", "--detach", stdin=script)
+    assert done.returncode == 0, done.stderr
+    assert sky("wait", "mpilate1").returncode == 4
+    assert "it ran longer than max_duration 8s" in sky("doctor", "mpilate1").stdout
