@@ -211,6 +211,8 @@ def test_queues_high_priority_task_is_queued_first(
         assert done.returncode == 0, done.stderr
     wait_for_controller(lambda: "second of 2 in the queue gold" in sky("status", "later002").stdout)
     assert "first of 2 in the queue gold" in sky("status", "urgent03").stdout
+    # Kueue writes what a queue holds some seconds after it admits.
+    wait_for_controller(lambda: sky.json("queues", "list")["queues"][0]["admitted"] == 1)
     status = sky("queues", "status", "gold", "--context", "alice")
     assert re.search(r"^plain +cpu +300m +\? +\?$", status.stdout, re.MULTILINE), status.stdout
     assert "Next task:    would be third in queue" in status.stdout
