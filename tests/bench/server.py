@@ -141,17 +141,20 @@ class _Page:
         self._path = f"/tasks/events?namespace={namespace}"
 
     async def follow(self) -> None:
-        begun, rest = time.time(), b""
+        begun, rest = time.time(), bytearray()
         async with self._client.stream("GET", self._path) as answer:
             async for part in answer.aiter_raw():
-                *events, rest = (rest + part).split(b"\n\n")
+                rest += part
+                if b"\n\n" not in rest[-len(part) - 1 :]:
+                    continue  # of a list of 9 MB, which would be copied for each part
+                *events, rest = rest.split(b"\n\n")
                 now = time.time()
                 for event in events:
                     found = re.search(_NAME.encode() + rb"(\d+)", event)
                     if b"event: tasks" in event[:60]:
                         self.list = now - begun
                     elif found:
-                        self.changes.setdefault(found[1], now - int(found[1]) / 1000)
+                        self.changes.setdefault(bytes(found[1]), now - int(found[1]) / 1000)
 
 
 async def _view(
