@@ -94,6 +94,7 @@ _COMMAND_VARIABLES = {
     ),
     "KUBECTL_SKY_SERVER, K8S_CLI_API_URL": "URL of the server, as `--server-url`",
     "KUBECTL_SKY_API_PORT, K8S_CLI_API_PORT": "port of `kubectl sky api` (default: 8000)",
+    "KUBECTL_SKY_SESSION_KEYS": "keys of `kubectl sky api` for sessions of browsers",
     "KUBECTL_SKY_NOTIFY": "URL of `wait`, as `--notify`",
     "KUBECTL_SKY_DEBUG": "prints the traceback of an unexpected error",
     "KUBECTL_EXTERNAL_DIFF": "program that `kubectl sky diff` runs on two directories",

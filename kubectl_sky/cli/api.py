@@ -74,7 +74,7 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
         return
     require_packages()
     from kubectl_sky.server import audit
-    from kubectl_sky.server.config import LOOPBACK, Config
+    from kubectl_sky.server.config import LOOPBACK, SESSION_KEYS, Config
     from kubectl_sky.server.serve import Listener, serve
 
     loopback = host in _LOOPBACK
@@ -84,17 +84,19 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
         cluster.flags(),
         hosts=(*(LOOPBACK if loopback else ()), *(str(name).lower() for name in flags["hosts"])),
         trust_x_user=bool(flags["trust_x_user"]),
+        session_keys=os.environ.get(SESSION_KEYS, "").replace(",", " ").split(),
         audit=audit.open_log(audit_log) if audit_log else None,
     )
     listener = Listener(
         host, _port(port), *(str(path) if path else "" for path in (certificate, key))
     )
-    serve(
-        config,
-        listener,
-        output.note,
-        lambda url: output.note(f"Serving on {url}; stop it with Ctrl-C"),
-    )
+
+    def listening(url: str) -> None:
+        output.note(f"Serving on {url}; stop it with Ctrl-C")
+        if not config.session_keys:
+            output.note(f"sessions of browsers end with this server: ${SESSION_KEYS} is not set")
+
+    serve(config, listener, output.note, listening)
 
 
 def _check_exposure(host: str, certificate: bool, key: bool, flags: Mapping[str, object]) -> None:
@@ -120,7 +122,7 @@ def _check_exposure(host: str, certificate: bool, key: bool, flags: Mapping[str,
 
 
 def require_packages() -> None:
-    extras.require("server", "fastapi", "uvicorn", "prometheus_client")
+    extras.require("server", "cryptography", "fastapi", "uvicorn", "prometheus_client")
 
 
 def _port(flag: int | None) -> int:

@@ -1,7 +1,7 @@
 """Settings of the REST server."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -11,6 +11,7 @@ from kubectl_sky.cluster.connection import KUBERNETES_PATH, Connection
 from kubectl_sky.cluster.session import Session
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+SESSION_KEYS = "KUBECTL_SKY_SESSION_KEYS"
 
 # The variables that locate the settings file. A caller's task reads no other variables.
 _SETTINGS_VARIABLES = ("KUBECTL_SKY_CONFIG_HOME", "XDG_CONFIG_HOME")
@@ -59,6 +60,7 @@ class Config:
     trust_x_user: bool = False
     owner: str = ""  # name of a dashboard's owner; empty: as the cluster knows the credentials
     login_code: str = ""  # of the one-time link that logs in the owner of a dashboard
+    session_keys: Sequence[str] = ()  # of browsers; the first encrypts; none: a random one
     audit: TextIO | None = None
     limits: Limits = field(default_factory=Limits)
     connect: Callable[[Connection], Session] = Session.connect

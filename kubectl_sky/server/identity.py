@@ -6,13 +6,16 @@ the caller carries it, too: RBAC decides. The server's own credentials never do.
 
 import hashlib
 import re
-import secrets
 import threading
+from base64 import urlsafe_b64decode as b64decode
+from base64 import urlsafe_b64encode as b64encode
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Annotated
 
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from fastapi import Depends, Query, Request
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,7 +31,7 @@ from kubectl_sky.errors import (
     Unauthorized,
     UserError,
 )
-from kubectl_sky.server.config import Config
+from kubectl_sky.server.config import SESSION_KEYS, Config
 from kubectl_sky.server.limits import Rates
 from kubectl_sky.server.problems import LOG, Rejected
 from kubectl_sky.tasks.find import Scope
@@ -41,8 +44,7 @@ _TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")
 _REVIEW_SECONDS = 60.0  # a review counts this long
 _MAX_TOKENS = 1000  # tokens whose review is kept
 _SESSION_SECONDS = 12 * 3600
-_MAX_SESSIONS = 1000
-_MAX_SESSIONS_OF_USER = 20
+_MAX_CLOSED = 10_000  # sessions that were closed before they expired
 _ANONYMOUS = "system:anonymous"
 _CODE_SECONDS = 600.0
 _NEW_LINK = 'run "kubectl sky dashboard" again'
@@ -79,52 +81,53 @@ class _Review:
     caller: Caller | None = None
 
 
-class _Session(Struct, frozen=True):
-    """What a session stands for, and until when; the user's name only limits their number."""
-
-    token: str | None
-    user: str
-    until: float
-
-
 class Sessions:
-    """The sessions of the dashboard: a random id, which the page sends in a header.
+    """The sessions of the dashboard: an encrypted token, which the page sends in a header.
 
-    It is no cookie: browsers send cookies to every port of a host, and on loopback other ports
-    belong to other users. The token None stands for the server's own credentials: the owner of a
-    dashboard.
+    Every server with the same keys accepts it. It is no cookie: browsers send cookies to every port
+    of a host, and on loopback other ports belong to other users. The token None stands for the
+    server's own credentials: the owner of a dashboard.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, keys: Sequence[str]) -> None:
+        """Encrypt with the first key, or a random one. Raises UserError for an invalid key."""
+        try:
+            self._fernet = MultiFernet([Fernet(key) for key in keys or (Fernet.generate_key(),)])
+        except ValueError:
+            what, hint = f"${SESSION_KEYS}: invalid key", "make one with: openssl rand -base64 32"
+            raise UserError(what, hint) from None
         self._lock = threading.Lock()
-        self._sessions: OrderedDict[bytes, _Session] = OrderedDict()  # oldest first
+        self._closed: OrderedDict[bytes, float] = OrderedDict()  # until when, oldest first
 
-    def open(self, token: str | None, user: str) -> str:
-        """Start a session and return its id; each user may have some."""
-        session_id, now = secrets.token_urlsafe(32), monotonic()
-        with self._lock:
-            expired = [key for key, session in self._sessions.items() if session.until <= now]
-            own = [key for key, session in self._sessions.items() if session.user == user]
-            for key in (*expired, *own[: -_MAX_SESSIONS_OF_USER + 1]):
-                self._sessions.pop(key, None)
-            session = _Session(token, user, now + _SESSION_SECONDS)
-            self._sessions[_digest(session_id)] = session
-            while len(self._sessions) > _MAX_SESSIONS:
-                self._sessions.popitem(last=False)
-        return session_id
+    def open(self, token: str | None) -> str:
+        """Start a session and return its id."""
+        return self._fernet.encrypt((token or "").encode()).decode()
 
     def token(self, session_id: str) -> str | None:
-        """Return the token of a session. Raises Unauthorized if it is unknown or expired."""
-        with self._lock:
-            session = self._sessions.get(_digest(session_id))
-        if session is None or monotonic() >= session.until:
+        """Return the token of a session. Raises Unauthorized if it is invalid or expired."""
+        token: str | None = None
+        try:
+            if b64encode(b64decode(session_id)) != session_id.encode():
+                raise InvalidToken  # a closed session must not have other spellings
+            token = self._fernet.decrypt(session_id, _SESSION_SECONDS).decode()
+        except (InvalidToken, ValueError):
+            pass
+        if token is None or _digest(session_id) in self._closed:
             raise Unauthorized("the session of the browser has expired", "log in again")
-        return session.token
+        return token or None
 
     def close(self, session_id: str) -> str | None:
+        """End a session in this process, and return its token."""
+        try:
+            token = self.token(session_id)
+        except Unauthorized:
+            return None
+        now = monotonic()
         with self._lock:
-            session = self._sessions.pop(_digest(session_id), None)
-        return session.token if session else None
+            self._closed[_digest(session_id)] = now + _SESSION_SECONDS
+            while len(self._closed) > _MAX_CLOSED or next(iter(self._closed.values())) <= now:
+                self._closed.popitem(last=False)
+        return token
 
 
 class LoginCode:
@@ -150,7 +153,7 @@ class Identities:
     """Authenticate requests; reviews of tokens are cached for a minute."""
 
     def __init__(self, config: Config) -> None:
-        self.sessions = Sessions()
+        self.sessions = Sessions(config.session_keys)
         self._config = config
         self._lock = threading.Lock()
         self._reviews: OrderedDict[bytes, _Review] = OrderedDict()
@@ -248,7 +251,7 @@ class Identities:
         else:
             raise Unauthorized("this is not a bearer token", _PASTE_TOKEN)
         self.sessions.close(connection.headers.get(SESSION_HEADER, ""))
-        return caller, self.sessions.open(None if code else token, caller.user.name)
+        return caller, self.sessions.open(None if code else token)
 
     def log_out(self, connection: HTTPConnection) -> None:
         """End the session of a request and forget its token. Raises Rejected."""

@@ -43,7 +43,7 @@ class LoggedIn(BaseModel):
 
 @router.post("/login", response_model=LoggedIn)
 async def login(request: Request, credentials: Credentials) -> LoggedIn:
-    """Start the session of a browser, which stands for the token until the server stops."""
+    """Start the session of a browser, which stands for the token for at most twelve hours."""
     identities: Identities = request.app.state.identities
     work = partial(identities.log_in, request, credentials.token.strip(), credentials.code)
     caller, session = await to_thread.run_sync(work, limiter=request.app.state.login_threads)

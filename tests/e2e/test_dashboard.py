@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,6 +20,7 @@ from tests.cluster.packages import require
 from tests.cluster.target import Cluster, selected
 from tests.contract.proxies import CuttingProxy
 from tests.e2e.command import Command
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.practice_only, pytest.mark.tools]
 
@@ -217,6 +219,37 @@ def test_session_is_in_no_cookie_and_shared_by_tabs_until_logout(page: Page) -> 
     page.get_by_role("button", name="Log out").click()
     page.reload()
     expect(page.get_by_role("heading", name="Log in to kubectl sky")).to_be_visible()
+
+
+def test_page_goes_on_after_a_restart_of_a_server_with_a_key(
+    browser: Browser, sky: Command, cluster: Cluster
+) -> None:
+    environment = {**sky.environment, "KUBECTL_SKY_SESSION_KEYS": "A" * 43 + "="}
+    sky, port = replace(sky, environment=environment), str(free_port())
+
+    def start() -> subprocess.Popen[str]:
+        process = sky.start("api", "--port", port)
+        assert process.stderr and "Serving" in process.stderr.readline()
+        return process
+
+    try:
+        server = start()
+        page = browser.new_page()
+        expect.set_options(timeout=60_000)
+        page.goto(f"http://127.0.0.1:{port}/ui/")
+        page.get_by_label("Bearer token").fill(cluster.token())
+        page.get_by_role("button", name="Log in").click()
+        expect(page.locator(".heading .live")).to_have_text("live")
+        server.terminate()
+        expect(page.locator(".heading .live")).to_contain_text("stale since")
+        server.wait()
+        start()
+        expect(page.locator(".heading .live")).to_have_text("live")
+        open_page(page, "/volumes")
+        expect(page.get_by_role("heading", name="Volumes")).to_be_visible()
+        page.close()
+    finally:
+        sky.end()
 
 
 def test_task_list_shows_changes_and_filters_without_a_reload(page: Page, sky: Command) -> None:

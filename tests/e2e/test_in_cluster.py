@@ -219,9 +219,18 @@ name: count
 """
 
 
-def test_in_cluster_server_upgrade_loses_and_doubles_no_line_of_open_streams(
+KEY = "A" * 43 + "="
+IMAGES = "jsonpath={.items[*].spec.containers[*].image}"
+
+
+def whoami(url: str, session: str) -> int:
+    return httpx2.get(f"{url}/whoami", headers={"X-Kubectl-Sky-Session": session}).status_code
+
+
+def test_in_cluster_server_upgrade_keeps_sessions_and_every_line_of_open_streams(
     sky: Command, kubectl: Command, restricted: str, image: str, cluster: Cluster
 ) -> None:
+    kubectl("create", "secret", "generic", "kubectl-sky-sessions", f"--from-literal=keys={KEY}")
     install_server(sky, kubectl, restricted, image)
     kubectl("scale", "deployment/kubectl-sky-api", "--replicas=2")
     done = sky("submit", sky.write("count.yaml", COUNT), "--detach", "--id", "count001")
@@ -234,12 +243,13 @@ def test_in_cluster_server_upgrade_loses_and_doubles_no_line_of_open_streams(
         log = Page(f"{url}/tasks/count001/logs?{where}", token, lambda name, data: name == "end")
         tasks = Page(f"{url}/tasks/events?{where}", token, is_completed)
         visitor = Visitor(f"{url}/healthz")
+        session = httpx2.post(f"{url}/login", json={"token": token}).json()["session"]
         eventually(lambda: log.events and tasks.events)
         install_server(sky, kubectl, restricted, UPGRADE)
-        images_of = "jsonpath={.items[*].spec.containers[*].image}"
-        pods = ("get", "pods", "-l", "app.kubernetes.io/name=kubectl-sky-api", "-o", images_of)
+        pods = ("get", "pods", "-l", "app.kubernetes.io/name=kubectl-sky-api", "-o", IMAGES)
         eventually(lambda: kubectl(*pods).stdout.split() == [UPGRADE] * 2)
         visitor.end()
+        assert {whoami(url, session) for _ in range(9)} == {200}, "both replicas accept it"
         kubectl("exec", pod_of(kubectl, "count001")["metadata"]["name"], "--", "touch", "/tmp/done")
         printed, errors = command.communicate(timeout=60)
         lines = [f"line {number}" for number in range(len(printed.splitlines()))]

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from kubectl_sky.errors import UserError
 from kubectl_sky.server import identity
 from kubectl_sky.server.pages import STATIC
 from tests.fake_cluster import FakeCluster
 from tests.server.conftest import ALICE, BOB, Client
 
 WEB = Path(__file__).parent.parent.parent / "web"
+KEYS = ("A" * 43 + "=", "/" * 42 + "8=")
 BROWSER = {"Sec-Fetch-Site": "same-origin"}
 MANIFEST = json.loads((STATIC / "manifest.json").read_text())
 
@@ -134,10 +136,49 @@ def test_login_returns_a_session_and_sets_no_cookie(client: Client) -> None:
         assert browser.get("/whoami", headers={"Cookie": f"{name}={session}"}).status_code == 401
 
 
-def test_session_ends_with_the_server(client: Client) -> None:
-    session = login(client(), token=ALICE)
-    restarted = client({identity.SESSION_HEADER: session})
+@pytest.mark.parametrize(
+    ("first", "second", "status"),
+    [
+        ((), (), 401),
+        (KEYS[:1], KEYS[:1], 200),
+        (KEYS[:1], KEYS[::-1], 200),
+        (KEYS[:1], KEYS[1:], 401),
+    ],
+    ids=["no key", "same key", "rotated key", "other key"],
+)
+def test_session_is_accepted_by_servers_with_its_key_only(
+    client: Client, first: tuple[str, ...], second: tuple[str, ...], status: int
+) -> None:
+    session = login(client(session_keys=first), token=ALICE)
+    restarted = client({identity.SESSION_HEADER: session}, session_keys=second)
+    assert restarted.get("/whoami").status_code == status
+
+
+def test_session_is_refused_if_changed_or_spelled_otherwise(client: Client) -> None:
+    browser = client()
+    session = login(browser, token=ALICE)
+    middle = "B" if session[60] == "A" else "A"
+    for other in (
+        session[:60] + middle + session[61:],
+        f"{session}=",
+        f"{session[:9]}!{session[9:]}",
+    ):
+        answer = browser.get("/whoami", headers={identity.SESSION_HEADER: other})
+        assert answer.status_code == 401
+    assert browser.get("/whoami").status_code == 200
+
+
+def test_session_whose_token_has_expired_is_refused(client: Client, cluster: FakeCluster) -> None:
+    session = login(client(session_keys=KEYS), token=ALICE)
+    del cluster.tokens[ALICE]
+    restarted = client({identity.SESSION_HEADER: session}, session_keys=KEYS)
     assert restarted.get("/whoami").status_code == 401
+
+
+def test_invalid_session_key_is_refused_without_showing_it(client: Client) -> None:
+    with pytest.raises(UserError, match="KUBECTL_SKY_SESSION_KEYS: invalid key") as error:
+        client(session_keys=("hunter2",))
+    assert "hunter2" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +269,7 @@ def test_second_login_ends_first_session(client: Client) -> None:
 def test_session_expires(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     browser = client()
     login(browser, token=ALICE)
-    monkeypatch.setattr(identity, "monotonic", lambda: 1e12)
+    monkeypatch.setattr(identity, "_SESSION_SECONDS", -1)
     assert browser.get("/whoami").status_code == 401
 
 
