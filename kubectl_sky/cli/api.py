@@ -85,6 +85,7 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
         hosts=(*(LOOPBACK if loopback else ()), *(str(name).lower() for name in flags["hosts"])),
         trust_x_user=bool(flags["trust_x_user"]),
         session_keys=os.environ.get(SESSION_KEYS, "").replace(",", " ").split(),
+        behind_proxy=bool(flags["behind_proxy"]),
         audit=audit.open_log(audit_log) if audit_log else None,
     )
     listener = Listener(

@@ -7,11 +7,12 @@ import sys
 from datetime import UTC, datetime
 from typing import TextIO
 
-from starlette.datastructures import QueryParams
+from starlette.datastructures import Headers, QueryParams
 from starlette.types import Message, Scope
 
 from kubectl_sky.cluster.connection import KUBERNETES_PATH
 from kubectl_sky.errors import UserError
+from kubectl_sky.server.config import Config
 from kubectl_sky.server.identity import MAX_NAMESPACE, NAMESPACE_PATTERN
 from kubectl_sky.server.metrics import PROBES
 from kubectl_sky.server.problems import LOG
@@ -22,6 +23,7 @@ _UNLOGGED = ("/ui/", "/schemas/")
 _PROXIED = re.compile(f"{KUBERNETES_PATH}/apis?/.*?/namespaces/([^/]+)")
 _MAX_METHOD = 20
 _MAX_PATH = 2000
+_MAX_FORWARDED = 300  # the last: proxies append
 
 
 def open_log(path: str) -> TextIO:
@@ -41,8 +43,15 @@ def user_of(scope: Scope) -> str:
     return caller.user.name if caller else ""
 
 
-def write(log: TextIO | None, scope: Scope, first: Message) -> None:
+def _forwarded_for(scope: Scope) -> dict[str, str | None]:
+    """Return what the proxy says of the client; nothing relies on it."""
+    text = ", ".join(Headers(scope=scope).getlist("x-forwarded-for"))
+    return {"forwarded_for": re.sub("[^ -~]", "?", text[-_MAX_FORWARDED:]) or None}
+
+
+def write(config: Config, scope: Scope, first: Message) -> None:
     """Write a line for a request when its answer begins with the first message."""
+    log = config.audit
     if log is None or scope["path"] in PROBES or scope["path"].startswith(_UNLOGGED):
         return
     state, parameters = scope.get("state", {}), scope.get("path_params", {})
@@ -58,6 +67,7 @@ def write(log: TextIO | None, scope: Scope, first: Message) -> None:
         "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "user": user_of(scope) or None,
         "address": scope["client"][0] if scope.get("client") else None,
+        **(_forwarded_for(scope) if config.behind_proxy else {}),
         "method": scope.get("method", "GET")[:_MAX_METHOD],
         "path": scope["path"][:_MAX_PATH],
         "namespace": namespace if is_valid else default,

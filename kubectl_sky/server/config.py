@@ -61,6 +61,7 @@ class Config:
     owner: str = ""  # name of a dashboard's owner; empty: as the cluster knows the credentials
     login_code: str = ""  # of the one-time link that logs in the owner of a dashboard
     session_keys: Sequence[str] = ()  # of browsers; the first encrypts; none: a random one
+    behind_proxy: bool = False  # the audit log quotes its X-Forwarded-For
     audit: TextIO | None = None
     limits: Limits = field(default_factory=Limits)
     connect: Callable[[Connection], Session] = Session.connect

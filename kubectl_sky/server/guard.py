@@ -84,7 +84,7 @@ class _Exchange:
             for name, value in _SECURITY_HEADERS.items():
                 headers.setdefault(name, value)
         if not self._started:
-            audit.write(self._config.audit, self._scope, message)
+            audit.write(self._config, self._scope, message)
             caller = self._scope.get("state", {}).get("caller")
             if caller and self._scope.get("method", "GET") not in ("GET", "HEAD"):
                 self._scope["app"].state.lists.settle(caller)

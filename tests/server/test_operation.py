@@ -125,6 +125,22 @@ def test_audit_log_has_no_long_or_invalid_values(client: Client, tmp_path: Path)
     assert (len(lines[6]["method"]), len(lines[6]["path"])) == (20, 2000)
 
 
+def test_audit_log_quotes_what_the_proxy_says_of_the_client(client: Client, tmp_path: Path) -> None:
+    with audit.open_log(str(tmp_path / "audit")) as log:
+        for behind_proxy in (False, True):
+            anyone = client(audit=log, behind_proxy=behind_proxy)
+            for value in (b"203.0.113.7", b"a\tb\x9b" + b"1" * 9000 + b", 203.0.113.7"):
+                headers = [(b"X-Forwarded-For", value)]
+                anyone.get("/tasks", headers=headers)
+            anyone.get("/tasks")
+    lines = [json.loads(line) for line in (tmp_path / "audit").read_text().splitlines()]
+    assert {line["address"] for line in lines} == {"testclient"}
+    assert not any("forwarded_for" in line for line in lines[:3])
+    first, second, none = (line["forwarded_for"] for line in lines[3:])
+    assert (first, none) == ("203.0.113.7", None)
+    assert second == "1" * 287 + ", 203.0.113.7"
+
+
 def test_audit_log_that_cannot_be_opened_is_an_error_of_the_user(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such file"):
         audit.open_log(str(tmp_path / "none" / "audit"))
