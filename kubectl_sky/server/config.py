@@ -34,6 +34,7 @@ class Limits(Struct, frozen=True):
     list_bytes: int = 384 << 20  # of all lists that pages follow
     request_seconds: float = 30.0  # for one request to the API server
     workers: int = 64  # requests that are handled at the same time
+    wrong_tokens_per_second: float = 10.0  # that the API server reviews for nothing
     reviews: int = 16  # new tokens that are reviewed at the same time; more wait
     submits: int = 4  # of them submits and renders; more wait, so that other requests do not
     nodes: int = 10_000  # of all tasks of a file

@@ -157,6 +157,7 @@ class Identities:
         self._config = config
         self._lock = threading.Lock()
         self._reviews: OrderedDict[bytes, _Review] = OrderedDict()
+        self._wrong_tokens = Rates(config.limits.wrong_tokens_per_second)
         self._login_code = LoginCode(config.login_code)
         self._anonymous: Session | None = None
         self._own: Session | None = None
@@ -184,7 +185,7 @@ class Identities:
         return bool(headers) and (review is None or review.caller is None)
 
     def of_token(self, token: str) -> Caller:
-        """Return the caller with a token. Raises Unauthorized, ClusterError."""
+        """Return the caller with a token. Raises Unauthorized, ClusterError, Rejected."""
         key = _digest(token)
         with self._lock:
             review = self._reviews.setdefault(key, _Review())
@@ -194,10 +195,14 @@ class Identities:
         with review.lock:
             if monotonic() >= review.until:
                 try:
+                    if not review.caller:
+                        self._wrong_tokens.take("", 0)
                     self._renew(review, token)
-                except SkyError:
+                except SkyError as error:
                     if not review.caller:  # wrong tokens must not displace those of callers
                         self._forget(key)
+                    if isinstance(error, Unauthorized):
+                        self._wrong_tokens.take("")
                     raise
             assert review.caller
             return review.caller

@@ -23,8 +23,8 @@ class Rates:
         self._lock = threading.Lock()
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # level, time
 
-    def take(self, key: str) -> None:
-        """Count a request. Raises Rejected with 429 if there were too many."""
+    def take(self, key: str, count: int = 1) -> None:
+        """Count requests; 0 only checks. Raises Rejected with 429 if there were too many."""
         with self._lock:
             now = monotonic()
             level, changed_at = self._buckets.get(key, (self._burst, 0.0))
@@ -32,7 +32,7 @@ class Rates:
             if level < 1:
                 seconds = int((1 - level) / self._per_second) + 1
                 raise Rejected(429, "too many requests", f"try again in {seconds} s", seconds)
-            self._buckets[key] = level - 1, now
+            self._buckets[key] = level - count, now
             self._buckets.move_to_end(key)
             while len(self._buckets) > _MAX_BUCKETS:
                 self._buckets.popitem(last=False)

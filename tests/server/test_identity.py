@@ -1,5 +1,7 @@
 """Who a caller is, and that nobody gets the server's own credentials."""
 
+import time
+
 import pytest
 from starlette.testclient import TestClient
 
@@ -108,6 +110,22 @@ def test_wrong_tokens_do_not_displace_reviews_of_callers(
     before = cluster.count("create selfsubjectreviews")
     assert anyone.get("/tasks", headers=bearer(ALICE)).status_code == 200
     assert cluster.count("create selfsubjectreviews") == before
+
+
+def test_wrong_tokens_are_limited_and_known_tokens_are_not(
+    client: Client, cluster: FakeCluster
+) -> None:
+    anyone = client(limits=Limits(requests_per_second=1000, wrong_tokens_per_second=1))
+    assert anyone.get("/tasks", headers=bearer(ALICE)).status_code == 200
+    reviews, started = cluster.count("create selfsubjectreviews"), time.monotonic()
+    for number in range(500):
+        anyone.get("/tasks", headers=bearer(f"x{number}"))
+        refused = anyone.post("/login", json={"token": f"y{number}"})
+    seconds = int(time.monotonic() - started) + 1
+    assert cluster.count("create selfsubjectreviews") - reviews <= 10 + seconds
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
+    assert anyone.get("/tasks", headers=bearer(ALICE)).status_code == 200
+    assert anyone.post("/login", json={"token": ALICE}).status_code == 200
 
 
 def test_requests_of_same_user_are_rate_limited(client: Client) -> None:
