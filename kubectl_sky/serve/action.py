@@ -35,6 +35,7 @@ from kubectl_sky.workloads.service import Replicas, replicas_of
 
 _POLL_SECONDS = 1.0
 _NOTE_SECONDS = 10.0  # between notes on what replicas wait for
+_DONE = (ServiceState.READY, ServiceState.STOPPED)
 _RUNNERS = {kinds.DEPLOYMENT: kinds.REPLICA_SET, kinds.RAY_SERVICE: kinds.RAY_CLUSTER}
 OPTIONAL = (kinds.HPA, kinds.INGRESS)  # kinds that some services have
 _NAMED = (*_RUNNERS, kinds.SERVICE, *OPTIONAL)  # kinds with the name of the service
@@ -261,7 +262,7 @@ def follow(session: Session, replicas: Replicas, options: Options, ui: UI) -> Se
         limit = limit or replicas.deadline
     while True:
         current = status(session, find(session, None, name))
-        if not options.follow or current.state is ServiceState.READY:
+        if not options.follow or current.state in _DONE:
             return current
         if current.state is ServiceState.FAILED or (limit and monotonic() - started > limit):
             raise _list_failed(current)

@@ -27,13 +27,17 @@ _NOT_SCALED = "ScalingDisabled"  # of a service with 0 replicas
 
 
 class ServiceState(StrEnum):
-    """The state of a service: degraded means that replicas of the current version are not ready."""
+    """The state of a service.
+
+    Degraded: replicas of the current version are not ready. Stopped: it has 0 replicas.
+    """
 
     STARTING = "starting"
     UPDATING = "updating"
     READY = "ready"
     DEGRADED = "degraded"
     FAILED = "failed"
+    STOPPED = "stopped"
 
 
 class Replica(Struct, frozen=True):
@@ -65,7 +69,7 @@ class Service(Struct, frozen=True):
     name: str
     namespace: str
     username: str
-    status: Annotated[str, Note("`starting`, `updating`, `ready`, `degraded` or `failed`")]
+    status: Annotated[str, Note(", ".join(f"`{state}`" for state in ServiceState))]
     created_at: str
     version: Annotated[int, Note("revision of the Deployment")]
     version_id: Annotated[str, Note("id of the version's objects")]
@@ -261,7 +265,7 @@ def _state(deployment: Object, replicas: Sequence[Replica]) -> ServiceState:
         if progress == _TOO_LATE:
             return ServiceState.FAILED
         if updated == total == ready == deployment["spec"].get("replicas", 1):
-            return ServiceState.READY
+            return ServiceState.READY if total else ServiceState.STOPPED
         if updated == total and progress == "NewReplicaSetAvailable":
             return ServiceState.DEGRADED
         newest = (item for item in replicas if item.version == _version(deployment))

@@ -233,6 +233,8 @@ def test_service_example_serves(sky: Command) -> None:
     example = str(ROOT / "examples" / "23-service.yaml")
     assert sky("serve", "up", example).returncode == 0
     assert "hello-service" in sky("serve", "status").stdout
+    scaled = sky("serve", "update", example, "--replicas", "0")
+    assert (scaled.returncode, "State:      stopped" in scaled.stdout) == (0, True), scaled.stdout
     assert sky("serve", "down", "--all", "--yes").returncode == 0
 
 

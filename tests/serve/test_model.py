@@ -71,7 +71,7 @@ FULL: Json = {"replicas": 2, "updatedReplicas": 2, "readyReplicas": 2}
         (deployment(**FULL | {"observedGeneration": 2}), ServiceState.UPDATING),
         (deployment(reason="ReplicaSetUpdated", replicas=1), ServiceState.STARTING),
         (deployment(reason="ProgressDeadlineExceeded", replicas=2), ServiceState.FAILED),
-        (deployment(wanted=0), ServiceState.READY),
+        (deployment(wanted=0), ServiceState.STOPPED),
     ],
 )
 def test_state_of_service(item: Json, state: ServiceState) -> None:
