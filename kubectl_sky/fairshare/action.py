@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
-from kubectl_sky.fairshare.model_state import LABEL, OWNER, QUEUE, RECOVERS, State
+from kubectl_sky.fairshare.model_state import OWNER, RECOVERS, State
+from kubectl_sky.plan.fair_share import LABEL, QUEUE
 from kubectl_sky.words import kinds
 from kubectl_sky.words.documents import Document, Note
 

@@ -17,7 +17,8 @@ from kubectl_sky.errors import ClusterError, Conflict, NotServed
 from kubectl_sky.fairshare.journal import Journal
 from kubectl_sky.fairshare.model_decide import Decision, Remark, decide
 from kubectl_sky.fairshare.model_policy import Policy, policies
-from kubectl_sky.fairshare.model_state import LABEL, PodGroup
+from kubectl_sky.fairshare.model_state import PodGroup
+from kubectl_sky.plan.fair_share import LABEL
 from kubectl_sky.words import kinds, names
 
 Json = dict[str, Any]

@@ -15,7 +15,7 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Session
 from kubectl_sky.errors import Conflict, NotFound
 from kubectl_sky.fairshare.model_decide import Change
-from kubectl_sky.fairshare.model_state import LABEL
+from kubectl_sky.plan.fair_share import LABEL
 from kubectl_sky.words import kinds
 from kubectl_sky.words.kinds import Kind
 

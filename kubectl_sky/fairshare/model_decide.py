@@ -11,16 +11,14 @@ from msgspec.structs import replace
 
 from kubectl_sky.fairshare.model_policy import Policy
 from kubectl_sky.fairshare.model_state import (
-    LABEL,
     LISTED,
     OWNED,
     OWNER,
-    QUEUE,
     VALUE,
     PodGroup,
     State,
 )
-from kubectl_sky.plan.fair_share import PER_USER, class_name
+from kubectl_sky.plan.fair_share import LABEL, PER_USER, QUEUE, class_name
 from kubectl_sky.words import kinds
 
 Json = dict[str, Any]

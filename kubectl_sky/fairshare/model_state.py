@@ -13,9 +13,7 @@ from kubectl_sky.words import age, names
 
 Json = dict[str, Any]
 
-LABEL = "kubectl-sky/fair-share"  # of our PriorityClasses, and of the journal
-OWNED, LISTED = "owned", "listed"  # its values: made by us, or only listed in the settings
-QUEUE = "kubectl-sky/fair-share-queue"
+OWNED, LISTED = "owned", "listed"  # values of LABEL: made by us, or only listed in the settings
 OWNER = "kubectl-sky/fair-share-owner"
 VALUE = "kubectl-sky/fair-share-value"  # that we set; another one was set by somebody else
 RECOVERS = "kubectl-sky/fair-share-recovers"  # time of the next step

@@ -113,6 +113,7 @@ _BUILT_IN: tuple[Right, ...] = (
     *_rights(kinds.INGRESS, "get list create update patch delete", "serve with tls", extra=SERVE),
     *_rights(kinds.NODE, "list", "gpus, usage, submit, ports, doctor", extra=CLUSTER),
     *_rights(kinds.STORAGE_CLASS, "list", "doctor, volumes, submit", extra=CLUSTER),
+    *_rights(kinds.PRIORITY_CLASS, "list", "submit --backend volcano", extra=CLUSTER),
 )
 
 

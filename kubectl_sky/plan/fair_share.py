@@ -5,6 +5,8 @@ from kubectl_sky.words.settings import Settings
 
 DEFAULT_QUEUE = "default"  # Volcano's queue for PodGroups that name none
 PER_USER = "user"
+LABEL = "kubectl-sky/fair-share"  # of our PriorityClasses, and of the journal
+QUEUE = "kubectl-sky/fair-share-queue"  # annotation of a class
 PREFIX = "fair-share-"  # of the names of our classes
 _PART = 24  # characters of a queue or an owner in the name of a class
 

@@ -1,6 +1,6 @@
 """Checks before a submit: what exists already, and what could never start. Sends nothing."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from kubectl_sky.observe import status
 from kubectl_sky.observe.difference import foreign_fields
 from kubectl_sky.observe.pipelines import pipelines
 from kubectl_sky.observe.volumes import DEFAULT_CLASS, default_class
-from kubectl_sky.plan import quota
+from kubectl_sky.plan import fair_share, quota
 from kubectl_sky.plan.plan import Plan
 from kubectl_sky.render.manifests import Manifest, Manifests
 from kubectl_sky.submitting import gang, queues
@@ -74,6 +74,7 @@ def check(
     notes: tuple[str, ...] = ()
     with guard():
         notes = storage_class_notes(session, [claim.storage_class for claim in claims])
+    notes = (*notes, *_fair_share_notes(session, decision.plans))
     shared = _read_shared(session, manifests.shared)
     workloads = [manifest.object for manifest in manifests.workload]
     if not task_file.given_id:
@@ -179,6 +180,26 @@ def _check_queues(session: Session, plans: Sequence[Plan]) -> None:
             raise UserError(f'Volcano queue "{name}" not found', hint)
         if states[name] != "Open":
             raise UserError(f'Volcano queue "{name}" is {states[name].lower()}', hint)
+
+
+def _fair_share_notes(session: Session, plans: Sequence[Plan]) -> Iterator[str]:
+    """Warn of queues that have fair share in the cluster, and not in the settings.
+
+    Lists the PriorityClasses of fair share only for tasks of Volcano without a PriorityClass.
+    """
+    unclassed = [it for it in plans if it.backend == "volcano" and not it.priority_class]
+    if not unclassed:
+        return
+    classes: list[Json] = []
+    with suppress(Forbidden):
+        classes = objects.list_all(session, kinds.PRIORITY_CLASS, label_selector=fair_share.LABEL)
+    shared = {(item["metadata"].get("annotations") or {}).get(fair_share.QUEUE) for item in classes}
+    used = {plan.pod_options.queue or fair_share.DEFAULT_QUEUE for plan in unclassed}
+    for queue in sorted(used & shared):
+        yield (
+            f'warning: queue "{queue}" has fair share, and your settings do not name it: the pods'
+            " have no priority and start last; add `fair_share` of the team's settings to yours"
+        )
 
 
 def storage_class_notes(session: Session, requested: Iterable[str | None]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from kubectl_sky.errors import UserError
+from kubectl_sky.plan.fair_share import LABEL, QUEUE
 from kubectl_sky.words import kinds
 from tests.actions.conftest import Submitter, disown
 from tests.builders import ID
@@ -199,6 +200,29 @@ def test_submit_pod_rejected_by_admission_creates_no_objects(
 
 
 QUEUED = TWO + "config: {kubernetes: {quota: {queue: gold}}, kubectl_sky: {backend: volcano}}\n"
+
+
+@pytest.mark.parametrize(
+    ("queue", "settings", "warned"),
+    [
+        ("gold", "", True),
+        ("iron", "", False),
+        ("gold", "fair_share: {gold: {}}\n", False),
+        ("gold", "fair_share: {iron: {}}\n", True),
+    ],
+)
+def test_submit_to_queue_with_fair_share_that_settings_do_not_name_warns(
+    api: FakeCluster, send: Submitter, queue: str, settings: str, warned: bool
+) -> None:
+    api.kinds |= {kinds.POD_GROUP, kinds.VOLCANO_QUEUE, kinds.PRIORITY_CLASS}
+    kind = {"apiVersion": kinds.VOLCANO_QUEUE.api_version, "kind": "Queue"}
+    api.put(kind | {"metadata": {"name": "gold"}, "status": {"state": "Open"}})
+    metadata = {"labels": {LABEL: "owned"}, "annotations": {QUEUE: queue}}
+    item = {"apiVersion": kinds.PRIORITY_CLASS.api_version, "kind": "PriorityClass", "value": 9}
+    api.put(item | {"metadata": {"name": "fair-share-bob"} | metadata})
+    (send.folder / "settings.yaml").write_text(settings)
+    notes = "\n".join(send(QUEUED).noted)
+    assert ('warning: queue "gold" has fair share' in notes) is warned
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from kubectl_sky.cluster import objects
 from kubectl_sky.cluster.session import Connection, Session
 from kubectl_sky.errors import ClusterError
 from kubectl_sky.fairshare.model_policy import Policy
-from kubectl_sky.fairshare.model_state import LABEL, State
-from kubectl_sky.plan.fair_share import class_name
+from kubectl_sky.fairshare.model_state import State
+from kubectl_sky.plan.fair_share import LABEL, class_name
 from kubectl_sky.words import kinds
 from kubectl_sky.words.names import CONTROLLERS_NAMESPACE
 from tests.cluster.target import ADMIN, Cluster

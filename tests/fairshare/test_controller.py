@@ -14,8 +14,7 @@ from kubectl_sky.fairshare import controller as controller_of
 from kubectl_sky.fairshare import model_decide as decide
 from kubectl_sky.fairshare import model_state as state_of
 from kubectl_sky.fairshare.model_policy import Policy
-from kubectl_sky.fairshare.model_state import LABEL
-from kubectl_sky.plan.fair_share import class_name
+from kubectl_sky.plan.fair_share import LABEL, class_name
 from kubectl_sky.words import kinds
 from tests.fairshare.fair_share import ALICE, POLICY, QUEUE, Json, World
 from tests.fake_cluster import value_of
