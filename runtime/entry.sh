@@ -8,6 +8,7 @@ export KUBECTL_SKY_FILES="${KUBECTL_SKY_FILES-/kubectl-sky}"
 mpi=${KUBECTL_SKY_KEYS:+yes} # whether the task is an MPIJob
 child=
 stopping=
+setup_times= # "setup" and when it began and ended, for the timeline
 
 say() { echo "kubectl-sky: $*"; } # to stdout, to keep its position among the user's lines
 
@@ -81,7 +82,8 @@ setup() {
     [ -z "${KUBECTL_SKY_HOLD-}" ] || hold "$code" setup
     fail "$code" "setup failed with exit code $code"
   fi
-  say "setup has ended after $(($(date +%s) - start)) seconds, run begins"
+  setup_times="setup $start $(date +%s)"
+  say "setup has ended after $((${setup_times##* } - start)) seconds, run begins"
   unset SKYPILOT_SETUP_NODE_IPS SKYPILOT_SETUP_NODE_RANK SKYPILOT_SETUP_NUM_GPUS_PER_NODE
 }
 
@@ -136,5 +138,6 @@ write_back
 [ "$result" -ne 0 ] || [ -z "$mpi" ] || flush_nodes
 if [ "$result" -eq 0 ]; then report SUCCEEDED; else report FAILED; fi
 [ -z "${KUBECTL_SKY_HOLD-}" ] || hold "$result" run
+[ "$result" -ne 0 ] || [ -z "$setup_times" ] || echo "$setup_times" 2> /dev/null > /dev/termination-log
 while [ "$(date +%s)" -lt "$stay_until" ]; do nap; done
 exit "$result"

@@ -4,6 +4,7 @@ All times are the cluster's, in whole seconds: of conditions, container states a
 expire: what nothing tells is unknown, never guessed.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -21,13 +22,14 @@ from kubectl_sky.workloads.workload import QUEUED
 
 _MAIN = f"spec.containers{{{names.CONTAINER}}}"  # what an event of the main container is about
 _NOT_PULLED = "NotPulled"  # the practice cluster's event: it has no images
+_SETUP = re.compile(r"setup (\d{10}) (\d{10})\s*")  # what entry.sh leaves: its start and end
 _MULTIPLE = ("Evicted", "Preempted")  # conditions of Workloads that were queued more than once
 
 
 class Phase(StrEnum):
-    """A phase of a node. STARTING is the rest of the time on a cluster node before RUN.
+    """A phase of a node. STARTING is the rest of the time on a cluster node before the others.
 
-    RUN is the time of the container, which runs `setup` first.
+    SETUP is known of completed nodes. RUN is the rest of the time of the container.
     """
 
     QUEUED = "queued"
@@ -35,6 +37,7 @@ class Phase(StrEnum):
     STARTING = "starting"
     IMAGE = "image"
     FILES = "files"
+    SETUP = "setup"
     RUN = "run"
     UNKNOWN = "unknown"
 
@@ -48,8 +51,9 @@ class Span(Struct, frozen=True):
     phase: Annotated[
         str,
         Note(
-            "`queued`, `scheduling`, `starting`, `image` (pulled), `files`, `run`, or"
-            " `unknown` for a time that is one of those in the node's `unknown`"
+            "`queued`, `scheduling`, `starting`, `image` (pulled), `files`, `setup` (of a"
+            " completed node, else a part of `run`), `run`, or `unknown` for a time that is one of"
+            " those in the node's `unknown`"
         ),
     ]
     start: Annotated[datetime, Note("RFC 3339, in UTC")]
@@ -262,10 +266,22 @@ def _in_container(
     ready = _condition_time(pod, "Ready") if awaits_files else started
     if ready:
         yield Span(Phase.FILES, started, ready)
-        yield Span(Phase.RUN, ready, finished)
+        yield from _setup(pod, ready, finished)
     else:
         goes_on = finished is None and node.awaits_files
         yield Span(Phase.FILES if goes_on else Phase.UNKNOWN, started, finished)
+
+
+def _setup(pod: Object, ready: datetime, finished: datetime | None) -> Iterator[Span]:
+    """Yield the time until setup begins, that of setup, if the pod tells them, and the rest."""
+    end = container(pod).get("state", {}).get("terminated") or {}
+    if finished and (match := _SETUP.fullmatch(end.get("message") or "")):
+        begun, ended = (datetime.fromtimestamp(int(text), UTC) for text in match.groups())
+        if ready <= begun <= ended <= finished:
+            yield Span(Phase.STARTING, ready, begun)
+            yield Span(Phase.SETUP, begun, ended)
+            ready = ended
+    yield Span(Phase.RUN, ready, finished)
 
 
 def _in_order(spans: list[Span], node: NodeStatus) -> tuple[Span, ...]:

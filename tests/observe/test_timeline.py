@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from kubectl_sky.observe import status, timeline
+import pytest
+
+from kubectl_sky.observe import nodes, status, timeline
 from kubectl_sky.observe.signals import TaskSnapshot
 from kubectl_sky.observe.timeline import NodeTimeline
 from kubectl_sky.words import age, names
@@ -141,6 +143,26 @@ def test_restarted_node_has_its_latest_attempt() -> None:
     snapshot = TaskSnapshot(ID, "default", {"Job": (job,), "Pod": (first, second)}, task=task)
     node = timeline.task_timeline(snapshot, task).nodes[0]
     assert (node.restarts, shown(node)[0]) == (1, "scheduling 00:30-01:00")
+
+
+@pytest.mark.parametrize(
+    ("begun", "ended", "expected"),
+    [
+        (at(4), at(6), ["starting 03:00-04:00", "setup 04:00-06:00", "run 06:00-09:00"]),
+        (at(3), at(9), ["setup 03:00-09:00"]),
+        (at(6), at(4), ["run 03:00-09:00"]),
+        (at(4), at(10), ["run 03:00-09:00"]),
+        (at(2), at(4), ["run 03:00-09:00"]),
+    ],
+)
+def test_setup_is_what_the_completed_pod_tells_within_its_time(
+    begun: str, ended: str, expected: list[str]
+) -> None:
+    pod, times = pod_of(), [age.parse(begun), age.parse(ended)]
+    end = nodes.container(pod)["state"]["terminated"]
+    seconds = [f"{time.timestamp():.0f}" for time in times if time]
+    end["message"] = f"setup {' '.join(seconds)}\n"
+    assert shown(timeline_of(pod))[-len(expected) :] == expected
 
 
 def test_clocks_of_the_cluster_that_differ_give_no_negative_times() -> None:

@@ -10,7 +10,7 @@ const UNITS: [number, string][] = [[86_400, "d"], [3600, "h"], [60, "m"], [1, "s
 const STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 43_200]; // seconds between marks; then days
 const MAX_MARKS = 6;
 const UNKNOWN = "unknown";
-const PHASES = ["queued", "scheduling", "starting", "image", "files", "run", UNKNOWN];
+const PHASES = ["queued", "scheduling", "starting", "image", "files", "setup", "run", UNKNOWN];
 
 interface Phase {
   name: string;
