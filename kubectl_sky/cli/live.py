@@ -1,4 +1,4 @@
-"""One line on a terminal that shows what tasks wait for and how long, until it is erased."""
+"""What a terminal shows of followed tasks: a line for what they wait for, and its title."""
 
 import os
 import sys
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _INTERVAL = 0.25  # seconds between looks at the clock
 _ERASE = "\r\x1b[K"
 _DEFAULT_COLUMNS = 80
+_PUSH_TITLE, _POP_TITLE = "\x1b[22;2t", "\x1b[23;2t"  # terminals without a stack ignore them
+_PROGRESS, _NO_PROGRESS = "\x1b]9;4;3\x1b\\", "\x1b]9;4;0\x1b\\"
 
 
 class LiveLine:
@@ -29,6 +31,9 @@ class LiveLine:
         self._suspended = 0
         self._partial = False  # whether the last output has no final newline
         self._thread: Thread | None = None
+        self._titles: dict[str, str] = {}
+        self._title = ""
+        self._ended = False
 
     def set(self, key: str, waiting: "Waiting | None") -> None:
         """Show what a task waits for; None if it waits no longer."""
@@ -41,6 +46,20 @@ class LiveLine:
                 from kubectl_sky.cluster import parallel
 
                 self._thread = parallel.run_daemon(self._tick, name="live line")
+
+    def set_title(self, key: str, text: str) -> None:
+        """Show the state of a task in the title until `end`; empty if it is followed no longer."""
+        with self._lock:
+            if text:
+                self._titles[key] = " ".join(plain(text).split())
+            else:
+                self._titles.pop(key, None)
+            title = next(iter(self._titles.values()), "") + _more(len(self._titles) - 1)
+            if self._titles and title != self._title and not self._ended:
+                begin = "" if self._title else _PUSH_TITLE + _PROGRESS * _has_progress()
+                sys.stderr.write(f"{begin}\x1b]2;{title}\x1b\\")
+                sys.stderr.flush()
+                self._title = title
 
     @contextmanager
     def hidden(self, final_newline: bool = True) -> Iterator[None]:
@@ -59,6 +78,11 @@ class LiveLine:
         with self._lock:
             self._waiting.clear()
             self._erase()
+            self._ended = True  # threads may follow a while longer
+            if self._title:
+                sys.stderr.write(f"\x1b]2;\x1b\\{_POP_TITLE}{_NO_PROGRESS * _has_progress()}")
+                sys.stderr.flush()
+                self._title = ""
 
     def interrupt(self) -> None:
         """Keep the line as it is, with the terminal's ^C, and begin a new one."""
@@ -99,12 +123,22 @@ def line(waiting: "Sequence[Waiting]", now: float, columns: int) -> str:
 
     The text is cut so that the time fits into the columns.
     """
-    first, others = waiting[0], len(waiting) - 1
+    first = waiting[0]
     limit = f" of {_clock(first.limit)}" if first.limit else ""
-    more = f" (and {others} more)" if others else ""
-    suffix = f"{more} · {_clock(now - first.since)}{limit}"
+    suffix = f"{_more(len(waiting) - 1)} · {_clock(now - first.since)}{limit}"
     text = " ".join(plain(first.text).split())
     return _cut(text, columns - 1 - len(suffix)) + suffix
+
+
+def _more(count: int) -> str:
+    return f" (and {count} more)" if count > 0 else ""
+
+
+def _has_progress() -> bool:
+    """Return whether the terminal knows OSC 9;4, which others show as a notification."""
+    if os.environ.get("ConEmuANSI") == "ON":  # noqa: SIM112 -- its spelling
+        return True
+    return "WT_SESSION" in os.environ or os.environ.get("TERM_PROGRAM") in ("WezTerm", "ghostty")
 
 
 def _cut(text: str, width: int) -> str:

@@ -212,6 +212,7 @@ def sky() -> None:
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command as a process of its own, and exit with its code."""
     code = main(arguments)
+    output.live.end()
     try:
         sys.stdout.flush()
     except OSError:  # it was reported; or Python writes it again, and exits with 120

@@ -129,6 +129,11 @@ class Terminal(UI):
         else:
             super().waiting(task_id, waiting)
 
+    def following(self, task_id: str, title: str) -> None:
+        """Show the state of a followed task in the title; a terminal without colours has none."""
+        if self.live and output.colored(sys.stderr):
+            output.live.set_title(task_id, title)
+
     def logs(self, lines: Lines, final_newline: bool) -> None:
         with output.live.hidden(final_newline):
             self._printer(lines, final_newline)

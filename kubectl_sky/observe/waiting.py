@@ -70,6 +70,12 @@ def progress(task: TaskStatus) -> str:
     return f"{task.name}: {counted}{task.state}{where}"
 
 
+def title(task: TaskStatus) -> str:
+    """Return the state of a task for a title: `train: 3 of 4 running`."""
+    counted = f"{task.count(task.state)} of {task.num_nodes} " if task.num_nodes > 1 else ""
+    return f"{task.name}: {counted}{task.state}"
+
+
 def _text(node: NodeStatus) -> str:
     message = f": {node.message}" if node.message else ""
     if is_blocked(node):

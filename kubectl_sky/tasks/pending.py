@@ -278,6 +278,10 @@ class StartReporter:
 
     def end(self, task: TaskStatus) -> None:
         """Report no stage any more."""
+        self._ui.following(task.id, "")
+        self._end_stage(task)
+
+    def _end_stage(self, task: TaskStatus) -> None:
         if self._stage:
             self._stage = ""
             self._ui.waiting(task.id, None)
@@ -315,9 +319,10 @@ class StartReporter:
         self._cause = self._cause if blocked else ""
 
     def _report(self, task: TaskStatus, now: float) -> None:
+        self._ui.following(task.id, waiting.title(task))
         stage = self._stage_of(task)
         if stage is None:
-            self.end(task)
+            self._end_stage(task)
             return
         quiet = stage.normal and now < self._quiet_until
         if stage.text == self._stage or (not self._ui.live and quiet):

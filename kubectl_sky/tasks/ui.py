@@ -55,6 +55,9 @@ class UI:
         if waiting:
             self.note(waiting.text)
 
+    def following(self, task_id: str, title: str) -> None:
+        """Report the state of a followed task; empty if it is followed no longer."""
+
     def logs(self, lines: Lines, final_newline: bool) -> None:
         """Report log lines; `final_newline` is False if the last has no newline."""
 

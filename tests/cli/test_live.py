@@ -2,6 +2,7 @@
 
 import io
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from itertools import count
@@ -188,3 +189,45 @@ def test_confirm_question_with_hostile_name_is_one_plain_line(
     monkeypatch.setattr("click.termui.visible_prompt_func", accept)
     options.confirm("Stop evil\x1b[2J\r\nDelete mine?")
     assert prompts == ["Stop evil Delete mine? [y/N]: "]
+
+
+def title_of(screen: Screen) -> list[str]:
+    """Return the sequences for the title and the progress of the terminal, in order."""
+    return re.findall(r"\x1b(\](?:2|9;4);?[^\x07\x1b]*|\[2[23];2t)", screen.written)
+
+
+def test_title_shows_the_first_task_until_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM_PROGRAM", "ghostty")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    screen, ui = make_screen(monkeypatch), Terminal()
+    ui.following("a", "train: 3 of 4 running")
+    ui.following("a", "train: 3 of 4 running")
+    ui.following("b", "ev\x1b]0;al\x07\nbell\x9c: running")
+    ui.following("a", "")
+    output.live.end()
+    ui.following("b", "eval: completed")
+    assert title_of(screen) == [
+        *("[22;2t", "]9;4;3", "]2;train: 3 of 4 running"),
+        "]2;train: 3 of 4 running (and 1 more)",
+        "]2;ev bell�: running",
+        *("]2;", "[23;2t", "]9;4;0"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "has_title"),
+    [("NO_COLOR", "1", False), ("TERM", "dumb", False), ("TERM_PROGRAM", "iTerm.app", True)],
+)
+def test_progress_needs_a_known_terminal_and_a_title_one_with_colours(
+    name: str, value: str, has_title: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("NO_COLOR", "WT_SESSION", "ConEmuANSI"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv(name, value)
+    screen, ui = make_screen(monkeypatch), Terminal()
+    ui.following("a", "train: running")
+    output.live.end()
+    sequences = ["[22;2t", "]2;train: running", "]2;", "[23;2t"]
+    assert title_of(screen) == (sequences if has_title else [])
+    if not has_title:
+        assert screen.written == ""
