@@ -57,6 +57,9 @@ def test_kustomize_example_sets_values_of_team(kubectl: Command, deploy: Path) -
     for name in ("kubectl-sky-api", "kubectl-sky-controller-tasks"):
         labels = items["Deployment", name]["spec"]["template"]["metadata"]["labels"]
         assert extra["podSelector"]["matchLabels"].items() <= labels.items()
+    (rule,) = items["NetworkPolicy", "kubectl-sky-api"]["spec"]["ingress"]
+    front = items["Deployment", "kubectl-sky-login"]["spec"]["template"]["metadata"]["labels"]
+    assert rule["from"] == [{"podSelector": {"matchLabels": front}}] and rule["ports"]
     metrics = yaml.safe_dump(items["NetworkPolicy", "kubectl-sky-metrics"])
     assert "kubernetes.io/metadata.name: metrics" in metrics
     assert "sky.example.com" not in yaml.safe_dump(list(items.values()))
