@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 import reference  # noqa: E402 - beside this file
+import tables  # noqa: E402
 
 from kubectl_sky.cli.main import COMMANDS, sky  # noqa: E402 - of this checkout
 
@@ -29,6 +30,9 @@ PAGES = {
 GENERATED = {
     "schemas/task.json": "reference/task-fields.md",
     "schemas/settings.json": "reference/settings.md",
+    "web/src/models.ts": "reference/documents.md",
+    "kubectl_sky/cli/skypilot.py": "reference/skypilot-commands.md",
+    "kubectl_sky/spec/danger_fields.py": "reference/dangers.md",
     "kubectl_sky/errors.py": "reference/exit-codes.md",
     "kubectl_sky/spec/variables.py": "reference/environment.md",
     "kubectl_sky/observe/verdict.py": "reference/findings.md",
@@ -44,7 +48,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, page, content=_LINK.sub(_to_page, text)))
     commands = File.generated(config, "reference/commands.md", content="\n".join(_commands()))
     files.append(commands)
-    for page, text in reference.pages().items():
+    for page, text in (*reference.pages().items(), *tables.pages().items()):
         files.append(File.generated(config, page, content=text))
     return files
 

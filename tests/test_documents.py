@@ -1,4 +1,4 @@
-"""docs/json.md, the dashboard and the OpenAPI have the fields of the documents."""
+"""Commands print, and the dashboard and the OpenAPI have, the fields of the documents."""
 
 import importlib
 import os
@@ -24,7 +24,6 @@ from kubectl_sky.words import documents
 from kubectl_sky.words.documents import API_VERSION, Document
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "json.md"
 TYPESCRIPT = ROOT / "web" / "src" / "models.ts"
 # What the dashboard reads; the types that they use come along.
 OF_DASHBOARD = (
@@ -44,7 +43,6 @@ OF_DASHBOARD = (
     "WhoAmI",
 )
 _HEADING = "// Made of the documents by UPDATE_GOLDEN=1 pytest tests/test_documents.py.\n"
-_TABLES = re.compile(r"(<!-- made of the documents by .*? -->\n)(.*?)(<!-- end -->)", re.S)
 _REFERENCE = re.compile(r"'#/\$defs/(\w+)'")
 
 for _module in pkgutil.walk_packages(kubectl_sky.__path__, "kubectl_sky."):
@@ -72,40 +70,10 @@ def check(document: Mapping[str, Any]) -> None:
     Draft202012Validator(schema).validate(document)
 
 
-def type_name(schema: Mapping[str, Any]) -> str:
-    if "anyOf" in schema:
-        return " or ".join(map(type_name, schema["anyOf"]))
-    if name := reference(schema):
-        return f"[{name}](#{name.lower()})"
-    if schema.get("type") == "array":
-        return f"list of {type_name(schema['items'])}"
-    return str(schema.get("type", "string" if "$ref" in schema else "any"))
-
-
 def reference(schema: Mapping[str, Any]) -> str:
     """Return the name of the schema that a field has; empty for a text of a fixed list."""
     name = schema.get("$ref", "").rpartition("/")[2]
     return "" if "enum" in SCHEMAS.get(name, {}) else name
-
-
-def tables() -> str:
-    """Return a table for each kind, then for each type that they use."""
-    parts = sorted(name for name in SCHEMAS if name not in KINDS and "enum" not in SCHEMAS[name])
-    return "".join(map(_table, (*sorted(KINDS), *parts)))
-
-
-def _table(name: str) -> str:
-    schema = SCHEMAS[name]
-    rows = [
-        f"| `{field}` | {'' if field in schema['required'] else 'no'} | {type_name(value)}"
-        f" | {value.get('description', '')} |\n"
-        for field, value in schema["properties"].items()
-        if field not in ("apiVersion", "kind")
-    ]
-    return (
-        f"### {name}\n\n{schema['description']}\n\n"
-        f"| field | always | type | |\n|---|---|---|---|\n{''.join(rows)}\n"
-    )
 
 
 def interfaces() -> str:
@@ -152,17 +120,6 @@ def test_dashboard_has_types_of_documents() -> None:
         TYPESCRIPT.write_text(interfaces(), encoding="utf-8")
         return
     assert TYPESCRIPT.read_text(encoding="utf-8") == interfaces(), "run it with UPDATE_GOLDEN=1"
-
-
-def test_page_has_fields_of_all_kinds() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    match = _TABLES.search(page)
-    assert match
-    if os.environ.get("UPDATE_GOLDEN"):
-        text = page[: match.start(2)] + tables() + page[match.end(2) :]
-        PAGE.write_text(text, encoding="utf-8")
-        return
-    assert match[2] == tables(), "run it with UPDATE_GOLDEN=1"
 
 
 def test_undocumented_field_is_noticed() -> None:

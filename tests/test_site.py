@@ -1,6 +1,7 @@
 """The documentation builds as a site: no dead link, no page left out, every command described."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,11 +9,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kubectl_sky.cli import skypilot
 from kubectl_sky.cli.main import COMMANDS
 from kubectl_sky.observe.verdict import RULES
 from kubectl_sky.spec import explain
+from kubectl_sky.spec.danger_fields import POD_FIELDS, ROWS, DangerClass
 from kubectl_sky.words import names
 from kubectl_sky.words.documents import API_VERSION
+from tests.test_documents import SCHEMAS
 
 pytestmark = pytest.mark.tools  # mkdocs
 
@@ -71,6 +75,31 @@ def test_site_describes_every_field(site: Path) -> None:
 def test_site_describes_every_finding(site: Path) -> None:
     text = (site / "reference" / "findings" / "index.html").read_text()
     assert [rule.name for rule in RULES if f"<code>{rule.name}</code>" not in text] == []
+
+
+def test_site_describes_every_field_of_json(site: Path) -> None:
+    text = (site / "reference" / "documents" / "index.html").read_text()
+    for name, schema in SCHEMAS.items():
+        if "enum" not in schema:
+            _, _, section = text.partition(f'id="{name.lower()}"')
+            fields = set(schema["properties"]) - {"apiVersion", "kind"}
+            rows = re.findall(r"<tr>\s*<td><code>(.*?)</code>", section.partition("<h2")[0])
+            assert set(rows) == fields, name
+
+
+def test_site_describes_every_danger(site: Path) -> None:
+    text = (site / "reference" / "dangers" / "index.html").read_text()
+    fields = [name for fields in POD_FIELDS.values() for name in fields]
+    fields += [name for row in ROWS for name in row.names]
+    assert [name for name in fields if f"<code>{name}</code>" not in text] == []
+    assert [name for name in DangerClass if f'id="{name}"' not in text] == []
+
+
+def test_site_answers_every_command_of_skypilot(site: Path) -> None:
+    text = (site / "reference" / "skypilot-commands" / "index.html").read_text()
+    assert [verb for verb in skypilot.VERBS if f"<code>sky {verb}</code>" not in text] == []
+    options = [name for answers in skypilot.OPTIONS.values() for name in answers]
+    assert [name for name in options if f"<code>{name}</code>" not in text] == []
 
 
 def test_labels_page_has_every_label_and_annotation() -> None:

@@ -1,7 +1,7 @@
 """What users of SkyPilot type from habit, and what to type here: data and two lookups.
 
-Imported only when a command or an option is unknown. docs/skypilot-commands.md is made of it, and a
-test compares it with SkyPilot's own commands, and with the options of the most frequent ones.
+Imported only when a command or an option is unknown. docs/tables.py makes a page of it, and a test
+compares it with SkyPilot's own commands, and with the options of the most frequent ones.
 """
 
 import shlex

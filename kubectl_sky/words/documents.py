@@ -1,4 +1,4 @@
-"""JSON documents: what `-o json`, the REST API, the Python API and docs/json.md share.
+"""JSON documents: what `-o json`, the REST API and the Python API share.
 
 A Struct of msgspec is a document, or a part of one: its fields are written once, with what they
 mean. Fields with their default are left out. A field may be added in any version; another meaning

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -16,16 +15,11 @@ from kubectl_sky.cli.main import COMMANDS, sky
 from kubectl_sky.errors import UserError
 from tests.bench import skypilot as bench
 from tests.cli.commands import commands
-from tests.markdown import ROOT
 
 SCRIPT = Path(bench.__file__).with_name("verbs.py")
 
 
 PROGRAM = "kubectl sky"
-PAGE = ROOT / "docs" / "skypilot-commands.md"
-TABLES = re.compile(
-    r"(<!-- made of kubectl_sky/cli/skypilot\.py.*? -->\n)(.*?)(<!-- end -->)", re.S
-)
 
 
 _LAUNCH = 'unknown command "launch"; use `kubectl sky '
@@ -132,39 +126,6 @@ def test_old_words_are_those_of_a_command(old: str, new: str) -> None:
     _, command, args = sky.resolve_command(context, old.split())
     name, *rest = new.split()
     assert (command, args) == (sky.get_command(context, name), rest)
-
-
-def tables() -> str:
-    """Return a table of the verbs, then one of the options of each command."""
-    verbs = [(f"`sky {name}`", verb.answer) for name, verb in skypilot.VERBS.items()]
-    parts = ["\n## Commands\n\n", table("SkyPilot", verbs)]
-    for command in skypilot.OPTIONS:
-        title = f"Options of `kubectl sky {command}`"
-        parts += [f"\n## {title}\n\n", options_table(skypilot.OPTIONS[command])]
-    return "".join([*parts, "\n"])
-
-
-def options_table(answers: Mapping[str, str]) -> str:
-    by_answer: dict[str, list[str]] = {}
-    for name, answer in answers.items():
-        by_answer.setdefault(answer, []).append(f"`{name}`")
-    rows = [(", ".join(names), answer) for answer, names in by_answer.items()]
-    return table("option", rows)
-
-
-def table(title: str, rows: list[tuple[str, str]]) -> str:
-    lines = [f"| {first} | {second} |\n" for first, second in rows]
-    return f"| {title} | here |\n|---|---|\n{''.join(lines)}"
-
-
-def test_page_has_all_answers() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    match = TABLES.search(page)
-    assert match
-    if os.environ.get("UPDATE_GOLDEN"):
-        PAGE.write_text(page[: match.start(2)] + tables() + page[match.end(2) :], encoding="utf-8")
-        return
-    assert match[2] == tables(), "run it with UPDATE_GOLDEN=1"
 
 
 def test_answers_name_commands_that_exist() -> None:

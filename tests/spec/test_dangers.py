@@ -1,9 +1,7 @@
-"""The dangers of fields: complete for the pod schema, and equal to the documentation."""
+"""The dangers of fields are complete for the pod schema."""
 
 import json
-import os
 import re
-from pathlib import Path
 
 import pytest
 
@@ -11,9 +9,7 @@ from kubectl_sky.spec import dangers, files, unsupported
 from kubectl_sky.spec.danger_fields import (
     HARMLESS,
     MEANINGS,
-    METADATA,
     POD_FIELDS,
-    ROWS,
     UNKNOWN,
     DangerClass,
 )
@@ -21,8 +17,6 @@ from kubectl_sky.words import assets
 from kubectl_sky.words.settings import Settings
 from tests.spec.documents import make_document, read
 
-DOC = Path(__file__).parents[2] / "docs" / "reviewing.md"
-GENERATED = re.compile(r"(<!-- made from .*? -->\n)(.*?)(<!-- end -->)", re.S)
 SUSPICIOUS = re.compile(
     r"host|secret|privileg|account|capabilit|proc|sysctl|seccomp|apparmor|selinux|windows"
     r"|token|credential|certificate|identity|keyring|nodeName|propagation|runAsUser|chap",
@@ -63,37 +57,6 @@ def test_refuse_setting_accepts_every_class() -> None:
     schema = json.loads(assets.read("schemas", "settings.json"))["properties"]["refuse"]
     assert schema["items"]["enum"] == [*DangerClass, "sync"]  # sidecars of buckets, no danger
     assert list(DangerClass) == list(MEANINGS)
-
-
-def table() -> str:
-    """Return the tables of the documentation."""
-    parts = []
-    for danger_class, meaning in MEANINGS.items():
-        rows = [
-            (", ".join(f"`{name}`" for name in names), message)
-            for names, message in [
-                *(([name], text) for name, text in POD_FIELDS.get(danger_class, {}).items()),
-                *(
-                    ([f"{prefix}*" for prefix in prefixes], text)
-                    for prefixes, text in METADATA.get(danger_class, {}).items()
-                ),
-                *((row.names, row.message) for row in ROWS if row.danger_class is danger_class),
-            ]
-        ]
-        lines = [f"| {names} | {message.replace('{}', '…')} |" for names, message in rows]
-        head = f"### `{danger_class}`\n\n{meaning[0].upper()}{meaning[1:]}.\n\n"
-        parts.append(head + "| field | report |\n|---|---|\n" + "\n".join(lines) + "\n")
-    return "\n" + "\n".join(parts) + "\n"
-
-
-def test_docs_security_review_lists_every_danger() -> None:
-    text = DOC.read_text(encoding="utf-8")
-    if os.environ.get("UPDATE_GOLDEN"):
-        text = GENERATED.sub(lambda found: found[1] + table() + found[3], text)
-        DOC.write_text(text, encoding="utf-8")
-    found = GENERATED.search(text)
-    assert found
-    assert found[2] == table()
 
 
 @pytest.mark.parametrize(
