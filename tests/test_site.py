@@ -107,9 +107,3 @@ def test_labels_page_has_every_label_and_annotation() -> None:
     keys = {value for value in vars(names).values() if isinstance(value, str)}
     keys -= {API_VERSION}
     assert [key for key in keys if names.is_ours(key) and f"`{key}`" not in text] == []
-
-
-def test_examples_page_has_every_example() -> None:
-    text = (ROOT / "docs" / "examples.md").read_text()
-    examples = [path.name for path in (ROOT / "examples").glob("*.yaml")]
-    assert [name for name in examples if f"(../examples/{name})" not in text] == []

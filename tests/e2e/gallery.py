@@ -1,4 +1,4 @@
-"""The examples page: its commands, and what they print."""
+"""The commands of the examples, and what they print."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.e2e.command import Command
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = ROOT / "docs" / "examples.md"
+PAGE = ROOT / "tests" / "golden" / "examples.md"
 _BLOCK = re.compile(r"```(?:console|sh)\n(.*?)```", re.DOTALL)
 _IDS = ("kqf7x2wm", "m3r8t5xz", "t6v2n9ha")
 _ID = re.compile(r"(?:task|pipeline|group|volume)/(\w{8})")
@@ -77,7 +77,7 @@ def mask(text: str) -> str:
 
 
 def update(block: str, played: str) -> None:
-    """Write the output of a block into the page."""
+    """Write the output of a block into the file."""
     PAGE.write_text(PAGE.read_text().replace(f"```console\n{block}```", f"```console\n{played}```"))
 
 
@@ -85,7 +85,7 @@ BLOCKS = blocks()
 
 
 def check_run(sky: Command, name: str, *flags: str) -> None:
-    """Run the commands of an example; `UPDATE_GOLDEN=1` writes their output into the page."""
+    """Run the commands of an example; `UPDATE_GOLDEN=1` writes their output into the file."""
     played = play(sky, BLOCKS[name], *flags)
     if os.environ.get("UPDATE_GOLDEN"):
         update(BLOCKS[name], played)

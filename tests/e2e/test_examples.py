@@ -66,11 +66,11 @@ def packed(text: str) -> str:
 
 
 def flags_of(name: str) -> list[str]:
-    """Return the flags of an example's command on the examples page."""
+    """Return the flags of an example's command in the golden file."""
     return gallery.commands(BLOCKS[name])[-1][2 + (name in SERVED | DEVELOPED) :]
 
 
-def test_examples_page_has_commands_of_every_example() -> None:
+def test_golden_examples_have_commands_of_every_example() -> None:
     assert {path.stem for path in EXAMPLES} == set(BLOCKS)
 
 
