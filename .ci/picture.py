@@ -1,21 +1,28 @@
-"""Make docs/images/terminal.svg of README.md: what a terminal shows, on a practice cluster.
+"""Make the pictures of terminals in docs/images: what commands print, on a cluster.
 
-Usage: .venv/bin/python .ci/picture.py
+Usage: .venv/bin/python .ci/picture.py [SCENE...]
+
+A scene without a practice cluster uses the one of KUBECONFIG:
+`eval "$(.venv/bin/python -m tests.cluster up)"` starts a real one.
 """
 
 import io
 import os
 import pty
+import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.text import Text
 
 ROOT = Path(__file__).parent.parent
-PICTURE = ROOT / "docs" / "images" / "terminal.svg"
+IMAGES = ROOT / "docs" / "images"
 COLUMNS = 100
 TASK = """\
 name: train
@@ -26,13 +33,86 @@ run: |
     echo "epoch $epoch: rank $SKYPILOT_NODE_RANK, $SKYPILOT_NUM_GPUS_PER_NODE GPUs"; sleep 1
   done
 """
-CLUSTER = ("local", "up", "--use", "--nodes", "2", "--gpus", "A100:8")
-COMMANDS = (
-    "kubectl sky submit train.yaml",
-    "kubectl sky submit train.yaml --name eval --num-nodes 1 --gpus H100:8 --detach",
-    "kubectl sky list",
-    "kubectl sky doctor eval",
-)
+LOOP = """\
+name: train
+num_nodes: 4
+resources: {cpus: 0.1, memory: 64Mi}
+envs: {LR: 0.1}
+run: |
+  echo "step 1: learning rate $LR"
+  [ "$SKYPILOT_NODE_RANK" != 2 ] || echo "step 1: loss is nan"
+  sleep 3; echo "step 2: saved"
+"""
+MISTAKES = """\
+name: train
+num_nodes: 2
+resources:
+  acelerators: A100:8
+run: python3 train.py
+"""
+EVAL = """\
+name: eval
+resources: {accelerators: H100:8}
+envs: {HF_TOKEN: hf_x7}
+run: python3 eval.py
+"""
+
+
+class Scene(NamedTuple):
+    """What a picture shows: files, commands, and where they run."""
+
+    files: Mapping[str, str]
+    commands: Sequence[str]
+    before: Sequence[str] = ()  # commands that are not shown
+    practice: Sequence[str] = ()  # flags of `local up`; without, the cluster of KUBECONFIG
+
+
+SCENES = {
+    "terminal": Scene(
+        {"train.yaml": TASK},
+        [
+            "kubectl sky submit train.yaml",
+            "kubectl sky submit train.yaml --name eval --num-nodes 1 --gpus H100:8 --detach",
+            "kubectl sky list",
+            "kubectl sky doctor eval",
+        ],
+        practice=["--nodes", "2", "--gpus", "A100:8"],
+    ),
+    "terminal-loop": Scene(
+        {"train.yaml": LOOP},
+        [
+            "kubectl sky submit train.yaml",
+            "kubectl sky rerun --env LR=0.2",
+            "kubectl sky logs train --diff-ranks",
+        ],
+        before=["kubectl sky config set backend indexed"],
+    ),
+    "terminal-mistakes": Scene(
+        {"train.yaml": MISTAKES, "small.yaml": LOOP},
+        [
+            "kubectl sky validate train.yaml",
+            "kubectl sky submit smal.yaml",
+            "kubectl sky logs trian",
+            "kubectl sky list --context tset",
+        ],
+        before=["kubectl sky config set backend indexed", "kubectl sky submit small.yaml"],
+    ),
+    "terminal-gpus": Scene(
+        {},
+        [
+            "kubectl sky init --list | grep PyTorch",
+            "kubectl sky init --example pytorch-ddp",
+            "kubectl sky gpus --fit pytorch-ddp.yaml",
+        ],
+        practice=["--nodes", "2", "--gpus", "A100:8"],
+    ),
+    "terminal-ticket": Scene(
+        {"eval.yaml": EVAL},
+        ["kubectl sky doctor eval --share"],
+        before=["kubectl sky submit eval.yaml --detach"],
+        practice=["--nodes", "2", "--gpus", "A100:8"],
+    ),
+}
 # rich's, without the font that it loads from another server.
 SVG = """\
 <svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
@@ -74,7 +154,7 @@ def run(command: str, folder: Path, environment: dict[str, str]) -> str:
         printed += chunk
     os.close(controller)
     process.wait()
-    return _without_erased(printed.decode())
+    return _without_erased(printed.decode()).replace(str(folder), "~")
 
 
 def _read(terminal: int) -> bytes:
@@ -91,28 +171,44 @@ def _without_erased(printed: str) -> str:
     return "\n".join(line for line in kept if "practice cluster: " not in line)
 
 
-def main() -> None:
-    """Run the commands and write the picture."""
+def main(names: Sequence[str]) -> None:
+    """Make the pictures of scenes, by default of all."""
+    for name in names or SCENES:
+        svg = record(SCENES[name])
+        (IMAGES / f"{name}.svg").write_text(svg)
+
+
+def record(scene: Scene) -> str:
+    """Run the commands of a scene in a new home, and return the picture."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO())
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        (folder / "train.yaml").write_text(TASK)
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        environment = {
-            "HOME": temporary,
-            "PATH": path,
-            "TERM": "xterm-256color",
-            "LC_ALL": "C.UTF-8",
-        }
-        subprocess.run(["kubectl-sky", *CLUSTER], env=environment, check=True)
-        try:
-            for command in COMMANDS:
-                console.print(Text.from_markup(f"[bold green]$[/] [bold]{command}[/]"))
-                console.print(Text.from_ansi(run(command, folder, environment)))
-        finally:
-            subprocess.run(["kubectl-sky", "local", "down", "--purge"], env=environment, check=True)
-    PICTURE.write_text(console.export_svg(title="kubectl sky", code_format=SVG, unique_id="sky"))
+    with tempfile.TemporaryDirectory() as home, cluster(scene, home) as environment:
+        for name, text in scene.files.items():
+            Path(home, name).write_text(text)
+        for command in scene.before:
+            run(command, Path(home), environment)
+        for command in scene.commands:
+            console.print(Text.from_markup(f"[bold green]$[/] [bold]{command}[/]"))
+            console.print(Text.from_ansi(run(command, Path(home), environment)))
+    return console.export_svg(title="kubectl sky", code_format=SVG, unique_id="sky")
+
+
+@contextmanager
+def cluster(scene: Scene, home: str) -> Iterator[dict[str, str]]:
+    """Yield the environment of commands that use the cluster of a scene."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {"HOME": home, "PATH": path, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
+    if not scene.practice:
+        Path(home, ".kube").mkdir()
+        shutil.copy(os.environ["KUBECONFIG"], Path(home, ".kube", "config"))
+        yield environment
+        return
+    up = ["kubectl-sky", "local", "up", "--use", *scene.practice]
+    subprocess.run(up, env=environment, check=True)
+    try:
+        yield environment
+    finally:
+        subprocess.run(["kubectl-sky", "local", "down", "--purge"], env=environment, check=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

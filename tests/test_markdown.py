@@ -11,6 +11,8 @@ import pytest
 from tests.cli.commands import parse
 from tests.markdown import LANGUAGES, PAGES, ROOT, Command, blocks, steps
 
+PICTURES = sorted((ROOT / "docs" / "images").glob("terminal*.svg"))
+
 
 def commands(page: Path) -> list[Command]:
     text = page.read_text(encoding="utf-8")
@@ -57,11 +59,15 @@ def sky_lines(text: str) -> list[list[str]]:
     return [line[2:] for line in lines if line[:2] == ["kubectl", "sky"]]
 
 
-def test_picture_of_terminal_shows_existing_commands() -> None:
-    text = (ROOT / "docs" / "images" / "terminal.svg").read_text(encoding="utf-8")
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.stem)
+def test_picture_of_terminal_shows_existing_commands(picture: Path) -> None:
+    text = picture.read_text(encoding="utf-8")
     lines = "".join(ElementTree.fromstring(text).itertext()).replace("\xa0", " ")
     shown = re.findall(r"\$\s*(kubectl sky [^\n]*)", lines)
-    assert len(shown) > 1
+    assert shown
     for line in shown:
-        parse(line.split()[2:])
+        (words,) = sky_lines(line)
+        parse(words)
+    assert text.count("<clipPath") <= 43, "more than 42 rows"
+    assert any(f"images/{picture.name})" in page.read_text(encoding="utf-8") for page in PAGES)
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
