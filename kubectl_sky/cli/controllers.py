@@ -131,7 +131,7 @@ def install(
         install_flags.read(cluster, image, flags.pop("api_server_ports")),
         names,
         retention_seconds=seconds,
-        notifies=bool(config.preferences().notify),
+        settings=config.preferences(),
         **flags,
     )
     items = list(action.controllers(installs))

@@ -4,7 +4,7 @@ import io
 import json
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kubectl_sky.cli import options, output
 from kubectl_sky.cli.terminal import Terminal
-from kubectl_sky.errors import ClusterError, SkyError, TaskFailed, UnknownName, UserError
+from kubectl_sky.errors import ClusterError, Forbidden, SkyError, TaskFailed, UnknownName, UserError
 from kubectl_sky.words import names
 
 if TYPE_CHECKING:
@@ -74,13 +74,21 @@ class Reader(Struct, frozen=True):
             stop.stop(self.session, started)
 
     def show_deleted(self, text: str | None, request: "LogRequest", ui: Terminal) -> bool:
-        """Print the logs of a deleted task; return whether this machine knows where they are."""
-        from kubectl_sky.tasks import evidence
+        """Print the logs of a deleted task; return whether it is known where they are."""
+        from kubectl_sky.tasks import evidence, history
 
         record = text and evidence.of_deleted_task(self.session, self.scope.namespace, text)
         if record and record.logs:
             self._show(record, record.task_id, request, ui)
-        return bool(record and record.logs)
+            return True
+        deleted: Sequence[TaskStatus] = ()
+        with suppress(Forbidden):
+            deleted = history.read(self.session, self.scope)
+        kept = [task for task in deleted if task.logs and text in (task.id, task.name)]
+        if kept:
+            task = max(kept, key=lambda task: task.created_at)
+            self._show(task, task.id, request, ui)
+        return bool(kept)
 
     @contextmanager
     def adding_lost(

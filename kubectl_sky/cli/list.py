@@ -17,6 +17,7 @@ from kubectl_sky.words import label_selectors
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
+    from kubectl_sky.tasks.find import Scope
     from kubectl_sky.tasks.list import Listing
 
 
@@ -55,6 +56,7 @@ def _labels(text: str) -> "Callable[[Mapping[str, str]], bool]":
         "list --status failed --since 1h",
         "list -l team=vision --show-labels",
         "list -A --all-users -o wide",
+        "list --deleted --status failed --since 7d",
     ],
 )
 @options.cluster_all_namespaces
@@ -92,6 +94,11 @@ def _labels(text: str) -> "Callable[[Mapping[str, str]], bool]":
     help="Sort order.",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Show at most this many tasks.")
+@click.option(
+    "--deleted",
+    is_flag=True,
+    help="List finished tasks whose objects were deleted, if the tasks controller keeps a history.",
+)
 @click.option("-w", "--watch", is_flag=True, help="Watch for changes until Ctrl-C.")
 @click.option("--all-contexts", is_flag=True, help="List tasks of every context of the kubeconfig.")
 def command(
@@ -101,40 +108,53 @@ def command(
 
     With -o wide, GPU-HOURS are those of tasks that request GPUs; see `usage`.
     """
-    from kubectl_sky.tasks.list import list_tasks, select
-    from kubectl_sky.tasks.pending import watch_explained
+    from kubectl_sky.tasks.list import list_deleted, list_tasks
 
     request = _list_request(cluster, all_users, form, flags)
     if flags["all_contexts"]:
         return _list_all_contexts(cluster, all_users, request)
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
-    if flags["watch"]:  # after each change, and on a terminal for the ages every second
-        screen, latest = output.LiveText(form), None
-        for update in watch_explained(session, scope):
-            latest = update or latest
-            if latest and (update or screen.is_outdated):
-                shown = select(latest, request.selection, session.now())
-                screen.show(request.format(shown) or "No tasks found.")
-        return 0
-    listing = list_tasks(session, scope, request.selection, _silent_after)
-    text = request.format(listing)
-    if text:
+    if flags["watch"]:
+        return _watch(session, scope, request)
+    if flags["deleted"]:
+        listing = list_deleted(session, scope, request.selection)
+    else:
+        listing = list_tasks(session, scope, request.selection, _silent_after)
+    if text := request.format(listing):
         output.out(text)
     if listing.tasks:
         output.notes(tasks.incomplete(listing.tasks) if form in (None, "wide") else ())
     elif form != "name":
-        _note_none(session, cluster)
+        _note_none(session, cluster, deleted=bool(flags["deleted"]))
     return 0
 
 
-def _note_none(session: "Session", cluster: options.ClusterFlags) -> None:
+def _watch(session: "Session", scope: "Scope", request: _ListRequest) -> int:
+    """List after each change, and on a terminal for the ages every second."""
+    from kubectl_sky.tasks.list import select
+    from kubectl_sky.tasks.pending import watch_explained
+
+    screen, latest = output.LiveText(request.form), None
+    for update in watch_explained(session, scope):
+        latest = update or latest
+        if latest and (update or screen.is_outdated):
+            shown = select(latest, request.selection, session.now())
+            screen.show(request.format(shown) or "No tasks found.")
+    return 0
+
+
+def _note_none(session: "Session", cluster: options.ClusterFlags, *, deleted: bool) -> None:
     from kubectl_sky.cluster import access
 
     if cluster.namespace and not cluster.all_namespaces:
         access.check_namespace(session, cluster.namespace, "an argument of `status`")
     location = "any namespace" if cluster.all_namespaces else f"namespace {session.namespace}"
-    output.note(f"No tasks found in {location}.")
+    if deleted:
+        output.note(f"No deleted tasks found in {location}.")
+        output.note("They are kept if a cluster admin sets `history` for the tasks controller.")
+    else:
+        output.note(f"No tasks found in {location}.")
 
 
 def _silent_after() -> timedelta:
@@ -150,6 +170,8 @@ def _list_request(
         raise UserError(
             f"--{'watch' if flags['watch'] else 'context'} cannot be combined with --all-contexts"
         )
+    if flags["deleted"] and (flags["all_contexts"] or flags["watch"]):
+        raise UserError("--deleted cannot be combined with --watch or --all-contexts")
     since, limit, states = flags["since"], flags["limit"], flags["states"]
     assert limit is None or isinstance(limit, int)
     assert isinstance(states, tuple)

@@ -9,6 +9,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.cluster.watch import Change, WatchEvent
 from kubectl_sky.controllers.loop import Context, Controller, Watch
 from kubectl_sky.controllers.notifier import Notifier
+from kubectl_sky.controllers.recorder import Recorder
 from kubectl_sky.controllers.task_index import (
     Key,
     TaskIndex,
@@ -34,6 +35,8 @@ def controllers(context: Context) -> Sequence[Controller[Any]]:
     session, controllers = context.session, list[Controller[Any]]()
     if url := context.settings.notify:
         controllers.append(Notifier(session, url))
+    if limit := context.settings.history:
+        controllers.append(Recorder(session, limit))
     if context.retention is not None:
         controllers.append(Sweeper(session, context.namespace, context.retention))
     return [TasksController(session), *controllers]

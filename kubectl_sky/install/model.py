@@ -9,6 +9,7 @@ from kubectl_sky import __version__
 from kubectl_sky.errors import UserError
 from kubectl_sky.words import names
 from kubectl_sky.words.names import CONTROLLERS, CONTROLLERS_NAMESPACE, SERVER, standard_labels
+from kubectl_sky.words.settings import Settings
 
 REPOSITORY = "ghcr.io/kubectl-sky/kubectl-sky"
 IMAGE_DIGEST = ""  # a release writes that of its image, which nobody can move: .ci/digest.sh
@@ -109,6 +110,7 @@ _LEASES = "coordination.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
 
 
+_DEFAULTS = Settings()
 Rule = Mapping[str, Sequence[str]]
 
 
@@ -141,6 +143,11 @@ class Rights(Struct, frozen=True):
 # Kinds may be installed later.
 _CRDS = _rule("apiextensions.k8s.io", ("customresourcedefinitions",), ("list", "watch"))
 _CLASS_VERBS = ("get", "list", "watch", "create", "patch", "delete")  # RBAC knows no labels
+
+_HISTORY = (  # of the setting `history`; RBAC cannot limit `create` by name
+    _rule("", ("configmaps",), ("create",)),
+    _rule("", ("configmaps",), ("get", "patch"), (names.HISTORY,)),
+)
 
 RIGHTS: Mapping[str, Rights] = {
     "tasks": Rights(
@@ -203,6 +210,7 @@ class ControllerInstall(Install, frozen=True):
     controller: str = ""
     served: str = ""
     retention_seconds: int | None = None  # of finished tasks
+    keeps_history: bool = False
     replicas: int = 1
 
     @property
@@ -228,10 +236,11 @@ class ControllerInstall(Install, frozen=True):
             _rule(_LEASES, ("leases",), ("get", "patch"), (lease,)),
             *rights.own,
         )
+        served = (*rights.served, *(_HISTORY if self.keeps_history else ()))
         if self.served:
-            yield self._role(self.name, home, (*rights.served, *own))
+            yield self._role(self.name, home, (*served, *own))
         else:
-            yield self._role(self.name, "", (*rights.served, *rights.cluster))
+            yield self._role(self.name, "", (*served, *rights.cluster))
             yield self._role(self.name, home, own)
         if self.controller == "tasks":
             read = _rule(_LEASES, ("leases",), ("get",), (lease,))
@@ -256,9 +265,9 @@ def controllers_install(
     retention_seconds: int | None = None,
     served: str | None = None,
     replicas: int = 1,
-    notifies: bool = False,
+    settings: Settings = _DEFAULTS,
 ) -> tuple[ControllerInstall, ...]:
-    """Return the values of the flags, for each controller; that of tasks may notify a URL.
+    """Return the values of the flags, for each controller, as its settings require.
 
     Without a namespace, the controllers serve all; with one, that namespace, or `served`. Raises
     UserError for an invalid name.
@@ -277,10 +286,11 @@ def controllers_install(
             image=flags.image or DEFAULT_IMAGE,
             api_server_ports=flags.api_server_ports,
             reaches_sources=RIGHTS[controller].reaches_sources
-            or (notifies and controller == "tasks"),
+            or (controller == "tasks" and bool(settings.notify)),
             controller=controller,
             served=_check_namespace(served) if served else namespace or "",
             retention_seconds=retention_seconds,
+            keeps_history=controller == "tasks" and bool(settings.history),
             replicas=replicas,
         )
         for controller in controllers

@@ -55,6 +55,7 @@ class TaskMetadata(Part, frozen=True, kw_only=True):
     restarts: int
     note: Annotated[str, Note("why it is pending or failed; may be empty")]
     nodes: list[Node]
+    logs: Annotated[str, Note("`PVC:PATH`, the folder in which its nodes also write logs")] = ""
     pipeline: Annotated[str, Note("id of the pipeline or group that it belongs to")] = ""
     pipeline_name: str | None = None
     stage: Annotated[int | None, Note("from 1")] = None

@@ -250,6 +250,7 @@ class TaskStatus(Part, frozen=True, dict=True):
             restarts=self.restarts,
             note=self.note,
             nodes=[node.document for node in self.nodes],
+            logs=self.logs,
             pipeline=member.id if member else "",
             pipeline_name=member.title if member else None,
             stage=member.stage if member else None,

@@ -24,7 +24,7 @@ from kubectl_sky.server.live import LiveLists
 from kubectl_sky.server.problems import Rejected
 from kubectl_sky.submitting import submit as submission
 from kubectl_sky.submitting.flags import Overrides
-from kubectl_sky.tasks import describe, doctor, find, paging, pipeline, timeline
+from kubectl_sky.tasks import describe, doctor, find, history, paging, pipeline, timeline
 from kubectl_sky.tasks import stop as stopping
 from kubectl_sky.tasks.pending import explain_pending
 from kubectl_sky.tasks.stop import Stopped
@@ -65,12 +65,20 @@ def list_tasks(
     cursor: Annotated[
         str | None, Query(pattern=_CURSOR, description="`next` of the previous page.")
     ] = None,
+    deleted: Annotated[
+        bool, Query(description="Finished tasks whose objects were deleted, as far as known.")
+    ] = False,
 ) -> TaskList:
     """List your tasks, newest first.
 
     A page is a number of tasks, whatever objects run them. Tasks that are submitted or deleted
     between two pages are neither repeated nor missed.
     """
+    if deleted:
+        tasks = {task.position(): task for task in history.read(caller.session, scope)}
+        chosen, last = paging.cut(tasks, limit, _position(cursor))
+        documents = [tasks[position].document for position in chosen]
+        return TaskList(tasks=documents, pipelines=[], next=last and ",".join(last))
     lists: LiveLists = request.app.state.lists
     if live := lists.find(caller, scope):
         return live.page(limit, _position(cursor))

@@ -9,7 +9,7 @@ from kubectl_sky.cluster.session import Session
 from kubectl_sky.observe.ownership import TaskObjects
 from kubectl_sky.observe.selection import Selection
 from kubectl_sky.observe.status import TaskStatus
-from kubectl_sky.tasks import evidence, find, pending, ranks
+from kubectl_sky.tasks import evidence, find, history, pending, ranks
 from kubectl_sky.tasks.find import Scope
 from kubectl_sky.tasks.watch import TaskUpdate
 
@@ -41,6 +41,12 @@ def list_tasks(
     tasks = pending.explain_all(session, scope.namespace, tasks)
     tasks = ranks.explain_silent(session, scope.namespace, tasks, silent_after)
     return Listing(tasks, everything, owned, now)
+
+
+def list_deleted(session: Session, scope: Scope, selection: Selection) -> Listing:
+    """List the finished tasks of a scope whose objects were deleted. Raises ClusterError."""
+    tasks, now = history.read(session, scope), session.now()
+    return Listing(selection.select(tasks, now), tasks, (), now)
 
 
 def select(update: TaskUpdate, selection: Selection, now: datetime) -> Listing:

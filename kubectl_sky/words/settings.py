@@ -45,8 +45,8 @@ class Settings(Struct, frozen=True):
     `requests_per_second` limits the requests to the API server. `multikueue` has the contexts of
     Kueue's worker clusters, which are named as the MultiKueueClusters. `dev` has the limits `for`
     and `idle` of development pods, in seconds. The tasks controller tells the URL `notify` of
-    finished tasks. `list` says which running tasks of several nodes print nothing for
-    `silent_after` seconds.
+    finished tasks, and keeps `history` of them per namespace. `list` says which running tasks of
+    several nodes print nothing for `silent_after` seconds.
     """
 
     image: str | None = None
@@ -72,6 +72,7 @@ class Settings(Struct, frozen=True):
     fair_share: Mapping[str, Mapping[str, Any]] = {}
     ray_graphs: Mapping[str, Any] = {}
     notify: str | None = None
+    history: int = 0
     silent_after: int = 600
     dev: Mapping[str, int | None] = {}
     gang: str | bool = "auto"

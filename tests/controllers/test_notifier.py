@@ -78,5 +78,6 @@ def test_notify_setting_adds_controller_and_opens_its_network(api: FakeCluster) 
     assert names("https://hooks.example.com/T0") == ["TasksController", "Notifier"]
     with pytest.raises(UserError, match="notify in the settings: must be https"):
         names("http://hooks.example.com/secret")
-    installs = controllers_install(Flags(), ["tasks", "fairshare"], notifies=True)
+    settings = Settings(notify="https://hooks.example.com/T0")
+    installs = controllers_install(Flags(), ["tasks", "fairshare"], settings=settings)
     assert [install.reaches_sources for install in installs] == [True, False]

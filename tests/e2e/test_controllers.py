@@ -123,6 +123,38 @@ def test_controller_starts_task_after_another_and_notifies_of_both(
     assert controller.poll() is None
 
 
+@pytest.fixture
+def remembered(tmp_path: Path) -> None:
+    """The setting of a controller that starts after this."""
+    write_settings(tmp_path, "history: 5\n")
+
+
+def test_controller_remembers_finished_and_stopped_tasks_whose_objects_are_gone(
+    sky: Command, kubectl: Command, remembered: None, controller: subprocess.Popen[str]
+) -> None:
+    """With the rights of the ServiceAccount alone."""
+    failing = f"name: failing\n{IMAGE}run: exit 3\n"
+    endless = f"name: endless\nnum_nodes: 2\n{IMAGE}run: sleep 600\n"
+    assert sky("submit", "-", "--id", "failing1", stdin=failing).returncode == 4
+    assert sky("submit", "-", "-d", "--id", "endless1", stdin=endless).returncode == 0
+    eventually(lambda: sky.json("status", "endless1")["status"] == "running")
+    history = ("get", "configmap", "kubectl-sky-history", "-o", "name", "--ignore-not-found")
+    eventually(lambda: kubectl(*history).stdout)
+    none = sky("list", "--deleted")
+    assert (none.returncode, none.stdout) == (0, ""), none
+    assert "No deleted tasks found in namespace" in none.stderr
+    assert sky("stop", "failing1", "endless1").returncode == 0
+    eventually(lambda: len(sky.json("list", "--deleted")["tasks"]) == 2)
+    rows = sky("list", "--deleted").stdout.splitlines()
+    table = {row.split()[0]: row.split(maxsplit=5) for row in rows[1:]}
+    assert table["failing1"][1:4] == ["failing", "failed", "0/1"]
+    assert table["failing1"][5] == "node-0: exit code 3"
+    assert table["endless1"][1:4] == ["endless", "failed", "0/2"]
+    (task,) = sky.json("list", "--deleted", "--status", "stopped")["tasks"]
+    assert task["task_id"] == "endless1"
+    assert controller.poll() is None
+
+
 def test_controllers_install_is_accepted_by_cluster(
     sky: Command, kubectl: Command, namespace: str
 ) -> None:

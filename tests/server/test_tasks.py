@@ -18,6 +18,8 @@ from kubectl_sky.server.app import create_app
 from kubectl_sky.server.config import Config, Limits
 from kubectl_sky.submitting import render as rendering
 from kubectl_sky.submitting import submit as submission
+from kubectl_sky.tasks import history
+from kubectl_sky.tasks.find import Scope, list_tasks
 from kubectl_sky.words import kinds
 from tests.actions.conftest import put_warning
 from tests.builders import ID
@@ -533,3 +535,24 @@ def test_deep_json_does_not_grow_before_it_is_read(
     answer = alice.post("/render", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code < 500
     assert max(sizes) < 2 * len(body)
+
+
+def test_list_deleted_pages_finished_tasks_whose_objects_are_gone(
+    alice: TestClient, cluster: FakeCluster
+) -> None:
+    ids = [submitted(alice) for _ in range(3)]
+    for task_id in ids:
+        cluster.start(f"hello-{task_id}")
+        cluster.finish(f"hello-{task_id}", 3)
+    session = cluster.session()
+    history.record(session, "default", list_tasks(session, Scope("default", None)), 10)
+    assert alice.get("/tasks?deleted=true").json()["tasks"] == []
+    before = {task["task_id"]: task for task in alice.get("/tasks").json()["tasks"]}
+    for task_id in ids[:2]:
+        alice.post(f"/tasks/{task_id}/stop")
+    first = alice.get("/tasks?deleted=true&limit=1").json()
+    second = alice.get(f"/tasks?deleted=true&limit=1&cursor={first['next']}").json()
+    tasks = [*first["tasks"], *second["tasks"]]
+    assert {task["task_id"] for task in tasks} == set(ids[:2])
+    assert second["next"] is None
+    assert all(before[task["task_id"]] == task for task in tasks)

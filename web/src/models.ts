@@ -167,6 +167,7 @@ export interface TaskMetadata {
   restarts: number;
   note: string;
   nodes: Node[];
+  logs?: string;
   pipeline?: string;
   pipeline_name?: string;
   stage?: number;

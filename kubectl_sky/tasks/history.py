@@ -1,0 +1,113 @@
+"""The last states of finished tasks, which outlive their objects: JSON in a ConfigMap.
+
+The fields of TaskStatus are its format: a record that this version cannot read is dropped.
+"""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+import msgspec
+from msgspec.structs import replace
+
+from kubectl_sky.cluster import objects, shapes
+from kubectl_sky.cluster.encoding import parse
+from kubectl_sky.cluster.session import Json, Session
+from kubectl_sky.errors import NotFound
+from kubectl_sky.observe import ownership
+from kubectl_sky.observe.nodes import NodeStatus, State
+from kubectl_sky.observe.ownership import Missing
+from kubectl_sky.observe.status import TaskStatus
+from kubectl_sky.tasks import find
+from kubectl_sky.tasks.find import Scope
+from kubectl_sky.words import kinds, names
+
+_MAX_BYTES = 900_000  # of all records: a ConfigMap has at most 1 MiB
+
+
+def read(session: Session, scope: Scope) -> list[TaskStatus]:
+    """Return the finished tasks of a scope whose objects were deleted. Raises ClusterError."""
+    selector = f"metadata.name={names.HISTORY}"
+    maps = objects.list_all(session, kinds.CONFIG_MAP, scope.namespace, field_selector=selector)
+    records = [
+        replace(task, namespace=item["metadata"]["namespace"])
+        for item in maps
+        if item["metadata"]["name"] == names.HISTORY
+        for task in _unpack(item).values()
+    ]
+    owned = [task for task in records if scope.user is None or scope.user.name == task.user]
+    if not owned:
+        return []
+    items = find.list_workloads(
+        session, scope.namespace, f"{names.TASK}=true", lambda _: shapes.METADATA_ONLY
+    )
+    existing = set(map(ownership.key, items))
+    return [task for task in owned if (task.namespace, task.id) not in existing]
+
+
+def record(session: Session, namespace: str, finished: Iterable[TaskStatus], limit: int) -> int:
+    """Keep finished tasks of a namespace in one request, the newest `limit`; return how many.
+
+    Each is kept once, so that what is found out later, when its pods are gone, replaces nothing.
+    Raises Conflict if another client writes at the same time.
+    """
+    item: Json = {}
+    with suppress(NotFound):
+        item = objects.get(session, kinds.CONFIG_MAP, names.HISTORY, namespace)
+    before, known = item.get("data") or {}, _unpack(item)
+    new = {task.id: task for task in finished if not _is_known(task, known.get(task.id))}
+    after = _newest(known | new, before | {key: _pack(task) for key, task in new.items()}, limit)
+    data = {key: after.get(key) for key in before | after if after.get(key) != before.get(key)}
+    if not data:
+        return 0
+    if item:
+        version = {"resourceVersion": item["metadata"]["resourceVersion"]}
+        objects.patch_object(session, item, {"metadata": version, "data": data})
+    else:
+        kind, labels = kinds.CONFIG_MAP, {names.MANAGED_BY: names.MANAGER}
+        metadata = {"name": names.HISTORY, "namespace": namespace, "labels": labels}
+        type_fields = {"apiVersion": kind.api_version, "kind": kind.kind}
+        objects.create(session, {**type_fields, "metadata": metadata, "data": data})
+    return len(new)
+
+
+def _is_known(task: TaskStatus, known: TaskStatus | None) -> bool:
+    """Return whether a record is of this task, not of an earlier one of its id, and final."""
+    return bool(known and known.finished and known.created_at == task.created_at)
+
+
+def _newest(
+    tasks: Mapping[str, TaskStatus], texts: Mapping[str, str], limit: int
+) -> dict[str, str]:
+    """Return the texts of the tasks that changed last: at most `limit`, and what fits."""
+    newest, size = dict[str, str](), 0
+    for key in sorted(tasks, key=lambda key: tasks[key].updated_at, reverse=True)[:limit]:
+        size += len(key) + len(texts[key].encode())
+        if size > _MAX_BYTES:
+            break
+        newest[key] = texts[key]
+    return newest
+
+
+def _pack(task: TaskStatus) -> str:
+    """Return a task as JSON, with what lists show of it.
+
+    Nodes that have completed are left out, as if they had expired; others are without details
+    unless they explain the failure.
+    """
+    nodes = [task.nodes[0]]
+    for node in task.nodes[1:]:
+        if node is task.first_failure:
+            nodes.append(node)
+        elif node.state is not State.COMPLETED:
+            short = NodeStatus(node.index, node.name, "", node.state)
+            nodes.append(replace(short, reason=node.reason, ended_at=node.ended_at))
+    packed = replace(task, nodes=tuple(nodes), missing=Missing.EXPIRED, uids={}, queueing={})
+    return msgspec.json.encode(packed).decode()
+
+
+def _unpack(item: Json) -> dict[str, TaskStatus]:
+    tasks = {}
+    for key, text in (item.get("data") or {}).items():
+        with suppress(ValueError):
+            tasks[key] = parse(text.encode(), TaskStatus)
+    return tasks
