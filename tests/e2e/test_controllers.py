@@ -5,6 +5,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import rmtree
 from urllib.request import urlopen
 
 import pytest
@@ -130,10 +131,16 @@ def remembered(tmp_path: Path) -> None:
 
 
 def test_controller_remembers_finished_and_stopped_tasks_whose_objects_are_gone(
-    sky: Command, kubectl: Command, remembered: None, controller: subprocess.Popen[str]
+    sky: Command,
+    kubectl: Command,
+    tmp_path: Path,
+    remembered: None,
+    controller: subprocess.Popen[str],
 ) -> None:
     """With the rights of the ServiceAccount alone."""
-    failing = f"name: failing\n{IMAGE}run: exit 3\n"
+    assert sky("volumes", "create", "logs", "1Gi").returncode == 0
+    logs = "volumes: {/data: logs}\nconfig: {kubectl_sky: {logs: /data}}\n"
+    failing = f"name: failing\n{IMAGE}{logs}run: echo hello; exit 3\n"
     endless = f"name: endless\nnum_nodes: 2\n{IMAGE}run: sleep 600\n"
     assert sky("submit", "-", "--id", "failing1", stdin=failing).returncode == 4
     assert sky("submit", "-", "-d", "--id", "endless1", stdin=endless).returncode == 0
@@ -152,6 +159,9 @@ def test_controller_remembers_finished_and_stopped_tasks_whose_objects_are_gone(
     assert table["endless1"][1:4] == ["endless", "failed", "0/2"]
     (task,) = sky.json("list", "--deleted", "--status", "stopped")["tasks"]
     assert task["task_id"] == "endless1"
+    rmtree(tmp_path / ".cache")  # what this client remembers
+    read = sky("logs", "failing", "--yes")
+    assert (read.returncode, "hello" in read.stdout.splitlines()) == (0, True), read.stderr
     assert controller.poll() is None
 
 

@@ -20,6 +20,8 @@ from tests.cluster.packages import require
 from tests.cluster.target import Cluster, selected
 from tests.contract.proxies import CuttingProxy
 from tests.e2e.command import Command
+from tests.e2e.support import write_settings
+from tests.polling import eventually
 from tests.ports import free_port
 
 pytestmark = [pytest.mark.practice_only, pytest.mark.tools]
@@ -36,6 +38,13 @@ run: |
 """
 UNSCHEDULABLE = "name: finetune\nresources: {cpus: 1000}\nrun: python train.py\n"
 ENDLESS = "name: endless\nresources: {cpus: 0.1}\nrun: sleep 600\n"
+LOGGED = """\
+name: logged
+resources: {cpus: 0.1}
+volumes: {/data: logs}
+config: {kubectl_sky: {logs: /data/runs}}
+run: exit 3
+"""
 PIPELINE = """\
 name: sums
 ---
@@ -297,6 +306,32 @@ def test_task_list_sorts_selects_several_and_submits_them_again(page: Page, sky:
     page.get_by_label("Select all tasks shown").check()
     selected.get_by_role("button", name="Stop", exact=True).click()
     page.get_by_role("button", name="Stop 4 tasks").click()
+    expect(page.get_by_text("No task matches the filter")).to_be_visible()
+
+
+def test_deleted_tasks_are_shown_with_the_way_to_their_logs(
+    page: Page, sky: Command, kubectl: Command, tmp_path: Path
+) -> None:
+    page.get_by_role("button", name="deleted").click()
+    expect(page.get_by_text("history: 1000")).to_be_visible()
+    page.get_by_role("link", name="Show all tasks").click()
+    write_settings(tmp_path, "history: 5\n")
+    sky.start("controllers", "run", "--only", "tasks")
+    assert sky("volumes", "create", "logs", "1Gi").returncode == 0
+    task = submit(sky, LOGGED)
+    history = ("get", "configmap", "kubectl-sky-history", "-o", "name", "--ignore-not-found")
+    eventually(lambda: kubectl(*history).stdout)
+    row = page.get_by_role("row").filter(has_text=task)
+    row.get_by_role("button", name=f"Delete logged {task}").click()
+    page.get_by_role("button", name="Delete task").click()
+    expect(page.get_by_text("No tasks")).to_be_visible()
+    page.get_by_role("button", name="deleted").click()
+    expect(row.locator(".badge")).to_have_text("failed")
+    expect(row).to_contain_text("node-0: exit code 3")
+    expect(row).to_contain_text(f"kubectl sky logs {task} -n ")
+    expect(row.get_by_role("link")).to_have_count(0)
+    assert axe(page) == []
+    page.get_by_role("searchbox").fill("other")
     expect(page.get_by_text("No task matches the filter")).to_be_visible()
 
 

@@ -187,11 +187,13 @@ export function AllUsers({ checked, onChange }: { checked: boolean; onChange(on:
 }
 
 // What the server answers now, and at an interval while the page is visible, until an error that a retry cannot help.
+// Without a path, nothing is asked.
 export function usePolled<T>(path: string, query: Query = {}, seconds = 15, round = 0): [T | null, unknown] {
   const [value, setValue] = useState<T | null>(null);
   const [error, setError] = useState<unknown>(null);
-  const target = url(path, query);
+  const target = path && url(path, query);
   useEffect(() => {
+    if (!path) return setValue(null);
     const controller = new AbortController();
     let timer = 0;
     const load = async () => {

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { taskPath, post, postYaml, url, type Pipeline, type State, type Task, type Whoami } from "./api";
 import { age, localTime, plural, sizes } from "./format";
 import { applyEvent, changedWithin, isFinished, keyOf, keyOfTask, matches, sorted, SPANS, type TaskList } from "./list";
-import { AllUsers, announce, Badge, Confirm, Empty, ErrorNote, NodeProgress, Title, useClock } from "./parts";
+import { AllUsers, announce, Badge, Confirm, Empty, ErrorNote, NodeProgress, Title, useClock, usePolled } from "./parts";
 import { href, type Route, type TaskScope } from "./route";
 import { follow } from "./stream";
 import { taskFile } from "./submit";
@@ -46,16 +46,19 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
   const order = query.get("sort") ?? "age";
   useClock();
 
-  const target = url("/tasks/events", { all_users: allUsers, all_namespaces: allNamespaces });
+  const scope = { all_users: allUsers, all_namespaces: allNamespaces };
+  const target = url("/tasks/events", scope);
   useEffect(() => setList(null), [target]);
   const interrupted = useStream(target, (name, data) => setList((before) => applyEvent(before, name, data)));
 
-  const matching = useMemo(
-    () => sorted([...(list?.tasks.values() ?? [])].filter((task) => matches(task, text) && changedWithin(task, since)), order),
-    [list, text, since, order],
-  );
-  const visible = matching.filter((task) => !state || task.status === state);
-  const selected = visible.filter((task) => chosen.has(keyOfTask(task)));
+  const gone = state === "deleted";
+  const [past, problem] = usePolled<{ tasks: Task[] }>(gone ? "/tasks" : "", { ...scope, deleted: true }, 15, list?.tasks.size);
+
+  const select = (tasks: Iterable<Task>) =>
+    sorted([...tasks].filter((task) => matches(task, text) && changedWithin(task, since)), order);
+  const matching = useMemo(() => select(list?.tasks.values() ?? []), [list, text, since, order]);
+  const visible = gone ? select(past?.tasks ?? []) : matching.filter((task) => !state || task.status === state);
+  const selected = gone ? [] : visible.filter((task) => chosen.has(keyOfTask(task)));
   const choose = (tasks: Task[], on: boolean) => {
     const next = new Set(chosen);
     for (const task of tasks) if (on) next.add(keyOfTask(task)); else next.delete(keyOfTask(task));
@@ -101,6 +104,7 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
               onClick={() => set("status", state === name ? "" : name)}
             />
           ))}
+          <Chip label="deleted" count={gone ? visible.length : ""} active={gone} onClick={() => set("status", gone ? "" : "deleted")} />
         </div>
         <label class="select">
           <span class="visually-hidden">Changed in</span>
@@ -121,8 +125,9 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
         )}
       </div>
       {interrupted && !list && <ErrorNote error={interrupted} />}
-      {!list && !interrupted && <p class="muted">Loading…</p>}
-      {list && !visible.length && <NoTasks filtered={Boolean(text || state || since)} />}
+      {gone && problem ? <ErrorNote error={problem} /> : null}
+      {(gone ? !past && !problem : !list && !interrupted) && <p class="muted">Loading…</p>}
+      {(gone ? past : list) && !visible.length && <NoTasks filtered={Boolean(text || since || (gone ? past?.tasks.length : state))} gone={gone} />}
       {selected.length > 0 && <Selection tasks={selected} onStop={() => setStopping(selected)} onClear={() => setChosen(new Set())} />}
       {visible.length > 0 && (
         <div class="card table">
@@ -131,8 +136,8 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
             <thead>
               <tr>
                 <th scope="col" class="choice">
-                  <input type="checkbox" aria-label="Select all tasks shown" checked={selected.length === visible.length}
-                    onChange={(event) => choose(visible, event.currentTarget.checked)} />
+                  {!gone && <input type="checkbox" aria-label="Select all tasks shown" checked={selected.length === visible.length}
+                    onChange={(event) => choose(visible, event.currentTarget.checked)} />}
                 </th>
                 {columns.map(([column, title, wide]) => (
                   <Column key={column} column={column} title={title} wide={wide} order={order} onSort={(name) => set("sort", name === "age" ? "" : name)} />
@@ -143,8 +148,8 @@ export function Tasks({ user, route }: { user: Whoami; route: Route }) {
             <tbody>
               {visible.slice(0, shown).map((task, index) => (
                 <Fragment key={`${task.metadata.namespace}/${task.task_id}`}>
-                  {isFirst(visible, index) && <PipelineRow pipeline={list?.pipelines.get(keyOf(task, task.metadata.pipeline))} allUsers={allUsers} allNamespaces={allNamespaces} />}
-                  <Row task={task} allUsers={allUsers} allNamespaces={allNamespaces} chosen={chosen.has(keyOfTask(task))}
+                  {!gone && isFirst(visible, index) && <PipelineRow pipeline={list?.pipelines.get(keyOf(task, task.metadata.pipeline))} allUsers={allUsers} allNamespaces={allNamespaces} />}
+                  <Row task={task} gone={gone} allUsers={allUsers} allNamespaces={allNamespaces} chosen={chosen.has(keyOfTask(task))}
                     onChoose={(on) => choose([task], on)} onStop={() => setStopping([task])} />
                 </Fragment>
               ))}
@@ -216,7 +221,7 @@ function PipelineRow({ pipeline, allUsers, allNamespaces }: { pipeline?: Pipelin
   );
 }
 
-function Chip({ label, count, active, onClick }: { label: string; count: number; active: boolean; onClick(): void }) {
+function Chip({ label, count, active, onClick }: { label: string; count: number | string; active: boolean; onClick(): void }) {
   return (
     <button type="button" class={`chip ${label}`} aria-pressed={active} onClick={onClick}>
       {label} <span class="number">{count}</span>
@@ -224,8 +229,16 @@ function Chip({ label, count, active, onClick }: { label: string; count: number;
   );
 }
 
-function NoTasks({ filtered }: { filtered: boolean }) {
+function NoTasks({ filtered, gone }: { filtered: boolean; gone: boolean }) {
   if (filtered) return <Empty title="No task matches the filter" />;
+  if (gone) {
+    return (
+      <Empty title="No deleted tasks">
+        <p>Finished tasks stay here if a cluster admin sets <code>history: 1000</code> for the tasks controller.</p>
+        <p><a class="button" href={href("tasks")}>Show all tasks</a></p>
+      </Empty>
+    );
+  }
   return (
     <Empty title="No tasks">
       <p><a class="button primary" href={href("submit")}>Submit a task</a></p>
@@ -287,6 +300,7 @@ function stopWord(tasks: Task[]): string {
 
 interface RowProps {
   task: Task;
+  gone: boolean;
   allUsers: boolean;
   allNamespaces: boolean;
   chosen: boolean;
@@ -294,11 +308,12 @@ interface RowProps {
   onStop(): void;
 }
 
-function Row({ task, allUsers, allNamespaces, chosen, onChoose, onStop }: RowProps) {
-  const { namespace, note, pipeline_name: pipeline, image, resources } = task.metadata;
+function Row({ task, gone, allUsers, allNamespaces, chosen, onChoose, onStop }: RowProps) {
+  const { namespace, note, pipeline_name: pipeline, image, resources, logs } = task.metadata;
   const query = { namespace, all_users: allUsers ? "true" : undefined };
   const title = `${task.name} ${task.task_id}`;
-  const actions = (
+  const name = `${pipeline ? `${pipeline}/` : ""}${task.name}`;
+  const actions = gone ? null : (
     <>
       <a class="button small" href={href("tasks", [task.task_id, "logs"], query)}>
         Logs<span class="visually-hidden"> of {title}</span>
@@ -310,17 +325,16 @@ function Row({ task, allUsers, allNamespaces, chosen, onChoose, onStop }: RowPro
   );
   return (
     <tr>
-      <td class="choice"><input type="checkbox" aria-label={`Select ${title}`} checked={chosen} onChange={() => onChoose(!chosen)} /></td>
+      <td class="choice">{!gone && <input type="checkbox" aria-label={`Select ${title}`} checked={chosen} onChange={() => onChoose(!chosen)} />}</td>
       <th scope="row">
-        <a class="task-name" href={href("tasks", [task.task_id], query)}>
-          {pipeline ? `${pipeline}/` : ""}{task.name}
-        </a>
+        {gone ? <span class="task-name">{name}</span> : <a class="task-name" href={href("tasks", [task.task_id], query)}>{name}</a>}
         <span class="sub"><code>{task.task_id}</code><span class="narrow-only"> · {age(task.created_at)}{resources.accelerators && ` · ${resources.accelerators}`}</span></span>
         <span class="narrow-only row-actions">{actions}</span>
       </th>
       <td>
         <Badge state={task.status} />
         {note && <span class="sub reason" title={note}>{note}</span>}
+        {gone && logs && <span class="sub">logs: <code>kubectl sky logs {task.task_id} -n {namespace}</code></span>}
       </td>
       <td><NodeProgress task={task} /></td>
       <td class="wide-only">
@@ -329,7 +343,7 @@ function Row({ task, allUsers, allNamespaces, chosen, onChoose, onStop }: RowPro
       </td>
       {allUsers && <td class="wide-only">{task.username}</td>}
       {allNamespaces && <td class="wide-only">{namespace}</td>}
-      <td class="wide-only" title={localTime(task.created_at)}>{age(task.created_at)}</td>
+      <td class="wide-only" title={`${localTime(task.created_at)}${gone ? `, ended ${localTime(task.updated_at)}` : ""}`}>{age(task.created_at)}</td>
       <td class="wide-only row-actions">{actions}</td>
     </tr>
   );
