@@ -619,6 +619,12 @@ def _selects(call: _Call, path: str, item: Json) -> bool:
     parent = path.rpartition("/")[0]
     if parent != objects.path(call.kind, namespace):
         return False
+    fields = call.query.get("fieldSelector", "")
+    if (
+        fields.startswith("metadata.name=")
+        and fields != f"metadata.name={item['metadata']['name']}"
+    ):
+        return False
     return selection.labels(call.query.get("labelSelector", ""))(item)
 
 

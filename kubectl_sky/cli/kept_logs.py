@@ -84,11 +84,10 @@ class Reader(Struct, frozen=True):
         deleted: Sequence[TaskStatus] = ()
         with suppress(Forbidden):
             deleted = history.read(self.session, self.scope)
-        kept = [task for task in deleted if task.logs and text in (task.id, task.name)]
-        if kept:
-            task = max(kept, key=lambda task: task.created_at)
+        task = next((task for task in deleted if task.logs and text in (task.id, task.name)), None)
+        if task:
             self._show(task, task.id, request, ui)
-        return bool(kept)
+        return task is not None
 
     @contextmanager
     def adding_lost(

@@ -17,7 +17,6 @@ from kubectl_sky.words import label_selectors
 
 if TYPE_CHECKING:
     from kubectl_sky.cluster.session import Session
-    from kubectl_sky.tasks.find import Scope
     from kubectl_sky.tasks.list import Listing
 
 
@@ -108,43 +107,35 @@ def command(
 
     With -o wide, GPU-HOURS are those of tasks that request GPUs; see `usage`.
     """
-    from kubectl_sky.tasks.list import list_deleted, list_tasks
+    from kubectl_sky.tasks.list import list_tasks, select
+    from kubectl_sky.tasks.pending import watch_explained
 
     request = _list_request(cluster, all_users, form, flags)
     if flags["all_contexts"]:
         return _list_all_contexts(cluster, all_users, request)
     session = cluster.session()
     scope = options.scope(session, cluster, all_users)
-    if flags["watch"]:
-        return _watch(session, scope, request)
-    if flags["deleted"]:
-        listing = list_deleted(session, scope, request.selection)
-    else:
-        listing = list_tasks(session, scope, request.selection, _silent_after)
-    if text := request.format(listing):
+    if flags["watch"]:  # after each change, and on a terminal for the ages every second
+        screen, latest = output.LiveText(form), None
+        for update in watch_explained(session, scope):
+            latest = update or latest
+            if latest and (update or screen.is_outdated):
+                shown = select(latest, request.selection, session.now())
+                screen.show(request.format(shown) or "No tasks found.")
+        return 0
+    deleted = bool(flags["deleted"])
+    listing = list_tasks(session, scope, request.selection, _silent_after, deleted=deleted)
+    text = request.format(listing)
+    if text:
         output.out(text)
     if listing.tasks:
         output.notes(tasks.incomplete(listing.tasks) if form in (None, "wide") else ())
     elif form != "name":
-        _note_none(session, cluster, deleted=bool(flags["deleted"]))
+        _note_none(session, cluster, deleted)
     return 0
 
 
-def _watch(session: "Session", scope: "Scope", request: _ListRequest) -> int:
-    """List after each change, and on a terminal for the ages every second."""
-    from kubectl_sky.tasks.list import select
-    from kubectl_sky.tasks.pending import watch_explained
-
-    screen, latest = output.LiveText(request.form), None
-    for update in watch_explained(session, scope):
-        latest = update or latest
-        if latest and (update or screen.is_outdated):
-            shown = select(latest, request.selection, session.now())
-            screen.show(request.format(shown) or "No tasks found.")
-    return 0
-
-
-def _note_none(session: "Session", cluster: options.ClusterFlags, *, deleted: bool) -> None:
+def _note_none(session: "Session", cluster: options.ClusterFlags, deleted: bool) -> None:
     from kubectl_sky.cluster import access
 
     if cluster.namespace and not cluster.all_namespaces:
@@ -152,7 +143,7 @@ def _note_none(session: "Session", cluster: options.ClusterFlags, *, deleted: bo
     location = "any namespace" if cluster.all_namespaces else f"namespace {session.namespace}"
     if deleted:
         output.note(f"No deleted tasks found in {location}.")
-        output.note("They are kept if a cluster admin sets `history` for the tasks controller.")
+        output.note("The tasks controller keeps them if its settings have `history: 1000`.")
     else:
         output.note(f"No tasks found in {location}.")
 

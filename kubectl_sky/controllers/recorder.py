@@ -2,6 +2,7 @@
 
 import logging
 from collections import defaultdict
+from collections.abc import Collection
 from threading import Lock
 
 from msgspec.structs import replace
@@ -39,8 +40,8 @@ class Recorder(Controller[str]):
         self._session = session
         self._limit = limit
         self._lock = Lock()
-        # By namespace and task: its objects that were deleted.
-        self._pending: dict[str, dict[str, list[Json]]] = defaultdict(dict)
+        # By namespace and task: its objects that were deleted, by name.
+        self._pending: dict[str, dict[str, dict[str, Json]]] = defaultdict(dict)
 
     def changed(self, event: WatchEvent) -> tuple[str, float] | None:
         item, is_deleted = event.object, event.type == Change.DELETED
@@ -48,14 +49,14 @@ class Recorder(Controller[str]):
         ended = is_deleted or registry.of(item).ended_at(item)
         if not (task_id and ended and registry.is_root_object(item)):
             return None
-        self._add(namespace, {task_id: [item] if is_deleted else []})
+        self._add(namespace, {task_id: {item["metadata"]["name"]: item} if is_deleted else {}})
         return namespace, _SETTLE_SECONDS
 
-    def _add(self, namespace: str, tasks: dict[str, list[Json]]) -> None:
+    def _add(self, namespace: str, tasks: dict[str, dict[str, Json]]) -> None:
         with self._lock:
             pending = self._pending[namespace]
             for task_id, deleted in tasks.items():
-                pending[task_id] = pending.pop(task_id, []) + deleted
+                pending[task_id] = pending.pop(task_id, {}) | deleted
             while len(pending) > self._limit:
                 del pending[next(iter(pending))]
 
@@ -66,7 +67,7 @@ class Recorder(Controller[str]):
             read = find.Read(find.with_ids(pending))
             tasks = find.list_tasks(self._session, find.Scope(namespace, None), read)
             existing = {task.id: task for task in tasks if task.id in pending}
-            gone = [self._last(items) for key, items in pending.items() if key not in existing]
+            gone = [self._last(pending[key].values()) for key in pending.keys() - existing.keys()]
             finished = [task for task in (*existing.values(), *gone) if task and task.state.ended]
             count = history.record(self._session, namespace, finished, self._limit)
         except NotFound:  # the namespace was deleted
@@ -80,17 +81,13 @@ class Recorder(Controller[str]):
             _log.info("%s: recorded %d finished tasks", namespace, count)
             self.did(f"recorded {count} finished tasks")
 
-    def _last(self, deleted: list[Json]) -> TaskStatus | None:
+    def _last(self, deleted: Collection[Json]) -> TaskStatus | None:
         """Return the last state of a deleted task; one that had not finished was stopped."""
-        task = next(iter(status.tasks(deleted, ())), None)
-        if task is None:
-            return None
-        task = replace(task, requested=deleted[0]["requested"])
-        if task.state.ended:
-            return task
         now = age.timestamp(self._session.now())
         end = {"state": State.FAILED, "reason": STOPPED, "message": "the task was stopped"}
-        nodes = (
-            node if node.state.ended else replace(node, **end, ended_at=now) for node in task.nodes
-        )
-        return replace(task, nodes=tuple(nodes), updated_at=now)
+        for task in status.tasks(deleted, ()):
+            nodes = (n if n.state.ended else replace(n, **end, ended_at=now) for n in task.nodes)
+            sizes = next(iter(deleted))["requested"]
+            changed_at = task.updated_at if task.state.ended else now
+            return replace(task, nodes=tuple(nodes), requested=sizes, updated_at=changed_at)
+        return None

@@ -14,7 +14,7 @@ from kubectl_sky.cluster.encoding import parse
 from kubectl_sky.cluster.session import Json, Session
 from kubectl_sky.errors import NotFound
 from kubectl_sky.observe import ownership
-from kubectl_sky.observe.nodes import NodeStatus, State
+from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.ownership import Missing
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find
@@ -25,13 +25,15 @@ _MAX_BYTES = 900_000  # of all records: a ConfigMap has at most 1 MiB
 
 
 def read(session: Session, scope: Scope) -> list[TaskStatus]:
-    """Return the finished tasks of a scope whose objects were deleted. Raises ClusterError."""
+    """Return the finished tasks of a scope whose objects were deleted, newest first.
+
+    Raises ClusterError.
+    """
     selector = f"metadata.name={names.HISTORY}"
     maps = objects.list_all(session, kinds.CONFIG_MAP, scope.namespace, field_selector=selector)
     records = [
         replace(task, namespace=item["metadata"]["namespace"])
         for item in maps
-        if item["metadata"]["name"] == names.HISTORY
         for task in _unpack(item).values()
     ]
     owned = [task for task in records if scope.user is None or scope.user.name == task.user]
@@ -41,7 +43,8 @@ def read(session: Session, scope: Scope) -> list[TaskStatus]:
         session, scope.namespace, f"{names.TASK}=true", lambda _: shapes.METADATA_ONLY
     )
     existing = set(map(ownership.key, items))
-    return [task for task in owned if (task.namespace, task.id) not in existing]
+    gone = (task for task in owned if (task.namespace, task.id) not in existing)
+    return sorted(gone, key=TaskStatus.position, reverse=True)
 
 
 def record(session: Session, namespace: str, finished: Iterable[TaskStatus], limit: int) -> int:
@@ -54,7 +57,8 @@ def record(session: Session, namespace: str, finished: Iterable[TaskStatus], lim
     with suppress(NotFound):
         item = objects.get(session, kinds.CONFIG_MAP, names.HISTORY, namespace)
     before, known = item.get("data") or {}, _unpack(item)
-    new = {task.id: task for task in finished if not _is_known(task, known.get(task.id))}
+    final = {(key, task.created_at) for key, task in known.items() if task.finished}
+    new = {task.id: task for task in finished if (task.id, task.created_at) not in final}
     after = _newest(known | new, before | {key: _pack(task) for key, task in new.items()}, limit)
     data = {key: after.get(key) for key in before | after if after.get(key) != before.get(key)}
     if not data:
@@ -68,11 +72,6 @@ def record(session: Session, namespace: str, finished: Iterable[TaskStatus], lim
         type_fields = {"apiVersion": kind.api_version, "kind": kind.kind}
         objects.create(session, {**type_fields, "metadata": metadata, "data": data})
     return len(new)
-
-
-def _is_known(task: TaskStatus, known: TaskStatus | None) -> bool:
-    """Return whether a record is of this task, not of an earlier one of its id, and final."""
-    return bool(known and known.finished and known.created_at == task.created_at)
 
 
 def _newest(
@@ -94,13 +93,12 @@ def _pack(task: TaskStatus) -> str:
     Nodes that have completed are left out, as if they had expired; others are without details
     unless they explain the failure.
     """
-    nodes = [task.nodes[0]]
-    for node in task.nodes[1:]:
-        if node is task.first_failure:
-            nodes.append(node)
-        elif node.state is not State.COMPLETED:
-            short = NodeStatus(node.index, node.name, "", node.state)
-            nodes.append(replace(short, reason=node.reason, ended_at=node.ended_at))
+    first, failure = task.nodes[0], task.first_failure
+    nodes = [
+        node if node in (first, failure) else replace(node, job="", pod="", host="", message="")
+        for node in task.nodes
+        if node is first or node.state is not State.COMPLETED
+    ]
     packed = replace(task, nodes=tuple(nodes), missing=Missing.EXPIRED, uids={}, queueing={})
     return msgspec.json.encode(packed).decode()
 

@@ -30,23 +30,22 @@ def list_tasks(
     scope: Scope,
     selection: Selection = _ALL,
     silent_after: Callable[[], timedelta] = timedelta,
+    *,
+    deleted: bool = False,
 ) -> Listing:
     """List the tasks of a scope; also which of them are silent for long, if that is not 0.
 
-    Raises ClusterError.
+    With `deleted`, list the finished ones whose objects are gone. Raises ClusterError.
     """
+    if deleted:
+        gone, now = history.read(session, scope), session.now()
+        return Listing(selection.select(gone, now), gone, (), now)
     owned = find.list_objects(session, scope)
     everything, now = evidence.fold(session, owned), session.now()
     tasks = selection.select(everything, now)
     tasks = pending.explain_all(session, scope.namespace, tasks)
     tasks = ranks.explain_silent(session, scope.namespace, tasks, silent_after)
     return Listing(tasks, everything, owned, now)
-
-
-def list_deleted(session: Session, scope: Scope, selection: Selection) -> Listing:
-    """List the finished tasks of a scope whose objects were deleted. Raises ClusterError."""
-    tasks, now = history.read(session, scope), session.now()
-    return Listing(selection.select(tasks, now), tasks, (), now)
 
 
 def select(update: TaskUpdate, selection: Selection, now: datetime) -> Listing:
