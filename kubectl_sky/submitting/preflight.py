@@ -191,7 +191,7 @@ def _fair_share_notes(session: Session, plans: Sequence[Plan]) -> Iterator[str]:
     if not unclassed:
         return
     classes: list[Json] = []
-    with suppress(Forbidden):
+    with suppress(Forbidden, NotServed):
         classes = objects.list_all(session, kinds.PRIORITY_CLASS, label_selector=fair_share.LABEL)
     shared = {(item["metadata"].get("annotations") or {}).get(fair_share.QUEUE) for item in classes}
     used = {plan.pod_options.queue or fair_share.DEFAULT_QUEUE for plan in unclassed}
