@@ -4,6 +4,7 @@ import json
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -134,6 +135,11 @@ def test_controller_process_follows_submitted_task_and_is_restarted(
         eventually(lambda: quietly(groups) == (100_000, 0, 0), 30)
         groups.phase("fair-fairsh01", "Running")
         eventually(lambda: quietly(groups) == (99_990, 0, 1), 30)
+
+        elsewhere = {**sky.environment, "KUBECTL_SKY_CONFIG_HOME": str(sky.folder / "none")}
+        unnamed = replace(sky, environment=elsewhere)
+        done = unnamed("submit", "-", *flags[:4], "--dry-run=server", stdin=TASK)
+        assert f'warning: queue "{groups.queue}" has fair share' in done.stderr, done.stderr
 
         process.kill()
         process.wait()
