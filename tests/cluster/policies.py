@@ -5,6 +5,7 @@ a pod sends to its cluster node, where the API server and the DNS server are, ne
 this is stricter than Kubernetes.
 """
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.cluster import mounts
 from tests.cluster.api import request
 from tests.cluster.place import Place
 from tests.cluster.shell import Broken, run
@@ -174,17 +176,19 @@ class Enforcer:
                 self.sync()
 
     def end(self) -> None:
-        """Remove all rules."""
+        """Follow no more."""
         self._ended.set()
-        with self._lock:
-            for network in self._written:
-                self._write(network, _OPEN)
+
+    def remove(self) -> None:
+        """Remove all rules."""
+        for network in self._written:
+            self._write(network, _OPEN)
 
     def _address(self, network: Path) -> str:
         """Return the pod's address, "" while it has none."""
         if not self._addresses.get(network):
-            shown = _within(network, "ip", "-4", "-o", "address", "show", "eth0").split()
-            self._addresses[network] = shown[3].partition("/")[0] if len(shown) > 3 else ""
+            match = re.search(r"eth0 +inet ([\d.]+)", _within(network, "ip", "-4", "-o", "address"))
+            self._addresses[network] = match[1] if match else ""
         return self._addresses[network]
 
     def _write(self, network: Path, text: str) -> None:
@@ -198,7 +202,7 @@ def _within(network: Path, *command: str, text: str = "") -> str:
     try:
         return run(["nsenter", f"--net={network}", *command], text=text)
     except Broken:
-        if network.exists():
+        if str(network) in mounts.below(network.parent):
             raise
         return ""
 
@@ -216,3 +220,4 @@ def enforced(cluster: Cluster) -> Iterator[Enforcer]:
     finally:
         enforcer.end()
         thread.join()
+        enforcer.remove()
