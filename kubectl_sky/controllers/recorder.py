@@ -17,7 +17,7 @@ from kubectl_sky.observe.nodes import State
 from kubectl_sky.observe.requested import requested
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.tasks import find, history
-from kubectl_sky.words import age, names
+from kubectl_sky.words import age, kinds, names
 from kubectl_sky.workloads import registry
 from kubectl_sky.workloads.workload import STOPPED
 
@@ -30,10 +30,18 @@ def _with_requested(item: Json) -> Json:
     return without_unused_fields(item) | {"requested": requested(item)}
 
 
+def _without_containers(pod: Json) -> Json:
+    spec = {key: value for key, value in pod["spec"].items() if key != "containers"}
+    return without_unused_fields(pod) | {"spec": spec}
+
+
 class Recorder(Controller[str]):
     """Record tasks that have finished or were stopped, with one request for all of a namespace."""
 
-    watches = tuple(Watch(kind, f"{names.TASK}=true", _with_requested) for kind in registry.KINDS)
+    watches = (
+        *(Watch(kind, f"{names.TASK}=true", _with_requested) for kind in registry.KINDS),
+        Watch(kinds.POD, f"{names.TASK}=true", _without_containers),
+    )
     rest = 10.0
 
     def __init__(self, session: Session, limit: int) -> None:
@@ -46,8 +54,9 @@ class Recorder(Controller[str]):
     def changed(self, event: WatchEvent) -> tuple[str, float] | None:
         item, is_deleted = event.object, event.type == Change.DELETED
         namespace, task_id = ownership.key(item)
-        ended = is_deleted or registry.of(item).ended_at(item)
-        if not (task_id and ended and registry.is_root_object(item)):
+        is_pod = event.kind is kinds.POD
+        ended = is_deleted or (not is_pod and registry.of(item).ended_at(item))
+        if not (task_id and ended and (is_pod or registry.is_root_object(item))):
             return None
         self._add(namespace, {task_id: {item["metadata"]["name"]: item} if is_deleted else {}})
         return namespace, _SETTLE_SECONDS
@@ -83,11 +92,12 @@ class Recorder(Controller[str]):
 
     def _last(self, deleted: Collection[Json]) -> TaskStatus | None:
         """Return the last state of a deleted task; one that had not finished was stopped."""
+        items = [item for item in deleted if "requested" in item]
+        pods = [item for item in deleted if "requested" not in item]
         now = age.timestamp(self._session.now())
         end = {"state": State.FAILED, "reason": STOPPED, "message": "the task was stopped"}
-        for task in status.tasks(deleted, ()):
+        for task in status.tasks(items, pods):
             nodes = (n if n.state.ended else replace(n, **end, ended_at=now) for n in task.nodes)
-            sizes = next(iter(deleted))["requested"]
-            changed_at = task.updated_at if task.state.ended else now
+            changed_at, sizes = task.updated_at if task.state.ended else now, items[0]["requested"]
             return replace(task, nodes=tuple(nodes), requested=sizes, updated_at=changed_at)
         return None

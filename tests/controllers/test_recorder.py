@@ -119,7 +119,20 @@ def test_recorder_records_task_that_is_stopped_while_it_runs(
     (task,) = deleted(api)
     assert (task.state, task.detailed_status, task.ready) == ("failed", "stopped", 0)
     assert task.requested.resources.gpus == 8
-    assert task.note == "pods deleted: the task was stopped"
+    assert task.note == "node-0: Stopped"
+
+
+def test_recorder_keeps_the_exit_code_of_task_that_is_deleted_at_once(
+    api: FakeCluster, send: Submitter
+) -> None:
+    send(TASK, task_id="train001")
+    with running(api, Recorder(api.session(), 10)):
+        eventually(lambda: api.count("watch jobs") and api.count("watch pods"))
+        finish(api, "train-train001", 3)
+        api.remove(kinds.JOB, "train-train001")
+        eventually(lambda: recorded(api))
+    (task,) = deleted(api)
+    assert (task.state, task.note) == ("failed", "node-0: exit code 3")
 
 
 def test_recorder_replaces_record_of_task_that_is_submitted_again(
