@@ -17,7 +17,6 @@ from kubectl_sky.observe.nodes import NodeStatus, State
 from kubectl_sky.observe.ranks import RankActivity
 from kubectl_sky.observe.status import TaskStatus
 from kubectl_sky.plan.resources import amount_of
-from kubectl_sky.tasks.exec import in_nodes, read_script
 from kubectl_sky.words import age, kinds, names
 
 _MAX_LISTED = 16  # tasks of a list whose silence is looked for: the newest
@@ -36,6 +35,8 @@ def read(session: Session, task: TaskStatus) -> tuple[RankActivity, ...]:
     nodes = _running(task)
     if not nodes:
         return ()
+    from kubectl_sky.tasks.exec import in_nodes, read_script  # noqa: PLC0415 -- not for a list
+
     cpus = _cpus(session, task.namespace, {names.TASK_ID: task.id})
 
     def read_node(node: NodeStatus, stop: Event) -> RankActivity:
