@@ -45,7 +45,7 @@ _GROUPS = {
         "render": "Print the manifests that submit would send",
         "diff": "Show what submit would change of a task in the cluster",
         "submit": "Submit a task and follow its logs",
-        "rerun": "Submit the last file again, and stop its task before",
+        "rerun": "Submit the last file again, in place of its task",
         "run": "Run a command as a task, without a file",
         "dev": "Run a development pod, for exec, ssh and VS Code",
     },

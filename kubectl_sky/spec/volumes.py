@@ -230,9 +230,9 @@ def _logs(document: Document) -> Iterator[Problem]:
     if error := wrong_path(logs):
         yield document.problem(LOGS, error)
     elif mount is None:
-        listed = f": {', '.join(mounts)}" if mounts else ", and the task has none"
-        message = f"{describe(logs)} is not on a volume"
-        yield document.problem(LOGS, message, f"choose a folder of a volume{listed}")
+        hint = f"use a folder on a volume: {', '.join(mounts)}" if mounts else ""
+        hint = hint or "add a volume, such as volumes: {/data: NAME}, and use a folder on it"
+        yield document.problem(LOGS, f"{describe(logs)} is not on a volume", hint)
     elif document.get("volumes", mount, "mode") == "ro":
         yield document.problem(LOGS, f"volume {describe(mount)} is read-only", "remove mode: ro")
 

@@ -238,11 +238,11 @@ WRONG = {
     ),
     "config: {kubectl_sky: {logs: /logs}}": (
         'task.yaml:2:30: config.kubectl_sky.logs: "/logs" is not on a volume;'
-        " choose a folder of a volume, and the task has none"
+        " add a volume, such as volumes: {/data: NAME}, and use a folder on it"
     ),
     "volumes: {/data: v}\nconfig: {kubectl_sky: {logs: /database}}": (
         'task.yaml:3:30: config.kubectl_sky.logs: "/database" is not on a volume;'
-        " choose a folder of a volume: /data"
+        " use a folder on a volume: /data"
     ),
     "volumes: {/data: {name: v, mode: ro}}\nconfig: {kubectl_sky: {logs: /data}}": (
         'task.yaml:3:30: config.kubectl_sky.logs: volume "/data" is read-only; remove mode: ro'
