@@ -78,7 +78,10 @@ def command(**flags: object) -> int:
     assert parent and isinstance(parent.command, click.Group)
     given: list[str] = context.meta[commands.WORDS]  # ends with `--`
     end = last.words.index("--")
-    name, *words = [*last.words[:end], *given[:-1], *last.words[end:]]
+    options = [param for param in context.command.params if isinstance(param, click.Option)]
+    switches = {name for option in options if option.is_flag for name in option.opts}
+    kept = [word for word in last.words[:end] if word not in switches or word not in given]
+    name, *words = [*kept, *given[:-1], *last.words[end:]]
     try:
         os.chdir(last.folder)
     except OSError as error:

@@ -43,6 +43,11 @@ def test_rerun_new_flags_win_and_become_the_last_ones(run: Run) -> None:
     assert "EPOCHS=3" in out.replace(': "', "=")
 
 
+def test_rerun_keeps_a_repeated_switch_once(run: Run) -> None:
+    assert run("rerun", "-d")[0] == 0
+    assert "submit --env EPOCHS=2 --secret TOKEN -d task.yaml" in run("rerun", "-d")[2]
+
+
 def test_rerun_finished_task_is_kept(run: Run, api: FakeCluster, submitted: str) -> None:
     api.start("train-train001")
     api.finish("train-train001")
