@@ -92,6 +92,8 @@ class RankDifferences(Printer):
     def finish(self) -> None:
         if lines := differing(self._lines, self._stamped):
             self._printer(lines, True)
+        elif self._lines:
+            output.note("all ranks have the same lines")
 
 
 def _file(origin: Origin) -> str:

@@ -45,8 +45,10 @@ def command(cluster: options.ClusterFlags, form: str | None, fit: str | None) ->
         from kubectl_sky.gpus.fit import describe
 
         output.out("\n".join(line for task in tasks for line in describe(task, machines)))
-    else:
+    elif machines:
         _print(machines)
+    if not machines:
+        output.note("no cluster node has accelerators")
     if any(machine.used is None for machine in machines):
         output.note("usage is unknown: you are not allowed to list pods in all namespaces")
 
@@ -54,9 +56,6 @@ def command(cluster: options.ClusterFlags, form: str | None, fit: str | None) ->
 def _print(machines: Sequence["AcceleratorNode"]) -> None:
     from kubectl_sky.plan.accelerators import RESOURCES
 
-    if not machines:
-        output.note("no cluster node has accelerators")
-        return
     tables = (_by_type(machines), _by_machine(machines), _by_user(machines))
     output.out("\n\n".join(filter(None, tables)))
     for driver in sorted({item.resource for item in machines} - {*RESOURCES}):

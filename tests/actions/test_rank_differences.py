@@ -48,3 +48,13 @@ def test_logs_diff_ranks_prints_them_with_their_node(
     code, out, _ = run("logs", ID, "--diff-ranks")
     assert (code, sorted(out.splitlines())) == (4, ["node-0 | loss 1", "node-1 | loss nan"])
     assert run("logs", ID, "--diff-ranks", "-f")[0] == 2
+
+
+def test_logs_diff_ranks_of_equal_ranks_says_so(
+    run: Run, api: FakeCluster, send: Submitter
+) -> None:
+    send("name: train\nnum_nodes: 2\nrun: echo\n")
+    for rank in (0, 1):
+        api.log(api.start(f"train-{ID}-node-{rank}"), b"begin\n")
+        api.finish(f"train-{ID}-node-{rank}")
+    assert run("logs", ID, "--diff-ranks") == (0, "", "all ranks have the same lines\n")
