@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from kubectl_sky.errors import UserError
+from kubectl_sky.errors import UserError, did_you_mean
 from kubectl_sky.words import assets, bounded
 
 _NUMBER = re.compile(r"^\d\d-")  # of the file names, which have an order
@@ -35,6 +35,7 @@ def find(name: str) -> Path:
         what = "several examples match" if matches else "there is no example"
         names = ", ".join(matches)
         hint = f"use one of {names}" if matches else "`kubectl sky init --list` shows them"
+        hint = did_you_mean(name, examples) + hint
         raise UserError(f'{what} "{name}"', hint)
     return examples[matches[0]][0]
 

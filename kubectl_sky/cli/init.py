@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from kubectl_sky.cli import commands, output
+from kubectl_sky.errors import UserError
 
 _DEFAULT = "task"
 
@@ -52,6 +53,8 @@ def command(
         output.out(output.table(["EXAMPLE", ""], [[name, text] for name, (_, text) in examples]))
         return
     if example:
+        if target != _DEFAULT or kind or flags["gpus"] or flags["nodes"] != 1:
+            raise UserError("--example copies files as they are", "name it alone, and edit them")
         paths = gallery.copy(gallery.find(example), force)
         output.out("\n".join(f"{path} created" for path in paths))
         output.note(f'its first lines say how to run it: "head {paths[0]}"')

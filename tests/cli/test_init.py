@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from kubectl_sky.actions import gallery, init
 from kubectl_sky.actions.init import KINDS, Draft
 from kubectl_sky.cli.main import main, sky
-from kubectl_sky.errors import SkyError
+from kubectl_sky.errors import SkyError, UserError
 from tests.actions.drafts import drafted, plans
 
 TORCH = "import os\nimport torch.distributed as dist\n"
@@ -205,4 +205,7 @@ def test_init_list_shows_examples(folder: Path) -> None:
     assert re.search("^pytorch-ddp +PyTorch's", run("--list").output, re.MULTILINE)
     assert "several examples match" in str(run("--example", "vllm").exception)
     assert "there is no example" in str(run("--example", "nothing").exception)
+    wrong = run("--example", "mulit-node").exception
+    assert isinstance(wrong, UserError) and 'did you mean "multi-node"?' in wrong.hint
+    assert "copies files as they are" in str(run("--example", "hello", "--gpus", "1").exception)
     assert list(folder.iterdir()) == []
