@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -118,6 +119,7 @@ class Command(click.Command):
                 ctx.meta[WORDS] = [*rewritten]  # click empties its list
             rest = super().parse_args(ctx, rewritten)
         except click.UsageError as error:
+            error.ctx = error.ctx or ctx
             raise _advise(error, ctx, args) from None
         for option in params:
             value = ctx.params.get(option.name or "")
@@ -244,7 +246,10 @@ def _advise(error: click.UsageError, ctx: click.Context, args: Sequence[str]) ->
         if not any(answers.values()):
             takes_program = any((param.metavar or "").startswith("-- ") for param in params)
             if not takes_program or "--" in args:
-                return error
+                names = [name.lstrip("-") for name in error.possibilities or ()]
+                close = get_close_matches(error.option_name.lstrip("-"), names)
+                similar = [f"--{name}" for name in close]
+                return click.NoSuchOption(error.option_name, error.message, similar, ctx)
             message = error.message.rstrip(".")
             return click.UsageError(f"{message}; write the options of CMD after --", ctx)
         lines = [

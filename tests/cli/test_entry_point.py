@@ -57,7 +57,9 @@ def test_main_invalid_arguments_exit_with_code_and_message(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("list", "--foo"), "no such option '--foo'; did you mean '--color'?"),
+        (("list", "--statsu"), "no such option '--statsu'; did you mean '--status'?"),
+        (("stacks", "t", "--rank", "5"), "no such option '--rank'"),
+        (("wait", "t", "--for"), 'option "--for" requires an argument'),
         (("exec",), "missing argument '-- CMD...'"),
     ],
 )
