@@ -50,12 +50,12 @@ class LiveLine:
     def set_title(self, key: str, text: str) -> None:
         """Show the state of a task in the title until `end`; empty if it is followed no longer."""
         with self._lock:
-            if text:
-                self._titles[key] = " ".join(plain(text).split())
-            else:
-                self._titles.pop(key, None)
-            title = next(iter(self._titles.values()), "") + _more(len(self._titles) - 1)
-            if self._titles and title != self._title and not self._ended:
+            self._titles.pop(key, None)
+            if not text or self._ended:
+                return
+            self._titles[key] = " ".join(plain(text).split())
+            title = self._titles[min(self._titles)] + _more(len(self._titles) - 1)
+            if title != self._title:
                 begin = "" if self._title else _PUSH_TITLE + _PROGRESS * _has_progress()
                 sys.stderr.write(f"{begin}\x1b]2;{title}\x1b\\")
                 sys.stderr.flush()

@@ -267,6 +267,7 @@ class StartReporter:
         task = self._explain(task, now)
         self._diagnose(task, now)
         self._report(task, now)
+        self._ui.following(task.id, waiting.title(task))
         started = any(node.started or node.restarts for node in task.nodes)
         if self._limit is not None and not started and now > self._started_at + self._limit:
             reason = self._cause or task.note or "no pod yet"
@@ -279,9 +280,6 @@ class StartReporter:
     def end(self, task: TaskStatus) -> None:
         """Report no stage any more."""
         self._ui.following(task.id, "")
-        self._end_stage(task)
-
-    def _end_stage(self, task: TaskStatus) -> None:
         if self._stage:
             self._stage = ""
             self._ui.waiting(task.id, None)
@@ -319,10 +317,9 @@ class StartReporter:
         self._cause = self._cause if blocked else ""
 
     def _report(self, task: TaskStatus, now: float) -> None:
-        self._ui.following(task.id, waiting.title(task))
         stage = self._stage_of(task)
         if stage is None:
-            self._end_stage(task)
+            self.end(task)
             return
         quiet = stage.normal and now < self._quiet_until
         if stage.text == self._stage or (not self._ui.live and quiet):

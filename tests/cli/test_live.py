@@ -202,8 +202,9 @@ def test_title_shows_the_first_task_until_the_end(monkeypatch: pytest.MonkeyPatc
     screen, ui = make_screen(monkeypatch), Terminal()
     ui.following("a", "train: 3 of 4 running")
     ui.following("a", "train: 3 of 4 running")
-    ui.following("b", "ev\x1b]0;al\x07\nbell\x9c: running")
+    ui.following("b", "eval: pending")
     ui.following("a", "")
+    ui.following("b", "ev\x1b]0;al\x07\nbell\x9c: running")
     output.live.end()
     ui.following("b", "eval: completed")
     assert title_of(screen) == [
