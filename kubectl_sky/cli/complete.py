@@ -42,9 +42,10 @@ _KINDS = {
     "context": "contexts",
     "namespace": "namespaces",
     "user": "owners",
-    "backend": "settings.json#/properties/backend",
-    "gang": "settings.json#/properties/gang",
-    "expose": "settings.json#/properties/ports/properties/expose",
+    "backend": "settings.backend",
+    "gang": "settings.gang",
+    "expose": "settings.ports.expose",
+    "example": "examples",
 }
 
 # Modules of slices with words of their own: `candidates(session)`.
@@ -68,19 +69,17 @@ class Text(click.types.StringParamType):
 
         if self.kind in ("fields", "settings"):
             return _fields(incomplete, "settings." if self.kind == "settings" else "")
-        if self.kind == "values":
-            from kubectl_sky.spec import explain
-
-            values = explain.explain(f"settings.{ctx.params['setting']}").values
-            return [CompletionItem(value) for value in values if value.startswith(incomplete)]
         if self.kind in ("file", "dir"):
             return [CompletionItem(incomplete, type=self.kind)]
         paths = self.kind == "paths"  # of cp: TASK:PATH, or a local path
+        source = "tasks" if paths else self.kind
+        if source == "values":
+            source = f"settings.{ctx.params['setting']}"
         given = ctx.params.get(param.name or "")
         used = given if isinstance(given, tuple) else ()
         items = [
             CompletionItem(f"{word}:" if paths else word, help=output.cell(text))
-            for word, text in _candidates("tasks" if paths else self.kind, ctx.params)
+            for word, text in _candidates(source, ctx.params)
             if word.startswith(incomplete) and word not in used and _SAFE.fullmatch(word)
         ]
         return [*items, CompletionItem(incomplete, type="file")] if paths else items
@@ -107,11 +106,15 @@ def add_types(params: Iterable[click.Parameter]) -> None:
 
 
 def _candidates(source: str, params: Mapping[str, Any]) -> list[tuple[str, str]]:
-    if "#" not in source:
-        return _fetch(source, params)
-    from kubectl_sky.spec import schema
+    if source == "examples":
+        from kubectl_sky.actions import gallery
 
-    return [(word, "") for word in schema.resolve(source)["enum"]]
+        return [(name, text) for name, (_, text) in gallery.list_examples().items()]
+    if not source.startswith("settings."):
+        return _fetch(source, params)
+    from kubectl_sky.spec import explain
+
+    return [(value, "") for value in explain.explain(source).values]
 
 
 def _fetch(source: str, params: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -54,11 +54,12 @@ class Field(Struct, frozen=True):
 
     @property
     def values(self) -> list[str]:
-        return [
+        values = [
             str(value).lower() if isinstance(value, bool) else str(value)
             for _, rules in _variants(self.file, self.rules)
             for value in rules.get("x-values") or rules.get("enum") or ()
         ]
+        return list(dict.fromkeys(values))
 
     @property
     def expected(self) -> str:

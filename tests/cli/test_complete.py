@@ -64,6 +64,8 @@ def test_complete_dash_lists_flags_with_help() -> None:
         (("submit", "--backend", "jo"), ["jobs", "jobset"]),
         (("submit", "--expose", "p"), ["podip"]),
         (("submit", "--dry-run", "s"), ["server"]),
+        (("submit", "--gang", "r"), ["required"]),
+        (("init", "--example", "multi"), ["multi-node"]),
         (("config", "set", "backend", "j"), ["jobs", "jobset"]),
         (("config", "set", "ports.expose", "p"), ["podip"]),
     ],
