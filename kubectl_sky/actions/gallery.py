@@ -33,9 +33,8 @@ def find(name: str) -> Path:
     matches = [name] if name in examples else [item for item in examples if name in item]
     if len(matches) != 1:
         what = "several examples match" if matches else "there is no example"
-        names = ", ".join(matches)
-        hint = f"use one of {names}" if matches else "`kubectl sky init --list` shows them"
-        hint = did_you_mean(name, examples) + hint
+        listed = did_you_mean(name, examples) + "`kubectl sky init --list` shows them"
+        hint = f"use one of {', '.join(matches)}" if matches else listed
         raise UserError(f'{what} "{name}"', hint)
     return examples[matches[0]][0]
 

@@ -246,10 +246,10 @@ def _advise(error: click.UsageError, ctx: click.Context, args: Sequence[str]) ->
         if not any(answers.values()):
             takes_program = any((param.metavar or "").startswith("-- ") for param in params)
             if not takes_program or "--" in args:
-                names = [name.lstrip("-") for name in error.possibilities or ()]
-                close = get_close_matches(error.option_name.lstrip("-"), names)
-                similar = [f"--{name}" for name in close]
-                return click.NoSuchOption(error.option_name, error.message, similar, ctx)
+                similar = {name.lstrip("-"): name for name in error.possibilities or ()}
+                words = get_close_matches(error.option_name.lstrip("-"), similar)
+                close = [similar[word] for word in words]
+                return click.NoSuchOption(error.option_name, error.message, close, ctx)
             message = error.message.rstrip(".")
             return click.UsageError(f"{message}; write the options of CMD after --", ctx)
         lines = [

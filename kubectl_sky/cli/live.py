@@ -136,8 +136,6 @@ def _more(count: int) -> str:
 
 def _has_progress() -> bool:
     """Return whether the terminal knows OSC 9;4, which others show as a notification."""
-    if os.environ.get("ConEmuANSI") == "ON":  # noqa: SIM112 -- its spelling
-        return True
     return "WT_SESSION" in os.environ or os.environ.get("TERM_PROGRAM") in ("WezTerm", "ghostty")
 
 

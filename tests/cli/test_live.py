@@ -222,7 +222,7 @@ def test_title_shows_the_first_task_until_the_end(monkeypatch: pytest.MonkeyPatc
 def test_progress_needs_a_known_terminal_and_a_title_one_with_colours(
     name: str, value: str, has_title: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for variable in ("NO_COLOR", "WT_SESSION", "ConEmuANSI"):
+    for variable in ("NO_COLOR", "WT_SESSION"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv(name, value)
     screen, ui = make_screen(monkeypatch), Terminal()
