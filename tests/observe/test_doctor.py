@@ -372,6 +372,11 @@ def test_doctor_gpu_without_cluster_node_names_the_existing_gpus(
     unread = {kind: items for kind, items in seen.objects.items() if kind != "Node"}
     (finding,) = diagnose(replace(seen, objects=unread), RULES)
     assert finding.what.endswith(f" do not have the GPU that the task requires: {name}")
+    requests = {"requests": {"nvidia.com/gpu": "1"}}
+    seen.pods[0]["spec"]["containers"] = [{"name": "main", "resources": requests}]
+    other: Json = {"metadata": {"name": "b"}, "status": {"allocatable": {"cpu": "4"}}}
+    (finding,) = diagnose(replace(seen, objects={**seen.objects, "Node": (other,)}), RULES)
+    assert finding.what == f"{what.partition(';')[0]}; there are no GPUs"
 
 
 @pytest.mark.parametrize(
