@@ -389,10 +389,9 @@ def _with_all_resources(
     It reports only the first reason why a cluster node does not fit.
     """
     short = [signal for signal in signals if signal.message.startswith(_INSUFFICIENT)]
-    names_gpus = any("node affinity" in signal.message for signal in signals)
-    left_out = resources.ACCELERATORS if names_gpus else ()
+    named = resources.ACCELERATORS if any("node affinity" in it.message for it in signals) else ()
     sizes = resources.too_large(pod, snapshot.of(kinds.NODE.kind))
-    oversized = [name for name in sizes if name not in left_out]
+    oversized = [name for name in sizes if name not in named]
     yield from (signal for signal in signals if signal not in short)
     scarce = [signal.message.removeprefix(_INSUFFICIENT) for signal in short]
     scarce += [name for name in oversized if name not in scarce]
