@@ -1,6 +1,7 @@
 """Modules that commands import at startup, because imports cost time."""
 
 import builtins
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, NoReturn
 import pytest
 
 from kubectl_sky import __main__ as start
+from kubectl_sky.cli.main import run
 
 HEAVY = {"kubernetes", "fastapi", "urllib3", "requests", "pydantic", "rich", "starlette", "uvicorn"}
 TEMPLATES = {"jinja2", "yaml", "dotenv", "jsonschema"}
@@ -107,3 +109,11 @@ def test_interrupted_import_prints_one_line(
         start.run()
     monkeypatch.undo()
     assert (ended.value.code, capsys.readouterr().err) == (130, "interrupted\n")
+
+
+def test_exit_searches_no_cycles() -> None:
+    gc.unfreeze()
+    with pytest.raises(SystemExit):
+        run(["--version"])
+    assert gc.get_freeze_count()
+    gc.unfreeze()
