@@ -31,7 +31,7 @@ OF_DASHBOARD = (
     "Pipeline",
     "Problem",
     "Diagnosis",
-    "NodeUsage",
+    "Usage",
     "Timeline",
     "Volume",
     "AcceleratorNode",

@@ -64,12 +64,16 @@ def command(host: str, port: int | None, cluster: options.ClusterFlags, **flags:
     if any(flags[name] for name in ("install", "image", "host_name", "api_server_ports")):
         if not flags["install"]:
             raise UserError("--image, --host-name and --api-server-port are for --install")
+        from kubectl_sky.actions.config import preferences
         from kubectl_sky.install import action
         from kubectl_sky.install.model import server_install
         from kubectl_sky.render import manifests
 
         read = install_flags.read(cluster, flags["image"], flags["api_server_ports"])
-        values = server_install(read, flags["host_name"], audit_log=audit_log)
+        prometheus = preferences().prometheus or ""
+        values = server_install(
+            read, flags["host_name"], audit_log=audit_log, prometheus=prometheus
+        )
         output.out(manifests.as_yaml(action.server(values)).rstrip("\n"))
         return
     require_packages()

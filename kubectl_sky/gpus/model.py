@@ -184,12 +184,32 @@ class NodeUsage(Struct, frozen=True):
     gpus_asked: int | None
 
 
+class UsageSeries(Struct, frozen=True):
+    """What a node has used over time."""
+
+    node: Annotated[int, Note("rank")]
+    measure: Annotated[str, Note("`cpus`, `memory_bytes`, `gpu_percent` or `gpu_memory_bytes`")]
+    values: Annotated[list[float | None], Note("null where nothing was measured")]
+
+
+class UsageHistory(Struct, frozen=True):
+    """What the nodes of a task have used, as Prometheus knows it."""
+
+    start: Annotated[int, Note("time of the first values, in seconds since 1970")]
+    step: Annotated[int, Note("seconds between two values")]
+    series: list[UsageSeries]
+
+
 class Usage(Document, frozen=True, kw_only=True):
     """The usage of a task's nodes: `top`, `GET /tasks/ID/usage`."""
 
     task_id: str
     nodes: list[NodeUsage]
     reason: Annotated[str, Note("of REST: why nothing can be measured")] = ""
+    history: Annotated[
+        UsageHistory | None, Note("of REST with `seconds`, if settings name a Prometheus")
+    ] = None
+    history_reason: Annotated[str, Note("why Prometheus did not answer")] = ""
 
 
 def uses(

@@ -3,10 +3,12 @@
 from datetime import timedelta
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
+from msgspec.structs import replace
 
-from kubectl_sky.errors import NotServed
-from kubectl_sky.gpus import action
+from kubectl_sky.actions.config import preferences
+from kubectl_sky.errors import NotServed, SkyError
+from kubectl_sky.gpus import action, prometheus
 from kubectl_sky.gpus.hours import GpuHoursList
 from kubectl_sky.gpus.model import GpuList, Usage
 from kubectl_sky.server.documents import DocumentRoute
@@ -35,10 +37,24 @@ def usage(
 
 
 @router.get("/tasks/{task_id}/usage", tags=["tasks"])
-def show_usage(caller: AnyCaller, scope: AnyScope, task_id: TaskId) -> Usage:
+def show_usage(
+    request: Request,
+    caller: AnyCaller,
+    scope: AnyScope,
+    task_id: TaskId,
+    seconds: Annotated[
+        int, Query(ge=0, le=31_622_400, description="Past that Prometheus is asked about.")
+    ] = 0,
+) -> Usage:
     """Show what the nodes of a task use; without a metrics API, only the reason."""
     task = find.get_task(caller.session, scope, task_id)
     try:
-        return Usage(task_id=task.id, nodes=action.top(caller.session, task))
+        usage = Usage(task_id=task.id, nodes=action.top(caller.session, task))
     except NotServed as error:
-        return Usage(task_id=task.id, nodes=[], reason=str(error))
+        usage = Usage(task_id=task.id, nodes=[], reason=str(error))
+    try:
+        url = preferences(request.app.state.config.task_environ).prometheus if seconds else None
+        history = url and prometheus.read(url, task, seconds, caller.session.now())
+    except SkyError as error:
+        return replace(usage, history_reason=f"Prometheus: {error}")
+    return replace(usage, history=history or None)

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -20,6 +22,7 @@ API_SERVER_PORTS = (443, 6443)
 
 # A name and a tag, or a digest, which nobody can move to another image.
 _IMAGE = re.compile(r"[^\s@-][^\s@]{0,1000}(@sha256:[0-9a-f]{64})?")
+_SERVICE = re.compile(r"[a-z0-9-]+\.([a-z0-9-]+)\.svc(\.cluster\.local)?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -39,12 +42,23 @@ class Install(Struct, frozen=True):
     ingress_ports: Sequence[int] = ()  # that other pods may reach
     reaches_sources: bool = False  # whether the pods reach more than DNS and the API server
     annotations: Mapping[str, str] = {}
+    prometheus: str = ""  # its URL: pods get a token of their account, and may reach it
 
     def __post_init__(self) -> None:
         _check_namespace(self.namespace)
         if not _IMAGE.fullmatch(self.image):
             hint = "use NAME:TAG, or NAME@sha256: and 64 hexadecimal digits"
             raise UserError(f'"{self.image}" is not a valid image', hint)
+
+    @property
+    def prometheus_rule(self) -> Mapping[str, Any]:
+        """Where the NetworkPolicy lets pods reach Prometheus: its namespace, or its port."""
+        url = urlsplit(self.prometheus)
+        if service := _SERVICE.fullmatch(url.hostname or ""):
+            labels = {"kubernetes.io/metadata.name": service[1]}
+            return {"to": [{"namespaceSelector": {"matchLabels": labels}}]}
+        port = url.port or (443 if url.scheme == "https" else 80)
+        return {"ports": [{"protocol": "TCP", "port": port}]}
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -94,7 +108,7 @@ class Flags(Struct, frozen=True):
 
 
 def server_install(
-    flags: Flags, host_name: str | None = None, *, audit_log: str = ""
+    flags: Flags, host_name: str | None = None, *, audit_log: str = "", prometheus: str = ""
 ) -> ServerInstall:
     """Return the values of the flags. Raises UserError for an invalid name."""
     return ServerInstall(
@@ -103,6 +117,7 @@ def server_install(
         api_server_ports=flags.api_server_ports,
         host_name=(host_name or "").lower(),
         audit_log=audit_log,
+        prometheus=prometheus,
     )
 
 

@@ -83,7 +83,7 @@ def schemas(
                 component["required"].append(field.encode_name)
             elif field.default is None:  # it is never null
                 schema = component["properties"][field.encode_name]
-                schema |= next(item for item in schema.pop("anyOf") if item["type"] != "null")
+                schema |= next(item for item in schema.pop("anyOf") if item.get("type") != "null")
     return list(references), components
 
 

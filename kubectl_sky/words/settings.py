@@ -45,8 +45,9 @@ class Settings(Struct, frozen=True):
     `requests_per_second` limits the requests to the API server. `multikueue` has the contexts of
     Kueue's worker clusters, which are named as the MultiKueueClusters. `dev` has the limits `for`
     and `idle` of development pods, in seconds. The tasks controller tells the URL `notify` of
-    finished tasks, and keeps `history` of them per namespace. `list` says which running tasks of
-    several nodes print nothing for `silent_after` seconds.
+    finished tasks, and keeps `history` of them per namespace. The server asks `prometheus` what
+    tasks have used. `list` says which running tasks of several nodes print nothing for
+    `silent_after` seconds.
     """
 
     image: str | None = None
@@ -73,6 +74,7 @@ class Settings(Struct, frozen=True):
     ray_graphs: Mapping[str, Any] = {}
     notify: str | None = None
     history: int = 0
+    prometheus: str | None = None
     silent_after: int = 600
     dev: Mapping[str, int | None] = {}
     gang: str | bool = "auto"

@@ -42,6 +42,25 @@ def test_server_has_no_rights_and_no_token() -> None:
     assert list(tmp) == ["name", "emptyDir"]
 
 
+@pytest.mark.parametrize(
+    ("url", "rule"),
+    [
+        ("http://p.monitoring.svc:80", {"to": [{"namespaceSelector": {"matchLabels": {
+            "kubernetes.io/metadata.name": "monitoring"}}}]}),
+        ("https://example.com/svc", {"ports": [{"protocol": "TCP", "port": 443}]}),
+        ("http://10.0.0.1:9090/prefix", {"ports": [{"protocol": "TCP", "port": 9090}]}),
+    ],
+)  # fmt: skip
+def test_prometheus_gets_a_token_and_its_place_in_the_policy(url: str, rule: Json) -> None:
+    items = action.server(server_install(Flags(), prometheus=url))
+    objects = {item.object["kind"]: item.object for item in items}
+    pod = objects["Deployment"]["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is True
+    *others, last = objects["NetworkPolicy"]["spec"]["egress"]
+    assert last == rule
+    assert others == rendered()["NetworkPolicy"]["spec"]["egress"]
+
+
 def test_server_logs_audits_if_asked_to() -> None:
     (container,) = rendered()["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert "--audit-log" not in container["args"]

@@ -3,7 +3,7 @@
 import type * as models from "./models";
 import type { Problem } from "./models";
 
-export type { ClusterEvent, Finding, GpuHoursList, NodeUsage, Problem, Quota, Timeline, Volume } from "./models";
+export type { ClusterEvent, Finding, GpuHoursList, NodeUsage, Problem, Quota, Timeline, Usage, UsageHistory, Volume } from "./models";
 export type { Diagnosis as Verdict, AcceleratorNode, Queue, Service, WhoAmI as Whoami } from "./models";
 
 export type State = "pending" | "running" | "completed" | "failed";

@@ -46,14 +46,12 @@ export interface Diagnosis {
   ranks?: RankActivity[];
 }
 
-export interface NodeUsage {
-  node: number;
-  pod: string;
-  cpus: number;
-  memory_bytes: number;
-  cpus_asked: number | null;
-  memory_bytes_asked: number | null;
-  gpus_asked: number | null;
+export interface Usage {
+  task_id: string;
+  nodes: NodeUsage[];
+  reason?: string;
+  history?: UsageHistory;
+  history_reason?: string;
 }
 
 export interface Timeline {
@@ -239,6 +237,28 @@ export interface RankActivity {
   interval?: number;
   cpus?: number;
   gpu_percent?: number;
+}
+
+export interface NodeUsage {
+  node: number;
+  pod: string;
+  cpus: number;
+  memory_bytes: number;
+  cpus_asked: number | null;
+  memory_bytes_asked: number | null;
+  gpus_asked: number | null;
+}
+
+export interface UsageHistory {
+  start: number;
+  step: number;
+  series: UsageSeries[];
+}
+
+export interface UsageSeries {
+  node: number;
+  measure: string;
+  values: (number | null)[];
 }
 
 export interface TaskTimeline {

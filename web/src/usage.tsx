@@ -1,7 +1,7 @@
-// What a task uses over time; the server measures, this page keeps what it has polled.
+// What a task uses over time: as Prometheus knows it, else as this page has polled it.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
-import { get, taskPath, type NodeUsage } from "./api";
+import { get, taskPath, type NodeUsage, type Usage as Answer, type UsageHistory } from "./api";
 import { bytes } from "./format";
 import type { TaskScope } from "./route";
 import { mayRetry } from "./stream";
@@ -9,20 +9,25 @@ import { Empty, ErrorNote } from "./parts";
 import { onTheme } from "./theme";
 
 const INTERVAL = 10_000;
+const HISTORY_INTERVAL = 60_000;
+const YEAR = 31_622_400; // seconds
 const SHORTEST_SPAN = 300; // seconds on the axis
 const MAX_SAMPLES = 2_000;
 const MAX_LINES = 6; // nodes with a line of their own; more are added up
 
+type Use = Partial<NodeUsage> & { node: number; gpu_percent?: number; gpu_memory_bytes?: number };
+
 interface Sample {
   time: number;
-  nodes: NodeUsage[];
+  nodes: Use[];
 }
 
 interface Measure {
   title: string;
-  value(node: NodeUsage): number | null | undefined;
-  asked(node: NodeUsage): number | null | undefined;
+  value(node: Use): number | null | undefined;
+  asked?(node: Use): number | null | undefined;
   format(amount: number): string;
+  mean?: boolean; // of many nodes, instead of their sum
   steps?: number[]; // between the marks of the axis
 }
 
@@ -33,51 +38,93 @@ const cpus = (amount: number) => `${amount >= 10 ? amount.toFixed(0) : amount.to
 const MEASURES: Measure[] = [
   { title: "CPU (cores)", value: (node) => node.cpus, asked: (node) => node.cpus_asked, format: cpus },
   { title: "Memory", value: (node) => node.memory_bytes, asked: (node) => node.memory_bytes_asked, format: bytes, steps: POWERS_OF_TWO },
-  { title: "GPUs (allocated)", value: (node) => node.gpus_asked, asked: () => null, format: String, steps: POWERS_OF_TWO },
+  { title: "GPU use", value: (node) => node.gpu_percent, format: (amount) => `${amount.toFixed(0)}%`, mean: true },
+  { title: "GPU memory", value: (node) => node.gpu_memory_bytes, format: bytes, steps: POWERS_OF_TWO },
+  { title: "GPUs (allocated)", value: (node) => node.gpus_asked, format: String, steps: POWERS_OF_TWO },
 ];
 
-const history = new Map<string, Sample[]>(); // kept while the page is open
+const polled = new Map<string, Sample[]>(); // kept while the page is open
+
+// The samples of Prometheus, without the times before the first and after the last.
+function samplesOf({ start, step, series }: UsageHistory, nodes: NodeUsage[]): Sample[] {
+  const measured = series.some(({ measure }) => measure === "gpu_percent");
+  const samples: Sample[] = Array.from({ length: series[0]?.values.length ?? 0 }, (_, position) => {
+    const uses = new Map<number, Use>();
+    for (const { node, measure, values } of series) {
+      if (values[position] == null) continue;
+      const { cpus_asked, memory_bytes_asked, gpus_asked } = nodes.find((entry) => entry.node === node) ?? {};
+      const asked = { node, cpus_asked, memory_bytes_asked, gpus_asked: measured ? null : gpus_asked };
+      uses.set(node, { ...(uses.get(node) ?? asked), [measure]: values[position] });
+    }
+    return { time: start + position * step, nodes: [...uses.values()] };
+  });
+  while (samples.length && !samples.at(-1)!.nodes.length) samples.pop();
+  const first = samples.findIndex(({ nodes }) => nodes.length);
+  return samples.slice(Math.max(first, 0));
+}
 
 export function Usage({ id, scope, running }: { id: string; scope: TaskScope; running: boolean }) {
   const key = `${scope.namespace ?? ""}/${id}`;
-  const [samples, setSamples] = useState<Sample[]>(history.get(key) ?? []);
+  const [samples, setSamples] = useState<Sample[]>(polled.get(key) ?? []);
   const [error, setError] = useState<unknown>(null);
   const [reason, setReason] = useState(""); // why nothing can be measured
+  const [problem, setProblem] = useState(""); // of Prometheus
+  const [recorded, setRecorded] = useState(false); // by Prometheus
+  const [seconds, setSeconds] = useState(YEAR);
   useEffect(() => {
     let timer = 0;
+    let due = 0; // when Prometheus is asked again
     const controller = new AbortController();
     const poll = async () => {
+      let interval = INTERVAL;
       try {
-        if (!document.hidden) {
-          const result = await get<{ nodes: NodeUsage[]; reason?: string }>(taskPath(id, "/usage"), scope, controller.signal);
-          const kept = [...(history.get(key) ?? []), { time: Date.now() / 1000, nodes: result.nodes }].slice(-MAX_SAMPLES);
-          if (result.nodes.length) history.set(key, kept);
-          setSamples(history.get(key) ?? []);
+        if (!document.hidden || !running) {
+          const asks = Date.now() >= due;
+          const result = await get<Answer>(taskPath(id, "/usage"), { ...scope, seconds: asks ? seconds : 0 }, controller.signal);
+          const { history } = result;
+          if (asks) due = Date.now() + HISTORY_INTERVAL;
+          if (history) interval = HISTORY_INTERVAL;
+          const sample = { time: Date.now() / 1000, nodes: result.nodes };
+          if (result.nodes.length) polled.set(key, [...(polled.get(key) ?? []), sample].slice(-MAX_SAMPLES));
+          setSamples(history ? samplesOf(history, result.nodes) : polled.get(key) ?? []);
           setError(null);
           setReason(result.reason ?? "");
-          if (result.reason) return;
+          if (asks) setProblem(result.history_reason ?? "");
+          setRecorded(Boolean(history));
+          if (result.reason && !history) {
+            if (!asks || !result.history_reason) return;
+            interval = HISTORY_INTERVAL;
+          }
         }
       } catch (problem) {
         if (controller.signal.aborted) return;
         setError(problem);
         if (!mayRetry(problem as Error)) return;
       }
-      if (running) timer = window.setTimeout(poll, INTERVAL);
+      if (running) timer = window.setTimeout(poll, interval);
     };
     void poll();
     return () => {
       controller.abort();
       clearTimeout(timer);
     };
-  }, [key, running]);
+  }, [key, running, seconds]);
   const last = samples.at(-1);
-  const measures = MEASURES.filter(({ value }) => last?.nodes.some((node) => value(node) != null));
+  const measures = MEASURES.filter(({ value }) => samples.some(({ nodes }) => nodes.some((node) => value(node) != null)));
   return (
     <section class="card" aria-labelledby="usage">
-      <div class="card-head"><h2 id="usage">Usage</h2><span class="muted">since this page was opened</span></div>
+      <div class="card-head">
+        <h2 id="usage">Usage</h2>
+        {recorded ? <Span seconds={seconds} onChange={setSeconds} /> : <span class="muted">since this page was opened</span>}
+      </div>
       {error ? <ErrorNote error={error} quiet /> : null}
+      {!recorded && !error && (
+        <p class="muted">
+          {problem || <>For the use of GPUs and the time before, an admin names a Prometheus: the setting <code>prometheus: URL</code>.</>}
+        </p>
+      )}
       {!error && !last && (
-        <Empty title={reason ? `No measurements: ${reason}` : running ? "No measurements yet" : "No measurements: the task has finished"} />
+        <Empty title={reason && !recorded ? `No measurements: ${reason}` : running || recorded ? "No measurements yet" : "No measurements: the task has finished"} />
       )}
       {last && (
         <>
@@ -91,7 +138,17 @@ export function Usage({ id, scope, running }: { id: string; scope: TaskScope; ru
   );
 }
 
-function Latest({ measures, nodes }: { measures: Measure[]; nodes: NodeUsage[] }) {
+function Span({ seconds, onChange }: { seconds: number; onChange(seconds: number): void }) {
+  return (
+    <select aria-label="Time" value={seconds} onChange={(event) => onChange(Number(event.currentTarget.value))}>
+      <option value={YEAR}>whole task</option>
+      <option value={86_400}>last day</option>
+      <option value={3_600}>last hour</option>
+    </select>
+  );
+}
+
+function Latest({ measures, nodes }: { measures: Measure[]; nodes: Use[] }) {
   return (
     <details>
       <summary>Latest values as a table</summary>
@@ -106,7 +163,8 @@ function Latest({ measures, nodes }: { measures: Measure[]; nodes: NodeUsage[] }
                 <th scope="row">node-{node.node}</th>
                 {measures.map(({ title, value, asked, format }) => (
                   <td key={title}>
-                    {format(value(node) ?? 0)}{asked(node) ? <span class="muted"> of {format(asked(node)!)}</span> : ""}
+                    {value(node) == null ? "–" : format(value(node)!)}
+                    {asked?.(node) ? <span class="muted"> of {format(asked(node)!)}</span> : ""}
                   </td>
                 ))}
               </tr>
@@ -123,8 +181,12 @@ function lines(measure: Measure, samples: Sample[]): { names: string[]; data: uP
   const ranks = [...new Set(samples.flatMap(({ nodes }) => nodes.map(({ node }) => node)))].sort((a, b) => a - b);
   const times = samples.map(({ time }) => time);
   if (ranks.length > MAX_LINES) {
-    const sums = samples.map(({ nodes }) => nodes.reduce((sum, node) => sum + (measure.value(node) ?? 0), 0));
-    return { names: [`sum of ${ranks.length} nodes`], data: [times, sums] };
+    const sums = samples.map(({ nodes }) => {
+      const values = nodes.map(measure.value).filter((value) => value != null);
+      const sum = values.reduce((total, value) => total + value, 0);
+      return values.length ? sum / (measure.mean ? values.length : 1) : null;
+    });
+    return { names: [`${measure.mean ? "mean" : "sum"} of ${ranks.length} nodes`], data: [times, sums] };
   }
   const values = ranks.map((rank) =>
     samples.map(({ nodes }) => {
